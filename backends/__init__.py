@@ -1,1 +1,1 @@
-"""From the llvm dialect to something callable."""
+"""Backends: code generation from the llvm dialect, linking, loading and calling."""

@@ -15,7 +15,7 @@ from mlc.ir.sizes import Dim, Size, evaluate, sym
 from mlc.ir.types import to_numpy
 
 MAX_BYTES = 1 << 62
-"""Larger buffers are refused before their size is computed in 64 bits."""
+"""Maximum bytes of a buffer, checked before sizes are computed in 64 bits."""
 
 
 class ArgumentChecks:
@@ -34,19 +34,19 @@ class ArgumentChecks:
                                 code="MLC0321")
 
     def _check_type(self, i: int, array: Any) -> bool:
-        """Whether argument `i` has its element type in native byte order; UserTypeError if its type is another."""
+        """Whether argument `i` is in native byte order; raises UserTypeError for a wrong element type."""
         type, dtype, _ = self._inputs[i]
         same: bool = array.dtype == dtype
         if not same and array.dtype.newbyteorder("=") != dtype:
             raise UserTypeError(f"{self.interface.argument(i)} has dtype {array.dtype}, expected {dtype}",
-                                code="MLC0325", hint="mlc converts no element types on its own: cast it")
+                                code="MLC0325", hint="mlc does not convert element types implicitly: cast it")
         if array.ndim != type.rank:
             raise UserTypeError(f"{self.interface.argument(i)} has {array.ndim} dimensions, its type {type} has "
                                 f"{type.rank}", code="MLC0322")
         return same
 
     def _bind(self, inputs: Sequence[Any], given: Mapping[str, int]) -> dict[str, int]:
-        """Bind the size symbols; raises UserError where an argument contradicts its type."""
+        """Bind the size symbols; raises UserError if an argument contradicts its type."""
         interface = self.interface
         env = {name: inputs[i].shape[axis] for name, (i, axis) in interface.binders.items()}
         for name in interface.symbols:
@@ -79,7 +79,7 @@ class ArgumentChecks:
             raise UserError(f"{interface.name}: temporary values would take {count} bytes", code="MLC0328")
 
     def _evaluate(self, dim: int | str | Size, env: Mapping[str, int]) -> int:
-        """Evaluate a size; most are a constant, or a lone symbol, which is represented by its name."""
+        """Evaluate a size; a constant is represented by its value and a single symbol by its name."""
         if isinstance(dim, int):
             return dim
         if isinstance(dim, str):
@@ -105,7 +105,7 @@ class ArgumentChecks:
         """A donated buffer is written while others are read, so no other argument may share its memory."""
         spans = sorted((start, start + array.nbytes, i)
                        for i, (start, array) in enumerate(zip(pointers, inputs)) if array.nbytes)
-        last = last_donated = (0, 0, -1)           # of those before, the one that ends last
+        last = last_donated = (0, 0, -1)           # of the preceding ones, the one with the greatest end
         for span in spans:
             other = last if span[2] in self._donated else last_donated
             if span[0] < other[1]:
@@ -117,10 +117,10 @@ class ArgumentChecks:
                 last_donated = max(last_donated, span, key=lambda s: s[1])
 
     def error(self, record: int) -> Error:
-        """The exception that an error record stands for."""
+        """The exception described by an error record."""
         site, element = divmod(record, ELEMENTS)
         return site_error(self.interface.error_site(site), element)
 
     def fail(self, record: int) -> None:
-        """Raise what an error record stands for."""
+        """Raise the exception described by an error record."""
         raise self.error(record)

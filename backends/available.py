@@ -1,4 +1,4 @@
-"""How much memory LLVM may use: it ends the process where it gets none, so there must be enough before it begins."""
+"""Memory available to LLVM, which aborts the process if an allocation fails, so it is checked in advance."""
 
 from __future__ import annotations
 
@@ -9,25 +9,25 @@ from pathlib import Path
 from mlc.ir.diag import UserMemoryError
 
 BASE, PER_CHARACTER = 64 << 20, 64
-"""Bytes that LLVM takes to compile a text, measured from 2 to 10 MB: 37 to 64 for each character, and its own start."""
+"""Bytes that LLVM needs at startup, and per character of text (37 to 64, measured from 2 to 10 MB)."""
 CERTAIN = 1 << 20
-"""Texts of fewer characters compile wherever Python runs, unless the process has a limit of its own."""
+"""Shorter texts are not checked, unless the process has a memory limit."""
 
 
 def check_memory(characters: int) -> None:
-    """UserMemoryError where LLVM would not get what it needs for a text of this length."""
+    """Raise UserMemoryError if there is too little memory for LLVM to compile a text of this length."""
     limit, _ = resource.getrlimit(resource.RLIMIT_AS)
     if limit == resource.RLIM_INFINITY and characters < CERTAIN:
         return
     needed, free = BASE + PER_CHARACTER * characters, available(limit)
     if needed > free:
-        raise UserMemoryError(f"LLVM needs about {needed >> 20} MB to compile {characters} characters of its text, and "
-                              f"{free >> 20} MB are free", code="MLC0451",
+        raise UserMemoryError(f"LLVM needs about {needed >> 20} MB to compile {characters} characters of LLVM IR, but "
+                              f"only {free >> 20} MB are free", code="MLC0451",
                               hint="put repeated layers into functions or loops, or raise the limit (ulimit -v)")
 
 
 def available(limit: int) -> int:
-    """Bytes that this process can still get: of its own limit, of its control group's and of the machine."""
+    """Bytes that this process can still allocate: the minimum over its limit, its control group and the machine."""
     bounds = list[int]()
     if limit != resource.RLIM_INFINITY:
         pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])

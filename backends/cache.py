@@ -1,15 +1,15 @@
-"""The compile cache: what has been compiled on this machine, in one folder that any number of processes share.
+"""The compile cache: compiled code in a folder shared by all processes on this machine.
 
 An entry is a container (backends/checksummed.py) named KIND-KEY; KEY is the SHA-256 of everything that the entry
-depends on. It appears whole: written under another name, synced, renamed. It is code that will be run, so it is
-believed only if it is authenticated with the user's own secret (backends/private.py), lies in a folder that nobody else
-can write to and has the right name; anything else counts as absent and is deleted. Whatever fails, a folder that cannot
-be written or a full disk, costs a compilation and nothing else.
+depends on. It is created atomically: written under another name, synced, renamed. Since it is code that will be run, it
+is trusted only if it is authenticated with the user's secret (backends/private.py), is in a folder that only the user
+can write to and has the right name; any other entry counts as absent and is deleted. A failure, such as a read-only
+folder or a full disk, costs a compilation and nothing else.
 
     MLC_CACHE_DIR    the folder; without it $XDG_CACHE_HOME/mlc, or ~/.cache/mlc
     MLC_CACHE_KEY    the file of the secret; without it $XDG_CONFIG_HOME/mlc/cache-key, or ~/.config/mlc/cache-key
-    MLC_CACHE_SIZE   what it may hold, as in 500M or 2G (the default); the least recently used entries go
-    MLC_CACHE=0      no cache
+    MLC_CACHE_SIZE   its maximum size, as in 500M or 2G (the default); the least recently used entries are evicted
+    MLC_CACHE=0      disables the cache
 """
 
 from __future__ import annotations
@@ -34,37 +34,37 @@ from mlc.ir.files import remove_leftovers, replace
 MAGIC = b"MLCCACHE"
 DEFAULT_SIZE = 2 << 30
 FRESH = 3600
-"""Seconds: how exactly the time of last use is kept."""
+"""Resolution of the time of last use, in seconds."""
 
 _ENTRY = re.compile(r"[a-z]+-[0-9a-f]{64}")
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 
 def key_of(kind: str, parts: Sequence[str]) -> str:
-    """The key of what depends on these texts and on the versions of everything that makes code."""
+    """The key of an entry that depends on these texts and on the versions of the code generator."""
     digest = hashlib.sha256()
     for part in (kind, *(f"{name} {version}" for name, version in versions().items()), *parts):
         raw = part.encode("utf-8", "surrogatepass")
-        digest.update(len(raw).to_bytes(8, "little"))      # so that no two lists of texts read alike
+        digest.update(len(raw).to_bytes(8, "little"))      # keeps the concatenation unambiguous
         digest.update(raw)
     return digest.hexdigest()
 
 
 class Store:
-    """The folder. Every method may be called by many threads and processes at once, and none of them raises."""
+    """The cache folder. Its methods are safe for concurrent threads and processes, and never raise."""
 
     def __init__(self, folder: Path, limit: int, secret_file: Path | None) -> None:
-        self.named = folder                                # which may be a link to where entries are
+        self.named = folder                                # may be a symbolic link
         self.folder = Path(os.path.realpath(folder))
         self.limit = limit
         self.secret_file = secret_file
         self.hits = self.misses = 0
         self._secret = b""
-        self._unseen = 0                                   # bytes written since the folder was last looked at
-        self._cleaned = False                              # of what dead writers left, by this process
+        self._unseen = 0                                   # bytes written since the last scan of the folder
+        self._cleaned = False                              # whether this process has deleted stale temporary files
 
     def get(self, kind: str, key: str) -> tuple[dict[str, Any], dict[str, memoryview]] | None:
-        """The head and the pieces of an entry, or None."""
+        """Header and pieces of an entry, or None."""
         found = self._read(self.folder / f"{kind}-{key}") if self.folder.exists() and self._trusted() else None
         if found is None:
             self.misses += 1
@@ -73,8 +73,8 @@ class Store:
         return found
 
     def put(self, kind: str, key: str, head: Mapping[str, Any], pieces: Mapping[str, Piece]) -> None:
-        """Keep an entry, if that can be done."""
-        if changed_since_start():                          # the code that made it is not what the key speaks of
+        """Store an entry, if possible."""
+        if changed_since_start():                          # the key does not describe the code that is running
             return
         if sum(map(len, pieces.values())) > self.limit // 4:
             return
@@ -86,7 +86,7 @@ class Store:
                 self._account(sum(map(len, parts)))
         except OSError as error:
             if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-                _warn(f"mlc keeps nothing of what it compiles: {error.strerror} in {self.folder}. MLC_CACHE=0 turns "
+                _warn(f"mlc cannot cache compiled code: {error.strerror} in {self.folder}. MLC_CACHE=0 turns "
                       "the compile cache off, MLC_CACHE_DIR moves it")
 
     # -- one entry ------------------------------------------------------------------------------------------------
@@ -109,13 +109,13 @@ class Store:
 
     # -- the folder -----------------------------------------------------------------------------------------------
     def problem(self) -> str | None:
-        """Why entries of this folder are not to be believed; None for a sound one, and for one that is not there."""
+        """Why entries of this folder are not trusted; None if they are, or if it does not exist."""
         return exposed(self.named)
 
     def _trusted(self) -> bool:
-        """Whether entries can be told from those of others; the secret is at hand then."""
+        """Whether entries can be authenticated; loads the secret."""
         if why := self.problem():
-            _warn(f"mlc does not use the compile cache {self.folder}: {why}. A cached entry is code that will be run; "
+            _warn(f"mlc does not use the compile cache {self.folder}: {why}. Cached entries are executed; "
                   f"chmod 700 it, or choose another folder with MLC_CACHE_DIR")
             return False
         try:
@@ -134,20 +134,20 @@ class Store:
         return self.secret_file
 
     def entries(self) -> Iterator[tuple[Path, os.stat_result]]:
-        """Every entry, in no order."""
+        """All entries, in arbitrary order."""
         try:
             with os.scandir(self.folder) as listing:
                 for item in listing:
                     try:
                         if _ENTRY.fullmatch(item.name) and item.is_file(follow_symlinks=False):
                             yield Path(item.path), item.stat(follow_symlinks=False)
-                    except OSError:                        # gone by now
+                    except OSError:                        # deleted concurrently
                         continue
         except OSError:
             return
 
     def _account(self, size: int) -> None:
-        """Look at the whole folder now and then: often enough for the limit, seldom enough to cost nothing."""
+        """Scan the folder from time to time: often enough to keep the limit, seldom enough to cost little."""
         self._unseen += size
         if not self._cleaned:
             self._cleaned = True
@@ -157,7 +157,7 @@ class Store:
             self.trim()
 
     def trim(self) -> None:
-        """Delete the least recently used entries above the limit, and what dead writers left."""
+        """Evict the least recently used entries above the limit, and delete stale temporary files."""
         remove_leftovers(self.folder)
         found = sorted((status.st_mtime, status.st_size, path) for path, status in self.entries())
         total = sum(size for _, size, _ in found)
@@ -170,13 +170,13 @@ class Store:
             total -= size
 
     def clear(self) -> tuple[int, int]:
-        """Delete every entry: how many, and how many bytes."""
+        """Delete all entries; returns their number and total bytes."""
         remove_leftovers(self.folder)
         gone = [status.st_size for path, status in self.entries() if _remove(path)]
         return len(gone), sum(gone)
 
     def verify(self) -> list[tuple[str, str]]:
-        """Check every entry and delete those that are broken: (name, what is wrong) of each."""
+        """Check every entry and delete the corrupt ones; returns (name, reason) of each."""
         bad = list[tuple[str, str]]()
         remove_leftovers(self.folder)
         if not self.folder.exists() or not self._trusted():
@@ -194,20 +194,20 @@ class Store:
 
 
 def check(name: str, data: bytes, secret: bytes) -> tuple[dict[str, Any], dict[str, memoryview]]:
-    """The head and the pieces of the entry of this name; CorruptFile if these bytes are not that."""
+    """Header and pieces of the entry `name`; raises CorruptFile if `data` is not that entry."""
     head, pieces = unpack(MAGIC, data, secret)
     if f"{head.pop('kind', None)}-{head.pop('key', None)}" != name:
         raise CorruptFile("it is another entry")
-    head.pop("versions", None)                             # for people
+    head.pop("versions", None)                             # informative only
     return head, pieces
 
 
 def _open(path: str, flags: int) -> int:
-    return os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK)         # a pipe of that name keeps nobody waiting
+    return os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK)         # O_NONBLOCK: do not wait on a pipe
 
 
 def _touch(file: int) -> None:
-    """Note that an entry has been used, where that can be written."""
+    """Update an entry's time of last use, if possible."""
     try:
         os.utime(file)
     except OSError:
@@ -224,7 +224,7 @@ def _remove(path: Path) -> bool:
 
 # -- which folder -----------------------------------------------------------------------------------------------------
 def store() -> Store | None:
-    """The cache as the environment has it now; None where there is none."""
+    """The cache configured by the environment; None if it is disabled."""
     get = os.environ.get
     if get("MLC_CACHE") == "0" or not versions():
         return None
@@ -234,9 +234,9 @@ def store() -> Store | None:
 
 
 def _default(variable: str, folder: str, name: str) -> str | None:
-    """Where the XDG base directory specification has a file of this name."""
+    """The path of a file by the XDG base directory specification."""
     base, home = os.environ.get(variable), os.environ.get("HOME")
-    if base and os.path.isabs(base):                       # a relative one is to be ignored, says the specification
+    if base and os.path.isabs(base):                       # the specification says to ignore relative ones
         return os.path.join(base, name)
     return os.path.join(home, folder, name) if home and os.path.isabs(home) else None
 
@@ -247,7 +247,7 @@ def _store(folder: str, size: str, secret_file: str | None) -> Store:
 
 
 def _bytes(text: str) -> int:
-    """The number of bytes that `500M` or `2GiB` stands for."""
+    """Parse a number of bytes such as `500M` or `2GiB`."""
     if not text:
         return DEFAULT_SIZE
     found = re.fullmatch(r"\s*(\d+)\s*([KMGT]?)(i?B)?\s*", text, re.IGNORECASE)
@@ -261,7 +261,7 @@ _warned = False
 
 
 def _warn(text: str) -> None:
-    """Say once in a process what is wrong with the cache."""
+    """Warn about the cache, once per process."""
     global _warned
     if not _warned:
         _warned = True

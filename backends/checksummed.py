@@ -1,16 +1,16 @@
-"""Checksummed container: a file of a header and named pieces, whose integrity is verified before any part is read.
+"""Checksummed container: a file with a header and named pieces, whose integrity is verified before any part is read.
 
     magic     8 bytes     the kind of file
-    format    u32         the version of this layout and of what stands in the head
+    format    u32         the version of this layout and of the head's contents
     head      u32         bytes of the head
     size      u64         bytes of the whole file
-    digest    32 bytes    SHA-256 of everything else, or HMAC-SHA256 where writer and reader share a key
+    digest    32 bytes    SHA-256 of everything else, or HMAC-SHA256 if writer and reader share a key
     head                  JSON in UTF-8: {"pieces": [[name, bytes], ...], ...}
-    pieces                one after another, as the head lists them
+    pieces                consecutive, in the order of the head
 
-Numbers are little endian. No part is used before the checksum has been verified, so a corrupt file is never more than
-an error message. A checksum without a key detects corruption, not forgery: whoever can write such a file can compute
-its checksum too. With a key it authenticates the writer.
+Numbers are little endian. No part is used before the checksum has been verified, so a corrupt file causes an error
+message and nothing else. A checksum without a key detects corruption, not forgery: whoever can write the file can
+compute its checksum. With a key it authenticates the writer.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ Piece = bytes | memoryview
 
 
 class CorruptFile(Exception):
-    """The bytes are not a container, or a corrupt one; the message says why."""
+    """The bytes are not an intact container; the message gives the reason."""
 
 
 def pack(magic: bytes, head: Mapping[str, Any], pieces: Mapping[str, Piece], key: bytes = b"") -> list[Piece]:
-    """The container as the consecutive parts of a file."""
+    """Pack a container; returns the consecutive parts of the file."""
     lengths = [[name, len(piece)] for name, piece in pieces.items()]
     text = json.dumps({**head, "pieces": lengths}, separators=(",", ":")).encode()
     size = HEADER.size + len(text) + sum(map(len, pieces.values()))

@@ -1,4 +1,4 @@
-"""Several objects as one, before they are linked."""
+"""Combination of object files before linking."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from mlc.ir.diag import BackendError
 
 
 def imports(source: ObjectFile) -> list[str]:
-    """The names that are left to other libraries, sorted."""
+    """The undefined symbols, sorted."""
     return sorted({symbol.name for symbol in source.symbols if symbol.imported})
 
 
 def combined(files: Sequence[ObjectFile]) -> ObjectFile:
-    """All files as one: what one of them defines for others is no import of theirs any more."""
+    """Merge object files; imports that another file defines are resolved."""
     if len(files) == 1:
         return files[0]
     out = ObjectFile(files[0].machine, {}, [], [])
@@ -45,7 +45,7 @@ def combined(files: Sequence[ObjectFile]) -> ObjectFile:
     defined: dict[str, Symbol] = {}
     for symbol in out.symbols:
         if symbol.name and symbol.section in out.sections and symbol.binding != STB.LOCAL:
-            if defined.get(symbol.name, symbol) != symbol:      # in what is combined already, imports are definitions
+            if defined.get(symbol.name, symbol) != symbol:      # imports resolved earlier are definitions now
                 raise BackendError(f"{symbol.name!r} is defined twice", code="MLC0524")
             defined[symbol.name] = symbol
     out.symbols[:] = [defined.get(s.name, s) if s.imported else s for s in out.symbols]
@@ -53,14 +53,14 @@ def combined(files: Sequence[ObjectFile]) -> ObjectFile:
 
 
 def exportable(source: ObjectFile) -> dict[str, Symbol]:
-    """The public definitions by their names."""
+    """The public definitions by name."""
     return {symbol.name: symbol for symbol in source.symbols
             if symbol.section in source.sections and symbol.binding != STB.LOCAL
             and symbol.visibility in (STV_DEFAULT, STV_PROTECTED)}
 
 
 def localized(source: ObjectFile, names: Mapping[str, str]) -> ObjectFile:
-    """The object with nothing public but what `names` lists, under new names: no other object can clash with it."""
+    """The object with only the symbols in `names` public, under new names, so that it cannot clash with others."""
     def seen(symbol: Symbol) -> Symbol:
         if symbol.imported or symbol.binding == STB.LOCAL:
             return symbol
@@ -72,7 +72,7 @@ def localized(source: ObjectFile, names: Mapping[str, str]) -> ObjectFile:
 
 
 def holding(section: str, symbol: str, content: bytes, machine: Machine) -> ObjectFile:
-    """An object of one read-only section that starts on a page, where the symbol is."""
+    """An object with one page-aligned read-only section, which starts at the symbol."""
     return ObjectFile(machine, {1: Section(section, SHT.PROGBITS, SHF.ALLOC, MAX_ALIGN, len(content), content)},
                       [Symbol("", 0, STB.LOCAL, 0, 0, 0, 0),
                        Symbol(symbol, STT.OBJECT, STB.GLOBAL, STV_DEFAULT, 1, 0, len(content))], [])

@@ -1,9 +1,9 @@
 """Partitioning of a module of the llvm dialect into compilation units, so that equal code is compiled once.
 
 A private function is a unit, with the constants that it alone uses and the functions whose address it takes. Its linker
-name is a hash of its text, which refers to other units by their final names: two units of one name are the same code,
-in whatever module. The last unit holds the rest: public functions, functions that only they call, functions below the
-outline threshold, and what several units use.
+name is a hash of its text, which refers to other units by their final names, so units of equal name are the same code
+in all modules. The last unit holds everything else: public functions, functions that only they call, functions below
+the outline threshold, and definitions that several units use.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from mlc.ir.core import Op, Symbol
 Definition = llvm.Func | llvm.Global
 
 OUTLINE_THRESHOLD = 32
-"""Fewest operations of a unit of its own, including the functions whose address it takes: a unit costs 2 ms in LLVM."""
+"""Outline threshold: minimum operations of a unit, with the functions whose address it takes. A unit costs 2 ms."""
 
 _OWN = "mlc_unit_being_named"
 """Placeholder for the name of a unit while that name is computed."""
@@ -27,7 +27,7 @@ _OWN = "mlc_unit_being_named"
 
 @dataclass(frozen=True)
 class CompilationUnit:
-    """LLVM IR of one unit. `shared`: equal units of other modules share the object."""
+    """LLVM IR of one unit. `shared`: whether equal units of other modules share the object."""
 
     text: str
     shared: bool
@@ -55,7 +55,7 @@ def compilation_units(module: Op, target: TargetLike) -> list[CompilationUnit]:
 
 
 def _distinct(ops: Sequence[Definition], names: Mapping[str, str]) -> list[Definition]:
-    """One definition per final name: equal functions are declared once."""
+    """One definition per final name, since equal functions share a name."""
     return list({names.get(str(op.sym_name), str(op.sym_name)): op for op in reversed(ops)}.values())[::-1]
 
 
@@ -90,7 +90,7 @@ class _Program:
                 self.members[self.unit[name]].append(op)
 
     def _is_large(self, op: Definition) -> bool:
-        """Whether a function with those whose address it takes reaches the threshold: outlined kernels are short."""
+        """Whether a function, with those whose address it takes, reaches the outline threshold."""
         return isinstance(op, llvm.Func) and OUTLINE_THRESHOLD <= sum(
             _length(self.symbols[name]) for name in (op.sym_name, *self.addresses[op.sym_name]))
 

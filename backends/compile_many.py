@@ -1,8 +1,8 @@
-"""Compilation of many units: from memory, from the cache, and by LLVM in several processes where that pays.
+"""Compilation of many units: from memory, from the cache, or by LLVM, in several processes if that pays off.
 
-Measured on two cores with 30 kernels of 1 MB of LLVM text in all: one process 1.6 s, two threads 1.6 s (llvmlite holds
-one lock), this process and one more 0.9 s. A process takes 70 ms to start, so it is started for one batch and only for
-a long one: none is left over, whatever becomes of this process. MLC_COMPILE_JOBS says how many may work at once.
+Measured on two cores with 30 kernels of 1 MB of LLVM IR in total: one process 1.6 s, two threads 1.6 s (llvmlite holds
+a lock), this process and a worker 0.9 s. A worker takes 70 ms to start, so workers are started for large batches only,
+and end with the batch, even if this process dies. MLC_COMPILE_JOBS sets the maximum number of processes.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from mlc.backends.target import Target
 SECONDS_PER_CHARACTER, SECONDS_PER_UNIT = 1.6e-6, 2e-3
 """Approximate compile time of LLVM, measured over kernels of 5,000 to 80,000 characters."""
 LONG = 0.5
-"""Seconds of predicted work from which more processes are worth starting."""
+"""Predicted seconds of work from which workers are started."""
 MAX_MEMORY = 64 << 20
-"""Bytes of objects that are kept in memory."""
+"""Maximum bytes of objects kept in memory."""
 
 _memory: dict[str, bytes] = {}
 """Objects of shared units by their key."""
@@ -80,7 +80,7 @@ def _compile(texts: Sequence[str], target: Target, opt_level: int) -> list[bytes
         for _ in range(_helpers(texts)):
             try:
                 workers.append(_Worker(texts, target, opt_level, work, done))
-            except (OSError, RuntimeError):                # no more processes or threads for us
+            except (OSError, RuntimeError):                # limit of processes or threads reached
                 break
         while work:
             try:
@@ -95,12 +95,12 @@ def _compile(texts: Sequence[str], target: Target, opt_level: int) -> list[bytes
     finally:
         for worker in workers:
             worker.finish()
-    # what a worker did not manage, this process does: or it raises what is wrong
+    # this process compiles what a worker could not, or raises the error
     return [done[i] if i in done else compile_object(text, target, opt_level) for i, text in enumerate(texts)]
 
 
 def _helpers(texts: Sequence[str]) -> int:
-    """How many more processes to start."""
+    """The number of workers to start."""
     if len(texts) < 2 or not _may_start():
         return 0
     seconds = sum(SECONDS_PER_UNIT + len(text) * SECONDS_PER_CHARACTER for text in texts)
@@ -110,7 +110,7 @@ def _helpers(texts: Sequence[str]) -> int:
 
 
 def _may_start() -> bool:
-    """Whether this process is one that starts others: a Python of its own, and nobody's helper."""
+    """Whether this process may start workers: it runs a regular interpreter and is not a worker itself."""
     multiprocessing = sys.modules.get("multiprocessing.process")
     if multiprocessing is not None and multiprocessing.current_process().daemon:
         return False
@@ -118,7 +118,7 @@ def _may_start() -> bool:
 
 
 class _Worker:
-    """One more process, and the thread that gives it work until there is none."""
+    """A worker process, and the thread that feeds it until no work is left."""
 
     def __init__(self, texts: Sequence[str], target: Target, opt_level: int, work: deque[int],
                  done: dict[int, bytes]) -> None:
@@ -127,7 +127,7 @@ class _Worker:
         self.process = subprocess.Popen(
             [sys.executable, "-P", "-m", compile_worker.__name__],     # -P: modules of the current folder stay out
             env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-            start_new_session=True)                        # Ctrl-C is for us alone
+            start_new_session=True)                        # Ctrl-C must not reach the worker
         self.thread = threading.Thread(target=self.run, daemon=True)
         self.thread.start()
 
@@ -141,13 +141,13 @@ class _Worker:
                 return
             try:
                 obj = compile_worker.ask(sink, source, self.target, self.opt_level, self.texts[i])
-            except (OSError, EOFError, ValueError):        # it is gone
+            except (OSError, EOFError, ValueError):        # the worker has died
                 return
             if obj is not None:
                 self.done[i] = obj
 
     def finish(self) -> None:
-        """Wait for its last answer, and end it: its input need not end, where this process has forked meanwhile."""
+        """Wait for its last answer and terminate it; closing its input would not do if this process has forked."""
         self.thread.join()
         self.process.kill()
         for pipe in (self.process.stdin, self.process.stdout):

@@ -1,10 +1,9 @@
-"""A process that compiles LLVM text for another: requests come on stdin, objects go to stdout, and the end of stdin is
-its end.
+"""Worker process that compiles LLVM IR text: reads requests from stdin and writes objects to stdout until stdin ends.
 
     request   u64 bytes of head, u64 bytes of text; head: JSON [fields of the target, opt_level]; text in UTF-8
-    answer    u8 0 and u64 bytes of object, object; or u8 1: it failed, and whoever asked finds out why by itself
+    answer    u8 0 and u64 bytes of object, object; or u8 1 for a failure, whose cause the client finds by compiling
 
-LLVM holds one lock per process, so threads do not compile at once; processes do. This one imports LLVM and not numpy.
+llvmlite holds one lock per process, so only processes compile in parallel. The worker imports LLVM but not numpy.
 """
 
 from __future__ import annotations
@@ -42,14 +41,14 @@ def main() -> None:
 
 
 def ask(sink: IO[bytes], source: IO[bytes], target: Target, opt_level: int, text: str) -> bytes | None:
-    """The other end: have a process compile a text; None if it does not, EOFError or OSError if it is gone."""
+    """The client: have a worker compile a text; None if that fails; raises EOFError or OSError if it has died."""
     fields = target.name, target.triple, target.cpu, target.features, str(target.machine)
     head, raw = json.dumps([fields, opt_level]).encode(), text.encode()
     sink.write(REQUEST.pack(len(head), len(raw)) + head + raw)
     sink.flush()
     status, size = ANSWER.unpack(_exactly(source, ANSWER.size))
     if status not in (DONE, FAILED):
-        raise ValueError("that is no answer")
+        raise ValueError("malformed answer of a compile worker")
     return _exactly(source, size) if status == DONE else None
 
 

@@ -1,7 +1,7 @@
-"""JSON serialization of dataclasses; deserialization refuses values that are not of the declared type of a field.
+"""JSON serialization of dataclasses; deserialization rejects values that do not have the declared type of a field.
 
-Strings, numbers, bools and None stand for themselves, tuples are lists, dataclasses are objects of their fields. A type
-is {"type": text} and a size {"size": text}, in the syntax of IR.
+Strings, numbers, bools and None are stored as such, tuples as lists, and dataclasses as objects of their fields. An IR
+type is {"type": text} and a size {"size": text}, in IR syntax.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def to_json(value: Any) -> Any:
 
 
 def from_json(data: Any, kind: type[D], what: str = "its head") -> D:
-    """Value of type `kind` from its JSON representation; raises CorruptFile if the data is not one."""
+    """Value of type `kind` from its JSON representation; raises CorruptFile for ill-formed data."""
     return _from_json(data, kind, what)  # type: ignore[no-any-return]
 
 

@@ -1,6 +1,6 @@
-"""ELF: the tables of its format, and reading a relocatable object with every offset and size checked.
+"""ELF: constants of the format, and a reader of relocatable objects that checks every offset and size.
 
-The object may be corrupt: whatever is wrong is a BackendError.
+The object may be corrupt: every defect raises BackendError.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class STB(IntEnum):
 
 
 class STT(IntEnum):
-    """Symbol types that we link."""
+    """Supported symbol types."""
 
     NOTYPE, OBJECT, FUNC, SECTION, FILE = range(5)
 
@@ -98,7 +98,7 @@ class Section:
 
 @dataclass(frozen=True)
 class Symbol:
-    """An entry of the object's symbol table; `section` is an index, SHN_UNDEF or SHN_ABS."""
+    """An entry of the symbol table; `section` is an index, SHN_UNDEF or SHN_ABS."""
 
     name: str
     kind: int
@@ -119,7 +119,7 @@ class Symbol:
 
 @dataclass(frozen=True)
 class Relocation:
-    """At `offset` in section `section`: a reference of type `kind` to symbol number `symbol`, plus `addend`."""
+    """A reference at `offset` in section `section`, of type `kind`, to symbol number `symbol` plus `addend`."""
 
     section: int
     offset: int
@@ -130,7 +130,7 @@ class Relocation:
 
 @dataclass(frozen=True)
 class ObjectFile:
-    """Input of the image: the allocated sections by index, all symbols, the sections' relocations."""
+    """Input of the linker: the allocated sections by index, all symbols, and the sections' relocations."""
 
     machine: Machine
     sections: dict[int, Section]
@@ -168,7 +168,7 @@ class _Header:
 
 
 class _ObjectReader:
-    """Reads an object; every access to its bytes goes through `slice`, which checks bounds."""
+    """Reader of an object; every access to its bytes goes through `slice`, which checks bounds."""
 
     def __init__(self, obj: bytes) -> None:
         self.obj = obj
@@ -223,7 +223,7 @@ class _ObjectReader:
         header = self.headers[index]
         name = _string(self.section_names, header.name)
         if name.startswith(RUNS_ON_LOADING):
-            unsupported(f"section {name}: nothing may run on loading or unloading")
+            unsupported(f"section {name}: code that runs on loading or unloading is not supported")
         if header.kind not in (SHT.PROGBITS, SHT.NOBITS, SHT.NOTE, SHT.X86_64_UNWIND):
             unsupported(f"section {name} of type {header.kind:#x}")
         if header.flags & (SHF.TLS | SHF.COMPRESSED):

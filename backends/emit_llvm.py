@@ -1,7 +1,7 @@
-"""The llvm dialect as LLVM IR text: one row of a table per operation.
+"""Emission of LLVM IR text from the llvm dialect: one table row per operation.
 
-Constants have no row: they stand where they are used. Block arguments become phis. Text and not an object model:
-LLVM's own parser is the verifier, and the rows serve every target that LLVM has.
+Constants have no row, since they are printed as operands. Block arguments become phis. The output is text, not an
+object model: LLVM's parser verifies it, and the rows serve every LLVM target.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ class TargetLike(Protocol):
 
 @dataclass(frozen=True)
 class Part:
-    """How a part of a module is written.
+    """Emission options of a part of a module.
 
-    names    what symbols are called in it, where that is not their own name
-    seen     the functions and globals of it that other parts use
-    outside  those of other parts that it uses
-    hints    whether values keep the names they were given; without them equal functions have equal texts
+    names    new names of symbols, where they differ
+    seen     its functions and globals that other parts use
+    outside  functions and globals of other parts that it uses
+    hints    whether values keep their names; without them equal functions have equal texts
     """
 
     names: Mapping[str, str] = field(default_factory=dict)
@@ -91,7 +91,7 @@ _FLOATS = {"f16": "half", "bf16": "bfloat", "f32": "float", "f64": "double"}
 
 
 def type_text(type: Type | None) -> str:
-    """A type as LLVM writes it."""
+    """The LLVM IR text of a type."""
     match type:
         case None:
             return "void"
@@ -107,18 +107,18 @@ def type_text(type: Type | None) -> str:
             return "{ " + ", ".join(map(type_text, members)) + " }"
         case llvm.ArrayType(count=count, element=inner):
             return f"[{count} x {type_text(inner)}]"
-    raise BackendError(f"{type} is no type of LLVM", code="MLC0550")
+    raise BackendError(f"{type} is not an LLVM type", code="MLC0550")
 
 
 def _mangled(type: Type) -> str:
-    """A type as it stands in the name of an intrinsic."""
+    """A type as mangled in the name of an intrinsic."""
     if isinstance(type, VectorType):
         return f"v{type.shape[0]}{_mangled(type.dtype)}"
     return f"p{type.space}" if isinstance(type, llvm.PtrType) else str(type)
 
 
 def _number_text(value: Any, type: Type) -> str:
-    """One element: floats by their bits, those of f32 as the f64 that LLVM wants, so that NaNs keep theirs too."""
+    """One element; floats are written as hexadecimal bits, f32 as the equal f64 that LLVM expects, to preserve NaNs."""
     if not isinstance(type, FloatType):
         return ("true" if value else "false") if type == i1 else str(int(value))
     array = np.asarray(value, to_numpy(type))
@@ -144,7 +144,7 @@ def constant_text(value: Any, type: Type) -> str:
 
 
 def _symbol(name: str) -> str:
-    """`@name`, quoted where LLVM needs it."""
+    """`@name`, quoted if necessary."""
     if re.fullmatch(r"[A-Za-z$._-][\w$.-]*", name):
         return f"@{name}"
     return '@"' + "".join(c if c.isalnum() and c.isascii() else "".join(f"\\{b:02X}" for b in c.encode())
@@ -172,7 +172,7 @@ def _declaration(op: Op, part: Part) -> str:
 
 
 def _global(op: llvm.Global, part: Part) -> str:
-    """The bytes of a global, whatever they stand for: loads bring their own types."""
+    """A global as an array of bytes; loads have types of their own."""
     size = llvm.size_of(op.global_type)
     if op.value is None:
         body = "" if op.linkage == "external" else "poison" if op.addr_space else "zeroinitializer"
@@ -195,7 +195,7 @@ def _escaped(raw: bytes) -> str:
 
 # -- functions --------------------------------------------------------------------------------------------------------
 class _Writer:
-    """The text of one function: names of values and blocks, and what it calls that must be declared."""
+    """Emitter of one function: names of values and blocks, and declarations of what it calls."""
 
     def __init__(self, function: llvm.Func, declared: dict[str, str], part: Part) -> None:
         self.function = function
@@ -224,7 +224,7 @@ class _Writer:
         return f"label %{self.labels[block]}"
 
     def _inline(self, op: Op | None) -> str | None:
-        """The text of what has no instruction of its own."""
+        """The operand text of an operation that is not an instruction."""
         match op:
             case llvm.Constant():
                 return constant_text(op.value, op.type)
@@ -252,7 +252,7 @@ class _Writer:
         return f"%v{self.count - 1}"
 
     def declare(self, name: str, result: Type | None, params: Sequence[Type]) -> str:
-        """A function or intrinsic of this name, which the module must know; its symbol."""
+        """Declare a function or intrinsic in the module; returns its symbol."""
         self.declared[name] = f"declare {type_text(result)} {self.symbol(name)}({', '.join(map(type_text, params))})"
         return self.symbol(name)
 
@@ -306,10 +306,10 @@ class _Writer:
             return None
         raise _no_row(op)
 
-    # A phi knows its predecessors by name. Where one block branches twice to the same block with other values, the
-    # second and further edges get a block of their own.
+    # A phi identifies its predecessors by label. If a block branches to the same block several times with different
+    # values, all edges but the first are split.
     def _edges(self) -> dict[Block, list[tuple[str, Sequence[Value]]]]:
-        """For each block, the label it is entered from and the values it gets, per edge."""
+        """For each block, the predecessor label and the argument values of each incoming edge."""
         out: dict[Block, list[tuple[str, Sequence[Value]]]] = {b: [] for b in self.function.body.blocks}
         for block in self.function.body.blocks:
             for dest, args, via in self._outgoing(block):
@@ -317,7 +317,7 @@ class _Writer:
         return out
 
     def _outgoing(self, block: Block) -> Iterator[tuple[Block, Sequence[Value], str]]:
-        """The edges that leave a block: destination, values, and the label of the block in between, if any."""
+        """The outgoing edges of a block: destination, values, and the label of the split block, if any."""
         seen: set[Block] = set()
         for i, (dest, args) in enumerate(_targets(block.terminator)):
             yield dest, args, f"{self.labels[block]}.{i}" if dest in seen and dest.args else ""
@@ -334,12 +334,12 @@ class _Writer:
                 yield f"{via}:\n  br {self.label(dest)}"
 
     def targets(self, block: Block) -> list[str]:
-        """The labels a terminator goes to, in the order of its successors."""
+        """The labels of a terminator's successors, in order."""
         return [f"label %{via}" if via else self.label(dest) for dest, _, via in self._outgoing(block)]
 
 
 def _targets(op: Op) -> list[tuple[Block, Sequence[Value]]]:
-    """Where a terminator may go, with the values it gives."""
+    """The successors of a terminator, with their operands."""
     match op:
         case llvm.Br():
             return [(op.dest, op.args)]
@@ -378,7 +378,7 @@ def _gep(w: _Writer, o: llvm.GetElementPtr) -> str:
 
 
 def _masked(w: _Writer, o: Any, name: str, order: Sequence[Value], lanes: Value, address: Value) -> str:
-    """The alignment stands after the address."""
+    """A call of a masked memory intrinsic, with the alignment after the address."""
     at = next(i for i, v in enumerate(order) if v is address) + 1
     result = o.results[0].type if o.results else None
     symbol = w.declare(f"llvm.masked.{name}.{_mangled(lanes.type)}.{_mangled(address.type)}", result,
@@ -422,12 +422,12 @@ def _register(w: _Writer, op: Op) -> str:
 
 
 def _shuffle_threads(w: _Writer, op: nvvm.ShflSync) -> str:
-    """Variants of the intrinsic with a second, predicate result end in p."""
+    """Variants of the intrinsic with a second result, the predicate, end in p."""
     return w.intrinsic(op, f"{op.name}.{op.kind}.{op.val.type}{'p' if op.return_value_and_is_valid else ''}", ())
 
 
 def _mma(w: _Writer, op: nvvm.MmaSync) -> str:
-    """Sums in f32 are part of the name where factors could have others."""
+    """The accumulator type is part of the name if the factor type permits several."""
     m, n, k = op.extents
     kind = "f32.f32" if op.kind == "f16" else op.kind
     return w.intrinsic(op, f"nvvm.mma.m{m}n{n}k{k}.{op.layoutA}.{op.layoutB}.{kind}", ())
@@ -439,7 +439,7 @@ def _ldmatrix(w: _Writer, op: nvvm.LdMatrix) -> str:
 
 
 def _of_name(cls: type[Op]) -> Row:
-    """An instruction of two operands, a cast or an intrinsic, as the operation is called."""
+    """The row of a binary instruction, cast or intrinsic with the name of the operation."""
     name = cls.name.removeprefix("llvm.")
     if name.startswith("intr."):
         return _call_of(name.removeprefix("intr."))

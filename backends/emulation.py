@@ -1,9 +1,9 @@
-"""Instructions that x86-64-v2 lacks, as LLVM IR with the bits of the real ones; LLVM would call a library instead.
+"""Bitwise exact LLVM IR emulation of instructions that x86-64-v2 lacks, for which LLVM would emit library calls.
 
 fma in f32: the product is exact in f64, and the sum is rounded to odd there before it is rounded to f32 (Boldo and
 Melquiond, "Emulation of FMA and correctly rounded sums: proved algorithms using rounding to odd", 2008). In f64 the
-exact sum is formed in 128-bit integers, lane by lane. f16 to f32 and back are integer arithmetic on the bits, where
-denormal numbers are left to a float multiplication or addition that rounds at the right place.
+exact sum is formed in 128-bit integers, lane by lane. f16 to f32 and back are integer arithmetic on the bits; denormals
+are handled by a float multiplication or addition that rounds at the right bit.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _TRUNCATE = re.compile(r"fptrunc (float|<(\d+) x float>) (\S+) to (half|<\d+ x h
 
 
 def emulate(text: str, features: Collection[str]) -> str:
-    """LLVM IR in which what a machine of these features ("+fma", ...) lacks is a call of a function defined there."""
+    """Replace the instructions that a machine with `features` ("+fma", ...) lacks by calls of added functions."""
     bodies: list[str] = []
     if "+fma" not in features:
         found = {(int(m[1] or 0), int(m[2])) for m in _FMA.finditer(text)}
@@ -42,7 +42,7 @@ def _call_of_cast(m: re.Match[str]) -> str:
 
 
 def _parameters(arguments: str) -> str:
-    """The types of the arguments of a call; those of vectors have no comma."""
+    """The types of the arguments of a call; vector types contain no comma."""
     return ", ".join(argument.rsplit(" ", 1)[0] for argument in arguments.split(", "))
 
 
@@ -59,7 +59,7 @@ def _integer(value: int, lanes: int, type: str) -> str:
 
 
 def _extend(lanes: int) -> str:
-    """The exponent of f16 read as one of f32 is 112 too small, also that of denormal numbers."""
+    """The exponent of f16, read as one of f32, is too small by 112, for denormals too."""
     f16, f32, i16, i32, i1 = _types(lanes, "half", "float", "i16", "i32", "i1")
     scale = "splat (float 0x46F0000000000000)" if lanes else "0x46F0000000000000"
     return f"""
@@ -84,7 +84,7 @@ define internal {f32} {_name("extend", lanes, 16)}({f16} %x) #0 {{
 
 
 def _truncate(lanes: int) -> str:
-    """To nearest even: by adding to the bits, and for denormal results by adding 0.5, whose last place is theirs."""
+    """To nearest even: by integer addition to the bits; for denormal results by adding 0.5, whose ulp is theirs."""
     f16, f32, i16, i32, i1 = _types(lanes, "half", "float", "i16", "i32", "i1")
     half = "splat (float 0.5)" if lanes else "0.5"
 

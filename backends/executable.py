@@ -1,7 +1,7 @@
-"""From the llvm dialect to functions one can call: emit, generate code, link, load, and check what a caller passes.
+"""Callable functions from the llvm dialect: emit, generate code, link, load, and check arguments.
 
-`Entry.call` is the careful way in: it takes any arrays, names the one that does not fit, and copies where the layout
-is not what compiled code expects. `backends/cpu/callable.py` has the fast way, which falls back on this one.
+`Entry.call` is the slow path: it takes any arrays, names the one that does not fit, and copies if the layout is not
+the one compiled code expects. `backends/cpu/callable.py` has the fast path, which falls back on this one.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from mlc.ir.diag import BackendError, UserError, UserMemoryError, UserTypeError
 
 Array = np.ndarray[Any, Any]
 
-# What a call needs of numpy, taken now: compiled code does not depend on what becomes of numpy's namespace.
+# Bound at import, so that calls do not depend on later changes to numpy's namespace.
 _ndarray, _uint8 = np.ndarray, np.dtype(np.uint8)
 
 
 def build(module: Op, target: Target | None = None, *, opt_level: int = 2,
           allowed: frozenset[str] = ALLOWED_EXTERNALS) -> Executable:
-    """Native code for every entry of a module of the llvm dialect, loaded.
+    """Compile and load native code for every entry of a module of the llvm dialect.
 
     opt_level  as in `compile_object`
     allowed    the external symbols that the code may use
@@ -45,14 +45,14 @@ def build(module: Op, target: Target | None = None, *, opt_level: int = 2,
 
 def load_object(objs: bytes | Sequence[bytes], interfaces: Mapping[str, Interface], target: Target | None = None,
                 allowed: frozenset[str] = ALLOWED_EXTERNALS) -> Executable:
-    """The functions of one relocatable object or several, linked and loaded; `interfaces` says how each is called."""
+    """Link and load the functions of one or several relocatable objects; `interfaces` has the interface of each."""
     target = host() if target is None else target
     check_runs(target)
     return Executable(link_image(objs, interfaces, target, allowed))
 
 
 def check_runs(target: Target) -> None:
-    """BackendError unless this machine can run code for `target`."""
+    """Raise BackendError unless this machine can run code for `target`."""
     if not host().runs(target):
         raise BackendError(f"this machine cannot run code made for {target}", code="MLC0562",
                            hint="--target host compiles for this machine")
@@ -81,7 +81,7 @@ class Executable:
         return library
 
     def at(self, interface: Callable[[Interface], Interface]) -> Executable:
-        """The same code for callers who speak of it by other interfaces, with places and names of their own."""
+        """The same code under mapped interfaces: other names and locations."""
         linked = self.linked.at(interface)
         return self if linked is self.linked else Executable(linked, self.library)
 
@@ -93,7 +93,7 @@ class Executable:
 
     @property
     def calls(self) -> int:
-        """How often compiled code of this module has been entered."""
+        """The number of calls of compiled code of this module."""
         return sum(entry.calls for entry in self.entries.values())
 
     def report(self) -> str:
@@ -112,15 +112,15 @@ class Entry(ArgumentChecks):
         self.fast_calls = ctypes.c_uint64()       # written by emitted wrappers, under the GIL
         self._slow_calls = 0
         self._function = library.function(interface.name + abi.ENTRY_SUFFIX, ctypes.c_int32, [ctypes.c_void_p] * 4)
-        self._free: deque[_Arena] = deque()       # appends and pops are atomic: no lock that a fork could leave held
+        self._free: deque[_Arena] = deque()       # append and pop are atomic; a lock could stay held after a fork
 
     @property
     def calls(self) -> int:
-        """How often the compiled function has been entered, by either way."""
+        """The number of calls of the compiled function, by either path."""
         return self._slow_calls + self.fast_calls.value
 
     def call(self, arrays: Sequence[Any], sizes: Mapping[str, int] | None = None) -> list[Array]:
-        """Call the function on `arrays`; `sizes` binds symbols that no argument does."""
+        """Call the function on `arrays`; `sizes` binds symbols that no argument binds."""
         interface = self.interface
         self._check_count(arrays)
         inputs = [self._array(i, array) for i, array in enumerate(arrays)]
@@ -140,10 +140,10 @@ class Entry(ArgumentChecks):
 
     # -- what a caller passes -------------------------------------------------------------------------------------
     def _array(self, i: int, array: Any) -> Array:
-        """Argument `i` as compiled code takes it: native, contiguous, aligned. A donated one cannot be a copy."""
+        """Argument `i` in native byte order, contiguous and aligned. A donated argument is not copied but rejected."""
         if not isinstance(array, _ndarray):
             raise UserTypeError(f"{self.interface.argument(i)} is a {array.__class__.__name__}, expected an array",
-                                code="MLC0324", hint="x.cpu() brings it here" if hasattr(array, "device") else None)
+                                code="MLC0324", hint="x.cpu() copies it" if hasattr(array, "device") else None)
         same, flags = self._check_type(i, array), array.flags
         fits = same and flags.c_contiguous and flags.aligned
         if i in self._donated and not (fits and flags.writeable):
@@ -155,7 +155,7 @@ class Entry(ArgumentChecks):
 
     # -- the call itself ------------------------------------------------------------------------------------------
     def _enter(self, arguments: Sequence[int], numbers: Sequence[int], results: Sequence[int]) -> None:
-        """Run the compiled function with an arena that is large enough, and raise what it reports."""
+        """Run the compiled function with a sufficiently large arena, and raise the error that it reports."""
         try:
             arena = self._free.pop()
         except IndexError:
@@ -177,7 +177,7 @@ class Entry(ArgumentChecks):
 
 
 class _Arena:
-    """Scratch memory of one call at a time, and the context that passes it to the entry point."""
+    """Scratch memory for one call at a time, and the context that passes it to the entry point."""
 
     def __init__(self) -> None:
         self.context = Context()
@@ -187,7 +187,7 @@ class _Arena:
     def grow(self, needed: int) -> None:
         if not 0 <= needed < MAX_BYTES:
             raise UserError(f"a call needs {needed} bytes of scratch memory", code="MLC0328")
-        self.memory = None                        # free the old before taking the new
+        self.memory = None                        # free the old one before allocating
         self.context.arena, self.context.capacity = None, 0
         try:
             self.memory = _aligned_bytes(needed, abi.ARENA_ALIGN)
@@ -197,7 +197,7 @@ class _Arena:
 
 
 def new_array(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
-    """An uninitialised array; a large one starts at a cache line."""
+    """An uninitialised array; a large one is aligned to a cache line."""
     count = dtype.itemsize
     for n in shape:
         count *= n
@@ -218,16 +218,16 @@ def _aligned_bytes(count: int, align: int) -> Array:
     return memory[start: start + count]
 
 
-# -- how often compiled code was entered ------------------------------------------------------------------------------
+# -- call counts ------------------------------------------------------------------------------------------------------
 _counting = threading.Lock()
 os.register_at_fork(after_in_child=_counting._at_fork_reinit)  # type: ignore[attr-defined]
 _slow_entries = 0
 FAST_ENTRIES = ctypes.c_uint64()
-"""Entries by emitted wrappers, which count under the GIL."""
+"""Calls by emitted wrappers, which count under the GIL."""
 
 
 def native_entries() -> int:
-    """How often this process has entered compiled code."""
+    """The number of calls of compiled code in this process."""
     return _slow_entries + FAST_ENTRIES.value
 
 

@@ -1,7 +1,7 @@
-"""Structural fingerprint of a module of the tensor level, and the table of locations that it leaves out.
+"""Structural fingerprint of a module of the tensor level, and the table of locations that it omits.
 
-Two modules with equal fingerprints compile to equal code. Locations are not part of the code but substituted into it
-afterwards: while a module is lowered, its operations have the locations `<op>:NUMBER`, as do all diagnostics.
+Modules with equal fingerprints compile to equal code. Locations are not part of the code but substituted afterwards:
+while a module is lowered, its operations have the locations `<op>:NUMBER`, and so have all diagnostics.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def structural_text(module: Op) -> str | None:
 
 
 class _Foreign(Exception):
-    """An operation defined outside this package, whose definition the version of mlc does not identify."""
+    """An operation defined outside of this package, which the version of mlc does not identify."""
 
 
 class _StructuralPrinter(Printer):
@@ -82,7 +82,7 @@ class LocationTable:
 
     @contextmanager
     def numbered(self) -> Iterator[None]:
-        """Replace locations by numbers in the scope; errors that leave it have the locations again."""
+        """Context in which locations are replaced by numbers; errors raised in it get the locations back."""
         for i, op in enumerate(self.ops):
             op.loc = Loc(NUMBERED, i)
         try:
@@ -107,7 +107,7 @@ class LocationTable:
         return _NUMBER.sub(lambda m: str(self.locs[int(m[1])]) if int(m[1]) < len(self.locs) else m[0], message)
 
     def interface(self, interface: Interface) -> Interface:
-        """Interface of code of a module with the same fingerprint, with the names and locations of this one."""
+        """Map the interface of a module with the same fingerprint to the names and locations of this module."""
         return replace(interface, error_sites=tuple(map(self.text, interface.error_sites)),
                        constraint_sites=tuple(map(self.text, interface.constraint_sites)),
                        arg_names=tuple(map(str, self.names.get(interface.name, ()))))

@@ -1,4 +1,4 @@
-"""Linked code with what one must know to use it: what the compile cache and saved models keep."""
+"""Linked code with its interfaces and target, as stored in the compile cache and in saved models."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Image:
     interfaces  how each of its functions is called
     target      the machine it is for
     undefined   the external symbols it uses
-    shares      whether it has work for several threads, and so the variable HOOK
+    shares      whether it has parallel work, and so the variable HOOK
     """
 
     code: bytes
@@ -42,26 +42,26 @@ class Image:
     shares: bool = False
 
     def head(self) -> dict[str, Any]:
-        """All but the code, as data that JSON can hold."""
+        """All fields but the code, as JSON data."""
         out: dict[str, Any] = to_json(Head(tuple(self.interfaces.values()), self.target, self.undefined, self.shares))
         return out
 
     def at(self, interface: Callable[[Interface], Interface]) -> Image:
-        """The same code for callers who speak of it by other interfaces, with places and names of their own."""
-        changed = {name: interface(known) for name, known in self.interfaces.items()}
+        """The same code under mapped interfaces: other names and locations."""
+        changed = {name: interface(old) for name, old in self.interfaces.items()}
         return self if changed == self.interfaces else replace(self, interfaces=changed)
 
     @staticmethod
     def of(head: Any, code: bytes | memoryview) -> Image:
-        """The image that gave this head; CorruptFile if none did."""
+        """The image with this head; raises CorruptFile if the head is ill-formed."""
         known = from_json(head, Head)
         return Image(bytes(code), {i.name: i for i in known.interfaces}, known.target, known.undefined, known.shares)
 
 
-# What makes an image is imported where one is made: a program that was compiled before never needs it.
+# The compiler is imported lazily: a program whose image is cached never needs it.
 def compile_image(module: Op, target: Target, opt_level: int = 2,
                   allowed: frozenset[str] = abi.ALLOWED_EXTERNALS) -> Image:
-    """The code of a module of the llvm dialect."""
+    """Compile a module of the llvm dialect."""
     from mlc.backends import compile_many
     from mlc.backends.compilation_units import compilation_units
     objects = compile_many.objects(compilation_units(module, target), target, opt_level)
@@ -70,7 +70,7 @@ def compile_image(module: Op, target: Target, opt_level: int = 2,
 
 def link_image(objects: bytes | Sequence[bytes], interfaces: Mapping[str, Interface], target: Target,
                allowed: frozenset[str] = abi.ALLOWED_EXTERNALS) -> Image:
-    """The code of one relocatable object or several."""
+    """Link one or several relocatable objects."""
     from mlc.backends.combine import exportable, imports
     from mlc.backends.link import link_file, read_objects
     source = read_objects(objects)
@@ -88,7 +88,7 @@ def lookup(key: str) -> Image | None:
         return None
     try:
         return Image.of(found[0], found[1]["code"])
-    except CorruptFile:                                         # whole, but written by who knows whom
+    except CorruptFile:                                         # intact, but with an ill-formed head
         return None
 
 

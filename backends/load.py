@@ -1,4 +1,4 @@
-"""Load a shared object from memory: into a sealed anonymous file, then through the system's dynamic loader."""
+"""Load a shared object from memory through the system's dynamic loader, by way of a sealed anonymous file."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _loads = itertools.count()
 
 
 class Library:
-    """A loaded shared object. Its addresses are valid as long as this object lives: who keeps one keeps this, too.
+    """A loaded shared object. Its addresses are valid while this object is alive, so users must keep a reference.
 
-    A process can map some 65,000 pieces of memory, and each library takes a few of them.
+    A process is limited to about 65,000 memory mappings, and each library takes a few of them.
     """
 
     def __init__(self, handle: ctypes.CDLL) -> None:
@@ -32,7 +32,7 @@ class Library:
         _loaded[self._number].handle = self._number
 
     def stay(self) -> None:
-        """Keep the library for the life of the process: threads that never end run its code."""
+        """Keep the library loaded until the process ends, since threads that never end run its code."""
         del _loaded[self._number]
 
     def address(self, name: str) -> int:
@@ -47,14 +47,14 @@ class Library:
         return hasattr(self._handle, name)
 
     def function(self, name: str, restype: Any, argtypes: Sequence[Any]) -> Callable[..., Any]:
-        """An exported function with this C signature, which keeps the library; calls release the GIL."""
+        """An exported function with this C signature, which keeps the library alive; calls release the GIL."""
         found = ctypes.CFUNCTYPE(restype, *argtypes)(self.address(name))
         found.library = self  # type: ignore[attr-defined]
         return found
 
 
 class _Loaded(weakref.ref[Library]):
-    """The handle of a library outlives it."""
+    """Weak reference to a library, with its handle."""
 
     __slots__ = ("handle",)
     handle: int
@@ -62,11 +62,11 @@ class _Loaded(weakref.ref[Library]):
 
 _loaded: dict[int, _Loaded] = {}
 _gone: deque[_Loaded] = deque()
-"""Libraries that nobody holds any more. When the process ends they stay: other threads may still run their code."""
+"""Unreferenced libraries. They stay loaded at process exit, since other threads may still run their code."""
 
 
 def unload() -> None:
-    """Take what nobody holds any more out of the process; each load does so first."""
+    """Unload unreferenced libraries; called before each load."""
     while _gone:
         try:
             gone = _gone.popleft()
@@ -77,10 +77,10 @@ def unload() -> None:
 
 
 def load(so: bytes) -> Library:
-    """Map the shared object `so` and bind its symbols; its own names stay private to it.
+    """Map the shared object `so` and bind its symbols; its definitions are local to it.
 
-    Bytes that have been on a disk must have been found whole (checksummed.py): a damaged library is not an error to the
-    system's loader but a crash or wrong numbers.
+    The integrity of bytes read from disk must have been verified (checksummed.py): the system's loader does not detect
+    a corrupt library, which may crash or compute wrong results.
     """
     unload()
     with _as_file(so) as path:
@@ -96,7 +96,7 @@ def _as_file(data: bytes) -> Iterator[str]:
     try:
         descriptor = os.memfd_create("mlc", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
     except (AttributeError, OSError):  # not Linux, or forbidden by a sandbox
-        import tempfile  # 5 ms that no other load should pay
+        import tempfile  # imported here, since it takes 5 ms
 
         with tempfile.NamedTemporaryFile(prefix="mlc-", suffix=".so") as file:
             file.write(data)
@@ -106,14 +106,14 @@ def _as_file(data: bytes) -> Iterator[str]:
     with os.fdopen(descriptor, "wb") as file:
         file.write(data)
         file.flush()
-        fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, _SEALS)  # from here on nobody can change what gets mapped
+        fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, _SEALS)  # the contents are immutable from here on
         yield _fresh_spelling(descriptor, next(_loads))
 
 
 def _fresh_spelling(descriptor: int, number: int) -> str:
-    """/proc/self/fd/N, spelled as no load before: the loader takes a path it has seen for the same library.
+    """/proc/self/fd/N in a unique spelling, since the loader identifies libraries by path.
 
-    Descriptor numbers come back after closing, so the plain path would return an older library. The bits of
-    `number` are written as "/." and "//", which the kernel skips.
+    Descriptor numbers are reused, so the plain path could return an older library. The bits of `number` are encoded as
+    "/." and "//", which the kernel skips.
     """
     return "/proc/self/fd" + "".join("/." if bit == "1" else "//" for bit in f"{number:b}") + f"/{descriptor}"

@@ -1,4 +1,4 @@
-"""Machine-specific parts of linking: encodings of references, the loader's relocations, and the jump to an import."""
+"""Machine-specific parts of linking: encodings of references, dynamic relocations, and PLT stubs."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Kind:
-    """How a reference is written at a place P, to a symbol or its GOT slot at S, with an addend A.
+    """The encoding of a reference at place P to a symbol or its GOT slot at S, with addend A.
 
     form     none; absolute: the loader writes S + A; relative: S + A - P; and of AArch64's instructions
              page: the distance of the pages of S + A and P; low: the place of S + A in its page; branch: S + A - P
-    width    bytes that are written
-    through  "got": to the symbol's GOT slot; "call": to the jump in .plt if the symbol is imported
+    width    bytes to write
+    through  "got": to the symbol's GOT slot; "call": to the PLT stub if the symbol is imported
     scale    of `low`: the field counts units of 2**scale bytes
     """
 
@@ -27,12 +27,12 @@ class Kind:
 @dataclass(frozen=True)
 class Machine:
     """number          e_machine
-    page               the largest pages that a system for it has
-    relocations        by their numbers in objects
-    absolute, glob_dat, relative  numbers of what is left to the loader
-    not_independent    relocations of code that only runs at one address
-    stub_size          bytes of a jump to an import
-    stub               (address of the jump, address of its GOT slot) -> its code
+    page               the largest page size of its systems
+    relocations        supported relocations by number
+    absolute, glob_dat, relative  numbers of the dynamic relocations
+    not_independent    relocations of position-dependent code
+    stub_size          bytes of a PLT stub
+    stub               (address of the stub, address of its GOT slot) -> its code
     """
 
     name: str
@@ -48,7 +48,7 @@ class Machine:
 
 
 def patched(kind: Kind, old: int, target: int, place: int) -> int | None:
-    """The instruction or number at a place that refers to a target, addend included; None if that is out of reach."""
+    """The patched instruction or number for a reference to `target` (addend included); None if it is out of range."""
     if kind.form == "relative":
         return _signed(target - place, 8 * kind.width)
     if kind.form == "branch":
@@ -62,7 +62,7 @@ def patched(kind: Kind, old: int, target: int, place: int) -> int | None:
 
 
 def _signed(value: int, bits: int) -> int | None:
-    """The two's complement of a number, if so many bits hold it."""
+    """The two's complement of a number in `bits` bits; None if it does not fit."""
     return value % (1 << bits) if -(1 << bits - 1) <= value < 1 << bits - 1 else None
 
 

@@ -15,7 +15,7 @@ from mlc.ir.diag import BackendError
 MAX_NESTING = 256
 """LLVM's parser recurses: 20,000 nested braces overflow its stack and kill the process."""
 
-# What each opt_level runs before code generation. Measured with llvmlite 0.50 (LLVM 22.1) on Zen 4; 36 kernels of
+# Passes of each opt_level before code generation. Measured with llvmlite 0.50 (LLVM 22.1) on Zen 4; 36 kernels of
 # explicit <16 x float> code (elementwise chain with exp, 4x32 matmul tile, softmax row; naive addresses) in one module:
 #
 #   passes                         passes + codegen     run time against the best
@@ -27,15 +27,15 @@ MAX_NESTING = 256
 #   LLVM's O2 without unrolling          156 + 114 ms   1.0
 #
 # Kernels arrive vectorised, unrolled and in SSA form, and code generation itself does CSE and hoists loop invariants.
-# Its one blind spot seen is an integer division in an inner loop (5x on a gather), so level 2 adds LICM where the
-# text has one. LLVM's loop and SLP vectorisers run only at level 3, for code that our own passes left scalar.
+# The one exception observed is an integer division in an inner loop (5x on a gather), so level 2 adds LICM if the
+# text has one. LLVM's loop and SLP vectorisers run only at level 3, for code that mlc's passes left scalar.
 #
-# Without AVX-512's mask registers levels 1 and 2 leave out what folds a select into a masked load: where the upper half
-# of such a load is never wanted, LLVM 22.1 reads it whole and keeps what it read (tests/test_object_code.py).
+# Without AVX-512 mask registers, levels 1 and 2 omit the pass that folds a select into a masked load: if the upper half
+# of such a load is unused, LLVM 22.1 loads all of it and keeps the values (tests/test_object_code.py).
 _SHORT = ("always_inliner", "global_dead_code_eliminate", "sroa", "simplify_cfg", "instruction_combine")
 _DIVISION = re.compile(r"= [su](?:div|rem) ")
 
-# AMX needs code generation of at least level 1; level 1 gave slower matmul tiles than 2 once and saved no time.
+# AMX needs code generation level 1 or higher; level 1 once gave slower matmul tiles than 2 and saved no time.
 _CODEGEN_LEVEL = {0: 1, 1: 2, 2: 2, 3: 3}
 
 _STRING_OR_COMMENT = re.compile(r'"[^"]*"|;[^\n]*')
@@ -45,9 +45,9 @@ _NO_BRACKET = bytes(byte for byte in range(256) if byte not in b"(){}[]<>")
 
 
 def compile_object(llvm_text: str, target: Target, opt_level: int = 2) -> bytes:
-    """Machine code for `llvm_text` as a relocatable, position independent ELF object; deterministic.
+    """Compile `llvm_text` to a relocatable, position independent ELF object, deterministically.
 
-    opt_level  0 as written; 1 the passes that vectorised kernels need; 2 also hoists integer divisions out of loops;
+    opt_level  0 no passes; 1 the passes that vectorised kernels need; 2 also hoists integer divisions out of loops;
                3 all of LLVM's O3 with its vectorisers, for scalar code
     The text must come from mlc's own emitter: LLVM aborts the process on some invalid programs.
     """
@@ -59,7 +59,7 @@ def compile_object(llvm_text: str, target: Target, opt_level: int = 2) -> bytes:
 
 
 def assembly(llvm_text: str, target: Target, opt_level: int = 2) -> str:
-    """The instructions of `compile_object`, as assembly text for people."""
+    """The instructions of `compile_object` as assembly text."""
     module, machine = _optimized(llvm_text, target, opt_level)
     try:
         return str(machine.emit_assembly(module))
@@ -74,7 +74,7 @@ def optimized_ir(llvm_text: str, target: Target, opt_level: int = 2) -> str:
 
 
 def check_nesting(llvm_text: str) -> None:
-    """Refuse text whose brackets nest deeper than MAX_NESTING (counting unclosed ones)."""
+    """Reject text whose brackets nest deeper than MAX_NESTING (counting unclosed ones)."""
     brackets = _STRING_OR_COMMENT.sub("", llvm_text).encode("utf-8", "replace").translate(None, _NO_BRACKET)
     depth = 0
     while brackets and depth <= MAX_NESTING:  # each round removes the innermost level
@@ -97,13 +97,13 @@ def _llvm() -> Any:
 
 
 def _optimized(llvm_text: str, target: Target, opt_level: int) -> tuple[Any, Any]:
-    """The parsed, verified and optimised module, and the machine to emit it with."""
+    """The parsed, verified and optimised module, and its target machine."""
     if opt_level not in _CODEGEN_LEVEL:
         raise BackendError(f"opt_level must be 0, 1, 2 or 3, got {opt_level}", code="MLC0512")
     machine = _target_machine(target, _CODEGEN_LEVEL[opt_level])
     module = _parse(llvm_text)
     module.triple = target.triple
-    module.data_layout = str(machine.target_data)  # without it LLVM assumes other alignments than code generation
+    module.data_layout = str(machine.target_data)  # the default layout has other alignments than code generation
     combine = target.vector_bits >= 512 or "@llvm.masked.load" not in llvm_text
     if opt_level in (1, 2):
         _run_short(module, machine, combine)
@@ -116,7 +116,7 @@ def _optimized(llvm_text: str, target: Target, opt_level: int) -> tuple[Any, Any
 
 @cache
 def _know_others() -> None:
-    """LLVM knows other machines than this only when it has been told to know everything."""
+    """Initialise all LLVM targets, not only the native one."""
     _llvm().initialize_all_targets()
     _llvm().initialize_all_asmprinters()
 
@@ -129,7 +129,7 @@ def _target_machine(target: Target, level: int) -> Any:
         machine = _llvm().Target.from_triple(target.triple).create_target_machine(
             cpu=target.cpu, features=target.feature_string, opt=level, **kind)
     except RuntimeError as error:
-        raise BackendError(f"LLVM knows no target {target.triple}: {error}", code="MLC0512") from error
+        raise BackendError(f"LLVM does not know target {target.triple}: {error}", code="MLC0512") from error
     if machine is None:
         raise BackendError(f"LLVM has no code generator for {target}", code="MLC0512")
     return machine
@@ -144,7 +144,7 @@ def _parse(llvm_text: str) -> Any:
         module = _llvm().parse_assembly(llvm_text)
         module.verify()
     except (RuntimeError, UnicodeError) as error:
-        raise BackendError(f"LLVM refuses the text: {error}", code="MLC0511") from error
+        raise BackendError(f"LLVM rejects the IR: {error}", code="MLC0511") from error
     return module
 
 
@@ -157,7 +157,7 @@ def _run_short(module: Any, machine: Any, combine: bool) -> None:
 
 
 def _run_function_simplification(module: Any, machine: Any) -> None:
-    """LLVM's function part of O1, which holds LICM (llvmlite offers no LICM by itself)."""
+    """LLVM's function simplification of O1, which includes LICM (llvmlite does not expose LICM alone)."""
     builder = _pass_builder(machine, 1, vectorize=False)
     passes = builder.getFunctionPassManager()
     for function in module.functions:
@@ -173,5 +173,5 @@ def _run_o3(module: Any, machine: Any) -> None:
 def _pass_builder(machine: Any, level: int, *, vectorize: bool) -> Any:
     options = _llvm().create_pipeline_tuning_options(level)
     options.loop_vectorization = options.slp_vectorization = options.loop_interleaving = vectorize
-    options.loop_unrolling = vectorize  # our passes unroll what pays; LLVM's unrolling doubled code generation time
+    options.loop_unrolling = vectorize  # mlc's passes unroll; LLVM's unrolling doubled code generation time
     return _llvm().create_pass_builder(machine, options)

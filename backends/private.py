@@ -1,4 +1,4 @@
-"""Files private to one user: folders that others cannot write to or replace, and a key that others cannot read."""
+"""Files private to a user: folders that others can neither write to nor replace, and a key that others cannot read."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ KEY_BYTES = 32
 
 
 class Exposed(Exception):
-    """Others may have a hand in a file or a folder; the message says how."""
+    """Other users may have access to a file or folder; the message gives the reason."""
 
 
 def make_folder(folder: Path) -> None:
-    """Make a folder, and those above it that are missing, for their owner alone, whatever the umask."""
+    """Create a folder and its missing parents with access for the owner only, regardless of the umask."""
     for missing in reversed([p for p in (folder, *folder.parents) if not p.exists()]):
         missing.mkdir(mode=0o700, exist_ok=True)
 
 
 def exposed(folder: Path) -> str | None:
-    """How others could change what a folder holds; None if they cannot, and for one that is not there."""
+    """How other users could change the contents of a folder; None if they cannot, or if it does not exist."""
     try:
         status = os.stat(folder)
         above = [(p, os.stat(p)) for p in Path(os.path.realpath(folder)).parents]
@@ -32,7 +32,7 @@ def exposed(folder: Path) -> str | None:
     except OSError:
         return None
     if not stat.S_ISDIR(status.st_mode):
-        return "it is no folder"
+        return "it is not a folder"
     if why := of_others(status):
         return why
     for link, owner in links:
@@ -45,7 +45,7 @@ def exposed(folder: Path) -> str | None:
 
 
 def of_others(status: os.stat_result) -> str | None:
-    """Why what this file or folder holds may come from other users; None if it cannot."""
+    """Why the contents of a file or folder may come from other users; None if they cannot."""
     if status.st_uid not in (os.geteuid(), 0):
         return f"it belongs to user {status.st_uid}"
     return "others may write to it" if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH) else None
@@ -57,7 +57,7 @@ def _others_may_write(status: os.stat_result) -> bool:
 
 
 def _is_own_group(gid: int) -> bool:
-    """Whether a group is one that many systems make for each user, with nobody else in it."""
+    """Whether a group is the user's private group, as many systems create one per user."""
     try:
         user, group = pwd.getpwuid(os.geteuid()), grp.getgrgid(gid)
     except KeyError:
@@ -66,9 +66,9 @@ def _is_own_group(gid: int) -> bool:
 
 
 def secret(path: Path) -> bytes:
-    """The key that a file holds, drawn when it is first asked for; Exposed if others may know it, OSError.
+    """The key stored in a file, generated on first use. Raises Exposed if others may know it, and OSError.
 
-    The file holds the key and its SHA-256, so that one whose writer was interrupted is known, and written again.
+    The file holds the key and its SHA-256, so that an incomplete file is detected and written again.
     """
     if why := exposed(path.parent):
         raise Exposed(f"{path.parent}: {why}")
@@ -83,12 +83,12 @@ def secret(path: Path) -> bytes:
 
 
 def _key_in(path: Path, flags: int) -> bytes | None:
-    """The key in a file. One that may be written gets a key if it has none, under a lock: many may start at once."""
+    """The key in a file. If the file is opened for writing and has no key, one is generated, under a lock."""
     descriptor = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o600)
     try:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):
-            raise Exposed(f"{path}: it is no file")
+            raise Exposed(f"{path}: it is not a regular file")
         if status.st_uid != os.geteuid():
             raise Exposed(f"{path}: it belongs to user {status.st_uid}")
         if status.st_mode & 0o077:

@@ -10,8 +10,7 @@ from mlc.ir.diag import BackendError
 from mlc.ir.machine import Gpu, Model
 
 VENDORS = ("cpu", "cuda")
-"""Backends of vendors, each a folder named like the prefix of its devices: `targets` has its targets, `toolchain`
-compiles and loads code."""
+"""Vendors, each a folder named like its device prefix, with the modules `targets` and `toolchain`."""
 
 
 def part_of(vendor: str, name: str) -> ModuleType:
@@ -79,10 +78,10 @@ class Target:
         if text == "host":
             found: Target = part_of(VENDORS[0], "targets").host()
             return found
-        if text in (known := targets()):
-            return known[text]
+        if text in (by_name := targets()):
+            return by_name[text]
         raise BackendError(f"unknown target {text!r}", code="MLC0501",
-                           hint="valid targets: " + ", ".join(("host", *known)))
+                           hint="valid targets: " + ", ".join(("host", *by_name)))
 
     @staticmethod
     def default(vendor: str) -> Target:

@@ -30,7 +30,7 @@ class Executable(Protocol):
     linked: Any
 
     def at(self, interface: Callable[[Interface], Interface]) -> Any:
-        """As of `Image`."""
+        """See `Image.at`."""
 
     def entry(self, name: str) -> Any:
         """Entry point of a function, callable with arrays."""
@@ -74,7 +74,7 @@ def toolchain_for(device: str, target: Target | None = None, *, graph: bool = Fa
     graph      whether the kernels of a call are launched as one CUDA graph where possible
     precision  precision of matrix products, as set by the user
     checked    whether code reports undefined behaviour (passes/insert_checks)
-    here       whether the code is to be loaded; if not, the device need not exist
+    here       whether the code will be loaded; if not, the device need not exist
     """
     vendor = part_of(device.partition(":")[0], "toolchain")
     made: Toolchain = vendor.toolchain(device, target, graph=graph, precision=precision, checked=checked, here=here)

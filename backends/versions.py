@@ -1,8 +1,8 @@
-"""Dependencies of compiled code besides the program: the versions of mlc, LLVM, numpy, ml_dtypes and Python.
+"""Dependencies of compiled code other than the program: the versions of mlc, LLVM, numpy, ml_dtypes and Python.
 
-mlc's own version is the SHA-256 of its sources, so that code is never taken for that of other sources. LLVM's is
-that of llvmlite and its library, told without loading it; that of ml_dtypes, which computes constants of bfloat16, is
-told by its file for the same reason.
+mlc's version is the SHA-256 of its sources, so that a change of sources invalidates cached code. LLVM's is that of
+llvmlite and its library, determined without loading it; ml_dtypes, which computes bfloat16 constants, is identified by
+its file for the same reason.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from pathlib import Path
 import numpy as np
 
 FOLDERS = ("ir", "dialects", "passes", "backends")
-"""The folders of this package that have a say in what code is made of a module of the tensor level; code.py has too."""
+"""The folders of this package that affect the code generated from a module of the tensor level; code.py does too."""
 
 PACKAGE = Path(__file__).parents[1]
 
 
 @cache
 def versions() -> dict[str, str]:
-    """Each by its name; empty where they cannot be told, as without sources or where those have just changed."""
+    """The versions by name; empty if unknown, as without sources or if these have just changed."""
     sources, llvm = source_digest(), llvm_version()
     if not sources or not llvm or changed_since_start():
         return {}
@@ -34,7 +34,7 @@ def versions() -> dict[str, str]:
 
 
 def source_digest() -> str:
-    """SHA-256 of the sources, or "" if they are not there."""
+    """SHA-256 of the sources, or "" if they are missing."""
     digest = hashlib.sha256()
     try:
         for name, path in _sources():
@@ -80,7 +80,7 @@ def _installed(package: str) -> str:
 
 
 def changed_since_start() -> bool:
-    """Whether a source file came after this process, which may then run other code than the files hold."""
+    """Whether a source file is newer than this process, which may then run other code than the files contain."""
     try:                                                   # the time of change: installing may keep older ones
         return any(os.stat(path).st_ctime >= _STARTED for _, path in _sources())
     except OSError:
@@ -88,7 +88,7 @@ def changed_since_start() -> bool:
 
 
 def _started() -> float:
-    """When this process began, in seconds since the epoch."""
+    """The start time of this process, in seconds since the epoch."""
     try:
         fields = Path("/proc/self/stat").read_text().rpartition(")")[2].split()
         age = time.clock_gettime(time.CLOCK_BOOTTIME) - int(fields[19]) / os.sysconf("SC_CLK_TCK")

@@ -23,15 +23,15 @@ from mlc.ir.rewrite import Counters, Outcome, Rule, apply_rules, rules_for
 from mlc.ir.types import Type
 
 LARGEST = 1 << 16
-"""Elements of a constant that folding may make: above it the program would grow more than it gains."""
+"""Largest constant, in elements, that folding may create; a larger one costs more program size than it saves."""
 
 def _tensor_constant(value: Any, type: Type) -> Value:
-    """The array itself; a rule of the dialect makes a fill of it where all elements are equal."""
+    """A constant of the array; a rule of the dialect turns a splat into a fill."""
     return tensor.Constant(np.asarray(value)).result
 
 
 MATERIALIZE: dict[str, Callable[[Any, Type], Value]] = {"arith": arith.constant, "tensor": _tensor_constant}
-"""How to make a constant of a type, by the type's dialect."""
+"""Constant materialisers by the dialect of the type."""
 
 
 def simplify(op: Op) -> Outcome:
@@ -64,14 +64,14 @@ def rules(cls: type[Op], fast: bool = False) -> list[Rule]:
 
 
 def is_constant(value: Value) -> bool:
-    """Whether a value is an operation without operands that states what it is."""
+    """Whether a value is defined by a constant-like operation."""
     op = value.op
     return op is not None and not op.operands and "value" in op.attrs
 
 
 def run(module: Op, fast: bool = False, limit: int | None = None) -> Counters:
-    """Rewrite until nothing fires. `fast` allows rules that change IEEE values; `limit` stops after so many."""
-    with np.errstate(all="ignore"):              # folding meets infinities and wraps integers as the operation does
+    """Rewrite to a fixed point. `fast` allows rules that change IEEE results; `limit` bounds the number of rewrites."""
+    with np.errstate(all="ignore"):              # folding yields infinities and wraps integers like the operations
         return apply_rules(module, "canonicalize", partial(rules, fast=fast), Counters(limit=limit), simplify)
 
 

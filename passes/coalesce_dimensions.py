@@ -2,10 +2,10 @@
 
 takes  LOOP
 gives  LOOP
-why    one long dimension fills vectors where a short last one would leave them half empty
+why    a short innermost dimension would leave vectors partly empty; one long dimension fills them
 
 Dimensions d and d+1 are coalesced if each buffer has either both as adjacent axes, with the whole extent of d+1, or
-neither. The buffers are then reinterpreted with the two axes as one. No result changes.
+neither. The buffers are then reinterpreted with the two axes as one. Results are bitwise the same.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def fits(op: Op, kernel: Kernel, d: int) -> bool:
 
 
 def position(op: loop.Load | loop.Store, kernel: Kernel, d: int) -> int | None:
-    """The axis of the buffer that is d, followed by one that is all of d+1; None where the two are used otherwise."""
+    """The axis of the buffer indexed by d and followed by one that is all of d+1; None if they are used otherwise."""
     used = [i for i, e in enumerate(op.map.results) if dims_of(e) & {d, d + 1}]
     if len(used) != 2 or used[1] != used[0] + 1:
         return None
@@ -73,7 +73,7 @@ def merge(kernel: Kernel, d: int) -> Kernel:
         body = Region(Block())
         mapping: dict[Value, Value] = {}
         copy_ops(kernel.body.block, body.block, kernel, d, views, mapping)
-        tile, vector = kernel.schedule.tile, kernel.schedule.vector       # the others are at their defaults
+        tile, vector = kernel.schedule.tile, kernel.schedule.vector       # the other fields have their defaults
         domain = (*kernel.domain[:d], kernel.domain[d] * kernel.domain[d + 1], *kernel.domain[d + 2:])
         new = Kernel(kernel.sizes, body, symbols=kernel.symbols, domain=domain, label=kernel.label,
                      iterator_types=kernel.iterator_types[:d] + kernel.iterator_types[d + 1:],
@@ -144,7 +144,7 @@ def renumbered(type: TileType | ScratchType, d: int) -> TileType | ScratchType:
 
 
 def without(map: AffineMap, d: int) -> AffineMap:
-    """A map of the merged domain: the dimensions after d are renumbered, and d+1 does not occur any more."""
+    """The map over the merged domain: the dimensions after d are renumbered, and d+1 no longer occurs."""
     return map.replace_dims({n: loop.coordinate(n - 1) for n in range(d + 2, map.dims)}, map.dims - 1)
 
 

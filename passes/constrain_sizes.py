@@ -5,7 +5,7 @@ gives  the same form; public functions begin with a `tensor.constrain_size` for 
 why    a rewrite may remove the operation that implies a constraint, but not the operations that rely on it
 
 `x[5:]` needs 5 elements. If `x[5:][-2:]` becomes `x[N - 2:N]`, or only the shape of `x[5:]` is used, no operation
-implies that any more. Constraints of private functions become those of their public callers, with the sizes at the
+implies this any more. Constraints of private functions are propagated to their public callers, with the sizes at the
 call. A constraint on a data-dependent size stays with its operation.
 """
 
@@ -22,22 +22,22 @@ from mlc.passes.analysis.size_constraints import SizeConstraints, size_constrain
 
 
 def run(module: Op) -> None:
-    """Insert the constraints of each public function at its start, in place of existing ones."""
+    """Insert the constraints of each public function at its start, replacing existing ones."""
     for table in [op for op in module.walk() if op.symbol_table]:
-        known: dict[str, tuple[Sequence[Type], SizeConstraints]] = {}
+        done: dict[str, tuple[Sequence[Type], SizeConstraints]] = {}
         for function in func.callees_first(table):
             if len(function.body.blocks) != 1:
                 continue
-            found = _of_arguments(function, size_constraints(function, known))
-            known[function.sym_name] = [a.type for a in function.args], found
+            constraints = _of_arguments(function, size_constraints(function, done))
+            done[function.sym_name] = [a.type for a in function.args], constraints
             for op in list(function.inside(tensor.ConstrainSize)):
-                if op.size in found:
+                if op.size in constraints:
                     op.erase()
             first = function.block.first
             if not function.is_public or first is None:
-                continue                         # its callers have its constraints
+                continue                         # its constraints are propagated to its callers
             with before(first):
-                for size, (message, loc) in found.items():
+                for size, (message, loc) in constraints.items():
                     with located(loc):
                         tensor.ConstrainSize(size, message)
 

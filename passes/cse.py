@@ -54,8 +54,8 @@ def _merge_functions(module: Op) -> None:
 
 
 def _equal(function: Func, alike: dict[Hashable, Func | dict[Hashable, Func]]) -> Func | None:
-    """An earlier function that is the same but for its name. Most differ in what is quickly compared: keys of whole
-    bodies are made only where two functions agree in that."""
+    """An earlier function that is equal up to its name. A cheap key tells most functions apart; keys of whole bodies
+    are computed only if it collides."""
     attrs = {k: v for k, v in function.attrs.items() if k != "sym_name"}
     shape = attribute_key(attrs), tuple([type(op) for op in function.walk()])
     found = alike.setdefault(shape, function)

@@ -24,7 +24,7 @@ def run(module: Op) -> None:
         if (op.results or isinstance(op, func.Call)) and not op.terminator:
             work[op] = None
     while work:
-        op, _ = work.popitem()                   # users come after definitions, so most die in one pass
+        op, _ = work.popitem()                   # users come after definitions, so one pass erases most
         if op.parent is None or any(r.uses for r in op.results) or not is_pure(op, pure, reading=True):
             continue
         sources = {v.op: None for inner in op.walk() for v in inner.operands if v.op is not None}

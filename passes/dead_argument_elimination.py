@@ -35,7 +35,7 @@ def run(module: Op) -> None:
 
 
 def _module(module: Op) -> bool:
-    """Simplify the functions of one module that nothing but calls names; whether anything changed."""
+    """Simplify the functions of one module that are referenced by calls only; returns whether anything changed."""
     calls: dict[str, list[func.Call]] = {f.sym_name: [] for f in func.functions(module) if not f.is_public}
     for op in module.walk():
         if isinstance(op, func.Call) and op.callee in calls:
@@ -53,7 +53,7 @@ def _module(module: Op) -> bool:
 
 
 def _results(function: Func, calls: dict[str, list[func.Call]]) -> bool:
-    """Drop results that no call uses, after those that callers can take from elsewhere."""
+    """Drop results that no call uses, after replacing those that equal an argument or another result."""
     returned = list(function.block.terminator.operands)
     for call in calls[function.sym_name]:
         for i, v in enumerate(returned):
@@ -70,7 +70,7 @@ def _results(function: Func, calls: dict[str, list[func.Call]]) -> bool:
 
 
 def _arguments(function: Func, calls: dict[str, list[func.Call]]) -> bool:
-    """Drop arguments that are neither read nor needed to bind a size."""
+    """Drop arguments that are neither used nor needed to bind a size."""
     used = {n for op in function.walk() if op is not function for d in op_sizes(op) for n in sizes.symbols(d)}
     used |= {n for a in function.args if a.uses for d in _shape(a) for n in sizes.symbols(d)}
     bound = {n for a in function.args if a.uses for n in _bound_sizes(a)}
@@ -92,8 +92,8 @@ def _arguments(function: Func, calls: dict[str, list[func.Call]]) -> bool:
 
 
 def _replace(function: Func, calls: dict[str, list[func.Call]], results: list[int], arguments: list[int]) -> None:
-    """Let every call pass the arguments and take the results of these numbers alone."""
-    made = []
+    """Restrict a function and its calls to the given results and arguments, by position."""
+    updated = []
     for call in calls[function.sym_name]:
         types = [call.results[i].type for i in results]
         new = func.Call.make([call.args[i] for i in arguments], dict(call.attrs), types, loc=call.loc)
@@ -103,8 +103,8 @@ def _replace(function: Func, calls: dict[str, list[func.Call]], results: list[in
             result.name = call.results[i].name
             call.results[i].replace_by(result)
         call.erase()
-        made.append(new)
-    calls[function.sym_name] = made
+        updated.append(new)
+    calls[function.sym_name] = updated
 
 
 def _shape(value: Value) -> tuple[sizes.Dim, ...]:
@@ -112,7 +112,7 @@ def _shape(value: Value) -> tuple[sizes.Dim, ...]:
 
 
 def _bound_sizes(value: Value) -> Iterator[str]:
-    """The symbols that are alone a size of a value."""
+    """The symbols that a value binds: those that are a whole dimension of it."""
     return (n for d in _shape(value) if (n := sizes.symbol_name(d)))
 
 

@@ -1,10 +1,10 @@
 """Replace composite operations by the primitives they stand for.
 
 takes  DIFFERENTIATED
-gives  DECOMPOSED: no operation is left that has a decomposition
-why    the passes below handle primitives only; a target that supports a composite lowers it before
+gives  DECOMPOSED: no composite is left
+why    the passes below handle primitives only; a target that supports a composite lowers it earlier
 
-The `decompose` of a composite emits its definition, which may contain composites itself.
+The `decompose` of a composite emits its definition, which may contain composites in turn.
 """
 
 from __future__ import annotations

@@ -2,12 +2,12 @@
 
 takes  LOOP
 gives  LOOP
-why    a thread for every point is correct everywhere; this is where coalesced memory and registers come in
+why    the default, one thread per point, is always correct; this pass optimises for coalescing and register reuse
 
 A CTA takes `tiles_per_cta` consecutive tiles, one per thread, in row-major order of the parallel dimensions. For a
-reduction in many lanes, each lane is a thread and a CTA takes one row. For a contraction, it takes a CTA tile and
-shares the operands (schedule/contraction_gpu.py). No bit of a result depends on it: the order of reductions is
-fixed before.
+reduction in many lanes, each lane is a thread and a CTA takes one row. For a contraction, a CTA takes a CTA tile with
+operands in shared memory (schedule/contraction_gpu.py). Results are bitwise independent of the distribution, since
+fix_numerics has fixed the order of reductions.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def distribute(kernel: Kernel, machine: Gpu, threads: int) -> None:
 
 
 def wide(kernel: Kernel, machine: Gpu) -> None:
-    """Widen the accesses of a thread to the vector width, if that divides the rows."""
+    """Widen the accesses of a thread to the vector width, if that divides the row length."""
     d = best_dimension(kernel)
     if d is None or not isinstance(kernel.domain[d], int):
         return

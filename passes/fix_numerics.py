@@ -5,15 +5,15 @@ gives  FIXED: every float reduction and contraction has an `order`; elementary f
 why    results are bitwise reproducible across machines, schedules and batch sizes
 
 - A reduction that includes the last axis adds in L interleaved lanes, then by a tree: `lanes<L>`; any other adds in
-  ascending order, one chain per result: `chain`; and a contraction in chains of so many terms: `blocks<B>`. A long sum
-  adds in runs of RUN, so that its rounding error is about that of a sum in pairs: `lanes<L, RUN>`.
-- A reduction along axes that are no neighbours, or of very many elements, becomes two: one along some of the axes, or
+  ascending order, one chain per result: `chain`; a contraction in chains of B terms: `blocks<B>`. A long sum
+  adds in runs of RUN, so that its rounding error is close to that of pairwise summation: `lanes<L, RUN>`.
+- A reduction along non-adjacent axes, or of very many elements, is split in two: one along some of the axes, or
   within blocks of an axis, and one of its results.
-- These choices look at the operation, its dtype and the lengths of what is reduced, never at the number of rows, the
-  batch or the threads. A reduction that has an order keeps it.
-- With products=mma, a product of 16-bit floats that adds a multiple of 16 terms is one for tensor cores: `mma<16, T>`.
-  With products=tf32 so is one of f32 that adds a multiple of 8, of which tensor cores take 10 bits after the point:
-  `mma<8, tf32>`. They have other bits than the same products elsewhere.
+- These choices depend on the operation, its dtype and the lengths of the reduced axes, never on the number of rows,
+  the batch size or the threads. A reduction that has an order keeps it.
+- With products=mma, a product of 16-bit floats with a multiple of 16 terms runs on tensor cores: `mma<16, T>`. With
+  products=tf32, so does one of f32 with a multiple of 8 terms, of which tensor cores use 10 mantissa bits:
+  `mma<8, tf32>`. Their results differ bitwise from the other lowerings.
 - exp, log, tanh, ... become `tensor.map`s of the polynomials in dialects/expansions.
 - f16 and bf16 are computed in f32 and rounded once per operation.
 """
@@ -114,7 +114,7 @@ for _name, _op in {"add": arith.AddF, "sub": arith.SubF, "mul": arith.MulF, "div
 
 
 PRODUCTS = ("fma", "mma", "tf32")
-"""How matrices are multiplied; each allows what those before it do."""
+"""Lowerings of matrix products; each includes the ones before it."""
 
 
 def run(module: Op, products: str = "fma") -> None:
@@ -131,13 +131,13 @@ def run(module: Op, products: str = "fma") -> None:
 
 
 def is_expanded(op: Op) -> TypeGuard[Elementwise]:
-    """Whether an element of the result takes several steps: a function of floats without an instruction."""
+    """Whether an elementwise operation is expanded: a function on floats without an instruction."""
     return isinstance(op, Elementwise) and op.has_expansion() and isinstance(op.results[0].type.dtype, FloatType)
 
 
 def _fix(op: Op, products: str) -> None:
     if isinstance(op, Reduce):
-        if op.order is None:                         # one that is given is kept
+        if op.order is None:                         # keep an explicit order
             _reduce(op)
     elif isinstance(op, tn.Cumulative):
         op.attrs["order"] = "chain"
@@ -166,22 +166,22 @@ def is_fixed(module: Op) -> bool:
 
 
 TERMS = 256
-"""Terms of a product that are added one after the other: enough to be fast, and few enough that errors stay small."""
+"""Terms of a product that are added sequentially: enough to be fast, few enough to bound the rounding error."""
 
 
 def product_order(op: tn.DotGeneral) -> str:
-    """`chain` for few terms and for integers, whose sums have no order, else `blocks<TERMS>`."""
+    """`chain` for few terms and for integers, whose sums are associative, else `blocks<TERMS>`."""
     terms = sizes.product(op.lhs.type.shape[a] for a, _ in op.contract)
     few = isinstance(terms, int) and terms <= TERMS
     return "chain" if few or not isinstance(op.result.type.dtype, FloatType) else f"blocks<{TERMS}>"
 
 
 BLOCK_OF_MMA = {"bf16": 16, "f16": 16, "tf32": 8}
-"""Terms that a tensor core adds up at a time."""
+"""Terms that a tensor core adds at a time."""
 
 
 def mma_order(op: tn.DotGeneral, products: str) -> str | None:
-    """`mma<K, T>` for factors in f32 that are of T or, for tf32, of any type, and sums of whole blocks; else None."""
+    """`mma<K, T>` for f32 products of factors extended from T (for tf32, from any type) and whole blocks; else None."""
     from_ = {v.op.operands[0].type.dtype if isinstance(v.op, tn.Cast) else None for v in op.operands}
     terms = sizes.product(op.lhs.type.shape[a] for a, _ in op.contract)
     if op.lhs.type.dtype != f32 or not isinstance(terms, int) or not terms:
@@ -193,12 +193,12 @@ def mma_order(op: tn.DotGeneral, products: str) -> str | None:
 
 # -- reductions -------------------------------------------------------------------------------------------------------
 LONG, BLOCK, ENOUGH, SHORT = 1 << 17, 1 << 14, 1 << 10, 1 << 6
-"""Reductions of more than LONG elements are made in parts: of at most BLOCK, ENOUGH if axes have as many, and no less
-than SHORT."""
+"""Reductions of more than LONG elements are split into parts of at most BLOCK elements, at least SHORT, and ENOUGH if
+whole axes have as many."""
 
 
 def _reduce(op: Reduce) -> None:
-    """Assign an order to a reduction, or split it in two, recursively."""
+    """Assign an order to a reduction, or split it in two recursively."""
     with before(op, op.loc.through("fix_numerics")):
         x, axes, first = _parts(op)
         if not first:
@@ -213,9 +213,9 @@ def _reduce(op: Reduce) -> None:
 
 
 def _parts(op: Reduce) -> tuple[Value, tuple[int, ...], tuple[int, ...]]:
-    """Value to reduce, the axes of the reduction, and those to reduce first; none of these if it is not to be split.
+    """The value to reduce, the axes of the reduction, and those to reduce first, which are empty for no split.
 
-    Of axes that are no neighbours, it is the inner ones, in whose direction memory lies, unless they are very short.
+    Of non-adjacent axes, the inner ones come first, since they are contiguous in memory, unless they are very short.
     """
     x, shape = op.x, op.x.type.shape
     axes = tuple(a for a in op.axes if shape[a] != 1)
@@ -231,7 +231,7 @@ def _parts(op: Reduce) -> tuple[Value, tuple[int, ...], tuple[int, ...]]:
 
 
 def _blocks(op: Reduce, axes: tuple[int, ...]) -> tuple[Value, tuple[int, ...], tuple[int, ...]]:
-    """The same for neighbouring axes, of many elements: whole axes from the last on, and blocks of the next."""
+    """The same for adjacent axes of many elements: whole axes, starting with the last, and blocks of the next one."""
     x, shape = op.x, op.x.type.shape
     total = sizes.product(shape[a] for a in axes)
     if not isinstance(total, int) or total <= LONG:
@@ -254,13 +254,13 @@ _NARROW = (f16, bf16)
 
 
 def _is_narrow(op: Op) -> bool:
-    """Whether an operation computes on floats of 16 bits; moving and selecting them is no arithmetic."""
+    """Whether an operation does arithmetic on 16-bit floats; data movement and selection do not count."""
     return isinstance(op, Elementwise | Reduce | tn.DotGeneral | tn.Cumulative | Scattering) and any(
         v.type.dtype in _NARROW for v in op.operands)
 
 
 def _widen(op: Op, products: str) -> None:
-    """Compute a float operation of 16 bits in f32."""
+    """Compute an operation on 16-bit floats in f32."""
     if not _is_narrow(op):
         return
     wide = [tn.Cast(v, dtype=f32).result if v.type.dtype in _NARROW else v for v in op.operands]

@@ -1,4 +1,4 @@
-"""The named forms: which dialects a module may use between two passes, from what a user writes to LLVM."""
+"""The named forms of a module between passes: permitted dialects and invariants, from the frontend's output to LLVM."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from mlc.ir.types import TensorType
 
 
 def is_composite(op: Op) -> bool:
-    """Whether an operation is a name for several others, which its `decompose` emits."""
+    """Whether an operation is a composite, which its `decompose` expands to others."""
     return hasattr(op, "decompose")
 
 
@@ -22,20 +22,20 @@ def no_composites(module: Op) -> None:
 
 
 def in_kernels(module: Op) -> None:
-    """Tensor computations are in kernels; between them are views, constants, scalars, calls and control flow."""
+    """Tensor computations are in kernels; outside are views, constants, scalars, calls and control flow only."""
     for op in module.walk():
         if not (is_host(op) or is_view(op)) and _is_outside(op):
-            raise IRError(f"{op.name} stands outside a kernel", code="MLC0162", loc=op.loc, hint="run fuse")
+            raise IRError(f"{op.name} is outside a kernel", code="MLC0162", loc=op.loc, hint="run fuse")
 
 
 def _is_outside(op: Op) -> bool:
-    """Whether an operation stands in a function, or in a loop or condition there, and in no kernel."""
+    """Whether an operation is at host level: in a function, or in a loop or conditional of one, but in no kernel."""
     parent = op.parent_op
     return parent is None or parent.name in ("builtin.module", "func.func") or parent.name.startswith("scf.")
 
 
 def in_buffers(module: Op) -> None:
-    """Tensors exist inside kernels only: functions and what stands between kernels work on memory."""
+    """Tensors exist inside kernels only: functions and host-level operations work on memory."""
     for op in module.walk():
         holds = op.name == "func.func" or op.name.startswith("scf.")
         values = [*op.results, *(a for r in op.regions for b in r.blocks for a in b.args if holds)]
@@ -45,34 +45,34 @@ def in_buffers(module: Op) -> None:
 
 
 TENSOR = Form("tensor", frozenset({"builtin", "func", "tensor", "autodiff", "scf", "arith"}))
-"""Output of the frontend: pure values, and derivatives as operations."""
+"""Output of the frontend: value semantics, and derivatives as operations."""
 
 DIFFERENTIATED = Form("differentiated", frozenset({"builtin", "func", "tensor", "scf", "arith"}))
-"""Derivatives are ordinary operations."""
+"""Derivatives are expanded to ordinary operations."""
 
 DECOMPOSED = Form("decomposed", DIFFERENTIATED.dialects, (no_composites,))
-"""Composites such as softmax are spelled out in primitives."""
+"""Composites such as softmax are decomposed to primitives."""
 
 FIXED = Form("fixed", frozenset({"builtin", "func", "tensor", "scf", "arith", "math"}), (no_composites,))
-"""Every float reduction says in which order it adds; transcendental functions are polynomials."""
+"""Every float reduction has an order of addition; transcendental functions are polynomials."""
 
 FUSED = Form("fused", FIXED.dialects | {"loop"}, (no_composites, in_kernels))
-"""Tensor operations stand in kernels, one parallel domain each."""
+"""Tensor operations are in kernels, each with one iteration domain."""
 
 BUFFERIZED = Form("bufferized", FUSED.dialects | {"memref"}, (no_composites, in_kernels, in_buffers))
-"""Kernels of tensor operations read and write memory that one plan has laid out."""
+"""Kernels of tensor operations read and write buffers of one memory plan."""
 
 LOOP = Form("loop", frozenset({"builtin", "func", "loop", "scf", "arith", "math", "memref"}))
-"""Kernels are loops over blocks of points; what decides which of them run is scf."""
+"""Kernels are loops over blocks of points; control flow around them is scf."""
 
 LOW = Form("low", frozenset({"builtin", "func", "arith", "math", "scf", "memref", "vector"}))
-"""Loops, memory and vectors, with upstream's names and meaning."""
+"""Loops, memory and vectors, with the names and semantics of upstream MLIR."""
 
 GPU = Form("gpu", LOW.dialects | {"gpu", "nvgpu"})
-"""The same, and functions for threads of a GPU."""
+"""The same, plus gpu functions, each the code of one thread."""
 
 NVVM = Form("nvvm", GPU.dialects | {"llvm", "nvvm"})
-"""Kernels are functions of LLVM instructions; what launches them is as it was."""
+"""Kernels are llvm functions; host code is unchanged."""
 
 LLVM = Form("llvm", frozenset({"builtin", "llvm"}))
 """One operation per LLVM instruction."""

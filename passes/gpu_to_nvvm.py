@@ -34,7 +34,7 @@ from mlc.passes.lower_to_llvm.lowering import (
 
 NAME = "gpu_to_nvvm"
 DYNAMIC = "gpu.dynamic_shared"
-"""The attribute that says how many bytes launches of a kernel ask for."""
+"""Attribute with the bytes of dynamic shared memory of a kernel's launches."""
 
 
 def run(module: Module) -> None:
@@ -47,7 +47,7 @@ def run(module: Module) -> None:
 
 
 def _kernel(holder: gpu.GPUModule, kernel: gpu.Func) -> None:
-    """The function of one kernel, before it."""
+    """Lower one kernel to a function inserted before it."""
     inputs = convert_all([a.type for a in kernel.args])
     target = llvm.function(kernel.sym_name, inputs)
     target.loc = kernel.loc
@@ -55,7 +55,7 @@ def _kernel(holder: gpu.GPUModule, kernel: gpu.Func) -> None:
     if kernel.known_block_size is not None:
         target.attrs["nvvm.maxntid"] = kernel.known_block_size
         products = any(isinstance(op, nvgpu.MmaSync) for op in kernel.walk())
-        target.attrs["nvvm.minctasm"] = 1 + products      # else ptxas rather spills than lets fewer blocks run
+        target.attrs["nvvm.minctasm"] = 1 + products      # else ptxas prefers spilling to lower occupancy
     holder.body.block.insert(target, kernel)
     low = Lowering(holder, target, target.body.blocks[0], {}, kernel.loc.through(NAME))  # type: ignore[arg-type]
     low.bind(kernel.args, target.args)
@@ -74,7 +74,7 @@ def _kernel(holder: gpu.GPUModule, kernel: gpu.Func) -> None:
 
 
 def _static(holder: gpu.GPUModule, kernel: gpu.Func) -> Iterator[tuple[Value, Value]]:
-    """The memory that a block shares, with its addresses: each a global of its own."""
+    """The static shared memory of a kernel and its addresses: one global per buffer."""
     for i, memory_ in enumerate(kernel.shared):
         held: llvm.ArrayType | object = convert_scalar(memory_.type.dtype)
         for n in reversed(memory_.type.shape):
@@ -83,7 +83,7 @@ def _static(holder: gpu.GPUModule, kernel: gpu.Func) -> Iterator[tuple[Value, Va
 
 
 def _dynamic(holder: gpu.GPUModule, kernel: gpu.Func) -> Iterator[tuple[Value, Value]]:
-    """The same where it is more than a kernel has without asking: one after the other in what the launch asks for."""
+    """The same if it exceeds the static limit: buffers are laid out in the dynamic shared memory of the launch."""
     start, at = _address(holder, kernel, f"{kernel.sym_name}_dynamic", llvm.ArrayType(0, i8), "external"), 0
     for memory_ in kernel.shared:
         yield memory_, llvm.element_address(start, at, i8)
@@ -91,7 +91,7 @@ def _dynamic(holder: gpu.GPUModule, kernel: gpu.Func) -> Iterator[tuple[Value, V
 
 
 def _address(holder: gpu.GPUModule, kernel: gpu.Func, name: str, type: object, linkage: str) -> Value:
-    """The address of a global that a block shares, which is made."""
+    """Create a global in shared memory; returns its address."""
     holder.body.block.insert(llvm.Global.make([], {
         "sym_name": Symbol(name), "global_type": type, "linkage": linkage, "value": None, "constant": None,
         "alignment": gpu.ALIGNMENT, "addr_space": nvvm.SHARED.space}, [], [Region()], loc=kernel.loc),
@@ -117,11 +117,10 @@ def _barrier(low: Lowering, op: gpu.Barrier) -> None:
 
 @rule(gpu.Shuffle)
 def _shuffle(low: Lowering, op: gpu.Shuffle) -> list[Parts]:
-    """In groups of `width` threads: the upper bits of the clamp say where a group ends, the lower ones how far it goes.
-    """
+    """In groups of `width` threads: the upper bits of the clamp operand are the segment mask, the lower the bound."""
     width = known(low.one(op.width))
     if not isinstance(width, int):
-        raise BackendError("a shuffle's width is known when it is compiled", code="MLC0547", loc=op.loc)
+        raise BackendError("the width of a shuffle must be a constant", code="MLC0547", loc=op.loc)
     kind = {"xor": "bfly"}.get(op.mode, op.mode)
     clamp = llvm.constant((WARP - width) << 8 | (0 if kind == "up" else WARP - 1), i32)
     everyone, offset, x = llvm.constant(-1, i32), low.one(op.offset), low.one(op.value)
@@ -135,7 +134,7 @@ def _shuffle(low: Lowering, op: gpu.Shuffle) -> list[Parts]:
 
 
 def _exchanged(x: Value, kind: str, everyone: Value, offset: Value, clamp: Value) -> Value:
-    """Value of another thread, by a shuffle; 64 bits are exchanged in two halves."""
+    """Shuffle a value between threads; 64-bit values are exchanged in two halves."""
     def half(part: Value) -> Value:
         return nvvm.ShflSync(everyone, part, offset, clamp, part.type, kind=kind).result
 
@@ -150,7 +149,7 @@ def _exchanged(x: Value, kind: str, everyone: Value, offset: Value, clamp: Value
 
 # -- warps ------------------------------------------------------------------------------------------------------------
 def _register(x: Value, kind: str) -> Value:
-    """A part of a fragment as nvvm takes it: f16 in pairs, anything else as i32."""
+    """A register of a fragment as nvvm requires: f16 in pairs, anything else as i32."""
     type = VectorType((2,), f16) if kind == "f16" else i32
     return x if x.type == type else llvm.Bitcast(x, type).result
 

@@ -2,7 +2,7 @@
 
 takes  TENSOR
 gives  DIFFERENTIATED: no operation of `autodiff` is left
-why    the passes below handle functions and calls only
+why    the passes below support functions and calls only
 
 The algorithms are in passes/differentiate. The interpreter runs this pass on a copy of the module to evaluate a
 derivative that has not been expanded.

@@ -33,7 +33,7 @@ def _module(module: Op, everything: bool, small: int) -> None:
     for op in module.walk():
         if isinstance(op, func.Call):
             uses[op.callee] = uses.get(op.callee, 0) + 1
-    done: dict[str, Func] = {}                   # functions whose own calls have been looked at
+    done: dict[str, Func] = {}                   # functions whose calls have been inlined
     inlined: set[str] = set()
     for function in func.callees_first(module):
         for call in list(function.inside(func.Call)):
@@ -42,7 +42,7 @@ def _module(module: Op, everything: bool, small: int) -> None:
                 continue
             if callee.attrs.get(RECOMPUTE) or any(
                     isinstance(v.op, tensor.BindSize) and v.op.bound is None for v in call.args):
-                continue                         # recomputed functions, and memory of data-dependent size
+                continue                         # rematerialisation, and data-dependent sizes
             once = not callee.is_public and uses[call.callee] == 1
             if (everything or once or len(callee.block) <= small) and allowed("call", call):
                 _inline(call, callee)

@@ -1,12 +1,12 @@
-"""Partition kernels among threads, if the work of a thread outweighs the cost of handing it over.
+"""Partition kernels among threads, if the work per thread outweighs the cost of dispatch.
 
 takes  LOOP
 gives  LOOP, with `threads` and `grain_size` in schedules
 why    the work per tile depends on the schedule
 
-Work is estimated as time, in picoseconds per element of each operation at the rates of the machine model. A kernel of
-static size that is too small for two threads stays sequential; for symbolic sizes, `grain_size` is an expression over
-them.
+Work is estimated as time, in picoseconds per element of each operation, from the rates of the machine model. A kernel
+of static size that is too small for two threads stays sequential; for symbolic sizes, `grain_size` is an expression
+over them.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ ENOUGH = 64
 
 
 def run(module: Op, machine: Cpu = CPU, worth: int = -1) -> None:
-    """Parallelize every kernel with enough work: `worth` nanoseconds per thread, by default those of the model."""
+    """Parallelize every kernel with enough work: `worth` nanoseconds per thread, by default the model's."""
     for kernel in module.inside(Kernel):
         if not kernel.schedule.threads:
             parallelize(kernel, machine, worth if worth >= 0 else machine.handover_ns)
 
 
 def parallelize(kernel: Kernel, machine: Cpu, worth: int) -> None:
-    """Share the leading parallel dimensions of a kernel out in parts of `worth` nanoseconds, if there are two."""
+    """Partition the leading parallel dimensions of a kernel into parts of `worth` nanoseconds, if at least two."""
     total: Dim = 1
     count = 0
     for d in range(shareable(kernel)):
@@ -55,20 +55,20 @@ def parallelize(kernel: Kernel, machine: Cpu, worth: int) -> None:
 
 
 def shareable(kernel: Kernel) -> int:
-    """How many leading dimensions may be shared out: those whose points all write elsewhere."""
+    """The number of leading dimensions that can be partitioned: distinct points write to distinct elements."""
     stores = [{d for e in op.map.results if not tiles_of(e) for d in dims_of(e)}
-              for op in kernel.inside(loop.Store)]          # an index tile may name one place for several points
+              for op in kernel.inside(loop.Store)]          # an index tile may map several points to one element
     return next((d for d in range(kernel.parallel) if kernel.domain[d] != 1 and not all(d in dims for dims in stores)),
                 kernel.parallel)
 
 
 def blocks(kernel: Kernel, d: int) -> Dim:
-    """How many blocks a dimension has."""
+    """The number of blocks of a dimension."""
     return sizes.divide(kernel.domain[d] + kernel.schedule.tile[d] - 1, kernel.schedule.tile[d])
 
 
 def work(kernel: Kernel, shared: int, machine: Cpu) -> Dim:
-    """Picoseconds that a block of the first `shared` dimensions takes, about; what is known to be small is left out."""
+    """Estimated picoseconds of a block of the first `shared` dimensions; terms known to be small are left out."""
     total: Dim = 0
     vectors = kernel.schedule.vector >= 0 or any(op.vector for op in kernel.inside(For))
     for op in kernel.inside(InKernel):
@@ -78,7 +78,7 @@ def work(kernel: Kernel, shared: int, machine: Cpu) -> Dim:
 
 
 def cost(op: InKernel, machine: Cpu) -> int:
-    """Picoseconds per element, in vectors."""
+    """Picoseconds per element of vectorised code."""
     types = [v.type for v in (*op.results, *op.operands) if isinstance(v.type, TileType)]
     words = max([t.dtype.width for t in types if str(t.dtype) not in ("i1", "index")], default=32)
     if isinstance(op, loop.Load | loop.Store):
@@ -93,7 +93,7 @@ def cost(op: InKernel, machine: Cpu) -> int:
 
 
 def _elements(kernel: Kernel, op: InKernel, shared: int) -> Dim:
-    """How many elements an operation computes in a block of the first `shared` dimensions."""
+    """The number of elements that an operation computes in a block of the first `shared` dimensions."""
     spans = {d for v in (*op.results, *op.operands) if isinstance(v.type, TileType) for d in v.type.dims}
     steps = {d: kernel.schedule.tile[d] for d in range(kernel.parallel)}
     outer = op.parent_op

@@ -1,4 +1,4 @@
-"""Pass pipelines from the output of the frontend to the llvm dialect, with the reason for the place of every pass.
+"""Pass pipelines from the output of the frontend to the llvm dialect, with the reason for each pass's position.
 
 CPUs and GPUs share the passes down to kernels on buffers; the passes below differ.
 """
@@ -75,7 +75,7 @@ BEFORE: tuple[tuple[str, str, str], ...] = (
     ("cse", "fuse", "common subexpressions would be fused twice"),
     ("fix_numerics", "fuse", "fusion must not affect rounding"),
     ("fuse", "bufferize", "only values at kernel boundaries need buffers"),
-    ("vectorize", "loop_to_scf", "it reads the tile sizes"),
+    ("vectorize", "loop_to_scf", "the lowering reads the tile sizes"),
     ("vectorize", "parallelize", "tiles are the unit of thread partitioning"),
     ("parallelize", "outline", "equal kernels of equal schedule are lowered once"),
     ("distribute", "outline", "equal kernels of equal schedule are lowered once"),

@@ -2,11 +2,11 @@
 
 takes  LOOP
 gives  LOOP
-why    a tile of one point is correct everywhere; this is where the machine's vectors and caches come in
+why    the default, a tile of one point, is always correct; this pass optimises for vector registers and caches
 
 The vector dimension is the parallel one along which most buffers are contiguous; reductions in lanes determine theirs.
-A contraction keeps a register tile of rows times a few vectors of columns (schedule/contraction_cpu.py). Every choice
-is a transform (schedule/transforms.py) that the kernel records, and none changes a bit of the result.
+A contraction has a register tile of rows times a few vectors of columns (schedule/contraction_cpu.py). Every choice is
+a transform (schedule/transforms.py) recorded in the kernel, and preserves the result bit for bit.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ from mlc.passes.schedule.transforms import tile
 __all__ = ["PASS", "run", "schedule"]
 
 SHORT = 8
-"""Rows of fewer elements are not worth transposing in registers."""
+"""Minimum row length for which transposing in registers pays off."""
 SIMPLE = 16
-"""Kernels of more operations are not unrolled over the rows of a transposed tile."""
+"""Maximum number of operations of a kernel that is unrolled over the rows of a transposed tile."""
 
 
 def run(module: Op, machine: Cpu = CPU, vectors: int = 4) -> None:
     """Schedule every kernel for a machine; pointwise kernels take `vectors` vector registers at a time.
 
-    Kernels with an empty domain stay unscheduled: their tiles would have no size.
+    Kernels with an empty domain stay unscheduled: their tile sizes would be 0.
     """
     for kernel in module.inside(Kernel):
         if not kernel.schedule.steps and 0 not in kernel.domain and allowed("schedule", kernel):
@@ -55,7 +55,7 @@ def schedule(kernel: Kernel, machine: Cpu, vectors: int) -> None:
 
 
 def across(kernel: Kernel, dim: int) -> int | None:
-    """Dimension along which a memory-bound kernel loads contiguously, if that is not its vector dimension."""
+    """The dimension along which a memory-bound kernel loads contiguously, if it is not the vector dimension."""
     if next(kernel.inside(loop.For), None) is not None or len(list(kernel.inside(loop.Map))) > SIMPLE:
         return None
     for op in kernel.inside(loop.Load):
@@ -70,7 +70,7 @@ def across(kernel: Kernel, dim: int) -> int | None:
 
 
 def fit(extent: Dim, lanes: int, most: int) -> int:
-    """Tile size of a vector dimension: up to `most` vectors, halved while half of it would hold the extent."""
+    """The tile size of a vector dimension: up to `most` vectors, halved while half still covers the extent."""
     size = lanes * most
     while isinstance(extent, int) and size > lanes and size // 2 >= extent:
         size //= 2

@@ -76,7 +76,7 @@ def test_a_worker_ends_although_this_process_has_forked(monkeypatch: pytest.Monk
 
 
 def test_what_is_no_answer_is_refused() -> None:
-    with pytest.raises(ValueError, match="no answer"):
+    with pytest.raises(ValueError, match="malformed answer"):
         compile_worker.ask(io.BytesIO(), io.BytesIO(b"hello from sitecustomize"), host(), 2, "text")
 
 

@@ -79,7 +79,7 @@ def test_a_key_is_no_link_and_no_pipe(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="symbolic links"):
         secret(tmp_path / "link")
     os.mkfifo(tmp_path / "pipe", 0o600)
-    with pytest.raises(Exposed, match="no file"):
+    with pytest.raises(Exposed, match="not a regular file"):
         secret(tmp_path / "pipe")
 
 

@@ -164,11 +164,11 @@ def test_locations_are_kept() -> None:
 
 
 @pytest.mark.parametrize(("body", "message", "code"), [
-    ("%m = memref.alloca(%n) : memref<?xf32>", "the stack holds memory of known size only", "MLC0543"),
+    ("%m = memref.alloca(%n) : memref<?xf32>", "stack memory must have a static size", "MLC0543"),
     ("%b = memref.view %a[%n][] : memref<?xi8> to memref<4xi1>\n %v = memref.load %b[%n] : memref<4xi1>",
      "i1 has no place in memory", "MLC0542"),
     ("%v = arith.constant dense<0.0> : vector<2x4xf32>\n %e = vector.extract %v[%n, 1] : f32 from vector<2x4xf32>",
-     "only the last position", "MLC0544"),
+     "only the last index of a position", "MLC0544"),
 ])
 def test_refusals(body: str, message: str, code: str) -> None:
     module = parsed(f"func.func @f(%n: index, %a: memref<?xi8>) {{\n {body}\n func.return\n}}")

@@ -170,8 +170,8 @@ SCRATCH = """func.func @f(%n: index) {
 
 
 @pytest.mark.parametrize(("size", "message"), [
-    ('"N"', "MLC0543.*the stack holds memory of known size only, and d1 has N points"),
-    ("1000000", "MLC0543.*with it the kernel takes 8000000 bytes of the stack, more than 4194304"),
+    ('"N"', "MLC0543.*stack memory must have a static size, but d1 has N points"),
+    ("1000000", "MLC0543.*the kernel takes 8000000 bytes of stack with this buffer, more than 4194304"),
 ])
 def test_scratch_that_does_not_fit(size: str, message: str) -> None:
     with pytest.raises(BackendError, match=message):

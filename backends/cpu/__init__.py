@@ -1,1 +1,1 @@
-"""Running on the CPU: threads, the call contract, vector mathematics."""
+"""CPU backend: targets, the thread pool, and the emitted Python callable."""

@@ -22,7 +22,7 @@ _MADE = Loc("<wrapper>", 0)
 
 
 class ModuleBuilder:
-    """A module under construction, and its functions by name. `externals` are declared."""
+    """A module under construction, with its functions by name. `externals` are declared."""
 
     def __init__(self, externals: Mapping[str, Signature]) -> None:
         self.module = module()
@@ -38,14 +38,14 @@ class ModuleBuilder:
         self.module.body.block.insert(function)
 
     def constant(self, content: bytes) -> str:
-        """The name of constant bytes, at a multiple of 8."""
+        """Define constant bytes, aligned to 8; returns their name."""
         if content not in self._constants:
             self._constants[content] = self._global(f"constant{len(self._constants)}", len(content), {
                 "value": np.frombuffer(content, np.int8), "constant": True, "linkage": "internal"})
         return self._constants[content]
 
     def variable(self, name: str, size: int, defined: bool) -> str:
-        """The name of `size` bytes that are zero at first, or of a variable that is defined elsewhere."""
+        """Define a zero-initialised variable of `size` bytes, or declare an external one; returns its name."""
         if name not in self._variables:
             self._variables.add(self._global(name, size, {"linkage": "internal" if defined else "external"}))
         return name
@@ -77,7 +77,7 @@ class Assembler:
 
     # -- blocks
     def block(self, *types: Type) -> Block:
-        """A block to jump to, which takes values of these types; `start` puts it in its place."""
+        """Create a block with arguments of these types; `start` appends it to the function."""
         return Block(types)
 
     def start(self, block: Block) -> None:
@@ -137,18 +137,18 @@ class Assembler:
         return self._addresses[name]
 
     def text(self, text: str) -> Value:
-        """The address of a text that ends in a zero byte."""
+        """The address of a NUL-terminated string constant."""
         return self.address_of(self.builder.constant(text.encode() + bytes(1)))
 
     def alloca(self, words: int) -> Value:
-        """The address of so many eight-byte words."""
+        """Allocate eight-byte words on the stack."""
         count = self.i64(words)
         with insertion(self._head, self._start, _MADE):
             return memory.Alloca(count, ptr, i64).result
 
     # -- memory
     def at(self, pointer: Value, offset: int | Value) -> Value:
-        """The address `offset` bytes further."""
+        """The address `offset` bytes after `pointer`."""
         if isinstance(offset, int) and offset == 0:
             return pointer
         with self._here():
@@ -195,7 +195,7 @@ class Assembler:
         return self._binary(ops.FMul, a, b)
 
     def compare(self, predicate: str, a: Value, b: Value) -> Value:
-        """An icmp; of addresses as integers."""
+        """An icmp; addresses are compared as integers."""
         if a.type == ptr:
             a, b = self.address(a), self.address(b)
         with self._here():
@@ -206,7 +206,7 @@ class Assembler:
             return ops.FCmp(predicate, a, b).result
 
     def shift_right(self, a: Value, bits: int) -> Value:
-        """Of the unsigned number."""
+        """Logical shift right."""
         return self._binary(ops.LShr, a, self.i64(bits))
 
     def select(self, condition: Value, yes: Value, no: Value) -> Value:
@@ -214,7 +214,7 @@ class Assembler:
             return ops.Select(condition, yes, no).result
 
     def widen(self, bit: Value) -> Value:
-        """A bit, byte or half as an i64: of unsigned numbers."""
+        """Zero-extend to i64."""
         with self._here():
             return ops.ZExt(bit, i64).result
 
@@ -235,11 +235,11 @@ class Assembler:
 
     # -- calls
     def call(self, name: str, *args: Value) -> Value:
-        """The result of a function of the module; not to be used if it has none."""
+        """Call a function of the module; the result must not be used if it returns void."""
         with self._here():
             return control.call(self.builder.functions[name], args)  # type: ignore[return-value]
 
     def call_pointer(self, function: Value, result: Type, *args: Value) -> Value:
-        """The result of the function at an address."""
+        """Call the function at an address."""
         with self._here():
             return control.Call(None, (function, *args), (), (result,)).result

@@ -1,8 +1,8 @@
-"""Compiled functions as Python objects: an emitted type whose instances are called at the speed of C.
+"""Compiled functions as Python objects: an emitted type whose instances are called at C speed.
 
-An instance takes the fast path of backends/cpu/wrapper.py or, wherever that does not apply, calls its slow path; every
-attribute it does not have itself is the slow path's. Where objects cannot be read as the wrapper does (`problem`), the
-slow path is all there is.
+An instance takes the fast path of backends/cpu/wrapper.py or, if that does not apply, calls its slow path; attributes
+that it lacks are looked up on the slow path. If the object layout is not the one the wrapper assumes (`problem`), only
+the slow path is used.
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ from mlc.ir.types import to_numpy
 from mlc.ir.weak_references import WeakTable
 
 Variable = tuple[Any, str | None, Any]
-"""A dict and a key, a cell and None, or a function and one of `FUNCTION_SLOTS`; and the value it holds."""
+"""A dict and a key, a cell and None, or a function and one of `FUNCTION_SLOTS`; and its value."""
 
 MAX_VALUES = 256
 """Functions of more arguments and results have no wrapper: compiling one would take longer than a second of slow calls
 saves."""
 
 MAX_FAST_PATHS = 8
-"""A dispatcher tries so many signatures before its slow path; each costs a few nanoseconds to rule out."""
+"""Maximum number of signatures that a dispatcher tries before its slow path; each costs a few nanoseconds."""
 
 
 class SlowCallable:
-    """A compiled function where only the slow path is possible. The fast one looks the same from outside."""
+    """A compiled function without a fast path, with the same interface as one that has it."""
 
     __slots__ = ("__weakref__", "fast_path", "keep", "slow_path")
 
@@ -63,7 +63,7 @@ class SlowCallable:
         return getattr(self.slow_path, name)
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
-        """As a function's: found on an instance, it takes that as its first argument."""
+        """Bind to an instance like a function, which takes the instance as its first argument."""
         return self if instance is None else MethodType(self, instance)
 
     def __repr__(self) -> str:
@@ -71,7 +71,7 @@ class SlowCallable:
 
 
 def _binding(variable: Variable) -> Binding:
-    """Where a variable is: under a key of a dict, in a cell, or in a function, which is read like a cell there."""
+    """The binding of a variable: a key of a dict, a cell, or a slot of a function, which is read like a cell."""
     place, key, value = variable
     if isinstance(place, types.FunctionType):
         return Binding(id(place) + layout.FUNCTION_SLOTS[str(key)] - layout.CELL_CONTENTS, None, id(value))
@@ -81,12 +81,12 @@ def _binding(variable: Variable) -> Binding:
 def make_callable(entry: Entry, slow_path: Function[..., Any], result: str = "tensor",
                   tensor_type: type | None = None, payload: str = "_array", consumed: Any = None,
                   bindings: Sequence[Variable] = ()) -> Any:
-    """A callable that runs `entry` on positional arrays, and `slow_path` on whatever else it is called with.
+    """A callable that runs `entry` on positional arrays, and `slow_path` on any other arguments.
 
     result       "tensor": results are instances of `tensor_type`; "ndarray": they are numpy arrays
     tensor_type  instances are also taken as arguments; its slot `payload` holds a numpy array
-    consumed     takes the array's place in a tensor that was donated
-    bindings     variables that must hold these values, in each call that does not take the slow path
+    consumed     replaces the array of a donated tensor
+    bindings     variables and the values that they must have for the fast path (guards)
     `fast_path` of the callable says "yes", or why every call takes the slow path.
     """
     if result not in ("tensor", "ndarray") or (result == "tensor" and tensor_type is None):
@@ -120,7 +120,7 @@ def make_callable(entry: Entry, slow_path: Function[..., Any], result: str = "te
 
 
 def make_dispatcher(slow_path: Function[..., Any]) -> Any:
-    """A callable that so far only calls `slow_path`, and keeps its identity when it learns faster ways."""
+    """A callable that initially calls `slow_path` only, and keeps its identity when fast paths are added."""
     if reason := layout.problem():
         return SlowCallable(slow_path, (), reason)
     made = _new(slow_path, None, None, ())
@@ -130,9 +130,9 @@ def make_dispatcher(slow_path: Function[..., Any]) -> Any:
 
 def add_fast_path(dispatcher: Any, entry: Entry, result: str = "tensor", tensor_type: type | None = None,
                   payload: str = "_array", consumed: Any = None, bindings: Sequence[Variable] = ()) -> str:
-    """Let a dispatcher run `entry` where its guards hold, before what it tries so far; "yes", or why it does not.
+    """Add a fast path to a dispatcher: run `entry` if its guards hold, before the existing ones; "yes", or why not.
 
-    Only for an entry that means the same as the slow path for every call that passes the guards.
+    The entry must be equivalent to the slow path for every call that passes the guards.
     """
     if isinstance(dispatcher, SlowCallable):
         return dispatcher.fast_path
@@ -156,7 +156,7 @@ def add_fast_path(dispatcher: Any, entry: Entry, result: str = "tensor", tensor_
 
 @contextmanager
 def without_fast_path(dispatcher: Any, slow_path: Function[..., Any]) -> Iterator[None]:
-    """Within, a dispatcher calls nothing but `slow_path`."""
+    """Context in which a dispatcher calls `slow_path` only."""
     if isinstance(dispatcher, SlowCallable):
         yield
         return
@@ -176,7 +176,7 @@ os.register_at_fork(after_in_child=_adding._at_fork_reinit)  # type: ignore[attr
 
 
 def _new(slow_path: Function[..., Any], on_error: Any, consumed: Any, keep: tuple[Any, ...]) -> Any:
-    """An instance with these references; it cannot be called yet."""
+    """Allocate an instance with these references; it is not callable yet."""
     made = _allocate(_callable_type())
     fields = Callable.from_address(id(made))
     for name, value in (("slow_path", slow_path), ("on_error", on_error), ("consumed", consumed), ("keep", keep)):
@@ -185,7 +185,7 @@ def _new(slow_path: Function[..., Any], on_error: Any, consumed: Any, keep: tupl
 
 
 def _unsuited(interface: Interface) -> str | None:
-    """Why a signature has no fast path."""
+    """The reason why a signature has no fast path; None if it has one."""
     if unbound := set(interface.symbols) - set(interface.binders):
         return f"no argument binds size {sorted(unbound)[0]}"
     if (count := len(interface.inputs) + len(interface.results)) > MAX_VALUES:
@@ -195,7 +195,7 @@ def _unsuited(interface: Interface) -> str | None:
 
 @cache
 def _dtypes() -> tuple[np.dtype[Any], ...]:
-    """numpy's own descriptor of each element type: what arrays of that type almost always share."""
+    """numpy's singleton descriptor of each element type, which almost all arrays of that type share."""
     return tuple(np.zeros(0, to_numpy(type)).dtype for type in DTYPES)
 
 
@@ -206,7 +206,7 @@ def _reference(value: Any) -> int:
 
 
 def _wrapper(signature: Interface, tensors: bool, wrap: bool) -> Library:
-    """The emitted wrapper for a signature: one for all functions that have it, as long as there are some."""
+    """The emitted wrapper for a signature, shared by all live functions with it."""
     key = signature, tensors, wrap
     if (found := _wrappers.get(key)) is None:
         found = _native(f"{signature} {tensors} {wrap}", lambda: wrapper_module(signature, tensors, wrap), [NAME])
@@ -218,7 +218,7 @@ _wrappers = WeakTable[tuple[Interface, bool, bool], Library]()
 
 
 def _native(what: str, source: Function[[], Module], exports: list[str]) -> Library:
-    """The code of a module, of which `what` says all."""
+    """Compile a module, which `what` identifies completely."""
     def text(target: Target) -> str:
         from mlc.backends.emit_llvm import emit  # only if the code has not been made before
         return emit(source(), target)
@@ -247,7 +247,7 @@ _DISALLOW_INSTANTIATION, _HAVE_VECTORCALL, _HAVE_GC = 1 << 7, 1 << 11, 1 << 14
 
 
 def _allocate(type: type) -> Any:
-    """A new object of a type, zeros behind its header."""
+    """A new zero-initialised object of a type."""
     allocate = ctypes.pythonapi.PyType_GenericAlloc
     allocate.restype, allocate.argtypes = ctypes.py_object, [ctypes.py_object, ctypes.c_ssize_t]
     return allocate(type, 0)
@@ -280,7 +280,7 @@ def _callable_type() -> type:
 
 
 _type_parts: list[Any] = []
-"""Objects that the type points to; they live as long as the process."""
+"""Objects that the type points to; they are kept alive until the process ends."""
 
 
 @cache

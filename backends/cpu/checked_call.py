@@ -1,8 +1,8 @@
 """Code common to all emitted wrappers, between unpacking arrays and returning results, in the llvm dialect.
 
-Sizes are read off the arguments and checked against their types, sizes that follow from them are computed, donated
-buffers are told from each other, and the entry is called: with a larger arena if it asks for one, and without the
-global lock where that pays. What happens to a call that is refused is for the wrapper to say (`guard`).
+Size symbols are bound from the arguments and checked against their types, derived sizes are computed, donated buffers
+are checked for overlap, and the entry is called: with a larger arena if it needs one, and without the GIL if that pays
+off. Each wrapper defines how a rejected call is handled (`guard`).
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from mlc.ir.sizes import Dim, Leaf, Quotient, Size, quotients
 from mlc.ir.types import ScalarType
 
 LONG_WORK = 1 << 14
-"""Elements touched (or elementary steps, where they are known) from which a call releases the global lock."""
+"""Minimum number of elements accessed (or elementary steps, if known) for which a call releases the GIL."""
 
 Refusal = Callable[[], None]
-"""Emits what is done with a call that is refused."""
+"""Emits the handling of a rejected call."""
 
 
 class CheckedCall:
@@ -32,7 +32,7 @@ class CheckedCall:
     def __init__(self, a: Assembler, interface: Interface) -> None:
         self.a = a
         self.interface = interface
-        self.env: dict[str, Value] = {}               # the number of each size symbol
+        self.env: dict[str, Value] = {}               # values of the size symbols
         self.known: dict[Dim, Value] = {}             # sizes computed so far
         self.dims: list[list[Value]] = []             # the sizes of the arguments
         computed = [d for t in (*interface.inputs, *interface.results) for d in t.shape]
@@ -42,22 +42,22 @@ class CheckedCall:
         self.outputs = a.alloca(max(len(interface.results), 1))
         self.spans = a.alloca(2 * len(interface.inputs)) if interface.donated else None
 
-    # -- what is done with a call that is refused
+    # -- handling of rejected calls
     def guard(self, *checks: tuple[Value, Refusal]) -> None:
-        """Go on if all conditions hold; else refuse the call as the first one says that does not."""
+        """Continue if all conditions hold; otherwise reject the call by the refusal of the first that fails."""
         raise NotImplementedError
 
     def wrong_size(self, i: int, axis: int, expected: Value) -> None:
-        """Argument i has another size on an axis than `expected`."""
+        """The size of argument i along an axis differs from `expected`."""
 
     def wrong_condition(self, number: int) -> None:
-        """The function means nothing for these sizes."""
+        """A size constraint of the function is violated."""
 
     def wrong_result(self, number: int) -> None:
-        """A result would have a size that no array has."""
+        """A result would have an invalid size."""
 
     def too_large(self) -> None:
-        """Sizes are so large that those computed from them overflow, or temporary values are."""
+        """Derived sizes, or the bytes of temporary values, overflow."""
 
     def overlap(self, i: int) -> None:
         """The donated argument i shares memory with another one."""
@@ -66,7 +66,7 @@ class CheckedCall:
         """A size is divided by one that is not positive."""
 
     def check_sizes(self) -> None:
-        """Static sizes, and symbols bound where they first stand alone; then every other size against them."""
+        """Bind each symbol where it is first a whole dimension, and check every other size."""
         a, interface = self.a, self.interface
         checks: list[tuple[Value, Refusal]] = []
         for name, (i, axis) in interface.binders.items():
@@ -95,7 +95,7 @@ class CheckedCall:
             a.store(self.env[name], self.numbers, 8 * k)
 
     def check_size_constraints(self) -> None:
-        """Sizes are as the function needs them, and its temporary values not larger than 64 bits can say."""
+        """Check the size constraints, and that the bytes of temporary values fit 64 bits."""
         a, interface = self.a, self.interface
         for number, size in enumerate(interface.size_constraints):
             self.guard((a.compare("sge", self.size(size), a.i64(0)), partial(self.wrong_condition, number)))
@@ -104,7 +104,7 @@ class CheckedCall:
             self.guard((a.compare_floats("olt", total, a.f64(float(support.MAX_BYTES))), self.too_large))
 
     def check_results(self) -> None:
-        """No size is negative, and no array larger than 64 bits can say."""
+        """Check that no result size is negative, and that the bytes of each result fit 64 bits."""
         a = self.a
         for number, type in enumerate(self.interface.results):
             wrong = partial(self.wrong_result, number)
@@ -116,7 +116,7 @@ class CheckedCall:
                 self.guard((a.compare_floats("olt", count, a.f64(float(support.MAX_BYTES))), wrong))
 
     def check_overlaps(self) -> None:
-        """A donated buffer meets no argument but itself."""
+        """Check that a donated buffer overlaps no other argument."""
         a, interface = self.a, self.interface
         assert self.spans is not None
         spans = []
@@ -132,7 +132,7 @@ class CheckedCall:
 
     # -- sizes
     def size(self, dim: Dim) -> Value:
-        """The number of a size. Calls with divisors that are not positive are refused."""
+        """The value of a size. Calls with divisors that are not positive are rejected."""
         if isinstance(dim, int):
             return self.a.i64(dim)
         if dim not in self.known:
@@ -140,7 +140,7 @@ class CheckedCall:
         return self.known[dim]
 
     def quotient(self, atom: Quotient, num: Value, den: Value) -> Value:
-        """Division rounding down, or the remainder that goes with it."""
+        """Floor division, or the corresponding remainder."""
         a = self.a
         if not isinstance(atom.den, int):
             self.guard((a.compare("sgt", den, a.i64(0)), partial(self.divides_by_zero, atom.den)))
@@ -171,7 +171,7 @@ class CheckedCall:
 
     # -- the entry
     def call_entry(self, function: Value | str, scratch: Value) -> Value:
-        """The status of the entry, once more with a larger arena if it asks for one."""
+        """Call the entry, again with a larger arena if it needs one; returns its status."""
         a = self.a
         context = a.at(scratch, support.offset(support.Scratch, "context"))
         attempt, returned, finished = a.block(I1), a.block(I32), a.block(I32)
@@ -188,7 +188,7 @@ class CheckedCall:
         return finished.args[0]
 
     def enter(self, function: Value | str, context: Value, returned: Block) -> None:
-        """Call the entry, without the global lock where that pays."""
+        """Call the entry, without the GIL if that pays off."""
         a = self.a
         arguments = context, self.data, self.numbers, self.outputs
         work = self.work()
@@ -210,7 +210,7 @@ class CheckedCall:
         return a.call(function, *arguments) if isinstance(function, str) else a.call_pointer(function, I32, *arguments)
 
     def work(self) -> bool | Value:
-        """Whether a call is long, known now or from its sizes."""
+        """Whether a call is long enough to release the GIL, statically or as a function of sizes."""
         a, interface = self.a, self.interface
         if interface.work is not None:
             if isinstance(interface.work, int):
@@ -250,7 +250,7 @@ class _Sizes(Algebra[Value]):
         return self.a.add(a, b)
 
     def product(self, coefficient: int, factors: Iterator[Value]) -> Value:
-        """All factors first, then their product."""
+        """Emits all factors before their product."""
         found = list(factors)
         if coefficient != 1 or not found:
             found.append(self.constant(coefficient))
@@ -258,7 +258,7 @@ class _Sizes(Algebra[Value]):
 
 
 class _FloatWork(_Sizes):
-    """The terms of a size as floats, which cannot overflow; quotients within are integers."""
+    """Sizes in floats, which cannot overflow; nested quotients are integers."""
 
     def sum(self, terms: Iterator[Value]) -> Value:
         return reduce(self.a.fadd, terms, self.a.f64(0.0))
@@ -277,7 +277,7 @@ def _largest_symbol(dims: Sequence[Dim]) -> int:
 
 
 class _Bounds(Algebra[int]):
-    """How large a size, or a part of it, can become when no symbol exceeds `largest`."""
+    """Upper bound of a size, and of its subexpressions, if no symbol exceeds `largest`."""
 
     def __init__(self, largest: int) -> None:
         self.largest = largest
@@ -289,7 +289,7 @@ class _Bounds(Algebra[int]):
         return self.largest
 
     def quotient(self, quotient: Quotient, num: int, den: int) -> int:
-        return max(num, den) + 1                        # also bounds what is computed on the way
+        return max(num, den) + 1                        # also bounds intermediate values
 
     def add(self, a: int, b: int) -> int:
         return a + b

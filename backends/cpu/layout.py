@@ -1,4 +1,4 @@
-"""Where CPython's and numpy's objects keep what the emitted wrapper reads, checked against what they say in public."""
+"""Offsets of the CPython and numpy object fields that the emitted wrapper reads, checked against public attributes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _API_CHECK_TYPE, _API_NEW_FROM_DESCR, _API_SET_BASE_OBJECT = 2, 94, 282
 
 @cache
 def problem() -> str | None:
-    """Why objects cannot be read at these offsets in this process; None if they can."""
+    """Why these offsets are not valid in this process; None if they are."""
     if sys.implementation.name != "cpython" or not (3, 11) <= sys.version_info[:2] <= (3, 14):
         return f"{sys.implementation.name} {sys.version_info[0]}.{sys.version_info[1]} is not CPython 3.11 to 3.14"
     if "t" in sys.abiflags or sys.maxsize != 2**63 - 1 or hasattr(sys, "getobjects"):
@@ -52,7 +52,7 @@ def _sample(x: int = 1, *, y: int = 2) -> int:
 
 
 def _reads_right(sample: np.ndarray[Any, Any]) -> bool:
-    """Whether the offsets give what the array says of itself."""
+    """Whether the fields at the offsets agree with the array's attributes."""
     at = id(sample)
     flags = sample.flags
     expected = (C_CONTIGUOUS * flags.c_contiguous) | (ALIGNED * flags.aligned) | (WRITEABLE * flags.writeable)
@@ -70,7 +70,7 @@ def _word(address: int) -> int:
 
 
 def data_address(array: np.ndarray[Any, Any]) -> int:
-    """Where the data of an array starts; the public way to ask takes a microsecond."""
+    """The data address of an array; the public attribute takes a microsecond."""
     return _word(id(array) + ARRAY_DATA) if problem() is None else _public_address(array)
 
 
@@ -105,7 +105,7 @@ _MEMBER_DESCRIPTOR_D_MEMBER = 40
 
 
 def slot_offset(type: type, name: str) -> int | None:
-    """Where instances of `type` keep the slot `name`; None if that cannot be established."""
+    """The offset of the slot `name` in instances of `type`; None if it cannot be determined."""
     descriptor: Any = getattr(type, name, None)
     if problem() is not None or descriptor.__class__.__name__ != "member_descriptor":
         return None

@@ -1,23 +1,23 @@
-"""The code of the thread pool, in LLVM IR: what compiled modules reach through @mlc_parallel.
+"""The thread pool, in LLVM IR, which compiled modules call through @mlc_parallel.
 
     share(part, env, count)   call part(env, i, i + 1) for every i in [0, count), from several threads
-    reset()                   forget all threads; for the child of a fork, which has none
-    @threads, @spin           how many threads may work at once, the caller among them; how many cycles a thread looks
-                              for work before it sleeps
+    reset()                   discard all threads; for the child of a fork, which has none
+    @threads, @spin           maximum number of threads, including the caller; number of cycles that a thread spins
+                              before it sleeps
 
-Share i of n is [i * count / n, (i + 1) * count / n): equal, contiguous, the same for the same count. A thread goes
-through its own share and then helps with those of others, one iteration at a time, so none waits for one that is held
-up. Thread i has a box, a cache line of its own, with what is next and last in its share and with its state:
+Share i of n is [i * count / n, (i + 1) * count / n): equal, contiguous, and deterministic. A thread executes its own
+share and then steals single iterations from others, so that none waits for a delayed one. Thread i has a box, a cache
+line of its own, with the next and the last iteration of its share and its state:
 
-    IDLE 0  <-> ASLEEP 3              it looks for work, or sleeps in a futex on the box
-    IDLE 0, ASLEEP 3 -> OFFERED 1     by the caller, who wakes it if it slept
-    OFFERED 1 -> TAKEN 2 -> IDLE 0    it works
-    OFFERED 1 -> IDLE 0               by the caller: all is done before it came
+    IDLE 0  <-> ASLEEP 3              spinning, or sleeping in a futex on the box
+    IDLE 0, ASLEEP 3 -> OFFERED 1     by the caller, which wakes a sleeping thread
+    OFFERED 1 -> TAKEN 2 -> IDLE 0    working
+    OFFERED 1 -> IDLE 0               by the caller, if all work is done before the thread takes it
 
-@pending counts the threads that may still come or work; its sign is set while the caller sleeps on it. One call at a
-time has the pool (@busy); any other, also one from within a part, is on its own. Threads are made when they are first
-needed and never end; they block all signals but those of their own faults and the two of the C library, and work under
-the caller's floating-point modes.
+@pending counts the threads that have an offer or are working; its sign bit is set while the caller sleeps on it. One
+call at a time owns the pool (@busy); any other, including nested ones, runs sequentially. Threads are created on demand
+and never end; they block all signals except synchronous faults and the two of the C library, and use the caller's
+floating-point modes.
 """
 
 MAX_THREADS = 1024

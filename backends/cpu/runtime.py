@@ -1,4 +1,4 @@
-"""Code that many programs share, such as wrappers and the thread pool: made once on a machine, and then cached."""
+"""Code shared by many programs, such as wrappers and the thread pool, compiled once per machine and cached."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from mlc.ir.abi import ALLOWED_EXTERNALS
 
 
 def library(what: str, source: Callable[[Target], str], exports: Sequence[str], allowed: frozenset[str]) -> Library:
-    """The LLVM text that `source` gives for this machine, as a library.
+    """Compile and load the LLVM IR text that `source` returns for this machine.
 
-    what     says all that the text depends on but the target and the version of mlc
-    allowed  the external symbols that it may use, besides those that any code may
+    what     identifies everything that the text depends on except the target and the version of mlc
+    allowed  external symbols that it may use in addition to those allowed for all code
     """
     target, store = host(), cache.store()
     key = cache.key_of("runtime", [what, repr(target)])

@@ -1,6 +1,6 @@
 """Support code of emitted wrappers: the fields of a callable, the CPython functions they call, memory allocation.
 
-Fields of a callable change only under the global lock.
+Fields of a callable change only under the GIL.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from mlc.ir.core import Value
 from mlc.ir.types import SCALARS, ScalarType, i64, index, ui8
 
 MAX_BYTES = 1 << 62
-"""No array or arena has this many bytes."""
+"""Upper bound (exclusive) of the bytes of an array or arena."""
 
 SIGNATURES: dict[str, Signature] = {
     "PyObject_Vectorcall": (PTR, (PTR, PTR, I64, PTR)),
@@ -44,21 +44,21 @@ DTYPES: tuple[ScalarType, ...] = tuple(t for t in SCALARS.values() if t != index
 
 
 class Callable(ctypes.Structure):
-    """A compiled callable in memory."""
+    """Memory layout of a compiled callable."""
 
     _fields_ = [
         ("refcnt", ctypes.c_ssize_t), ("type", ctypes.c_void_p), ("vectorcall", ctypes.c_void_p),
         ("weaklist", ctypes.c_void_p),
-        ("slow_path", ctypes.c_void_p),           # called as the callable is
+        ("slow_path", ctypes.c_void_p),           # called with the same arguments
         ("on_error", ctypes.c_void_p),            # called with an error record; raises
-        ("consumed", ctypes.c_void_p),            # what a donated tensor holds afterwards
-        ("keep", ctypes.c_void_p),                # whatever the pointers below point into
+        ("consumed", ctypes.c_void_p),            # replaces the array of a donated tensor
+        ("keep", ctypes.c_void_p),                # owners of the memory that the pointers below refer to
         ("function", ctypes.c_void_p),            # the entry
         ("array_type", ctypes.c_void_p), ("tensor_type", ctypes.c_void_p), ("payload", ctypes.c_ssize_t),
         ("new_from_descr", ctypes.c_void_p), ("set_base_object", ctypes.c_void_p),
         ("calls", ctypes.c_void_p), ("all_calls", ctypes.c_void_p),
         ("pool", ctypes.c_void_p),                # free `Scratch`es
-        ("bindings", ctypes.c_void_p),            # `Binding`s that must hold, up to one without a place; or none at all
+        ("bindings", ctypes.c_void_p),            # `Binding`s that must hold, terminated by one without a place
         ("dtypes", ctypes.c_void_p * len(DTYPES)),
     ]
 
@@ -68,24 +68,24 @@ OWNED = ("slow_path", "on_error", "consumed", "keep")
 
 
 class Binding(ctypes.Structure):
-    """A variable that the compiled function reached when it was recorded: a key of a dict, or, without one, a cell."""
+    """A variable that the function read when it was recorded: a key of a dict or, without one, a cell."""
 
     _fields_ = [("place", ctypes.c_void_p), ("key", ctypes.c_void_p), ("value", ctypes.c_void_p)]
 
 
 class Scratch(ctypes.Structure):
-    """An arena of one callable, used by one call at a time."""
+    """An arena of a callable, used by one call at a time."""
 
     _fields_ = [("next", ctypes.c_void_p), ("context", Context), ("memory", ctypes.c_void_p)]
 
 
 def offset(structure: Any, field: str) -> int:
-    """Where a field of a `ctypes.Structure` is."""
+    """The offset of a field of a `ctypes.Structure`."""
     return int(getattr(structure, field).offset)
 
 
 def dtype_offset(type: ScalarType) -> int:
-    """Where a callable keeps numpy's descriptor of an element type."""
+    """The offset of numpy's descriptor of an element type in a callable."""
     return offset(Callable, "dtypes") + 8 * DTYPES.index(i64 if type == index else type)
 
 
@@ -121,7 +121,7 @@ def fitting_array(builder: ModuleBuilder, tensors: bool) -> None:
 
 
 def bindings_hold(builder: ModuleBuilder) -> None:
-    """bindings_hold(self): whether every variable that the callable depends on holds what it did."""
+    """bindings_hold(self): whether every variable that the callable depends on is unchanged."""
     a = Assembler(builder, "bindings_hold", [PTR], I1)
     self, = a.args
     loop, row, of_dict, of_cell = a.block(PTR), a.block(), a.block(), a.block()
@@ -149,7 +149,7 @@ def bindings_hold(builder: ModuleBuilder) -> None:
 
 
 def consume(builder: ModuleBuilder) -> None:
-    """consume(self, obj, array): let a tensor `obj`, which is not the array itself, hold it no more."""
+    """consume(self, obj, array): replace the array of `obj` by `consumed`, if `obj` is a tensor."""
     a = Assembler(builder, "consume", [PTR, PTR, PTR], None)
     self, obj, array = a.args
     tensor, done = a.block(), a.block()
@@ -192,7 +192,7 @@ def new_array(builder: ModuleBuilder) -> None:
     a.call("Py_IncRef", dtype)                               # NewFromDescr takes a reference
     a.ret(a.call_pointer(make, PTR, array_type, dtype, rank, dims, a.null, a.null, a.i32(0), a.null))
 
-    a.start(big)                                             # a view of bytes that start at a cache line
+    a.start(big)                                             # a view of cache-line aligned bytes
     count = a.alloca(1)
     a.store(a.add(size, a.i64(abi.RESULT_ALIGN)), count)
     byte = a.load(PTR, self, dtype_offset(ui8))
@@ -246,7 +246,7 @@ def drop_all(builder: ModuleBuilder) -> None:
 
 
 def take_scratch(builder: ModuleBuilder) -> None:
-    """take_scratch(pool): a scratch of a list, or a new one without an arena; NULL if there is no memory."""
+    """take_scratch(pool): a scratch from the free list, or a new one without an arena; NULL if out of memory."""
     a = Assembler(builder, "take_scratch", [PTR], PTR)
     pool, = a.args
     first = a.load(PTR, pool)
@@ -269,7 +269,7 @@ def take_scratch(builder: ModuleBuilder) -> None:
 
 
 def grow(builder: ModuleBuilder) -> None:
-    """grow(scratch): whether its arena has as many bytes as the entry said it needs."""
+    """grow(scratch): enlarge the arena to the bytes that the entry needs; whether that succeeded."""
     a = Assembler(builder, "grow", [PTR], I1)
     scratch, = a.args
     context = a.at(scratch, offset(Scratch, "context"))
@@ -296,7 +296,7 @@ def grow(builder: ModuleBuilder) -> None:
 
 
 def count_overlaps(builder: ModuleBuilder) -> None:
-    """count_overlaps(spans, count, start, end): how many of the (start, end) pairs meet the one given."""
+    """count_overlaps(spans, count, start, end): the number of (start, end) pairs that overlap the given one."""
     a = Assembler(builder, "count_overlaps", [PTR, I64, I64, I64], I64)
     spans, count, start, end = a.args
     loop, done = a.block(I64, I64), a.block(I64)

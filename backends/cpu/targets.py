@@ -1,4 +1,4 @@
-"""The processors that code is made for, and the one that this process runs on."""
+"""CPU targets, and detection of the host processor."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _SAPPHIRE_RAPIDS = ("amx-bf16", "amx-int8", "amx-tile", "avx512bf16", "avx512bit
                     "avx512vbmi", "avx512vbmi2", "avx512vnni", "avx512vpopcntdq", "avxvnni", "gfni", "vaes",
                     "vpclmulqdq")
 
-# arch_prctl(ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA): Linux keeps the AMX tiles shut until a process asks for them.
+# arch_prctl(ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA): Linux disables the AMX tiles until a process requests them.
 _SYS_ARCH_PRCTL = 158
 _ARCH_REQ_XCOMP_PERM = 0x1023
 _XFEATURE_XTILEDATA = 18
@@ -45,17 +45,17 @@ LEVELS = {
 }
 ARM = {"aarch64": Target("aarch64", "aarch64-unknown-linux-gnu", "generic", ("+fp-armv8", "+neon"),
                          Cpu(vector_bits=128, vector_registers=16))}
-"""Code for these can be made here, and run elsewhere. NEON has 32 registers, of which schedules use 16 until somebody
-has measured that more are faster."""
+"""Targets for cross compilation only. NEON has 32 registers, of which schedules use 16, since more have not been
+measured to be faster."""
 TARGETS = {**LEVELS, **ARM}
-"""Of this vendor, by name."""
+"""Targets of this vendor by name."""
 DEFAULT = "host"
-"""Default target, if none is given and no device is at hand."""
+"""Default target without a device."""
 
 
 @cache
 def host() -> Target:
-    """The machine this process runs on.
+    """The target for the processor that this process runs on.
 
     Everything follows from the features; the processor's name may be masked by a hypervisor. On a machine with AMX
     this asks Linux to let the process use the tiles, so call it before starting threads that run AMX code.
@@ -73,7 +73,7 @@ def host() -> Target:
 
 
 def _detected() -> dict[str, bool]:
-    """Every feature that LLVM knows, and whether this machine has it; from the cache, to do without LLVM."""
+    """Every feature known to LLVM, and whether this machine has it; cached, to avoid loading LLVM."""
     kept, processor = store.store(), _processor()
     if kept is None or not processor:
         return _ask_llvm()

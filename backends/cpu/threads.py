@@ -1,8 +1,8 @@
-"""How many threads compiled code works with, and the one pool of the process that they come from.
+"""The number of threads of compiled code, and the thread pool of the process.
 
-Nothing is started before work comes that is worth several threads: the pool's code (pool.py) is made when a library
-that has such work is loaded and more than one thread is allowed, its threads when that work is called. Libraries of any
-number share the pool. Results do not depend on the number of threads: each computes its part as one alone would.
+The pool is created lazily: its code (pool.py) is compiled when a library with parallel work is loaded and more than one
+thread is allowed, and its threads are created when that work is called. All libraries share the pool. Results do not
+depend on the number of threads: each iteration is computed as in a sequential run.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 SPIN_CYCLES = 150_000
-"""How long a thread looks for work before it sleeps: some 50 us, while waking one takes 5 to 50."""
+"""Cycles that a thread spins before it sleeps: about 50 us, while waking one takes 5 to 50 us."""
 
 _EXTERNALS = frozenset({"pthread_create", "syscall"})
 _lock = threading.RLock()
 _sharing = WeakList[Library]()
-"""Every loaded library that shares its work out."""
+"""All loaded libraries with parallel work."""
 _count: int | None = None
 _pool: Library | None = None
 
@@ -74,14 +74,14 @@ def set_num_threads(count: int) -> None:
 
 
 def attach(library: Library) -> None:
-    """Let the code of a library that exports HOOK share its work among the threads of the pool."""
+    """Connect a library that exports HOOK to the thread pool."""
     with _lock:
         _sharing.add(library)
         _apply()
 
 
 def _apply() -> None:
-    """Tell the pool how many threads there are, and all libraries of the pool once it is wanted."""
+    """Set the number of threads of the pool, and connect all libraries to it once it is needed."""
     global _pool
     count = get_num_threads()
     if _pool is None and (count == 1 or not _sharing.values()):
@@ -104,7 +104,7 @@ def _made() -> Library:
 
 
 def _after_fork() -> None:
-    """The child has one thread: the pool makes new ones when it needs them."""
+    """A forked child has one thread; the pool creates new ones on demand."""
     _lock._at_fork_reinit()  # type: ignore[attr-defined]
     if _pool is not None:
         _pool.function("reset", None, [])()
@@ -130,7 +130,7 @@ def _checked(count: object, what: str) -> int:
 
 @cache
 def processors() -> int:
-    """How many processors this process may use at once: those it may run on, or less by the quota of its cgroup."""
+    """The number of processors available to this process: its affinity mask, limited by the quota of its cgroup."""
     from pathlib import Path  # 4 ms, and most programs ask later than at their start
 
     allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
@@ -138,7 +138,7 @@ def processors() -> int:
 
 
 def _quotas(groups: Path, root: Path) -> list[int]:
-    """Whole processors that the cgroup (version 2) of this process and those around it allow, where they say so."""
+    """Processor quotas of the cgroup (version 2) of this process and its ancestors, in whole processors."""
     try:
         lines = groups.read_text(encoding="ascii", errors="replace").splitlines()
     except OSError:

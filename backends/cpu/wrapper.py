@@ -1,17 +1,17 @@
-"""The function behind a compiled callable: CPython's vectorcall, specialised to one signature, in the llvm dialect.
+"""The vectorcall function of a compiled callable, specialised to one signature, in the llvm dialect.
 
     vectorcall(callable, args, nargsf, kwnames) -> object
 
 takes positional arguments that are exactly numpy arrays (or tensors, whose slot holds one) of the right element type,
 rank, sizes and layout, allocates the results through numpy's C functions, calls the entry and wraps what it returns.
-Anything else goes to the slow path, a Python callable with the same meaning; so does a call whose entry refuses, except
-that an error record becomes an exception at once, for a second run would see donated arguments already written.
+Any other call takes the slow path, an equivalent Python callable; so does a call whose entry fails, except that an
+error record is raised at once, since a second run would see overwritten donated arguments.
 
 The code holds no address: types, functions and element types are fields of the callable (`Callable`), and CPython's
 functions are symbols (`EXTERNALS`). So it depends on the signature alone, and callables of one signature share it.
 
-Fields of a callable change only under the global lock. The lock is released while the entry runs, unless the call is
-too short for that to pay.
+Fields of a callable change only under the GIL, which is released while the entry runs, unless the call is too short
+for that to pay off.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ class _Wrapper(CheckedCall):
         self.need(*(condition for condition, _ in checks))
 
     def need(self, *conditions: Value) -> None:
-        """Go on if all hold; else to the slow path, which finds out what is wrong."""
+        """Continue if all conditions hold; otherwise take the slow path, which reports the error."""
         a, following = self.a, self.a.block()
         condition = conditions[0]
         for other in conditions[1:]:
@@ -117,7 +117,7 @@ class _Wrapper(CheckedCall):
         self.need(a.compare("eq", count, a.i64(len(self.interface.inputs))), a.is_null(self.kwnames))
 
     def check_argument(self, i: int) -> None:
-        """Type, element type, rank and layout of one argument; its sizes become known."""
+        """Check type, element type, rank and layout of one argument, and load its sizes."""
         a, type = self.a, self.interface.inputs[i]
         flags = layout.C_CONTIGUOUS | layout.ALIGNED | (layout.WRITEABLE if i in self.interface.donated else 0)
         obj = a.load(PTR, self.args, 8 * i)
@@ -151,7 +151,7 @@ class _Wrapper(CheckedCall):
             a.store(a.load(PTR, made, layout.ARRAY_DATA), self.outputs, 8 * k)
 
     def run(self) -> None:
-        """Call the entry, with a larger arena if it asks for one, and hand over what it did."""
+        """Call the entry, with a larger arena if it needs one, and return its results."""
         a = self.a
         scratch = a.call("take_scratch", a.at(self.self, offset(Callable, "pool")))
         without, ready = a.block(), a.block()
@@ -169,7 +169,7 @@ class _Wrapper(CheckedCall):
         self.finish(status, scratch, context)
 
     def finish(self, status: Value, scratch: Value, context: Value) -> None:
-        """Give back what the call held; results, an exception, or the slow path by `status`."""
+        """Release what the call holds; then, by `status`, return results, raise, or take the slow path."""
         a = self.a
         record = a.load(I64, context, offset(Context, "record"))
         a.store(self.field("pool"), scratch, offset(Scratch, "next"))
@@ -201,7 +201,7 @@ class _Wrapper(CheckedCall):
         self.drop_results()
         self.raise_error(record)
 
-        a.start(refused)                                     # not run, or not for a reason that we know
+        a.start(refused)                                     # not run, or unknown status
         a.goto(rejected)
         a.start(rejected)
         self.drop_results()

@@ -1,1 +1,1 @@
-"""NVIDIA GPUs: PTX from kernels in the llvm dialect."""
+"""NVIDIA GPUs: PTX for kernels in the llvm dialect, and the run time that launches them."""

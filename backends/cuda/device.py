@@ -1,7 +1,7 @@
-"""Device interface of the run time, and the devices of this machine.
+"""Device interface of the run time.
 
-A device works on its own, in the order in which it is told (its stream): what is asked of it here returns before it is
-done, but for `download`, `synchronize` and whatever has to wait for memory. Addresses are plain numbers.
+A device executes work asynchronously, in the order of submission (its stream): calls return before the work is done,
+except `download`, `synchronize` and calls that wait for memory. Addresses are plain numbers.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ Array = np.ndarray[Any, Any]
 Extent = tuple[int, int, int]
 PTX = "ptx"
 MOST_BLOCKS: Extent = ((1 << 31) - 1, 65535, 65535)
-"""How many blocks a grid has at most along x, y and z."""
+"""Maximum number of blocks of a grid along x, y and z."""
 
 
 @dataclass(frozen=True)
 class Launch:
-    """A kernel with all that it takes to run it; `parameters` is where the addresses of its arguments stand."""
+    """A kernel launch; `parameters` is the array with the addresses of its arguments."""
 
     kernel: Any
     name: str
@@ -37,8 +37,8 @@ class Launch:
 
 @dataclass(frozen=True)
 class Fill:
-    """Memory of `count` elements of `width` bytes (1, 2 or 4), each the number `value`; `parameters` is where its
-    address stands."""
+    """A memset of `count` elements of `width` bytes (1, 2 or 4) to `value`; `parameters` points to the destination
+    address."""
 
     value: int
     width: int
@@ -47,17 +47,17 @@ class Fill:
 
 
 Step = Launch | Fill
-"""One thing that a device does. Its arguments are read from where they stand whenever it is told to do it."""
+"""One operation of a device. Its arguments are read from memory each time it is submitted."""
 
 
 class Graph(Protocol):
-    """Steps that a device has been told once, to be done again and again by one call."""
+    """Steps that are recorded once and replayed by one call."""
 
     def update(self, number: int) -> None:
-        """Read the arguments of step `number` again, for the runs to come."""
+        """Reread the arguments of step `number` for subsequent launches."""
 
     def launch(self) -> None:
-        """Do all steps, in order."""
+        """Execute all steps, in order."""
 
 
 class Device(Protocol):
@@ -73,31 +73,31 @@ class Device(Protocol):
     """Handle by which other libraries refer to the device's stream."""
 
     def activate(self) -> None:
-        """Make this the device that the calling thread speaks to; everything else assumes that."""
+        """Make this the current device of the calling thread; all other methods assume it."""
 
     def assemble(self, module: Op, target: Target) -> bytes:
-        """The code that `load` takes, of a module with kernels of the gpu dialect, which is lowered in place."""
+        """Compile a module with kernels of the gpu dialect to code for `load`; the module is lowered in place."""
 
     def load(self, code: bytes) -> Any:
-        """The kernels of some code."""
+        """Load code; returns its library of kernels."""
 
     def kernel(self, library: Any, name: str) -> Any:
-        """One kernel."""
+        """Look up a kernel by name."""
 
     def allocate(self, size: int) -> int | None:
-        """The address of new memory; None if there is not so much."""
+        """Allocate memory; returns its address, or None if there is not enough."""
 
     def free(self, address: int) -> None:
-        """Give memory back, once all that was asked so far is done."""
+        """Free memory once all work submitted so far is done."""
 
     def memory_info(self) -> tuple[int, int]:
-        """Bytes that are free, and of all memory."""
+        """Free and total bytes of memory."""
 
     def upload(self, target: int, source: Array) -> None:
-        """Copy a contiguous array to the device; it may be written to as soon as this returns."""
+        """Copy a contiguous array to the device; the array may be modified as soon as this returns."""
 
     def download(self, target: Array, source: int) -> None:
-        """Fill a contiguous array from the device, once all that was asked before is done."""
+        """Copy to a contiguous array from the device, once all work submitted before is done."""
 
     def copy(self, target: int, source: int, size: int) -> None:
         """Copy bytes within the device."""
@@ -106,20 +106,20 @@ class Device(Protocol):
         """A callable that executes a step."""
 
     def graph(self, steps: Sequence[Step]) -> Graph:
-        """Steps as one."""
+        """Record steps as one graph."""
 
     def synchronize(self, everything: bool = False) -> None:
-        """Wait until all that was asked is done; `everything`: by other libraries of this process, too."""
+        """Wait until all submitted work is done; `everything`: also that of other libraries of this process."""
 
     def settle(self) -> None:
-        """The same for this library's work, at any moment, as the collector may: the calling thread goes on speaking
-        to the device that it spoke to."""
+        """Wait for this library's work without changing the calling thread's current device, so that the garbage
+        collector may call this."""
 
     def publish(self, stream: int) -> None:
-        """Let what is asked of another stream from now on wait for all that was asked here."""
+        """Make later work of another stream wait for all work submitted here."""
 
     def await_stream(self, stream: int) -> None:
-        """Let what is asked here from now on wait for all that was asked of another stream."""
+        """Make later work submitted here wait for all work of another stream."""
 
 
 def forked() -> BackendError:

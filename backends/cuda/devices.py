@@ -1,4 +1,4 @@
-"""The devices of this machine, each opened when it is first asked for, and the code that fits them."""
+"""The devices of this machine, each opened on first use, and the targets for them."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ os.register_at_fork(after_in_child=_after_fork)
 
 
 def count() -> int:
-    """How many devices there are; BackendError if nothing can be said of them."""
+    """The number of devices; BackendError if it cannot be determined."""
     return len(_opened) if _substituted else driver.count()
 
 
 def device(ordinal: int = 0) -> Device:
-    """The device of this number, ready for work; BackendError with the reason if there is none."""
+    """The device with this ordinal, opened; BackendError with the reason if there is none."""
     if _forked:
         raise forked()
     found = _opened.get(ordinal)
@@ -48,7 +48,7 @@ _substituted = False
 
 
 def substitute(devices: dict[int, Device] | None) -> None:
-    """Have these in place of the devices of this machine; None for those again."""
+    """Substitute `devices` for the devices of this machine; None restores them."""
     global _substituted
     _substituted = devices is not None
     _opened.clear()
@@ -56,7 +56,7 @@ def substitute(devices: dict[int, Device] | None) -> None:
 
 
 def assembler() -> tuple[str, Callable[[Op, Target], bytes]]:
-    """The kind of code that devices load, and what makes it: PTX, but for those that stand in for devices."""
+    """The kind of code that devices load, and its assembler: PTX, except for substitutes."""
     if _substituted and _opened:
         stand_in = next(iter(_opened.values()))
         return stand_in.form, stand_in.assemble
@@ -65,7 +65,7 @@ def assembler() -> tuple[str, Callable[[Op, Target], bytes]]:
 
 
 def target_for(found: Device) -> Target:
-    """The target that makes the best code for a device."""
+    """The best target for a device."""
     known = [target for target in GPUS.values() if architecture(target) <= found.architecture]
     if not known:
         raise BackendError(f"{found.name} has compute capability {found.architecture / 10}, and the oldest that mlc "
@@ -75,7 +75,7 @@ def target_for(found: Device) -> Target:
 
 
 def check_runs(target: Target, found: Device) -> None:
-    """BackendError unless a device can run code for `target`."""
+    """Raise BackendError unless a device can run code for `target`."""
     if architecture(target) > found.architecture:
         raise BackendError(f"{found.name} (sm_{found.architecture}) cannot run code made for {target}", code="MLC0588",
                            hint='target="cuda" compiles for the device that is there')

@@ -1,7 +1,7 @@
-"""Arrays of a device for other libraries: DLPack's capsules, read and written as C has them.
+"""DLPack export of device arrays: capsules, read and written by their C layout.
 
-    github.com/dmlc/dlpack: DLManagedTensor, in a capsule named "dltensor", "used_dltensor" once it has been taken, and
-    DLManagedTensorVersioned, "dltensor_versioned", which also says whether the memory may be written to
+    github.com/dmlc/dlpack: DLManagedTensor, in a capsule named "dltensor", renamed "used_dltensor" once consumed, and
+    DLManagedTensorVersioned, "dltensor_versioned", which also has a read-only flag
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ CUDA = 2
 DTYPES = {np.dtype(name): (code, bits) for name, code, bits in (
     ("int8", 0, 8), ("int16", 0, 16), ("int32", 0, 32), ("int64", 0, 64), ("uint8", 1, 8), ("uint16", 1, 16),
     ("uint32", 1, 32), ("uint64", 1, 64), ("float16", 2, 16), ("float32", 2, 32), ("float64", 2, 64), ("bool", 6, 8))}
-"""(kind, bits) of element types; bfloat16, which is of kind 4, comes with ml_dtypes."""
+"""(kind, bits) of element types; bfloat16, which has kind 4, requires ml_dtypes."""
 BFLOAT = (4, 16)
 ALIGNMENT = 16
-"""Alignment that kernels may assume; arrays that start elsewhere are copied."""
+"""Alignment that kernels may assume; misaligned arrays are copied."""
 LEGACY, NO_ORDER = 1, -1
-"""Streams by convention: that of None, and that of a consumer who orders nothing."""
+"""Special stream numbers: the default (None), and that of a consumer that needs no synchronisation."""
 
 
 class DLTensor(ctypes.Structure):
@@ -61,7 +61,7 @@ VERSIONED, USED_VERSIONED = b"dltensor_versioned", b"used_dltensor_versioned"
 VERSION, READ_ONLY = (1, 0), 1
 
 _exported: dict[int, tuple[DeviceArray, DLManagedTensor, Any]] = {}
-"""Exported arrays by the address of their record: the array, and memory that the record points to."""
+"""Exported arrays by the address of their record: the array, and the memory that the record points to."""
 
 
 def _key(dtype: np.dtype[Any]) -> tuple[int, int]:
@@ -74,7 +74,7 @@ def _key(dtype: np.dtype[Any]) -> tuple[int, int]:
 
 # -- to others --------------------------------------------------------------------------------------------------------
 def export(array: DeviceArray, stream: int | None = None, dl_device: Any = None, copy: bool | None = None) -> Any:
-    """A capsule for whoever works on `stream`; what is asked of it from now on waits for the array's elements."""
+    """A capsule for a consumer on `stream`, whose later work waits for the array's elements."""
     if dl_device is not None and tuple(dl_device) != array.__dlpack_device__():
         raise BufferError(f"the array is on {array.device}; bring it elsewhere first")
     code, bits = _key(array.dtype)
@@ -97,7 +97,7 @@ def export(array: DeviceArray, stream: int | None = None, dl_device: Any = None,
 
 @Deleter  # type: ignore[untyped-decorator]
 def _forget(at: int) -> None:
-    """Deleter, called by the consumer of a capsule when it is done with it."""
+    """Deleter, called by the consumer when it releases the tensor."""
     _exported.pop(at, None)
 
 

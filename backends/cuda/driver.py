@@ -1,6 +1,6 @@
-"""The driver of NVIDIA GPUs, through cuda-python: the only module that knows it.
+"""The driver of NVIDIA GPUs, through cuda-python, which only this module uses.
 
-Every call's status is looked at (`_call`). Everything is asked of one stream per device, which waits for no other.
+The status of every call is checked (`_call`). All work is submitted to one non-blocking stream per device.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from mlc.ir.machine import GPU
 from mlc.ir.weak_references import FinalizationQueue
 
 SHARED_BY_DEFAULT = GPU.shared_bytes
-"""Bytes of dynamic shared memory that a kernel may have without asking."""
+"""Bytes of dynamic shared memory that a kernel may use without opting in."""
 OUT_OF_MEMORY, NO_DEVICE = 2, 100
 LOST = frozenset({700, 702, 709, 710, 714, 715, 716, 717, 718, 719})
-"""Statuses of kernels that went wrong, after which the whole process can do no more on the device."""
+"""Sticky errors of kernels, after which the process can no longer use the device."""
 CHUNK, CHUNKS = 4 << 20, 4
-"""Copies go through pinned memory, this many bytes at a time; while one piece is under way the next is filled."""
+"""Copies go through pinned memory in chunks of this many bytes; the next chunk is filled while one is transferred."""
 LOG = 1 << 14
 _process: int | None = None
-"""The process in which the driver was started; it does not work in children of that."""
+"""The process in which the driver was initialised; it does not work in forked children."""
 
 
 def bindings() -> Any:
-    """cuda-python's module of the driver; BackendError where it is not installed."""
+    """cuda-python's driver module; BackendError if it is not installed."""
     try:
         from cuda.bindings import driver
     except ImportError as error:
@@ -44,7 +44,7 @@ def bindings() -> Any:
 
 
 def count() -> int:
-    """How many devices there are."""
+    """The number of devices."""
     global _process
     cu = bindings()
     if _process not in (None, os.getpid()):
@@ -64,7 +64,7 @@ def count() -> int:
 
 
 def open_device(ordinal: int) -> Driver:
-    """The device of this number."""
+    """Open the device with this ordinal."""
     found = count()
     if not 0 <= ordinal < found:
         there = f"there is no device cuda:{ordinal}, of {found}" if found else "this machine has no NVIDIA GPU"
@@ -74,11 +74,11 @@ def open_device(ordinal: int) -> Driver:
 
 
 def _name(cu: Any, status: Any) -> str:
-    """The driver's name of a status and its description."""
+    """The driver's name and description of a status."""
     try:
         name, text = cu.cuGetErrorName(status)[1], cu.cuGetErrorString(status)[1]
         return f"{name.decode()} ({text.decode()})" if name else f"status {int(status)}"
-    except (AttributeError, TypeError, ValueError):       # an older driver has no name for it, or none that is text
+    except (AttributeError, TypeError, ValueError):       # an older driver does not know the status
         return getattr(status, "name", f"status {int(status)}")
 
 
@@ -90,7 +90,7 @@ def _call(cu: Any, out: tuple[Any, ...], what: str) -> Any:
 
 
 def failure(cu: Any, status: Any, what: str) -> BackendError:
-    """The exception that a status stands for."""
+    """The exception for a status."""
     if int(status) in LOST:
         return BackendError(f"{what}: {_name(cu, status)}: a kernel went wrong, now or before", code="MLC0587",
                             hint="the process must start anew to use the device; report the program that did this")
@@ -131,7 +131,7 @@ class Driver:
 
     @contextmanager
     def aside(self) -> Iterator[None]:
-        """Have the calling thread speak to this device for a moment."""
+        """Context in which this is the calling thread's current device."""
         self.call(self.cu.cuCtxPushCurrent(self.context), "taking up the device's context")
         try:
             yield
@@ -145,7 +145,7 @@ class Driver:
         return assemble(module, target)
 
     def load(self, code: bytes) -> Library:
-        """The kernels of PTX, which the driver compiles for the device."""
+        """Load PTX, which the driver compiles for the device."""
         self.clear_away()
         cu, option = self.cu, self.cu.CUjit_option
         said = [bytearray(LOG), bytearray(LOG)]
@@ -156,7 +156,7 @@ class Driver:
             if int(out[0]) in (OUT_OF_MEMORY, *LOST):
                 raise failure(cu, out[0], "loading kernels")
             notes = [line for text in said for line in _text(text).splitlines() if line.strip()]
-            raise BackendError(f"the driver refuses PTX: {_name(cu, out[0])}", code="MLC0584", notes=tuple(notes[:20]),
+            raise BackendError(f"the driver rejects PTX: {_name(cu, out[0])}", code="MLC0584", notes=tuple(notes[:20]),
                                hint="an older driver may not know this version of PTX; else report it, with the PTX "
                                     "(mlc compile --emit=ptx)")
         library = Library(out[1])
@@ -164,9 +164,9 @@ class Driver:
         return library
 
     def clear_away(self) -> None:
-        """Take from the device the kernels and graphs that nobody holds any more, once it is done with them.
+        """Unload unreferenced kernels and graphs, once the device is done with them.
 
-        What there is when the process ends stays: the driver clears it away itself.
+        At process exit nothing is unloaded, since the driver does so itself.
         """
         if gone := list(self._finalized.drain()):
             self.synchronize()
@@ -228,7 +228,7 @@ class Driver:
         return run
 
     def _allow(self, step: Launch) -> None:
-        """Ask for a kernel's dynamic shared memory, if it is more than kernels have anyway."""
+        """Opt in to a kernel's dynamic shared memory, if it exceeds the default limit."""
         if step.shared > SHARED_BY_DEFAULT:
             if step.shared > self.most_shared:
                 raise BackendError(f"{step.name} needs {step.shared} bytes of shared memory, {self.name} has "
@@ -256,17 +256,17 @@ class Driver:
             self.synchronize()
 
     def event(self, timing: bool = False) -> Any:
-        """A mark that can be set in the stream."""
+        """Create an event."""
         kind = self.cu.CUevent_flags
         return self.call(self.cu.cuEventCreate(int(kind.CU_EVENT_DEFAULT if timing else kind.CU_EVENT_DISABLE_TIMING)),
                          "making an event")
 
     def record(self, event: Any) -> None:
-        """Set a mark after all that was asked so far."""
+        """Record an event after all work submitted so far."""
         self.call(self.cu.cuEventRecord(event, self._stream), "recording an event")
 
     def wait(self, event: Any) -> None:
-        """Wait until the stream has come to a mark."""
+        """Wait until the stream has reached an event."""
         self.call(self.cu.cuEventSynchronize(event), "waiting for the device")
 
     def publish(self, stream: int) -> None:
@@ -289,16 +289,16 @@ def _text(log: bytearray) -> str:
 
 
 class Library:
-    """Kernels on a device, until nobody holds this any more and the device is cleared."""
+    """Loaded kernels. They are unloaded by `clear_away` once this object is unreferenced."""
 
     def __init__(self, module: Any) -> None:
         self.module = module
 
 
 class Staging:
-    """Pinned memory through which copies go: the device reads and writes it by itself.
+    """Pinned staging memory for copies, which the device accesses by DMA.
 
-    Chunks are taken in turn. `ends` of each is set once the device has come past its last use.
+    Chunks are used round-robin. The event in `ends` marks the last use of each chunk.
     """
 
     def __init__(self, device: Driver) -> None:
@@ -317,13 +317,13 @@ class Staging:
             self.ends.append(self.device.event())
 
     def _room(self, size: int) -> tuple[int, Array]:
-        """The next `size` bytes, at most a chunk: their address and themselves, free to be used."""
+        """Reserve the next `size` bytes, at most a chunk; returns their address and an array of them."""
         if not self.chunks:
             self._open()
         if self.used + size > CHUNK:
             self.device.record(self.ends[self.at])
             self.at, self.used = (self.at + 1) % CHUNKS, 0
-            self.device.wait(self.ends[self.at])           # done at once for one that was never recorded
+            self.device.wait(self.ends[self.at])           # returns at once for an event that was never recorded
         address, memory = self.chunks[self.at]
         start = self.used
         self.used += -(-size // 64) * 64
@@ -339,7 +339,7 @@ class Staging:
                         "copying to the device")
 
     def download(self, target: Array, source: int) -> None:
-        """One piece is copied out of pinned memory while the next is on its way there."""
+        """One piece is copied out of pinned memory while the next is transferred."""
         device, pending = self.device, list[tuple[Array, Array, Any]]()
         events = [device.event(), device.event()] if target.size > CHUNK else []
         for number, start in enumerate(range(0, target.size, CHUNK)):
@@ -366,7 +366,7 @@ class Staging:
 
 
 class DriverGraph:
-    """Steps one after another as a CUDA graph."""
+    """Sequential steps as a CUDA graph."""
 
     def __init__(self, device: Driver, steps: Sequence[Step]) -> None:
         cu, self.device, self.steps = device.cu, device, steps

@@ -1,4 +1,4 @@
-"""Programs of a GPU as functions one can call: by the contract of backends/executable.py, on arrays of the device."""
+"""Callable GPU programs: the contract of backends/executable.py, on device arrays."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ def device_memory(ordinal: int = 0) -> DeviceMemory:
     """The memory of a device."""
     found = device(ordinal)
     with _placing:
-        if (known := _memories.get(found)) is None:
-            known = _memories[found] = DeviceMemory(found)
-        return known
+        if (memory := _memories.get(found)) is None:
+            memory = _memories[found] = DeviceMemory(found)
+        return memory
 
 
 class Executable:
-    """A program loaded on one device; `graphs` as of `Program`."""
+    """A program loaded on one device; `graphs` as in `Program`."""
 
     def __init__(self, image: DeviceImage, memory: DeviceMemory, graphs: bool = False) -> None:
         check_runs(image.target, memory.device)
@@ -57,7 +57,7 @@ class Executable:
         self.entries = {name: Entry(self, interface) for name, interface in image.interfaces.items()}
 
     def at(self, interface: Callable[[Interface], Interface]) -> Executable:
-        """The same program for callers who speak of it by other interfaces, with places and names of their own."""
+        """The same program under mapped interfaces: other names and locations."""
         changed = self.linked.at(interface)
         if changed is self.linked:
             return self
@@ -75,17 +75,17 @@ class Executable:
 
     @property
     def calls(self) -> int:
-        """How often functions of this program have been called."""
+        """The number of calls of functions of this program."""
         return sum(entry.calls for entry in self.entries.values())
 
 
 class Entry(ArgumentChecks):
     """One function. Any number of threads may call it at once.
 
-    Arrays of the CPU's memory are copied to the device, those of the device are taken as they are; results are arrays
-    of the device. A call returns before they are computed, unless something can go wrong in it that has to be told.
+    Host arrays are copied to the device, device arrays are used in place; results are device arrays. A call returns
+    before they are computed, unless the function can fail, since errors are raised by the call.
 
-    poison   whether memory that the call writes is filled with ones first, to find out what it does not write
+    poison   whether memory that the call writes is filled with 1 bits first, to detect elements it does not write
     """
 
     def __init__(self, executable: Executable, interface: Interface) -> None:
@@ -96,7 +96,7 @@ class Entry(ArgumentChecks):
         self.poison = False
 
     def call(self, arrays: Sequence[Any], sizes: Mapping[str, int] | None = None) -> list[DeviceArray]:
-        """Call the function on `arrays`; `sizes` binds symbols that no argument does."""
+        """Call the function on `arrays`; `sizes` binds symbols that no argument binds."""
         interface, memory = self.interface, self.memory
         self._check_count(arrays)
         for i, array in enumerate(arrays):
@@ -116,7 +116,7 @@ class Entry(ArgumentChecks):
 
     def _result(self, inputs: Sequence[DeviceArray], alias: int, shape: tuple[int, ...],
                 dtype: np.dtype[Any]) -> DeviceArray:
-        """Memory for a result: its own, or that of the donated argument which it takes."""
+        """The array for a result: a new one, or that of the donated argument whose buffer it reuses."""
         if alias < 0:
             return self.memory.empty(shape, dtype)
         return DeviceArray(self.memory, inputs[alias].storage, shape, dtype)
@@ -138,7 +138,7 @@ class Entry(ArgumentChecks):
                                 code="MLC0326", hint="donate an array of mlc's own, such as the result of .clone()")
 
     def _enter(self, numbers: Sequence[int], inputs: Sequence[DeviceArray], fresh: Sequence[DeviceArray]) -> None:
-        """Have the device run the function, and raise what it reports."""
+        """Run the function on the device, and raise the error that it reports."""
         name, memory = self.interface.name, self.memory
         needed = self.program.arena_bytes(name, numbers)
         if not 0 <= needed < MAX_BYTES:
@@ -158,7 +158,7 @@ class Entry(ArgumentChecks):
             self._check(record)
 
     def _fill(self, address: int, size: int) -> None:
-        """Set every bit of some memory."""
+        """Set all bits of a memory range."""
         at = np.array([address], np.uint64)
         if size:
             self.memory.device.prepare(Fill(0xFF, 1, size, int(at.__array_interface__["data"][0])))()

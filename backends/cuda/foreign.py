@@ -44,7 +44,7 @@ def import_dlpack(x: Any, memory: DeviceMemory) -> DeviceArray:
         raise UserTypeError(f"a {name} cannot be shared: {error}", code="MLC0346") from None
     record = (DLManagedTensorVersioned if versioned else DLManagedTensor).from_address(at)
     if versioned and record.major > VERSION[0]:
-        raise UserTypeError(f"a {name} cannot be shared: it speaks version {record.major} of DLPack", code="MLC0346")
+        raise UserTypeError(f"a {name} cannot be shared: it uses version {record.major} of DLPack", code="MLC0346")
     tensor = record.tensor
     shape = tuple(tensor.shape[i] for i in range(tensor.ndim))
     dtype = _dtype(tensor, name)
@@ -60,7 +60,7 @@ def import_dlpack(x: Any, memory: DeviceMemory) -> DeviceArray:
 
 
 def _asked(x: Any, stream: int) -> Any:
-    """The capsule of a tensor: a versioned one from who knows of them."""
+    """The capsule of a tensor, a versioned one if the producer supports it."""
     try:
         return x.__dlpack__(stream=stream, max_version=VERSION)
     except TypeError:
@@ -74,7 +74,7 @@ def _dtype(tensor: DLTensor, name: str) -> np.dtype[Any]:
     for dtype, known in DTYPES.items():
         if tensor.lanes == 1 and known == wanted:
             return dtype
-    raise UserTypeError(f"the elements of a {name} have a type that mlc does not have", code="MLC0346")
+    raise UserTypeError(f"the element type of a {name} is not supported", code="MLC0346")
 
 
 def _is_contiguous(shape: tuple[int, ...], strides: list[int]) -> bool:
@@ -87,7 +87,7 @@ def _is_contiguous(shape: tuple[int, ...], strides: list[int]) -> bool:
 
 
 class Borrowed(Storage):
-    """Memory of another library, told at once when nobody here holds it: it may be short of memory, and mlc not."""
+    """Memory of another library, released as soon as it is unreferenced, since its owner may run out of memory."""
 
     __slots__ = ("_memory", "_record")
 
@@ -99,6 +99,6 @@ class Borrowed(Storage):
         try:
             self._memory.device.settle()
         except BackendError:
-            return                                         # the device does no more; the owner will find out, too
+            return                                         # the device has failed; the owner will notice too
         if self._record.deleter:
             Deleter(self._record.deleter)(ctypes.addressof(self._record))

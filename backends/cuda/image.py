@@ -1,4 +1,4 @@
-"""Code for a GPU with what the host does to run it: what the compile cache and saved models keep."""
+"""GPU code with the host functions that launch it, as stored in the compile cache and in saved models."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ KIND = "cuda"
 class DeviceImage:
     """A program for a GPU.
 
-    code        its kernels, as the device loads them: PTX
-    host        the text of the functions that launch them
-    data        its constants
-    interfaces  how each public function is called
-    target      the GPUs it is for
+    code        kernels, in the form that the device loads: PTX
+    host        IR text of the functions that launch them
+    data        constants
+    interfaces  interface of each public function
+    target      GPUs that can run it
     """
 
     code: bytes
@@ -45,23 +45,23 @@ class DeviceImage:
     target: Target
 
     def at(self, interface: Callable[[Interface], Interface]) -> DeviceImage:
-        """The same code for callers who speak of it by other interfaces, with places and names of their own."""
-        changed = {name: interface(known) for name, known in self.interfaces.items()}
+        """The same code under mapped interfaces: other names and locations."""
+        changed = {name: interface(old) for name, old in self.interfaces.items()}
         return self if changed == self.interfaces else replace(self, interfaces=changed)
 
     def head(self) -> dict[str, Any]:
-        """All but the pieces, as data that JSON can hold."""
+        """All fields but the pieces, as JSON data."""
         return {**Image(b"", self.interfaces, self.target).head(),
                 "data": [[name, str(from_numpy(a.dtype)), list(a.shape)] for name, a in self.data.items()]}
 
     def pieces(self) -> dict[str, bytes]:
-        """The code, the functions of the host, and the data."""
+        """The code, the host functions and the data."""
         return {"code": self.code, "host": self.host.encode("utf-8", "surrogatepass"),
                 **{f"data {name}": a.tobytes() for name, a in self.data.items()}}
 
     @staticmethod
     def of(head: Any, pieces: Mapping[str, bytes | memoryview]) -> DeviceImage:
-        """The image that gave this head and these pieces; CorruptFile if none did."""
+        """The image with this head and these pieces; raises CorruptFile if they are ill-formed."""
         if not isinstance(head, dict) or "data" not in head:
             raise CorruptFile("what it says of its code is ill-formed")
         known = Image.of({name: value for name, value in head.items() if name != "data"}, b"")
@@ -81,17 +81,17 @@ class DeviceImage:
 
 def compile_image(module: Op, target: Target, assemble: Callable[[Op, Target], bytes],
                   precision: str | None = None) -> DeviceImage:
-    """The image of a module of the tensor level, which is lowered in place.
+    """Compile a module of the tensor level, which is lowered in place.
 
-    assemble   makes code of its kernels
-    precision  of products of matrices, as users ask for it
+    assemble   compiles its kernels
+    precision  precision of matrix products, as set by the user
     """
     pipeline.lower(module, "low", target.machine, products=target.products(precision))
     return image_of(module, target, assemble)
 
 
 def image_of(module: Op, target: Target, assemble: Callable[[Op, Target], bytes]) -> DeviceImage:
-    """The image of a module that has been lowered: kernels, and the functions that launch them."""
+    """The image of a lowered module: kernels, and the functions that launch them."""
     body = module.regions[0].block
     data: dict[str, Array] = {}
     for op in body:
@@ -127,5 +127,5 @@ def store(key: str, image: DeviceImage) -> None:
 def _dtype(text: str) -> np.dtype[Any]:
     type = Parser(text, "an element type").type()
     if not isinstance(type, ScalarType):
-        raise TypeError(f"{text} is no element type")
+        raise TypeError(f"{text} is not an element type")
     return to_numpy(type)

@@ -1,8 +1,8 @@
-"""Memory of a device: kept when it is given back, for the next who asks; and arrays in it.
+"""Caching allocator of a device, and device arrays.
 
-Asking the driver for memory, and still more giving it back, makes the device wait. So blocks come in classes of size,
-and one that is given back is used again by the next request of its class on the same stream. Work is done there in the
-order in which it was asked for, so this needs no waiting.
+Allocating memory from the driver, and even more freeing it, synchronises the device. So blocks have size classes, and a
+freed block is reused by the next request of its class on the same stream. A stream executes work in order, so reuse
+needs no synchronisation.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from mlc.ir.weak_references import FinalizationQueue
 
 Array = np.ndarray[Any, Any]
 SMALLEST, STEPS = 512, 8
-"""The least that a block has, and how many classes there are from one power of two to the next."""
+"""Minimum size of a block, and number of size classes per power of two."""
 
 
 def size_class(size: int) -> int:
-    """The bytes of the block for a request of `size`: at most an eighth more, above the smallest."""
+    """The block size for a request of `size` bytes: at most an eighth more, above the minimum."""
     if size <= SMALLEST:
         return SMALLEST
     step = max(SMALLEST, (1 << (size - 1).bit_length()) // 2 // STEPS)
@@ -34,7 +34,7 @@ def size_class(size: int) -> int:
 
 @dataclass
 class Block:
-    """Memory that the driver gave. `shared`: another library may still be at work on it when it is given back."""
+    """Memory from the driver. `shared`: another library may still be using it when it is freed."""
 
     address: int
     size: int
@@ -44,7 +44,7 @@ class Block:
 
 @dataclass
 class Statistics:
-    """Bytes in use and held, the most that were in use, and how often memory was asked for, here and of the driver."""
+    """Bytes in use and reserved, the peak of bytes in use, and the numbers of requests, here and to the driver."""
 
     used: int = 0
     held: int = 0
@@ -65,7 +65,7 @@ class Allocator:
     _lock: Any = field(default_factory=threading.RLock)
 
     def allocate(self, size: int, stream: int | None = None) -> Block:
-        """Memory for `size` bytes; BackendError where there is not so much, even after all that is kept is freed."""
+        """Allocate `size` bytes; BackendError if memory does not suffice, even after releasing all cached blocks."""
         stream = self.device.stream if stream is None else stream
         size = size_class(size)
         with self._lock:
@@ -79,11 +79,11 @@ class Allocator:
             return block
 
     def give_back(self, block: Block) -> None:
-        """The block is used no more by what is asked of its stream from now on."""
+        """Free a block: later work of its stream does not use it."""
         self._returned.append(block)
 
     def give_back_with(self, owner: object, block: Block) -> None:
-        """The same once nobody holds `owner`: the next request finds it."""
+        """Free a block once `owner` is unreferenced; the next request reuses it."""
         self._finalized.register(owner, block)
 
     def _take_back(self) -> None:
@@ -115,7 +115,7 @@ class Allocator:
         return Block(address, size, stream)
 
     def release(self) -> None:
-        """Give to the driver all that is not in use."""
+        """Return all cached blocks to the driver."""
         with self._lock:
             self._take_back()
             self._release()
@@ -138,9 +138,9 @@ class Allocator:
 
 # -- arrays -----------------------------------------------------------------------------------------------------------
 class Storage:
-    """Who owns some memory of a device, `block` if it is ours.
+    """Owner of device memory; `block` is None if another library allocated it.
 
-    writable  whether a call may put its result there; not if another library says so of what it shares
+    writable  whether a call may write its result there; another library may share memory read-only
     """
 
     __slots__ = ("__weakref__", "address", "block", "writable")
@@ -151,7 +151,7 @@ class Storage:
 
 
 class DeviceArray:
-    """An array in the memory of a device, contiguous in row-major order; who holds one may share it, as numpy's."""
+    """A device array, contiguous in row-major order; it can be shared by DLPack."""
 
     __slots__ = ("address", "dtype", "memory", "shape", "size", "storage")
 
@@ -172,11 +172,11 @@ class DeviceArray:
 
     @property
     def device(self) -> str:
-        """As users name it: cuda:0."""
+        """Name of the device, such as cuda:0."""
         return f"cuda:{self.memory.device.ordinal}"
 
     def numpy(self) -> Array:
-        """A copy in the CPU's memory, once it has been computed."""
+        """A copy in host memory, once the array has been computed."""
         out = np.empty(self.shape, self.dtype)
         if out.size:
             self.memory.device.activate()
@@ -184,13 +184,13 @@ class DeviceArray:
         return out
 
     def first(self, shape: tuple[int, ...]) -> DeviceArray:
-        """The first elements along each axis; fewer rows share this memory."""
+        """The leading elements along each axis; a prefix of rows shares this memory."""
         if shape[1:] == self.shape[1:]:
             return DeviceArray(self.memory, self.storage, shape, self.dtype)
         return self.memory.array(np.ascontiguousarray(self.numpy()[tuple(map(slice, shape))]))
 
     def copy(self) -> DeviceArray:
-        """The same in other memory."""
+        """A copy in new memory."""
         out = self.memory.empty(self.shape, self.dtype)
         self.memory.device.activate()
         self.memory.device.copy(out.address, self.address, self.nbytes)
@@ -200,26 +200,26 @@ class DeviceArray:
         return self.copy()
 
     def __reduce__(self) -> Any:
-        raise UserTypeError(f"an array on {self.device} is in no file", code="MLC0346", hint="bring it back: x.cpu()")
+        raise UserTypeError(f"an array on {self.device} cannot be pickled", code="MLC0346", hint="copy it: x.cpu()")
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return 2, self.memory.device.ordinal                # kDLCUDA
 
     def __dlpack__(self, **keywords: Any) -> Any:
-        """A capsule of DLPack's first version, whatever `max_version` says; the other keywords as there."""
+        """An unversioned DLPack capsule, whatever `max_version` is; the other keywords as in the standard."""
         keywords.pop("max_version", None)
         return dlpack.export(self, **keywords)
 
 
 class DeviceMemory:
-    """The memory of one device, and arrays in it."""
+    """The memory of one device; creates arrays in it."""
 
     def __init__(self, device: Device) -> None:
         self.device = device
         self.allocator = Allocator(device)
 
     def storage(self, size: int) -> Storage:
-        """Memory of its own, of at least `size` bytes; none for none."""
+        """New memory of at least `size` bytes; a null address for 0."""
         if not size:
             return Storage(0)
         block = self.allocator.allocate(size)
@@ -228,14 +228,14 @@ class DeviceMemory:
         return out
 
     def empty(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> DeviceArray:
-        """An array that holds anything."""
+        """An uninitialised array."""
         size = dtype.itemsize
         for n in shape:
             size *= n
         return DeviceArray(self, self.storage(size), shape, dtype)
 
     def array(self, source: Array) -> DeviceArray:
-        """A copy of an array of the CPU's memory."""
+        """A copy of a host array."""
         self.device.activate()
         native = source.dtype.newbyteorder("=")
         out = self.empty(source.shape, native)

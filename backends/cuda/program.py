@@ -1,10 +1,10 @@
-"""Host side of a program of kernels: interpreted once, then replayed as a list of launches.
+"""Host side of a GPU program: interpreted once per set of sizes, then replayed as a list of launches.
 
-Between kernels a program computes sizes, takes views of memory and decides what to run next. All of it follows from the
-sizes of the arguments, unless it reads the device's memory. So it is interpreted on memory that is no more than the
-number of a buffer and an offset into it; what is left are launches whose arguments are numbers and such places. The
-next call with equal sizes puts in the addresses of its buffers and launches them all. Where the host reads memory of
-the device, to decide how long a loop runs, it waits and is interpreted anew in every call.
+Between kernels, a program computes sizes, takes views of memory and evaluates control flow. All of this depends on the
+sizes of the arguments only, unless it reads device memory. So it is interpreted with symbolic memory, a buffer number
+and an offset, and yields launches whose arguments are numbers and such addresses. The next call with equal sizes
+substitutes the addresses of its buffers and launches them all. If the host reads device memory, for example a
+data-dependent trip count, it waits, and is interpreted again in every call.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from mlc.ir.types import IndexType, MemRefType, Type, to_numpy
 
 Array = np.ndarray[Any, Any]
 MOST_PLANS = 512
-"""How many lists of launches a program remembers before it starts again."""
+"""Maximum number of cached launch plans, beyond which the cache is cleared."""
 
 
 class Memory(NamedTuple):
-    """Host representation of a memref: bytes of one of the call's buffers; strides count elements."""
+    """Host representation of a memref: a byte offset into a buffer of the call; strides count elements."""
 
     buffer: int
     offset: int
@@ -54,7 +54,7 @@ def contiguous(buffer: int, offset: int, shape: Sequence[int]) -> Memory:
 
 
 class Argument(NamedTuple):
-    """Eight bytes of a step's arguments: a number, or, with a buffer, an offset from where that starts."""
+    """Eight bytes of a step's arguments: a number or, with a buffer, an offset from its start."""
 
     number: int
     buffer: int = -1
@@ -62,7 +62,7 @@ class Argument(NamedTuple):
 
 @dataclass(frozen=True)
 class PendingStep:
-    """A recorded step without an argument buffer. A fill has no kernel, and its address as the only argument."""
+    """A recorded step without an argument buffer. A fill has no kernel, and the address as its only argument."""
 
     kernel: str
     grid: Extent
@@ -74,7 +74,7 @@ class PendingStep:
     count: int = 0
 
 
-# -- what is launched -------------------------------------------------------------------------------------------------
+# -- launch plans -----------------------------------------------------------------------------------------------------
 class LaunchPlan:
     """Launches and fills with their argument buffers: an array of words, and the address of each."""
 
@@ -98,13 +98,13 @@ class LaunchPlan:
                 self.steps.append(Fill(step.value, step.width, step.count, start + 8 * first))
             owners += [number] * len(step.arguments)
             first += len(step.arguments)
-        self.owners = np.array(owners, np.int64)[self.where]     # the step of each word that an address is put into
+        self.owners = np.array(owners, np.int64)[self.where]     # the step of each word that holds an address
         self.run_each = [device.prepare(step) for step in self.steps]
         self.graph: Graph | None = None
         self.lock = threading.Lock()
 
     def run(self, buffers: Array, as_graph: bool = False) -> None:
-        """Have it all done, with buffers at these addresses."""
+        """Launch all steps, with buffers at these addresses."""
         with self.lock:                                    # arguments are copied when a step is launched
             new = self.offsets + buffers[self.which]
             if as_graph and self.steps:
@@ -117,7 +117,7 @@ class LaunchPlan:
     def _replay(self, new: Array) -> None:
         changed = new != self.words[self.where]
         self.words[self.where] = new
-        graph, self.graph = self.graph, None               # if updating fails, some of its steps are still as before
+        graph, self.graph = self.graph, None               # dropped if updating fails, which leaves it half updated
         if graph is None:
             graph = self.device.graph(self.steps)
         else:
@@ -128,12 +128,12 @@ class LaunchPlan:
 
 
 class Program:
-    """The functions of the host, and the kernels they launch, on one device.
+    """The host functions, and the kernels they launch, on one device.
 
-    kernels    one by its name
-    constants  the addresses of the program's data by name
+    kernels    looks up a kernel by name
+    constants  addresses of the program's constants by name
     allocate   allocates memory of data-dependent size
-    graphs     whether launches that follow from sizes alone are handed to the device as one
+    graphs     whether launches that depend on sizes alone are submitted as one graph
     """
 
     def __init__(self, device: Device, host: Op, kernels: Callable[[str], Any], constants: Mapping[str, int],
@@ -148,7 +148,7 @@ class Program:
         self._lock = threading.Lock()
 
     def arena_bytes(self, name: str, numbers: Sequence[int]) -> int:
-        """How much memory a call needs for values between kernels."""
+        """The number of arena bytes that a call needs."""
         key = (name, tuple(numbers))
         if key not in self._arenas:
             if len(self._arenas) >= MOST_PLANS:
@@ -158,7 +158,7 @@ class Program:
 
     def run(self, name: str, numbers: Sequence[int], addresses: Sequence[int],
             shapes: Sequence[tuple[int, ...]]) -> None:
-        """Have a function done: `addresses` and `shapes` are of its buffers, in the order of its arguments."""
+        """Run a function; `addresses` and `shapes` are those of its buffers, in the order of its arguments."""
         key = (name, tuple(numbers))
         buffers = np.array([*addresses, *self.constants.values()], np.uint64)
         plan = self._plans.get(key)
@@ -174,7 +174,7 @@ class Program:
         plan.run(buffers, self.graphs)
 
     def piece(self, pending: Sequence[PendingStep]) -> LaunchPlan:
-        """Steps that were recorded between two places where the host waits."""
+        """The launch plan of steps recorded between two points at which the host waits."""
         key = tuple(pending)
         return self._pieces.get(key) or self._plan(self._pieces, key, pending)
 
@@ -187,11 +187,11 @@ class Program:
 
 # -- interpreting the host --------------------------------------------------------------------------------------------
 class Recording(Interpreter):
-    """One call of a function of the host, interpreted.
+    """Interpreter of one call of a host function.
 
-    pending    what is to be done on the device, and has not been asked of it yet
-    waited  whether memory of the device was read: what follows holds for this call alone
-    kept    memory that this call has allocated, until it is over: what is asked of the device later waits for it
+    pending    steps recorded but not yet submitted
+    waited  whether device memory was read: later steps are valid for this call only
+    kept    memory allocated by this call, kept until its end; later work on the stream is ordered after its use
     """
 
     def __init__(self, program: Program, buffers: Array) -> None:
@@ -203,7 +203,7 @@ class Recording(Interpreter):
         self.kept: list[Storage] = []
 
     def call(self, name: str, args: Sequence[Any], own: int = -1) -> list[Any]:
-        """`own`: how many buffers the call brings, before those of constants."""
+        """`own`: the number of buffers of the call, which precede those of constants."""
         if own >= 0:
             self.first_constant = own
         return super().call(name, args)
@@ -212,13 +212,13 @@ class Recording(Interpreter):
         return HostFrame(self)
 
     def flush(self) -> None:
-        """Ask for all that has been recorded."""
+        """Submit all recorded steps."""
         pending, self.pending = self.pending, []
         if pending:
             self.program.piece(pending).run(self.buffers)
 
     def read(self, address: Argument, dtype: np.dtype[Any]) -> Any:
-        """An element of the device's memory, once it has been computed."""
+        """Read an element of device memory, once it has been computed."""
         self.waited = True
         self.flush()
         out = np.empty(1, dtype)
@@ -227,7 +227,7 @@ class Recording(Interpreter):
 
 
 class HostFrame(Frame):
-    """An activation in which memory is that of a device."""
+    """An activation whose memrefs are in device memory."""
 
     __slots__ = ()
     interpreter: Recording
@@ -236,7 +236,7 @@ class HostFrame(Frame):
         apply = RULES.get(type(op))
         if apply is None:
             if any(isinstance(v.type, MemRefType) for v in op.results):
-                raise BackendError(f"{op.name}: the host has no such memory for a device", code="MLC0540", loc=op.loc)
+                raise BackendError(f"{op.name} on device memory has no host evaluation", code="MLC0540", loc=op.loc)
             super().step(op)
             return
         out = apply(op, self)
@@ -272,7 +272,7 @@ def _global(op: memref.GetGlobal, frame: HostFrame) -> Memory:
 
 
 def _element(op: memref.Load | memref.Store, frame: HostFrame) -> Argument:
-    """Where an element lies."""
+    """The address of an element."""
     memory: Memory = frame[op.memref]
     at = [int(i) for i in frame.all(op.indices)]
     memref.check_bounds(op, memory, at)  # type: ignore[arg-type]
@@ -281,7 +281,7 @@ def _element(op: memref.Load | memref.Store, frame: HostFrame) -> Argument:
 
 
 def _alloc(op: memref.Alloc, frame: HostFrame) -> Memory:
-    """Memory of the device, which becomes one more buffer of the call."""
+    """Allocate device memory, which becomes another buffer of the call."""
     recording = frame.interpreter
     shape = memref.fill_shape(op, op.result.type.shape, frame.all(op.sizes))
     recording.kept.append(recording.program.allocate(math.prod(shape) * _itemsize(op.result.type)))
@@ -295,7 +295,7 @@ def _load(op: memref.Load, frame: HostFrame) -> Any:
 
 
 def _store(op: memref.Store, frame: HostFrame) -> None:
-    """As the device fills memory: by numbers of 32 bits at most, which need not stay where they are read from."""
+    """Store by fills of at most 32 bits, whose value is part of the step, so that no host memory has to be kept."""
     raw = np.asarray(frame[op.value], to_numpy(op.memref.type.dtype)).tobytes()
     place, width = _element(op, frame), min(len(raw), 4)
     for start in range(0, len(raw), width):
@@ -310,7 +310,7 @@ def _launch(op: gpu.Launch, frame: HostFrame) -> None:
         return
     name = op.kernel.rpartition("::")[2]
     if any(not 0 < n <= most for n, most in zip(grid, MOST_BLOCKS)):
-        raise BackendError(f"{name}: a grid has {list(MOST_BLOCKS)} blocks at most, not {list(grid)}", code="MLC0589",
+        raise BackendError(f"{name}: a grid has at most {list(MOST_BLOCKS)} blocks, not {list(grid)}", code="MLC0589",
                            loc=op.loc, hint="split the data")
     dynamic = op.dynamic_shared_memory_size
     arguments = [a for v in op.args for a in _arguments(v.type, frame[v])]
@@ -319,8 +319,8 @@ def _launch(op: gpu.Launch, frame: HostFrame) -> None:
 
 
 def _arguments(type: Type, value: Any) -> Iterable[Argument]:
-    """Kernel arguments for a value, in the convention of gpu_to_nvvm: of a memref its address, and the sizes and
-    strides that its type leaves open."""
+    """Kernel arguments for a value, in the convention of gpu_to_nvvm: for a memref its address, and its dynamic sizes
+    and strides."""
     if isinstance(type, MemRefType):
         yield Argument(value.offset, value.buffer)
         yield from (Argument(n) for n, known in zip(value.shape, type.shape) if known is None)
@@ -340,4 +340,4 @@ RULES: dict[type[Op], Callable[[Any, HostFrame], Any]] = {
     memref.View: _view, memref.ReinterpretCast: _reinterpret, memref.SubView: _subview,
     memref.Cast: lambda op, frame: frame[op.source], memref.GetGlobal: _global, memref.Load: _load,
     memref.Store: _store, memref.Alloc: _alloc, memref.Dealloc: lambda op, frame: None, gpu.Launch: _launch}
-"""Evaluation rules of the host for operations on memory that it cannot access."""
+"""Evaluation rules of the host for operations on device memory."""

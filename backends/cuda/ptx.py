@@ -1,4 +1,4 @@
-"""PTX of a gpu.module in the llvm dialect."""
+"""PTX generation from a gpu.module in the llvm dialect."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ LEGAL: frozenset[type[Op]] = frozenset((
     llvm.Br, llvm.CondBr, llvm.Switch, llvm.Return, llvm.Unreachable, llvm.Call,
     nvvm.Barrier, nvvm.ShflSync, nvvm.MmaSync, nvvm.LdMatrix, nvvm.CpAsyncSharedGlobal, nvvm.CpAsyncCommitGroup,
     nvvm.CpAsyncWaitGroup, *nvvm.REGISTERS.values()))
-"""Operations that LLVM can select for these machines; for many others it does not report an error but aborts."""
+"""Operations that LLVM can select for NVPTX; for many others it aborts instead of reporting an error."""
 SINCE: dict[type[Op], int] = {nvvm.MmaSync: 80, nvvm.CpAsyncSharedGlobal: 80, nvvm.CpAsyncCommitGroup: 80,
                               nvvm.CpAsyncWaitGroup: 80}
-"""The first architecture that has an instruction, of those that not all have."""
+"""The first architecture with an instruction, for those that not all architectures have."""
 LANES = 128
-"""Bits of the longest vector; no vector instruction of these machines computes on more than two lanes."""
+"""Bits of the longest vector; no vector instruction computes on more than two lanes."""
 
 
 def kernels(module: Op) -> gpu.GPUModule:
@@ -57,7 +57,7 @@ def assemble(module: Op, target: Target) -> bytes:
 
 
 def check_legal(module: gpu.GPUModule, architecture: int) -> None:
-    """Refuse what LLVM cannot generate code for, before LLVM sees it."""
+    """Reject operations that LLVM cannot generate code for, before LLVM aborts on them."""
     for op in module.walk():
         if op is not module and type(op) not in LEGAL:
             raise BackendError(f"{op.name} has no instruction on a GPU", code="MLC0548", loc=op.loc)

@@ -1,6 +1,6 @@
-"""NVIDIA's assembler: whether it takes PTX, and what each kernel needs of the machine.
+"""NVIDIA's assembler ptxas, which validates PTX and reports the resource usage of kernels.
 
-Nothing that runs depends on it: the driver has one of its own.
+Execution does not depend on it: the driver has its own assembler.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Resources:
 
 
 def find() -> str | None:
-    """The assembler: the first one on the path, or that of the wheel nvidia-cuda-nvcc."""
+    """The path of the assembler: the first one on PATH, or that of the wheel nvidia-cuda-nvcc."""
     if (found := shutil.which("ptxas")) is not None:
         return found
     package = importlib.util.find_spec("nvidia")
@@ -48,7 +48,7 @@ def resources(ptx: str, target: Target) -> list[Resources]:
     done = subprocess.run([command, f"-arch={target.cpu}", "-v", "-o", "/dev/null", "/dev/stdin"], input=ptx,
                           capture_output=True, text=True)
     if done.returncode:
-        raise BackendError(f"ptxas refuses PTX for {target}", code="MLC0591",
+        raise BackendError(f"ptxas rejects the PTX for {target}", code="MLC0591",
                            notes=tuple(done.stderr.splitlines()[:20]), hint="report it, with the PTX")
     return sorted(_read(done.stderr), key=lambda r: r.name)
 
@@ -66,7 +66,7 @@ def _read(said: str) -> list[Resources]:
 
 
 def table(module: gpu.GPUModule, found: Sequence[Resources]) -> str:
-    """The same for people, with how many threads a block of each kernel has."""
+    """Resource usage as a table, with the threads per block of each kernel."""
     kernels = [op for op in module.body.block if "nvvm.maxntid" in op.attrs]
     threads = {str(op.attrs["sym_name"]): _threads(op) for op in kernels}
     dynamic = {str(op.attrs["sym_name"]): op.attrs.get(DYNAMIC, 0) for op in kernels}

@@ -1,4 +1,4 @@
-"""The NVIDIA GPUs that code is made for."""
+"""Targets for NVIDIA GPUs."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ from mlc.backends.target import Target
 from mlc.ir.machine import Gpu
 
 TRIPLE = "nvptx64-nvidia-cuda"
-# The oldest version of PTX that knows an architecture, or 8.0 (CUDA 12.0) where that is newer: drivers read older ones.
+# The oldest version of PTX that supports an architecture, but at least 8.0 (CUDA 12.0): drivers accept older versions.
 _PTX = {"sm_75": 80, "sm_80": 80, "sm_86": 80, "sm_89": 80, "sm_90": 80, "sm_100": 86, "sm_120": 87}
 TARGETS = {f"cuda:{name}": Target(f"cuda:{name}", TRIPLE, name, (f"+ptx{version}",), Gpu(tensor_cores=name != "sm_75"))
         for name, version in _PTX.items()}
-"""Of this vendor, by name."""
+"""Targets of this vendor by name."""
 DEFAULT = "cuda:sm_90"
-"""Default target, if none is given and no device is at hand."""
+"""Default target without a device."""
 DLPACK = 2
 """Device type of CUDA in DLPack."""
 
 
 def architecture(target: Target) -> int:
-    """Ten times the compute capability that a target takes: 90 of cuda:sm_90."""
+    """Ten times the compute capability of a target: 90 for cuda:sm_90."""
     return int(target.cpu.removeprefix("sm_"))

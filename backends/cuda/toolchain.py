@@ -21,7 +21,7 @@ from mlc.passes import pipeline
 class Toolchain:
     """Toolchain of one GPU architecture and one device.
 
-    form, assemble  kind of loadable code, and the assembler that makes it
+    form, assemble  kind of loadable code, and its assembler
     memory          device memory; None if the code is not loaded
     graph           whether the kernels of a call are launched as one CUDA graph
     precision       precision of matrix products, as set by the user
@@ -60,8 +60,8 @@ class Toolchain:
 
 def toolchain(device: str, target: Target | None = None, *, graph: bool = False, precision: str | None = None,
               checked: bool = False, here: bool = True) -> Toolchain:
-    """The toolchain of `cuda:N`. UserError if checked code is asked for, BackendError where there is no such device,
-    unless only a target is needed."""
+    """The toolchain of `cuda:N`. Raises UserError if checked code is requested, and BackendError if the device is
+    needed and does not exist."""
     pipeline.order(GPU, checked)
     ordinal = int(device.partition(":")[2] or 0)
     if here:

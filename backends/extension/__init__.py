@@ -1,1 +1,1 @@
-"""Compiled functions as CPython extension modules: one file that needs Python and numpy, and nothing of mlc."""
+"""Compiled functions as CPython extension modules: one file that depends on Python and numpy, but not on mlc."""

@@ -1,4 +1,4 @@
-"""How the functions of an extension module take arrays, by the buffer protocol, and make new ones, by numpy.empty."""
+"""Array arguments of an extension module's functions, by the buffer protocol, and array results, by numpy.empty."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from mlc.ir.core import Value
 from mlc.ir.types import FloatType, ScalarType, TensorType, bf16, i1
 
 BOOL, SIGNED, UNSIGNED, FLOAT = 1, 2, 3, 4
-"""Element kinds by the format of a buffer; 0 is any other."""
+"""Element kinds by buffer format; 0 stands for any other."""
 SWAPPED = 8
-"""Added to the kind of elements in the other byte order."""
+"""Added to the kind of elements in non-native byte order."""
 
 _FORMATS = {BOOL: "?", SIGNED: "bhilqn", UNSIGNED: "BHILQN", FLOAT: "efd"}
 
 _KIND, _ITEMSIZE, _RANK, _DONATED, _DTYPE, _OBJECT, _NUMBER, _ELEMENTS, _DIMENSIONS, _MEMORY = range(0, 80, 8)
-"""Layout of the description of an argument's type that `take_array` reads: numbers, the place of its dtype in the
-state, and the offsets of the error messages for a wrong object, number, elements, number of dimensions, memory."""
+"""Layout of an argument's type description for `take_array`: numbers, the offset of its dtype in the state, and the
+offsets of the error messages for a wrong object, number, element type, rank or memory."""
 
 NUMPY = ("empty", "asarray", "require", "dtype")
-"""The functions of numpy that a module keeps."""
+"""The numpy functions in the module state."""
 CONTIGUOUS = "CA"
 """Requirements passed to `numpy.require`: contiguous in row-major order, and aligned."""
 
 
 def expected(type: TensorType, name: str, donated: bool, state: State) -> bytes:
-    """The constant that says what the argument called `name` is to be."""
+    """The type description of argument `name`, as constant bytes."""
     name, kind, dtype = (text.replace("%", "%%") for text in (name, shown(type), dtype_name(type.dtype)))
     texts = [f"{name} is a %s, expected an array {kind}", f"{name} is %s, which is no {dtype}",
              f"{name} has dtype %s, expected {dtype}",
@@ -53,7 +53,7 @@ def _kind_of(type: ScalarType) -> int:
 
 
 def emit(builder: ModuleBuilder, state: State) -> None:
-    """All functions of this module."""
+    """Emit all functions of this file."""
     _element_kind(builder)
     _viewed(builder)
     _required(builder, state)
@@ -65,7 +65,7 @@ def emit(builder: ModuleBuilder, state: State) -> None:
 
 
 def _element_kind(builder: ModuleBuilder) -> None:
-    """element_kind(format): the kind of a buffer's elements, with SWAPPED if their bytes are in the other order."""
+    """element_kind(format): the kind of a buffer's elements, plus SWAPPED if they are in non-native byte order."""
     a = Assembler(builder, "element_kind", [PTR], I64)
     text, = a.args
     bytes_, some = a.block(), a.block()
@@ -98,7 +98,7 @@ def _element_kind(builder: ModuleBuilder) -> None:
 
 
 def _viewed(builder: ModuleBuilder) -> None:
-    """viewed(array, view): open the buffer of a new array, whose reference it takes over; whether it could."""
+    """viewed(array, view): open the buffer of a new array, stealing the reference; whether that succeeded."""
     a = Assembler(builder, "viewed", [PTR, PTR], I1)
     array, view = a.args
     some, none = a.block(), a.block()
@@ -112,8 +112,8 @@ def _viewed(builder: ModuleBuilder) -> None:
 
 
 def _number_array(builder: ModuleBuilder, state: State) -> None:
-    """number_array(state, obj, spec): the array that a Python int or float is in the type that is expected, if that
-    holds it; NULL without an exception if it does not, or obj is neither."""
+    """number_array(state, obj, spec): a Python int or float as an array of the expected type; NULL without an exception
+    if it is not representable, or obj is neither."""
     a = Assembler(builder, "number_array", [PTR, PTR, PTR], PTR)
     this, obj, spec = a.args
     number, refused, made, check, differs = a.block(), a.block(), a.block(), a.block(), a.block()
@@ -127,7 +127,7 @@ def _number_array(builder: ModuleBuilder, state: State) -> None:
     a.start(made)
     fine = a.block()
     a.branch(a.compare("eq", a.load(I64, spec, _KIND), a.i64(FLOAT)), fine, check)
-    a.start(check)                                           # numpy cuts fractions off
+    a.start(check)                                           # numpy truncates fractions
     equal = a.call("PyObject_RichCompareBool", array, obj, a.i32(python.EQUAL))
     a.branch(a.compare("eq", equal, a.i32(1)), fine, differs)
     a.start(fine)
@@ -141,9 +141,9 @@ def _number_array(builder: ModuleBuilder, state: State) -> None:
 
 
 def _take_array(builder: ModuleBuilder) -> None:
-    """take_array(state, obj, view, spec): where the elements of an argument are, after opening it as a buffer.
+    """take_array(state, obj, view, spec): open an argument as a buffer; the address of its elements.
 
-    The elements are native, in row-major order and aligned: those of a copy where the argument's are not.
+    The elements are in native byte order, contiguous in row-major order and aligned; otherwise they are copied.
     """
     _open(builder)
     _check_type(builder)
@@ -186,13 +186,13 @@ def _take_array(builder: ModuleBuilder) -> None:
 
 
 def _refuse(a: Assembler, exception: str, spec: Value, text: int, arguments: Value) -> None:
-    """Set an exception with one of the texts of a type that is expected."""
+    """Set an exception with one of the messages of a type description."""
     a.call("raise_error", error(a, exception), a.at(spec, a.load(I64, spec, text)), arguments)
 
 
 def _open(builder: ModuleBuilder) -> None:
-    """open(state, obj, view, spec): open an object as a buffer, a Python number as one of the expected type; whether
-    it could."""
+    """open(state, obj, view, spec): open an object, or a Python number converted to the expected type, as a buffer;
+    whether that succeeded."""
     a = Assembler(builder, "open", [PTR, PTR, PTR, PTR], I1)
     this, obj, view, spec = a.args
     opened, closed, number, other, unfit, stranger, failed = (a.block() for _ in range(7))
@@ -222,7 +222,7 @@ def _open(builder: ModuleBuilder) -> None:
 
 
 def _check_type(builder: ModuleBuilder) -> None:
-    """check_type(obj, view, spec): whether a buffer has the expected elements and number of dimensions."""
+    """check_type(obj, view, spec): whether a buffer has the expected element type and rank."""
     a = Assembler(builder, "check_type", [PTR, PTR, PTR], I1)
     obj, view, spec = a.args
     typed, mistyped, unknown, unsupported, ranked, misranked, failed = (
@@ -267,7 +267,7 @@ def _type(a: Assembler, name: str) -> Value:
 
 
 def _required(builder: ModuleBuilder, state: State) -> None:
-    """required(state, obj, dtype): a native array in row-major order and aligned, with the elements of obj."""
+    """required(state, obj, dtype): obj as an aligned, row-major array in native byte order."""
     a = Assembler(builder, "required", [PTR, PTR, PTR], PTR)
     this, obj, dtype = a.args
     arguments = a.call("PyTuple_New", a.i64(3))
@@ -285,7 +285,7 @@ def _required(builder: ModuleBuilder, state: State) -> None:
 
 
 def _new_result(builder: ModuleBuilder, state: State) -> None:
-    """new_result(state, dtype, rank, dims, place): a new array; the address of its elements goes to `place`."""
+    """new_result(state, dtype, rank, dims, place): a new array; the address of its elements is stored to `place`."""
     a = Assembler(builder, "new_result", [PTR, PTR, I64, PTR, PTR], PTR)
     this, dtype, rank, dims, place = a.args
     view = a.alloca(python.VIEW_SIZE // 8)
@@ -298,7 +298,7 @@ def _new_result(builder: ModuleBuilder, state: State) -> None:
     a.branch(a.compare("eq", status, a.i32(0)), opened, closed)
     a.start(opened)
     a.store(a.load(PTR, view, python.VIEW_DATA), place)
-    a.call("PyBuffer_Release", view)                         # nobody else has the array yet: it stays where it is
+    a.call("PyBuffer_Release", view)                         # the array is not shared yet, so it cannot be resized
     a.ret(array)
     a.start(closed)
     a.call("Py_DecRef", array)
@@ -308,7 +308,7 @@ def _new_result(builder: ModuleBuilder, state: State) -> None:
 
 
 def _forget(builder: ModuleBuilder) -> None:
-    """forget(objects, count, views, arrays): there are no objects, and no buffer is open."""
+    """forget(objects, count, views, arrays): initialise the objects and views as empty."""
     a = Assembler(builder, "forget", [PTR, I64, PTR, I64], None)
     objects, count, views, arrays = a.args
     i, done = loop(a, count)
@@ -321,7 +321,7 @@ def _forget(builder: ModuleBuilder) -> None:
 
 
 def _release_all(builder: ModuleBuilder) -> None:
-    """release_all(views, count): close the buffers that are open."""
+    """release_all(views, count): release the open buffers."""
     a = Assembler(builder, "release_all", [PTR, I64], None)
     views, count = a.args
     i, done = loop(a, count)

@@ -1,4 +1,4 @@
-"""From compiled functions to the file of an extension module: code for every level of processors, glue, weights."""
+"""Builds the file of an extension module from compiled functions: code for each processor level, glue code, weights."""
 
 from __future__ import annotations
 
@@ -27,22 +27,22 @@ from mlc.ir.core import Op
 from mlc.ir.machine import x86_64
 
 SYSTEM = frozenset({"syscall", "pthread_create", "getenv"})
-"""C library functions that a module imports, besides those that any code may use."""
+"""C library functions that a module imports in addition to those allowed for all code."""
 
 
 class Source(Protocol):
-    """A function to be built."""
+    """A function to build."""
 
     @property
     def function(self) -> Function: ...
 
     def lowered(self, target: Target) -> Op:
-        """Its module in the llvm dialect for a target: with one function, @main, which takes its weights first."""
+        """Its module in the llvm dialect for a target: one function, @main, whose leading arguments are weights."""
 
 
 def build(name: str, sources: Sequence[Source], targets: Sequence[Target], weights: Weights,
           opt_level: int = 2) -> bytes:
-    """The file of the module `name`; targets are of one architecture, the least demanding first."""
+    """The file of module `name`; targets are of one architecture, in ascending order of requirements."""
     base = baseline(targets[0])
     functions = [s.function for s in sources]
     objects, hooks = list[ObjectFile](), list[str]()
@@ -77,7 +77,7 @@ def baseline(target: Target) -> Target:
 
 
 def _code(source: Source, target: Target, level: int, opt_level: int) -> tuple[ObjectFile, list[str]]:
-    """The code of one function for one level, with nothing public but its entry and, if it has one, its hook."""
+    """The code of one function for one level; only its entry and, if present, its hook are public."""
     module = source.lowered(target)
     linked = read_objects(compile_many.objects(compilation_units(module, target), target, opt_level))
     name = code_symbol(source.function, level)

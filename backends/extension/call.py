@@ -1,11 +1,11 @@
-"""The Python function around one compiled function, emitted: METH_FASTCALL | METH_KEYWORDS.
+"""The emitted Python wrapper of a compiled function: METH_FASTCALL | METH_KEYWORDS.
 
     call(module, args, nargs, kwnames) -> object
 
-finds each parameter's argument, takes trees apart, opens the arrays as buffers, checks them against the interface,
-makes the results by numpy.empty, calls the C entry and puts the result together. Whatever does not fit is an exception
-that names the argument and says what was expected. Calls are re-entrant: all they use is on their own stack, but for an
-arena that a call takes from its module and gives back.
+binds arguments to parameters, flattens trees, opens the arrays as buffers, checks them against the interface, allocates
+the results by numpy.empty, calls the C entry and builds the result tree. A mismatch raises an exception that names the
+argument and what was expected. Calls are re-entrant: their state is on the stack, except an arena that a call takes
+from the module's free list and returns.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ from mlc.ir.interp import ASSERTION, ELEMENTS
 from mlc.ir.sizes import Dim
 
 Placer = Callable[[Value], None]
-"""Takes over the reference to an object, and puts it where it belongs."""
+"""Stores an object in its container, stealing the reference."""
 
 ON_STACK = 64
-"""The arguments' buffers of larger functions are described in memory from the heap."""
+"""Maximum number of arguments whose buffer views are on the stack; beyond it they are on the heap."""
 
 
 def symbol(name: str) -> str:
-    """The C entry of a function."""
+    """The symbol of a function's C entry."""
     return name + abi.ENTRY_SUFFIX
 
 
 def emit_call(builder: ModuleBuilder, function: Function, number: int, state: State) -> str:
-    """Emit the Python function; its symbol. `number` is its place in the module."""
+    """Emit the Python function; returns its symbol. `number` is its position in the module."""
     name = f"mlc_call_{number}"
     _Call(builder, name, function, number, state).emit()
     return name
@@ -59,7 +59,7 @@ class _Call(CheckedCall):
         self.module, self.args, self.nargs, self.kwnames = self.a.args
         self.failed = self.a.block()
         self.refusals: list[tuple[Block, Refusal]] = []
-        self.held = 0                                        # containers inside others that have been met
+        self.held = 0                                        # nested containers visited so far
         self.count = len(self.interface.inputs) + sum(containers(p.tree) - 1 for p in function.parameters
                                                       if isinstance(p.tree, Container))
 
@@ -93,7 +93,7 @@ class _Call(CheckedCall):
         self.clean_up()
         a.ret(a.null)
 
-    # -- refusing a call
+    # -- rejecting a call
     def guard(self, *checks: tuple[Value, Refusal]) -> None:
         for condition, refuse in checks:
             refused, following = self.a.block(), self.a.block()
@@ -102,7 +102,7 @@ class _Call(CheckedCall):
             self.a.start(following)
 
     def fail(self, exception: str, text: str, *numbers: Value) -> None:
-        """Set an exception whose message has these numbers in place of each %d."""
+        """Set an exception whose message has these numbers in place of its %d."""
         a = self.a
         for i, number in enumerate(numbers):
             a.store(number, self.found, 8 * i)
@@ -142,7 +142,7 @@ class _Call(CheckedCall):
         self.a.call("PyErr_NoMemory")
 
     def of_type(self, obj: Value, path: str, what: str) -> Refusal:
-        """Refuse an object of a wrong type."""
+        """Reject an object of a wrong type."""
         def refuse() -> None:
             a = self.a
             a.call("raise_error", error(a, "TypeError"), a.text(f"{_quoted(path)} is a %s, expected {_quoted(what)}"),
@@ -151,7 +151,7 @@ class _Call(CheckedCall):
 
     # -- memory of the call
     def make_room(self) -> None:
-        """Nothing is held yet: no argument, no buffer, no result."""
+        """Allocate the slots of arguments, buffers and results, all empty."""
         a, arrays = self.a, len(self.interface.inputs)
         self.slots = a.alloca(max(len(self.function.parameters), 1))
         words = self.count + arrays * (python.VIEW_SIZE // 8)
@@ -172,7 +172,7 @@ class _Call(CheckedCall):
         a.call("forget", self.objects, a.i64(self.count), self.views, a.i64(arrays))
 
     def clean_up(self) -> None:
-        """Let go of what the call holds."""
+        """Release what the call holds."""
         a = self.a
         a.call("release_all", self.views, a.i64(len(self.interface.inputs)))
         a.call("drop_all", self.objects, a.i64(self.count))
@@ -194,7 +194,7 @@ class _Call(CheckedCall):
         a.start(following)
 
     def take(self, tree: Tree, obj: Value, path: str) -> None:
-        """Note the objects that should be arrays, wherever they are in an argument."""
+        """Collect the leaves of an argument that should be arrays."""
         a = self.a
         if isinstance(tree, Slot):
             a.call("Py_IncRef", obj)
@@ -217,7 +217,7 @@ class _Call(CheckedCall):
                 self.guard((a.not_null(item), self.missing(path, tree.keys[i])))
             else:
                 item = a.call("PyList_GetItem" if tree.kind == "list" else "PyTuple_GetItem", obj, a.i64(i))
-            if isinstance(child, Container):                 # looking for keys may run code, which may let go of it
+            if isinstance(child, Container):                 # key lookup may run code that drops the reference
                 a.call("Py_IncRef", item)
                 a.store(item, self.objects, 8 * (len(self.interface.inputs) + self.held))
                 self.held += 1
@@ -231,7 +231,7 @@ class _Call(CheckedCall):
         return lambda: self.fail("TypeError", f"{_quoted(path)} has no key {_quoted(repr(key))}")
 
     def open(self, i: int) -> None:
-        """Open an argument as a buffer; its sizes become known."""
+        """Open an argument as a buffer, and load its sizes."""
         a, type = self.a, self.interface.inputs[i]
         spec = expected(type, self.interface.argument(i), i in self.interface.donated, self.state)
         view = a.at(self.views, python.VIEW_SIZE * i)
@@ -259,7 +259,7 @@ class _Call(CheckedCall):
             a.store(self.object_or_fail(made), self.made, 8 * k)
 
     def run(self) -> None:
-        """Call the entry, and hand over what it did."""
+        """Call the entry, and return its results or raise its error."""
         a = self.a
         pool = a.at(self.this, self.state.pool(self.number))
         scratch = a.call("take_scratch", pool)
@@ -288,7 +288,7 @@ class _Call(CheckedCall):
         a.ret(result)
 
     def raise_record(self, record: Value) -> None:
-        """An index out of range or an assertion, by the number of its place in the error record."""
+        """Raise an index out of range or a failed assertion, by the error site in the record."""
         a, places = self.a, self.interface.error_sites
         asserted = [ASSERTION in s for s in places]
         tails = ["%.0s" if is_assertion else " (element %d of the kernel)" for is_assertion in asserted]
@@ -310,7 +310,7 @@ class _Call(CheckedCall):
         self.a.store(obj, self.root)
 
     def build(self, tree: Tree, put: Placer) -> None:
-        """Make what a tree stands for, and hand the reference to `put` before what is inside is made."""
+        """Build the object of a tree; its reference is passed to `put` before its children are built."""
         a = self.a
         if isinstance(tree, Slot):
             obj = a.load(PTR, self.made, 8 * tree.number)
@@ -335,13 +335,13 @@ class _Call(CheckedCall):
                 self.build(child, self.setter(tree.kind, made, i))
 
     def setter(self, kind: str, sequence: Value, i: int) -> Placer:
-        """Puts an object into a new list or tuple, which takes over the reference."""
+        """Returns a function that stores an object in a new list or tuple, which steals the reference."""
         def put(obj: Value) -> None:
             self.a.call("PyList_SetItem" if kind == "list" else "PyTuple_SetItem", sequence, self.a.i64(i), obj)
         return put
 
     def putter(self, mapping: Value, key: Value) -> Placer:
-        """Puts an object into a dict, which takes a reference of its own."""
+        """Returns a function that stores an object in a dict, which takes a new reference."""
         def put(obj: Value) -> None:
             a = self.a
             status = a.call("PyDict_SetItem", mapping, key, obj)
@@ -351,12 +351,12 @@ class _Call(CheckedCall):
             a.start(following)
         return put
 
-    # -- objects that the module keeps
+    # -- objects in the module state
     def reference(self, name: str) -> Value:
         return self.a.load(PTR, self.this, self.state.add(name))
 
     def constant(self, value: bool | int | float | str | None) -> Value:
-        """A plain value as an object."""
+        """The object of a plain value."""
         return self.a.load(PTR, self.this, self.state.constant(value))
 
     def object_or_fail(self, obj: Value) -> Value:
@@ -367,11 +367,11 @@ class _Call(CheckedCall):
 
 
 def _quoted(text: str) -> str:
-    """A text as it stands in a format."""
+    """Escape a text for use in a format string."""
     return text.replace("%", "%%")
 
 
 def site(site: str) -> str:
-    """A place and what is wrong there, without the folder that only the machine has that compiled it."""
+    """A location and message, without the folder, which exists only on the compiling machine."""
     found = re.match(r"(.*?)(:\d+(?::\d+)?: .*)", site, re.DOTALL)
     return PurePath(found[1]).name + found[2] if found else site

@@ -1,6 +1,6 @@
 """Self-description of an extension module, appended to the shared object, so that it can be checked before loading.
 
-    shared object                       as the system's loader maps it; it does not look any further
+    shared object                       as the system's loader maps it; the loader ignores what follows
     head          JSON in UTF-8         name, functions, targets, weights
     digest        32 bytes              SHA-256 of everything else
     head size     u32
@@ -22,7 +22,7 @@ from mlc.backends.dataclass_json import from_json, to_json
 from mlc.backends.target import Target
 
 MAGIC = b"MLCEXT\x00\x01"
-"""The last byte is the version of this layout."""
+"""The last byte is the version of the layout."""
 _FOOT = struct.Struct("<32sIQ8s")
 ELF_MAGIC = b"\x7fELF"
 _MACHINES = {62: "x86_64", 183: "aarch64"}
@@ -33,9 +33,9 @@ MAX_HEAD = 64 << 20
 class Description:
     """Self-description of a module.
 
-    functions  the signature of each, for people
-    targets    the processors that it has code for, the least demanding first
-    weights    bytes of the arrays it holds; `beside` names the file that has them, `digest` that file's SHA-256
+    functions  human-readable signature of each function
+    targets    processors that it has code for, in ascending order of requirements
+    weights    bytes of its arrays; `beside` names the file that contains them, `digest` is the SHA-256 of that file
     """
 
     name: str
@@ -56,7 +56,7 @@ def pack(code: bytes, description: Description) -> bytes:
 
 
 def unpack(data: bytes) -> Description:
-    """Description stored in the file of a module, if the file is intact; raises CorruptFile for any other."""
+    """The description stored in the file of a module; raises CorruptFile if the file is not intact."""
     if data[:4] != ELF_MAGIC:
         raise CorruptFile("it is no shared object")
     if len(data) < _FOOT.size or data[-7:] != MAGIC[-7:]:

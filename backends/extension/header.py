@@ -1,6 +1,6 @@
-"""The C header NAME.h of an extension module: the entry of each function, and a typed function around it.
+"""The C header NAME.h of an extension module: the entry of each function, and a typed wrapper.
 
-The file that Python imports is a shared library of C functions too: nothing of Python is needed to call them.
+The file that Python imports is also a shared library of C functions, which can be called without Python.
 """
 
 from __future__ import annotations
@@ -48,14 +48,14 @@ extern "C" {
 
 #ifndef MLC_CONTEXT
 #define MLC_CONTEXT
-/* What a call works with; one call at a time. Start with {0}, pass it to as many calls as you like, and give it to
-   mlc_context_free in the end.
+/* Scratch memory and error record of a call; used by one call at a time. Initialise it with {0}, reuse it for any
+   number of calls, and release it by mlc_context_free.
 
-   arena     memory for temporary values, at a multiple of 64
-   capacity  its bytes
-   needed    how many a call needs, where it returned MLC_ARENA_TOO_SMALL
-   record    where it returned MLC_ERROR: what went wrong, place * 2^40 + element; the places are listed at the function
-   memory    what the arena is part of: mlc_context_grow and mlc_context_free take and free it
+   arena     memory for temporary values, aligned to 64 bytes
+   capacity  size of the arena in bytes
+   needed    bytes that a call needs, if it returned MLC_ARENA_TOO_SMALL
+   record    the error, if a call returned MLC_ERROR: place * 2^40 + element; each function lists its places
+   memory    allocation that contains the arena, owned by mlc_context_grow and mlc_context_free
 */
 struct mlc_context {
     void *arena;
@@ -70,7 +70,7 @@ enum {
     MLC_ARENA_TOO_SMALL = 1,   /* nothing has run */
     MLC_ERROR = 2,             /* an index out of range, see record */
     MLC_UNSUITED = 3,          /* there is no code for this processor */
-    MLC_NO_WEIGHTS = 4,        /* the weights are beside the library, and nobody has said where */
+    MLC_NO_WEIGHTS = 4,        /* the weights are in a separate file, whose address has not been set */
     MLC_OUT_OF_MEMORY = 5
 };
 
@@ -81,7 +81,7 @@ static inline void mlc_context_free(struct mlc_context *context) {
     context->capacity = 0;
 }
 
-/* Memory for what a call needs. */
+/* Grow the arena to the bytes that a call needs. */
 static inline int32_t mlc_context_grow(struct mlc_context *context) {
     mlc_context_free(context);
     context->memory = malloc((size_t)context->needed + 64);
@@ -95,16 +95,16 @@ static inline int32_t mlc_context_grow(struct mlc_context *context) {
 """
 
 _WEIGHTS = """\
-/* Tell the library of its weights: all bytes of FILE, in memory that stays where it is. The result is 0, or 1 if the
-   size is wrong. Whether the bytes are right is for the caller to check, by the SHA-256 below. */
+/* Set the weights of the library: all bytes of FILE, in memory that stays valid. The result is 0, or 1 if the size is
+   wrong. The caller should verify the bytes by the SHA-256 below. */
 #define GUARD_WEIGHTS_SIZE SIZE
 #define GUARD_WEIGHTS_SHA256 "DIGEST"
 int32_t USE(const void *file, int64_t size);
 """
 
 _THREADS = """\
-/* How many threads calls may use, from 1 to 1024. Without this call, MLC_NUM_THREADS says it, or else there are as many
-   as the process may use processors. */
+/* Set the number of threads that calls may use, from 1 to 1024. The default is MLC_NUM_THREADS, or else the number of
+   processors available to the process. */
 void SET(int32_t count);
 """
 
@@ -145,7 +145,7 @@ def _function(function: Function) -> str:
 
 
 def names_in_c(paths: Sequence[str]) -> list[str]:
-    """Names of parameters: `params['w'][0]` is params_w_0."""
+    """C names of parameters: `params['w'][0]` becomes params_w_0."""
     out = list[str]()
     for path in paths:
         name = re.sub(r"\W+", "_", path).strip("_")
@@ -156,7 +156,7 @@ def names_in_c(paths: Sequence[str]) -> list[str]:
 
 
 def c_type(type: TensorType) -> str:
-    """C type of the elements; 16-bit floats are passed as their bits."""
+    """The C type of the elements; 16-bit floats are passed as their bits."""
     return "uint16_t" if type.dtype in (f16, bf16) else _TYPES[str(type.dtype)]
 
 

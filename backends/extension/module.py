@@ -1,8 +1,8 @@
-"""The module itself: PyInit, what runs when it is imported, and the C entries that choose code for the processor.
+"""The module: PyInit, the import-time code, and the C entries, which dispatch to the code for the processor.
 
-    PyInit_NAME()                    the module's definition, or ImportError where Python is another than this is for
-    mlc_exec(module)                 numpy's functions, dtypes and constants into the module's state
-    F_entry(ctx, args, sizes, results)   the C entry of function F: the weights, and the code for this processor
+    PyInit_NAME()                    returns the module's definition, or raises ImportError for an unsupported Python
+    mlc_exec(module)                 stores numpy's functions, dtypes and constants in the module state
+    F_entry(ctx, args, sizes, results)   C entry of function F: adds the weights, and calls the code for this processor
 """
 
 from __future__ import annotations
@@ -25,25 +25,25 @@ OLDEST_PYTHON = 0x030B0000
 """sys.hexversion of 3.11."""
 
 WEIGHTS = "mlc_weights"
-"""Where the arrays are that functions hold themselves."""
+"""Symbol of the weights."""
 LEVEL, CHOOSE = "mlc_level", "mlc_choose_level"
-"""Which code is for this processor: 1 is the first, 0 not known yet, -1 none; and the function that finds out."""
+"""The level of this processor: from 1; 0 if not determined yet, -1 if none; and the function that determines it."""
 UNSUITED, NO_WEIGHTS = 3, 4
 """Status codes of a C entry: no code for this processor, and weights not set."""
 WEIGHTS_AT = "mlc_weights_at"
-"""Where the address of weights is that are beside the module."""
+"""Variable with the address of weights in a separate file."""
 DEFINITION = "mlc_definition"
 
 
 def code_symbol(function: Function, level: int) -> str:
-    """The compiled code of a function for a level of processors."""
+    """The symbol of a function's code for a processor level."""
     return f"mlc_code_{function.name}_{level}"
 
 
 def glue(name: str, functions: Sequence[Function], levels: Sequence[str], weights: Weights) -> tuple[Module, str]:
-    """(the emitted functions, LLVM IR of the tables that point to them) of a module.
+    """The emitted functions of a module, and LLVM IR of the tables that refer to them.
 
-    levels   the kinds of processor there is code for, the least demanding first
+    levels   processor levels that it has code for, in ascending order of requirements
     """
     externals = {**python.FUNCTIONS, CHOOSE: (I32, ())}
     for function in functions:
@@ -70,12 +70,12 @@ def glue(name: str, functions: Sequence[Function], levels: Sequence[str], weight
 
 # -- the C entry ------------------------------------------------------------------------------------------------------
 def use_weights_symbol(name: str) -> str:
-    """Emit the C function that sets the address of the weights."""
+    """The symbol of the C function that sets the address of the weights."""
     return f"{name}_use_weights"
 
 
 def _use_weights(builder: ModuleBuilder, name: str, size: int) -> None:
-    """NAME_use_weights(file, size): take the weights from the file's bytes, unless they are of another size."""
+    """NAME_use_weights(file, size): use the weights in the bytes of a file, unless its size is wrong."""
     a = Assembler(builder, use_weights_symbol(name), [PTR, I64], I32, public=True)
     content, found = a.args
     fits, other = a.block(), a.block()
@@ -130,7 +130,7 @@ def _entry(builder: ModuleBuilder, function: Function, levels: int, places: Sequ
 
 # -- importing --------------------------------------------------------------------------------------------------------
 def _init(builder: ModuleBuilder, name: str) -> None:
-    """PyInit_NAME(): what it says of itself, where objects are laid out as it expects."""
+    """PyInit_NAME(): the module definition, if the interpreter has the expected object layout."""
     a = Assembler(builder, f"PyInit_{name}", [], PTR, public=True)
     letters = a.call("PySys_GetObject", a.text("abiflags"))
     version = a.call("PySys_GetObject", a.text("hexversion"))
@@ -152,7 +152,7 @@ def _init(builder: ModuleBuilder, name: str) -> None:
 
 
 def _keep(builder: ModuleBuilder) -> None:
-    """keep(place, obj): note a new reference, if it is one."""
+    """keep(place, obj): store a new reference unless it is NULL."""
     a = Assembler(builder, "keep", [PTR, PTR], I1)
     place, obj = a.args
     a.store(obj, place)
@@ -208,16 +208,16 @@ def _exec(builder: ModuleBuilder, name: str, state: State, needed: str, weights:
 
 def _load_weights(a: Assembler, name: str, module: Value, weights: Weights, keep: Callable[[str, Value], Value],
                   kept: Callable[[str], Value], failed: Block) -> None:
-    """Read the file beside the module, hold it against its checksum, and tell the C entries of it.
+    """Read the weights file, verify its checksum, and pass its address to the C entries.
 
-    What is made on the way is kept by the module; the weights outlive it, for C code may go on using them.
+    Intermediate objects are kept by the module; the weights outlive it, since C code may still use them.
     """
     def attribute(obj: Value, what: str) -> Value:
         return keep(what, a.call("PyObject_GetAttrString", obj, a.text(what)))
 
     def called(function: Value, x: Value, y: Value) -> Value:
         a.call("Py_IncRef", x)
-        a.call("Py_IncRef", y)                               # which takes NULL
+        a.call("Py_IncRef", y)                               # y may be NULL
         return a.call("call", function, x, y)
 
     file = attribute(module, "__file__")
@@ -264,7 +264,7 @@ def _made(a: Assembler, value: bool | int | float | str | None) -> Value:
 
 
 def _free(builder: ModuleBuilder, state: State) -> None:
-    """mlc_free(module): give up references and arenas; those of a module that never came to be are NULL."""
+    """mlc_free(module): release references and arenas; they are NULL if the import failed."""
     a = Assembler(builder, "mlc_free", [PTR], None, public=True)
     module, = a.args
     this = a.call("PyModule_GetState", module)
@@ -320,5 +320,5 @@ def _tables(name: str, functions: Sequence[Function], calls: Sequence[str], stat
 
 
 def docstring(function: Function) -> str:
-    """Docstring shown by help(): the signature, the shapes, and the author's description."""
+    """The docstring: the signature, the shapes, and the author's description."""
     return f"{function.name}({parameters(function)})\n--\n\n{description(function)}"

@@ -1,7 +1,7 @@
 """Shared support of an extension module's functions: its state, error reporting, and argument lookup.
 
-Everything is emitted as functions of the llvm dialect. Each that returns an object or address returns NULL, and has set
-an exception, where it cannot.
+Everything is emitted as functions of the llvm dialect. Those that return an object or address set an exception and
+return NULL on failure.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from mlc.ir.core import Value
 class State:
     """Layout of a module's state: a list of free arenas per function, then references.
 
-    constants  of the references that are to plain values: these
+    constants  the plain values among the references
     """
 
     pools: int
@@ -27,17 +27,17 @@ class State:
     constants: dict[str, Plain] = field(default_factory=dict)
 
     def add(self, name: str) -> int:
-        """Where the reference of this name is kept."""
+        """Add a named reference; returns its offset."""
         return self.references.setdefault(name, 8 * (self.pools + len(self.references)))
 
     def constant(self, value: Plain) -> int:
-        """Where a plain value is kept."""
+        """Add a plain value; returns its offset."""
         name = f"{type(value).__name__} {value.hex() if isinstance(value, float) else value!r}"
         self.constants[name] = value
         return self.add(name)
 
     def row(self, what: str, texts: Sequence[str]) -> int:
-        """Where texts are kept, one after the other."""
+        """Add consecutive texts; returns the offset of the first."""
         for i, text in enumerate(texts):
             self.constants[f"{what} {i}"] = text
             self.add(f"{what} {i}")
@@ -52,7 +52,7 @@ class State:
 
 
 def emit(builder: ModuleBuilder) -> None:
-    """All functions of this module."""
+    """Emit all functions of this file."""
     _raise(builder)
     _numbers(builder)
     _tuple_of(builder)
@@ -62,15 +62,15 @@ def emit(builder: ModuleBuilder) -> None:
 
 
 def error(a: Assembler, name: str) -> Value:
-    """The exception of this name, as `raise_error` takes it."""
+    """The built-in exception `name`, for `raise_error`."""
     return a.address_of(a.builder.variable(f"PyExc_{name}", 8, defined=False))
 
 
 # -- exceptions -------------------------------------------------------------------------------------------------------
 def _raise(builder: ModuleBuilder) -> None:
-    """raise_error(exception, format, arguments): set an exception; takes the reference to the tuple of arguments.
+    """raise_error(exception, format, arguments): set an exception; steals the reference to the tuple of arguments.
 
-    Without arguments there has been an error, which stays.
+    If the tuple is NULL, the exception that its construction raised is kept.
     """
     a = Assembler(builder, "raise_error", [PTR, PTR, PTR], None)
     exception, text, arguments = a.args
@@ -119,7 +119,7 @@ def _numbers(builder: ModuleBuilder) -> None:
 
 
 def _tuple_of(builder: ModuleBuilder) -> None:
-    """tuple_of(x, y): a tuple that takes over one reference, or two where y is not NULL; NULL if x is."""
+    """tuple_of(x, y): a tuple of x and, unless it is NULL, y, stealing the references; NULL if x is NULL."""
     a = Assembler(builder, "tuple_of", [PTR, PTR], PTR)
     x, y = a.args
     given, made, second, failed, done = a.block(), a.block(), a.block(), a.block(), a.block()
@@ -143,7 +143,7 @@ def _tuple_of(builder: ModuleBuilder) -> None:
 
 
 def _call(builder: ModuleBuilder) -> None:
-    """call(function, x, y): the result for one argument or two, as `tuple_of` takes them."""
+    """call(function, x, y): call with one or two arguments, as in `tuple_of`."""
     a = Assembler(builder, "call", [PTR, PTR, PTR], PTR)
     function, x, y = a.args
     arguments = a.call("tuple_of", x, y)
@@ -166,8 +166,8 @@ def _type_name(builder: ModuleBuilder) -> None:
 
 # -- arguments by position and name -----------------------------------------------------------------------------------
 def _bind(builder: ModuleBuilder) -> None:
-    """bind(names, count, args, nargs, kwnames, slots): borrow the object of each of `count` parameters, whose names
-    are in `names` after the function's; whether all are there."""
+    """bind(names, count, args, nargs, kwnames, slots): borrow the argument of each of `count` parameters; `names` has
+    the name of the function, then of the parameters. Returns whether all are present."""
     _place(builder)
     a = Assembler(builder, "bind", [PTR, I64, PTR, I64, PTR, PTR], I1)
     names, count, args, nargs, kwnames, slots = a.args
@@ -208,7 +208,7 @@ def _bind(builder: ModuleBuilder) -> None:
 
 
 def _place(builder: ModuleBuilder) -> None:
-    """place(names, count, key, obj, slots): put an object that was passed by name where it belongs; whether it does."""
+    """place(names, count, key, obj, slots): store a keyword argument in its slot; whether it matches a parameter."""
     a = Assembler(builder, "place", [PTR, I64, PTR, PTR, PTR], I1)
     names, count, key, obj, slots = a.args
     i, through = loop(a, count)
@@ -229,7 +229,7 @@ def _place(builder: ModuleBuilder) -> None:
 
 
 def _refuse_name(a: Assembler, text: str, function: Value, name: Value) -> None:
-    """Leave with an exception that speaks of a function and a parameter."""
+    """Return with an exception about a function and a parameter."""
     a.call("Py_IncRef", function)
     a.call("Py_IncRef", name)
     a.call("raise_error", error(a, "TypeError"), a.text(text), a.call("tuple_of", function, name))
@@ -243,7 +243,7 @@ def item(a: Assembler, base: Value, i: Value) -> Value:
 
 
 def loop(a: Assembler, count: Value) -> tuple[Value, Callable[[], None]]:
-    """Begin a loop over i = 0, 1, ... below `count`: (i, what ends its body and goes on after the loop)."""
+    """Begin a loop over i in range(count); returns i and a function that ends the body and continues after the loop."""
     check, body, after = a.block(I64), a.block(), a.block()
     a.goto(check, a.i64(0))
     a.start(check)

@@ -1,10 +1,10 @@
-"""Which code is for the processor that a module finds itself on: found out once, in LLVM IR.
+"""Run-time dispatch to the code for the current processor, in LLVM IR; the level is determined once.
 
-    mlc_choose_level() -> i32    the number of the best code, from 1; -1 if there is none
-    @mlc_level                   that number; 0 as long as nobody has asked
+    mlc_choose_level() -> i32    the number of the best level, from 1; -1 if there is none
+    @mlc_level                   that number; 0 if not determined yet
 
-A level is for a processor that has all its features, on a system that keeps the registers they need: XCR0 says so, and
-for AMX's tiles Linux wants to be asked.
+A level requires all its features, and an operating system that saves the registers they use, as XCR0 shows; AMX tiles
+also need a permission from Linux.
 """
 
 from __future__ import annotations
@@ -37,19 +37,19 @@ FEATURES: Mapping[str, tuple[int, int, int, int]] = {
 
 _OSXSAVE = (1, 0, _ECX, 27)
 _AVX_STATE, _AVX512_STATE, _AMX_STATE = 0x6, 0xE6, 0x60000
-"""Bits of XCR0: registers that the system saves."""
+"""Bits of XCR0: register state that the system saves."""
 
 
 def saved_state(target: Target) -> int:
-    """The bits of XCR0 that code for a target needs."""
+    """The XCR0 bits that a target requires."""
     return (_AVX_STATE * target.has("avx") | _AVX512_STATE * target.has("avx512f")
             | _AMX_STATE * target.has("amx-tile"))
 
 
 def chooser(targets: Sequence[Target], start: Sequence[str] = ()) -> str:
-    """LLVM IR of what chooses among code for x86-64 processors, the most demanding last.
+    """LLVM IR that selects the level of an x86-64 processor; targets are in ascending order of requirements.
 
-    start  functions to be called before a level is chosen
+    start  functions to call before a level is selected
     """
     tests = "\n".join(_test(i, target) for i, target in enumerate(targets))
     steps = ["  %level0 = select i1 %suited0, i32 1, i32 -1"]
@@ -63,13 +63,13 @@ def chooser(targets: Sequence[Target], start: Sequence[str] = ()) -> str:
 
 
 def only_one(target: Target) -> str:
-    """The same where any processor of the architecture runs the code."""
+    """LLVM IR with a single level, which every processor of the architecture supports."""
     return (f'target triple = "{target.triple}"\n@mlc_level = global i32 0\n'
             "define i32 @mlc_choose_level() nounwind {\n  store i32 1, ptr @mlc_level\n  ret i32 1\n}\n")
 
 
 def masks(target: Target) -> dict[tuple[int, int, int], int]:
-    """The bits that must be set, by (leaf, subleaf, register)."""
+    """The required cpuid bits by (leaf, subleaf, register)."""
     out: dict[tuple[int, int, int], int] = {}
     names = [feature[1:] for feature in target.features if feature.startswith("+")]
     if unknown := [name for name in names if name not in FEATURES]:

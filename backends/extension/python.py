@@ -1,7 +1,7 @@
-"""CPython's stable ABI as emitted code sees it: functions, variables, and the structures they share.
+"""CPython's stable ABI for emitted code: functions, variables, and structures.
 
-All of it is in the limited API of 3.11, so one file serves 3.11 to 3.14. It is bound weakly: a C program without Python
-loads the same file.
+All of it is in the limited API of 3.11, so one file serves 3.11 to 3.14. The symbols are weak, so that a C program
+without Python can load the same file.
 """
 
 from __future__ import annotations
@@ -64,17 +64,17 @@ VARIABLES = frozenset({"_Py_NoneStruct", "_Py_TrueStruct", "_Py_FalseStruct", "P
 EXTERNALS = frozenset(FUNCTIONS) | VARIABLES
 
 OB_TYPE = 8
-"""Where an object has its type, also to code of the limited API."""
+"""Offset of an object's type, which is stable across versions."""
 
 VIEW_SIZE = 80
 VIEW_DATA, VIEW_OBJECT, VIEW_ITEMSIZE, VIEW_READONLY, VIEW_NDIM, VIEW_FORMAT, VIEW_SHAPE = 0, 8, 24, 32, 36, 40, 48
 """struct Py_buffer."""
 
 BUFFER_FLAGS = 0x1C
-"""PyBUF_FORMAT | PyBUF_STRIDES: with shape, strides and element type, writable or not."""
+"""PyBUF_FORMAT | PyBUF_STRIDES: request shape, strides and element type; the buffer may be read-only."""
 
 TYPE_FLAGS = {"list": 1 << 25, "tuple": 1 << 26, "dict": 1 << 29}
-"""Py_TPFLAGS_LIST_SUBCLASS and its like."""
+"""Py_TPFLAGS_LIST_SUBCLASS and similar flags."""
 
 METH_FASTCALL_KEYWORDS = 0x80 | 0x02
 PY_MOD_EXEC = 2

@@ -1,6 +1,6 @@
-"""How the functions of an extension module are called: their parameters, what they return, and the entry behind them.
+"""Signatures of an extension module's functions: parameters, results, and the interface of the compiled entry.
 
-Arguments and results are trees of arrays: dicts, lists and tuples, with None and plain values as leaves besides.
+Arguments and results are pytrees of arrays: dicts, lists and tuples; leaves may also be None and plain values.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ Plain = bool | int | float | str | None
 
 @dataclass(frozen=True)
 class Slot:
-    """An array, by its number among the arguments or results."""
+    """An array leaf, by its number among the arguments or results."""
 
     number: int
 
 
 @dataclass(frozen=True)
 class Constant:
-    """A value that belongs to the function: an argument must be it, a result is it."""
+    """A constant leaf: an argument must equal it, a result is it."""
 
     value: Plain
 
@@ -33,7 +33,7 @@ class Constant:
 @dataclass(frozen=True)
 class Container:
     """kind   "dict", "list" or "tuple"
-    keys   of a dict, one per child
+    keys   keys of a dict, one per child
     """
 
     kind: str
@@ -41,7 +41,7 @@ class Container:
     keys: tuple[str | int, ...] = ()
 
     def steps(self) -> list[str]:
-        """Python subscripts that reach each child of the container."""
+        """The Python subscript of each child of the container."""
         return [f"[{key!r}]" for key in (self.keys if self.kind == "dict" else range(len(self.children)))]
 
 
@@ -59,9 +59,9 @@ class Parameter:
 class Function:
     """One function of a module.
 
-    interface  of the entry, as C code calls it: without the weights
-    weights    how many arrays the compiled code takes before those, and holds itself
-    doc        what its author says of it
+    interface  interface of the C entry, without the weights
+    weights    number of leading arguments of the compiled code that are weights
+    doc        the author's description
     """
 
     name: str
@@ -79,16 +79,16 @@ class Function:
 
     @cached_property
     def paths(self) -> list[str]:
-        """How the caller reaches each array that is an argument: `params['w'][0]`."""
+        """The path of each array argument: `params['w'][0]`."""
         return [path for p in self.parameters for _, path in leaves(p.tree, p.name)]
 
     @property
     def positional(self) -> int:
-        """How many parameters may be passed by position."""
+        """The number of parameters that may be passed by position."""
         return sum(not p.keyword_only for p in self.parameters)
 
     def named(self) -> Function:
-        """The function whose interface speaks of the arguments by their paths."""
+        """The function with arguments named by their paths in the interface."""
         return replace(self, interface=replace(self.interface, arg_names=tuple(self.paths)))
 
 
@@ -102,16 +102,16 @@ def leaves(tree: Tree, path: str = "") -> Iterator[tuple[int, str]]:
 
 
 def containers(tree: Tree) -> int:
-    """How many containers a tree has."""
+    """The number of containers in a tree."""
     return 1 + sum(map(containers, tree.children)) if isinstance(tree, Container) else 0
 
 
 def dtype_name(type: ScalarType) -> str:
-    """numpy's name of the arrays that hold an element type: bfloat16, which numpy does not have, as its bits."""
+    """numpy's name of an element type; bfloat16, which numpy lacks, is represented by its bits."""
     return "uint16" if type == bf16 else str(to_numpy(type))
 
 
 def shown(type: TensorType) -> str:
-    """A type as people read it: `float32[B, 16]`."""
+    """Human-readable form of a type: `float32[B, 16]`."""
     name = "uint16 (bits of bfloat16)" if type.dtype == bf16 else dtype_name(type.dtype)
     return f"{name}[{', '.join(map(str, type.shape))}]" if type.shape else name

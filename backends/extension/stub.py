@@ -1,4 +1,4 @@
-"""Documentation of an extension module for people and type checkers: docstrings and the stub NAME.pyi."""
+"""Documentation of an extension module: docstrings, and the stub NAME.pyi for type checkers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from mlc.ir.types import FloatType, TensorType, i1
 
 
 def parameters(function: Function) -> str:
-    """The parameters as Python writes them, without types."""
+    """The parameters in Python syntax, without types."""
     return ", ".join(_starred(function, lambda p: p.name))
 
 
@@ -21,7 +21,7 @@ def _starred(function: Function, write: Callable[..., str]) -> list[str]:
 
 
 def signature(function: Function) -> str:
-    """The function with its types, in one line: `net(x: float32[B, 16]) -> float32[B, 4]`."""
+    """The signature with types, in one line: `net(x: float32[B, 16]) -> float32[B, 4]`."""
     interface = function.interface
     args = _starred(function, lambda p: f"{p.name}: {_short(p.tree, interface.inputs)}")
     return f"{function.name}({', '.join(args)}) -> {_short(function.result, interface.results)}"
@@ -39,7 +39,7 @@ def _short(tree: Tree, types: Sequence[TensorType]) -> str:
 
 
 def description(function: Function) -> str:
-    """Shapes and element types of all arguments and results, and what the author says."""
+    """Shapes and element types of all arguments and results, and the author's description."""
     lines = [function.doc, ""] if function.doc else []
     interface = function.interface
     for p in function.parameters:
@@ -80,7 +80,7 @@ def _type(tree: Tree, types: Sequence[TensorType], argument: bool) -> str:
 
 
 def _alternatives(tree: Tree, types: Sequence[TensorType], argument: bool) -> list[str]:
-    """The types that a value may have; a Python number may take the place of an array without dimensions."""
+    """The alternatives of a value's type; a Python number is accepted for an array of rank 0."""
     if isinstance(tree, Slot):
         held = types[tree.number]
         array = f"NDArray[np.{_scalar(held)}]"

@@ -1,11 +1,11 @@
-"""The threads of an extension module: the pool of backends/cpu/pool.py, with what starts it without Python.
+"""The thread pool of an extension module: the pool of backends/cpu/pool.py, with startup code that needs no Python.
 
-    mlc_start_threads()               as many threads as MLC_NUM_THREADS says, else as the process may use processors:
-                                      those it may run on, or fewer by the quota of its container's cgroup
-    mlc_share(part, env, count)       as the pool's `share`, in a child of a fork too, which has none of the threads
+    mlc_start_threads()               sets the number of threads to MLC_NUM_THREADS, else to the available processors:
+                                      the affinity mask, limited by the quota of the container's cgroup
+    mlc_share(part, env, count)       the pool's `share`, which also works in a forked child, where no threads exist
     NAME_set_num_threads(count)       for C programs
 
-Every module has a pool of its own, which makes no thread before there is work for several.
+Every module has a pool of its own, which creates threads on the first parallel work.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def set_threads_symbol(name: str) -> str:
 
 
 def pool(name: str, hooks: Sequence[str]) -> str:
-    """LLVM IR of the pool of a module; `hooks` are the variables by which its code reaches it."""
+    """LLVM IR of a module's pool; `hooks` are the variables through which its code calls the pool."""
     stores = "\n".join(f"  store ptr @{SHARE}, ptr @{hook}" for hook in hooks)
     declared = "\n".join(f"@{hook} = external global ptr" for hook in hooks)
     return "\n".join([f'target triple = "{TRIPLE}"', CODE, declared, _START.replace("STORES", stores).replace(
@@ -33,7 +33,7 @@ def pool(name: str, hooks: Sequence[str]) -> str:
 
 
 def none(name: str, target: Target) -> str:
-    """LLVM IR for a module without work for several threads."""
+    """LLVM IR for a module without parallel work."""
     return (f'target triple = "{target.triple}"\n'
             f"define void @{set_threads_symbol(name)}(i32 %count) nounwind {{\n  ret void\n}}\n")
 

@@ -1,4 +1,4 @@
-"""The arrays that functions of an extension module hold themselves: in the file, or in one of safetensors beside it."""
+"""The weights of an extension module: embedded in its file, or in a separate safetensors file."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ import numpy as np
 Array = np.ndarray[Any, Any]
 
 ALIGN = 64
-"""Every array inside a module starts at a multiple of this."""
+"""Alignment of the arrays in a module."""
 
 
 @dataclass(frozen=True)
 class Weights:
-    """content  bytes with all arrays
-    places   per function: where its arrays are among them
-    beside   the name of the file that has them; "" for the module itself
+    """content  bytes of all arrays
+    places   per function: offsets of its arrays
+    beside   name of the file that contains them; "" if they are embedded
     """
 
     content: bytes
@@ -32,7 +32,7 @@ class Weights:
 
 
 def inside(arrays: Sequence[Sequence[Array]]) -> Weights:
-    """All arrays of some functions one after the other; one that several take is there once."""
+    """Concatenate the arrays of functions; an array used several times is stored once."""
     content, places, known = bytearray(), list[list[int]](), dict[int, int]()
     for held in arrays:
         places.append([])

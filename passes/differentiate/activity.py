@@ -1,4 +1,4 @@
-"""differentiate, activity: differentiation requests, the functions made for them, and active values."""
+"""differentiate, activity: differentiation requests, the functions generated for them, and active values."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ class VjpFunctions:
     def call_backward(self, primals: Sequence[Value], results: Sequence[Value],
                       cotangents: Sequence[Value]) -> Sequence[Value]:
         """The cotangents of the primals `wrt`, given those of the results `of`, at the insertion point."""
-        known = (*primals, *results)
-        return func.call(self.backward, (*cotangents, *(known[i] for i in self.saved)))
+        values = (*primals, *results)
+        return func.call(self.backward, (*cotangents, *(values[i] for i in self.saved)))
 
 
 class Activity:
-    """Which values of a function depend on its arguments `wrt`, and which of them its results `of` depend on."""
+    """Activity analysis: the values of a function that depend on its arguments `wrt` and reach its results `of`."""
 
     def __init__(self, function: Func, request: VjpRequest) -> None:
         block = function.block
@@ -58,11 +58,11 @@ class Activity:
                 self.useful.update(reads(op))
 
     def concerns(self, op: Op) -> bool:
-        """Whether a cotangent may reach a result of `op` and go on to an operand."""
+        """Whether a cotangent may propagate from a result of `op` to an operand."""
         return any(r in self.active and r in self.useful for r in op.results)
 
     def request(self, call: func.Call) -> VjpRequest | None:
-        """The request that a call inside the function makes of its callee; None if no cotangent passes through it."""
+        """The request for the callee of a call in this function; None if no cotangent passes through the call."""
         wrt = tuple(i for i, v in enumerate(call.operands) if v in self.active and has_cotangent(v.type))
         of = tuple(j for j, r in enumerate(call.results) if r in self.useful and has_cotangent(r.type))
         return VjpRequest(call.callee, wrt, of) if wrt and of else None
@@ -70,13 +70,13 @@ class Activity:
     def replaced(self, old: Sequence[Value], new: Sequence[Value]) -> None:
         """Record that the values `new` replace `old`."""
         for a, b in zip(old, new):
-            for known in (self.active, self.useful):
-                if a in known:
-                    known.add(b)
+            for values in (self.active, self.useful):
+                if a in values:
+                    values.add(b)
 
 
 def reads(op: Op) -> Iterator[Value]:
-    """The operands of an operation and of all inside it."""
+    """The operands of an operation and of all operations nested in it."""
     yield from op.operands
     if op.regions:
         for inner in op.walk():
@@ -85,7 +85,7 @@ def reads(op: Op) -> Iterator[Value]:
 
 
 def backwards(block: Block) -> Iterator[Op]:
-    """The operations of a block from the last to the first; those yielded may be erased."""
+    """The operations of a block in reverse order; an operation may be erased once it has been yielded."""
     op = block.last
     while op is not None:
         previous = op.prev

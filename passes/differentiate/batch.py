@@ -1,10 +1,10 @@
-"""differentiate, batch: vmap, which makes of a function one with a batch axis.
+"""differentiate, batch: vmap, which adds a batch axis to a function.
 
-    f(x, w) -> y          f_vmap(xs, w) -> ys, where xs and ys have a batch axis before their own
+    f(x, w) -> y          f_vmap(xs, w) -> ys, where xs and ys have a leading batch axis
 
 Values that depend on no batched argument stay unbatched. Functions are memoised by (callee, batched arguments, batch
-size where that is a number), and calls inside become calls of batched functions. batch_operations.py applies the
-batching rules of operations, batch_control.py batches loops and conditions.
+size where it is static), and nested calls become calls of batched functions. batch_operations.py applies the
+batching rules of operations, batch_control.py batches loops and conditionals.
 """
 
 from __future__ import annotations
@@ -37,52 +37,52 @@ BatchedFunctions = dict[BatchRequest, BatchedFunction]
 
 
 # -- expansion --------------------------------------------------------------------------------------------------------
-def expand_vmap(op: Vmap, function: Func, module: Module, made: BatchedFunctions) -> None:
-    """Replace one operation by a call of the batched function."""
+def expand_vmap(op: Vmap, function: Func, module: Module, memo: BatchedFunctions) -> None:
+    """Replace a `vmap` operation by a call of the batched function."""
     check(op, function)
     batch_size = op.batch_size if isinstance(op.batch_size, int) else None
-    batched = batch(module, BatchRequest(op.callee, op.batched, batch_size), made, op.loc)
+    batched = batch(module, BatchRequest(op.callee, op.batched, batch_size), memo, op.loc)
     with before(op, op.loc.through(PASS_NAME)):
         results = list(func.call(batched.function, op.args))
         for j, (result, is_batched) in enumerate(zip(op.results, batched.results)):
             if j in op.common and is_batched:
-                raise UserError(f"result {j} of @{op.callee} differs between batch elements, but is asked for once",
+                raise UserError(f"result {j} of @{op.callee} differs between batch elements, but is returned once",
                                 code="MLC0139", loc=op.loc, hint="give it an axis in out_axes")
             if j not in op.common and not is_batched:
                 results[j] = broadcast_to(results[j], result.type.shape)
     op.replace_by(*results)
 
 
-def batch(module: Module, request: BatchRequest, made: BatchedFunctions, asked: Loc) -> BatchedFunction:
-    """The function for `request`; those for calls inside are made first. `made` is the memo.
+def batch(module: Module, request: BatchRequest, memo: BatchedFunctions, asked: Loc) -> BatchedFunction:
+    """The batched function for `request`; callees are batched first.
 
-    The generator of a caller waits while its callee is batched: nested calls need no recursion.
+    The coroutine of a caller is suspended while its callee is batched, so nested calls need no recursion.
     """
     table = {f.sym_name: f for f in func.functions(module)}
     names = {str(op.attrs.get("sym_name")) for op in module.body.block}
-    work: dict[BatchRequest, BatchCoroutine] = {} if request in made else {
+    work: dict[BatchRequest, BatchCoroutine] = {} if request in memo else {
         request: _function(table, names, request, asked)}
     answer: BatchedFunction | None = None
     while work:
         current = next(reversed(work))
         try:
             wanted = work[current].send(answer)  # type: ignore[arg-type]
-            if (answer := made.get(wanted)) is None:
+            if (answer := memo.get(wanted)) is None:
                 if wanted in work:
                     raise UserError(f"@{wanted.callee} calls itself: a recursive function cannot be batched",
                                     code="MLC0137", loc=table[wanted.callee].loc, notes=(_asked(asked),))
                 work[wanted] = _function(table, names, wanted, asked)
         except StopIteration as stop:
             del work[current]
-            answer = made[current] = stop.value
+            answer = memo[current] = stop.value
         except BaseException as error:
             _unwind(list(work.values()), error)
             raise
-    return made[request]
+    return memo[request]
 
 
 def _unwind(coroutines: Sequence[BatchCoroutine], error: BaseException) -> None:
-    """Close the generators, the last first, so that each leaves its insertion point."""
+    """Close the coroutines, innermost first, so that each restores its insertion point."""
     for walk in reversed(coroutines):
         try:
             walk.throw(error)
@@ -92,18 +92,18 @@ def _unwind(coroutines: Sequence[BatchCoroutine], error: BaseException) -> None:
 
 
 def _asked(loc: Loc) -> str:
-    return f"vmap is asked for at {loc}"
+    return f"vmap is requested at {loc}"
 
 
 def _function(table: Mapping[Symbol, Func], names: set[str], request: BatchRequest, asked: Loc) -> BatchCoroutine:
-    """Batch one function, under a name that is none of `names`."""
+    """Batch one function, under a name that is not in `names`."""
     if request.callee not in table:
         raise UserError(f"@{request.callee} is not defined", code="MLC0106", loc=asked)
     function = table[request.callee]
     if len(function.body.blocks) != 1:
         raise UserError(f"@{function.sym_name} has branches between blocks, which cannot be batched", code="MLC0137",
                         loc=function.loc, notes=(_asked(asked),))
-    source = function.clone()                    # in which composites are decomposed
+    source = function.clone()                    # composites are decomposed in the clone
     assert isinstance(source, Func)
     batch_size: Dim = request.batch_size if request.batch_size is not None else sym(
         func.free_name("batch", func.size_names(function)))

@@ -1,14 +1,14 @@
-"""differentiate, batch, control flow: loops and conditions with a batch axis.
+"""differentiate, batch, control flow: loops and conditionals with a batch axis.
 
-Where all batch elements take the same branch and trip count, the loop or condition stays, on batched values. Else each
-batch element has a predicate:
+If all batch elements take the same branch and trip count, the loop or conditional stays, on batched values. Otherwise
+each batch element has a predicate:
 
-    for       a common counter from the least lower to the greatest upper bound; an element is active within its own
-    while     as long as any batch element goes on
-    if        both branches, one after the other, each for its batch elements
+    for       a common counter from the least lower to the greatest upper bound; an element is active within its bounds
+    while     runs until the condition is false for every batch element
+    if        runs both branches, one after the other, each for its batch elements
 
-and the body becomes an `autodiff.predicated` region (dialects/autodiff/predication.py). A body that may fail, or may
-not terminate, runs only if some batch element is active.
+and the body becomes an `autodiff.predicated` region (dialects/autodiff/predication.py). A body that may fail or not
+terminate runs only if some batch element is active.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from mlc.passes.differentiate.batch_operations import BatchCoroutine, BatchScope
 from mlc.passes.differentiate.predicated import beside
 
 Fill = Callable[[BatchScope, Sequence[Value], Sequence[Value]], BatchCoroutine]
-"""Fills the body of a predicated region: new carried values from the carried ones and further arguments."""
+"""Builds the body of a predicated region: new carried values from the carried ones and further arguments."""
 
 
 class Batcher(BlockBatcher):
@@ -43,7 +43,7 @@ class Batcher(BlockBatcher):
         elif isinstance(op, Predicated):
             yield from self._predicated(op, scope)
         else:
-            op.fail("is no loop or condition of tensors, and cannot be batched", code="MLC0137")
+            op.fail("is not a loop or conditional on tensors, and cannot be batched", code="MLC0137")
 
     # -- for ----------------------------------------------------------------------------------------------------------
     def _for(self, op: scf.For, scope: BatchScope) -> BatchCoroutine:
@@ -54,7 +54,7 @@ class Batcher(BlockBatcher):
         (lower, _), (upper, _), (step, _) = bounds
         start = scope.get(op.init)
         flags = [is_batched for _, is_batched in start]
-        while True:                              # until all that has to be is batched
+        while True:                              # to a fixed point of the batched values
             loop = scf.loop(lower, upper, step, self.typed(start, flags))
             scope.bind(op.counter, loop.counter, False)
             enter(op.carried, loop.carried, flags, scope)
@@ -67,9 +67,9 @@ class Batcher(BlockBatcher):
         enter(op.results, loop.results, flags, scope)
 
     def _for_by_element(self, op: scf.For, bounds: Flagged, scope: BatchScope) -> BatchCoroutine:
-        """Batched bounds. Where lower bounds or steps differ, so do the counters, unless all elements step by 1."""
+        """A loop with batched bounds. If lower bounds or steps differ, so do the counters, unless all steps are 1."""
         if not op.init:
-            return                               # an operation without results has no effects
+            return                               # without results the operation is dead
         (_, own_lower), (_, own_upper), (step, own_step) = bounds
         kind = op.lower.type
         first, end, by = (v if own else from_scalar(v) for v, own in bounds)
@@ -81,7 +81,7 @@ class Batcher(BlockBatcher):
             together, count = True, end
             low = self.extreme("min", first, scope, kind) if own_lower else bounds[0][0]
             high = self.extreme("max", end, scope, kind) if own_upper else bounds[1][0]
-        if together and own_lower:               # in an empty batch, the difference must not overflow
+        if together and own_lower:               # the difference must not overflow for an empty batch
             low = arith.MinSI(low, high).result
         else:
             high = arith.MaxSI(high, low).result
@@ -103,7 +103,7 @@ class Batcher(BlockBatcher):
         enter(op.results, loop.results, [True] * len(op.results), scope)
 
     def extreme(self, which: str, x: Value, scope: BatchScope, kind: IntType | IndexType) -> Value:
-        """The least or greatest number of an active element, as a scalar; where there is none, the loop is empty."""
+        """The minimum or maximum over the active elements, as a scalar; without any, the loop is empty."""
         low, high = int_range(scalar_dtype(kind))
         if scope.active is not None:
             x = select(scope.active, x, full(low if which == "max" else high, x))
@@ -132,9 +132,9 @@ class Batcher(BlockBatcher):
         enter(op.results, made.results, flags, scope)
 
     def _if_by_element(self, op: scf.If, condition: Value, scope: BatchScope) -> BatchCoroutine:
-        """Zeros, replaced by the results of the first branch for its elements, then by those of the second."""
+        """Start from zeros, and overwrite them with the results of each branch for the elements that take it."""
         if not op.results:
-            return                               # an operation without results has no effects
+            return                               # without results the operation is dead
         types = [batched_type(r.type, self.batch_size, op.loc) for r in op.results]
         results: Sequence[Value] = [tensor.Full(0, t.shape, t.dtype).result for t in types]
         for region, chosen in zip(op.regions, (condition, tensor.LogicalNot(condition).result)):
@@ -149,7 +149,7 @@ class Batcher(BlockBatcher):
     def _while(self, op: scf.While, scope: BatchScope) -> BatchCoroutine:
         start = scope.get(op.init)
         flags = [is_batched for _, is_batched in start]
-        while True:                              # until all that has to be is batched
+        while True:                              # to a fixed point of the batched values
             inits = self.typed(start, flags)
             before = Block([v.type for v in inits])
             enter(op.before.block.args, before.args, flags, scope)
@@ -174,7 +174,7 @@ class Batcher(BlockBatcher):
         enter(op.results, made.results, middle, scope)
 
     def _while_by_element(self, op: scf.While, scope: BatchScope) -> BatchCoroutine:
-        """y = before(x); while any batch element goes on: y = before(after(y)) in the batch elements that do"""
+        """y = before(x); while any batch element is active: y = before(after(y)) in the active elements."""
         def all_batched(values: Sequence[Value]) -> list[bool]:
             return [True] * len(values)
 
@@ -203,7 +203,7 @@ class Batcher(BlockBatcher):
 
     # -- predicated regions -------------------------------------------------------------------------------------------
     def _predicated(self, op: Predicated, scope: BatchScope) -> BatchCoroutine:
-        """A batch of batches: the predicate has one more axis."""
+        """Nested batching: the predicate gets one more axis."""
         p, *args = scope.get(op.operands)
         holds = self.active(self.spread(*p), scope)
         own = [is_batched or i < op.carried or has_float(v) for i, (v, is_batched) in enumerate(args)]
@@ -218,7 +218,7 @@ class Batcher(BlockBatcher):
 
     def under(self, p: Value, init: Sequence[Value], others: Sequence[Value], sources: Sequence[Block],
               scope: BatchScope, fill: Fill, guarded: bool = False) -> BatchCoroutine:
-        """The results of `fill` on `sources` where p holds, else `init`; `guarded` where p may hold nowhere."""
+        """The results of `fill` on `sources` where p holds, else `init`; `guarded` if p may be false everywhere."""
         guarded = guarded and any(may_fail(op) for block in sources for op in block)
         if not guarded:
             return (yield from self._under(p, init, others, sources, scope, fill))
@@ -251,7 +251,7 @@ class Batcher(BlockBatcher):
         drop_unused(op)
         return op.results
 
-    # -- pieces -------------------------------------------------------------------------------------------------------
+    # -- helpers ------------------------------------------------------------------------------------------------------
     def typed(self, values: Flagged, flags: Sequence[bool]) -> list[Value]:
         """The values, with a batch axis where `flags` says so."""
         return [self.spread(v, is_batched) if wanted else v for (v, is_batched), wanted in zip(values, flags)]
@@ -266,7 +266,7 @@ def both(a: Value, b: Value) -> Value:
 
 
 def has_float(value: Value) -> bool:
-    """Whether a value has a derivative, and so has to belong to one batch element within a predicated region."""
+    """Whether a value is differentiable, and therefore must be batched inside a predicated region."""
     return isinstance(value.type, TensorType) and isinstance(value.type.dtype, FloatType)
 
 
@@ -275,19 +275,19 @@ def is_one(value: Value) -> bool:
 
 
 def is_source(value: Value) -> bool:
-    """Whether the value is that of an operation without operands, which is copied to where it is used."""
+    """Whether an operation without operands defines the value; it is cloned next to its uses."""
     op = value.op
     return op is not None and op.pure and not op.operands and not op.regions and not op.binds_size
 
 
 def may_fail(op: Op) -> bool:
-    """Whether an operation, or one inside it, might fail or not terminate."""
+    """Whether an operation, or one nested in it, may fail or not terminate."""
     return any(checked_operand(inner) is not None or isinstance(inner, scf.While | func.Call) or inner.binds_size
                for inner in op.walk())
 
 
 def outside(blocks: Sequence[Block]) -> list[Value]:
-    """The values used in blocks and defined outside them, in order."""
+    """The values used in blocks and defined outside of them, in order of use."""
     own: set[Value] = {a for block in blocks for a in block.args}
     out: dict[Value, None] = {}
     for block in blocks:
@@ -300,13 +300,13 @@ def outside(blocks: Sequence[Block]) -> list[Value]:
 
 
 def enter(old: Sequence[Value], new: Sequence[Value], flags: Sequence[bool], scope: BatchScope) -> None:
-    """Bind values of the function to batched ones."""
+    """Map values of the function to batched ones."""
     for a, b, is_batched in zip(old, new, flags, strict=True):
         scope.bind(a, b, is_batched)
 
 
 def grown(flags: list[bool], ends: Flagged) -> bool:
-    """Update which values are batched at the end of a body; whether that is more than at its start."""
+    """Mark as batched the values that a body yields batched; returns whether any is new."""
     before = list(flags)
     flags[:] = [a or b for a, (_, b) in zip(flags, ends)]
     return flags != before

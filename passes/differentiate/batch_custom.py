@@ -1,4 +1,4 @@
-"""differentiate, batch, custom: the custom rules of a batched function, which are those of the function, batched."""
+"""differentiate, batch, custom: the custom derivative rules of a batched function are the batched rules."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ Asking = Generator[BatchRequest, BatchedFunction, Func]
 
 def bring_rules(function: Func, out: Func, request: BatchRequest, batch_size: Dim, returned: Sequence[bool],
                 table: Mapping[Symbol, Func]) -> Generator[BatchRequest, BatchedFunction, None]:
-    """Give the batched function `out` batched rules; all its results become batched."""
+    """Attach batched rules to the batched function `out`; all its results become batched."""
     terminator = out.block.terminator
     with before(terminator):
         terminator.set_operands(_all_batched(list(zip(terminator.operands, returned)), batch_size))
-    made = _Rules(function, out, request, batch_size, table)
+    rules = _Rules(function, out, request, batch_size, table)
     if CUSTOM_VJP in function.attrs:
-        fwd, kept = yield from made.saving()
-        bwd = yield from made.pulling(fwd, kept)
+        fwd, kept = yield from rules.saving()
+        bwd = yield from rules.pulling(fwd, kept)
         out.attrs[CUSTOM_VJP] = (fwd.sym_name, bwd.sym_name)
     else:
-        out.attrs[CUSTOM_JVP] = ((yield from made.pushing()).sym_name,)
+        out.attrs[CUSTOM_JVP] = ((yield from rules.pushing()).sym_name,)
     count, *places = function.attrs[CUSTOM_ARGS]
     active = int(request.predicated)
     out.attrs[CUSTOM_ARGS] = (count + active, *(tuple(i + active for i in p) for p in places))
 
 
 class _Rules:
-    """The batched rules of one function. Where only some elements are active, the active mask is the first argument."""
+    """The batched rules of one function. If only some elements are active, the active mask is the first argument."""
 
     def __init__(self, function: Func, out: Func, request: BatchRequest, batch_size: Dim,
                  table: Mapping[Symbol, Func]) -> None:
@@ -56,65 +56,65 @@ class _Rules:
 
     def saving(self) -> Generator[BatchRequest, BatchedFunction, tuple[Func, list[tuple[Type, bool]]]]:
         """(active mask, x, a) -> y, active mask, residuals; and the types of the residuals."""
-        made = self.function_of([*self.inputs, *self.first])
-        with at_end(made.block, made.loc):
-            found = yield from self.call(self.function.attrs[CUSTOM_VJP][0], made, [*self.inputs, *self.first])
-            kept = found[self.results:]
-            func.Return((*_all_batched(found[: self.results], self.batch_size), *made.args[: len(self.active)],
+        rule = self.function_of([*self.inputs, *self.first])
+        with at_end(rule.block, rule.loc):
+            results = yield from self.call(self.function.attrs[CUSTOM_VJP][0], rule, [*self.inputs, *self.first])
+            kept = results[self.results:]
+            func.Return((*_all_batched(results[: self.results], self.batch_size), *rule.args[: len(self.active)],
                          *(v for v, _ in kept)))
-        return self.insert(made, "fwd"), [(v.type, flag) for v, flag in kept]
+        return self.insert(rule, "fwd"), [(v.type, flag) for v, flag in kept]
 
     def pulling(self, fwd: Func, kept: Sequence[tuple[Type, bool]]) -> Asking:
         """(active mask, residuals, cotangents of y, b) -> cotangents of x."""
-        given = [(t, True) for t in fwd.function_type.results[: self.results] if has_cotangent(t)]
-        every = [*kept, *given, *self.second]
-        made = self.function_of(every)
-        with at_end(made.block, made.loc):
-            found = yield from self.call(self.function.attrs[CUSTOM_VJP][1], made, every)
-            func.Return(tuple(self.cotangent(v, flag, self.inputs[i][1]) for i, (v, flag) in zip(self.moving, found)))
-        return self.insert(made, "bwd")
+        cotangents = [(t, True) for t in fwd.function_type.results[: self.results] if has_cotangent(t)]
+        every = [*kept, *cotangents, *self.second]
+        rule = self.function_of(every)
+        with at_end(rule.block, rule.loc):
+            grads = yield from self.call(self.function.attrs[CUSTOM_VJP][1], rule, every)
+            func.Return(tuple(self.cotangent(v, flag, self.inputs[i][1]) for i, (v, flag) in zip(self.moving, grads)))
+        return self.insert(rule, "bwd")
 
     def pushing(self) -> Asking:
         """(active mask, x, tangents of x, a) -> y, tangents of y."""
         every = [*self.inputs, *(self.inputs[i] for i in self.moving), *self.first]
-        made = self.function_of(every)
-        with at_end(made.block, made.loc):
-            found = yield from self.call(self.function.attrs[CUSTOM_JVP][0], made, every)
-            func.Return(tuple(_all_batched(found, self.batch_size)))
-        return self.insert(made, "jvp")
+        rule = self.function_of(every)
+        with at_end(rule.block, rule.loc):
+            results = yield from self.call(self.function.attrs[CUSTOM_JVP][0], rule, every)
+            func.Return(tuple(_all_batched(results, self.batch_size)))
+        return self.insert(rule, "jvp")
 
     def function_of(self, types: Sequence[tuple[Type, bool]]) -> Func:
         made = func.function("", [*self.active, *(t for t, _ in types)], private=True)
         made.loc = self.function.loc.through(PASS_NAME)
         return made
 
-    def call(self, name: Symbol, made: Func,
+    def call(self, name: Symbol, rule: Func,
              types: Sequence[tuple[Type, bool]]) -> Generator[BatchRequest, BatchedFunction, Flagged]:
-        """The results of the batched rule."""
-        args = made.args[len(self.active):]
+        """Call the batched rule, and flag which of its results are batched."""
+        args = rule.args[len(self.active):]
         batched = tuple(i for i, (_, flag) in enumerate(types) if flag)
         if not batched:
             return [(v, False) for v in func.call(self.table[name], args)]
         answer = yield BatchRequest(name, batched, self.request.batch_size, self.request.predicated)
-        return list(zip(func.call(answer.function, made.args), answer.results))
+        return list(zip(func.call(answer.function, rule.args), answer.results))
 
     def cotangent(self, ct: Value, is_batched: bool, wanted: bool) -> Value:
-        """The cotangent of a batched value, or of a shared one: the sum over the batch."""
+        """The cotangent of a batched value; for an unbatched one, the sum over the batch."""
         if wanted:
             return ct if is_batched else _all_batched([(ct, False)], self.batch_size)[0]
         if is_batched:
             return tensor.ReduceSum(ct, (0,)).result
         return ct * size(self.batch_size, ct.type.dtype)
 
-    def insert(self, made: Func, name: str) -> Func:
+    def insert(self, rule: Func, name: str) -> Func:
         module = self.function.parent
         assert module is not None
-        made.sym_name = func.free_symbol(module, f"{self.function.sym_name}_vmap_{name}")
-        made.update_type()
-        module.insert(made, self.function.next)
-        return made
+        rule.sym_name = func.free_symbol(module, f"{self.function.sym_name}_vmap_{name}")
+        rule.update_type()
+        module.insert(rule, self.function.next)
+        return rule
 
 
-def _all_batched(found: Flagged, batch_size: Dim) -> list[Value]:
+def _all_batched(values: Flagged, batch_size: Dim) -> list[Value]:
     return [v if flag or not isinstance(v.type, TensorType) else broadcast_to(v, (batch_size, *v.type.shape))
-            for v, flag in found]
+            for v, flag in values]

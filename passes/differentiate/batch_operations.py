@@ -1,11 +1,11 @@
 """differentiate, batch, operations: applies the batching rule (`vmap`) of each operation.
 
-A value is either batched, and then has a batch axis before its own, or shared by all batch elements. Operations on
-shared values are copied. Others have a batching rule; one without a rule is decomposed if it is a composite, and
-otherwise run in a loop over the batch elements. A batched scalar, of which loops and conditions are made, is a tensor.
+A value is either batched, with a leading batch axis, or shared by all batch elements. Operations on shared values are
+cloned. Others are batched by their rule; an operation without a rule is decomposed if it is a composite, and otherwise
+run in a loop over the batch elements. A batched scalar, such as a loop bound or a condition, is a tensor.
 
-Within loops and conditions only some batch elements may be active. The others are computed as well, and their results
-are discarded; only operands that are checked, such as positions, are replaced by valid ones.
+Inside loops and conditionals, only some batch elements may be active. Inactive elements are computed too and their
+results discarded; operands that are checked at run time, such as indices, are replaced by valid ones.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ PASS_NAME = "vmap"
 
 @dataclass(frozen=True)
 class BatchRequest:
-    """A request for a batched function, whose arguments `batched` have a batch axis.
+    """A request for a function batched over its arguments `batched`.
 
-    batch_size  None where it is no number: then the function has a size symbol of its own for it
+    batch_size  None if it is symbolic: the function then has a size symbol of its own for it
     predicated  whether the first argument is the active mask
     """
 
@@ -49,21 +49,21 @@ class BatchRequest:
 
 @dataclass(frozen=True)
 class BatchedFunction:
-    """The function made for a request, and which of its results are batched."""
+    """A batched function, and which of its results are batched."""
 
     function: Func
     results: tuple[bool, ...]
 
 
 Flagged = list[tuple[Value, bool]]
-"""Values, and whether each is batched."""
+"""Values, each with a flag: whether it is batched."""
 BatchCoroutine = Generator[BatchRequest, BatchedFunction, Any]
-"""Coroutine that yields a request for each callee, and is sent the batched function."""
+"""Coroutine that yields a request for each callee and is sent the batched function."""
 
 
 @dataclass
 class BatchScope:
-    """Mapping from values of the function to batched ones. `active`: the active mask, None if all elements are."""
+    """Mapping from values of the function to batched ones. `active` is the active mask, None if all are active."""
 
     active: Value | None = None
     new: dict[Value, Value] = field(default_factory=dict)
@@ -78,12 +78,12 @@ class BatchScope:
 
 
 def batched_type(type: Type, batch_size: Dim, asked: Loc) -> TensorType:
-    """The type of a value of `type` for each batch element."""
+    """`type` with a leading batch axis."""
     if isinstance(type, TensorType):
         return type.with_shape((batch_size, *type.shape))
     if isinstance(type, IntType | IndexType):
         return TensorType((batch_size,), scalar_dtype(type))
-    raise UserError(f"no tensor holds a {type} for each batch element", code="MLC0137", loc=asked)
+    raise UserError(f"a value of type {type} cannot be batched", code="MLC0137", loc=asked)
 
 
 class BlockBatcher:
@@ -95,21 +95,21 @@ class BlockBatcher:
         self.table = table                       # the functions of the module
 
     def control(self, op: Op, scope: BatchScope) -> BatchCoroutine:
-        """Batch a loop, a condition or another operation with regions that capture values."""
+        """Batch a loop, a conditional or another operation whose regions capture values."""
         raise NotImplementedError
 
     def block(self, block: Block, scope: BatchScope) -> BatchCoroutine:
-        """Batch the operations of a block, at the insertion point; the operands of its terminator."""
+        """Batch the operations of a block at the insertion point; returns the batched operands of its terminator."""
         op = block.first
         while op is not None and not op.terminator:
             with located(op.loc.through(PASS_NAME)):
                 replaced = yield from self._op(op, scope)
             op = replaced if replaced is not None else op.next
-        assert op is not None, "a block without end"
+        assert op is not None, "the block has no terminator"
         return scope.get(op.operands)
 
     def _op(self, op: Op, scope: BatchScope) -> BatchCoroutine:
-        """Batch one operation; the first of those that it was decomposed into, if it was."""
+        """Batch one operation. If it is decomposed instead, return the first operation of the decomposition."""
         if not any(v in scope.batched for inner in op.walk() for v in inner.operands):
             self.copy(op, scope)
         elif isinstance(op, func.Call):
@@ -128,14 +128,14 @@ class BlockBatcher:
         return None
 
     def copy(self, op: Op, scope: BatchScope) -> None:
-        """A copy of the operation, whose results are shared by all batch elements."""
+        """Clone an operation on shared values; its results are shared too."""
         mapping = {v: scope.new[v] for inner in op.walk() for v in inner.operands if v in scope.new}
         copy = op.insert_clone(mapping)
         for old, new in zip(op.results, copy.results):
             scope.bind(old, new, False)
 
     def spread(self, value: Value, is_batched: bool) -> Value:
-        """A value with a batch axis."""
+        """The value, broadcast along the batch axis if it is shared."""
         if is_batched:
             return value
         if not isinstance(value.type, TensorType):
@@ -155,30 +155,30 @@ class BlockBatcher:
         return [results] if isinstance(results, Value) else results
 
     def _of_scalars(self, op: Op, flagged: Flagged) -> Value:
-        """An operation on scalars, for each batch element: tensor.map of it, with i64 for an index."""
+        """Batch an operation on scalars as a tensor.map, with i64 in place of index."""
         def body(*elements: Value) -> Value:
             dtype = scalar_dtype(op.results[0].type)
             if isinstance(op, arith.IndexCast | arith.IndexCastUI):
                 return resized(elements[0], dtype, isinstance(op, arith.IndexCastUI))
-            made = type(op).make(elements, dict(op.attrs), [dtype], loc=op.loc)
+            scalar = type(op).make(elements, dict(op.attrs), [dtype], loc=op.loc)
             assert builder.block is not None
-            builder.block.insert(made)
-            return made.results[0]
+            builder.block.insert(scalar)
+            return scalar.results[0]
         return map_elements([v if isinstance(v.type, TensorType) else from_scalar(v) for v, _ in flagged], body)
 
     def _bind_size(self, op: tensor.BindSize, scope: BatchScope) -> None:
-        """The tapes of a derivative have the trip count of the batch element with most iterations."""
+        """Bind the length of a derivative's tapes to the maximum trip count over the batch."""
         if op.bound is not None:
             raise UserError(f"vmap cannot give each batch element a number of rows of its own: the size {op.size} "
                             "is data-dependent", code="MLC0137", loc=op.loc,
-                            notes=(f"vmap is asked for at {self.asked}",),
-                            hint="choose by the mask, which keeps the size: mlc.where(mask, x, 0). Select from "
-                                 "unbatched arrays before loops and conditions")
+                            notes=(f"vmap is requested at {self.asked}",),
+                            hint="select by the mask, which keeps the size: mlc.where(mask, x, 0). Index "
+                                 "unbatched arrays before loops and conditionals")
         for call in op.result.users:
             if not isinstance(call, func.Call) or not self.table[call.callee].attrs.get(RECOMPUTE):
                 raise UserError(f"the size {op.size} depends on data and would differ between batch elements",
-                                code="MLC0137", loc=op.loc, notes=(f"vmap is asked for at {self.asked}",),
-                                hint="use a size that is known, and choose by a mask")
+                                code="MLC0137", loc=op.loc, notes=(f"vmap is requested at {self.asked}",),
+                                hint="use a size that does not depend on data, and select by a mask")
         n, = (v for v, _ in scope.get([op.n]))
         if scope.active is not None:
             n = select(scope.active, n, full(0, n))
@@ -186,9 +186,9 @@ class BlockBatcher:
         scope.bind(op.result, tensor.BindSize(n, op.size).result, False)
 
     def _by_element(self, op: Op, scope: BatchScope) -> None:
-        """A loop over the batch elements, for an operation that has no batching rule and is no composite.
+        """Loop over the batch elements, for a primitive operation without a batching rule.
 
-        Where the batch may be empty, the arrays get one more row, since slices have to fit.
+        If the batch may be empty, the arrays are padded by one row, so that slices stay in bounds.
         """
         spare = 0 if isinstance(self.batch_size, int) and self.batch_size > 0 else 1
         flagged = [(spared(x, spare) if is_batched else x, is_batched) for x, is_batched in scope.get(op.operands)]
@@ -196,8 +196,8 @@ class BlockBatcher:
         def one(i: Value, *stacked: Value) -> list[Value]:
             element = from_index(i)
             operands = [taken(x, element) if is_batched else x for x, is_batched in flagged]
-            made = op.insert_clone(dict(zip(op.operands, operands)))
-            return [put(all, x, element) for all, x in zip(stacked, made.results)]
+            clone = op.insert_clone(dict(zip(op.operands, operands)))
+            return [put(all, x, element) for all, x in zip(stacked, clone.results)]
 
         start = [full(0, r, (self.batch_size + spare, *r.type.shape)) for r in op.results]
         for old, new in zip(op.results, for_loop(0, self.batch_size, start, one)):
@@ -210,15 +210,15 @@ class BlockBatcher:
         flagged = scope.get(op.operands)
         which = tuple(i for i, (_, is_batched) in enumerate(flagged) if is_batched)
         batch_size = self.batch_size if isinstance(self.batch_size, int) else None
-        made = yield BatchRequest(op.callee, which, batch_size, scope.active is not None)
+        batched = yield BatchRequest(op.callee, which, batch_size, scope.active is not None)
         active = [] if scope.active is None else [scope.active]
-        for old, new, is_batched in zip(op.results, func.call(made.function, [*active, *(v for v, _ in flagged)]),
-                                        made.results):
+        for old, new, is_batched in zip(op.results, func.call(batched.function, [*active, *(v for v, _ in flagged)]),
+                                        batched.results):
             scope.bind(old, new, is_batched)
 
 
 def decompose(op: Op) -> Op | None:
-    """Replace a composite by its decomposition; the first operation of that, or what follows."""
+    """Replace a composite by its decomposition; returns the operation at which to continue."""
     block, last = op.parent, op.prev
     assert block is not None
     with before(op):
@@ -229,7 +229,7 @@ def decompose(op: Op) -> Op | None:
 
 
 def resized(x: Value, type: IntType, unsigned: bool) -> Value:
-    """An integer in a type of another width."""
+    """An integer, extended or truncated to another width."""
     if x.type == type:
         return x
     if x.type.width > type.width:

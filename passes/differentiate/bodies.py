@@ -1,4 +1,4 @@
-"""differentiate, bodies: the bodies of loops and conditions as functions of their own, which can be differentiated."""
+"""differentiate, bodies: outlines the bodies of loops and conditionals into functions, which can be differentiated."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def is_control(op: Op) -> bool:
 
 
 def outline(module: Op, name: str) -> None:
-    """Outline the body of every loop and condition in function `name` and in its callees."""
+    """Outline the body of every loop and conditional in function `name` and in its callees."""
     table = {f.sym_name: f for f in func.functions(module)}
     seen: set[str] = set()
     work = [Symbol(name)]
@@ -38,13 +38,13 @@ def outline(module: Op, name: str) -> None:
                     if not _is_call(block):
                         if isinstance(op, Predicated):
                             _pass_sizes(function, op)
-                        made = _outlined(function, block)
-                        table[made.sym_name] = made
+                        outlined = _outlined(function, block)
+                        table[outlined.sym_name] = outlined
         work += func.references(function)
 
 
 def bodies(op: Op) -> list[Block]:
-    """The blocks of a loop or condition that compute its loop-carried values or results."""
+    """The blocks of a loop or conditional that compute its loop-carried values or results."""
     if isinstance(op, scf.While):
         return [op.after.block]
     return [region.block for region in op.regions if region.blocks]
@@ -57,12 +57,12 @@ def body_call(block: Block) -> func.Call:
 
 
 def leading(op: Op) -> int:
-    """The number of arguments of a body before the loop-carried values: the counter of a `for`."""
+    """The number of body arguments before the loop-carried values: 1 for a `for`, its induction variable, else 0."""
     return 1 if isinstance(op, scf.For) else 0
 
 
 def while_of(op: scf.While, start: Sequence[Value], step: Callable[[Sequence[Value]], Sequence[Value]]) -> scf.While:
-    """A `while` with the condition of `op` on the first of its loop-carried values; `step` computes the next ones."""
+    """A `while` with the condition of `op` on its leading loop-carried values; `step` computes the next ones."""
     types = tuple(v.type for v in start)
     first, second = Block(types), Block(types)
     mapping: dict[Value, Value] = dict(zip(op.before.block.args, first.args))
@@ -78,7 +78,7 @@ def while_of(op: scf.While, start: Sequence[Value], step: Callable[[Sequence[Val
 
 
 def _is_call(block: Block) -> bool:
-    """Whether a block is a call of its arguments whose results it yields."""
+    """Whether a block only calls a function and yields its results."""
     call = block.first
     return (isinstance(call, func.Call) and call.next is block.last and tuple(block.terminator.operands) == call.results
             and list(call.args[: len(block.args)]) == list(block.args)
@@ -86,7 +86,7 @@ def _is_call(block: Block) -> bool:
 
 
 def _simple(op: Op) -> Op:
-    """A loop whose first region forwards its arguments: what else it yields is computed where it is used."""
+    """Rewrite a loop so that its first region only forwards its arguments; other values are recomputed at uses."""
     if not isinstance(op, scf.While) or list(op.before.block.terminator.operands[1:]) == list(op.before.block.args):
         return op
     types = [v.type for v in op.init]
@@ -115,39 +115,39 @@ def _simple(op: Op) -> Op:
 
 
 def _outlined(around: Func, block: Block) -> Func:
-    """A function of the arguments of `block` and of the values that it captures; the block calls it."""
+    """Move the body of `block` to a function of its arguments and captured values, and call that."""
     captured = _captured(block)
     inside = list(block.args)
     terminator = block.terminator
     body = [op for op in block if op is not terminator]
     for name in _unbound(around, [*body, terminator], [*inside, *captured]):
         captured.append(_binder(around, name))
-    made = func.function("", [v.type for v in (*inside, *captured)], [v.name for v in (*inside, *captured)],
+    outlined = func.function("", [v.type for v in (*inside, *captured)], [v.name for v in (*inside, *captured)],
                          private=True)
-    made.loc = terminator.loc
-    mapping: dict[Value, Value] = dict(zip((*inside, *captured), made.args))
-    with at_end(made.block, terminator.loc):
+    outlined.loc = terminator.loc
+    mapping: dict[Value, Value] = dict(zip((*inside, *captured), outlined.args))
+    with at_end(outlined.block, terminator.loc):
         for op in body:
             _sink(op, mapping)
             op.insert_clone(mapping)
         for v in terminator.operands:
             _sink_value(v, mapping)
         func.Return(tuple(mapping[v] for v in terminator.operands))
-    made.update_type()
+    outlined.update_type()
     module = around.parent
     assert module is not None
-    made.sym_name = func.free_symbol(module, f"{around.sym_name}_body")
-    module.insert(made, around)
+    outlined.sym_name = func.free_symbol(module, f"{around.sym_name}_body")
+    module.insert(outlined, around)
     with before(terminator):
-        results = func.call(made, (*inside, *captured))
+        results = func.call(outlined, (*inside, *captured))
     terminator.set_operands(results)
     for op in reversed(body):
         op.erase()
-    return made
+    return outlined
 
 
 def _pass_sizes(around: Func, op: Predicated) -> None:
-    """Pass to an isolated body the arguments that bind the sizes it uses."""
+    """Pass to an isolated body the arguments that bind the size symbols it uses."""
     for name in _unbound(around, list(op.block), op.block.args):
         if any(name in bound_sizes(v.type) for v in op.block.args):
             continue
@@ -157,7 +157,7 @@ def _pass_sizes(around: Func, op: Predicated) -> None:
 
 
 def _binder(around: Func, name: str) -> Value:
-    """The argument or bind_size of a function whose type has a size symbol alone."""
+    """The argument or bind_size of a function that binds a size symbol."""
     bound = (op.results[0] for op in around.walk() if op.binds_size)
     return next(v for v in itertools.chain(around.args, bound) if name in bound_sizes(v.type))
 
@@ -168,7 +168,7 @@ def _is_constant(v: Value) -> bool:
 
 
 def _captured(block: Block) -> list[Value]:
-    """The values that a block captures, without constants."""
+    """The values that a block captures, except constants."""
     own: set[Value] = set(block.args)
     out: dict[Value, None] = {}
     for top in block:
@@ -180,7 +180,7 @@ def _captured(block: Block) -> list[Value]:
 
 
 def _sink(op: Op, mapping: dict[Value, Value]) -> None:
-    """Copy the captured constants of an operation."""
+    """Clone the constants that an operation captures."""
     own: set[Value] = set()
     for inner in op.walk():
         for v in inner.operands:
@@ -195,18 +195,18 @@ def _sink_value(v: Value, mapping: dict[Value, Value]) -> None:
 
 
 def _unbound(around: Func, body: Sequence[Op], binders: Sequence[Value]) -> list[str]:
-    """The size symbols that a body uses and none of the values binds."""
-    known = {n for v in binders for n in bound_sizes(v.type)}
+    """The size symbols that a body uses and that none of the values bind."""
+    bound = {n for v in binders for n in bound_sizes(v.type)}
     own = {str(op.attrs["size"]) for top in body for op in top.walk() if op.binds_size}
     used = {n: None for top in body for op in top.walk() for n in size_symbols(op)}
     read = [v for top in body for op in top.walk() for v in op.operands]
     values = [v for v in (*binders, *read) if isinstance(v.type, TensorType)]
     used |= {n: None for v in values for d in v.type.shape for n in sizes.symbols(d)}
-    return [n for n in used if n not in known and n not in own]
+    return [n for n in used if n not in bound and n not in own]
 
 
 def bound_sizes(type: Type) -> list[str]:
-    """The size symbols that values of `type` bind: those that are a dimension by themselves."""
+    """The size symbols that values of `type` bind: those that are a whole dimension."""
     return [n for d in type.shape if (n := sizes.symbol_name(d))] if isinstance(type, TensorType) else []
 
 

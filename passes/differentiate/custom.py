@@ -1,7 +1,7 @@
-"""differentiate, custom: functions with a custom derivative rule, which dialects/autodiff/attributes.py describes.
+"""differentiate, custom: functions with a custom derivative rule (see dialects/autodiff/attributes.py).
 
-A rule is linear in the tangents or cotangents that it takes, so its transpose serves the other mode: the rule is
-differentiated like any function, and its backward function is the transpose.
+A rule is linear in its tangents or cotangents, so its transpose serves the other mode: the rule is differentiated like
+any function, and its backward function is the transpose.
 """
 
 from __future__ import annotations
@@ -47,47 +47,47 @@ def linear_request(function: Func, table: Mapping[str, Func]) -> VjpRequest:
 
 
 def forward(function: Func, args: Sequence[Value], table: Mapping[str, Func],
-                 made: Mapping[VjpRequest, VjpFunctions]) -> tuple[list[Value], list[Value]]:
+                 memo: Mapping[VjpRequest, VjpFunctions]) -> tuple[list[Value], list[Value]]:
     """The results of a function and the residuals of its rule, at the insertion point."""
     parts, own = Parts(function, args), len(function.function_type.results)
     if CUSTOM_VJP in function.attrs:
-        found = list(func.call(table[function.attrs[CUSTOM_VJP][0]], [*parts.inputs, *parts.first]))
-        return found[:own], [*found[own:], *parts.second]
-    pair = made[linear_request(function, table)]
+        results = list(func.call(table[function.attrs[CUSTOM_VJP][0]], [*parts.inputs, *parts.first]))
+        return results[:own], [*results[own:], *parts.second]
+    pair = memo[linear_request(function, table)]
     zero = [full(0.0, parts.inputs[i].type) for i in floats(parts.inputs)]
     primals = [*parts.inputs, *zero, *parts.first]
-    found = list(func.call(pair.forward, primals))
-    return found[:own], [*primals, *found]
+    results = list(func.call(pair.forward, primals))
+    return results[:own], [*primals, *results]
 
 
 def backward(function: Func, kept: Sequence[Value], cotangents: Mapping[int, Value], types: Sequence[Value],
-                  table: Mapping[str, Func], made: Mapping[VjpRequest, VjpFunctions]) -> dict[int, Value]:
-    """The cotangents of the arguments by position, from those of the results `types`, also by position."""
-    given = [cotangents[j] if j in cotangents else full(0.0, types[j].type) for j in floats(types)]
+                  table: Mapping[str, Func], memo: Mapping[VjpRequest, VjpFunctions]) -> dict[int, Value]:
+    """The cotangents of the arguments by position, from those of the results, which have `types`."""
+    dense = [cotangents[j] if j in cotangents else full(0.0, types[j].type) for j in floats(types)]
     inputs = floats(function.args[: function.attrs[CUSTOM_ARGS][0]])
     if CUSTOM_VJP in function.attrs:
         second = len(function.attrs[CUSTOM_ARGS][2])
-        rest = len(kept) - second
-        found = func.call(table[function.attrs[CUSTOM_VJP][1]], [*kept[:rest], *given, *kept[rest:]])
+        split = len(kept) - second
+        grads = func.call(table[function.attrs[CUSTOM_VJP][1]], [*kept[:split], *dense, *kept[split:]])
     else:
-        pair = made[linear_request(function, table)]
+        pair = memo[linear_request(function, table)]
         count = len(table[pair.request.callee].args)
-        found = pair.call_backward(kept[:count], kept[count:], given)
-    return dict(zip(inputs, found))
+        grads = pair.call_backward(kept[:count], kept[count:], dense)
+    return dict(zip(inputs, grads))
 
 
-def tangents(function: Func, args: Sequence[Value], given: Mapping[int, Value], table: Mapping[str, Func],
-             made: Mapping[VjpRequest, VjpFunctions]) -> tuple[list[Value], dict[int, Value]]:
+def tangents(function: Func, args: Sequence[Value], known: Mapping[int, Value], table: Mapping[str, Func],
+             memo: Mapping[VjpRequest, VjpFunctions]) -> tuple[list[Value], dict[int, Value]]:
     """The results of a function and their tangents, from tangents of some of its arguments."""
     parts, own = Parts(function, args), len(function.function_type.results)
-    flow = [given[i] if i in given else full(0.0, parts.inputs[i].type) for i in floats(parts.inputs)]
+    flow = [known[i] if i in known else full(0.0, parts.inputs[i].type) for i in floats(parts.inputs)]
     if CUSTOM_JVP in function.attrs:
         found = list(func.call(table[function.attrs[CUSTOM_JVP][0]], [*parts.inputs, *flow, *parts.first]))
         return found[:own], dict(zip(floats(found[:own]), found[own:]))
-    results, kept = forward(function, args, table, made)
-    pair = made[linear_request(function, table)]
+    results, kept = forward(function, args, table, memo)
+    pair = memo[linear_request(function, table)]
     second = len(function.attrs[CUSTOM_ARGS][2])
-    rest = len(kept) - second
-    primals = [*kept[:rest], *(full(0.0, results[j].type) for j in floats(results)), *kept[rest:]]
+    split = len(kept) - second
+    primals = [*kept[:split], *(full(0.0, results[j].type) for j in floats(results)), *kept[split:]]
     found = list(func.call(pair.forward, primals))
     return results, dict(zip(floats(results), pair.call_backward(primals, found, flow)))

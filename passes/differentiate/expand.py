@@ -1,4 +1,4 @@
-"""differentiate, expand: replaces operations of autodiff by calls of the functions that compute them."""
+"""differentiate, expand: replaces autodiff operations by calls of the functions that compute them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from mlc.passes.differentiate.reverse_control import full
 
 
 def expand(module: Module) -> None:
-    """Replace every derivative and `vmap` of `module`, those in callees first."""
+    """Replace every derivative and `vmap` of `module`, callees first."""
     table = {f.sym_name: f for f in func.functions(module)}
     vjps: dict[VjpRequest, VjpFunctions] = {}
     jvps: dict[JvpRequest, JvpFunction] = {}
@@ -39,17 +39,17 @@ def expand(module: Module) -> None:
             else:
                 _expand_op(op, table[op.callee], module, vjps)
     for function in func.functions(module):
-        for name in CUSTOM:                      # the derivatives have been taken
+        for name in CUSTOM:                      # no derivatives are left that would need the rules
             function.attrs.pop(name, None)
 
 
-def _expand_op(op: Derivative, function: Func, module: Module, made: dict[VjpRequest, VjpFunctions]) -> None:
+def _expand_op(op: Derivative, function: Func, module: Module, memo: dict[VjpRequest, VjpFunctions]) -> None:
     check(op, function)
     count = len(function.args)
     primals, cotangents = op.args[:count], op.args[count:]
     of = (0,) if isinstance(op, Grad) else tuple(
         j for j, t in enumerate(function.function_type.results) if has_cotangent(t))
-    pair = vjp_functions(module, VjpRequest(op.callee, tuple(sorted(op.wrt)), of), made, op.loc)
+    pair = vjp_functions(module, VjpRequest(op.callee, tuple(sorted(op.wrt)), of), memo, op.loc)
     with before(op, op.loc.through(PASS_NAME)):
         results = func.call(pair.forward, primals)
         if isinstance(op, Grad):
@@ -60,21 +60,20 @@ def _expand_op(op: Derivative, function: Func, module: Module, made: dict[VjpReq
     op.replace_by(*results[:own], *(gradients[position[i]] for i in op.wrt))
 
 
-def _expand_jvp(op: Jvp, function: Func, module: Module, made: dict[JvpRequest, JvpFunction],
+def _expand_jvp(op: Jvp, function: Func, module: Module, memo: dict[JvpRequest, JvpFunction],
                 vjps: dict[VjpRequest, VjpFunctions]) -> None:
     check(op, function)
     count = len(function.args)
     primals, tangents = op.args[:count], dict(zip(op.wrt, op.args[count:]))
-    tangent_function = jvp_function(module, JvpRequest(op.callee, tuple(sorted(op.wrt))), made, vjps, op.loc)
+    tangent_function = jvp_function(module, JvpRequest(op.callee, tuple(sorted(op.wrt))), memo, vjps, op.loc)
     with before(op, op.loc.through(FORWARD_NAME)):
-        results, found = tangent_function.call(primals, [tangents[i] for i in sorted(op.wrt)])
-        given = [found[j] if j in found else full(0.0, r.type) for j, r in enumerate(results) if has_cotangent(r.type)]
-    op.replace_by(*results, *given)
+        results, dys = tangent_function.call(primals, [tangents[i] for i in sorted(op.wrt)])
+        dense = [dys[j] if j in dys else full(0.0, r.type) for j, r in enumerate(results) if has_cotangent(r.type)]
+    op.replace_by(*results, *dense)
 
 
 def saved_bytes(module: Module, function: Func, wrt: Sequence[int], loc: Loc) -> Dim:
-    """The bytes that the forward function of `function` saves for the backward function, besides arguments and results.
-    """
+    """The bytes that the forward function of `function` saves for backward, other than arguments and results."""
     of = tuple(j for j, t in enumerate(function.function_type.results) if has_cotangent(t))
     pair = vjp_functions(module, VjpRequest(function.sym_name, tuple(sorted(wrt)), of), {}, loc)
     own = len(function.args) + len(function.function_type.results)

@@ -1,11 +1,11 @@
-"""differentiate, forward: forward mode, which makes of a function one that also computes tangents.
+"""differentiate, forward: forward mode, which extends a function to compute tangents as well.
 
     f_jvp(primals, tangents)  ->  results, tangents of the active results
 
-An operation has one rule, its `vjp`: from cotangents of its results, those of its operands. That map is linear, and
-its transpose takes tangents of the operands to those of the results; to transpose it is to walk through the
-operations that the rule emits, from the last to the first, by their own rules. So forward mode needs no second table
-(two operations have a `jvp`, because the cotangent stands in an exponential in their `vjp`), and the two modes cannot
+An operation has one rule, its `vjp`, which maps cotangents of its results to cotangents of its operands. The map is
+linear, and its transpose maps tangents of the operands to tangents of the results. A rule is transposed by visiting the
+operations that it emits in reverse order and applying their own rules. So forward mode needs no second table (two
+operations have a `jvp`, because the cotangent appears in an exponential in their `vjp`), and the two modes cannot
 disagree. (The observation is known as Jamie Townsend's "new trick for calculating Jacobian
 vector products", 2017; there for whole functions, here for one operation at a time.)
 """
@@ -33,7 +33,7 @@ PASS_NAME = "jvp"
 
 @dataclass(frozen=True)
 class JvpRequest:
-    """A request for the tangents of the results of a function, given those of its arguments `wrt`; ascending."""
+    """A request for the tangents of a function's results, given those of its arguments `wrt` (ascending)."""
 
     callee: Symbol
     wrt: tuple[int, ...]
@@ -47,19 +47,19 @@ class JvpFunction:
     of: tuple[int, ...]
 
     def call(self, primals: Sequence[Value], tangents: Sequence[Value]) -> tuple[list[Value], dict[int, Value]]:
-        """The results, and the tangents of some of them by their number, at the insertion point."""
+        """Call the function at the insertion point; returns the results and, by position, the tangents of some."""
         return self.split(func.call(self.function, (*primals, *tangents)))
 
-    def split(self, found: Sequence[Value]) -> tuple[list[Value], dict[int, Value]]:
-        own = len(found) - len(self.of)
-        return list(found[:own]), dict(zip(self.of, found[own:]))
+    def split(self, values: Sequence[Value]) -> tuple[list[Value], dict[int, Value]]:
+        own = len(values) - len(self.of)
+        return list(values[:own]), dict(zip(self.of, values[own:]))
 
 
-def jvp_function(module: Module, request: JvpRequest, made: dict[JvpRequest, JvpFunction],
+def jvp_function(module: Module, request: JvpRequest, memo: dict[JvpRequest, JvpFunction],
                  vjps: dict[VjpRequest, VjpFunctions], asked: Loc) -> JvpFunction:
-    """The function for `request`; those for calls, loops and conditions inside are made first.
+    """The JVP function for `request`; those of callees and of the bodies of loops and conditionals are built first.
 
-    `made` and `vjps` are memos; a custom vjp rule is transposed by its own forward and backward functions.
+    `memo` and `vjps` are memos; a custom vjp rule is transposed by its own forward and backward functions.
     """
     bodies.outline(module, request.callee)
     order = {f.sym_name: n for n, f in enumerate(func.callees_first(module))}
@@ -68,7 +68,7 @@ def jvp_function(module: Module, request: JvpRequest, made: dict[JvpRequest, Jvp
     work = [request]
     while work:
         current = work.pop()
-        if current in requests or current in made:
+        if current in requests or current in memo:
             continue
         requests[current] = None
         if is_custom(table[current.callee]):
@@ -83,11 +83,11 @@ def jvp_function(module: Module, request: JvpRequest, made: dict[JvpRequest, Jvp
                 if order[nested.callee] >= order[current.callee]:
                     raise UserError(f"@{nested.callee} calls itself through this call: a recursive function has no "
                                     "derivative", code="MLC0132", loc=op.loc,
-                                    notes=(f"the derivative is asked for at {asked}",))
+                                    notes=(f"the derivative is requested at {asked}",))
                 work.append(nested)
     for current in sorted(requests, key=lambda p: order[p.callee]):
-        made[current] = _Forward(table[current.callee], current, made, vjps, table, asked).run()
-    return made[request]
+        memo[current] = _Forward(table[current.callee], current, memo, vjps, table, asked).run()
+    return memo[request]
 
 
 def _active(function: Func, request: JvpRequest) -> set[Value]:
@@ -95,7 +95,7 @@ def _active(function: Func, request: JvpRequest) -> set[Value]:
 
 
 def _nested(op: Op, active: set[Value], table: Mapping[str, Func]) -> list[JvpRequest]:
-    """The requests that one operation makes of the functions that it calls."""
+    """The requests of one operation for the functions that it calls."""
     if isinstance(op, func.Call):
         wrt = tuple(i for i, v in enumerate(op.args) if v in active and has_cotangent(v.type))
         return [JvpRequest(op.callee, wrt)] if wrt else []
@@ -130,7 +130,7 @@ def _body_requests(op: Op, active: set[Value], table: Mapping[str, Func]) -> lis
 
 
 class _Forward:
-    """Adds tangents to one function, whose callees have theirs."""
+    """Adds tangents to one function whose callees have JVP functions."""
 
     def __init__(self, function: Func, request: JvpRequest, made: Mapping[JvpRequest, JvpFunction],
                  vjps: Mapping[VjpRequest, VjpFunctions], table: Mapping[str, Func], asked: Loc) -> None:
@@ -146,7 +146,7 @@ class _Forward:
         self.function = copy
         self.tangents: dict[Value, Value] = {}
         active = set() if is_custom(function) else _active(function, request)
-        self.active = {copied[v] for v in active}        # the requests to callees depend on this, not on `tangents`
+        self.active = {copied[v] for v in active}        # determines the requests for callees; `tangents` does not
 
     def run(self) -> JvpFunction:
         function, block = self.function, self.function.block
@@ -177,13 +177,13 @@ class _Forward:
         for op in backwards(block):
             op.erase()
         with at_end(block, self.source.loc.through(PASS_NAME)):
-            given = {i: self.tangents[block.args[i]] for i in self.request.wrt}
-            results, found = custom.tangents(self.source, block.args, given, self.table, self.vjps)
+            own_tangents = {i: self.tangents[block.args[i]] for i in self.request.wrt}
+            results, tangents = custom.tangents(self.source, block.args, own_tangents, self.table, self.vjps)
             func.Return(tuple(results))
-        self.know(results, found)
+        self.know(results, tangents)
 
     def step(self, op: Op) -> Op | None:
-        """Give the results of one operation their tangents; the operation to go on with."""
+        """Compute the tangents of the results of one operation; returns the operation at which to continue."""
         following = op.next
         if op.blocks_gradient or not any(v in self.tangents for v in reads(op)) or not any(
                 has_cotangent(r.type) for r in op.results):
@@ -192,12 +192,12 @@ class _Forward:
         if isinstance(op, func.Call):
             with before(op, loc):
                 request = _nested(op, self.active, self.table)[0]
-                results, found = self.made[request].call(op.args, [self.tangent(op.args[i]) for i in request.wrt])
-            self.replace(op, results, found)
+                results, tangents = self.made[request].call(op.args, [self.tangent(op.args[i]) for i in request.wrt])
+            self.replace(op, results, tangents)
         elif bodies.is_control(op):
             with before(op, loc):
-                results, found = self.control(op)
-            self.replace(op, results, found)
+                results, tangents = self.control(op)
+            self.replace(op, results, tangents)
         elif type(op).vjp is not Op.vjp:
             with after(op, loc):
                 self.know(op.results, self.transposed(op))
@@ -212,21 +212,21 @@ class _Forward:
             return first
         else:
             raise UserError(f"{op.name} has no derivative", code="MLC0130", loc=op.loc,
-                            notes=(f"the derivative is asked for at {self.asked}",),
-                            hint="pass its operand through stop_gradient, x.detach(), if it is to count as a constant")
+                            notes=(f"the derivative is requested at {self.asked}",),
+                            hint="pass its operand through stop_gradient, x.detach(), to treat it as a constant")
         return following
 
     def tangent(self, v: Value) -> Value:
-        """The tangent of a value, zeros where it is not active."""
+        """The tangent of a value, zeros if it is inactive."""
         return self.tangents[v] if v in self.tangents else full(0.0, v.type)
 
-    def replace(self, op: Op, results: Sequence[Value], found: Mapping[int, Value]) -> None:
+    def replace(self, op: Op, results: Sequence[Value], tangents: Mapping[int, Value]) -> None:
         self.active.update(new for old, new in zip(op.results, results) if old in self.active)
         op.replace_by(*results)
-        self.know(results, found)
+        self.know(results, tangents)
 
-    def know(self, results: Sequence[Value], found: Mapping[int, Value]) -> None:
-        for j, tangent in found.items():
+    def know(self, results: Sequence[Value], tangents: Mapping[int, Value]) -> None:
+        for j, tangent in tangents.items():
             if tangent.type != results[j].type:
                 raise IRError(f"the tangent of a {results[j].type} is {tangent.type}", code="MLC0133",
                               loc=self.source.loc)
@@ -246,26 +246,26 @@ class _Forward:
         pending = transpose(linear, [self.tangents[v] for v, _ in reached], op)
         return {j: pending[arg] for j, arg in enumerate(linear.args) if arg in pending}
 
-    # -- loops and conditions -----------------------------------------------------------------------------------------
+    # -- loops and conditionals ---------------------------------------------------------------------------------------
     def control(self, op: Op) -> tuple[list[Value], dict[int, Value]]:
         requests = _body_requests(op, self.active, self.table)
-        made = [self.made[p] if p.wrt else None for p in requests]
+        functions = [self.made[p] if p.wrt else None for p in requests]
         if isinstance(op, scf.If):
-            return self.branches(op, requests, made)
+            return self.branches(op, requests, functions)
         if isinstance(op, Predicated):
-            return self.predicated(op, requests[0], made[0])
+            return self.predicated(op, requests[0], functions[0])
         assert isinstance(op, scf.For | scf.While)
-        return self.loop(op, requests[0], made[0])
+        return self.loop(op, requests[0], functions[0])
 
-    def branches(self, op: scf.If, requests: Sequence[JvpRequest], made: Sequence[JvpFunction | None]
+    def branches(self, op: scf.If, requests: Sequence[JvpRequest], functions: Sequence[JvpFunction | None]
                  ) -> tuple[list[Value], dict[int, Value]]:
-        of = sorted({j for m in made if m is not None for j in m.of})
+        of = sorted({j for m in functions if m is not None for j in m.of})
         blocks = [Block(), Block()]
-        for block, old, request, function in zip(blocks, bodies.bodies(op), requests, made):
+        for block, old, request, function in zip(blocks, bodies.bodies(op), requests, functions):
             call = bodies.body_call(old)
             with at_end(block, builder.loc):
-                results, found = self.called(call, list(call.args), request, function)
-                scf.Yield((*results, *(found[j] if j in found else full(0.0, op.results[j].type) for j in of)))
+                results, tangents = self.called(call, list(call.args), request, function)
+                scf.Yield((*results, *(tangents[j] if j in tangents else full(0.0, op.results[j].type) for j in of)))
         types = [*(r.type for r in op.results), *(op.results[j].type for j in of)]
         new = scf.If(op.condition, Region(blocks[0]), Region(blocks[1]), tuple(types)).results
         count = len(op.results)
@@ -273,7 +273,7 @@ class _Forward:
 
     def called(self, call: func.Call, args: Sequence[Value], request: JvpRequest, function: JvpFunction | None,
                own: Mapping[int, Value] | None = None) -> tuple[list[Value], dict[int, Value]]:
-        """A call of a body with `args`; tangents are those of the captured values, but for `own`, by position."""
+        """Call a body with `args`; their tangents are those of the captured values, except for `own`, by position."""
         if function is None:
             return list(func.Call(call.callee, tuple(args), tuple(r.type for r in call.results)).results), {}
         own = own or {}
@@ -288,8 +288,8 @@ class _Forward:
 
         def step(counter: Sequence[Value], values: Sequence[Value]) -> Sequence[Value]:
             own = {lead + k: v for k, v in zip(carried, values[count:])}
-            results, found = self.called(call, [*counter, *values[:count], *outside], request, function, own)
-            return [*results, *(found[k] if k in found else full(0.0, results[k].type) for k in carried)]
+            results, tangents = self.called(call, [*counter, *values[:count], *outside], request, function, own)
+            return [*results, *(tangents[k] if k in tangents else full(0.0, results[k].type) for k in carried)]
 
         if isinstance(op, scf.For):
             loop = scf.loop(op.lower, op.upper, op.step, start)
@@ -311,20 +311,20 @@ class _Forward:
         primals = [*own[:count], *own[count + len(of): len(args) + len(of)]]
         tangents = dict(zip(of, own[count:])) | dict(zip(outside, own[len(args) + len(of):]))
         with at_end(new.block, builder.loc):
-            results, found = self.called(call, primals, request, function, tangents)
-            PredicatedYield((*results, *(found[j] if j in found else full(0.0, results[j].type) for j in of)))
+            results, dys = self.called(call, primals, request, function, tangents)
+            PredicatedYield((*results, *(dys[j] if j in dys else full(0.0, results[j].type) for j in of)))
         return list(new.results[:count]), dict(zip(of, new.results[count:]))
 
 
-def transpose(rule: Block, given: Sequence[Value], op: Op) -> dict[Value, Value]:
-    """The transpose of a block that is linear in its arguments: values for these, from those `given` for its results.
+def transpose(rule: Block, seeds: Sequence[Value], op: Op) -> dict[Value, Value]:
+    """Transpose a block that is linear in its arguments: map cotangents of its results to those of its arguments.
 
     Operations that do not depend on the arguments move to the insertion point, where the transposed ones are inserted.
     """
     assert builder.block is not None
     linear = _linear(rule)
     pending: dict[Value, Value] = {}
-    for v, ct in zip(rule.terminator.operands, given):
+    for v, ct in zip(rule.terminator.operands, seeds):
         pending[v] = pending[v] + ct if v in pending else ct
     rule.terminator.erase()
     for inner in list(rule):
@@ -356,7 +356,7 @@ def transpose(rule: Block, given: Sequence[Value], op: Op) -> dict[Value, Value]
 
 
 def _linear(rule: Block) -> set[Value]:
-    """The values that depend on the arguments of `rule`, in which only operations with rules are left."""
+    """The values that depend on the arguments of `rule`, after decomposing the operations without a `vjp`."""
     while True:
         linear: set[Value] = set(rule.args)
         for inner in list(rule):

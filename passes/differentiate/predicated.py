@@ -1,7 +1,7 @@
-"""differentiate, predicated: predicated regions as ordinary operations.
+"""differentiate, predicated: lowers predicated regions to ordinary operations.
 
-They are kept until all derivatives are taken: where an element keeps its value, the derivative has to be 0, and not 0
-times that of the body, which may be infinite. So the derivative is selected after that of the body.
+They are lowered after differentiation: the derivative of the body must be 0 for an inactive element, not 0 times the
+body's derivative, which may be infinite. So the selection comes after the derivative.
 """
 
 from __future__ import annotations
@@ -25,26 +25,26 @@ if TYPE_CHECKING:
     pass
 
 
-# -- into ordinary operations -----------------------------------------------------------------------------------------
+# -- lowering to ordinary operations ----------------------------------------------------------------------------------
 def inline_masks(module: Module) -> None:
     """Replace every `autodiff.predicated` of a module by its body and selections."""
     done: dict[Symbol, Func] = {}
     for function in func.callees_first(module):
-        for op in reversed(list(function.inside(Predicated))):       # those inside others first
+        for op in reversed(list(function.inside(Predicated))):       # innermost first
             _inline(op, done)
         done[function.sym_name] = function
 
 
 def _inline(op: Predicated, functions: Mapping[Symbol, Func]) -> None:
-    made = op.block.terminator
+    terminator = op.block.terminator
     for arg, value in zip(op.block.args, op.args):
         arg.replace_by(value)
-    moved = [inner for inner in op.block if inner is not made]
+    moved = [inner for inner in op.block if inner is not terminator]
     for inner in moved:
         inner.move_before(op)
     _open_calls(op.p, moved, functions)
-    yielded = list(made.operands)
-    made.erase()
+    yielded = list(terminator.operands)
+    terminator.erase()
     with before(op):
         results = [_selected(op.p, old, new) for old, new in zip(op.init, yielded)]
     for old, new, result in zip(op.init, yielded, op.results):
@@ -56,9 +56,9 @@ def _inline(op: Predicated, functions: Mapping[Symbol, Func]) -> None:
 
 
 def _open_calls(p: Value, ops: Sequence[Op], functions: Mapping[Symbol, Func]) -> None:
-    """Put the bodies of functions in place of calls whose arguments are broadcast along the batch.
+    """Inline calls whose arguments are broadcast along the batch.
 
-    Their uses can then read the operand of the broadcast.
+    The uses of these arguments can then read the operand of the broadcast.
     """
     work = [call for op in ops for call in op.walk() if isinstance(call, func.Call)]
     while work:
@@ -86,7 +86,7 @@ def _is_repeated(p: Value, v: Value) -> bool:
 
 
 def _selected(p: Value, old: Value, new: Value) -> Value:
-    """select(p, new, old); of an update of `old` at the same place for all elements, the update is selected."""
+    """select(p, new, old); if `new` updates `old` at the same position for all elements, select only the update."""
     put = new.op
     if new is old:
         return old
@@ -102,13 +102,13 @@ def beside(p: Value, x: Value) -> Value:
     return reshape(p, (*p.type.shape, *[1] * (x.type.rank - p.type.rank)))
 
 
-# -- cotangents of values that the batch shares ------------------------------------------------------------------------
+# -- cotangents of values that the batch shares -----------------------------------------------------------------------
 def _sum_up(p: Value, x: Value, total: tensor.ReduceSum) -> None:
-    """Rewrite reduce_sum(select(p, x, 0)) over the batch where x is a product, a scatter, or a sum of them.
+    """Rewrite reduce_sum(select(p, x, 0)) over the batch if x is a product, a scatter, or a sum of these.
 
-    That is the cotangent of a shared weight: x has a matrix or table per batch element, which is then not materialised.
+    This is the cotangent of a shared weight. The rewrite avoids materialising one matrix or table per batch element.
     """
-    parts, work, found = list[Value](), [x], False
+    parts, work, rewritten = list[Value](), [x], False
     with before(total):
         while work:
             part = work.pop()
@@ -117,15 +117,15 @@ def _sum_up(p: Value, x: Value, total: tensor.ReduceSum) -> None:
                 work += op.operands
                 continue
             product = _product(p, part) or _scattered(p, part)
-            found |= product is not None
+            rewritten |= product is not None
             parts.append(product if product is not None else tensor.ReduceSum(
                 select(beside(p, part), part, zeros(part)), total.axes, total.order).result)
-        if found:
+        if rewritten:
             total.replace_by(functools.reduce(operator.add, reversed(parts)))
 
 
 def _product(p: Value, x: Value) -> Value | None:
-    """The sum over the batch of a batched product, transposed or not."""
+    """The sum over the batch of a batched product, which may be transposed."""
     count, op = p.type.rank, x.op
     if isinstance(op, tensor.Transpose) and list(op.perm[:count]) == list(range(count)):
         inner = _product(p, op.x)
@@ -144,7 +144,7 @@ def _product(p: Value, x: Value) -> Value | None:
 
 
 def _scattered(p: Value, x: Value) -> Value | None:
-    """The sum over the batch of batched scatters into zeros: one scatter into zeros."""
+    """The sum over the batch of batched scatters into zeros, as one scatter into zeros."""
     op = x.op
     if not isinstance(op, tensor.ScatterAlong) or op.kind != "add" or not is_splat(op.x, 0.0) or p.type.rank > 1:
         return None

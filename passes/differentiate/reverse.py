@@ -1,11 +1,11 @@
-"""differentiate, reverse: reverse mode, which makes of a function a forward and a backward function.
+"""differentiate, reverse: reverse mode, which derives a forward and a backward function from a function.
 
     forward(primals)              -> results, saved values
-    backward(cotangents, saved)   -> cotangents of the primals asked for
+    backward(cotangents, saved)   -> cotangents of the primals `wrt`
 
-Operations are visited from the last to the first. The `vjp` of an operation maps cotangents of its results to those of
-its operands; a call becomes a call of the callee's own forward and backward functions. The result is ordinary IR, so a
-derivative of a derivative is the same transformation of its own output.
+Operations are visited in reverse order. The `vjp` of an operation maps cotangents of its results to those of its
+operands; a call becomes calls of the callee's forward and backward functions. The result is ordinary IR, so the same
+transformation applied to its output gives higher-order derivatives.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from mlc.passes.differentiate.reverse_control import full, plus
 
 
 # -- forward and backward functions -----------------------------------------------------------------------------------
-def vjp_functions(module: Module, request: VjpRequest, made: dict[VjpRequest, VjpFunctions],
+def vjp_functions(module: Module, request: VjpRequest, memo: dict[VjpRequest, VjpFunctions],
                   asked: Loc) -> VjpFunctions:
-    """The forward and backward functions for `request`; those for calls inside are made first. `made` is the memo."""
+    """The forward and backward functions for `request`, memoised in `memo`; those of callees are built first."""
     bodies.outline(module, request.callee)
     order = {f.sym_name: n for n, f in enumerate(func.callees_first(module))}
     table: dict[str, Func] = {f.sym_name: f for f in func.functions(module)}
@@ -39,7 +39,7 @@ def vjp_functions(module: Module, request: VjpRequest, made: dict[VjpRequest, Vj
     work = [request]
     while work:
         current = work.pop()
-        if current in requests or current in made:
+        if current in requests or current in memo:
             continue
         requests[current] = None
         function = table[current.callee]
@@ -61,8 +61,8 @@ def vjp_functions(module: Module, request: VjpRequest, made: dict[VjpRequest, Vj
                 work += reverse_control.requests(call, activity, table)
     for current in sorted(requests, key=lambda r: order[r.callee]):
         function = table[current.callee]
-        made[current] = _vjp_functions(function, current, made, asked, table)
-    return made[request]
+        memo[current] = _vjp_functions(function, current, memo, asked, table)
+    return memo[request]
 
 
 def _differentiable(function: Func, asked: Loc) -> None:
@@ -70,29 +70,29 @@ def _differentiable(function: Func, asked: Loc) -> None:
         raise UserError(f"@{function.sym_name} has branches between blocks, which have no derivative", code="MLC0132",
                         loc=function.loc, notes=(_asked(asked),))
     for op in function.inside(Derivative):
-        raise UserError(f"{op.name} @{op.callee} takes part in a circle of calls: a recursive function has no "
+        raise UserError(f"{op.name} @{op.callee} is part of a cycle of calls: a recursive function has no "
                         "derivative", code="MLC0132", loc=op.loc, notes=(_asked(asked),))
 
 
 def _asked(loc: Loc) -> str:
-    return f"the derivative is asked for at {loc}"
+    return f"the derivative is requested at {loc}"
 
 
-def _vjp_functions(function: Func, request: VjpRequest, made: dict[VjpRequest, VjpFunctions], asked: Loc,
+def _vjp_functions(function: Func, request: VjpRequest, memo: dict[VjpRequest, VjpFunctions], asked: Loc,
             table: Mapping[str, Func]) -> VjpFunctions:
-    """Make the pair for one function, whose callees have theirs."""
+    """Build the forward and backward functions of one function, whose callees have theirs."""
     name = function.sym_name
     forward = function.clone()
     assert isinstance(forward, Func)
     for key in [k for k in forward.attrs if k not in ("sym_name", "function_type", "sym_visibility")]:
-        del forward.attrs[key]                   # such as `donate`, which is about the entry function
+        del forward.attrs[key]                   # such as `donate`, which applies to the entry function only
     backward = func.function("", [forward.function_type.results[j] for j in request.of], private=True)
     backward.loc = function.loc.through(PASS_NAME)
     if is_custom(function):
-        _by_rule(function, forward, backward, request, table, made)
+        _by_rule(function, forward, backward, request, table, memo)
     else:
         activity = _without_composites(forward, request)
-        rules = _call_forward_functions(forward, activity, made, table, function)
+        rules = _call_forward_functions(forward, activity, memo, table, function)
         _reverse(forward, backward, request, activity, rules, asked)
     _remove_unused(backward.block)
     captured = _rematerialise(forward, backward)
@@ -109,21 +109,21 @@ def _vjp_functions(function: Func, request: VjpRequest, made: dict[VjpRequest, V
 
 
 def _by_rule(function: Func, forward: Func, backward: Func, request: VjpRequest, table: Mapping[str, Func],
-             made: Mapping[VjpRequest, VjpFunctions]) -> None:
-    """Fill the functions of one with a custom rule. Values that it captures are constants."""
+             memo: Mapping[VjpRequest, VjpFunctions]) -> None:
+    """Fill the forward and backward functions from a custom rule. Values that it captures are constants."""
     for op in backwards(forward.block):
         op.erase()
     with at_end(forward.block, function.loc.through(PASS_NAME)):
-        results, kept = custom.forward(function, forward.args, table, made)
+        results, kept = custom.forward(function, forward.args, table, memo)
         func.Return(tuple(results))
     with at_end(backward.block, function.loc.through(PASS_NAME)):
-        given = dict(zip(request.of, backward.args))
-        found = custom.backward(function, kept, given, results, table, made)
-        func.Return(tuple(found[i] if i in found else full(0.0, forward.args[i].type) for i in request.wrt))
+        cotangents = dict(zip(request.of, backward.args))
+        grads = custom.backward(function, kept, cotangents, results, table, memo)
+        func.Return(tuple(grads[i] if i in grads else full(0.0, forward.args[i].type) for i in request.wrt))
 
 
 def _recomputing(function: Func, pair: VjpFunctions) -> VjpFunctions:
-    """The pair for a function of which only the arguments are saved: backward recomputes the rest."""
+    """The pair for a rematerialised function: only its arguments are saved, and backward recomputes the rest."""
     inputs = [*(function.function_type.results[j] for j in pair.request.of), *function.function_type.inputs]
     out = func.function("", inputs, private=True)
     out.loc = function.loc.through(PASS_NAME)
@@ -147,30 +147,30 @@ def has_vjp(op: Op) -> bool:
 
 
 def _without_composites(forward: Func, request: VjpRequest) -> Activity:
-    """Decompose the composites without a rule that cotangents pass through; the activity of what results."""
+    """Decompose the active composites without a `vjp`; returns the activity of the result."""
     while True:
         activity = Activity(forward, request)
-        found = [op for op in forward.block if activity.concerns(op) and not has_vjp(op) and hasattr(op, "decompose")]
-        if not found:
+        ops = [op for op in forward.block if activity.concerns(op) and not has_vjp(op) and hasattr(op, "decompose")]
+        if not ops:
             return activity
-        for op in found:
+        for op in ops:
             with before(op, op.loc.through(PASS_NAME)):
                 value = op.decompose()
             op.replace_by(*((value,) if isinstance(value, Value) else value))
 
 
 Rule = Callable[..., Iterable[tuple[Value, Value | None]]]
-"""From the cotangents of the results, (value, contribution to its cotangent); None where there is none."""
+"""Maps cotangents of the results to pairs (value, contribution to its cotangent); None stands for zero."""
 
 
-def _call_forward_functions(forward: Func, activity: Activity, made: Mapping[VjpRequest, VjpFunctions],
+def _call_forward_functions(forward: Func, activity: Activity, memo: Mapping[VjpRequest, VjpFunctions],
                          table: Mapping[str, Func], function: Func) -> dict[Op, Rule]:
-    """Replace active calls, loops and conditions by ones that also save what backward needs; the rule of each."""
+    """Replace active calls, loops and conditionals by ones that save the residuals; returns the rule of each."""
     rules: dict[Op, Rule] = {}
     for op in forward.block:
         if isinstance(op, func.Call):
             if (request := activity.request(op)) is not None:
-                pair = made[request]
+                pair = memo[request]
                 with before(op, op.loc.through(PASS_NAME)):
                     results = func.call(pair.forward, op.args)
                 made_op = results[0].op
@@ -180,7 +180,7 @@ def _call_forward_functions(forward: Func, activity: Activity, made: Mapping[Vjp
                 continue
         elif bodies.is_control(op) and activity.concerns(op):
             with before(op, op.loc.through(PASS_NAME)):
-                results, rule = reverse_control.forward(op, activity, made, table, function)
+                results, rule = reverse_control.forward(op, activity, memo, table, function)
             made_op = results[0].op
             assert made_op is not None
         else:
@@ -193,9 +193,9 @@ def _call_forward_functions(forward: Func, activity: Activity, made: Mapping[Vjp
 
 def _call_rule(call: Op, pair: VjpFunctions) -> Rule:
     def rule(*cotangents: Value | None) -> list[tuple[Value, Value | None]]:
-        given = [_given(cotangents[j], call.results[j].type) for j in pair.request.of]
-        found = pair.call_backward(call.operands, call.results, given)
-        return [(call.operands[i], ct) for i, ct in zip(pair.request.wrt, found)]
+        dense = [_given(cotangents[j], call.results[j].type) for j in pair.request.of]
+        grads = pair.call_backward(call.operands, call.results, dense)
+        return [(call.operands[i], ct) for i, ct in zip(pair.request.wrt, grads)]
     return rule
 
 
@@ -206,7 +206,7 @@ def _given(cotangent: Value | None, type: Type) -> Value:
 
 def _reverse(forward: Func, backward: Func, request: VjpRequest, activity: Activity, rules: dict[Op, Rule],
              asked: Loc) -> None:
-    """Fill `backward` from the last operation of `forward` to the first. It still refers to values of `forward`."""
+    """Fill `backward` by visiting `forward` in reverse. It still refers to values of `forward`."""
     cotangents: dict[Value, Value] = {}
 
     def accumulate(value: Value, ct: Value) -> None:
@@ -218,11 +218,11 @@ def _reverse(forward: Func, backward: Func, request: VjpRequest, activity: Activ
             for j, ct in zip(request.of, backward.args):
                 accumulate(returned.operands[j], ct)
         for op in backwards(forward.block):
-            given = [cotangents.get(r) for r in op.results]
-            if all(ct is None for ct in given) or not any(r in activity.active for r in op.results):
+            result_cts = [cotangents.get(r) for r in op.results]
+            if all(ct is None for ct in result_cts) or not any(r in activity.active for r in op.results):
                 continue
             with located(op.loc.through(PASS_NAME)):
-                for value, operand_ct in _apply(op, rules.get(op), given, asked):
+                for value, operand_ct in _apply(op, rules.get(op), result_cts, asked):
                     if operand_ct is not None and value in activity.active:
                         _fits(op, value, operand_ct)
                         accumulate(value, operand_ct)
@@ -232,12 +232,12 @@ def _reverse(forward: Func, backward: Func, request: VjpRequest, activity: Activ
 
 def _apply(op: Op, rule: Rule | None, cotangents: Sequence[Value | None],
            asked: Loc) -> Iterable[tuple[Value, Value | None]]:
-    """The values that one operation reads, with the contributions to their cotangents."""
+    """The values that one operation reads, each with the contribution to its cotangent."""
     if rule is not None:
         return rule(*cotangents)
     if not has_vjp(op):
         raise UserError(f"{op.name} has no derivative", code="MLC0130", loc=op.loc, notes=(_asked(asked),),
-                        hint="pass its operand through stop_gradient, x.detach(), if it is to count as a constant")
+                        hint="pass its operand through stop_gradient, x.detach(), to treat it as a constant")
     return zip(op.operands, op.vjp(*(_given(ct, r.type) for ct, r in zip(cotangents, op.results))))
 
 
@@ -254,7 +254,7 @@ def _remove_unused(block: Block) -> None:
 
 
 def _captures(block: Block) -> dict[Value, list[tuple[Op, int]]]:
-    """The values used in `block` and defined outside it, with their uses there."""
+    """The values used in `block` and defined outside of it, with their uses in it."""
     own: set[Value] = set(block.args)
     out: dict[Value, list[tuple[Op, int]]] = {}
     for top in block:
@@ -268,10 +268,10 @@ def _captures(block: Block) -> dict[Value, list[tuple[Op, int]]]:
 
 
 def _rematerialise(forward: Func, backward: Func) -> dict[Value, list[tuple[Op, int]]]:
-    """Recompute in `backward` what depends on no argument, rather than save it; the captures that are left.
+    """Rematerialise in `backward` the values that depend on no argument; returns the captures that are left.
 
-    A bind_size is cloned with a fresh symbol: a size is known to one function only. One with a bound keeps its symbol,
-    since values in `backward` have the size.
+    A bind_size is cloned with a fresh symbol, since a size symbol is local to a function. One with an upper bound keeps
+    its symbol, since values in `backward` have that size.
     """
     block = backward.block
     captured = _captures(block)
@@ -310,7 +310,7 @@ def _rematerialise(forward: Func, backward: Func) -> dict[Value, list[tuple[Op, 
 
 
 def _bindings(forward: Func, ops: Iterable[Op], values: Iterable[Value]) -> set[Op]:
-    """Operations that bind the sizes of operations and values, and those that the bounds of these depend on."""
+    """The operations that bind the sizes of operations and values, and those that their upper bounds depend on."""
     names = {n for op in ops for n in bodies.size_symbols(op)}
     names |= {n for v in values if isinstance(v.type, TensorType) for d in v.type.shape for n in sizes.symbols(d)}
     out: set[Op] = set()
@@ -322,9 +322,9 @@ def _bindings(forward: Func, ops: Iterable[Op], values: Iterable[Value]) -> set[
 
 
 def _capture(forward: Func, backward: Func, captured: dict[Value, list[tuple[Op, int]]]) -> tuple[int, ...]:
-    """Make the values of forward that backward uses results of the one and arguments of the other.
+    """Turn the values of forward that backward uses into results of forward and arguments of backward.
 
-    Values of data-dependent sizes are saved padded to the upper bounds.
+    Values of data-dependent size are saved padded to their upper bounds.
     """
     returned = forward.block.terminator
     bounds = bounds_in(forward)
@@ -354,7 +354,7 @@ def _capture(forward: Func, backward: Func, captured: dict[Value, list[tuple[Op,
 
 
 def _size_arguments(forward: Func, backward: Func) -> list[int]:
-    """Pass to backward the arguments of forward that bind the size symbols it uses and no argument of its own binds."""
+    """Pass to backward the arguments of forward that bind size symbols it uses and none of its own arguments bind."""
     bound = {name for a in backward.args for name in bodies.bound_sizes(a.type)} | bounds_in(backward).keys()
     missing = {name: None for op in backward.walk() for name in bodies.size_symbols(op) if name not in bound}
     saved: list[int] = []

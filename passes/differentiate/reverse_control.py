@@ -1,19 +1,19 @@
-"""differentiate, control: loops and conditions in reverse.
+"""differentiate, control: reverse mode of loops and conditionals.
 
-The bodies of loops and conditions are outlined first, so that they get forward and backward functions like any other
-(bodies.py). Then
+The bodies of loops and conditionals are outlined first (bodies.py), and get forward and backward functions like any
+other function. Then
 
     if          saves the residuals of the branch taken, and runs the backward function of that branch
-    for         of a known trip count saves the residuals of each iteration in tapes, tensors with one row per
+    for         with a known trip count saves the residuals of each iteration in tapes, tensors with one row per
                 iteration, and runs the backward function from the last iteration to the first
-    while, and a for of a data-dependent trip count, save their initial values and the trip count. Backward replays the
-                loop, now knowing how long the tapes have to be, and then runs it in reverse
-    predicated  is recomputed by backward, under the same predicate, so that an element which keeps its value adds 0 to
-                the cotangents and not 0 times what may be infinite
+    while, and a for with a data-dependent trip count, save their initial values and the trip count, which is the length
+                of the tapes. Backward replays the loop to fill them, and then runs it in reverse
+    predicated  is recomputed by backward under the same predicate, so that an inactive element contributes 0 to the
+                cotangents, and not 0 times infinity
 
-A replay costs another run of the loop and saves no memory per iteration between forward and backward; its tapes live in
-a function of their own, whose argument binds their length (`tensor.bind_size`). A tape is an ordinary tensor, so
-derivatives of these derivatives, and batches of them, need nothing else.
+A replay runs the loop once more, and keeps no memory per iteration alive between forward and backward; its tapes are
+local to a function whose argument binds their length (`tensor.bind_size`). A tape is an ordinary tensor, so
+higher-order derivatives and batches need no special treatment.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ Rule = Callable[..., list[tuple[Value, Value | None]]]
 
 
 def full(value: float, type: Type) -> Value:
-    """A tensor of one number."""
+    """A tensor filled with one number."""
     assert isinstance(type, TensorType), type
     return tensor.Full(value, type.shape, type.dtype).result
 
 
 def plus(a: Value, b: Value) -> Value:
-    """a + b; where b is zero but for a piece, only that piece is added."""
+    """a + b; if b is a slice inserted into zeros, only the slice is added."""
     for x, y in ((a, b), (b, a)):
         op = y.op
         if isinstance(op, tensor.DynamicUpdateSlice) and is_splat(op.x, 0.0):
@@ -56,12 +56,12 @@ def plus(a: Value, b: Value) -> Value:
     return a + b
 
 
-# -- which cotangents pass through ------------------------------------------------------------------------------------
+# -- activity ---------------------------------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class Passage:
-    """The values of a body that cotangents pass through: loop-carried and captured ones by position, and the call.
+    """The active values of a body, loop-carried and captured ones by position, and the call of the body.
 
-    Without any there is no request.
+    Without any active value there is no request.
     """
 
     call: func.Call
@@ -77,7 +77,7 @@ class Passage:
 
 
 def requests(op: Op, activity: Activity, table: Mapping[str, Func]) -> list[VjpRequest]:
-    """The requests that a loop or condition makes of its bodies."""
+    """The requests of a loop or conditional for its bodies."""
     return [p.request for p in _passages(op, activity, table) if p.request is not None] if is_control(op) else []
 
 
@@ -92,18 +92,18 @@ def _passages(op: Op, activity: Activity, table: Mapping[str, Func]) -> list[Pas
     return [_through_loop(op, activity, table)]
 
 
-def _through_branch(call: func.Call, given: Sequence[Value], activity: Activity, table: Mapping[str, Func],
+def _through_branch(call: func.Call, operands: Sequence[Value], activity: Activity, table: Mapping[str, Func],
                     results: tuple[int, ...]) -> Passage:
-    """`given` are the values outside that the arguments of the call stand for."""
+    """`operands` are the values outside of the branch that become the arguments of the call."""
     body = table[call.callee]
     useful = Activity(body, VjpRequest(call.callee, (), results)).useful
-    captured = tuple(i for i, v in enumerate(given)
+    captured = tuple(i for i, v in enumerate(operands)
                      if v in activity.active and has_cotangent(v.type) and body.args[i] in useful)
     return Passage(call, 0, (), captured, results)
 
 
 def _through_loop(op: scf.For | scf.While, activity: Activity, table: Mapping[str, Func]) -> Passage:
-    """Active and useful loop-carried values are fixpoints, since one iteration hands them to the next."""
+    """The active and the useful loop-carried values are fixed points over the iterations."""
     call = body_call(bodies(op)[0])
     body = table[call.callee]
     lead, count = leading(op), len(op.init)
@@ -129,9 +129,9 @@ def _through_loop(op: scf.For | scf.While, activity: Activity, table: Mapping[st
 # -- forward and backward ---------------------------------------------------------------------------------------------
 def forward(op: Op, activity: Activity, made: Mapping[VjpRequest, VjpFunctions], table: Mapping[str, Func],
                  function: Func) -> tuple[Sequence[Value], Rule]:
-    """The results of a loop or condition that saves what backward needs, followed by what it saves; and its rule.
+    """The results of a loop or conditional that saves residuals, followed by the residuals; and its rule.
 
-    Operations are inserted at the insertion point, which is before `op`, new functions after `function`.
+    Operations are inserted at the insertion point, which is before `op`; new functions after `function`.
     """
     passages = _passages(op, activity, table)
     pairs = [made[p.request] if p.request is not None else None for p in passages]
@@ -150,7 +150,7 @@ def forward(op: Op, activity: Activity, made: Mapping[VjpRequest, VjpFunctions],
 
 # -- if ---------------------------------------------------------------------------------------------------------------
 def _if(op: scf.If, passages: Sequence[Passage], pairs: Sequence[VjpFunctions | None]) -> tuple[Sequence[Value], Rule]:
-    """Both branches save into the same slots: of each type as many as the branch with most of them needs."""
+    """Both branches save into shared slots: for each type, the maximum that a branch needs."""
     args = [list(p.call.args) for p in passages]         # the calls are gone when the rule runs
     slots: list[Type] = []
     places: list[list[int]] = []
@@ -194,7 +194,7 @@ def _if(op: scf.If, passages: Sequence[Passage], pairs: Sequence[VjpFunctions | 
 
 
 def _predicated(op: Predicated, passage: Passage, pair: VjpFunctions | None) -> tuple[Sequence[Value], Rule]:
-    """Nothing is saved besides the arguments: backward recomputes the body under the predicate."""
+    """Only the arguments are saved: backward recomputes the body under the predicate."""
     p, args, carried = op.p, list(op.args), op.carried
     results = op.insert_clone({}).results
     types = [r.type for r in results]
@@ -217,12 +217,12 @@ def _predicated(op: Predicated, passage: Passage, pair: VjpFunctions | None) -> 
 
 
 def _own(pair: VjpFunctions) -> list[int]:
-    """The positions of the values that a branch saves, other than those that it captures."""
+    """The positions of the values that a branch saves, except captured ones."""
     return [p for p in pair.saved if p >= len(pair.forward.args)]
 
 
 def _placed(slots: list[Type], types: Sequence[Type]) -> list[int]:
-    """A slot for each type, none twice; new ones are added."""
+    """A distinct slot for each type; missing slots are appended."""
     out: list[int] = []
     for type in types:
         at = next((i for i, t in enumerate(slots) if t == type and i not in out), len(slots))
@@ -322,7 +322,7 @@ def _counter(lower: Value, step: Value, number: Value) -> Value:
 
 
 def _taped(op: scf.For | scf.While, iteration: _Iteration, count: Dim) -> tuple[Sequence[Value], Rule]:
-    """A loop of known trip count. Tapes of symbolic length have one more row, since the trip count may be 0."""
+    """A loop with a known trip count. Tapes of symbolic length have an extra row, since the trip count may be 0."""
     assert isinstance(op, scf.For)
     rows = max(1, count) if isinstance(count, int) else count + 1
     captured = iteration.captured()
@@ -350,7 +350,7 @@ def _taped(op: scf.For | scf.While, iteration: _Iteration, count: Dim) -> tuple[
 
 
 def _repeated(op: scf.For | scf.While, iteration: _Iteration, function: Func) -> tuple[Sequence[Value], Rule]:
-    """A loop of data-dependent trip count: counted here, replayed by backward."""
+    """A loop with a data-dependent trip count: counted in forward, replayed by backward."""
     start: list[Value] = []
     if isinstance(op, scf.For):
         new: Op = op.insert_clone({})
@@ -383,34 +383,34 @@ def _count(op: scf.For) -> Value:
 
 
 def _counted(op: scf.While) -> tuple[Sequence[Value], Value]:
-    """The results of a loop that also counts its iterations, and their number."""
+    """The results of a loop that also counts its iterations, and the trip count."""
     def body(values: Sequence[Value]) -> list[Value]:
         mapping: dict[Value, Value] = dict(zip(op.after.block.args, values))
         return [*body_call(op.after.block).insert_clone(mapping).results, values[-1] + size_tensor(1, i64)]
 
-    found = while_of(op, [*op.init, size_tensor(0, i64)], body).results
-    return found, found[-1]
+    results = while_of(op, [*op.init, size_tensor(0, i64)], body).results
+    return results, results[-1]
 
 
 def _replay(function: Func, op: scf.For | scf.While, iteration: _Iteration, values: Sequence[Value], lead: int) -> Func:
     """A function that replays the loop and then runs it in reverse.
 
-    Its arguments are what binds the trip count, the trip count, lower bound and step of a `for`, the initial values,
-    captured values and cotangents.
+    Its arguments are a tensor that binds the trip count, the trip count, lower bound and step of a `for`, the initial
+    values, captured values and cotangents.
     """
     types = [v.type for v in values]
-    given = [op.results[j].type for j in iteration.passage.results]
+    result_types = [op.results[j].type for j in iteration.passage.results]
     module = function.parent_op
     assert module is not None
     rows = sizes.sym(func.free_name("trips", func.size_names(module)))
-    made = func.function("", [TensorType((rows, 0), i1), TensorType((), i64), *types, *given], private=True)
-    made.loc = op.loc.through(PASS_NAME)
-    made.attrs[RECOMPUTE] = True                         # the length of its tapes is known in it alone
-    n, rest = made.args[1], list(made.args[2:])
+    replay = func.function("", [TensorType((rows, 0), i1), TensorType((), i64), *types, *result_types], private=True)
+    replay.loc = op.loc.through(PASS_NAME)
+    replay.attrs[RECOMPUTE] = True                         # only this function binds the length of its tapes
+    n, rest = replay.args[1], list(replay.args[2:])
     start, rest = rest[:lead], rest[lead:]
     init, rest = rest[: iteration.count], rest[iteration.count:]
-    captured, cotangents = rest[: len(rest) - len(given)], rest[len(rest) - len(given):]
-    with at_end(made.block, made.loc):
+    captured, cotangents = rest[: len(rest) - len(result_types)], rest[len(rest) - len(result_types):]
+    with at_end(replay.block, replay.loc):
         count = as_index(n)
         bounds = [as_index(v) for v in start]
 
@@ -429,9 +429,9 @@ def _replay(function: Func, op: scf.For | scf.While, iteration: _Iteration, valu
         offset = iteration.lead + iteration.count
         zero = [zeros(captured[i - offset]) for i in iteration.passage.captured]
         func.Return(tuple(for_loop(0, count, [*cotangents, *zero], back)))
-    made.update_type()
+    replay.update_type()
     block = function.parent
     assert block is not None
-    made.sym_name = func.free_symbol(block, f"{iteration.passage.call.callee}_replay")
-    block.insert(made, function.next)
-    return made
+    replay.sym_name = func.free_symbol(block, f"{iteration.passage.call.callee}_replay")
+    block.insert(replay, function.next)
+    return replay

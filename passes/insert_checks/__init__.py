@@ -1,24 +1,24 @@
-"""Instrument code to report undefined behaviour of memory accesses and index arithmetic with its location.
+"""Instrument code to report undefined behaviour of memory accesses and index arithmetic, with its location.
 
 takes  LOW
 gives  LOW: the same results and, in the error record, the first location of undefined behaviour
-why    the last form in which the memory of an access is known
+why    the lowest level at which an access names its memref
 
-Checked are, in every function that has an error record or is called by one that has:
+In every function that has an error record, or is called by one that has, the pass checks:
 
-    accesses     `memref` and `vector` loads and stores, masked lanes excepted, within the sizes of their memref; views
-                 within their source; vectors at the alignment that they claim
-    arithmetic   sums, differences and products of `index` within 64 bits
-    values       elements that are read have been written: arguments and constants are, results, the arena and fresh
-                 memory are not until something is stored there
+    accesses     unmasked lanes of `memref` and `vector` loads and stores are within bounds; views are within their
+                 source; vectors have the alignment that they claim
+    arithmetic   sums, differences and products of `index` do not overflow 64 bits
+    values       elements that are read are initialised: arguments and constants are; results, the arena and allocated
+                 memory are after a store
 
-An access out of bounds is suppressed: a load gives 0, a store does nothing. A single location is reported: accesses and
-arithmetic before values, which they may have corrupted, and each in program order, callers before callees. So the
-report does not depend on the number of threads. It overrides an error of the program itself, such as an index out of
-range, which may be a consequence.
+An access out of bounds is suppressed: a load gives 0, a store does nothing. A single location is reported: the first
+in program order, callers before callees, but accesses and arithmetic before values, which they may have corrupted. So
+the report does not depend on the number of threads. It overrides an error of the program itself, such as an index out
+of range, which may be a consequence.
 
-Every memref has a shadow of the same shape, with an integer as wide as an element for each, 0 where it is written.
-Views are taken of both, and functions take both.
+Every memref has a shadow of the same shape: an integer as wide as the element for each element, 0 if it is initialised.
+Views are taken of both, and functions take both as arguments.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from mlc.passes.insert_checks.traps import RECORD, Traps
 
 
 def run(module: Module) -> None:
-    """Insert checks into every function that can report what they find."""
+    """Insert checks into every function that can report errors."""
     traps = Traps(module)
     functions = [f for f in _in_order_of_calls(module) if _can_report(f)]
     records = {str(f.sym_name): _extend(f) for f in functions if not f.is_public}
@@ -50,7 +50,7 @@ def run(module: Module) -> None:
 
 
 def _in_order_of_calls(module: Module) -> list[Func]:
-    """The functions of a module, each before those that it calls, which come in the order of its first calls."""
+    """The functions of a module, callers before callees, and callees in the order of their first calls."""
     table = {f.sym_name: f for f in func.functions(module)}
     out: dict[Func, None] = {}
     work = [*(f for f in table.values() if not f.is_public), *reversed([f for f in table.values() if f.is_public])]
@@ -68,7 +68,7 @@ def _can_report(function: Func) -> bool:
         return True
     if abi.is_entry(function):
         if not function.args or function.args[-1].type != RECORD:
-            raise IRError(f"@{function.sym_name}: the last argument is no error record {RECORD}", code="MLC0481",
+            raise IRError(f"@{function.sym_name}: the last argument is not an error record {RECORD}", code="MLC0481",
                           loc=function.loc, hint="keep the arguments that bufferize gave it")
         return True
     for op in function.walk():
@@ -79,7 +79,7 @@ def _can_report(function: Func) -> bool:
 
 
 def _extend(function: Func) -> Value:
-    """Give a private function the shadows of its memrefs, and last an error record, as arguments; the latter."""
+    """Append the shadows of its memrefs and an error record to a private function's arguments; returns the record."""
     block = function.body.blocks[0]
     for arg in [a for a in block.args if isinstance(a.type, MemRefType)]:
         block.add_arg(shadow_type(arg.type), f"{arg.name}_unwritten" if arg.name else "")

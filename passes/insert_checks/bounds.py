@@ -1,4 +1,4 @@
-"""Whether accesses and views stay within their memory."""
+"""Bounds and alignment conditions of accesses and views."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from mlc.passes.insert_checks.numbers import (
 
 
 def of_access(op: Any, memory: Value) -> tuple[list[Condition], list[Value]]:
-    """For each axis of an access without a mask whether its index is within bounds, and the index."""
+    """For each axis of an unmasked access: whether its index is within bounds, and the index."""
     indices: list[Value] = list(op.indices)
     inside = [below(number(i), size(memory, axis)) for axis, i in enumerate(indices)]
     if isinstance(op, vector.Load | vector.Store):
@@ -38,7 +38,7 @@ def of_access(op: Any, memory: Value) -> tuple[list[Condition], list[Value]]:
 
 
 def aligned(op: Any, memory: Value) -> Condition:
-    """Whether an access starts at a multiple of the alignment that it claims, as far as strides are known."""
+    """Whether an access has the alignment that it claims, as far as strides are static."""
     claimed, type = getattr(op, "alignment", None), memory.type
     strides: list[Number | None] = list(strides_of(type))
     if type.strides is None:
@@ -66,7 +66,7 @@ def first_wrong(inside: Sequence[Condition], indices: Sequence[Value]) -> Value:
 
 
 def of_lanes(op: Any, valid: Condition) -> Value:
-    """For each lane of an access with a mask whether it is within bounds."""
+    """For each lane of a masked access: whether it is within bounds."""
     *leading, last = op.indices
     lanes = op.mask.type.shape[0]
     positions: Value = vector.Step(VectorType((lanes,), index)).result
@@ -86,14 +86,14 @@ def of_view(op: Any) -> list[Condition]:
     if isinstance(op, memref.View):
         return _bytes(op)
     if isinstance(op, memref.Cast):
-        return [_equal(n, known) for n, known in zip(sizes(op.source), op.result.type.shape) if known is not None]
+        return [_equal(n, static) for n, static in zip(sizes(op.source), op.result.type.shape) if static is not None]
     if isinstance(op, memref.SubView):
         return _window(op)
     return _elements(op)
 
 
 def _bytes(op: memref.View) -> list[Condition]:
-    """A piece of a buffer, which starts where an element may."""
+    """A memref.view lies within its buffer, at an offset aligned to the element."""
     type, shift = op.result.type, number(op.byte_shift)
     dynamic = iter(op.sizes)
     shape = [number(next(dynamic)) if n is None else n for n in type.shape]
@@ -118,15 +118,15 @@ def _window(op: memref.SubView) -> list[Condition]:
 
 
 def _elements(op: memref.ReinterpretCast) -> list[Condition]:
-    """The first and the last element lie in the source, as far as its strides are known."""
+    """The first and the last element lie within the source, as far as its strides are static."""
     source: Any = op.source.type
-    known, have = [s for s in strides_of(source) if s is not None], sizes(op.source)
+    strides, extents = [s for s in strides_of(source) if s is not None], sizes(op.source)
     if source.strides is None:
-        held = product(have)
-    elif len(known) < len(have):
+        held = product(extents)
+    elif len(strides) < len(extents):
         return []
     else:
-        held = plus(_last(0, have, known), 1)
+        held = plus(_last(0, extents, strides), 1)
     offset, = map(_number, op.mixed("offsets"))
     shape, steps = ([_number(n) for n in op.mixed(name)] for name in ("sizes", "strides"))
     last = _last(offset, shape, steps)
@@ -137,7 +137,7 @@ def _elements(op: memref.ReinterpretCast) -> list[Condition]:
 
 
 def _last(first: Number, shape: Sequence[Number], steps: Sequence[Number]) -> Number:
-    """The position of the last element of memory that starts at `first`."""
+    """The linear position of the last element of a strided layout that starts at `first`."""
     for n, step in zip(shape, steps):
         first = plus(first, times(plus(n, -1), step))
     return first

@@ -1,4 +1,4 @@
-"""Instrumentation of an entry: shadows of the caller's memory, and the report of the checks' findings."""
+"""Instrumentation of an entry function: shadows of the caller's memory, and the report of errors."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NOTHING = -1
 
 
 class Entry:
-    """A function that callers enter. Its last two memrefs are the arena and the error record, before them results."""
+    """An entry function. Its last memrefs are the results, the arena and the error record, in this order."""
 
     def __init__(self, function: Func, traps: Traps) -> None:
         self.function = function
@@ -29,9 +29,9 @@ class Entry:
         self.shadows: dict[Value, Value] = {}
 
     def open(self) -> tuple[Value, dict[Value, Value]]:
-        """The record that checks report to, and shadows: arguments are written, results and the arena are not.
+        """The record that checks report to, and shadows: arguments are initialised, results and the arena are not.
 
-        What checks find has a record of its own, so that it goes before an error that it has caused.
+        Checks have a record of their own, so that their report overrides an error that is a consequence.
         """
         assert self.function.block.first is not None
         with before(self.function.block.first, self.function.loc):
@@ -44,20 +44,20 @@ class Entry:
         return self.record, self.shadows
 
     def close(self) -> None:
-        """Before the function returns: results are whole, shadows go, and what is recorded is reported."""
+        """Before the return: check that results are initialised, free the shadows, and report what is recorded."""
         with before(self.function.block.terminator, self.function.loc):
             for memory in self.results:
                 self._whole(memory)
             for marks in self.shadows.values():
                 memref.Dealloc(marks)
-            found = memref.Load(self.record, (value(0),)).result
-            branch = scf.branch(arith.CmpI("ne", found, arith.constant(NOTHING, i64)).result, otherwise=False)
+            recorded = memref.Load(self.record, (value(0),)).result
+            branch = scf.branch(arith.CmpI("ne", recorded, arith.constant(NOTHING, i64)).result, otherwise=False)
             with at_end(branch.then_body.block):
-                memref.Store(found, self.errors, (value(0),))
+                memref.Store(recorded, self.errors, (value(0),))
                 scf.Yield(())
 
     def _whole(self, memory: Value) -> None:
-        """Report the first element of a result that nobody has written."""
+        """Report the first uninitialised element of a result."""
         marks = self.shadows[memory]
         place = self.traps.place(self.function, f"a result {memory.type} is not written at element")
         count = product(sizes(marks))

@@ -25,8 +25,8 @@ STORES = (memref.Store, vector.Store, vector.MaskedStore)
 class Checker:
     """One function with an error record.
 
-    shadows  of every memref; None of constants, whose elements are all written
-    valid    of a view: whether it lies within its source, where that is not known now
+    shadows  the shadow of every memref; None for constants, which are initialised
+    valid    for each view, whether it lies within its source, if that is not static
     """
 
     def __init__(self, function: Func, extended: Mapping[str, Value], traps: Traps) -> None:
@@ -47,22 +47,22 @@ class Checker:
             self.shadows.update(zip(memories[:half], memories[half:]))
 
     def places(self) -> None:
-        """Insert what looks where memory is accessed, and how that is computed."""
-        known = frozenset(self.ops)
+        """Insert the checks of accesses, views and index arithmetic."""
+        original = frozenset(self.ops)
         for block in [b for op in self.ops for r in op.regions for b in r.blocks]:
-            check_overflow(block, known, self.traps, self.errors)
+            check_overflow(block, original, self.traps, self.errors)
         for op in self.ops[1:]:
             self._check(op)
 
     def values(self) -> None:
-        """Insert what looks whether elements are written."""
+        """Insert the checks that elements are initialised before they are read."""
         for op in self.ops:
             if isinstance(op, (*WHOLE, *MASKED)) and (marks := self.shadows[_memory(op)]) is not None:
                 with after(op):
                     self._elements(op, marks)
 
     def results(self) -> None:
-        """Insert what looks whether results are written."""
+        """Insert the checks that results are initialised."""
         if self.entry is not None:
             self.entry.close()
 
@@ -75,9 +75,9 @@ class Checker:
             self._view(op)
         elif isinstance(op, memref.Allocate):
             with after(op):
-                made = shadow.like(op, list(op.operands)).results[0]
-                shadow.fill(made, UNWRITTEN)
-                self.shadows[op.result] = made
+                marks = shadow.like(op, list(op.operands)).results[0]
+                shadow.fill(marks, UNWRITTEN)
+                self.shadows[op.result] = marks
         elif isinstance(op, memref.Dealloc):
             with after(op):
                 if (found := self.shadows[op.memref]) is not None:
@@ -89,12 +89,12 @@ class Checker:
         else:
             carried = [*op.results, *(a for r in op.regions for b in r.blocks for a in b.args)]
             if any(isinstance(v.type, MemRefType) for v in carried):
-                op.fail("memory that control flow chooses cannot be checked", code="MLC0481",
-                        hint="use one memref on all ways")
+                op.fail("a memref that control flow selects cannot be checked", code="MLC0481",
+                        hint="use the same memref on all paths")
 
     # -- accesses -------------------------------------------------------------------------------------------------
     def _whole(self, op: Any) -> None:
-        """An access without a mask: it happens where it is within bounds."""
+        """Guard an unmasked access by its bounds check."""
         memory = _memory(op)
         with before(op):
             inside, at = bounds.of_access(op, memory)
@@ -109,7 +109,7 @@ class Checker:
         self._where(op, safe, lambda: self.traps.report(self.errors, place, wrong))
 
     def _masked(self, op: Any) -> None:
-        """An access with a mask: of its lanes those happen that are within bounds."""
+        """Restrict the mask of an access to the lanes within bounds."""
         at = next(i for i, v in enumerate(op.operands) if v is op.mask)
         with before(op):
             inside = bounds.of_lanes(op, self.valid.get(op.base, True))
@@ -119,7 +119,7 @@ class Checker:
             op.set_operand(at, arith.AndI(op.mask, inside).result)
 
     def _elements(self, op: Any, marks: Value) -> None:
-        """Effect of an access on the shadow: a load reports unwritten elements, a store marks elements as written."""
+        """Effect of an access on the shadow: a load reports uninitialised elements, a store marks them initialised."""
         indices = op.indices
         if isinstance(op, STORES):
             kind = shadow.mark_type(op.value.type)
@@ -135,17 +135,17 @@ class Checker:
         if isinstance(kind, VectorType):
             zero = arith.constant(WRITTEN, kind)
             if isinstance(op, vector.Load):
-                found = vector.Load(marks, indices, kind).result
+                marked = vector.Load(marks, indices, kind).result
             elif isinstance(op, vector.MaskedLoad):
-                found = vector.MaskedLoad(marks, indices, op.mask, zero).result
+                marked = vector.MaskedLoad(marks, indices, op.mask, zero).result
             else:
-                found = vector.Gather(marks, indices, op.lanes_at, op.mask, zero).result
-            found = vector.Reduction("or", found).result
+                marked = vector.Gather(marks, indices, op.lanes_at, op.mask, zero).result
+            marked = vector.Reduction("or", marked).result
         else:
-            found = memref.Load(marks, indices).result
-        unwritten = arith.CmpI("ne", found, arith.constant(WRITTEN, found.type)).result
+            marked = memref.Load(marks, indices).result
+        unwritten = arith.CmpI("ne", marked, arith.constant(WRITTEN, marked.type)).result
         at = indices[-1] if indices else value(0)
-        self._report_if(unwritten, op, f"{op.name} of {_memory(op).type} reads what is not written, at index", at)
+        self._report_if(unwritten, op, f"{op.name} of {_memory(op).type} reads uninitialised memory, at index", at)
 
     def _report_if(self, condition: Value, op: Op, message: str, at: Value) -> None:
         branch = scf.branch(condition, otherwise=False)
@@ -154,7 +154,7 @@ class Checker:
             scf.Yield(())
 
     def _where(self, op: Op, safe: Condition, otherwise: Callable[[], None]) -> None:
-        """Do an operation only where it is safe; else its results are 0."""
+        """Execute an operation only if it is safe; otherwise its results are 0."""
         if safe is True:
             return
         with before(op):
@@ -184,7 +184,7 @@ class Checker:
             self.shadows[op.result] = None if marks is None else shadow.like(op, [marks, *op.operands[1:]]).results[0]
 
     def _call(self, op: func.Call) -> None:
-        """A function of this module takes shadows too; what another writes counts as written."""
+        """Pass shadows to a function of this module; memory passed to an external one counts as initialised."""
         memories = [v for v in op.args if isinstance(v.type, MemRefType)]
         constants: list[Value] = []
         if str(op.callee) in self.extended:

@@ -1,4 +1,4 @@
-"""Index arithmetic and conditions of checks: what is known now costs nothing later."""
+"""Constant-folding index arithmetic and conditions for checks."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from mlc.ir.core import Value
 from mlc.ir.types import i1, index
 
 Number = int | Value
-"""An index that is known now, or a value."""
+"""A constant index, or a value."""
 Condition = bool | Value
-"""The same of a truth value."""
+"""A constant condition, or a value of type i1."""
 
 
 def number(value: Value) -> Number:
-    """An index value as the number it is known to be."""
+    """The constant of an index value, or the value if it is not constant."""
     found = arith.constant_value(value)
     return value if found is None else int(found)
 
@@ -39,7 +39,7 @@ def times(a: Number, b: Number) -> Number:
 
 
 def product(numbers: Iterable[Number]) -> Number:
-    """The product of all numbers; 1 of none."""
+    """The product of all numbers; 1 if there are none."""
     out: Number = 1
     for n in numbers:
         out = times(out, n)
@@ -54,14 +54,14 @@ def least(a: Number, b: Number) -> Condition:
 
 
 def below(i: Number, n: Number) -> Condition:
-    """0 <= i < n, of a size n"""
+    """0 <= i < n, for a size n"""
     if isinstance(i, int) and isinstance(n, int):
         return 0 <= i < n
     return arith.CmpI("ult", value(i), value(n)).result
 
 
 def every(conditions: Iterable[Condition]) -> Condition:
-    """Whether all of some conditions hold."""
+    """The conjunction of conditions."""
     unknown = []
     for c in conditions:
         if c is False:
@@ -86,9 +86,9 @@ def opposite(condition: Value) -> Value:
 
 
 def size(memory: Value, axis: int) -> Number:
-    """The size of a memref on an axis."""
-    known = memory.type.shape[axis]
-    return memref.Dim(memory, value(axis)).result if known is None else known
+    """The size of a memref along an axis."""
+    static = memory.type.shape[axis]
+    return memref.Dim(memory, value(axis)).result if static is None else static
 
 
 def sizes(memory: Value) -> list[Number]:

@@ -1,4 +1,4 @@
-"""Sums, differences and products of indices that do not fit 64 bits."""
+"""Overflow checks of sums, differences and products of indices."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ LIMIT = float(1 << 63)
 
 
 def check_overflow(block: Block, ops: Collection[Op], traps: Traps, errors: Value) -> None:
-    """Report at the end of a block the first of its operations on indices, among `ops`, that overflows."""
-    found: list[tuple[Value, int]] = []
+    """Report, at the end of a block, the first of its index operations among `ops` that overflows."""
+    conditions: list[tuple[Value, int]] = []
     for op in block.ops:
         if op in ops and isinstance(op, arith.AddI | arith.SubI | arith.MulI) and isinstance(
                 element(op.result.type), IndexType):
@@ -24,28 +24,28 @@ def check_overflow(block: Block, ops: Collection[Op], traps: Traps, errors: Valu
                 bad = _overflows(op)
                 if isinstance(bad.type, VectorType):
                     bad = vector.Reduction("or", bad).result
-            found.append((bad, traps.place(op, f"{op.name} overflows the bits of an index:")))
-    if not found:
+            conditions.append((bad, traps.place(op, f"{op.name} overflows the bits of an index:")))
+    if not conditions:
         return
     with before(block.terminator):
-        _report_first(found, traps, errors)
+        _report_first(conditions, traps, errors)
 
 
-def _report_first(found: Sequence[tuple[Value, int]], traps: Traps, errors: Value) -> None:
-    any_bad = found[0][0]
-    for bad, _ in found[1:]:
+def _report_first(conditions: Sequence[tuple[Value, int]], traps: Traps, errors: Value) -> None:
+    any_bad = conditions[0][0]
+    for bad, _ in conditions[1:]:
         any_bad = arith.OrI(any_bad, bad).result
     branch = scf.branch(any_bad, otherwise=False)
     with at_end(branch.then_body.block):
-        first = value(found[-1][1])
-        for bad, place in reversed(found[:-1]):
+        first = value(conditions[-1][1])
+        for bad, place in reversed(conditions[:-1]):
             first = arith.Select(bad, value(place), first).result
         traps.report(errors, first, value(64))
         scf.Yield(())
 
 
 def _overflows(op: Any) -> Value:
-    """Whether the exact result of an operation is another than that of 64 bits."""
+    """Whether the exact result of an operation does not fit 64 bits."""
     a, b, out = op.lhs, op.rhs, op.result
     if isinstance(op, arith.MulI):
         wide = like(out.type, f64) if isinstance(out.type, VectorType) else f64
@@ -54,7 +54,8 @@ def _overflows(op: Any) -> Value:
         limits = [arith.CmpF(predicate, exact, arith.constant(limit, wide)).result
                   for predicate, limit in (("oge", LIMIT), ("olt", -LIMIT))]
         return arith.OrI(*limits).result
-    # A sum has another sign than both terms; a difference another one than its first term, and that not of the second.
+    # A sum overflows if its sign differs from both terms'; a difference, if its sign and the sign of its second term
+    # differ from that of its first.
     changed = arith.XorI(a, out).result
     other = arith.XorI(b, out if isinstance(op, arith.AddI) else a).result
     both = arith.AndI(changed, other).result

@@ -1,4 +1,4 @@
-"""Shadows: for each memref one of the same shape that says which elements are written yet."""
+"""Shadow memory: for each memref one of the same shape that marks which elements are initialised."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def mark_type(type: Any) -> Any:
 
 
 def like(op: Op, operands: list[Value]) -> Op:
-    """The operation that makes a memref, for its shadow, at the insertion point."""
+    """The operation that defines a memref, repeated at the insertion point for its shadow."""
     made = type(op).make(operands, dict(op.attrs), [shadow_type(op.results[0].type)], segments=op.segments, loc=op.loc)
     assert builder.block is not None, "no insertion point"
     builder.block.insert(made, builder.before)
@@ -33,7 +33,7 @@ def like(op: Op, operands: list[Value]) -> Op:
 
 
 def allocate(memory: Value, mark: int) -> Value:
-    """A contiguous shadow of a contiguous memref, from the heap, with one mark for all elements."""
+    """Allocate a contiguous shadow of a contiguous memref on the heap, with all elements set to `mark`."""
     type = shadow_type(memory.type)
     dynamic = tuple(value(n) for n, known in zip(sizes(memory), type.shape) if known is None)
     made = memref.Alloc(type, dynamic).result
@@ -42,7 +42,7 @@ def allocate(memory: Value, mark: int) -> Value:
 
 
 def fill(shadow: Value, mark: int) -> None:
-    """Mark all elements of a contiguous shadow."""
+    """Set all elements of a contiguous shadow to `mark`."""
     count = product(sizes(shadow))
     row = memref.reinterpret(shadow, 0, [count], [1])
     loop = scf.loop(value(0), value(count), value(1), (), "mark")

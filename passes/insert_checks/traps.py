@@ -1,4 +1,4 @@
-"""Reports of checks: a place among the error sites of the module, and one number, such as the index that is wrong."""
+"""Reports of checks: a trap id among the error sites of the module, and a number, such as the index out of bounds."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ RECORD = MemRefType((1,), i64)
 
 
 class Traps:
-    """The places at which checked code can report something, numbered after those that the program has."""
+    """The trap ids of checked code, numbered after the error sites of the program."""
 
     def __init__(self, module: Module) -> None:
         self.module = module
@@ -25,24 +25,24 @@ class Traps:
         self.recorder: Func | None = None
 
     def place(self, op: Op, message: str) -> int:
-        """The first record of a new place: `op`, where `message` and a number say what is wrong."""
+        """Allocate a trap at `op` with a message that a number completes; returns its first record."""
         self.names.append(f"{op.loc}: {TRAP}{message}")
         return (len(self.names) - 1) * ELEMENTS
 
     def report(self, errors: Value, first: Number, at: Value) -> None:
-        """Record the place whose first record is `first`, with a number; the smallest record of all calls stays."""
+        """Record the trap whose first record is `first`, with a number; the minimum of all reports is kept."""
         if self.recorder is None:
             self.recorder = _recorder(self.module)
         func.Call(Symbol(self.recorder.sym_name), (errors, value(first), at), ())
 
     def describe(self) -> None:
-        """Let callers of the entries know all places."""
+        """Attach the table of traps to the entries, for their callers."""
         for entry in self.entries:
             entry.attrs["error_sites"] = tuple(self.names)
 
 
 def _recorder(module: Module) -> Func:
-    """@record_trap: errors[0] = min(errors[0], first + number), of a number as far as a record can say it."""
+    """@record_trap: errors[0] = min(errors[0], first + number), with the number clamped to what a record can hold."""
     block = module.body.block
     made = func.function(func.free_symbol(block, "record_trap"), [RECORD, index, index],
                          ("errors", "first", "number"), private=True)

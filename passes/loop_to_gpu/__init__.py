@@ -1,11 +1,11 @@
 """Lower kernels to GPU kernels and their launches.
 
 takes  LOOP
-gives  GPU: LOW, and gpu: functions for one thread each, in modules of their own
-why    the last level with structure; what a thread does is the same loops and accesses as on a CPU, on scalars
+gives  GPU: LOW with gpu: kernels as functions of one thread, in modules of their own
+why    the last structured level; a thread executes the same loops and accesses as a CPU, on scalars
 
-Each thread takes one tile of the parallel dimensions, and executes the loops inside by itself. Lanes of a reduction are
-threads, combined in a tree of shuffles and shared memory in the order chosen by fix_numerics. Panels are copied
+Each thread takes one tile of the parallel dimensions and executes the inner loops sequentially. Lanes of a reduction
+are threads, combined in a tree of shuffles and shared memory in the order chosen by fix_numerics. Panels are copied
 cooperatively by the threads of a CTA, pipelined if the loop has stages; tensor core products are computed per warp.
 Points outside the domain are clamped to its last point, and not stored.
 """
@@ -50,14 +50,14 @@ def run(module: Module, machine: Gpu = machines.GPU) -> None:
 
 
 def _outline(kernel: Kernel, holder: gpu.GPUModule, name: str, machine: Gpu) -> None:
-    """A function for one thread of a kernel in `holder`, and its launch before the kernel."""
+    """Outline a kernel to a function of one thread in `holder`, and launch it before the kernel."""
     used = free_values(kernel)
-    given = [v for v in used if not isinstance(v.op, arith.Constant)]
-    made = gpu.function(name, [v.type for v in given], [v.name for v in given])
-    made.loc = kernel.loc
-    holder.body.block.insert(made)
-    here: dict[Value, Value] = dict(zip(given, made.args))
-    with at_end(made.block, kernel.loc):
+    captured = [v for v in used if not isinstance(v.op, arith.Constant)]
+    function = gpu.function(name, [v.type for v in captured], [v.name for v in captured])
+    function.loc = kernel.loc
+    holder.body.block.insert(function)
+    here: dict[Value, Value] = dict(zip(captured, function.args))
+    with at_end(function.block, kernel.loc):
         for v in used:
             if isinstance(v.op, arith.Constant):
                 here[v] = v.op.insert_clone({}).results[0]
@@ -65,7 +65,7 @@ def _outline(kernel: Kernel, holder: gpu.GPUModule, name: str, machine: Gpu) -> 
         gpu.Return()
     assert isinstance(inside, Kernel)
     with before(inside, kernel.loc):
-        low = Threads(made, inside, machine)
+        low = Threads(function, inside, machine)
         low.run()
     inside.erase()
     with before(kernel, kernel.loc):
@@ -73,13 +73,13 @@ def _outline(kernel: Kernel, holder: gpu.GPUModule, name: str, machine: Gpu) -> 
         one = arith.constant(1, index)
         blocks = numbers.value(low.grid)
         threads = arith.constant(low.size, index)
-        dynamic = arith.constant(made.dynamic_bytes, i32) if made.dynamic_bytes else None
-        gpu.Launch((), blocks, one, one, threads, one, one, None, None, None, dynamic, tuple(given), None,
+        dynamic = arith.constant(function.dynamic_bytes, i32) if function.dynamic_bytes else None
+        gpu.Launch((), blocks, one, one, threads, one, one, None, None, None, dynamic, tuple(captured), None,
                    kernel=Symbol(f"{holder.sym_name}::{name}"))
 
 
 def _fresh(name: str, taken: set[str]) -> str:
-    """A name that is not taken, and is from now on."""
+    """A fresh name, which is added to `taken`."""
     name = next(n for i in itertools.count() if (n := f"{name}_{i}" if i else name) not in taken)
     taken.add(name)
     return name

@@ -1,4 +1,4 @@
-"""Operations across adjacent points: in registers of one thread, or across threads."""
+"""Reductions and bounds of lanes: in registers of one thread, or across threads."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ def _in_bounds(low: Threads, op: loop.InBounds) -> None:
 
 @rule(loop.Reduce)
 def _reduce(low: Threads, op: loop.Reduce) -> None:
-    """The upper half onto the lower, until one is left: the tree of `lanes<L>`."""
+    """Combine the upper half of the lanes with the lower one until one is left: the tree of `lanes<L>`."""
     if op.dim == low.across:
         low.define(op.result, lambda p: across_threads(low, low.part(op.x, p), op.kind))
         return
     if op.dim != low.along:
-        op.fail("the lanes that it combines lie in registers or threads: `vector` is their dimension", code="MLC0171")
+        op.fail("the lanes to combine are registers or threads: `vector` is their dimension", code="MLC0171")
 
     def tree(point: Point) -> Value:
         parts = [low.part(op.x, (*point[: op.dim], offset, *point[op.dim + 1:]))
@@ -36,8 +36,8 @@ def _reduce(low: Threads, op: loop.Reduce) -> None:
 
 
 def across_threads(low: Threads, x: Value, kind: str) -> Value:
-    """The lanes of all threads of a block as one, for each of them."""
-    if x.type == i1:                                 # which has no place in memory
+    """Reduce the lanes of all threads of a block, for each of them (all-reduce)."""
+    if x.type == i1:                                 # i1 has no memory representation
         return arith.TruncI(across_threads(low, arith.ExtUI(x, i32).result, kind), i1).result
     combine, lanes = CombiningKind(kind).emit, low.lanes_across
     if lanes > WARP:
@@ -58,7 +58,7 @@ def across_threads(low: Threads, x: Value, kind: str) -> Value:
 
 
 def _in_memory(low: Threads, x: Value, kind: str, lanes: int) -> Value:
-    """As far as one warp can take over: the upper half of the threads hands its values to the lower one."""
+    """Reduce through shared memory down to one warp: the upper half of the threads stores, the lower half combines."""
     lane = low.number(low.lane)
     while lanes > WARP:
         lanes //= 2
@@ -80,7 +80,7 @@ def _in_memory(low: Threads, x: Value, kind: str, lanes: int) -> Value:
 
 
 def _exchanged(x: Value, mode: str, offset: Value, width: Value) -> Value:
-    """The value of another thread; narrow ones travel as i32, 16-bit floats as f32."""
+    """Shuffle a value between threads; narrow integers as i32, 16-bit floats as f32."""
     type = x.type
     if type.width >= 32:
         return gpu.Shuffle(x, offset, width, mode=mode).results[0]

@@ -1,4 +1,4 @@
-"""How threads read and write memory."""
+"""Loads, stores and scratch buffers of threads."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from mlc.passes.lower_kernel.nest import Point, zero_of
 
 
 def guards(low: Threads, access: Access, dims: Sequence[int], point: Point) -> list[Value]:
-    """The conditions under which a thread may touch memory at a point."""
+    """The conditions under which a thread may access memory at a point."""
     found = [low.part(access.mask, point)] if access.mask is not None else []
     return found + [c for d in dims if (c := low.inside(d, point)) is not None]
 
 
 def guarded(conditions: Sequence[Value], types: Sequence[Type], emit: Callable[[], list[Value]],
             otherwise: Callable[[], list[Value]], low: Threads) -> list[Value]:
-    """Results of `emit` if all conditions hold, else those of `otherwise`."""
+    """The results of `emit` if all conditions hold, else those of `otherwise`."""
     if not conditions:
         return emit()
     condition = conditions[0]
@@ -48,7 +48,7 @@ def _load(low: Threads, op: loop.Load) -> None:
 
 
 def read(low: Threads, tile: Value, access: Access) -> None:
-    """Define a tile by what memory holds at its points."""
+    """Define a tile by loading its points."""
     dims, dtype = tile.type.dims, access.buffer.type.dtype
     d, count = neighbours(low, access, dims)
     guarding = guarded_dims(low, dims)
@@ -81,19 +81,19 @@ def read(low: Threads, tile: Value, access: Access) -> None:
 
 
 def guarded_dims(low: Threads, dims: Sequence[int]) -> list[int]:
-    """The dimensions along which points that stick out may not read what their neighbours do.
+    """The dimensions along which loads of out-of-bounds points are guarded instead of clamped.
 
-    Lanes that are threads have no neighbour of their own, and that of a thread in a CTA tile may be another thread's,
-    which writes its results in place of what it has read. What is packed nobody writes.
+    A clamped load reads the last point of the domain. If lanes are threads, or in a CTA tile, that point may belong to
+    another thread, which may store its result in place. Panels are only read.
     """
     boxed = low.kernel.parallel if low.kernel.schedule.threads_per_cta and not low.scope.packing else 0
     return [d for d in dims if d == low.across or d < boxed]
 
 
 def _first_instead(low: Threads, access: Access, point: Point) -> Value:
-    """A masked element, for which the buffer's first is read where the mask does not hold.
+    """Load a masked element without a branch: the buffer's first element is loaded if the mask is false.
 
-    So nothing branches, and reads wait for each other no longer. The kernel writes to no buffer that it packs.
+    Without branches, loads overlap. The kernel does not write to a buffer that it packs.
     """
     condition, dtype = low.part(access.mask, point), access.buffer.type.dtype  # type: ignore[arg-type]
     first = arith.constant(0, index)
@@ -102,9 +102,9 @@ def _first_instead(low: Threads, access: Access, point: Point) -> Value:
 
 
 def neighbours(low: Threads, access: Access, dims: Sequence[int]) -> tuple[int, int]:
-    """Along which dimension an access takes elements side by side, aligned as one, and how many; else one.
+    """The dimension along which an access can be vectorised, and the number of elements; else (-1, 1).
 
-    What sticks out of the domain does so by whole groups of them.
+    The extent of the domain is a multiple of that number, so a vector is in bounds as a whole or not at all.
     """
     if access.mask is not None or access.tiles:
         return -1, 1
@@ -129,7 +129,7 @@ def moved(point: Point, d: int, lane: int) -> Point:
 
 
 def place_of(low: Threads, access: Access, point: Point, d: int, count: int) -> tuple[Value, Value]:
-    """Where `count` neighbours along `d` lie, or the last ones in the domain where they stick out."""
+    """The flat buffer and position of `count` elements along `d`, clamped to the last ones in the domain."""
     flat, _ = flatten(low, access.buffer)
     ends = low.scope.ends
     if (end := ends.get(d)) is not None:
@@ -147,7 +147,7 @@ def _store(low: Threads, op: loop.Store) -> None:
 
 
 def write(low: Threads, tile: Value, access: Access) -> None:
-    """Write a tile to memory."""
+    """Store a tile."""
     dims = tuple(sorted({*tile.type.dims, *access.dims}))
     d, count = neighbours(low, access, dims)
     located = dims if access.bounded else ()
@@ -169,7 +169,7 @@ def write(low: Threads, tile: Value, access: Access) -> None:
 
 
 def store_together(values: Sequence[Value], flat: Value, at: Value) -> None:
-    """Write elements side by side, at a multiple of their number."""
+    """Store contiguous elements as one vector, at an aligned position."""
     type = VectorType((len(values),), flat.type.dtype)
     vector.Store(vector.FromElements(tuple(values), type).result, flat, (at,),
                  alignment=len(values) * type.dtype.itemsize)
@@ -177,10 +177,10 @@ def store_together(values: Sequence[Value], flat: Value, at: Value) -> None:
 
 # -- scratch ----------------------------------------------------------------------------------------------------------
 def panel(low: Threads, op: loop.Scratch, copies: int = 1) -> None:
-    """Shared memory of a block, so many times: the whole CTA tile along parallel dimensions, of a loop its block.
+    """Allocate a panel in shared memory, multi-buffered: the CTA tile along parallel dimensions, a block along others.
 
-    A row is followed by 16 bytes that nobody uses. Where memory lies along another dimension than the panel's rows,
-    neighbouring threads write to different rows, which would otherwise begin in the same bank.
+    Rows are padded by 16 bytes to avoid bank conflicts: if memory is contiguous along another dimension than the
+    panel's rows, adjacent threads write to different rows, which would otherwise start in the same bank.
     """
     type: loop.ScratchType = op.result.type
     shape = [low.points_along(d) for d in type.dims]
@@ -189,8 +189,8 @@ def panel(low: Threads, op: loop.Scratch, copies: int = 1) -> None:
     machine = low.machine
     most = machine.shared_bytes_optin if low.kernel.schedule.threads_per_warp else machine.shared_bytes
     if low.taken > most:
-        raise BackendError(f"{type}: with it a block shares {low.taken} bytes, more than {most}", code="MLC0543",
-                           loc=op.loc)
+        raise BackendError(f"{type}: a block takes {low.taken} bytes of shared memory with this panel, more than "
+                           f"{most}", code="MLC0543", loc=op.loc)
     made = low.function.share(MemRefType((copies * prod(shape),), type.dtype))
     flatten(low, made)
     first = {d: low.corner[d] if d < low.kernel.parallel else low.scope.origin[d] for d in type.dims}
@@ -198,13 +198,13 @@ def panel(low: Threads, op: loop.Scratch, copies: int = 1) -> None:
 
 
 def is_packed(scratch: Value) -> bool:
-    """Whether the threads of a block fill a scratch together."""
+    """Whether the threads of a block fill a scratch buffer cooperatively."""
     return any(isinstance(user, loop.Pack) for user in scratch.users)
 
 
 @rule(loop.Scratch)
 def _scratch(low: Threads, op: loop.Scratch) -> None:
-    """A row that many threads work on is shared, if it is short enough; else each has the part that it works on."""
+    """A row that several threads work on is in shared memory if it fits; else each thread holds its part."""
     if is_packed(op.result):
         panel(low, op)
         return
@@ -213,7 +213,7 @@ def _scratch(low: Threads, op: loop.Scratch) -> None:
     for d in type.dims:
         points = low.scope.block.get(d, low.kernel.domain[d])
         if not isinstance(points, int):
-            raise BackendError(f"{type}: a thread has memory of known size only, and d{d} has {points} points",
+            raise BackendError(f"{type}: local memory must have a static size, but d{d} has {points} points",
                                code="MLC0543", loc=op.loc)
         step = max((f.step for f in low.kernel.inside(loop.For) if f.dim == d and not f.is_ranged), default=1)
         shape.append(-(-points // step) * step)
@@ -224,7 +224,7 @@ def _scratch(low: Threads, op: loop.Scratch) -> None:
         count = prod(shape)
     low.taken += count * itemsize if share else 0
     if not share and count * itemsize > low.machine.local_bytes:
-        raise BackendError(f"{type}: a thread has {low.machine.local_bytes} bytes of its own at most, not "
+        raise BackendError(f"{type}: a thread has at most {low.machine.local_bytes} bytes of local memory, not "
                            f"{count * itemsize}", code="MLC0543", loc=op.loc)
     row = MemRefType((count,), type.dtype)
     buffer = low.function.share(row) if share else memref.Alloca(row, alignment=16).result
@@ -250,7 +250,7 @@ def _store_scratch(low: Threads, op: loop.StoreScratch) -> None:
 
 @rule(loop.LoadScratch)
 def _load_scratch(low: Threads, op: loop.LoadScratch) -> None:
-    """Of what is packed, also points that stick out have an element; warps.py reads fragments of it by itself."""
+    """Load from scratch. A panel also has elements for out-of-bounds points; warps.py loads its fragments."""
     if low.kernel.schedule.threads_per_warp and all(isinstance(user, loop.Mma) for user in op.result.users):
         return
     with low.scoped():

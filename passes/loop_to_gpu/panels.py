@@ -1,4 +1,4 @@
-"""Copies of a block of threads to shared memory: the panels of a contraction's factors."""
+"""Cooperative copies to shared memory: the packed panels of a contraction's operands."""
 
 from __future__ import annotations
 
@@ -15,13 +15,12 @@ from mlc.passes.loop_to_gpu.threads import Threads, rule
 from mlc.passes.lower_kernel.memory import access, address
 
 Element = tuple[list[Value], Dim, list[Value]]
-"""Neighbours that a thread computes, where they go, and on which conditions."""
+"""Adjacent elements that a thread computes, their position in the panel, and the conditions of the store."""
 
 
 @rule(loop.Pack)
 def _pack(low: Threads, op: loop.Pack) -> None:
-    """Panels side by side are filled together: memory is read while others still compute, and one barrier serves all.
-    """
+    """Adjacent packs are filled together: loads precede the barrier, so that they overlap with computation."""
     if isinstance(op.prev, loop.Pack):
         return
     packs = [op]
@@ -29,17 +28,17 @@ def _pack(low: Threads, op: loop.Pack) -> None:
         packs.append(packs[-1].next)
     filled = [(pack, *elements(low, pack)) for pack in packs]
     gpu.Barrier()
-    for pack, pace, found in filled:
-        made = low.scope.scratch_buffers[pack.scratch][0]
-        for values, place, there in found:
-            memory.guarded(there, (), partial(_write, low, made, values, place, pace), list, low)
+    for pack, stride, items in filled:
+        buffer = low.scope.scratch_buffers[pack.scratch][0]
+        for values, place, conditions in items:
+            memory.guarded(conditions, (), partial(_write, low, buffer, values, place, stride), list, low)
     gpu.Barrier()
 
 
 def elements(low: Threads, op: loop.Pack) -> tuple[int, list[Element]]:
-    """The stride between adjacent elements, and the elements of a panel that one thread computes."""
+    """The stride between adjacent elements in a panel, and the elements that one thread computes."""
     plan = CopyPlan(low, op)
-    found: list[Element] = []
+    items: list[Element] = []
     for unit in plan.units():
         with low.scoped() as scope:
             place = plan.enter(unit)
@@ -48,8 +47,8 @@ def elements(low: Threads, op: loop.Pack) -> tuple[int, list[Element]]:
             value = op.body.block.terminator.operands[0]
             values = [low.part(value, p) for p in low.points((plan.along,))]
         low.scope.numbers.symbols |= scope.numbers.symbols
-        found.append((values, place, plan.there(unit)))
-    return plan.paces[plan.along], found
+        items.append((values, place, plan.there(unit)))
+    return plan.paces[plan.along], items
 
 
 class CopyPlan:
@@ -65,30 +64,30 @@ class CopyPlan:
         self.total, self.start = prod(self.extents.values()) // self.count, low.scope.slots.get(op.scratch, 0)
 
     def units(self) -> list[Dim]:
-        """The numbers of the groups of neighbours that a thread takes."""
+        """The numbers of the units (groups of adjacent elements) that a thread takes."""
         return [self.low.thread + first for first in range(0, self.total, self.low.kernel.schedule.tiles_per_cta)]
 
     def is_whole(self, unit: Dim) -> bool:
-        """Whether all threads have a unit of this number."""
+        """Whether this unit exists for every thread."""
         first = unit - self.low.thread
         return isinstance(first, int) and first + self.low.kernel.schedule.tiles_per_cta <= self.total
 
     def there(self, unit: Dim) -> list[Value]:
-        """On which condition there is such a unit."""
+        """The condition under which a unit exists."""
         low = self.low
         return [] if self.is_whole(unit) else [
             arith.CmpI("slt", low.number(unit), low.number(self.total)).result]
 
     def enter(self, unit: Dim) -> Dim:
-        """Let the coordinates be those of a unit, or of the last one; where it lies in the panel."""
-        low, rest, place = self.low, unit, self.start
+        """Set the coordinates to those of a unit, clamped to the last one; returns its position in the panel."""
+        low, number, place = self.low, unit, self.start
         if not self.is_whole(unit):
-            rest = low.least(unit, self.total - 1)
+            number = low.least(unit, self.total - 1)
         low.scope.packing = True
         for d in reversed(self.order):
             width, extent = self.count if d == self.along else 1, self.extents[d]
-            at = sizes.modulo(rest, extent // width) if d != self.order[0] else rest
-            rest = sizes.divide(rest, extent // width)
+            at = sizes.modulo(number, extent // width) if d != self.order[0] else number
+            number = sizes.divide(number, extent // width)
             at = low.named("at", low.number(at)) * width
             place, start, end = place + at * self.paces[d], self.corner[d] + at, low.kernel.domain[d]
             low.enter(d, low.least(start, end - width) if sizes.modulo(end, extent) != 0 else start, width)
@@ -96,30 +95,30 @@ class CopyPlan:
         return place
 
 
-def _write(low: Threads, made: Value, values: list[Value], place: Dim, step: int) -> list[Value]:
+def _write(low: Threads, buffer: Value, values: list[Value], place: Dim, step: int) -> list[Value]:
     if step == 1 and len(values) > 1:
-        memory.store_together(values, made, low.number(place))
+        memory.store_together(values, buffer, low.number(place))
         return []
     for i, v in enumerate(values):
-        memref.Store(v, made, (low.number(place + i * step),))
+        memref.Store(v, buffer, (low.number(place + i * step),))
     return []
 
 
 def direction(low: Threads, op: loop.Pack, extents: dict[int, int]) -> tuple[int, int]:
-    """The dimension along which memory lies side by side, and how many elements of it a thread reads at once."""
+    """The dimension along which memory is contiguous, and the number of elements that a thread loads at once."""
     best = (op.scratch.type.dims[-1], 1)
     for load in op.body.block:
         if not isinstance(load, loop.Load) or load.tiles:
             continue
-        found = access(low, load)
-        place = address(low, found)
+        source = access(low, load)
+        place = address(low, source)
         for d in op.scratch.type.dims:
             if step_along(place, d) != 1:
                 continue
             others = sizes.substitute(place, {AffineDim(d): 0})
             count = gcd(extents[d], low.bytes_together // max(load.buffer.type.dtype.itemsize,
                                                              op.scratch.type.dtype.itemsize))
-            while count > 1 and not (found.mask is None and is_multiple_of(others, count)
+            while count > 1 and not (source.mask is None and is_multiple_of(others, count)
                                      and is_multiple_of(low.kernel.domain[d], count)):
                 count //= 2
             if count > best[1] or best == (op.scratch.type.dims[-1], 1):

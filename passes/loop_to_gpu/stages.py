@@ -1,4 +1,4 @@
-"""Loops whose next blocks are copied to shared memory while the current one is computed."""
+"""Software pipelining: loops whose next blocks are copied to shared memory while the current one is computed."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Stages:
         self.size, self.end = op.step, low.kernel.domain[op.dim]
 
     def is_copied(self, pack: loop.Pack) -> bool:
-        """Whether a panel is filled by copies of 4 bytes or more, of elements that lie side by side in both places."""
+        """Whether a panel is filled by copies of at least 4 bytes, contiguous in source and destination."""
         first, low = pack.body.block.first, self.low
         if not isinstance(first, loop.Load) or first.mask is not None or first.tiles or (
                 pack.body.block.terminator.operands[0] is not first.result):
@@ -47,7 +47,7 @@ class Stages:
         return bool(along == dims[-1] and count * pack.scratch.type.dtype.itemsize >= 4)
 
     def run(self) -> None:
-        """Wait for a block's copies, begin those of a later block where the last one was, then compute."""
+        """Wait for the copies of a block, start those of a later block into the free stage, then compute."""
         low, op, ahead = self.low, self.op, self.op.stages - 1
         with low.scoped() as scope:
             low.enter(op.dim, 0, self.size)
@@ -62,11 +62,11 @@ class Stages:
         args = op.body.block.args
         keys = [(a, p) for a in args for p in low.points(a.type.dims)]
         source = dict(zip(args, op.operands))
-        made = scf.loop(low.number(0), low.number(self.end), low.number(self.size),
+        pipelined = scf.loop(low.number(0), low.number(self.end), low.number(self.size),
                         [low.part(source[a], p) for a, p in keys], f"i{op.dim}")
         assert group is not None
-        with at_end(made.block), low.scoped() as scope:
-            origin = low.enter(op.dim, made.counter, self.size)
+        with at_end(pipelined.block), low.scoped() as scope:
+            origin = low.enter(op.dim, pipelined.counter, self.size)
             number = sizes.divide(origin, self.size)
             nvgpu.DeviceAsyncWait(group, numGroups=ahead - 1)
             gpu.Barrier()
@@ -76,7 +76,7 @@ class Stages:
             self.place(origin, number)
             whole = sizes.modulo(self.end, self.size) == 0
             scope.stop[op.dim] = origin + self.size if whole else low.least(origin + self.size, self.end)
-            for (a, p), v in zip(keys, made.carried):
+            for (a, p), v in zip(keys, pipelined.carried):
                 scope.tiles[a] = {**scope.tiles.get(a, {}), p: v}
             for inner in op.body.block:
                 if not isinstance(inner, loop.Pack | loop.Scratch):
@@ -84,7 +84,7 @@ class Stages:
             out = dict(zip(args, op.body.block.terminator.operands))
             scf.Yield(tuple(low.part(out[a], p) for a, p in keys))
         for a, r in zip(args, op.results):
-            low.scope.tiles[r] = {p: v for (b, p), v in zip(keys, made.results) if b is a}
+            low.scope.tiles[r] = {p: v for (b, p), v in zip(keys, pipelined.results) if b is a}
 
     def begin_if_there(self, origin: Dim, number: Dim) -> None:
         """Copy the block that starts at `origin` if there is one."""
@@ -98,11 +98,11 @@ class Stages:
         memory.guarded(inside, (), partial(self.begin, origin, number), list, low)
 
     def place(self, origin: Dim, number: Dim) -> None:
-        """Let the scratches be those of the block that starts at `origin`."""
+        """Select the stage of each scratch buffer for the block that starts at `origin`."""
         scope = self.low.scope
         for pack in self.packs:
-            made, corner, shape, share = scope.scratch_buffers[pack.scratch]
-            scope.scratch_buffers[pack.scratch] = made, {**corner, self.op.dim: origin}, shape, share
+            buffer, corner, shape, share = scope.scratch_buffers[pack.scratch]
+            scope.scratch_buffers[pack.scratch] = buffer, {**corner, self.op.dim: origin}, shape, share
             slot = sizes.modulo(number, self.op.stages)
             scope.slots[pack.scratch] = slot * prod(shape)
 
@@ -119,7 +119,7 @@ class Stages:
         return []
 
     def copy(self, pack: loop.Pack, plan: panels.CopyPlan, unit: Dim) -> list[Value]:
-        """The copy of one group of neighbours."""
+        """Copy one group of adjacent elements."""
         low, load = self.low, pack.body.block.first
         assert isinstance(load, loop.Load)
         with low.scoped():

@@ -1,4 +1,4 @@
-"""The part of a kernel that one thread computes."""
+"""The lowering of a kernel to the code of one thread."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from mlc.passes.lower_kernel.nest import RULES, LoopScope, Lowering, Point
 
 Rule = Callable[["Threads", Any], None]
 THREAD_RULES: dict[type[Op], Rule] = {}
-"""How an operation on tiles is lowered for threads, where that is another way than for a CPU."""
+"""Lowering rules of operations on tiles for threads, where they differ from those for a CPU."""
 
 
 class ThreadScope(LoopScope):
@@ -30,14 +30,14 @@ class ThreadScope(LoopScope):
 
     def __init__(self, numbers: SizeBuilder, outer: ThreadScope | None = None) -> None:
         super().__init__(numbers, outer)
-        self.ends: dict[int, Dim] = dict(outer.ends) if outer else {}        # of dimensions whose block may stick out
+        self.ends: dict[int, Dim] = dict(outer.ends) if outer else {}        # bounds, if a block may exceed them
         self.within: dict[tuple[int, int], Value] = dict(outer.within) if outer else {}
         self.clamped: dict[tuple[int, int, Dim], Dim] = dict(outer.clamped) if outer else {}
-        self.groups: dict[int, tuple[int, int]] = dict(outer.groups) if outer else {}    # (size, distance) of those
-        #                                                                   that a thread's points along it lie in
-        self.slots: dict[Value, Dim] = dict(outer.slots) if outer else {}    # where a scratch of several copies starts
+        self.groups: dict[int, tuple[int, int]] = dict(outer.groups) if outer else {}    # (size, distance) of the
+        #                                                                   groups of a thread's points along it
+        self.slots: dict[Value, Dim] = dict(outer.slots) if outer else {}    # start of a multi-buffered scratch's stage
         self.packing: bool = outer is not None and outer.packing
-        self.multiples: dict[int, int] = dict(outer.multiples) if outer else {}      # what an origin is a multiple of
+        self.multiples: dict[int, int] = dict(outer.multiples) if outer else {}      # known divisor of an origin
 
     def inner(self) -> ThreadScope:
         numbers = SizeBuilder(dict(self.numbers.symbols))
@@ -46,7 +46,7 @@ class ThreadScope(LoopScope):
 
 
 class Threads(Lowering):
-    """One kernel on its way to threads: tiles are scalars, for a thread has no vectors but in memory."""
+    """The lowering of one kernel to threads: tiles are scalars; a thread uses vectors for memory accesses only."""
 
     rules: ClassVar[Mapping[type[Op], Callable[[Any, Any], None]]] = ChainMap[Any, Any](THREAD_RULES, RULES)
     scope: ThreadScope
@@ -58,50 +58,50 @@ class Threads(Lowering):
         self.scope.vector, self.scope.lanes = -1, 1
         schedule, parallel = kernel.schedule, kernel.parallel
         inner, lanes = schedule.vector >= parallel, schedule.lanes
-        self.across = schedule.vector if inner and lanes == 1 else -1      # its lanes are threads
-        self.along = schedule.vector if inner and lanes != 1 else -1       # its lanes are registers of a thread
+        self.across = schedule.vector if inner and lanes == 1 else -1      # the dimension whose lanes are threads
+        self.along = schedule.vector if inner and lanes != 1 else -1       # the one whose lanes are registers
         self.counts = [sizes.divide(n + t - 1, t) for n, t in zip(kernel.domain, schedule.tile)][: parallel]
         self.total = sizes.product(self.counts)
         self.threads_per_cta = schedule.threads_per_cta or (1,) * parallel
-        self.corner: dict[int, Dim] = {}                 # the first coordinate of the block's points
-        self.part_of_warp: dict[int, Dim] = {}           # how much further those of the thread's warp begin
+        self.corner: dict[int, Dim] = {}                 # first coordinate of the CTA tile
+        self.part_of_warp: dict[int, Dim] = {}           # offset of the warp's points in it
         self.thread: Dim = 0
         if self.along >= 0:
             self.scope.block[self.along] = kernel.schedule.tile[self.along]
         self.lane: Dim = 0
-        self.taken = 0                                   # bytes of memory that a block shares
+        self.taken = 0                                   # bytes of shared memory of a block
 
     @property
     def bytes_together(self) -> int:
-        """How many bytes a thread accesses at once."""
+        """The maximum bytes of one access."""
         return self.machine.vector_bits // 8
 
     @property
     def lanes_across(self) -> int:
-        """How many threads share the work of one block of points."""
+        """The number of threads that work on one block of points."""
         return self.kernel.schedule.tile[self.across] if self.across >= 0 else 1
 
     @property
     def size(self) -> int:
-        """How many threads a block has."""
+        """The number of threads of a block."""
         return self.kernel.schedule.tiles_per_cta * self.lanes_across
 
     def points_along(self, d: int) -> int:
-        """How many points along `d` a block of threads works on at a time."""
+        """The number of points along `d` that a block of threads works on at a time."""
         if d < self.kernel.parallel:
             return self.threads_per_cta[d] * self.kernel.schedule.tile[d]
         return self.scope.block[d]
 
     @property
     def grid(self) -> Dim:
-        """How many blocks there are."""
+        """The number of blocks."""
         if self.kernel.schedule.threads_per_cta:
             return sizes.product(self.ctas)
         return sizes.divide(self.total + self.kernel.schedule.tiles_per_cta - 1, self.kernel.schedule.tiles_per_cta)
 
     @property
     def ctas(self) -> list[Dim]:
-        """How many CTA tiles there are along each parallel dimension."""
+        """The number of CTA tiles along each parallel dimension."""
         return [sizes.divide(n + p - 1, p) for n, p in zip(self.counts, self.threads_per_cta)]
 
     def run(self) -> None:
@@ -131,7 +131,7 @@ class Threads(Lowering):
             scf.Yield(())
 
     def unit(self, number: Dim) -> None:
-        """The block of points of this number, counted in row-major order."""
+        """Lower the kernel for the block of points with this number, in row-major order."""
         kernel = self.kernel
         for d in reversed(range(kernel.parallel)):
             at = sizes.modulo(number, self.counts[d]) if d else number
@@ -142,11 +142,11 @@ class Threads(Lowering):
         self.body()
 
     def cta_tile(self, block: Dim, thread: Dim) -> None:
-        """The thread's points of a CTA tile, of which those along the vector dimension lie in groups of `lanes`.
+        """Lower the kernel for a thread's points of a CTA tile, in groups of `lanes` along the vector dimension.
 
-        The groups of one thread have those of the others between them, so that at any time neighbours access
-        neighbours; of the others of its warp, where it says how a warp lies in the tile. A thread all of whose points
-        stick out stays, for it comes to the barriers.
+        The groups of the threads, or of those of a warp if `threads_per_warp` is set, are interleaved, so that adjacent
+        threads access adjacent elements. A thread whose points are all out of bounds does not return early, since it
+        has to reach the barriers.
         """
         kernel, self.thread = self.kernel, thread
         schedule = kernel.schedule
@@ -176,7 +176,7 @@ class Threads(Lowering):
         for op in kernel.body.block:
             inside = list(op.walk())
             if read and self.across >= 0 and any(isinstance(o, loop.Store) for o in inside):
-                gpu.Barrier()                        # what is written may lie where other lanes have still to read
+                gpu.Barrier()                        # the store may overwrite what other lanes have yet to load
             self.lower(op)
             read = read or any(isinstance(o, loop.Load) for o in inside)
 
@@ -204,14 +204,14 @@ class Threads(Lowering):
         self.scope.ends[d] = start + rest
 
     def place(self, d: int, offset: int) -> Dim:
-        """Where a point of the block lies along `d`, in the domain or not."""
+        """The unclamped coordinate along `d` of a point of the block."""
         size, distance = self.scope.groups.get(d, (1, 1))
         return self.scope.origin[d] + offset // size * distance + offset % size
 
     def coordinate(self, d: int, offset: int) -> Dim:
-        """The coordinate of a point, or of the last one in the domain where it sticks out.
+        """The coordinate of a point, clamped to the last one of the domain.
 
-        A lane that is a thread has no such neighbour of its own, so what it reads is guarded instead.
+        If lanes are threads, it is not clamped, and loads are guarded instead.
         """
         at = self.place(d, offset)
         end = self.scope.ends.get(d)
@@ -224,7 +224,7 @@ class Threads(Lowering):
         return self.scope.clamped[d, offset, end]
 
     def inside(self, d: int, point: Point) -> Value | None:
-        """Whether a point is in the domain along `d`; None for certainly."""
+        """Whether a point is in the domain along `d`; None if it always is."""
         end = self.scope.ends.get(d)
         if end is None:
             return None
@@ -237,7 +237,7 @@ class Threads(Lowering):
 
 
 def rule(target: type[Op]) -> Callable[[Rule], Rule]:
-    """Register the rule of a class of operations for threads."""
+    """Register the lowering rule of a class of operations for threads."""
     def register(apply: Rule) -> Rule:
         THREAD_RULES[target] = apply
         return apply

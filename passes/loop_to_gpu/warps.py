@@ -1,4 +1,4 @@
-"""Products of fragments, by the tensor cores: what a thread has of a tile is what mma.sync wants it to have."""
+"""Tensor core products of fragments; tiles are distributed over the threads of a warp as mma.sync requires."""
 
 from __future__ import annotations
 
@@ -14,13 +14,12 @@ from mlc.passes.lower_kernel.compute import sum_in_f64
 from mlc.passes.lower_kernel.nest import Point
 
 ROWS, COLUMNS = 16, 8
-"""The shape of one product, of as many terms as stand in 32 bytes."""
+"""The shape of one product, whose K dimension is 32 bytes."""
 
 
 @rule(loop.Mma)
 def _mma(low: Threads, op: loop.Mma) -> None:
-    """Every 16 rows with every 8 columns of the warp; a thread has 2 x 2 of the sums of each, side by side by columns.
-    """
+    """Multiply all 16-row by all 8-column fragments of the warp; a thread holds 2 x 2 sums of each product."""
     kernel = low.kernel
     if not kernel.schedule.threads_per_warp:
         sum_in_f64(low, op)
@@ -32,22 +31,22 @@ def _mma(low: Threads, op: loop.Mma) -> None:
     b = [fragment(low, right, n, op.dim, COLUMNS * j, 2) for j in range(kernel.schedule.tile[n] // 2)]
     single = left.type.dtype == f32
     shape = ROWS, COLUMNS, 8 if single else 16
-    type, found = VectorType((2, 2), f32), dict[Point, Value]()
+    type, sums_by_point = VectorType((2, 2), f32), dict[Point, Value]()
     for point in low.points(op.result.type.dims):
         if point[m] % 2 or point[n] % 2:
             continue
         corners = [moved(moved(point, m, i), n, j) for i in range(2) for j in range(2)]
         sums = vector.FromElements(tuple(low.part(op.acc, p) for p in corners), type).result
-        made = nvgpu.MmaSync(a[point[m] // 2], b[point[n] // 2], sums, mmaShape=shape,
+        product = nvgpu.MmaSync(a[point[m] // 2], b[point[n] // 2], sums, mmaShape=shape,
                              tf32Enabled=single or None).result
         for i, p in enumerate(corners):
-            found[p] = vector.Extract(made, (), (i // 2, i % 2)).result
-    low.scope.tiles[op.result] = found
+            sums_by_point[p] = vector.Extract(product, (), (i // 2, i % 2)).result
+    low.scope.tiles[op.result] = sums_by_point
 
 
 def fragment(low: Threads, tile: Value, d: int, k: int, first: int, count: int) -> Value:
-    """Load a fragment of a factor from `first` on along `d`: matrices of 8 rows of 16 bytes, in the order of `k` in B
-    and of the rows in A.
+    """Load a fragment of a factor from `first` on along `d`: matrices of 8 rows of 16 bytes, ordered by `k` in B and by
+    row in A.
 
     Thread 8 t + r provides the address of row r of matrix t. A panel with rows along `d` is loaded transposed, which
     `ldmatrix` supports for 16-bit elements only: 32-bit elements are loaded by each thread.

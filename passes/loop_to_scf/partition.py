@@ -1,8 +1,8 @@
-"""The parts of a kernel that threads may work on at the same time.
+"""Partitioning of a kernel among threads.
 
-The blocks of the dimensions that the kernel shares out are counted in the order in which its loops go through them, and
-each iteration of an scf.parallel takes a run of them that is worth a thread. So a part is the same loops between other
-bounds, in which leftover blocks come where they always do.
+The blocks of the partitioned dimensions are numbered in loop order (row-major), and each iteration of an scf.parallel
+takes a contiguous range of at least `grain_size` blocks. So a part is the same loop nest with other bounds, and
+remainder blocks are where they are in the sequential nest.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from mlc.passes.lower_kernel.nest import Lowering
 
 
 def share(low: Lowering) -> None:
-    """The loops of a kernel, in parts of at least `grain_size` tiles; all as one where there is no second part."""
+    """The loops of a kernel, in parts of at least `grain_size` tiles; without scf.parallel if there is one part."""
     kernel, schedule = low.kernel, low.kernel.schedule
     counts = [_blocks(extent, size) for extent, size in zip(kernel.domain, schedule.tile)][: schedule.threads]
     total = sizes.product(counts)
@@ -25,7 +25,7 @@ def share(low: Lowering) -> None:
         low.nest(0)
         return
     zero, one = arith.constant(0, index), arith.constant(1, index)
-    if not isinstance(parts, int):                       # one where there are blocks at all: an empty row has none
+    if not isinstance(parts, int):                       # at least 1, or 0 for an empty domain
         some = arith.MinSI(low.number(total), one).result
         parts = low.named("parts", arith.MaxSI(low.number(parts), some).result)
     op = scf.parallel([zero], [low.number(parts)], [one], ["part"])
@@ -37,7 +37,7 @@ def share(low: Lowering) -> None:
 
 
 def _rows(low: Lowering, counts: list[Dim], first: Dim, last: Dim) -> None:
-    """Blocks `first` to `last` - 1: row by row of the last shared dimension, the first and last row in part."""
+    """Blocks `first` to `last` - 1: row by row of the last partitioned dimension; end rows may be partial."""
     dim, width = len(counts) - 1, counts[-1]
     if dim == 0:
         _between(low, 0, first, last)
@@ -60,7 +60,7 @@ def _rows(low: Lowering, counts: list[Dim], first: Dim, last: Dim) -> None:
 
 
 def _between(low: Lowering, d: int, first: Dim, last: Dim) -> None:
-    """Let the loop of dimension `d` go from block `first` to block `last` - 1."""
+    """Set the bounds of the loop of dimension `d` to blocks `first` to `last` - 1."""
     extent, size = low.kernel.domain[d], low.kernel.schedule.tile[d]
     low.scope.origin[d] = first * size
     whole = sizes.modulo(extent, size) == 0
@@ -68,5 +68,5 @@ def _between(low: Lowering, d: int, first: Dim, last: Dim) -> None:
 
 
 def _blocks(extent: Dim, size: Dim) -> Dim:
-    """How many blocks an extent has, the last of which may be shorter."""
+    """The number of blocks of an extent; the last one may be shorter."""
     return sizes.divide(extent + size - 1, size)

@@ -1,4 +1,4 @@
-"""Scratch memory: on the stack of the thread that runs the kernel."""
+"""Lowering of scratch buffers to the stack of the thread that runs the kernel."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mlc.passes.lower_kernel.memory import flatten, load, store
 from mlc.passes.lower_kernel.nest import Lowering, rule
 
 LIMIT = 1 << 22
-"""How many bytes of the stack the scratches of a kernel may take; a thread has 8 MiB."""
+"""Maximum stack bytes of a kernel's scratch buffers; a thread has a stack of 8 MiB."""
 
 
 @rule(loop.Scratch)
@@ -25,13 +25,13 @@ def _scratch(low: Lowering, op: loop.Scratch) -> None:
     for d in type.dims:
         points = scope.block.get(d, low.kernel.domain[d])
         if not isinstance(points, int):
-            raise BackendError(f"{type}: the stack holds memory of known size only, and d{d} has {points} points",
+            raise BackendError(f"{type}: stack memory must have a static size, but d{d} has {points} points",
                                code="MLC0543", loc=op.loc)
         step = max((f.step for f in low.kernel.inside(loop.For) if f.dim == d and not f.is_ranged), default=1)
         shape.append(-(-points // step) * step)
     low.stack += math.prod(shape) * type.dtype.itemsize
     if low.stack > LIMIT:
-        raise BackendError(f"{type}: with it the kernel takes {low.stack} bytes of the stack, more than {LIMIT}",
+        raise BackendError(f"{type}: the kernel takes {low.stack} bytes of stack with this buffer, more than {LIMIT}",
                            code="MLC0543", loc=op.loc)
     buffer = memref.Alloca(MemRefType(tuple(shape), type.dtype), alignment=64).result
     flatten(low, buffer)
@@ -51,7 +51,7 @@ def _store_scratch(low: Lowering, op: loop.StoreScratch) -> None:
 
 @rule(loop.Pack)
 def _pack(low: Lowering, op: loop.Pack) -> None:
-    """Point by point along dimensions that loops go through here."""
+    """Fill the panel with loops over its dimensions."""
     def along(dims: list[int]) -> list[Value]:
         if dims:
             return low.blocks(dims[0], 1, [], lambda _: along(dims[1:]))

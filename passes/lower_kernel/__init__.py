@@ -1,1 +1,1 @@
-"""Kernels on tiles as loops around scalars and vectors: what CPUs and the threads of a GPU share."""
+"""Lowering of kernels on tiles to loops over scalars and vectors, shared by CPUs and the threads of a GPU."""

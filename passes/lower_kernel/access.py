@@ -1,4 +1,4 @@
-"""Where tiles are read from buffers and written to them."""
+"""The addresses at which tiles are loaded from buffers and stored to them."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from mlc.ir.sizes import Leaf
 
 @dataclass(frozen=True)
 class Access:
-    """Where tiles are read or written: an expression per dimension of a buffer, of which only part may be touched."""
+    """The location of a tile in a buffer: one expression per dimension, and the condition for touching an element."""
 
     buffer: Value
     indices: tuple[AffineExpr, ...]
     tiles: Sequence[Value] = ()
     mask: Value | None = None
-    bounded: bool = True                 # whether points outside of the domain are not to be touched
+    bounded: bool = True                 # whether accesses outside of the domain are masked
 
     @property
     def dims(self) -> set[int]:
@@ -29,5 +29,5 @@ class Access:
 
     @property
     def spanned(self) -> tuple[int, ...]:
-        """The dimensions that the place of an element depends on."""
+        """The dimensions that the address of an element depends on."""
         return loop.spanned(set[Leaf]().union(*map(sizes.leaves, self.indices)), self.tiles)

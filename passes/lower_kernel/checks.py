@@ -1,4 +1,4 @@
-"""Conditions that kernels check: the least failing element is recorded."""
+"""Run-time checks in kernels: the smallest failing element is recorded."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _check(low: Lowering, op: loop.Check) -> None:
 
 
 def report(errors: Value, bad: Value, number: Value) -> None:
-    """Where it is bad, record a number unless a smaller one is there: threads may find errors at the same time."""
+    """If `bad`, record the minimum of `number` and the recorded one, atomically: threads may fail concurrently."""
     branch = scf.branch(bad, otherwise=False)
     with at_end(branch.then_body.block):
         memref.AtomicRMW(arith.IndexCast(number, i64).result, errors, (arith.constant(0, index),), kind="minu")

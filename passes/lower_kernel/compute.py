@@ -1,4 +1,4 @@
-"""Lowering of computations in kernels, pointwise and along a dimension."""
+"""Lowering of computations in kernels: pointwise operations, and reductions and scans along a dimension."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def _map(low: Lowering, op: loop.Map) -> None:
 
 
 def _apply(low: Lowering, op: Op, values: dict[Value, Value]) -> None:
-    """One scalar operation of a map's body, on vectors where an operand is; one condition may choose for all."""
+    """Lower one scalar operation of a map's body, on vectors if an operand is one; a condition may stay scalar."""
     operands = [values[v] for v in op.operands]
     types: list[Type] = [r.type for r in op.results]
     if any(isinstance(v.type, VectorType) for v in operands):
@@ -61,7 +61,7 @@ def _apply(low: Lowering, op: Op, values: dict[Value, Value]) -> None:
 @rule(loop.Reduce)
 def _reduce(low: Lowering, op: loop.Reduce) -> None:
     if op.dim != low.scope.vector:
-        op.fail("the lanes that it combines lie in vector registers: `vector` is their dimension", code="MLC0171")
+        op.fail("the lanes to combine lie in vector registers: `vector` is their dimension", code="MLC0171")
     combine = CombiningKind(op.kind).emit
     offsets = sorted({p[op.dim] for p in low.points(op.x.type.dims)})
 
@@ -141,7 +141,7 @@ def _contract(low: Lowering, op: loop.Contract) -> None:
 
 @rule(loop.Mma)
 def sum_in_f64(low: Lowering, op: loop.Mma) -> None:
-    """A block of terms of a sum as its order defines it, one after the other."""
+    """Add one block of terms sequentially, as the order of the sum requires."""
     if op.dim == low.scope.vector:
         op.fail("the dimension of a contraction cannot lie in vector registers: its sum is one chain",
                 code="MLC0171")
@@ -167,7 +167,7 @@ def sum_in_f64(low: Lowering, op: loop.Mma) -> None:
 
 
 def _tf32(x: Value) -> Value:
-    """f32 without its last 13 bits."""
+    """Truncate f32 to tf32: clear the last 13 bits."""
     type = VectorType(x.type.shape, i32) if isinstance(x.type, VectorType) else i32
     bits = arith.AndI(arith.Bitcast(x, type).result, arith.constant(-(1 << 13), type)).result
     return arith.Bitcast(bits, x.type).result

@@ -1,4 +1,4 @@
-"""How tiles are read from buffers and written to them."""
+"""Lowering of loads and stores of tiles, and their address computations."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from mlc.passes.lower_kernel.transposed import is_transposed, load_transposed
 
 
 def flatten_buffers(low: Lowering) -> None:
-    """See every buffer of a kernel as one row, before its loops."""
+    """Create a flat view of every buffer of a kernel, before its loops."""
     for op in low.kernel.walk():
         if isinstance(op, loop.Load | loop.Store):
             flatten(low, op.buffer)
 
 
 def access(low: Lowering, op: loop.Load | loop.Store) -> Access:
-    """Where an operation reads or writes: in the buffer as one row, where that takes fewer divisions."""
+    """The access of an operation, to the flat view of the buffer if that takes fewer divisions."""
     plain = Access(op.buffer, op.map.results, op.tiles, op.mask)
     if any(q for e in op.map.results for q in sizes.quotients(e)):
         place = sizes.joined(address(low, plain))
@@ -35,7 +35,7 @@ def access(low: Lowering, op: loop.Load | loop.Store) -> Access:
 
 # -- index arithmetic -------------------------------------------------------------------------------------------------
 def at(low: Lowering, expr: AffineExpr, point: Point) -> AffineExpr:
-    """An expression over coordinates as one over the origins of the current block."""
+    """Rewrite an expression over coordinates to one over the origins of the current block."""
     origin = low.scope.origin
 
     def coordinate(leaf: Leaf) -> Dim:
@@ -47,7 +47,7 @@ def at(low: Lowering, expr: AffineExpr, point: Point) -> AffineExpr:
 
 
 def numbered(low: Lowering, tiles: Sequence[Value], point: Point) -> dict[Leaf, Dim]:
-    """Let the index tiles of an access have numbers, under names of their own: which name is whose."""
+    """Give each index tile of an access a name for use in expressions; returns the names."""
     names: dict[Leaf, Dim] = {}
     for i, t in enumerate(tiles):
         v = low.part(t, point)
@@ -58,13 +58,13 @@ def numbered(low: Lowering, tiles: Sequence[Value], point: Point) -> dict[Leaf, 
 
 
 def scalar_index(low: Lowering, expr: AffineExpr, tiles: Sequence[Value], point: Point) -> Value:
-    """An expression as an index, in the first lane."""
+    """The index value of an expression in the first lane."""
     here = at(low, expr, point)
     return low.number(sizes.substitute(here, numbered(low, tiles, point)) if tiles else here)
 
 
 def lane_index(low: Lowering, expr: AffineExpr, tiles: Sequence[Value], point: Point) -> Value:
-    """An expression as a vector of indices, one per lane."""
+    """The vector of an expression's index values, one per lane."""
     step = step_along(expr, low.scope.vector)
     if step is not None and not any(low.in_lanes(t.type.dims) for t in tiles):
         start = low.spread(scalar_index(low, expr, tiles, point))
@@ -78,7 +78,7 @@ def lane_index(low: Lowering, expr: AffineExpr, tiles: Sequence[Value], point: P
 
 
 class _LaneNumbers(IndexArithmetic):
-    """Index expressions lane by lane, where they are not linear in the lane."""
+    """Per-lane evaluation of index expressions that are not linear in the lane."""
 
     def __init__(self, low: Lowering, tiles: Sequence[Value], point: Point) -> None:
         self.low, self.tiles, self.point = low, tiles, point
@@ -97,7 +97,7 @@ class _LaneNumbers(IndexArithmetic):
 
 # -- addresses --------------------------------------------------------------------------------------------------------
 def flatten(low: Lowering, buffer: Value) -> tuple[Value, list[Dim]]:
-    """A buffer as one row, and its strides as sizes; built once, before the loops or where a scratch is made."""
+    """The flat view of a buffer, and its strides; built once, before the loops or where a scratch is allocated."""
     if buffer in low.flat_views:
         return low.flat_views[buffer]
     type: MemRefType = buffer.type
@@ -122,7 +122,7 @@ def flatten(low: Lowering, buffer: Value) -> tuple[Value, list[Dim]]:
 
 
 def address(low: Lowering, access: Access) -> Dim:
-    """The position in the flat buffer, as an expression."""
+    """The linear position in the flat buffer, as an expression."""
     key = access.buffer, access.indices
     if key not in low.addresses:
         _, strides = flatten(low, access.buffer)
@@ -134,7 +134,7 @@ def address(low: Lowering, access: Access) -> Dim:
 
 
 def pace(low: Lowering, access: Access) -> Dim | None:
-    """How many elements further the next lane lies, if it is always as far."""
+    """The stride between lanes in elements, if it is constant."""
     gathers = any(low.in_lanes(t.type.dims) for t in access.tiles)
     return None if gathers else step_along(address(low, access), low.scope.vector)
 
@@ -144,7 +144,7 @@ def is_contiguous(low: Lowering, access: Access) -> bool:
 
 
 def place(low: Lowering, access: Access, point: Point) -> tuple[Value, tuple[Value, ...]]:
-    """Buffer and indices of a contiguous or single access: the row itself, where only its last axis moves."""
+    """Buffer and indices of a contiguous or scalar access; the buffer is not flattened if only its last axis varies."""
     moves = low.scope.vector in dims_of(*access.indices[:-1])
     if access.indices and not moves:
         return access.buffer, tuple(scalar_index(low, e, access.tiles, point) for e in access.indices)
@@ -153,7 +153,7 @@ def place(low: Lowering, access: Access, point: Point) -> tuple[Value, tuple[Val
 
 
 def lane_mask(low: Lowering, access: Access, point: Point) -> Value | None:
-    """Which lanes an access may touch; None for all."""
+    """The mask of the lanes that an access may touch; None for all."""
     own = low.spread(low.part(access.mask, point)) if access.mask is not None else None
     inside = low.mask(point) if access.bounded else None
     if own is None or inside is None:
@@ -168,7 +168,7 @@ def _load(low: Lowering, op: loop.Load) -> None:
 
 
 def load(low: Lowering, tile: Value, access: Access) -> None:
-    """Define a tile by what memory holds at its points."""
+    """Define a tile by loading its points."""
     if not low.in_lanes(tile.type.dims):
         low.define(tile, lambda p: _load_scalar(low, access, p))
     elif (along := is_transposed(low, access, address(low, access))) is not None:
@@ -195,7 +195,7 @@ def _load_scalar(low: Lowering, access: Access, point: Point) -> Value:
 
 
 def _load_lanes(low: Lowering, access: Access, point: Point, step: Dim | None) -> Value:
-    """A vector whose lanes lie `step` elements apart, if they always do."""
+    """Load a vector with a stride of `step` elements between lanes, None if it is not constant."""
     type = VectorType((low.lanes,), access.buffer.type.dtype)
     mask = lane_mask(low, access, point)
     if not low.in_lanes(access.spanned):
@@ -217,7 +217,7 @@ def _load_lanes(low: Lowering, access: Access, point: Point, step: Dim | None) -
 
 
 def _load_backwards(low: Lowering, access: Access, point: Point, type: VectorType, mask: Value | None) -> Value:
-    """Load the elements before that of the first lane, and reverse them."""
+    """Load with stride -1: load the elements up to the first lane's, and reverse them."""
     flat, _ = flatten(low, access.buffer)
     where = scalar_index(low, address(low, access) - (low.lanes - 1), access.tiles, point)
     order = tuple(reversed(range(low.lanes)))
@@ -230,7 +230,7 @@ def _load_backwards(low: Lowering, access: Access, point: Point, type: VectorTyp
 
 
 def _load_every_other(low: Lowering, access: Access, point: Point, type: VectorType, mask: Value) -> Value:
-    """Two vectors side by side, of which only the elements in even places are read."""
+    """Load with stride 2: two adjacent vectors, masked to the even elements."""
     flat, _ = flatten(low, access.buffer)
     start, lanes = address(low, access), low.lanes
     none, zeros = arith.constant(False, mask.type), arith.constant(zero_of(type.dtype), type)
@@ -244,9 +244,9 @@ def _load_every_other(low: Lowering, access: Access, point: Point, type: VectorT
 
 
 def _load_one_for_all(low: Lowering, access: Access, point: Point, type: VectorType) -> Value:
-    """An element that does not move with the lanes but is wanted in some of them only: read it if in any."""
+    """Load a lane-invariant element under a mask: load it once if any lane is active."""
     mask = lane_mask(low, access, point)
-    assert mask is not None, "a load that does not move spans the lanes only through its mask"
+    assert mask is not None, "a lane-invariant load spans the lanes only through its mask"
     branch = scf.branch(vector.Reduction("or", mask).result, [type.dtype])
     with at_end(branch.then_body.block), low.scoped():
         indices = tuple(scalar_index(low, e, access.tiles, point) for e in access.indices)
@@ -263,7 +263,7 @@ def _store(low: Lowering, op: loop.Store) -> None:
 
 
 def store(low: Lowering, tile: Value, access: Access) -> None:
-    """Write a tile to memory."""
+    """Store a tile."""
     dims = tuple({*tile.type.dims, *access.dims})
     contiguous = low.in_lanes(dims) and is_contiguous(low, access)
     for point in low.points(dims):
@@ -282,10 +282,10 @@ def store(low: Lowering, tile: Value, access: Access) -> None:
 
 
 def _store_masked(value: Value, mask: Value, buffer: Value, indices: tuple[Value, ...]) -> None:
-    """Write some lanes. An odd last one of a known number of them goes by itself.
+    """Store the active lanes. If their number is static and odd, the last lane is stored separately.
 
-    For where a register has one lane to store, LLVM 22.1 with mask registers writes all the bytes that it had before it
-    was narrowed, over what comes after.
+    This avoids a bug of LLVM 22.1: with mask registers, a masked store of one lane of a narrowed vector writes all the
+    bytes of the vector before narrowing, and overwrites the elements after it.
     """
     count = arith.constant_value(mask.op.sizes[0]) if isinstance(mask.op, vector.CreateMask) else None
     if count is not None and count % 2:
@@ -312,7 +312,7 @@ def _store_scalar(low: Lowering, access: Access, value: Value, point: Point) -> 
 
 
 def _scatter(low: Lowering, access: Access, value: Value, point: Point) -> None:
-    """Lane by lane, where neighbours do not lie side by side."""
+    """Store lane by lane, for lanes that are not contiguous."""
     flat, _ = flatten(low, access.buffer)
     where = lane_index(low, address(low, access), access.tiles, point)
     mask, value = lane_mask(low, access, point), low.spread(value)

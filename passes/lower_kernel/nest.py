@@ -1,4 +1,4 @@
-"""The loops of a kernel, and what each tile is made of at every place in them."""
+"""Emission of a kernel's loop nest, with the scalars and vectors that make up each tile."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ Point = tuple[int, ...]
 Body = Callable[[Sequence[Value]], list[Value]]
 Rule = Callable[["Lowering", Any], None]
 RULES: dict[type[Op], Rule] = {}
-"""How an operation on tiles is lowered."""
+"""Lowering rules of the operations on tiles."""
 
 
 def rule(target: type[Op]) -> Callable[[Rule], Rule]:
-    """Register the rule of a class of operations."""
+    """Register the lowering rule of a class of operations."""
     def register(apply: Rule) -> Rule:
         RULES[target] = apply
         return apply
@@ -43,11 +43,11 @@ class LoopScope:
         self.numbers = numbers
         self.vector: int = outer.vector if outer else -1
         self.lanes: int = outer.lanes if outer else 0
-        self.block: dict[int, int] = dict(outer.block) if outer else {}      # how many points a block has
-        self.origin: dict[int, Dim] = dict(outer.origin) if outer else {}    # its first coordinate
-        self.stop: dict[int, Dim] = dict(outer.stop) if outer else {}        # its end, where loops go through it
+        self.block: dict[int, int] = dict(outer.block) if outer else {}      # points of the current block
+        self.origin: dict[int, Dim] = dict(outer.origin) if outer else {}    # first coordinate of the block
+        self.stop: dict[int, Dim] = dict(outer.stop) if outer else {}        # its end, if inner loops split it
         self.counts: dict[int, Dim] = dict(outer.counts) if outer else {}    # valid lanes, by offset of a vector
-        self.masks: dict[int, Value] = dict(outer.masks) if outer else {}    # the same as masks; none where all are
+        self.masks: dict[int, Value] = dict(outer.masks) if outer else {}    # their masks, unless all are valid
         self.tiles: dict[Value, dict[Point, Value]] = dict(outer.tiles) if outer else {}
         self.scratch_buffers: dict[Value, Any] = dict(outer.scratch_buffers) if outer else {}
 
@@ -58,7 +58,7 @@ class LoopScope:
 
 
 class Lowering:
-    """One kernel on its way to loops."""
+    """The lowering of one kernel to loops."""
 
     rules: ClassVar[Mapping[type[Op], Callable[[Any, Any], None]]] = RULES
 
@@ -66,11 +66,11 @@ class Lowering:
         self.module = module
         self.kernel = kernel
         self.flat_views: dict[Value, tuple[Value, list[Dim]]] = {}
-        self.addresses: dict[tuple[Value, tuple[Dim, ...]], Dim] = {}       # of what maps say, in flat views
+        self.addresses: dict[tuple[Value, tuple[Dim, ...]], Dim] = {}       # linear positions by (buffer, indices)
         self.index_names: dict[Value, str] = {}
         self.walked = {op.dim for op in kernel.inside(loop.For)}
         self.names = itertools.count()
-        self.stack = 0                                   # how many bytes of it the scratches take
+        self.stack = 0                                   # bytes of scratch buffers on the stack
         self.scope = LoopScope(SizeBuilder(dict(zip(kernel.symbols, kernel.sizes))))
         self.scope.vector = vector = kernel.schedule.vector
         self.scope.lanes = self.lanes_of(kernel.schedule.tile[vector]) if vector >= 0 else 0
@@ -84,7 +84,7 @@ class Lowering:
         self.scope = outer
 
     def nest(self, d: int) -> None:
-        """The loops of the parallel dimensions from `d` on, and the body inside them."""
+        """Emit the loops of the parallel dimensions from `d` on, with the body inside."""
         if d == self.kernel.parallel:
             for op in self.kernel.body.block:
                 self.lower(op)
@@ -98,10 +98,10 @@ class Lowering:
 
     def blocks(self, d: int, size: int, carried: list[Value], body: Body, ranged: bool = False,
                whole: bool = False) -> list[Value]:
-        """Run `body` for every block of dimension `d` and for what is left over; it carries values along.
+        """Emit `body` for every block of dimension `d` and for the remainder, with loop-carried values.
 
-        Where a loop around this one is over `d` too, these are the blocks of its block. `ranged` blocks are gone
-        through by loops inside; `whole` ones keep their size and are masked, for values are carried along `d`.
+        If an enclosing loop is over `d` too, these are blocks of its current block. `ranged` blocks are split further
+        by inner loops; `whole` ones keep their size and are masked, since values are carried along `d`.
         """
         first, stop, extent = self.scope.origin.get(d, 0), self.scope.stop.get(d), self.kernel.domain[d]
         end = extent if stop is None else stop
@@ -112,7 +112,7 @@ class Lowering:
             rest = sizes.modulo(length, size)
             carried = self.repeat(d, first, end - rest, size, carried, body)
             return self.leftover(d, end - rest, end, size, carried, body, whole)
-        rest = sizes.modulo(extent, size)                # a block within a larger one, which the domain may cut
+        rest = sizes.modulo(extent, size)                # the enclosing block may extend beyond the domain
         if rest == 0:
             return self.repeat(d, first, end, size, carried, body)
         carried = self.repeat(d, first, self.least(end, extent - rest), size, carried, body)
@@ -122,7 +122,7 @@ class Lowering:
         return self.where(cut, carried, lambda: self.leftover(d, extent - rest, extent, size, carried, body, whole))
 
     def ranges(self, d: int, size: int, first: Dim, end: Dim, carried: list[Value], body: Body) -> list[Value]:
-        """Blocks of which the last may be shorter: loops inside go through each up to its end."""
+        """Blocks of which the last may be shorter; inner loops run to the end of each."""
         length = end - first
         if isinstance(length, int) and length <= size:
             if length == 0:
@@ -140,7 +140,7 @@ class Lowering:
         return list(op.results)
 
     def repeat(self, d: int, start: Dim, stop: Dim, size: int, carried: list[Value], body: Body) -> list[Value]:
-        """A loop from `start` to `stop` in blocks of `size`; none where it has no or one iteration for certain."""
+        """A loop from `start` to `stop` in blocks of `size`; no loop if the trip count is known to be 0 or 1."""
         trip = stop - start
         if trip == 0:
             return carried
@@ -155,7 +155,7 @@ class Lowering:
         return list(op.results)
 
     def runs(self, d: int, size: int, run: int, kinds: Sequence[str], inits: list[Value], body: Body) -> list[Value]:
-        """Blocks in runs of runs: each starts from `inits`, and what it gives is combined with what came before."""
+        """Reduce blocks in nested runs: each run starts from `inits`, and is combined with the preceding ones."""
         end = self.kernel.domain[d]
         whole = end - sizes.modulo(end, size)
 
@@ -180,7 +180,7 @@ class Lowering:
 
     def leftover(self, d: int, start: Dim, end: Dim, size: int, carried: list[Value], body: Body,
                  whole: bool) -> list[Value]:
-        """Remainder after the last whole block: one smaller block, or masked vectors."""
+        """The remainder after the last whole block: one smaller block, or masked vectors."""
         rest = end - start
         if rest == 0:
             return carried
@@ -198,7 +198,7 @@ class Lowering:
         return self.where(left, carried, masked)
 
     def enter_part(self, d: int, start: Dim, rest: Dim, size: int, whole: bool) -> None:
-        """Let the coordinates of the vector dimension start at `start`, in a block of which `rest` points are there."""
+        """Start a partial block of the vector dimension at `start`, with `rest` valid points."""
         scope, lanes = self.scope, self.lanes_of(size)
         self.enter(d, start, size if whole or not isinstance(rest, int) else -(-rest // lanes) * lanes, lanes)
         for offset in range(0, scope.block[d], lanes):
@@ -209,7 +209,7 @@ class Lowering:
                     (self.number(max(count, 0) if isinstance(count, int) else count),), VectorType((lanes,), i1)).result
 
     def where(self, condition: Value, carried: list[Value], emit: Callable[[], list[Value]]) -> list[Value]:
-        """Results of `emit` on the carried values if a condition holds, else these values."""
+        """The results of `emit` if a condition holds, else the carried values."""
         op = scf.branch(condition, [v.type for v in carried])
         with at_end(op.then_body.block), self.scoped():
             scf.Yield(tuple(emit()))
@@ -218,7 +218,7 @@ class Lowering:
         return list(op.results)
 
     def enter(self, d: int, origin: Dim | Value, size: int, lanes: int = 0) -> Dim:
-        """Let the coordinates of dimension `d` start at `origin`, in a block of `size`; the origin as a number."""
+        """Start a block of `size` points of dimension `d` at `origin`; returns the origin as a number."""
         scope = self.scope
         if isinstance(origin, Value):
             origin = self.named("origin", origin)
@@ -230,7 +230,7 @@ class Lowering:
         return origin
 
     def named(self, word: str, value: Value) -> Dim:
-        """A value as a number in expressions; with its dot, no size of the user can have its name."""
+        """Name a value for use in expressions; the name has a dot, so that it differs from every size symbol."""
         name = f"{word}.{next(self.names)}"
         self.scope.numbers.symbols[name] = value
         return sizes.sym(name)
@@ -244,17 +244,17 @@ class Lowering:
         return self.named("stop", arith.MinSI(self.number(a), self.number(b)).result)
 
     def lanes_of(self, size: int) -> int:
-        """How many lanes the vectors of a block of `size` have."""
+        """The number of lanes of the vectors in a block of `size`."""
         lanes = self.kernel.schedule.lanes
         return lanes if lanes and size % lanes == 0 else size
 
     # -- tiles ----------------------------------------------------------------------------------------------------
     def points(self, dims: Sequence[int]) -> list[Point]:
-        """The offsets in the current block, one number per dimension of the kernel, of a tile's scalars or vectors."""
+        """The offsets of a tile's scalars or vectors in the current block, one number per dimension of the kernel."""
         scope = self.scope
         for d in dims:
             if d in scope.stop and scope.block[d] > 1:
-                self.kernel.fail(f"a tile of d{d} stands outside of the loop that goes through its block",
+                self.kernel.fail(f"a tile of d{d} is outside of the loop over its block",
                                  code="MLC0171")
 
         def offsets(d: int) -> range:
@@ -267,7 +267,7 @@ class Lowering:
         return list(itertools.product(*map(offsets, range(len(self.kernel.domain)))))
 
     def part(self, tile: Value, point: Point) -> Value:
-        """The scalar or vector of a tile at a point; dimensions that the tile does not span do not matter."""
+        """The scalar or vector of a tile at a point; dimensions that the tile does not span are ignored."""
         dims = tile.type.dims
         return self.scope.tiles[tile][tuple(p if d in dims else 0 for d, p in enumerate(point))]
 
@@ -275,11 +275,11 @@ class Lowering:
         self.scope.tiles[tile] = {p: make(p) for p in self.points(tile.type.dims)}
 
     def coordinate(self, d: int, offset: int) -> Dim:
-        """The coordinate of a point of the current block of dimension `d`."""
+        """The coordinate along `d` of a point of the current block."""
         return self.scope.origin[d] + offset
 
     def is_in_lanes(self, d: int) -> bool:
-        """Whether the points of a block along `d` are computed side by side, so that tiles may be carried along it."""
+        """Whether the points of a block along `d` are vector lanes, so that tiles may be carried along `d`."""
         return d == self.scope.vector
 
     def in_lanes(self, dims: Sequence[int]) -> bool:
@@ -290,11 +290,11 @@ class Lowering:
         return self.scope.lanes
 
     def mask(self, point: Point) -> Value | None:
-        """Which lanes of the vector at a point are in the domain; None for all."""
+        """The mask of the lanes at a point that are in the domain; None for all."""
         return self.scope.masks.get(point[self.scope.vector])
 
     def spread(self, v: Value) -> Value:
-        """A value in every lane of a vector; a vector stays."""
+        """Broadcast a scalar to all lanes; a vector is returned as it is."""
         if isinstance(v.type, VectorType):
             return v
         if isinstance(v.op, arith.Constant):
@@ -310,7 +310,7 @@ class Lowering:
 
 @rule(loop.For)
 def loop_over(low: Lowering, op: loop.For) -> None:
-    """The blocks of a loop, with the tiles that it carries."""
+    """Lower a loop over blocks, with its loop-carried tiles."""
     own = any(op.dim in v.type.dims for v in op.operands)
     if own and not low.is_in_lanes(op.dim):
         op.fail(f"a tile that is carried along its own dimension d{op.dim} lies in vector registers: `vector` is "

@@ -26,7 +26,7 @@ def is_transposed(low: Lowering, access: Access, address: Dim) -> int | None:
 
 def load_transposed(low: Lowering, tile: Value, along: int, mask: Value | None,
                 place: Callable[[Point], tuple[Value, tuple[Value, ...]]]) -> None:
-    """Load a tile as square blocks of as many rows as lanes, transposed in registers."""
+    """Load a tile as square blocks of lanes x lanes elements, transposed in registers."""
     vd, lanes, parts = low.scope.vector, low.lanes, dict[Point, Value]()
     for corner in low.points(tile.type.dims):
         if corner[along] % lanes:
@@ -40,7 +40,7 @@ def load_transposed(low: Lowering, tile: Value, along: int, mask: Value | None,
 
 
 def _bits(low: Lowering, mask: Value, corner: Point, along: int) -> Value:
-    """Which elements that lie side by side from a corner on are read."""
+    """The mask of the contiguous elements to read from a corner on."""
     bits: Value = arith.constant(False, VectorType((low.lanes,), i1))
     if along not in mask.type.dims:
         return vector.splat(low.part(mask, corner), low.lanes)
@@ -52,7 +52,7 @@ def _bits(low: Lowering, mask: Value, corner: Point, along: int) -> Value:
 
 def _row(low: Lowering, tile: Value, corner: Point, lane: int, along: int, inside: Value | None,
          place: Callable[[Point], tuple[Value, tuple[Value, ...]]]) -> Value:
-    """Contiguous elements from a corner on, for one lane: zeros past the block, and if the lane has no point."""
+    """Contiguous elements from a corner on, for one lane; zeros past the block and for an inactive lane."""
     scope, vd, lanes = low.scope, low.scope.vector, low.lanes
     type = VectorType((lanes,), tile.type.dtype)
     zeros = arith.constant(zero_of(tile.type.dtype), type)
@@ -76,7 +76,7 @@ def _row(low: Lowering, tile: Value, corner: Point, lane: int, along: int, insid
 
 
 def transposed(rows: list[Value]) -> list[Value]:
-    """The columns of a square: first within pieces of 16 bytes, in which a machine shuffles best, then of pieces."""
+    """Transpose a square of rows: first within pieces of 16 bytes, where shuffles are cheapest, then across pieces."""
     n = len(rows)
     piece = min(n, max(1, 16 // element(rows[0].type).itemsize))
     groups = [columns(rows[i: i + piece], 1, piece) for i in range(0, n, piece)]
@@ -87,7 +87,7 @@ def transposed(rows: list[Value]) -> list[Value]:
 
 
 def columns(rows: list[Value], unit: int, width: int) -> list[Value]:
-    """Column i of rows that hold a `unit` per column, in every stretch of `width` lanes: even ones, then odd ones."""
+    """Transpose columns of `unit` lanes within every group of `width` lanes: the even columns, then the odd ones."""
     if len(rows) == 1:
         return rows
     out: list[Value] = list(rows)
@@ -98,7 +98,7 @@ def columns(rows: list[Value], unit: int, width: int) -> list[Value]:
 
 
 def picked(a: Value, b: Value, unit: int, width: int, odd: int) -> Value:
-    """In every stretch of `width` lanes every other unit of a, then those of b."""
+    """Within every group of `width` lanes, every other unit of `a`, followed by those of `b`."""
     n = a.type.shape[0]
     lanes = [lane for lane in range(width) if lane // unit % 2 == odd]
     return vector.Shuffle(a, b, tuple(start + offset + lane for start in range(0, n, width) for offset in (0, n)

@@ -1,1 +1,1 @@
-"""Operations as those of the llvm dialect: what code for CPUs and kernels for GPUs share."""
+"""Lowering of operations to the llvm dialect, shared by code for CPUs and kernels for GPUs."""

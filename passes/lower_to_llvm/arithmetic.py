@@ -1,8 +1,8 @@
-"""arith and math: one instruction or intrinsic each, except where LLVM would call a library.
+"""Lowering of arith and math: one instruction or intrinsic each, except where LLVM would emit a library call.
 
-The 16-bit floats are kept as their bits, in i16. They compute in f32, which rounds + - * / and the square root of
-either exactly as their own arithmetic would (24 bits are at least 2*11 + 2), and convert by instructions of ours: LLVM
-calls a library for most conversions, or flushes denormals to zero (AVX512_BF16).
+16-bit floats are stored as their bits, in i16. They are computed in f32, where double rounding is innocuous for + - * /
+and the square root (24 bits are at least 2*11 + 2). Conversions are expanded here, since LLVM emits library calls for
+most of them, or flushes denormals to zero (AVX512_BF16).
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ OWN_ROWS = (arith.CmpI, arith.CmpF, math.Fma)
 DIRECT: dict[type[Op], type[Op]] = {
     op: instruction for op, instruction in llvm.INSTRUCTIONS.items()
     if issubclass(op, arith.Elementwise) and op not in BITWISE and op not in OWN_ROWS}
-"""Operations with an instruction of the same meaning; floats of 16 bits go through f32 around it."""
+"""Operations that map to one instruction; 16-bit floats are extended to f32 and rounded back."""
 
 ROW_RULES: dict[type[Op], Callable[..., Value]] = {}
-"""Lowering of one row of an element-wise operation, given the operation and a row of each operand."""
+"""Lowers one row of an elementwise operation, given the operation and a row of each operand."""
 
 
 def rows(*targets: type[Op]) -> Callable[[Callable[..., Value]], Callable[..., Value]]:
-    """Register the lowering of a row, and with it that of the operation."""
+    """Register the lowering of one row of an elementwise operation."""
     def register(apply: Callable[..., Value]) -> Callable[..., Value]:
         for target in targets:
             ROW_RULES[target] = apply
@@ -90,17 +90,17 @@ def _cast(low: Lowering, op: arith.Cast, x: Value) -> Value:
 
 
 def target_type(op: arith.Cast, x: Value) -> Type:
-    """The type of a row of a cast's result."""
+    """The type of one row of a cast's result."""
     return with_element(x.type, convert_scalar(element(op.type)))
 
 
 @rows(arith.FloorDivSI)
 def _floor_div(low: Lowering, op: Op, a: Value, b: Value) -> Value:
-    """The quotient towards zero, less one where a remainder is left and its sign is not that of b."""
-    quotient, rest = llvm.SDiv(a, b).result, llvm.SRem(a, b).result
+    """The truncated quotient, minus one if the remainder is nonzero and its sign differs from that of b."""
+    quotient, remainder = llvm.SDiv(a, b).result, llvm.SRem(a, b).result
     zero = llvm.constant(0, a.type)
-    signs = llvm.ICmp("slt", llvm.Xor(rest, b).result, zero).result
-    lower = llvm.And(llvm.ICmp("ne", rest, zero).result, signs).result
+    signs = llvm.ICmp("slt", llvm.Xor(remainder, b).result, zero).result
+    lower = llvm.And(llvm.ICmp("ne", remainder, zero).result, signs).result
     return llvm.Add(quotient, llvm.SExt(lower, a.type).result if width(a) > 1 else lower).result
 
 
@@ -123,7 +123,7 @@ def _compare_floats(low: Lowering, op: arith.CmpF, a: Value, b: Value) -> Value:
 
 @rule(arith.Select)
 def _select(low: Lowering, op: arith.Select) -> list[Parts]:
-    """One condition chooses whole values, so it serves every part of them."""
+    """A scalar condition applies to every part of the values."""
     yes, no = low.env[op.true_value], low.env[op.false_value]
     conditions = low.env[op.condition]
     conditions = conditions * len(yes) if op.condition.type == i1 else conditions
@@ -134,10 +134,10 @@ def _select(low: Lowering, op: arith.Select) -> list[Parts]:
 def _sign(low: Lowering, op: Op, *xs: Value) -> Value:
     if not is_narrow(op.operands[0].type):
         return llvm.INSTRUCTIONS[type(op)](*xs).result
-    sign, rest = (llvm.constant(n, xs[0].type) for n in (-0x8000, 0x7FFF))
+    sign, magnitude_bits = (llvm.constant(n, xs[0].type) for n in (-0x8000, 0x7FFF))
     if isinstance(op, arith.NegF):
         return llvm.Xor(xs[0], sign).result
-    magnitude = llvm.And(xs[0], rest).result
+    magnitude = llvm.And(xs[0], magnitude_bits).result
     if isinstance(op, math.AbsF):
         return magnitude
     return llvm.Or(magnitude, llvm.And(xs[1], sign).result).result
@@ -145,7 +145,7 @@ def _sign(low: Lowering, op: Op, *xs: Value) -> Value:
 
 @rows(math.Fma)
 def _fma(low: Lowering, op: Op, a: Value, b: Value, c: Value) -> Value:
-    """For 16-bit floats: the product is exact in f64, and the sum rounds to odd there before it rounds to 16 bits."""
+    """For 16-bit floats: the product is exact in f64, and the sum is rounded to odd in f64 before 16 bits."""
     kind = element(op.operands[0].type)
     if not is_narrow(kind):
         return llvm.FMA(a, b, c).result
@@ -155,14 +155,14 @@ def _fma(low: Lowering, op: Op, a: Value, b: Value, c: Value) -> Value:
     part = llvm.FSub(total, product).result
     error = llvm.FAdd(llvm.FSub(product, llvm.FSub(total, part).result).result, llvm.FSub(c, part).result).result
     zero = llvm.constant(0.0, a.type)
-    inexact = llvm.FCmp("one", error, zero).result                     # false where the error is NaN: infinite sums
+    inexact = llvm.FCmp("one", error, zero).result                     # false if the error is NaN (infinite sum)
     away = llvm.Xor(llvm.FCmp("ogt", error, zero).result, llvm.FCmp("ogt", total, zero).result).result
     return narrow(_to_odd(total, inexact, away), kind)
 
 
 @rows(arith.RemF)
 def _remainder(low: Lowering, op: Op, a: Value, b: Value) -> Value:
-    """The remainder of two 16-bit floats is one itself, so computing it in f32 rounds nothing."""
+    """The remainder of two 16-bit floats is representable in 16 bits, so computing it in f32 is exact."""
     kind = element(op.operands[0].type)
     if is_narrow(kind):
         return narrow(remainder(low, widen(a, kind), widen(b, kind)), kind)
@@ -202,7 +202,7 @@ def _to_float(low: Lowering, op: arith.Cast, x: Value) -> Value:
 
 
 def _collect(x: Value, signed: bool) -> Value:
-    """A 64-bit integer that f64 holds, and that rounds to fewer bits as x does: bit 11 collects those below it."""
+    """Round x to odd at bit 11: the result is exact in f64, and rounds to fewer bits as x does (sticky bit)."""
     def number(n: int) -> Value:
         return llvm.constant(n, x.type)
     low = llvm.ICmp("ne", llvm.And(x, number(2047)).result, number(0)).result
@@ -239,7 +239,7 @@ def _bitcast(low: Lowering, op: arith.Cast, x: Value) -> Value:
 
 # -- 16-bit floats ----------------------------------------------------------------------------------------------------
 def widen(x: Value, kind: ScalarType) -> Value:
-    """The bits of a 16-bit float as f32, exactly. A bfloat16 is the high half of a float."""
+    """Extend the bits of a 16-bit float to f32, exactly. A bfloat16 is the high half of an f32."""
     target = with_element(x.type, f32)
     if kind == f16:
         return llvm.FPExt(llvm.Bitcast(x, with_element(x.type, f16)).result, target).result
@@ -248,13 +248,13 @@ def widen(x: Value, kind: ScalarType) -> Value:
 
 
 def _wide(op: Op, x: Value) -> Value:
-    """The operand of an operation as f32 if it is a 16-bit float, else as it is."""
+    """The operand of an operation, extended to f32 if it is a 16-bit float."""
     kind = element(op.operands[0].type)
     return widen(x, kind) if is_narrow(kind) else x
 
 
 def narrow(x: Value, kind: ScalarType) -> Value:
-    """The bits of an f32 or f64 rounded to a 16-bit float, to nearest even."""
+    """Round an f32 or f64 to the bits of a 16-bit float, to nearest even."""
     if element(x.type) == f64:
         x = _odd_f32(x)
     if kind == f16:
@@ -272,7 +272,7 @@ def narrow(x: Value, kind: ScalarType) -> Value:
 
 
 def _odd_f32(x: Value) -> Value:
-    """An f64 rounded to odd in f32: what rounds on to fewer bits as if directly from x."""
+    """Round an f64 to odd in f32, so that a further rounding gives the same bits as rounding x directly."""
     nearest = llvm.FPTrunc(x, with_element(x.type, f32)).result
     back = llvm.FPExt(nearest, x.type).result
     inexact = llvm.FCmp("one", back, x).result
@@ -281,7 +281,8 @@ def _odd_f32(x: Value) -> Value:
 
 
 def _to_odd(x: Value, inexact: Value, away: Value) -> Value:
-    """Of the two floats around an inexact number the one whose last bit is 1; x is the nearest, `away` from zero."""
+    """Round to odd: of the two floats adjacent to an inexact number, the one with last bit 1. x is the nearest one;
+    `away`: whether it is further from zero than the number."""
     ints = as_int(x.type)
     bits = llvm.Bitcast(x, ints).result
     even = llvm.ICmp("eq", llvm.And(bits, llvm.constant(1, ints)).result, llvm.constant(0, ints)).result

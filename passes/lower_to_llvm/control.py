@@ -1,4 +1,4 @@
-"""scf to blocks and branches, calls, and the end of functions."""
+"""Lowering of scf to blocks and branches, of calls and of function returns."""
 
 from __future__ import annotations
 
@@ -67,13 +67,13 @@ def _if(low: Lowering, op: scf.If) -> list[Parts]:
 
 
 def _move_last(low: Lowering, block: object) -> None:
-    """Blocks stand in the order in which they are filled."""
+    """Move a block to the end: blocks are ordered as they are filled."""
     blocks = low.function.body.blocks
     blocks.append(blocks.pop(next(i for i, b in enumerate(blocks) if b is block)))
 
 
 def _grouped(op: scf.For | scf.If | scf.While, parts: list[Value]) -> list[Parts]:
-    """A flat list of parts as those of each result."""
+    """Group a flat list of parts by result."""
     out, at = [], 0
     for result in op.results:
         count = len(convert(result.type))
@@ -96,7 +96,7 @@ def _call(low: Lowering, op: func.Call) -> list[Parts]:
 
 
 def lower_return(low: Lowering, op: func.Return) -> None:
-    """Several values leave as one struct."""
+    """Several values are returned as one struct."""
     parts = low.all(op.values)
     with low.at(op):
         if len(parts) < 2:
@@ -111,7 +111,7 @@ def lower_return(low: Lowering, op: func.Return) -> None:
 
 
 def declare(function: func.Func, internal: bool) -> llvm.Func:
-    """The function with its arguments taken apart and an empty entry block, detached."""
+    """The function with unpacked arguments and an empty entry block, detached."""
     for type in function.function_type.results:
         if isinstance(type, MemRefType):
             raise BackendError(f"@{function.sym_name} returns a {type}; results are written to memory of the caller",

@@ -1,4 +1,4 @@
-"""The state of a lowering: what each value has become, where the next instruction goes, and the table of rules."""
+"""The state of a lowering: the value mapping, the insertion point and the table of rules."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from mlc.ir.types import FloatType, IntType, MemRefType, ScalarType, Type, Vecto
 
 NAME = "scf_to_llvm"
 Number = int | Value
-"""An i64 that is known now, or a value."""
+"""A constant i64, or a value."""
 Parts = list[Value]
-"""Lowered form of a value: an LLVM value, one per row of a vector of several dimensions, or a memref's pointer, unknown
-sizes and unknown strides."""
+"""Lowered form of a value: an LLVM value; one per row of a vector of several dimensions; or a memref's pointer, dynamic
+sizes and dynamic strides."""
 
 O = TypeVar("O", bound=Op)
 Rule = Callable[["Lowering", Any], Sequence[Value] | Sequence[Parts] | None]
 RULES: dict[type[Op], Rule] = {}
-"""Lowering rules; a rule returns the value of the only result, or the parts of each; None if there is no result."""
+"""Lowering rules. A rule returns the value of the only result, or the parts of each result; None without results."""
 
 
 def rule(*targets: type[Op]) -> Callable[[Rule], Rule]:
@@ -40,7 +40,7 @@ def rule(*targets: type[Op]) -> Callable[[Rule], Rule]:
 
 @dataclass
 class Memory:
-    """A memref taken apart: the address of element 0, sizes, and strides in elements."""
+    """An unpacked memref: the address of element 0, sizes, and strides in elements."""
 
     pointer: Value
     sizes: list[Number]
@@ -50,29 +50,29 @@ class Memory:
 
 @dataclass
 class Lowering:
-    """One function on its way to the llvm dialect."""
+    """The lowering of one function to the llvm dialect."""
 
-    module: Module                          # where helpers go
+    module: Module                          # receives helper functions
     function: llvm.Func
-    block: Block                            # where the next instruction goes
-    functions: dict[str, llvm.Func]         # what calls may name
-    loc: Loc                                # of what is made of the operation that is being lowered
-    origin: Loc | None = None               # of that operation
+    block: Block                            # the current block, to which instructions are appended
+    functions: dict[str, llvm.Func]         # possible callees
+    loc: Loc                                # location of the emitted operations
+    origin: Loc | None = None               # location of the operation that is being lowered
     env: dict[Value, Parts] = field(default_factory=dict)
     memories: dict[Value, Memory] = field(default_factory=dict)
 
     # -- values -----------------------------------------------------------------------------------------------------
     def one(self, value: Value) -> Value:
-        """Lowered form of a value that becomes a single value."""
+        """Lowered form of a value that has a single part."""
         part, = self.env[value]
         return part
 
     def all(self, values: Sequence[Value]) -> list[Value]:
-        """The parts of several values in a row."""
+        """The concatenated parts of several values."""
         return [p for v in values for p in self.env[v]]
 
     def bind(self, values: Sequence[Value], parts: Sequence[Value]) -> None:
-        """Give several values their parts, from a list of all."""
+        """Bind several values to their parts, given as one list."""
         at = 0
         for value in values:
             count = len(convert(value.type))
@@ -81,19 +81,19 @@ class Lowering:
                 for part in own:
                     part.name = part.name or value.name
             at += count
-            if isinstance(value.type, MemRefType):          # here, where its numbers are made, so once for all uses
+            if isinstance(value.type, MemRefType):          # once, where its sizes are defined, for all uses
                 with at_end(self.block, self.loc):
                     self.memories[value] = self._memory(value)
         assert at == len(parts)
 
     def memory(self, value: Value) -> Memory:
-        """The memory that a memref stands for."""
+        """The unpacked form of a memref."""
         return self.memories[value]
 
     def _memory(self, value: Value) -> Memory:
         type = value.type
-        pointer, *rest = self.env[value]
-        numbers = iter(rest)
+        pointer, *dynamic = self.env[value]
+        numbers = iter(dynamic)
         sizes: list[Number] = [next(numbers) if n is None else n for n in type.shape]
         if type.strides is not None:
             strides: list[Number] = [next(numbers) if n is None else n for n in type.strides]
@@ -105,11 +105,11 @@ class Lowering:
 
     def memref_parts(self, type: MemRefType, pointer: Value, sizes: Sequence[Number],
                      strides: Sequence[Number]) -> Parts:
-        """The parts of a memref: of sizes and strides, those its type does not know."""
-        unknown = [n for n, known in zip(sizes, type.shape) if known is None]
+        """The parts of a memref: its pointer, and the sizes and strides that are dynamic in its type."""
+        dynamic = [n for n, static in zip(sizes, type.shape) if static is None]
         if type.strides is not None:
-            unknown += [n for n, known in zip(strides, type.strides) if known is None]
-        return [pointer, *(self.value(n) for n in unknown)]
+            dynamic += [n for n, static in zip(strides, type.strides) if static is None]
+        return [pointer, *(self.value(n) for n in dynamic)]
 
     # -- numbers ----------------------------------------------------------------------------------------------------
     def number(self, value: Value) -> Number:
@@ -146,24 +146,24 @@ class Lowering:
 
     @contextmanager
     def in_entry(self) -> Iterator[None]:
-        """Within, instructions go to the start of the function."""
+        """Context in which instructions are inserted at the start of the function."""
         entry = self.function.body.blocks[0]
         with insertion(entry, entry.first):
             yield
 
     def region(self, region: Region, args: Sequence[Value]) -> list[Value]:
-        """Lower the only block of a region here; the parts of what its terminator hands over."""
+        """Lower the only block of a region here; returns the parts of the operands of its terminator."""
         self.bind(region.block.args, args)
         for op in region.block:
             if op.terminator:
                 with self.at(op):
                     return self.all(op.operands)
             self.lower(op)
-        raise AssertionError("a block without a terminator")
+        raise AssertionError("the block has no terminator")
 
     def at(self, op: Op) -> insertion:
-        """Within, instructions go to the current block and come from `op`."""
-        if op.loc is not self.origin:                   # neighbours mostly come from one place
+        """Context in which instructions are appended to the current block, with the location of `op`."""
+        if op.loc is not self.origin:                   # adjacent operations mostly share a location
             self.origin, self.loc = op.loc, op.loc.through(NAME)
         return at_end(self.block, self.loc)
 
@@ -182,14 +182,14 @@ class Lowering:
 
 
 def known(value: Value) -> Number:
-    """A value, or its number if it is an integer constant."""
+    """The value, or its number if it is an integer constant."""
     if isinstance(value.op, llvm.Constant) and isinstance(value.op.value, int):
         return value.op.value
     return value
 
 
 def pool_constants(function: llvm.Func) -> None:
-    """Each constant once, at the start of the function: it is no instruction, but part of those that use it."""
+    """Keep one copy of each constant, at the start of the function: a constant is an operand, not an instruction."""
     entry = function.body.blocks[0]
     pool: dict[tuple[object, ...], llvm.Constant | llvm.Poison] = {}
     for op in [op for op in function.walk() if isinstance(op, llvm.Constant | llvm.Poison)]:
@@ -202,7 +202,7 @@ def pool_constants(function: llvm.Func) -> None:
 
 
 def _bits_of(op: llvm.Constant | llvm.Poison) -> int | bytes | None:
-    """Equal for constants of one type that are the same to the bit."""
+    """A key that is equal for bitwise equal constants of one type."""
     if isinstance(op, llvm.Poison):
         return None
     if isinstance(op.type, IntType) and isinstance(op.value, int):
@@ -212,9 +212,9 @@ def _bits_of(op: llvm.Constant | llvm.Poison) -> int | bytes | None:
 
 
 def convert_scalar(type: ScalarType) -> ScalarType:
-    """The machine's type for an element: index is i64, and a 16-bit float its bits.
+    """The machine type of an element: i64 for index, i16 for 16-bit floats.
 
-    LLVM splits, selects and stores vectors of bfloat through f32 and back, with library calls.
+    LLVM would split, select and store vectors of bfloat through f32 and back, with library calls.
     """
     return i64 if type == index else i16 if is_narrow(type) else type
 
@@ -230,8 +230,8 @@ def convert(type: Type) -> tuple[Type, ...]:
     if isinstance(type, ScalarType):
         return (convert_scalar(type),)
     if isinstance(type, TokenType):
-        return ()                                        # it says which copies; hardware counts them
-    raise BackendError(f"a value of {type} has no form in llvm", code="MLC0541")
+        return ()                                        # a token: hardware counts the copies
+    raise BackendError(f"type {type} cannot be converted to the llvm dialect", code="MLC0541")
 
 
 def convert_all(types: Sequence[Type]) -> list[Type]:
@@ -243,7 +243,7 @@ def width(value: Value) -> int:
 
 
 def as_int(type: Type) -> Type:
-    """Integers of the width and shape of a type."""
+    """The integer type of the same width and shape."""
     scalar = IntType(element(type).width)
     return VectorType(type.shape, scalar) if isinstance(type, VectorType) else scalar
 
@@ -253,7 +253,7 @@ def with_element(type: Type, scalar: ScalarType) -> Type:
 
 
 def is_narrow(type: Type) -> bool:
-    """Whether a type is one of the 16-bit floats, whose arithmetic is done in f32."""
+    """Whether the element type is a 16-bit float, whose arithmetic is done in f32."""
     scalar = element(type)
     return isinstance(scalar, FloatType) and scalar.width < 32
 

@@ -1,8 +1,8 @@
-"""memref, and the vector operations that read and write it: addresses are computed where they are used.
+"""Lowering of memref, and of vector loads and stores; addresses are computed where they are used.
 
-A memref is not kept as a record: it is its pointer, and as many numbers as its type leaves open. No access promises
-LLVM more than the alignment of an element, since a vector may start anywhere; on x86 nothing is gained by more.
-Nothing is said about aliasing: results may take the place of donated arguments, and callers may pass one array twice.
+A memref has no descriptor: it is a pointer, and the sizes and strides that are dynamic in its type. Accesses claim
+element alignment only, since a vector may start at any element; on x86 a larger alignment gains nothing. There are no
+aliasing annotations: results may reuse the buffers of donated arguments, and callers may pass one array twice.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def _offset(low: Lowering, memory: Memory, offset: Number) -> Value:
 
 def _check_element(op: Op, dtype: ScalarType) -> None:
     if dtype == i1:
-        raise BackendError(f"{op.name}: i1 has no place in memory; keep truth values as i8", code="MLC0542", loc=op.loc)
+        raise BackendError(f"{op.name}: i1 has no place in memory; store booleans as i8", code="MLC0542", loc=op.loc)
 
 
 # -- elements and vectors ---------------------------------------------------------------------------------------------
@@ -85,9 +85,9 @@ def _masked_store(low: Lowering, op: vector.MaskedStore) -> None:
 @rule(vector.Gather)
 def _gather(low: Lowering, op: vector.Gather) -> list[Value]:
     address = address_of(low, op, op.base, op.indices)
-    rest = low.one(op.pass_thru)
-    addresses = llvm.element_address(address, low.one(op.lanes_at), element(rest.type))
-    return [llvm.MaskedGather(addresses, low.one(op.mask), rest, element(rest.type).itemsize).result]
+    pass_thru = low.one(op.pass_thru)
+    addresses = llvm.element_address(address, low.one(op.lanes_at), element(pass_thru.type))
+    return [llvm.MaskedGather(addresses, low.one(op.mask), pass_thru, element(pass_thru.type).itemsize).result]
 
 
 # -- views ------------------------------------------------------------------------------------------------------------
@@ -96,10 +96,10 @@ def _dim(low: Lowering, op: memref.Dim) -> list[Value]:
     sizes, axis = low.memory(op.source).sizes, low.number(op.axis)
     if isinstance(axis, int):
         return [low.value(sizes[axis])]
-    found = low.value(sizes[0])
+    size = low.value(sizes[0])
     for i, n in enumerate(sizes[1:], 1):
-        found = llvm.Select(llvm.ICmp("eq", axis, low.value(i)).result, low.value(n), found).result
-    return [found]
+        size = llvm.Select(llvm.ICmp("eq", axis, low.value(i)).result, low.value(n), size).result
+    return [size]
 
 
 @rule(memref.Address)
@@ -137,13 +137,13 @@ def _subview(low: Lowering, op: memref.SubView) -> list[Parts]:
     return [low.memref_parts(op.result.type, pointer, low.mixed(op.mixed("sizes")), strides)]
 
 
-# -- memory itself ----------------------------------------------------------------------------------------------------
+# -- allocation -------------------------------------------------------------------------------------------------------
 @rule(memref.Alloca)
 def _alloca(low: Lowering, op: memref.Alloca) -> list[Value]:
-    """In the entry block, so that a loop does not grow the stack."""
+    """Allocate in the entry block, so that a loop does not grow the stack."""
     type = op.result.type
     if None in type.shape:
-        raise BackendError(f"memref.alloca of {type}: the stack holds memory of known size only", code="MLC0543",
+        raise BackendError(f"memref.alloca of {type}: stack memory must have a static size", code="MLC0543",
                            loc=op.loc)
     _check_element(op, type.dtype)
     dtype = convert_scalar(type.dtype)
@@ -156,7 +156,7 @@ def _alloca(low: Lowering, op: memref.Alloca) -> list[Value]:
 
 @rule(memref.Alloc)
 def _alloc(low: Lowering, op: memref.Alloc) -> list[Parts]:
-    """By the C library, as a whole number of lines of the alignment; without memory the program ends here."""
+    """Call the C library, with the size rounded up to the alignment; the program aborts if memory is exhausted."""
     type = op.result.type
     _check_element(op, type.dtype)
     dynamic = iter(low.mixed(op.sizes))
@@ -179,7 +179,7 @@ def _dealloc(low: Lowering, op: memref.Dealloc) -> None:
 
 
 def _external(low: Lowering, name: str, params: list[Type], result: Type | None) -> llvm.Func:
-    """The declaration of a function of the C library."""
+    """The declaration of a C library function."""
     if name not in low.functions:
         low.functions[name] = llvm.declaration(name, params, result)
         low.module.body.block.insert(low.functions[name], low.module.body.block.first)
@@ -192,7 +192,7 @@ def _get_global(low: Lowering, op: memref.GetGlobal) -> list[Value]:
 
 
 def lower_global(op: memref.Global) -> llvm.Global:
-    """The same memory as a global of the llvm dialect, detached."""
+    """The corresponding global of the llvm dialect, detached."""
     from mlc.ir.core import Region
     memory = op.type
     assert isinstance(memory, MemRefType)

@@ -1,7 +1,7 @@
-"""The exact remainder of floats (C's fmod), which LLVM leaves to a library: long division in integers.
+"""The exact remainder of floats (C's fmod), for which LLVM emits a library call, as long division in integers.
 
-A function of the module per float type, made when it is first needed. Vectors call it lane by lane: it is there to be
-right, programs that care for speed do without.
+It is one function per float type, added to the module on first use. Vectors call it lane by lane: it is meant to be
+correct, not fast.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from mlc.ir.parser import Parser
 from mlc.ir.types import VectorType, element, f32, i64
 from mlc.passes.lower_to_llvm.lowering import Lowering
 
-# With |a| = x * 2^i and |b| = y * 2^j, x and y integers: x mod y, doubled modulo y i - j times, is the remainder in
-# units of 2^j. Denormals have exponent 1 and no hidden bit; NaN or infinity in the wrong place gives NaN.
+# With |a| = x * 2^i and |b| = y * 2^j, x and y integers: x mod y, doubled i - j times modulo y, is the remainder in
+# units of 2^j. Denormals have exponent 1 and no hidden bit. NaN operands, infinite a and zero b give NaN.
 _TEXT = """
 llvm.func internal @{name}(%a: {F}, %b: {F}) -> {F} {{
   %zero = llvm.mlir.constant(0 : {I}) : {I}
@@ -94,7 +94,7 @@ llvm.func internal @{name}(%a: {F}, %b: {F}) -> {F} {{
 
 
 def remainder(low: Lowering, a: Value, b: Value) -> Value:
-    """a - b * trunc(a / b), exactly, of f32 or f64 values or vectors of them."""
+    """a - b * trunc(a / b), exactly, for f32 or f64 scalars or vectors."""
     callee = _function(low, 32 if element(a.type) == f32 else 64)
     if not isinstance(a.type, VectorType):
         result = llvm.call(callee, [a, b])

@@ -1,4 +1,4 @@
-"""vector operations on registers. A vector of several dimensions is a list of rows; LLVM knows only rows."""
+"""Lowering of vector operations on registers. A vector of several dimensions becomes a list of rows, LLVM vectors."""
 
 from __future__ import annotations
 
@@ -48,9 +48,9 @@ def _broadcast(low: Lowering, op: vector.Broadcast) -> list[Parts]:
 
 
 def _row(low: Lowering, op: Op, position: Sequence[Number], shape: Sequence[int]) -> int:
-    """The number of the row that the leading part of a position names."""
+    """The row number of a position's leading indices."""
     if not all(isinstance(n, int) for n in position):
-        raise BackendError(f"{op.name}: only the last position in a vector may be computed", code="MLC0544", loc=op.loc)
+        raise BackendError(f"{op.name}: only the last index of a position may be dynamic", code="MLC0544", loc=op.loc)
     return int(np.ravel_multi_index(tuple(int(n) for n in position), tuple(shape))) if position else 0  # type: ignore[arg-type]
 
 
@@ -82,7 +82,7 @@ def _insert(low: Lowering, op: vector.Insert) -> list[Parts]:
 
 @rule(vector.Shuffle)
 def _shuffle(low: Lowering, op: vector.Shuffle) -> list[Value]:
-    """LLVM wants both vectors of one length: the shorter is filled up with undefined lanes."""
+    """LLVM requires vectors of equal length: the shorter one is padded with undefined lanes."""
     a, b = low.one(op.v1), low.one(op.v2)
     (m,), (n,) = a.type.shape, b.type.shape
     longest = max(m, n)
@@ -93,7 +93,7 @@ def _shuffle(low: Lowering, op: vector.Shuffle) -> list[Value]:
 
 @rule(vector.Transpose)
 def _transpose(low: Lowering, op: vector.Transpose) -> list[Parts]:
-    """Element by element; LLVM joins what it can into shuffles."""
+    """Element by element; LLVM combines the moves into shuffles."""
     source, shape = low.env[op.vector], op.vector.type.shape
     target = op.result.type.shape
     out: Parts = [llvm.Poison(t).result for t in convert(op.result.type)]
@@ -113,7 +113,7 @@ def _bitcast(low: Lowering, op: vector.Bitcast) -> list[Parts]:
 
 @rule(vector.CreateMask)
 def _create_mask(low: Lowering, op: vector.CreateMask) -> list[Parts]:
-    """Lane numbers fit 32 bits, so the sizes are cut to the lanes there are, and one 32-bit comparison does."""
+    """Clamp the sizes to the number of lanes, so that one 32-bit comparison suffices."""
     shape = op.result.type.shape
     *outer, last = (low.one(n) for n in op.sizes)
     lanes = shape[-1]
@@ -138,7 +138,7 @@ def _step(low: Lowering, op: vector.Step) -> list[Value]:
 
 @rule(vector.Reduction)
 def _reduction(low: Lowering, op: vector.Reduction) -> list[Value]:
-    """A 16-bit float is compared as f32."""
+    """Minimum and maximum of 16-bit floats compare in f32."""
     kind = op.result.type
     values = [low.one(v) for v in op.operands]
     if is_narrow(kind):

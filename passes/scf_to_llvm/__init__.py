@@ -1,10 +1,10 @@
 """Lower structured control flow, memory and vectors to the llvm dialect.
 
-takes  LOW   without undefined behaviour: division by zero or of the minimum integer by -1, shifts by the width or
+takes  LOW   without undefined behaviour: division by zero or of the minimum integer by -1, shifts by the bit width or
              more, conversions of floats out of the range of the integer type
 gives  LLVM  each function under its own name with unpacked arguments; for an entry (a function with an
              `interface`) also the wrapper `NAME_entry`, see entry.py; locations preserved
-why    LLVM IR is a printing of this form
+why    LLVM IR is printed from this form, one instruction per operation
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from mlc.passes.scf_to_llvm import parallel
 from mlc.passes.scf_to_llvm.entry import arena_function, entry
 
 RULE_MODULES = (arithmetic, control, memory, parallel, vectors)
-"""Each fills the table of rules when it is imported."""
+"""Importing these modules registers their rules."""
 
 
 def run(module: Op) -> None:

@@ -1,6 +1,6 @@
 """The entry wrapper of a compiled function: `status = f_entry(ctx, args, sizes, results)`, all pointers.
 
-ir/abi.py says what these are.
+See ir/abi.py for the layout of these.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from mlc.passes.lower_to_llvm.lowering import NAME
 
 
 def arena_function(function: func.Func) -> str:
-    """The name of the function that says how many bytes of arena an entry needs."""
+    """The name of the function that returns the number of arena bytes an entry needs."""
     return f"{function.sym_name}_arena_bytes"
 
 
@@ -51,9 +51,9 @@ def entry(function: func.Func, callee: llvm.Func, arena_bytes: llvm.Func | None)
         env = {name: _load(numbers, 8 * i) for i, name in enumerate(symbols)}
         needed = llvm.constant(0, i64)
         if arena_bytes is not None:
-            found = llvm.call(arena_bytes, list(env.values()))
-            assert found is not None
-            needed = found
+            arena_size = llvm.call(arena_bytes, list(env.values()))
+            assert arena_size is not None
+            needed = arena_size
         llvm.Store(needed, _at(ctx, NEEDED), 8)
         llvm.Store(llvm.constant(-1, i64), _at(ctx, RECORD), 8)
         capacity = _load(ctx, CAPACITY)
@@ -61,27 +61,27 @@ def entry(function: func.Func, callee: llvm.Func, arena_bytes: llvm.Func | None)
     with at_end(too_small, loc):
         llvm.Return(llvm.constant(ARENA_TOO_SMALL, i32))
     with at_end(run, loc):
-        given = list(env.values())
+        operands = list(env.values())
         for i, type in enumerate(interface.inputs):
-            given += _memref(function, len(given), type, _load_pointer(args, 8 * i), env)
+            operands += _memref(function, len(operands), type, _load_pointer(args, 8 * i), env)
         for i, type in enumerate(interface.results):
             if aliases[i] < 0:
-                given += _memref(function, len(given), type, _load_pointer(results, 8 * i), env)
-        given += [_load_pointer(ctx, ARENA), capacity, _at(ctx, RECORD)]
-        if [v.type for v in given] != list(callee.function_type.params):
-            raise BackendError(f"@{function.sym_name}: the arguments are not those of its interface {interface}",
+                operands += _memref(function, len(operands), type, _load_pointer(results, 8 * i), env)
+        operands += [_load_pointer(ctx, ARENA), capacity, _at(ctx, RECORD)]
+        if [v.type for v in operands] != list(callee.function_type.params):
+            raise BackendError(f"@{function.sym_name}: the arguments do not match its interface {interface}",
                                code="MLC0546", loc=function.loc)
-        llvm.call(callee, given)
+        llvm.call(callee, operands)
         failed = llvm.ICmp("ne", _load(ctx, RECORD), llvm.constant(-1, i64)).result
         llvm.Return(llvm.Select(failed, llvm.constant(ERROR_RECORDED, i32), llvm.constant(OK, i32)).result)
     return out
 
 
 def _interface(function: func.Func) -> tuple[FunctionType, tuple[str, ...], tuple[int, ...]]:
-    """The tensor types of a function, its size symbols, and which results take the place of arguments."""
+    """The tensor types of a function, its size symbols, and for each result the argument whose buffer it reuses."""
     interface = Parser(function.attrs["interface"], function.loc.file).type()
     if not isinstance(interface, FunctionType):
-        raise BackendError(f"@{function.sym_name}: the interface is no function type", code="MLC0546", loc=function.loc)
+        raise BackendError(f"@{function.sym_name}: interface is not a function type", code="MLC0546", loc=function.loc)
     aliases = tuple(function.attrs.get("aliases", ())) or (-1,) * len(interface.results)
     symbols = tuple(function.attrs.get("symbols", ()))
     free = {s for t in (*interface.inputs, *interface.results) if isinstance(t, TensorType) for d in t.shape
@@ -93,9 +93,9 @@ def _interface(function: func.Func) -> tuple[FunctionType, tuple[str, ...], tupl
 
 
 def _memref(function: func.Func, at: int, type: object, pointer: Value, env: dict[str, Value]) -> list[Value]:
-    """The parts of a contiguous memref of a tensor type: its pointer and the sizes that are not constant."""
+    """The parts of a contiguous memref of a tensor type: its pointer and dynamic sizes."""
     if not isinstance(type, TensorType):
-        raise BackendError(f"@{function.sym_name}: {type} in the interface is no tensor", code="MLC0546",
+        raise BackendError(f"@{function.sym_name}: {type} in the interface is not a tensor", code="MLC0546",
                            loc=function.loc)
     return [pointer, *(size_value(d, env) for d in type.shape if isinstance(d, Size))]
 
@@ -113,12 +113,12 @@ def _load_pointer(base: Value, offset: int) -> Value:
 
 
 def size_value(dim: Dim, env: dict[str, Value]) -> Value:
-    """The i64 that a size polynomial stands for."""
+    """Evaluate a size polynomial as an i64."""
     return fold(dim, _Numbers(env))
 
 
 class _Numbers(Algebra[Value]):
-    """Operations on i64. Quotients and remainders round down; divisors are positive."""
+    """i64 arithmetic for size polynomials. Division rounds down; divisors are positive."""
 
     def __init__(self, env: dict[str, Value]) -> None:
         self.env = env
@@ -137,16 +137,16 @@ class _Numbers(Algebra[Value]):
         return llvm.Mul(a, b).result
 
     def product(self, coefficient: int, factors: Iterator[Value]) -> Value:
-        """All factors first, then their product."""
-        found = list(factors)
-        if coefficient != 1 or not found:
-            found.append(self.constant(coefficient))
-        return reduce(self.multiply, found)
+        """Emits all factors before their product."""
+        terms = list(factors)
+        if coefficient != 1 or not terms:
+            terms.append(self.constant(coefficient))
+        return reduce(self.multiply, terms)
 
     def quotient(self, quotient: Quotient, num: Value, den: Value) -> Value:
         zero = llvm.constant(0, i64)
-        rest = llvm.SRem(num, den).result
-        negative = llvm.ICmp("slt", rest, zero).result
+        remainder = llvm.SRem(num, den).result
+        negative = llvm.ICmp("slt", remainder, zero).result
         if quotient.op == "mod":
-            return llvm.Select(negative, llvm.Add(rest, den).result, rest).result
+            return llvm.Select(negative, llvm.Add(remainder, den).result, remainder).result
         return llvm.Add(llvm.SDiv(num, den).result, llvm.SExt(negative, i64).result).result

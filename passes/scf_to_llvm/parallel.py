@@ -1,10 +1,10 @@
-"""scf.parallel to a function of a range of iterations, which whoever sets @mlc_parallel may share among threads.
+"""Lowering of scf.parallel to a function of an iteration range, which the runtime hook @mlc_parallel may multithread.
 
-    NAME_part(env, begin, end)     runs iterations begin to end - 1, counted over all dimensions, the last one fastest
+    NAME_part(env, begin, end)     runs iterations begin to end - 1, numbered in row-major order
     @mlc_parallel                  the address of `void parallel(part, env, count)`, which calls `part` on ranges that
-                                   make up [0, count) and returns when all are done; null: one call does it all
+                                   make up [0, count) and returns when all are done; if null, one call runs all
 
-`env` is memory of the caller that holds what the iterations use from outside; constants are made anew.
+`env` points to the captured values, stored in memory of the caller; constants are cloned instead.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def _trips(low: Lowering, lower: Number, upper: Number, step: Number) -> Number:
 
 
 class _Environment:
-    """How values get from a function to its part: constants and addresses of globals as such, the rest in memory."""
+    """Captured values of a part: constants and addresses of globals are cloned, others are passed in memory."""
 
     def __init__(self, values: Sequence[Value]) -> None:
         self.values = values
@@ -81,13 +81,13 @@ class _Environment:
         return memory
 
     def load(self, memory: Value) -> list[Value]:
-        """The values again, in a part that is given this address."""
+        """Load the values in a part, which gets this address."""
         held = {v: llvm.Load(self._address(memory, i), v.type).result for i, v in enumerate(self.members)}
         return [held[v] if v in held else _copy(v) for v in self.values]
 
 
 def _copy(value: Value) -> Value:
-    """A constant, again."""
+    """Clone a constant."""
     assert value.op is not None
     return value.op.insert_clone({}).results[0]
 
@@ -103,8 +103,8 @@ def _part(low: Lowering, op: scf.Parallel, outside: Sequence[Value], env: _Envir
     rank = len(op.lower)
     with inner.at(op):
         values = env.load(memory)
-    given, bounds = values[: -4 * rank], values[-4 * rank:]
-    inner.bind(outside, given)
+    loaded, bounds = values[: -4 * rank], values[-4 * rank:]
+    inner.bind(outside, loaded)
     lower, upper, step, trips = (bounds[i * rank: (i + 1) * rank] for i in range(4))
     first, head, done = inner.new_block(), inner.new_block([i64] * (rank + 1)), inner.new_block()
     with inner.at(op):
@@ -140,7 +140,7 @@ def _counters(low: Lowering, n: Value, lower: Sequence[Value], step: Sequence[Va
 
 def _next(counters: Sequence[Value], lower: Sequence[Value], upper: Sequence[Value],
           step: Sequence[Value]) -> list[Value]:
-    """The counters of the next iteration: where one passes its bound it starts again, and the one before it moves."""
+    """The counters of the next iteration: a counter that reaches its bound wraps, and carries into the one before."""
     out: list[Value] = []
     moves: Value | None = None
     for d in reversed(range(len(counters))):
@@ -152,11 +152,11 @@ def _next(counters: Sequence[Value], lower: Sequence[Value], upper: Sequence[Val
         over = llvm.ICmp("sge", moved, upper[d]).result
         out.insert(0, llvm.Select(over, lower[d], moved).result)
         moves = over
-    raise AssertionError("an scf.parallel without dimensions")
+    raise AssertionError("scf.parallel has no dimensions")
 
 
 def _hook(module: Module, loc: Loc) -> Symbol:
-    """The name of @mlc_parallel, which the module has from now on."""
+    """The name of @mlc_parallel, which is declared in the module if it is not yet."""
     block = module.body.block
     if not any(isinstance(op, llvm.Global) and op.sym_name == HOOK for op in block):
         block.insert(llvm.Global.make([], {
@@ -166,6 +166,6 @@ def _hook(module: Module, loc: Loc) -> Symbol:
 
 
 def _fresh(module: Module, name: str) -> str:
-    """`name`, or with a number what no symbol of the module is called."""
+    """`name`, with a number appended if a symbol of the module has that name."""
     taken = {op.attrs.get("sym_name") for op in module.body.block}
     return name if name not in taken else next(n for i in range(1, len(taken) + 1) if (n := f"{name}_{i}") not in taken)

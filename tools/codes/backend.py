@@ -10,7 +10,7 @@ fix: the message says what failed.
 MLC0451 A compilation needs more memory than there is.
 A pass ran out of it, or LLVM would: it ends the process where it gets none, so that is found out before.
 example text:
-    error[MLC0451]: LLVM needs about 4160 MB to compile 67108864 characters of its text, and 1800 MB are free
+    error[MLC0451]: LLVM needs about 4160 MB to compile 67108864 characters of LLVM IR, but only 1800 MB are free
 fix: put repeated layers into functions or loops, large constants into arguments, or raise the limit.
 
 MLC0452 LLVM's library cannot be loaded.

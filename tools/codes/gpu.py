@@ -86,7 +86,7 @@ fix: the name is CUDA's; where it is no matter of memory or of another program o
 MLC0584 The driver refuses PTX that was made for it.
 Its own compiler's messages are shown.
 example text:
-    error[MLC0584]: the driver refuses PTX: CUDA_ERROR_UNSUPPORTED_PTX_VERSION
+    error[MLC0584]: the driver rejects PTX: CUDA_ERROR_UNSUPPORTED_PTX_VERSION
 fix: update the driver, or compile for an older architecture (target="cuda:sm_80").
 
 MLC0585 The device's memory is used up.
@@ -116,7 +116,7 @@ fix: use target="cuda", which compiles for the device that is there.
 
 MLC0589 A launch has more blocks than a grid can have.
 example text:
-    error[MLC0589]: add: a grid has [2147483647, 65535, 65535] blocks at most, not [4398046511104, 1, 1]
+    error[MLC0589]: add: a grid has at most [2147483647, 65535, 65535] blocks, not [4398046511104, 1, 1]
 fix: split the data.
 
 MLC0590 The resources of kernels are requested, and ptxas is not installed.
@@ -127,6 +127,6 @@ fix: pip install nvidia-cuda-nvcc.
 
 MLC0591 NVIDIA's assembler refuses PTX that was made for it.
 example text:
-    error[MLC0591]: ptxas refuses PTX for cuda:sm_90
+    error[MLC0591]: ptxas rejects the PTX for cuda:sm_90
 fix: install a newer one (pip install -U nvidia-cuda-nvcc); else report it, with the PTX (mlc compile --emit=ptx).
 '''

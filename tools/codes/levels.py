@@ -179,7 +179,7 @@ example mlir insert_checks:
       %x = memref.load %m[%i] : memref<4xf32>
       func.return %x : f32
     }
-fix: give the function an interface and an error record, or make it private, and use one memref on all ways.
+fix: give the function an interface and an error record, or make it private, and use the same memref on all paths.
 
 MLC0482 Checked code is asked for where there is none.
 It is native code for the CPU, made from what stands above the llvm dialect.
@@ -207,7 +207,7 @@ example mlir scf_to_llvm:
       memref.store %1, %m[%0] : memref<2xi1>
       func.return
     }
-fix: keep truth values in memory as i8 and compare with 0.
+fix: store booleans as i8 and compare with 0.
 
 MLC0543 Compiled code would need more of the stack than there is, or stack of a size that is not known.
 example mlir scf_to_llvm:
@@ -219,7 +219,7 @@ fix: let bufferize plan temporaries in the arena, or pass the buffer as an argum
 
 MLC0544 A position in a vector is computed in a dimension that is not the last.
 example text:
-    error[MLC0544]: vector.extract: only the last position in a vector may be computed
+    error[MLC0544]: vector.extract: only the last index of a position may be dynamic
 fix: use constant positions in the leading dimensions.
 
 MLC0545 A function that returns memory or a vector has no native form.

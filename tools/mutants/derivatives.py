@@ -85,6 +85,6 @@ FAULTS: tuple[Fault, ...] = (
     transform("passes/differentiate/forward.py",
               "out[count:]))\n\n    def predicated", "out[:count]))\n\n    def predicated"),
     transform("passes/differentiate/forward.py",
-              "found[j] if j in found else full(0.0, op.results[j].type) for j in of)",
+              "tangents[j] if j in tangents else full(0.0, op.results[j].type) for j in of)",
               "full(0.0, op.results[j].type) for j in of)"),
 )

@@ -18,7 +18,7 @@ func.func private @copy(%N: index, %x: memref<?xf32>, %y: memref<?xf32>) {
 // CHECK-SAME: error_sites = [
 // CHECK-SAME: trap: memref.load outside of memref<?xf32>, at index
 // CHECK-SAME: trap: memref.store outside of memref<?xf32>, at index
-// CHECK-SAME: trap: memref.load of memref<?xf32> reads what is not written, at index
+// CHECK-SAME: trap: memref.load of memref<?xf32> reads uninitialised memory, at index
 // CHECK-SAME: trap: a result memref<?xf32> is not written at element
 // CHECK:      func.call @copy(%N, %x, %y
 // CHECK:      func.func private @copy(%N: index, %x: memref<?xf32>, %y: memref<?xf32>, %x_unwritten: memref<?xi32>, %y_unwritten: memref<?xi32>, %trap: memref<1xi64>)
