@@ -150,7 +150,7 @@ def test_an_algebra_may_say_when_its_parts_are_put_together() -> None:
     ("(t0, d0) -> (d0)", "MLC0156", "its index tiles after them"),
     ("(x) -> (x)", "MLC0156", "the dimensions of an affine map are"),
     ("(d0)[B, B] -> (d0)", "MLC0156", "'B' is not a valid symbol name, or is repeated"),
-    ("(d0)[t7] -> (d0)", "MLC0156", "'t7' is no name"),
+    ("(d0)[t7] -> (d0)", "MLC0156", "'t7' is not a valid symbol name"),
     ("(d0) -> (d0 mod 0)", "MLC0156", "division by zero"),
     ("(d0) -> (d0, )", "MLC0156", "bad affine expression"),
     ("d0 -> d0", "MLC0156", "bad affine map"),
