@@ -1,4 +1,4 @@
-"""Dialects of all levels: one module per dialect, one per family where a dialect is large."""
+"""Dialects of all levels: one module per dialect, or one per family if a dialect is large."""
 
 from __future__ import annotations
 

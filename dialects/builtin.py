@@ -1,4 +1,4 @@
-"""builtin: the module that holds functions."""
+"""builtin: the module operation."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Module(Op, name="builtin.module", isolated=True, symbol_table=True, pure=F
         return Module.make([], {"sym_name": name, **extra}, [], [parser.region(isolated=True)])
 
     def attr_text(self, name: str, value: object, generic: bool) -> str:
-        if generic and value is True:                # there or not, as `gpu.container_module`
+        if generic and value is True:                # unit attributes, such as `gpu.container_module`
             return "unit"
         return super().attr_text(name, str(value) if name == "sym_name" else value, generic)
 

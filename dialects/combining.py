@@ -1,7 +1,7 @@
-"""Combining kinds: how reductions, scans, scatters and atomic updates make one element of two, at every level.
+"""Combining kinds of reductions, scans, scatters and atomic updates, at every level.
 
 The names are those of upstream's `vector.kind`. Maximum and minimum of floats are IEEE 754-2019's `maximum` and
-`minimum`: NaN if either is, and -0 < +0. Upstream's `maxnumf` and `minnumf`, which ignore NaN, have no use here.
+`minimum`: NaN if either is, and -0 < +0. Upstream's `maxnumf` and `minnumf`, which ignore NaN, are not supported.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from mlc.ir.types import FloatType, IntType, ScalarType, element, i1, int_range
 
 
 class CombiningKind(Enum):
-    """A commutative way to combine two elements.
+    """A commutative operation on two elements.
 
-    Tensor operations, whose element types are signed or not, name it without one: `max`, which `of` makes a kind.
+    Tensor operations, whose integer types have signedness, use generic names such as `max`, which `of` resolves.
     """
 
     ADD = "add"
@@ -36,7 +36,7 @@ class CombiningKind(Enum):
 
     @staticmethod
     def of(name: str, dtype: ScalarType) -> CombiningKind:
-        """The kind that a tensor operation calls `name`, for an element type; bools are unsigned.
+        """The kind with the generic `name` for an element type; bools are unsigned.
 
             >>> from mlc.ir.types import f32
             >>> CombiningKind.of("max", f32).name, CombiningKind.of("add", f32).name
@@ -51,7 +51,7 @@ class CombiningKind(Enum):
 
     @property
     def ufunc(self) -> np.ufunc:
-        """numpy's function, where the sign of a zero does not matter and elements have their own signedness."""
+        """The numpy ufunc, for elements with their own signedness; it may differ in the sign of zeros."""
         return _FORMS[self].ufunc
 
     @property
@@ -66,18 +66,18 @@ class CombiningKind(Enum):
 
     @property
     def associative_op(self) -> type[arith.Elementwise]:
-        """The operation of arith that gives the same in every order: that on integers, if there are two."""
+        """The associative arith operation: the one on integers, if there are two."""
         forms = _FORMS[self]
         op = forms.integers or forms.floats
         assert op is not None
         return op
 
     def is_associative(self, dtype: ScalarType) -> bool:
-        """Whether every order gives the same: not for sums and products of floats, which are rounded."""
+        """Whether the result is independent of the order: not for sums and products of floats, which round."""
         return self not in (CombiningKind.ADD, CombiningKind.MUL) or not isinstance(dtype, FloatType)
 
     def identity(self, dtype: ScalarType) -> float | int | bool:
-        """The identity element: a number of the element type that combined with any other gives that one."""
+        """The identity element, in the element type."""
         number: float | int
         match self.name[:3]:
             case "MUL":
@@ -93,7 +93,7 @@ class CombiningKind(Enum):
         return float(number) if isinstance(dtype, FloatType) else bool(number) if dtype == i1 else number
 
     def combine(self, a: Any, b: Any) -> Any:
-        """The meaning, on numpy's arrays of elements as they are stored: integers have no sign of their own."""
+        """The reference on numpy arrays in the memory representation, where integers are signless."""
         if self in (CombiningKind.MAXIMUMF, CombiningKind.MINIMUMF):
             return self.associative_op.f(a, b)
         a, b = np.asarray(a), np.asarray(b)
@@ -103,7 +103,7 @@ class CombiningKind(Enum):
         return self.ufunc(a.view(bits), b.view(bits)).view(a.dtype)
 
     def emit(self, a: Value, b: Value) -> Value:
-        """The operation of arith on two scalars or vectors, at the insertion point."""
+        """Build the arith operation on two scalars or vectors, at the insertion point."""
         forms = _FORMS[self]
         op = forms.floats if isinstance(element(a.type), FloatType) else forms.integers
         assert op is not None, f"{self.value} does not combine {a.type}"
@@ -132,7 +132,7 @@ _FORMS = {
     CombiningKind.MAXIMUMF: _Forms(arith.MaximumF, None, np.maximum),
 }
 KINDS = tuple(kind.value for kind in CombiningKind)
-"""The kinds, as attributes name them."""
+"""The names of the kinds, as used in attributes."""
 
 
 def lowest(dtype: ScalarType) -> float | int:

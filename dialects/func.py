@@ -1,4 +1,4 @@
-"""func: functions, calls and returns, with upstream's names, syntax and meaning."""
+"""func: functions, calls and returns, with upstream's names, syntax and semantics."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Func(Op, name="func.func", isolated=True, pure=False):
-    """A named function; its body sees nothing from outside but symbols."""
+    """A named function, isolated from above."""
 
     body: Region
     sym_name: Symbol
@@ -38,7 +38,7 @@ class Func(Op, name="func.func", isolated=True, pure=False):
         return self.sym_visibility != "private"
 
     def update_type(self) -> None:
-        """Make `function_type` say what the body takes and returns, after a pass changed them."""
+        """Update `function_type` to the arguments and results of the body, after a pass changed them."""
         returned = self.body.blocks[-1].terminator.operands
         self.function_type = FunctionType(tuple(a.type for a in self.args), tuple(v.type for v in returned))
 
@@ -48,8 +48,8 @@ class Func(Op, name="func.func", isolated=True, pure=False):
         donated = self.attrs.get("donate", ())
         if not isinstance(donated, tuple) or not all(type(i) is int and 0 <= i < len(self.args) for i in donated) \
                 or len(set(donated)) < len(donated):
-            self.fail(f"donate = {donated} does not number some of its {len(self.args)} arguments", code="MLC0116",
-                      hint="name each argument that the function may overwrite once, from 0")
+            self.fail(f"donate = {donated} are not distinct indices of its {len(self.args)} arguments", code="MLC0116",
+                      hint="list each argument that the function may overwrite once, by its index from 0")
 
     def attr_text(self, name: str, value: Any, generic: bool) -> str:
         return super().attr_text(name, str(value) if name == "sym_name" else value, generic)
@@ -81,20 +81,20 @@ class Func(Op, name="func.func", isolated=True, pure=False):
 
 
 def function(name: str, inputs: Sequence[Type], names: Sequence[str] = (), private: bool = False) -> Func:
-    """A detached function with an empty body; call `update_type` when its return is in place."""
+    """A detached function with an empty body; call `update_type` once it has its return."""
     return Func.make([], {"sym_name": Symbol(name), "function_type": FunctionType(tuple(inputs), ()),
                           "sym_visibility": "private" if private else None}, [], [Region(Block(inputs, names))])
 
 
 class Return(Op, name="func.return", terminator=True, pure=False):
-    """Leave the function with these values."""
+    """Return these values from the function."""
 
     values: tuple[Value, ...]
 
     def verify_op(self) -> None:
         function = self.parent_op
         if not isinstance(function, Func):
-            self.fail("stands outside a function", code="MLC0108")
+            self.fail("is outside of a function", code="MLC0108")
         elif tuple(v.type for v in self.values) != function.function_type.results:
             self.fail("the values are not of the function's result types", code="MLC0108")
 
@@ -113,7 +113,7 @@ class Return(Op, name="func.return", terminator=True, pure=False):
 
 
 class Call(Op, name="func.call", pure=False, effects_of_callee=True):
-    """The results of a function of this module."""
+    """Call a function of this module."""
 
     callee: Symbol
     args: tuple[Value, ...]
@@ -128,10 +128,10 @@ class Call(Op, name="func.call", pure=False, effects_of_callee=True):
 
 
 def check_call(op: Op, name: str, inputs: Sequence[Type], results: Sequence[Type]) -> None:
-    """Raise IRError where `op` calls function `name` of its module with other types than it has."""
+    """Raise IRError unless the operands and results of a call match the type of function `name`."""
     function = function_named(op, name)
     if function is None:
-        return                                   # a name that is not defined at all is the verifier's own finding
+        return                                   # the verifier reports undefined names
     try:
         expected = result_types(function, inputs)
     except IRError as error:
@@ -143,7 +143,7 @@ def check_call(op: Op, name: str, inputs: Sequence[Type], results: Sequence[Type
 
 
 def function_named(op: Op, name: str) -> Func | None:
-    """The function of this name in the module that `op` stands in, if there is one."""
+    """The function of this name in the module of `op`, if there is one."""
     table = nearest_table(op)
     found = lookup(table, name) if table is not None else None
     return found if isinstance(found, Func) else None
@@ -155,26 +155,26 @@ def functions(module: Op) -> list[Func]:
 
 
 def result_types(function: Func, inputs: Sequence[Type]) -> tuple[Type, ...]:
-    """The types a call returns when it passes values of types `inputs`: the function's size symbols replaced.
+    """The result types of a call with arguments of types `inputs`, with the function's size symbols substituted.
 
-    Raises IRError where `inputs` do not fit, or a size of a result would be below 0.
+    Raises IRError if `inputs` do not match, or if a size of a result would be negative.
     """
     type = function.function_type
     env = bind_symbols(type.inputs, inputs)
     types = tuple(substitute(t, env) for t in type.results)
-    for declared, found in zip(type.results, types):
-        if isinstance(found, ShapedType) and any(isinstance(d, int) and d < 0 for d in found.shape):
-            raise IRError(f"@{function.sym_name} returns {declared}, which would be {found} here", code="MLC0120")
+    for declared, actual in zip(type.results, types):
+        if isinstance(actual, ShapedType) and any(isinstance(d, int) and d < 0 for d in actual.shape):
+            raise IRError(f"@{function.sym_name} returns {declared}, which would be {actual} here", code="MLC0120")
     return types
 
 
 def call(function: Func, args: Sequence[Value]) -> Sequence[Value]:
-    """The results of a new call of `function`."""
+    """Build a call of `function`; returns its results."""
     return Call(function.sym_name, tuple(args), result_types(function, [v.type for v in args])).results
 
 
 def splice(function: Func, args: Sequence[Value]) -> list[Value]:
-    """A copy of the body of `function`, a single block, at the insertion point; what it returns for `args`."""
+    """Inline `function`, whose body is a single block, at the insertion point; returns its results for `args`."""
     env = bind_symbols([a.type for a in function.args], [v.type for v in args])
     renamed = {name: size for name, size in env.items() if symbol_name(size) != name}
     if bound := [op.attrs["size"] for op in function.walk() if op.binds_size]:
@@ -189,7 +189,7 @@ def splice(function: Func, args: Sequence[Value]) -> list[Value]:
 
 
 def _fresh_sizes(callee: Func, bound: Sequence[Size]) -> dict[str, Dim]:
-    """Names for sizes bound inside `callee` that nothing else has, in its module and around the insertion point."""
+    """Fresh names for sizes bound inside `callee`, unused in its module and in that of the insertion point."""
     taken = size_names(callee.parent_op or callee)
     if builder.block is not None and (around := builder.block.parent_op) is not None:
         taken |= size_names(_root(around))
@@ -208,7 +208,7 @@ def _root(op: Op) -> Op:
 
 
 def size_names(op: Op) -> set[str]:
-    """The size symbols of the arguments of all functions in `op`, and those bound inside."""
+    """The size symbols that the functions in `op` bind, by their arguments or by operations."""
     functions = [f for f in op.walk() if isinstance(f, Func)]
     types = [a.type for f in functions for block in f.body.blocks for a in block.args]
     names = {str(inner.attrs["size"]) for inner in op.walk() if inner.binds_size}
@@ -223,12 +223,12 @@ def free_name(name: str, taken: Collection[str]) -> str:
 
 
 def free_symbol(block: Block, name: str) -> Symbol:
-    """`name` with what it takes to differ from every function in a module's block."""
+    """`name`, with a suffix if needed to differ from every symbol in the block of a module."""
     return Symbol(free_name(name, {str(op.attrs.get("sym_name")) for op in block}))
 
 
 def references(op: Op) -> list[Symbol]:
-    """The names that `op` and the operations inside it refer to, each once."""
+    """The symbols that `op` and nested operations refer to, each once."""
     out: dict[Symbol, None] = {}
     for inner in op.walk():
         for name, value in inner.attrs.items():
@@ -241,7 +241,7 @@ def references(op: Op) -> list[Symbol]:
 
 
 def callees_first(module: Op) -> list[Func]:
-    """The functions of a module, each after all that it calls (as far as they do not call each other in a circle)."""
+    """The functions of a module in post-order of the call graph: callees before callers, except in cycles."""
     table = {f.sym_name: f for f in functions(module)}
     out: dict[Func, None] = {}
     seen: set[Func] = set()
@@ -261,7 +261,7 @@ def callees_first(module: Op) -> list[Func]:
 
 
 def callee(call: Call) -> Func:
-    """The function that a call names."""
+    """The callee of a call."""
     from mlc.dialects.builtin import Module
     found = lookup(call.enclosing(Module), call.callee)
     if isinstance(found, Func):

@@ -1,4 +1,4 @@
-"""Affine expressions as operations of arith on indices, as upstream's affine expansion makes them."""
+"""Expansion of affine expressions into arith operations on indices, as upstream's affine expansion does."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from mlc.ir.types import index
 
 
 class IndexArithmetic(Algebra[Value]):
-    """Operations of arith on indices, or on vectors of them. Divisors are positive."""
+    """Builds arith operations on indices, or on vectors of indices. Divisors are positive."""
 
     def add(self, a: Value, b: Value) -> Value:
         return arith.AddI(a, b).result
@@ -20,7 +20,7 @@ class IndexArithmetic(Algebra[Value]):
         return arith.MulI(a, b).result
 
     def quotient(self, quotient: Quotient, num: Value, den: Value) -> Value:
-        """Rounded down also where num is negative."""
+        """Rounds down, also for a negative num."""
         if sizes.is_natural(quotient.num):
             return (arith.DivUI if quotient.op == "floordiv" else arith.RemUI)(num, den).result
         down = arith.FloorDivSI(num, den).result
@@ -28,14 +28,14 @@ class IndexArithmetic(Algebra[Value]):
 
 
 class SizeBuilder(IndexArithmetic):
-    """Numbers of sizes as index values of one function."""
+    """Builds the index values of sizes in one function."""
 
     def __init__(self, symbols: dict[str, Value]) -> None:
         self.symbols = symbols
         self.known: dict[Dim, Value] = {}
 
     def value(self, size: Dim) -> Value:
-        """The index value of a size; built once, at the current insertion point."""
+        """The index value of a size; built at most once, at the current insertion point."""
         if size not in self.known:
             self.known[size] = fold(size, self)
         return self.known[size]

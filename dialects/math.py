@@ -1,7 +1,7 @@
-"""math: functions on floats (and absi on integers) that are exact or correctly rounded, with upstream's meaning.
+"""math: functions on floats (and absi on integers) that are exact or correctly rounded, with upstream's semantics.
 
-Only such functions are here: they have one right answer to the bit. The others (exp, log, tanh ...) are expanded into
-arithmetic before this level.
+The dialect has only such functions, as their results are fully determined. Others (exp, log, tanh ...) are expanded
+into arithmetic before this level.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from mlc.ir.types import FloatType, IntType, element
 
 
 class Unary(Elementwise):
-    """One float in, one float out."""
+    """A function of one float."""
 
     x: Value
     accepts = (FloatType,)
@@ -49,7 +49,7 @@ class Ceil(Unary, name="math.ceil"):
 
 
 class RoundEven(Unary, name="math.roundeven"):
-    """result = the integer nearest to x, of two the even one, with the sign of x"""
+    """result = the integer nearest to x, ties to even, with the sign of x"""
 
     f = staticmethod(np.rint)
 
@@ -61,7 +61,7 @@ class Trunc(Unary, name="math.trunc"):
 
 
 class AbsI(Elementwise, name="math.absi"):
-    """result = |x|, signed, modulo 2^width: the smallest integer is its own"""
+    """result = |x|, signed, modulo 2^width: the minimum is mapped to itself"""
 
     x: Value
     f = staticmethod(np.abs)

@@ -1,7 +1,7 @@
-"""nvgpu: what a warp of an NVIDIA GPU does together, on vectors and memrefs; upstream's names, syntax and meaning.
+"""nvgpu: warp-level operations of NVIDIA GPUs on vectors and memrefs; upstream's names, syntax and semantics.
 
-A matrix is spread over the threads of a warp as PTX defines it for mma.sync: each holds a fragment. gpu/warp.py has
-the interpretation.
+A matrix is distributed over the threads of a warp as PTX defines it for mma.sync: each holds a fragment. gpu/warp.py
+interprets the operations.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class TokenType(Type):
-    """Copies that have been begun; a group of them is what a thread waits for."""
+    """A token of asynchronous copies, or of a group of them that a thread can wait for."""
 
     dialect: ClassVar[str] = "nvgpu"
 
@@ -32,7 +32,7 @@ TYPE_READERS["nvgpu.device.async.token"] = lambda parser: token
 
 
 class MmaSync(Op, name="nvgpu.mma.sync", pure=True):
-    """result = a x b + c, of matrices that are spread over the threads of a warp
+    """result = a x b + c, on matrices that are distributed over the threads of a warp
 
     With mmaShape = [16, 8, k], a is 16 x k, b is k x 8. For every element the k products are added up in f64 in
     ascending order, then added to c and rounded to f32 once; hardware may differ from that in the last bits. k is 16
@@ -71,9 +71,9 @@ def _row(op: Op, memory: Value, indices: tuple[Value, ...]) -> MemRefType:
 
 
 class LdMatrix(Op, name="nvgpu.ldmatrix", pure=False):
-    """result = the fragment of numTiles matrices of 8 rows of 16 bytes, which lie where the threads say
+    """result = the fragment of numTiles matrices of 8 rows of 16 bytes, whose addresses the threads provide
 
-    Row i of tile n starts where thread 8 n + i says. With `transpose` rows are columns, of 8 x 8 elements of 16 bits.
+    Thread 8 n + i provides the address of row i of tile n. With `transpose`, 8 x 8 elements of 16 bits are transposed.
     """
 
     memory: Value
@@ -96,10 +96,10 @@ class LdMatrix(Op, name="nvgpu.ldmatrix", pure=False):
 
 
 class DeviceAsyncCopy(Op, name="nvgpu.device_async_copy", pure=False):
-    """dst[dst_at + i] = src[src_at + i] for i < dstElements, at some time before the thread has waited for it
+    """dst[dst_at + i] = src[src_at + i] for i < dstElements, asynchronously, complete once the thread waits for it
 
-    Until then nobody may read or write there. 4, 8 or 16 bytes, at multiples of that; with bypassL1, which takes 16,
-    they are kept in the second cache only.
+    Until then no thread may access the destination. The copy has 4, 8 or 16 bytes and that alignment; with bypassL1,
+    which requires 16, it is cached in L2 only.
     """
 
     dst: Value
@@ -156,7 +156,7 @@ class DeviceAsyncCopy(Op, name="nvgpu.device_async_copy", pure=False):
 
 
 class DeviceAsyncCreateGroup(Op, name="nvgpu.device_async_create_group", pure=False):
-    """result = the copies that the thread has begun since the last group, as one"""
+    """result = a group of the copies that the thread has issued since the last group"""
 
     tokens: tuple[Value, ...]
 
@@ -171,13 +171,13 @@ class DeviceAsyncCreateGroup(Op, name="nvgpu.device_async_create_group", pure=Fa
     @staticmethod
     def parse_form(parser: Parser) -> Op:
         start, refs = parser.pos, parser.operand_list()
-        if parser.at("=") or parser.at(":"):               # they are the results of the next operation
+        if parser.at("=") or parser.at(":"):               # the operands are results of the next operation
             parser.pos, refs = start, []
         return parser.build(DeviceAsyncCreateGroup, parser.resolve_all(refs, [token] * len(refs)), {}, [token])
 
 
 class DeviceAsyncWait(Op, name="nvgpu.device_async_wait", pure=False):
-    """Wait until all groups of the thread's copies but the last numGroups are done; none if it is not given."""
+    """Wait until all groups of the thread's copies except the last numGroups (default 0) are complete."""
 
     group: Value
     numGroups: int | None = None

@@ -1,4 +1,4 @@
-"""nvvm: what LLVM knows of NVIDIA's GPUs beyond plain instructions, with upstream's names and meaning."""
+"""nvvm: LLVM intrinsics for NVIDIA GPUs, with upstream's names and semantics."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ AXES = ("x", "y", "z")
 
 
 class SpecialRegister(Op, pure=True):
-    """A number that the hardware keeps for each thread."""
+    """A special register."""
 
     format = "attr-dict `:` type(result)"
 
@@ -27,19 +27,19 @@ class SpecialRegister(Op, pure=True):
 
 
 class Tid(SpecialRegister):
-    """result = the number of the thread in its block, along one axis"""
+    """result = the index of the thread in its block, along one axis"""
 
 
 class Ctaid(SpecialRegister):
-    """result = the number of the block in the grid, along one axis"""
+    """result = the index of the block in the grid, along one axis"""
 
 
 class Ntid(SpecialRegister):
-    """result = how many threads a block has along one axis"""
+    """result = the number of threads of a block along one axis"""
 
 
 class Nctaid(SpecialRegister):
-    """result = how many blocks there are along one axis"""
+    """result = the number of blocks of the grid along one axis"""
 
 
 def _along(base: type[SpecialRegister], axis: str) -> type[SpecialRegister]:
@@ -55,7 +55,7 @@ REGISTERS: dict[tuple[type[Op], str], type[SpecialRegister]] = {
 
 
 class Barrier(Op, name="nvvm.barrier", pure=False):
-    """Wait until every thread of the block is here; what they wrote before, all of them read after."""
+    """Wait until every thread of the block arrives; writes before it are visible to all of them after it."""
 
     barrierId: Value | None = None
     numberOfThreads: Value | None = None
@@ -130,7 +130,7 @@ def _word(text: Any, head: str) -> str:
 
 
 class MmaSync(Op, name="nvvm.mma.sync", pure=True):
-    """result = A x B + C, of matrices that are spread over the threads of a warp
+    """result = A x B + C, on matrices that are distributed over the threads of a warp
 
     As nvgpu.mma.sync: m16n8k16 of bf16, two to an i32, and of f16, or m16n8k8 of tf32 as i32, with sums in f32.
     """
@@ -213,7 +213,7 @@ def _addresses(op: Op, values: Sequence[Value], types: Sequence[Type]) -> None:
 class LdMatrix(Op, name="nvvm.ldmatrix", pure=False):
     """result = the fragments of num matrices of 8 x 8 elements of 16 bits, two to an i32; as nvgpu.ldmatrix
 
-    With the layout `col` rows are columns.
+    With the layout `col`, matrices are transposed.
     """
 
     ptr: Value
@@ -242,11 +242,11 @@ class LdMatrix(Op, name="nvvm.ldmatrix", pure=False):
         return texts.get(name) or super().attr_text(name, value, generic)
 
 
-# -- copies that go on while a thread does ----------------------------------------------------------------------------
+# -- asynchronous copies ----------------------------------------------------------------------------------------------
 class CpAsyncSharedGlobal(Op, name="nvvm.cp.async.shared.global", pure=False):
-    """dst[i] = src[i] for i < size bytes, at some time before the thread has waited for it
+    """dst[i] = src[i] for i < size bytes, asynchronously, complete once the thread waits for it
 
-    `ca` keeps them in all caches, `cg`, which takes 16, in the second one only.
+    `ca` caches at all levels; `cg`, which requires 16 bytes, in L2 only.
     """
 
     dst: Value
@@ -285,13 +285,13 @@ class CpAsyncSharedGlobal(Op, name="nvvm.cp.async.shared.global", pure=False):
 
 
 class CpAsyncCommitGroup(Op, name="nvvm.cp.async.commit.group", pure=False):
-    """Make a group of the copies that the thread has begun since the last one."""
+    """Commit the copies that the thread has issued since the last group as a group."""
 
     format = "attr-dict"
 
 
 class CpAsyncWaitGroup(Op, name="nvvm.cp.async.wait.group", pure=False):
-    """Wait until all groups of the thread's copies but the last n are done."""
+    """Wait until all groups of the thread's copies except the last n are complete."""
 
     n: int
 

@@ -1,4 +1,4 @@
-"""scf: loops and conditions as operations with regions, on values of any kind, with upstream's meaning.
+"""scf: structured loops and conditionals, on values of any type, with upstream's semantics.
 
     loop = scf.loop(zero, n, one, [start])
     with at_end(loop.block):
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Yield(Op, name="scf.yield", terminator=True, pure=False):
-    """Hand these values to the operation around."""
+    """Yield these values to the enclosing operation."""
 
     values: tuple[Value, ...]
 
@@ -33,7 +33,7 @@ class Yield(Op, name="scf.yield", terminator=True, pure=False):
         elif isinstance(parent, While):
             expected = parent.before.block.args  # type: ignore[assignment]
         else:
-            self.fail("stands outside of scf.for, scf.if and scf.while", code="MLC0160")
+            self.fail("is outside of scf.for, scf.if and scf.while", code="MLC0160")
         if [v.type for v in self.values] != [r.type for r in expected]:
             self.fail(f"yields {_types(self.values)}, expected {_types(expected)}", code="MLC0160")
 
@@ -49,7 +49,7 @@ class Yield(Op, name="scf.yield", terminator=True, pure=False):
 class For(Op, name="scf.for", pure=False, effects_inside=True):
     """x = init; for i in range(lower, upper, step): x = body(i, x); the results are the last x
 
-    Bounds compare signed and the step is positive. The body's first argument is i, then come the carried values.
+    Bounds are compared signed, and the step is positive. The body takes i and then the loop-carried values.
     """
 
     lower: Value
@@ -61,7 +61,7 @@ class For(Op, name="scf.for", pure=False, effects_inside=True):
     def infer(self) -> tuple[Type, ...]:
         kind = self.lower.type
         if not isinstance(kind, IndexType | IntType) or {self.upper.type, self.step.type} != {kind}:
-            self.fail("bounds and step are of one integer type", code="MLC0160")
+            self.fail("bounds and step must have the same integer type", code="MLC0160")
         return tuple(v.type for v in self.init)
 
     def verify_op(self) -> None:
@@ -132,7 +132,7 @@ class For(Op, name="scf.for", pure=False, effects_inside=True):
 class If(Op, name="scf.if", pure=False, effects_inside=True):
     """results = condition ? then_body() : else_body()
 
-    A condition without results may leave the second region empty.
+    Without results, the second region may be empty.
     """
 
     condition: Value
@@ -147,7 +147,7 @@ class If(Op, name="scf.if", pure=False, effects_inside=True):
 
     def verify_op(self) -> None:
         if self.results and not self.else_body.blocks:
-            self.fail("has results, but no second region that gives them", code="MLC0160")
+            self.fail("has results, but no second region that yields them", code="MLC0160")
 
     def interpret(self, frame: Frame) -> list[Any]:
         taken = self.then_body if frame[self.condition] else self.else_body
@@ -178,7 +178,7 @@ class If(Op, name="scf.if", pure=False, effects_inside=True):
 
 
 class Condition(Op, name="scf.condition", terminator=True, pure=False):
-    """Go on with the loop's second region, or leave it with these values"""
+    """Continue with the second region of the loop, or exit the loop, with these values"""
 
     condition: Value
     values: tuple[Value, ...]
@@ -191,7 +191,7 @@ class Condition(Op, name="scf.condition", terminator=True, pure=False):
     def verify_op(self) -> None:
         parent = self.parent_op
         if not isinstance(parent, While) or [v.type for v in self.values] != [r.type for r in parent.results]:
-            self.fail("ends the first region of an scf.while, with values of its result types", code="MLC0160")
+            self.fail("must end the first region of an scf.while, with values of its result types", code="MLC0160")
 
     def print_form(self, p: Printer) -> None:
         p.append(f"({p.name(self.condition)})")
@@ -258,11 +258,11 @@ class While(Op, name="scf.while", pure=False):
 
 
 class Reduce(Op, name="scf.reduce", terminator=True, pure=False):
-    """End the body of an scf.parallel; nothing is combined"""
+    """Terminator of the body of an scf.parallel; there is no reduction"""
 
     def verify_op(self) -> None:
         if not isinstance(self.parent_op, Parallel):
-            self.fail("stands outside of scf.parallel", code="MLC0160")
+            self.fail("is outside of scf.parallel", code="MLC0160")
 
     def print_form(self, p: Printer) -> None:
         if extra := p.attr_dict(self):
@@ -276,8 +276,8 @@ class Reduce(Op, name="scf.reduce", terminator=True, pure=False):
 class Parallel(Op, name="scf.parallel", pure=False, effects_inside=True):
     """for every i0 in range(lower0, upper0, step0), i1 in range(lower1, upper1, step1), ...: body(i0, i1, ...)
 
-    In any order, or at the same time: no iteration reads or writes what another one writes. Each is worth a thread of
-    its own. Nothing is carried or combined, so there are no `init` values.
+    In any order, or concurrently: no iteration accesses an element that another one writes. Each is large enough for a
+    thread of its own. There are no reductions, hence no `init` values.
     """
 
     lower: tuple[Value, ...]
@@ -290,7 +290,7 @@ class Parallel(Op, name="scf.parallel", pure=False, effects_inside=True):
         if not len(self.lower) == len(self.upper) == len(self.step) > 0:
             self.fail("needs as many lower bounds as upper bounds and steps, at least one of each", code="MLC0160")
         if any(v.type != index for v in self.operands) or self.init:
-            self.fail("bounds and steps are indices, and nothing is combined", code="MLC0160")
+            self.fail("bounds and steps must be indices, and reductions are not supported", code="MLC0160")
         return ()
 
     def verify_op(self) -> None:
@@ -310,7 +310,7 @@ class Parallel(Op, name="scf.parallel", pure=False, effects_inside=True):
         if min(step) <= 0:
             self.fail(f"the step is {min(step)}, not positive", code="MLC0161")
         for counters in reversed([*itertools.product(*map(range, lower, upper, step))]):
-            frame.run(self.body, counters)                 # not in the order of the loops that it stands for
+            frame.run(self.body, counters)                 # not in sequential order, to expose dependences
         return []
 
     def print_form(self, p: Printer) -> None:
@@ -337,24 +337,24 @@ class Parallel(Op, name="scf.parallel", pure=False, effects_inside=True):
 
 
 def loop(lower: Value, upper: Value, step: Value, init: Sequence[Value] = (), name: str = "") -> For:
-    """A loop whose body takes its arguments and is empty; end it with Yield."""
+    """A loop whose body has its arguments but no operations; end it with Yield."""
     return For(lower, upper, step, tuple(init), Region(Block([lower.type, *(v.type for v in init)], [name])))
 
 
 def parallel(lower: Sequence[Value], upper: Sequence[Value], step: Sequence[Value],
              names: Sequence[str] = ()) -> Parallel:
-    """A loop of independent iterations, whose body is empty; end it with Reduce."""
+    """A parallel loop with an empty body; end it with Reduce."""
     body = Region(Block([index] * len(lower), names))
     return Parallel(tuple(lower), tuple(upper), tuple(step), (), body)
 
 
 def branch(condition: Value, types: Sequence[Type] = (), otherwise: bool = True) -> If:
-    """A condition with empty blocks; end each with Yield. Without `otherwise` there is no second one."""
+    """A conditional with empty blocks; end each with Yield. Without `otherwise` there is no second one."""
     return If(condition, Region(Block()), Region(Block()) if otherwise or types else Region(), tuple(types))
 
 
 def _end(parser: Parser, region: Region, terminator: type[Op] = Yield) -> None:
-    """Text may leave out a terminator without values; it gets the place of the closing brace."""
+    """Insert a terminator without values that the text omits, located at the closing brace."""
     for block in region.blocks:
         if block.last is None or not block.last.terminator:
             block.insert(terminator.make([], {}, None, loc=parser.loc(parser.tokens[parser.pos - 1].start)))

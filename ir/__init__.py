@@ -1,1 +1,1 @@
-"""The IR itself: types, operations, text, verification, rewriting and the interpreter; names no op."""
+"""The core IR, independent of any dialect: types, operations, text, verification, rewriting, interpretation."""

@@ -1,11 +1,11 @@
-"""The call contract between compiled code and whoever calls it: `status = f_entry(ctx, args, sizes, results)`.
+"""The call contract between compiled code and its callers: `status = f_entry(ctx, args, sizes, results)`.
 
     args, results   arrays of pointers to contiguous row-major data, one per argument and result
     sizes           array of i64, one per size symbol in the order of `symbols`
-    ctx             a `Context`: where the arena is, and where the entry writes what went wrong
+    ctx             a `Context`: the arena and the error record
 
-A result that takes the buffer of a donated argument is passed that argument's pointer. Calls are re-entrant: a context
-and its arena belong to one call at a time.
+A result that reuses the buffer of a donated argument is passed that argument's pointer. Calls are re-entrant: a
+context and its arena belong to one call at a time.
 """
 
 from __future__ import annotations
@@ -25,25 +25,25 @@ from mlc.ir.sizes import Dim
 from mlc.ir.types import FunctionType, TensorType
 
 OK, ARENA_TOO_SMALL, ERROR_RECORDED = 0, 1, 2
-"""Status codes of an entry: done; nothing has run, and `needed` is how many bytes it takes; an error is recorded."""
+"""Status codes of an entry: success; nothing has run, and the arena needs `needed` bytes; an error is recorded."""
 
 ARENA_ALIGN = 64
-"""The arena starts at a multiple of this."""
+"""Alignment of the arena in bytes."""
 
 RESULT_ALIGN, BIG_RESULT = 64, 1 << 15
-"""Results of BIG_RESULT bytes or more are aligned too: whole cache lines are worth a second allocation."""
+"""Alignment of results of BIG_RESULT bytes or more: whole cache lines are worth a second allocation."""
 
 ENTRY_SUFFIX = "_entry"
 
 ALLOWED_EXTERNALS = frozenset({"memcpy", "memset", "memmove", "aligned_alloc", "free"})
-"""External symbols that code may import: those that LLVM itself calls, and memory of data-dependent sizes."""
+"""External symbols that code may import: those that LLVM emits calls to, and allocation of data-dependent sizes."""
 
 HOOK = "mlc_parallel"
-"""The variable of a library that holds the address of what shares its work out; null: nobody does."""
+"""Global variable of a library with the address of its parallel-for implementation; null runs everything serially."""
 
 
 class Context(ctypes.Structure):
-    """The first argument of an entry, in memory."""
+    """The struct that the first argument of an entry points to."""
 
     _fields_ = [("arena", ctypes.c_void_p), ("capacity", ctypes.c_int64), ("needed", ctypes.c_int64),
                 ("record", ctypes.c_int64)]
@@ -54,12 +54,12 @@ class Context(ctypes.Structure):
 
 
 ARENA, CAPACITY, NEEDED, RECORD = (getattr(Context, name).offset for name, *_ in Context._fields_)
-"""Where the fields of a context are, in bytes."""
+"""Byte offsets of the fields of a context."""
 
 ATTRIBUTES = ("interface", "symbols", "aliases", "error_sites", "arg_names", "work", "size_constraints",
               "constraint_sites",
               "temporaries", "arena")
-"""The attributes in which an entry has its interface."""
+"""The attributes of an entry that hold its interface."""
 
 
 def is_entry(function: Op) -> bool:
@@ -71,14 +71,14 @@ def is_entry(function: Op) -> bool:
 class Interface:
     """Calling interface of a compiled function.
 
-    symbols      the size symbols, in the order in which the entry takes their numbers
-    aliases      per result: the argument whose buffer it takes, or -1
-    error_sites  by the number of the site in the error record: "file:line:col: message"
-    arg_names    how to speak of the arguments; "" where they have no name
+    symbols      the size symbols, in the order of the argument `sizes`
+    aliases      per result: the argument whose buffer it reuses, or -1
+    error_sites  by trap id: "file:line:col: message"
+    arg_names    names of the arguments in messages; "" for one without a name
     size_constraints  sizes that must be non-negative; the caller checks them
     constraint_sites  "file:line:col: message" of each
-    temporaries  bytes of the values between kernels
-    arena        bytes of the memory for them, as they are packed
+    temporaries  total bytes of the values between kernels
+    arena        bytes of the arena into which they are packed
     work         the number of elementary steps of a call, if known (negative: without bound)
     """
 
@@ -127,12 +127,12 @@ class Interface:
 
     @cached_property
     def donated(self) -> tuple[int, ...]:
-        """The arguments whose buffers become results, in order of the results."""
+        """The arguments whose buffers results reuse, in order of the results."""
         return tuple(a for a in self.aliases if a >= 0)
 
     @cached_property
     def binders(self) -> Mapping[str, tuple[int, int]]:
-        """Where the number of a symbol is read off: (argument, axis) of its first occurrence by itself."""
+        """The (argument, axis) that binds each symbol: the first size that is the symbol alone."""
         out: dict[str, tuple[int, int]] = {}
         plain: dict[Dim, str] = {sizes.sym(name): name for name in self.symbols}
         for i, type in enumerate(self.inputs):
@@ -142,19 +142,19 @@ class Interface:
         return out
 
     def argument(self, i: int) -> str:
-        """Name of argument `i` in a message: its path, since nobody counts the arrays within a module."""
+        """Name of argument `i` in a message: its path if it has one, as arrays nested in a module are hard to count."""
         name = self.arg_names[i] if i < len(self.arg_names) else ""
         return f"argument {name or i}"
 
     def error_site(self, number: int) -> str:
-        """The place and message that an error record's number stands for."""
+        """Location and message of a trap id."""
         if not 0 <= number < len(self.error_sites):
             raise BackendError(f"{self.name} reports error {number} of {len(self.error_sites)}", code="MLC0561")
         return self.error_sites[number]
 
 
 def interface_of(entry: Op) -> Interface:
-    """The interface that an `llvm.func @f_entry` carries in its attributes."""
+    """The interface in the attributes of an `llvm.func @f_entry`."""
     attrs = entry.attrs
     name = str(attrs["sym_name"])
     type = Parser(attrs["interface"], f"interface of @{name}").type()
@@ -171,7 +171,7 @@ def interface_of(entry: Op) -> Interface:
 
 
 def interfaces(module: Op) -> dict[str, Interface]:
-    """The interface of every entry of a module, by the name of the function."""
+    """The interface of every entry of a module, by name of the function."""
     found = [interface_of(op) for op in module.regions[0].block
              if str(op.attrs.get("sym_name", "")).endswith(ENTRY_SUFFIX) and is_entry(op)]
     return {interface.name: interface for interface in found}

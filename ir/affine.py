@@ -1,8 +1,8 @@
-"""Affine maps, and what is computed by recursion over affine expressions.
+"""Affine maps, and folds over affine expressions.
 
 An affine expression is an `int` or a polynomial of `ir/sizes.py` over dimensions (`AffineDim`), index tiles
 (`IndexTile`) and named symbols, with floor division and modulo. It is kept in a normal form, so equal expressions
-compare equal. A product of two dimensions, which upstream's reader would refuse, is not refused here.
+compare equal. Unlike upstream, a product of dimensions is allowed.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def tiles_of(*exprs: AffineExpr) -> set[int]:
 
 
 def is_multiple_of(expr: AffineExpr, n: int) -> bool:
-    """Whether every term of an expression is a multiple of `n`, whatever its dimensions and symbols stand for.
+    """Whether every term of an expression is a multiple of `n`, for all values of its dimensions and symbols.
 
     >>> is_multiple_of(8 * dim(0) + 4, 4), is_multiple_of(dim(0), 4)
     (True, False)
@@ -49,7 +49,7 @@ def is_multiple_of(expr: AffineExpr, n: int) -> bool:
 
 
 def step_along(expr: AffineExpr, position: int) -> AffineExpr | None:
-    """How far `expr` moves per step along a dimension, if always equally far.
+    """The increment of `expr` per step along a dimension, or None if it depends on the dimension.
 
     >>> step_along(3 * dim(0) + dim(1), 0), step_along(dim(0) % 2, 0)
     (3, None)
@@ -62,21 +62,21 @@ def step_along(expr: AffineExpr, position: int) -> AffineExpr | None:
 
 # -- recursion over expressions ---------------------------------------------------------------------------------------
 class Algebra(Generic[T]):
-    """Interpretation of the parts of an expression, for `fold`: a number, a bound, operations that compute it.
+    """Interpretation of affine expressions by `fold`: as numbers, as bounds, or as operations that compute them.
 
-    `sum` and `product` are given their parts as iterators, so that an algebra that emits operations says in which
-    order: `add` and `multiply` as soon as two parts are there, or after all of them.
+    `sum` and `product` take iterators, so that an algebra that emits operations determines their order: it can combine
+    parts as soon as two are available, or after evaluating all of them.
     """
 
     def constant(self, value: int) -> T:
         raise NotImplementedError
 
     def leaf(self, leaf: Leaf) -> T:
-        """The meaning of a symbol, a dimension or an index tile."""
+        """Interpret a symbol, a dimension or an index tile."""
         raise NotImplementedError
 
     def quotient(self, quotient: Quotient, num: T, den: T) -> T:
-        """The meaning of `num floordiv den` or `num mod den`, as `quotient.op` says."""
+        """Interpret `num floordiv den` or `num mod den`, depending on `quotient.op`."""
         raise NotImplementedError
 
     def add(self, a: T, b: T) -> T:
@@ -86,14 +86,14 @@ class Algebra(Generic[T]):
         raise NotImplementedError
 
     def expression(self, expr: AffineExpr) -> T:
-        """The meaning of an expression, also of those within quotients: the place to remember it."""
+        """Interpret an expression, or an operand of a quotient; override it to memoize."""
         return fold(expr, self)
 
     def sum(self, terms: Iterator[T]) -> T:
         return reduce(self.add, terms)
 
     def product(self, coefficient: int, factors: Iterator[T]) -> T:
-        """The meaning of a term: its factors, then its coefficient unless that is 1."""
+        """Interpret a term: its factors, then its coefficient unless that is 1."""
         out: T | None = None
         for factor in factors:
             out = factor if out is None else self.multiply(out, factor)
@@ -103,9 +103,9 @@ class Algebra(Generic[T]):
 
 
 def fold(expr: AffineExpr, algebra: Algebra[T]) -> T:
-    """The meaning of an expression in an algebra.
+    """Interpret an expression in an algebra.
 
-    An atom that a term has several times is given to the algebra once.
+    A power of an atom interprets the atom once.
     """
     if isinstance(expr, int):
         return algebra.constant(expr)
@@ -123,7 +123,7 @@ def _factors(monomial: Monomial, algebra: Algebra[T]) -> Iterator[T]:
 
 
 class Numbers(Algebra[Any]):
-    """Expressions as numbers or numpy arrays, given those of symbols, dimensions and index tiles.
+    """Evaluates expressions to numbers or numpy arrays; `of` is the value of a leaf.
 
     >>> fold(2 * dim(0) + 1, Numbers({AffineDim(0): 3}.__getitem__))
     7
@@ -149,7 +149,7 @@ class Numbers(Algebra[Any]):
 
 
 def _plain(expr: AffineExpr) -> str:
-    """The text of a result, without the parentheses around one that is a quotient."""
+    """The text of a result, without the parentheses around a single quotient."""
     if isinstance(expr, Size) and len(expr.terms) == 1:
         (monomial, coefficient), = expr.terms
         if coefficient == 1 and len(monomial) == 1 and isinstance(monomial[0][0], Quotient) and monomial[0][1] == 1:
@@ -162,12 +162,12 @@ def _plain(expr: AffineExpr) -> str:
 class AffineMap:
     """`affine_map<(d0, d1, t0)[B] -> (t0, d1 + B)>`: expressions over the dimensions of an iteration domain.
 
-    dims     how many dimensions it takes
-    tiles    how many index tiles, which stand behind them in the text
-    symbols  the names of sizes that its results may use; those of a kernel, bound by name and not by position
+    dims     number of dimensions
+    tiles    number of index tiles, which follow the dimensions in the text
+    symbols  size symbols that results may use: those of a kernel, bound by name and not by position
     results  the expressions
 
-    IRError if a result depends on anything else. `AffineMap.get` finds out the symbols.
+    Raises IRError if a result depends on anything else. `AffineMap.get` collects the symbols.
     """
 
     dims: int
@@ -182,11 +182,11 @@ class AffineMap:
         for leaf in used:
             if not (leaf in self.symbols if isinstance(leaf, str) else
                     0 <= leaf.position < (self.dims if isinstance(leaf, AffineDim) else self.tiles)):
-                raise IRError(f"{leaf} is no dimension, index tile or symbol of {self}", code="MLC0155")
+                raise IRError(f"{leaf} is not a dimension, index tile or symbol of {self}", code="MLC0155")
 
     @staticmethod
     def get(dims: int, results: Iterable[AffineExpr], tiles: int = 0) -> AffineMap:
-        """The map of so many dimensions and index tiles to `results`, with the symbols that these use.
+        """The map to `results`, with the symbols that they use.
 
         >>> str(AffineMap.get(2, (dim(1), 4 * dim(0))))
         'affine_map<(d0, d1) -> (d1, 4*d0)>'
@@ -216,7 +216,7 @@ class AffineMap:
 
     @property
     def is_identity(self) -> bool:
-        """Whether the results are the dimensions in their order."""
+        """Whether the results are the dimensions in order."""
         return self.results == tuple(map(dim, range(self.dims)))
 
     def substitute(self, env: Mapping[str, AffineExpr]) -> AffineMap:
@@ -224,7 +224,7 @@ class AffineMap:
         return AffineMap.get(self.dims, [substitute(e, env) for e in self.results], self.tiles)
 
     def replace_dims(self, replacements: Mapping[int, AffineExpr], dims: int | None = None) -> AffineMap:
-        """The map with dimensions replaced, one of `dims` dimensions if it is to take another number of them.
+        """The map with dimensions replaced; `dims` is its new number of dimensions, by default the old one.
 
         >>> str(AffineMap.identity(2).replace_dims({1: dim(0)}, dims=1))
         'affine_map<(d0) -> (d0, d0)>'
@@ -253,7 +253,7 @@ class AffineMap:
 
     def evaluate(self, dims: Sequence[Any], tiles: Sequence[Any] = (), symbols: Mapping[str, int] | None = None
                  ) -> tuple[Any, ...]:
-        """The results for coordinates and elements of index tiles, which are numbers or numpy arrays.
+        """Evaluate the results; coordinates and elements of index tiles are numbers or numpy arrays.
 
         >>> AffineMap.get(2, (dim(1), 4 * dim(0))).evaluate((2, 3))
         (3, 8)

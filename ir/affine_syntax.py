@@ -1,6 +1,6 @@
-"""The text of sizes and affine maps: `2*B + 1`, `affine_map<(d0, t0)[B] -> (t0, d0 + B)>`.
+"""Parser for sizes and affine maps: `2*B + 1`, `affine_map<(d0, t0)[B] -> (t0, d0 + B)>`.
 
-Only here are dimensions and index tiles known by names. A size prints itself (`str`), and so does a map.
+Only this module identifies dimensions and index tiles by name. `str` prints sizes and maps.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from mlc.ir.sizes import AffineDim, Dim, IndexTile, Leaf, divide, modulo, of_ato
 _TOKEN = re.compile(r"\s*(?:(\d+)|(floordiv|mod)\b|([A-Za-z_]\w*)|([-+*()]))")
 _MAP = re.compile(r"\s*\(([^()]*)\)\s*(?:\[([^\[\]]*)\])?\s*->\s*\((.*)\)\s*", re.S)
 MAX_POSITIONS = 256
-"""Dimensions and index tiles of a map that is read."""
+"""Most dimensions and index tiles of a parsed map."""
 
 
 def is_positional(name: str) -> bool:
-    """Whether the text of a map means a dimension or an index tile by a name, so that no symbol can have it.
+    """Whether a name denotes a dimension or an index tile in the text of a map, and thus cannot name a symbol.
 
     >>> is_positional("d0"), is_positional("t12"), is_positional("d"), is_positional("B")
     (True, True, False, False)
@@ -28,12 +28,12 @@ def is_positional(name: str) -> bool:
 
 
 def parse_size(text: str) -> Dim:
-    """Read what `str(size)` prints: `2*B + 1`, `(B floordiv 4)*3`. ParseError where it is none."""
+    """Parse a size as `str` prints it, such as `2*B + 1` or `(B floordiv 4)*3`; raises ParseError."""
     return _Expression(text, "size", "MLC0205", None).read()
 
 
 def parse_map(text: str) -> AffineMap:
-    """Read what stands between the angle brackets of `affine_map<...>`. ParseError where it is no map.
+    """Parse the text between the angle brackets of `affine_map<...>`; raises ParseError.
 
     >>> str(parse_map("(d0, d1, t0)[B] -> (t0, B*d0 + d1)"))
     'affine_map<(d0, d1, t0)[B] -> (t0, B*d0 + d1)>'
@@ -47,7 +47,7 @@ def parse_map(text: str) -> AffineMap:
         raise ParseError(f"({m[1]}): the dimensions of an affine map are d0, d1, ..., its index tiles after them "
                          "t0, t1, ...", code="MLC0156")
     if bad := [s for s in symbols if not s.isidentifier() or is_positional(s) or symbols.count(s) > 1]:
-        raise ParseError(f"[{m[2]}]: {bad[0]!r} is no name of a symbol, or stands there twice", code="MLC0156")
+        raise ParseError(f"[{m[2]}]: {bad[0]!r} is not a valid symbol name, or is repeated", code="MLC0156")
     names = {str(leaf): leaf for leaf in leaves} | {s: s for s in symbols}
     results = tuple(_Expression(one, "affine expression", "MLC0156", names).read() for one in _parts(m[3]))
     return AffineMap(dims, len(positions) - dims, tuple(symbols), results)
@@ -65,7 +65,7 @@ def _parts(text: str) -> list[str]:
 
 
 class _Expression:
-    """One expression being read; `names` says what names mean, if they do not all mean symbols."""
+    """Parser of one expression; `names` maps names to leaves, None makes every name a symbol."""
 
     def __init__(self, text: str, what: str, code: str, names: Mapping[str, Leaf] | None) -> None:
         self.text, self.what, self.code, self.names = text.strip(), what, code, names
@@ -118,7 +118,7 @@ class _Expression:
         if self.names is None:
             return sym(name)
         if name not in self.names:
-            raise ParseError(f"{name} is no dimension, index tile or symbol of the affine map", code=self.code)
+            raise ParseError(f"{name} is not a dimension, index tile or symbol of the affine map", code=self.code)
         return of_atom(self.names[name])
 
     def term(self, depth: int) -> Dim:

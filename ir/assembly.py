@@ -1,15 +1,15 @@
-"""The pretty form of operations: one format string per class gives printer and parser, so they cannot disagree.
+"""The pretty form of operations: one format string per class defines both printer and parser.
 
 A format is a sequence of
 
     `literal`            a keyword or punctuation
     $name                an operand (or several, comma separated), a region, a successor, or an attribute
     type($name)          the type(s) of an operand field;  type(result), type(results)
-    functional-type      `(operands) -> results`, or one type alone where all are equal
+    functional-type      `(operands) -> results`, or a single type if all are equal
     attr-dict            `{k = v}` of the attributes not written elsewhere, nothing if there are none
 
-`name $a, $b attr-dict : functional-type $region` is what a class without a format gets. A class whose form no
-format describes overrides `print_form(self, printer)` and `parse_form(cls, parser)`.
+The default format is `name $a, $b attr-dict : functional-type $region`. A class whose syntax no format can express
+overrides `print_form(self, printer)` and `parse_form(cls, parser)`.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ _DIRECTIVE = re.compile(r"\s*(?:`([^`]*)`|type\(\$?(\w+)\)|(functional-type|attr
 _GLUED = frozenset(",)]>([<")
 
 
-_KNOWN: dict[type, tuple[tuple[str, str], ...]] = {}
+_FORMATS: dict[type, tuple[tuple[str, str], ...]] = {}
 
 
 def directives(cls: type[Op]) -> tuple[tuple[str, str], ...]:
     """The format of a class as (kind, argument) pairs: literal, type, functional-type, attr-dict, or a field kind."""
-    if cls not in _KNOWN:
-        _KNOWN[cls] = _read_format(cls)
-    return _KNOWN[cls]
+    if cls not in _FORMATS:
+        _FORMATS[cls] = _read_format(cls)
+    return _FORMATS[cls]
 
 
 def _read_format(cls: type[Op]) -> tuple[tuple[str, str], ...]:
@@ -100,7 +100,7 @@ def _print_one(p: Printer, op: Op, kind: str, arg: str) -> str:
 
 
 class Parts:
-    """Parts of one operation that the parser has read, in any order."""
+    """Parsed parts of an operation, in any order."""
 
     def __init__(self) -> None:
         self.operands: dict[str, list[Unresolved]] = {}
@@ -114,7 +114,7 @@ class Parts:
 
 
 def parse_op(parser: Parser, cls: type[Op]) -> Op:
-    """Read what `print_op` prints after the name; the result is detached."""
+    """Parse an operation after its name, as `print_op` prints it; the result is detached."""
     if custom := getattr(cls, "parse_form", None):
         op: Op = custom(parser)
         return op

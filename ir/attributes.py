@@ -1,7 +1,7 @@
 """Attributes that dialects define: frozen dataclasses, printed `#dialect.name<field = value, ...>`.
 
-A class says its `mnemonic`; its fields, with their annotations and defaults, are the whole syntax. Fields at their
-default are not printed. Text reads back through `ir/type_parser.py`.
+A class has a `mnemonic`; its fields, with annotations and defaults, define the syntax. Fields at their default are not
+printed. `ir/type_parser.py` parses them.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from typing import Any, ClassVar, Self
 from mlc.ir.sizes import Dim, Size, substitute
 
 ATTRIBUTES: dict[str, type[DialectAttribute]] = {}
-"""Every class of attributes, by its mnemonic."""
+"""Attribute classes by mnemonic."""
 BY_CLASS: dict[str, type[DialectAttribute]] = {}
-"""The same, by the name of the class, as annotations of operations have it."""
+"""Attribute classes by class name, as the annotations of operations spell it."""
 
 
 class DialectAttribute:
@@ -37,7 +37,7 @@ class DialectAttribute:
         ATTRIBUTES[cls.mnemonic] = BY_CLASS[cls.__name__] = cls
 
     def printed(self) -> dict[str, Any]:
-        """The fields that differ from their defaults, and those that have none."""
+        """The fields without a default, and those that differ from it."""
         return {f.name: v for f in fields(self) if (v := getattr(self, f.name)) != f.default}  # type: ignore[arg-type]
 
     def substitute(self, env: Mapping[str, Dim]) -> Self:

@@ -97,7 +97,7 @@ def _smallest(monomial: Monomial, name: str, bound: Dim) -> Dim | None:
 
 
 def _alone(monomial: Monomial, name: str) -> Quotient | None:
-    """The quotient of a monomial that is a single floordiv and monotonic in its numerator, or None."""
+    """The quotient of a monomial that is a single floordiv, monotonic in its numerator; otherwise None."""
     (atom, power), *rest = monomial
     is_alone = isinstance(atom, Quotient) and atom.op == "floordiv" and power == 1 and not rest
     return atom if is_alone and name not in symbols(atom.den) else None  # type: ignore[union-attr, return-value]

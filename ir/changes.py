@@ -1,18 +1,19 @@
-"""Which optional changes passes make, one by one: what `mlc bisect` searches, and a way round a wrong one.
+"""Optional changes of passes, which can be disabled one by one: `mlc bisect` searches them for one that miscompiles.
 
-A change is one firing of a rewrite rule, one decision of a pass (two kernels fused, a result written in place, a loop
-shared out), or the run of a pass that keeps the form and does not ask about parts. What a lowering has to do is none.
-Before each the pass asks `allowed`; the answer is yes, and costs nothing, unless the environment says otherwise:
+A change is one firing of a rewrite rule, one decision of a pass (to fuse two kernels, to write a result in place, to
+parallelize a loop), or the run of a pass that keeps the form and does not ask about parts of it. Required lowering
+steps are not changes. Before each change a pass calls `allowed`, which returns True at no cost unless the environment
+selects changes:
 
-    MLC_CHANGES=none               what has to be done, and nothing else
-    MLC_CHANGES=1f0c22ab9d,...     these changes, and no others
-    MLC_CHANGES=-1f0c22ab9d,...    all but these
-    MLC_CHANGES=@FILE              what the file says, separated by commas or spaces
-    MLC_CHANGES_LOG=FILE           where a line of JSON is added for each change that is made
+    MLC_CHANGES=none               no changes
+    MLC_CHANGES=1f0c22ab9d,...     only these changes
+    MLC_CHANGES=-1f0c22ab9d,...    all changes but these
+    MLC_CHANGES=@FILE              keys from a file, separated by commas or spaces
+    MLC_CHANGES_LOG=FILE           append a line of JSON to FILE for each change that is made
 
-A key says the module, the pass, the rule, and the operation: by the number of the one it comes from in the module as it
-was given. So it means the same whatever other changes are made, and in each place where a pipeline has the pass. For
-that the locations of a module carry numbers from its first pass on (`Loc.via`), as long as changes are chosen.
+A key is a hash of the module, the pass, the rule and the operation, identified by the number of its origin in the input
+module. So a key does not depend on which other changes are made, nor on the position of the pass in the pipeline. To
+this end the first pass numbers the locations of a module (`Loc.via`), if changes are selected.
 """
 
 from __future__ import annotations
@@ -33,18 +34,19 @@ from mlc.ir.printer import nameless_text, op_line
 
 VARIABLE, LOG = "MLC_CHANGES", "MLC_CHANGES_LOG"
 FEW = 64
-"""Of so many changes at most a log also says what they did."""
+"""Most selected changes for which a log also describes their effect."""
 _KEY = re.compile(r"-?[0-9a-f]{10}")
 _MARK = "#"
 
 
 @dataclass(frozen=True)
 class Change:
-    """One change that was made.
+    """A change that was made.
 
-    step    the pass, after its place in the pipeline: `04 canonicalize`
-    rule    of the pass; "" for the pass as a whole
-    before  the operation, and what came of it, or what else it is about: for people, and only where few are allowed
+    step    position in the pipeline and name of the pass: `04 canonicalize`
+    rule    rule of the pass; "" for the pass as a whole
+    before  text of the operation; `after` is that of its replacement, `beside` that of other operations involved; only
+            if few changes are selected
     """
 
     key: str
@@ -58,13 +60,13 @@ class Change:
 
 
 class Choice:
-    """Which changes are made, and a record of them.
+    """A selection of changes, and a record of those made.
 
-    only     no others than these; None: all
-    without  none of these
-    log      where a line is added for each
-    explain  those of which the record says what they did, which takes time; None: all, if these are few
-    tried    whether rules that are tried are recorded as if they fired: for one in which the process ends
+    only     changes that are allowed; None allows all
+    without  changes that are not allowed
+    log      file to which a line is appended for each change
+    explain  changes whose effect is recorded, which takes time; None: all of `only`, if these are few
+    tried    whether rules are recorded before they are tried, to find one that crashes the process
     """
 
     def __init__(self, only: Iterable[str] | None = None, without: Iterable[str] = (), log: str | None = None,
@@ -94,7 +96,7 @@ class Choice:
 
 
 def parse(text: str, log: str | None = None) -> Choice:
-    """The choice that a value of MLC_CHANGES stands for.
+    """Parse a value of MLC_CHANGES.
 
     >>> parse("-1f0c22ab9d").allows("1f0c22ab9d"), parse("none").allows("1f0c22ab9d")
     (False, False)
@@ -112,7 +114,7 @@ def parse(text: str, log: str | None = None) -> Choice:
     if words == ["none"]:
         return Choice((), log=log)
     if wrong := next((w for w in words if not _KEY.fullmatch(w)), None):
-        raise UserError(f"{VARIABLE}: {wrong!r} is no key of a change", code="MLC0680",
+        raise UserError(f"{VARIABLE}: {wrong!r} is not a key of a change", code="MLC0680",
                         hint="write all, none, KEY,KEY,..., -KEY,-KEY,... or @FILE; mlc bisect prints keys")
     left_out = [w[1:] for w in words if w.startswith("-")]
     if len(left_out) not in (0, len(words)):
@@ -122,14 +124,14 @@ def parse(text: str, log: str | None = None) -> Choice:
 
 
 class _Chosen:
-    """The choice of this process: that of the environment, unless `chosen` gives another."""
+    """The choice of this process: from the environment, unless `chosen` overrides it."""
 
     choice: Choice | None = None
     read = False
 
 
 class _Here(threading.local):
-    """The pass that runs in this thread, where changes are chosen."""
+    """The pass that this thread runs, if changes are selected."""
 
     run: Run | None = None
 
@@ -138,7 +140,7 @@ _here = _Here()
 
 
 def choice() -> Choice | None:
-    """Which changes are chosen; None where nobody chooses, and all are made."""
+    """The choice in effect; None if all changes are allowed."""
     if not _Chosen.read:
         text, log = os.environ.get(VARIABLE), os.environ.get(LOG)
         _Chosen.choice = parse(text or "all", log) if text or log else None
@@ -148,7 +150,7 @@ def choice() -> Choice | None:
 
 @contextmanager
 def chosen(made: Choice | None) -> Iterator[None]:
-    """Within, this choice is the process's."""
+    """Context manager: set the choice of the process."""
     before, read = _Chosen.choice, _Chosen.read
     _Chosen.choice, _Chosen.read = made, True
     try:
@@ -158,18 +160,18 @@ def chosen(made: Choice | None) -> Iterator[None]:
 
 
 def current() -> Run | None:
-    """The pass that runs in this thread, to ask about many changes; None where all are allowed."""
+    """The pass that this thread runs, for callers with many changes; None if all are allowed."""
     return _here.run
 
 
 def allowed(rule: str, op: Op, *others: Op | Value) -> bool:
-    """Whether the pass that runs may make a change that it is ready to make: `rule` on `op`, given the `others`."""
+    """Whether the running pass may apply `rule` to `op` and the `others`; call it only when about to do so."""
     run = _here.run
     return run is None or run.asked(rule, op, others)
 
 
 class Run:
-    """One pass on one module: names its operations, so that keys can be made of them."""
+    """Run of a pass on a module; identifies operations for the keys of changes."""
 
     def __init__(self, choice: Choice, step: str, module: Op) -> None:
         self.choice = choice
@@ -182,11 +184,11 @@ class Run:
 
     def name(self, op: Op) -> str:
         """Identifier of an operation: its origin, its class, and its number among the operations of both."""
-        if (known := self.names.get(op)) is None:
+        if (name := self.names.get(op)) is None:
             base = "".join(n for n in op.loc.via if n.startswith(_MARK)) + " " + op.name
             self.counts[base] = number = self.counts.get(base, -1) + 1
-            known = self.names[op] = f"{base} {number}"
-        return known
+            name = self.names[op] = f"{base} {number}"
+        return name
 
     def key(self, rule: str, op: Op, others: Sequence[Op | Value] = ()) -> str:
         about = [self.module, self.step.partition(" ")[2], rule, self.name(op),
@@ -194,7 +196,7 @@ class Run:
         return hashlib.sha256("\n".join(about).encode()).hexdigest()[:10]
 
     def value(self, value: Value) -> str:
-        """The same of a value: what it is of which operation."""
+        """Identifier of a value: result or block argument, index, and identifier of the operation."""
         owner = value.op if value.op is not None else value.block.parent_op  # type: ignore[attr-defined]
         return f"{owner is value.op} {value.index} {self.name(owner)}"  # type: ignore[attr-defined]
 
@@ -209,27 +211,27 @@ class Run:
         return True
 
     def started(self, key: str, rule: str, op: Op, failed: bool = False) -> None:
-        """Record a rule that fails, or may."""
+        """Record a rule that has failed or, with `tried`, is about to be tried."""
         if failed or self.choice.tried:
             self.choice.record(Change(key, self.step, rule, op.name, str(op.loc), self.text(key, (op,))))
 
-    def fired(self, key: str, rule: str, op: Op, before: str, made: Sequence[Op], values: Sequence[Value]) -> None:
-        """Record a rewrite; what it made is named after it."""
-        for i, new in enumerate(inner for m in made for inner in m.walk()):
+    def fired(self, key: str, rule: str, op: Op, before: str, inserted: Sequence[Op], values: Sequence[Value]) -> None:
+        """Record a rewrite; the operations that it inserted are identified by its key."""
+        for i, new in enumerate(inner for outer in inserted for inner in outer.walk()):
             self.names[new] = f"{key} {i}"
         after = ""
         if key in self.choice.explain:
-            instead = made[::-1] or ([v.op for v in values if v.op is not None] if values else [op])
+            instead = inserted[::-1] or ([v.op for v in values if v.op is not None] if values else [op])
             after = self.text(key, instead) or "an argument"
         self.choice.record(Change(key, self.step, rule, op.name, str(op.loc), before, after))
 
     def text(self, key: str, ops: Sequence[Op]) -> str:
-        """Operations for people, a line each, where a change is to be explained."""
+        """Operations in readable form, a line each, if the change is to be explained."""
         return "\n".join(op_line(op) for op in ops) if key in self.choice.explain else ""
 
 
 def described(value: Value) -> str:
-    """A value for people: what makes it."""
+    """Readable description of a value by its definition."""
     if isinstance(value, OpResult):
         return f"result {value.index} of {op_line(value.op)}"
     return f"argument {value.index}{value.name and f', %{value.name}'}" if isinstance(value, BlockArg) else str(value)
@@ -237,9 +239,9 @@ def described(value: Value) -> str:
 
 @contextmanager
 def considered(step: str, module: Op) -> Iterator[None]:
-    """Within, what this thread's passes ask is about `module`, and `step` is the pass and its place."""
-    made = choice()
-    before, _here.run = _here.run, Run(made, step, module) if made is not None else None
+    """Context manager: this thread runs the pass `step` (position and name) on `module`."""
+    selected = choice()
+    before, _here.run = _here.run, Run(selected, step, module) if selected is not None else None
     try:
         yield
     finally:
@@ -247,10 +249,10 @@ def considered(step: str, module: Op) -> Iterator[None]:
 
 
 def _marked(module: Op) -> str:
-    """Identifier of a module, from its first pass on; its operations get numbers then."""
-    if (known := next((n for n in module.loc.via if n.startswith(_MARK)), None)) is not None:
-        return known
-    known = _MARK + hashlib.sha256(nameless_text(module).encode()).hexdigest()[:16]
+    """Identifier of a module; its first pass assigns it and numbers the operations."""
+    if (mark := next((n for n in module.loc.via if n.startswith(_MARK)), None)) is not None:
+        return mark
+    mark = _MARK + hashlib.sha256(nameless_text(module).encode()).hexdigest()[:16]
     for i, op in enumerate(module.walk()):
-        op.loc = op.loc.through(f"{_MARK}{i}" if i else known)
-    return known
+        op.loc = op.loc.through(f"{_MARK}{i}" if i else mark)
+    return mark

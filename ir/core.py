@@ -1,18 +1,18 @@
-"""The IR itself: operations, and with them values, blocks, regions, and the place where new operations go.
+"""Operations, and re-exports of values, blocks, regions and insertion points.
 
-An operation class is its whole definition. Annotated fields say what it is made of:
+A class defines an operation completely. Annotated fields declare its parts:
 
     x: Value                       one operand
     x: Value | None                an operand that may be absent
     xs: tuple[Value, ...]          any number of operands
     body: Region                   a region                     bodies: tuple[Region, ...]
     dest: Block                    a successor block
-    type: ResultType               the type of a result that operands do not determine (tuple[ResultType, ...])
+    type: ResultType               the type of a result that the operands do not determine (tuple[ResultType, ...])
     anything else                  an attribute: int, float, str, bool, Type, Symbol, tuple, dict, numpy array
 
-`infer` gives the result types; it is shape rule and verifier in one and runs at construction, so an ill-typed
-operation cannot exist and the error points at the line that asked for it. Constructing an operation inserts it at
-the current insertion point (`at_end`, `before`, `after`).
+`infer` returns the result types. It is shape inference and verifier in one and runs at construction, so an ill-typed
+operation cannot exist, and the error points at the line that constructs it. A new operation is inserted at the
+current insertion point (`at_end`, `before`, `after`).
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ __all__ = ["OPERATORS", "REGISTRY", "Block", "BlockArg", "Op", "OpResult", "Regi
 O = TypeVar("O", bound="Op")
 BatchResult = Value | Sequence[Value] | None
 ResultType = Type
-"""Annotation of a constructor argument that is a result's type and not an attribute."""
+"""Annotation of a constructor argument that is the type of a result and not an attribute."""
 
 
 class Symbol(str):
-    """The name of a function or global, printed `@name`; `outer::inner` of one in a module within `@outer::@inner`."""
+    """A symbol reference, printed `@name`; a nested one, `outer::inner`, is printed `@outer::@inner`."""
 
     __slots__ = ()
 
@@ -50,29 +50,29 @@ REGISTRY: dict[str, type[Op]] = {}
 
 @dataclass_transform(eq_default=False, kw_only_default=False, field_specifiers=())
 class Op:
-    """One operation. The facets a class may give, besides its fields:
+    """An operation. Besides its fields, a class may define:
 
-    infer()        the result type(s)                     -- raises IRError if the operands do not fit
-    ref(*xs)       the meaning, in numpy                  -- the interpreter, and the oracle of every test
-    interpret(f)   the meaning of an op with regions, memory or control, in terms of a frame
+    infer()        the result type(s)                     -- raises IRError if the operands are invalid
+    ref(*xs)       the semantics, in numpy                -- the interpreter, and the oracle of every test
+    interpret(f)   the semantics of an op with regions, memory or control flow, on a frame of the interpreter
     fold()         a constant or value equal to the result, or None
     vjp(*cts)      cotangents of the operands             -- emits operations of the same dialect
-    jvp(*tangents) tangents of the results                -- only where the vjp is not linear as it is written
-    vmap(...)      the results of many at once            -- emits operations of the same dialect
-    verify_op()    what infer cannot see: attributes against regions, parents, symbols
+    jvp(*tangents) tangents of the results                -- only if they cannot be derived by transposing the vjp
+    vmap(...)      the batching rule                      -- emits operations of the same dialect
+    verify_op()    checks beyond `infer`: consistency of attributes with regions, parents, symbols
     """
 
     name: ClassVar[str] = ""
     fields: ClassVar[tuple[Field, ...]] = ()
-    pure: ClassVar[bool]                     # no effect but its results: may be merged, moved and removed; no default
-    reads: ClassVar[bool] = False            # not pure, but only reads memory: may be removed where unused
-    effects_inside: ClassVar[bool] = False   # not pure, but has only the effects of the operations inside it
-    effects_of_callee: ClassVar[bool] = False  # not pure, but has only the effects of the function that it calls
+    pure: ClassVar[bool]                     # no side effects: may be merged, moved and removed; no default
+    reads: ClassVar[bool] = False            # not pure, but only reads memory: may be removed if unused
+    effects_inside: ClassVar[bool] = False   # not pure, but has only the side effects of nested operations
+    effects_of_callee: ClassVar[bool] = False  # not pure, but has only the side effects of its callee
     binds_size: ClassVar[bool] = False       # its attribute `size` is a symbol for a data-dependent size
-    blocks_gradient: ClassVar[bool] = False  # its results count as constants for derivatives
+    blocks_gradient: ClassVar[bool] = False  # its results are constants for differentiation
     terminator: ClassVar[bool] = False
     commutative: ClassVar[bool] = False
-    isolated: ClassVar[bool] = False         # regions see no value from outside
+    isolated: ClassVar[bool] = False         # isolated from above: regions use no outer value
     symbol_table: ClassVar[bool] = False     # `sym_name`s inside are unique and visible to `Symbol`s below
     format: ClassVar[str] = ""               # pretty form, see ir/assembly.py; "" derives one from the fields
     enums: ClassVar[dict[str, tuple[str, ...]]] = {}       # attributes that upstream writes as a number
@@ -152,7 +152,7 @@ class Op:
 
     @classmethod
     def _bound(cls, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
-        """A value for every field, in order: what is given, or the default."""
+        """One value per field, in order: the argument, or the default."""
         if len(args) > len(cls.fields):
             raise TypeError(f"{cls.name} takes {len(cls.fields)} arguments, got {len(args)}")
         for field in cls.fields[: len(args)]:
@@ -172,7 +172,7 @@ class Op:
     def make(cls: type[O], operands: Sequence[Value], attrs: dict[str, Any], types: Sequence[Type] | None,
              regions: Sequence[Region] = (), successors: Sequence[Block] = (), segments: Sequence[int] | None = None,
              loc: Loc = UNKNOWN) -> O:
-        """Build from parts, detached: for the parser and for cloning. `types` is checked against `infer`."""
+        """Build a detached operation from its parts, when parsing or cloning. `types` is checked against `infer`."""
         op = cls.__new__(cls)
         if segments is None and cls._variadic:
             segments = cls._default_segments(len(operands))
@@ -182,12 +182,12 @@ class Op:
 
     @classmethod
     def _default_segments(cls, count: int) -> list[int]:
-        """The operand groups when at most one field is not a single operand."""
+        """Segment sizes when a single operand field is variadic or optional."""
         flexible = [f for f in cls.operand_fields if f.shape != "one"]
         if len(flexible) != 1:
             raise IRError(f"{cls.name} needs operandSegmentSizes", code="MLC0101")
-        rest = count - (len(cls.operand_fields) - 1)
-        return [1 if f.shape == "one" else rest for f in cls.operand_fields]
+        size = count - (len(cls.operand_fields) - 1)
+        return [1 if f.shape == "one" else size for f in cls.operand_fields]
 
     def _setup(self, operands: list[Value], attrs: dict[str, Any], regions: list[Region], successors: list[Block],
                types: tuple[Type, ...] | None, segments: list[int] | None, loc: Loc) -> None:
@@ -222,7 +222,7 @@ class Op:
             value.uses[(self, i)] = None
 
     def check_counts(self) -> None:
-        """Raise IRError unless the operands are as many as the class declares."""
+        """Raise IRError unless the number of operands matches the declaration of the class."""
         expected = len(self.operand_fields)
         if self.segments is None:
             if len(self.operands) != expected:
@@ -233,24 +233,24 @@ class Op:
             self.fail(f"operand groups {self.segments} do not fit {len(self.operands)} operands", code="MLC0101")
 
     def inferred(self) -> tuple[Type, ...]:
-        """The types of the results that `infer` gives."""
+        """The result types that `infer` returns."""
         try:
             out = self.infer()
-        except Error as error:                             # arithmetic of sizes knows only who called it
+        except Error as error:                             # size arithmetic knows only its caller's location
             error.loc = self.loc
             raise
         return out if isinstance(out, tuple) else (out,)
 
-    # -- facets a class overrides ---------------------------------------------------------------------------------
+    # -- methods that a class overrides ---------------------------------------------------------------------------
     def infer(self) -> Type | tuple[Type, ...]:
-        """The result types; the default is what a `ResultType` field was given, or none."""
+        """The result types; by default those of the `ResultType` fields."""
         return tuple(r.type for r in self.results)
 
     def verify_op(self) -> None:
-        """Raise IRError for what `infer` cannot see."""
+        """Check invariants beyond `infer`; raises IRError."""
 
     def attr_text(self, name: str, value: Any, generic: bool) -> str:
-        """The text of one attribute, where upstream's differs from what the Python value suggests."""
+        """The text of an attribute; overridden if upstream's differs from the default for its Python type."""
         from mlc.ir.printer import attr_text
         return attr_text(value, generic, self.attr_types.get(name, "i64"))
 
@@ -264,10 +264,10 @@ class Op:
         raise IRError(f"{self.name} has no derivative", code="MLC0130", loc=self.loc)
 
     def vmap(self, batch_size: Dim, operands: Sequence[Value], batched: Sequence[bool]) -> BatchResult:
-        """The results of `batch_size` operations like this, stacked along a new first axis.
+        """Batching rule: the results of `batch_size` instances of this operation, stacked along a new first axis.
 
-        An operand that is `batched` has that axis too; the others are shared by all batch elements. None where the
-        class has no rule for this case: then the operation is decomposed, or run for one batch element after the other.
+        A `batched` operand has that axis too; the others are shared by all batch elements. None if the class has no
+        rule for this case: the operation is then decomposed, or applied to one batch element after the other.
         """
         return None
 
@@ -283,10 +283,10 @@ class Op:
         return self.parent.parent_op if self.parent is not None else None
 
     def walk(self) -> Iterator[Op]:
-        """This operation and all inside it, outer before inner, in textual order; safe to erase what is yielded."""
+        """This operation and all nested ones in pre-order; the operation just yielded may be erased."""
         yield self
         blocks = [iter(block) for region in reversed(self.regions) for block in reversed(region.blocks)]
-        while blocks:                            # a stack: with a generator for each level, each would pass each op on
+        while blocks:                            # a stack: nested generators would pass each op through each level
             for op in blocks[-1]:
                 yield op
                 if op.regions:
@@ -296,7 +296,7 @@ class Op:
                 blocks.pop()
 
     def inside(self, cls: type[O]) -> Iterator[O]:
-        """Every operation of class `cls` within this one."""
+        """All operations of class `cls` among this one and those nested in it."""
         for op in self.walk():
             if isinstance(op, cls):
                 yield op
@@ -345,7 +345,7 @@ class Op:
         return self
 
     def erase(self) -> None:
-        """Remove this operation and all inside it; its results must be unused."""
+        """Remove this operation and all nested ones; its results must be unused."""
         for r in self.results:
             assert not r.uses, f"erasing {self.name}, whose result is used by {r.users[0].name}"
         if self.parent is not None:
@@ -353,22 +353,22 @@ class Op:
         self.drop_uses()
 
     def drop_uses(self) -> None:
-        """Forget the operands of this operation and of all inside it, which then stand in no block any more.
+        """Drop all operands of this operation and of nested ones, and unlink them from their blocks.
 
-        They let go of each other, so that they are freed at once and not when the cycle collector finds them.
+        This breaks reference cycles, so that they are freed at once and not by the cycle collector.
         """
         for op in list(self.walk()) if self.regions else (self,):
             for i, value in enumerate(op.operands):
                 value.uses.pop((op, i), None)
             op.operands = []
             op.results = ()
-            op.parent = op.prev = op.next = None     # work-lists that still hold it see that it is gone
+            op.parent = op.prev = op.next = None     # work-lists that still hold it see that it is erased
             for region in op.regions:
                 for block in region.blocks:
                     block.first = block.last = None
 
     def replace_by(self, *values: Value) -> None:
-        """Let `values` stand for the results, and erase this operation."""
+        """Replace all uses of the results by `values`, and erase this operation."""
         assert len(values) == len(self.results), f"{self.name}: {len(values)} values for {len(self.results)} results"
         for old, new in zip(self.results, values):
             if old.name and not new.name:
@@ -383,9 +383,9 @@ class Op:
 
     def clone(self, mapping: dict[Value, Value] | None = None, blocks: dict[Block, Block] | None = None,
               env: Mapping[str, Dim] | None = None) -> Op:
-        """A detached copy; operands found in `mapping` are replaced, and results are added to it.
+        """A detached copy. Operands are mapped through `mapping`, to which the results are added.
 
-        `env` gives sizes that take the place of size symbols, in types and attributes.
+        `env` substitutes size symbols, in types and attributes.
         """
         mapping = {} if mapping is None else mapping
         blocks = {} if blocks is None else blocks
@@ -421,7 +421,7 @@ def _types(types: Sequence[Type]) -> str:
 
 def clone_region(region: Region, mapping: dict[Value, Value], blocks: dict[Block, Block] | None = None,
                  env: Mapping[str, Dim] | None = None) -> Region:
-    """A copy of a region. Blocks and arguments are made first, so that uses before definitions resolve."""
+    """A copy of a region. Blocks and arguments are created first, so that uses before definitions resolve."""
     blocks = {} if blocks is None else blocks
     out = Region()
     for block in region.blocks:

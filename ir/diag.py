@@ -1,4 +1,4 @@
-"""Locations, errors and the one renderer that shows them to people."""
+"""Source locations, errors, and the renderer of error messages."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Loc:
     via: tuple[str, ...] = ()
 
     def through(self, name: str) -> Loc:
-        """The same place, made by `name` (a pass, or `pass/rule`); a repeated name is recorded once."""
+        """This location with `name` (a pass, or `pass/rule`) added to `via`, unless it is already the last entry."""
         return self if self.via and self.via[-1] == name else Loc(self.file, self.line, self.col, (*self.via, name))
 
     def __str__(self) -> str:
@@ -117,7 +117,7 @@ class UserAssertionError(UserError, AssertionError):
 
 
 class UserMemoryError(UserError, MemoryError):
-    """As UserError, where Python's own convention is MemoryError: what a call or a compilation needs cannot be had."""
+    """As UserError, where Python's own convention is MemoryError: a call or a compilation runs out of memory."""
 
 
 class UserAttributeError(UserError, AttributeError):
@@ -161,7 +161,7 @@ def _quoted(source: str, at: int | None) -> list[str]:
 
 
 def _width(text: str) -> int:
-    """How many columns of a terminal a text takes: wide characters two, combining ones none."""
+    """Number of terminal columns of a text: wide characters take two, combining ones none."""
     if text.isascii():
         return len(text)
     return sum(0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)

@@ -1,4 +1,4 @@
-"""Correctly rounded operations that numpy lacks: what the interpreter needs to give the bits of native code."""
+"""Correctly rounded operations that numpy lacks, with which the interpreter matches native code bit for bit."""
 
 from __future__ import annotations
 
@@ -19,18 +19,19 @@ def fma(a: Array, b: Array, c: Array) -> Array:
             return _fma32(a, b, c)
         if a.dtype == np.float64:
             return _fma64(a, b, c)
-    raise TypeError(f"fma: no exact form for {a.dtype}")
+    raise TypeError(f"fma: {a.dtype} is not supported")
 
 
 def _two_sum(a: Array, b: Array) -> tuple[Array, Array]:
-    """a + b = its rounded value + its error (Knuth)."""
+    """a + b as the unevaluated sum of its rounded value and its error (Knuth)."""
     total = a + b
     part = total - a
     return total, (a - (total - part)) + (b - part)
 
 
 def _two_product(a: Array, b: Array) -> tuple[Array, Array]:
-    """a * b = its rounded value + its error (Veltkamp, Dekker), away from overflow and underflow."""
+    """a * b as the unevaluated sum of its rounded value and its error (Veltkamp, Dekker), barring over- and underflow.
+    """
     product = a * b
     a_high, b_high = a * 134217729.0, b * 134217729.0   # 2^27 + 1: the high halves have 26 bits
     a_high, b_high = a_high - (a_high - a), b_high - (b_high - b)
@@ -39,10 +40,10 @@ def _two_product(a: Array, b: Array) -> tuple[Array, Array]:
 
 
 def sum_to_odd(a: Array, b: Array) -> Array:
-    """a + b, where inexact the neighbour whose last bit is 1: rounding that to nearest is as rounding a + b.
+    """a + b rounded to odd: if inexact, the neighbour whose last bit is 1.
 
-    The detour is exact where the second format has at least two bits less (Boldo and Melquiond, "Emulation of FMA
-    and correctly rounded sums: proved algorithms using rounding to odd", 2008).
+    Rounding this to nearest, in a format with at least two bits less, equals rounding a + b directly (Boldo and
+    Melquiond, "Emulation of FMA and correctly rounded sums: proved algorithms using rounding to odd", 2008).
     """
     total, error = _two_sum(np.asarray(a), np.asarray(b))
     total = np.asarray(total)
@@ -58,7 +59,7 @@ def _fma32(a: Array, b: Array, c: Array) -> Array:
 
 
 def _fma64(a: Array, b: Array, c: Array) -> Array:
-    """The product as two floats, added to c rounding to odd between; where it may overflow or underflow, integers."""
+    """The product as two floats, added to c with rounding to odd; rational arithmetic if it may over- or underflow."""
     shape = np.broadcast_shapes(a.shape, b.shape, c.shape)
     a, b, c = (np.broadcast_to(v, shape).ravel() for v in (a, b, c))
     product, error = _two_product(a, b)
@@ -69,7 +70,7 @@ def _fma64(a: Array, b: Array, c: Array) -> Array:
     size = np.abs(product)
     safe = (np.maximum(np.abs(a), np.abs(b)) < 2.0**990) & (size > 2.0**-960) & (size < 2.0**1020)
     safe &= np.abs(c) < 2.0**1020
-    tiny = (size <= 2.0**-960) & (np.abs(c) > 2.0**-800)        # far below half of the last place of c
+    tiny = (size <= 2.0**-960) & (np.abs(c) > 2.0**-800)        # far below half an ulp of c
     plain = (a == 0) | (b == 0) | ~(np.isfinite(a) & np.isfinite(b))
     settled = [plain, ~np.isfinite(c), safe, tiny]
     result = np.select(settled, [product + c, np.where(plain, product + c, c), result, c], result)
@@ -79,7 +80,7 @@ def _fma64(a: Array, b: Array, c: Array) -> Array:
 
 
 def _fma_in_integers(a: float, b: float, c: float) -> float:
-    """a * b + c of finite values, a * b not zero: the quotient of two integers is rounded correctly by Python."""
+    """a * b + c of finite values, a * b not zero: Python rounds the quotient of two integers correctly."""
     from fractions import Fraction  # rarely needed: one value in millions gets here
 
     exact = Fraction(a) * Fraction(b) + Fraction(c)

@@ -1,4 +1,4 @@
-"""The fields of an operation class: what an annotation declares, and how it is read from an operation."""
+"""Field descriptors of operation classes, and the annotations that declare them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from mlc.ir.core import Op
 
 MISSING: Any = object()
-"""The default of a field that has none."""
+"""Sentinel: the field has no default."""
 
 
 class Field:
@@ -48,7 +48,7 @@ class Attribute(Field):
         op.attrs[self.name] = value
 
     def __get__(self, op: Op | None, owner: type | None = None) -> Any:
-        if op is not None:                       # most of what is read: no further call
+        if op is not None:                       # the most frequent access: avoid a call
             return op.attrs.get(self.name, None if self.default is MISSING else self.default)
         return self if self.default is MISSING else self.default
 
@@ -99,7 +99,7 @@ _DECLARES: dict[str, tuple[type[Field], str]] = {
     "Block": (Successor, "one"), "tuple[Block, ...]": (Successor, "many"),
     "ResultType": (TypeField, "one"), "tuple[ResultType, ...]": (TypeField, "many"),
 }
-"""Fields that are no attributes, by annotation: the kind of field and its shape."""
+"""Kind and shape of the fields that are not attributes, by annotation."""
 
 
 def declared(name: str, annotation: str, default: Any = MISSING) -> Field:

@@ -1,8 +1,8 @@
-"""Files are there whole or not at all, whatever stops the writer and whoever else is writing; and reading has an end.
+"""Atomic file writes, safe against crashes and concurrent writers; and reads of bounded size.
 
-What is written goes to a new file in the same folder, which is synced and takes the place of the old one in one step.
-Its name is drawn at random and must be free (O_EXCL), links are not followed, and its writer holds a lock on it: so the
-next writer in the folder knows the files of those that were killed, and deletes them.
+A write goes to a temporary file in the same folder, which is synced and renamed over the target. The temporary file has
+a random, unused name (O_EXCL), links are not followed, and its writer holds a lock on it: so the next writer in the
+folder recognizes the files of writers that were killed, and deletes them.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from pathlib import Path
 _TEMPORARY = re.compile(r"\.mlc-[0-9a-f]{16}\.tmp")
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
 _NO_LOCKS = (errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL)
-"""Error numbers of file systems without locks or without the syncing of folders."""
+"""Error numbers of file systems that support no locks or no syncing of folders."""
 
 
 def write_whole(path: str | os.PathLike[str], parts: Iterable[bytes | memoryview], mode: int = 0o666) -> None:
     """Write a file that a user named; OSError or ValueError if that cannot be done.
 
-    A file that is there keeps its permissions, a new one gets `mode` less the umask. A device or a pipe is written to.
+    An existing file keeps its permissions, a new one gets `mode` less the umask. A device or pipe is written directly.
     """
     target = Path(path)
     try:
@@ -47,21 +47,21 @@ def write_whole(path: str | os.PathLike[str], parts: Iterable[bytes | memoryview
 
 
 def write_text(path: str | os.PathLike[str], text: str) -> None:
-    """The same for a text, in UTF-8."""
+    """`write_whole` for a text, in UTF-8."""
     write_whole(path, [text.encode()])
 
 
 def append_line(path: str | os.PathLike[str], text: str) -> None:
-    """Add a line to a file, which may be new and which other processes may add to."""
+    """Append a line to a file, created if missing; other processes may append concurrently."""
     fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o666)
     try:
-        os.write(fd, f"{text}\n".encode())                  # at once: lines of two writers do not mix
+        os.write(fd, f"{text}\n".encode())                  # one call: lines of two writers do not interleave
     finally:
         os.close(fd)
 
 
 def replace(path: Path, parts: Iterable[bytes | memoryview], mode: int, exact: int | None = None) -> None:
-    """Put a new file in the place of whatever has this name, with `mode` less the umask or with an `exact` mode."""
+    """Atomically replace a file, with `mode` less the umask or with an `exact` mode."""
     temporary, descriptor = _locked(path.parent, mode)
     with open(descriptor, "wb") as file:
         try:
@@ -77,7 +77,7 @@ def replace(path: Path, parts: Iterable[bytes | memoryview], mode: int, exact: i
 
 
 def read_at_most(path: str | os.PathLike[str], most: int) -> bytes:
-    """The bytes of a file, a pipe or a device; OSError, and no memory spent, if there are more than `most`."""
+    """Read at most `most` bytes of a file, a pipe or a device; OSError if there are more."""
     with open(path, "rb") as file:
         data = file.read(most + 1)
     if len(data) > most:
@@ -86,12 +86,12 @@ def read_at_most(path: str | os.PathLike[str], most: int) -> bytes:
 
 
 def at_once(path: str, flags: int) -> int:
-    """Open a file; a pipe of that name keeps nobody waiting."""
+    """Open a file without blocking, even if it is a pipe."""
     return os.open(path, flags | os.O_NONBLOCK)
 
 
 def read_starting(path: str | os.PathLike[str], start: bytes) -> bytes:
-    """The bytes of a regular file, or only the first ones if it does not start as given; OSError for any other."""
+    """Read a regular file, or only its first bytes if these are not `start`; OSError for other kinds of files."""
     with open(path, "rb", opener=at_once) as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             raise OSError(errno.EINVAL, "it is not a regular file", str(path))
@@ -100,7 +100,7 @@ def read_starting(path: str | os.PathLike[str], start: bytes) -> bytes:
 
 
 def remove_leftovers(folder: Path) -> int:
-    """Delete the files of writers that were killed; how many there were."""
+    """Delete the temporary files of writers that were killed; returns their number."""
     try:
         with os.scandir(folder) as listing:
             found = [item.path for item in listing if _TEMPORARY.fullmatch(item.name)]
@@ -110,20 +110,20 @@ def remove_leftovers(folder: Path) -> int:
 
 
 def _locked(folder: Path, mode: int) -> tuple[Path, int]:
-    """A new file that nobody takes for a leftover."""
+    """A new temporary file, locked so that no other writer removes it as a leftover."""
     while True:
         path = folder / f".mlc-{os.urandom(8).hex()}.tmp"
         descriptor = os.open(path, _NEW, mode)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX)
         except OSError as error:
-            if error.errno not in _NO_LOCKS:               # where there are no locks, nobody deletes it either
+            if error.errno not in _NO_LOCKS:               # without locks, nobody deletes it either
                 os.close(descriptor)
                 path.unlink(missing_ok=True)
                 raise
         if os.fstat(descriptor).st_nlink:
             return path, descriptor
-        os.close(descriptor)                               # somebody was here between the two calls
+        os.close(descriptor)                               # another writer removed it between the two calls
 
 
 def _remove_if_left(path: str) -> bool:
@@ -134,7 +134,7 @@ def _remove_if_left(path: str) -> bool:
     try:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             return False
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)         # its writer lives, where this fails
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)         # fails while its writer is alive
         os.unlink(path)
         return True
     except OSError:
@@ -144,10 +144,10 @@ def _remove_if_left(path: str) -> bool:
 
 
 def _sync_folder(folder: Path) -> None:
-    """Let the new name survive a power failure, where the file system can promise that."""
+    """Make the new name survive a power failure, if the file system supports that."""
     try:
         descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    except PermissionError:                                # a folder that may be written and not be read
+    except PermissionError:                                # the folder is writable but not readable
         return
     try:
         os.fsync(descriptor)

@@ -1,4 +1,4 @@
-"""Where new operations go, and the location they get."""
+"""Insertion points, and the locations of new operations."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class _Builder(threading.local):
-    """Where the next operation goes, and the location it gets (None: the caller's line), in this thread."""
+    """Insertion point of this thread, and the location of new operations (None: the caller's line)."""
 
     block: Block | None = None
     before: Op | None = None
@@ -27,7 +27,7 @@ builder = _Builder()
 
 
 class insertion:
-    """Within, new operations go into `block` before `before` (or at the end) and get `loc` if one is given."""
+    """Context manager: insert operations into `block` before `before` (or at the end), with location `loc` if given."""
 
     __slots__ = ("before", "block", "loc", "saved")
 
@@ -47,12 +47,12 @@ class insertion:
 
 
 def at_end(block: Block, loc: Loc | None = None) -> insertion:
-    """`with at_end(block): ...` appends what is built to `block`."""
+    """`with at_end(block): ...` appends new operations to `block`."""
     return insertion(block, None, loc)
 
 
 def before(op: Op, loc: Loc | None = None) -> insertion:
-    """`with before(op): ...` puts what is built before `op`, at its location unless another is given."""
+    """`with before(op): ...` inserts new operations before `op`, with its location unless another is given."""
     return insertion(op.parent, op, loc or op.loc)
 
 
@@ -62,7 +62,7 @@ def after(op: Op, loc: Loc | None = None) -> insertion:
 
 @contextmanager
 def located(loc: Loc) -> Iterator[None]:
-    """Within, new operations get the location `loc`."""
+    """Context manager: new operations get the location `loc`."""
     saved, builder.loc = builder.loc, loc
     try:
         yield
@@ -71,7 +71,7 @@ def located(loc: Loc) -> Iterator[None]:
 
 
 def caller_loc() -> Loc:
-    """The nearest frame that is outside this package's folders."""
+    """Location of the nearest stack frame outside this package."""
     frame = sys._getframe(1)
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("mlc."):
         frame = frame.f_back

@@ -1,8 +1,8 @@
-"""The interpreter: the meaning of IR at every level, in numpy.
+"""The interpreter: executable semantics of the IR at every level, in numpy.
 
 A tensor, memref, vector or tile is an array, an index a Python int, another scalar a numpy scalar, an LLVM pointer a
-`Pointer` into bytes. Operations give their meaning by `ref` (pure: arrays in, arrays out) or by `interpret(frame)`
-(regions, memory, calls). It is slow and exact; native code is compared with it bit for bit.
+`Pointer` into bytes. Operations define their semantics by `ref` (pure: arrays in, arrays out) or `interpret(frame)`
+(regions, memory, calls). It is slow but exact; native code is compared with it bit for bit.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ from mlc.ir.types import TensorType, to_numpy
 
 MAX_STEPS = 200_000_000
 ELEMENTS = 1 << 40
-"""An error record is one word, site * ELEMENTS + element, of which the least unsigned one stays; -1 is none."""
+"""An error record is one word, trap id * ELEMENTS + element; the unsigned minimum is kept. -1 means no error."""
 
 
 class Interpreter:
     """Runs the functions of one module. `watch(op, results)` is called after every operation, if given.
 
-    limit  IRError after so many operations
+    limit  most operations to execute; IRError beyond
     """
 
     def __init__(self, module: Op, watch: Callable[[Op, Sequence[Any]], None] | None = None,
@@ -58,15 +58,15 @@ class Interpreter:
         return self.functions[name]
 
     def frame(self) -> Frame:
-        """Frame that a call is run in; a tool may watch or change the execution of an operation there."""
+        """Frame of a call; tools override it to observe or change the execution of operations."""
         return Frame(self)
 
     def another(self, module: Op) -> Interpreter:
-        """An interpreter of the same kind for another module, in which an operation of this one has its meaning."""
+        """An interpreter of the same kind for another module, one that implements an operation of this one."""
         return Interpreter(module, self.watch)
 
     def run(self, name: str, args: Sequence[Any]) -> list[Any]:
-        """As `run_function`, which says what happens to the arguments; `steps` says how many operations it took."""
+        """Like `run_function`; afterwards `steps` is the number of operations executed."""
         native_entry = self.functions.get(f"{name}_entry")
         function = native_entry if name not in self.functions else self.function(name)
         interface = (native_entry or function or self.function(name)).attrs.get("interface")
@@ -75,7 +75,7 @@ class Interpreter:
         return Contract(self, name, interface, native_entry or function).call(args)
 
     def call(self, name: str, args: Sequence[Any]) -> list[Any]:
-        """The results of function `name`, on values of the level's own kind."""
+        """Call function `name` directly, on values of its level."""
         function = self.function(name)
         entry = function.regions[0].blocks[0]
         if len(args) != len(entry.args):
@@ -87,7 +87,7 @@ class Interpreter:
 
 
 class Frame:
-    """One activation of a function: the value of everything defined so far, and the numbers of its size symbols."""
+    """Activation record of a function: the values defined so far, and the numbers bound to size symbols."""
 
     __slots__ = ("env", "interpreter", "sizes", "state")
 
@@ -95,7 +95,7 @@ class Frame:
         self.interpreter = interpreter
         self.env: dict[Value, Any] = {}
         self.sizes: dict[str, int] = {}
-        self.state: dict[Op, Any] = {}           # what an operation with a region keeps while it runs
+        self.state: dict[Op, Any] = {}           # state of operations with regions while they run
 
     def __getitem__(self, value: Value) -> Any:
         return self.env[value]
@@ -105,7 +105,7 @@ class Frame:
         return [env[v] for v in values]
 
     def size(self, dim: int | Size) -> int:
-        """The number a size stands for in this activation."""
+        """Evaluate a size in this activation."""
         try:
             return sizes.evaluate(dim, self.sizes)
         except KeyError as error:
@@ -117,7 +117,7 @@ class Frame:
         return tuple(self.size(d) for d in shape)
 
     def run(self, region: Region, args: Sequence[Any] = ()) -> list[Any]:
-        """Execute a region from its entry block; the result is what its last terminator hands over."""
+        """Execute a region from its entry block; returns the operands of the terminator that leaves it."""
         block: Block = region.blocks[0]
         env = self.env
         while True:
@@ -151,18 +151,18 @@ class Frame:
             interpreter.watch(op, [self.env[r] for r in results])
 
     def conform(self, op: Op, type: Any, value: Any) -> Any:
-        """A tensor's value has the dtype and shape of its type: where it has not, an op's `ref` and `infer` differ."""
+        """Check that a tensor has the dtype and shape of its type: otherwise the op's `ref` and `infer` disagree."""
         if isinstance(type, TensorType):
             value = np.asarray(value)
             shape = self.shape(type.shape) if not type.is_static else type.shape
             if value.dtype != to_numpy(type.dtype) or value.shape != shape:
-                raise IRError(f"{op.name}: the meaning is {value.dtype}{list(value.shape)}, the type {type}",
+                raise IRError(f"{op.name}: ref returns {value.dtype}{list(value.shape)}, the result type is {type}",
                               code="MLC0122", loc=op.loc)
         return value
 
 
 def bind_sizes(types: Sequence[Any], args: Sequence[Any], env: dict[str, int]) -> None:
-    """Read the numbers of size symbols off the arguments; UserError where an argument contradicts its type."""
+    """Bind size symbols to the sizes of arguments; UserError if an argument does not match its type."""
     pending: list[tuple[int, int, Any, int]] = []
     for i, (type, value) in enumerate(zip(types, args)):
         if not isinstance(type, TensorType):
@@ -182,7 +182,7 @@ def bind_sizes(types: Sequence[Any], args: Sequence[Any], env: dict[str, int]) -
 
 
 class Pointer:
-    """An LLVM pointer: a byte offset into a buffer. Out-of-bounds access is an IndexError of numpy's slicing."""
+    """An LLVM pointer: a byte offset into a buffer. An out-of-bounds access raises IndexError."""
 
     __slots__ = ("buffer", "offset")
 
@@ -194,7 +194,7 @@ class Pointer:
         return Pointer(self.buffer, self.offset + count)
 
     def bytes(self, count: int) -> np.ndarray[Any, Any]:
-        """The `count` bytes it points at, as a view."""
+        """View of the `count` bytes at this address."""
         if self.offset < 0 or self.offset + count > self.buffer.size:
             raise IndexError(f"access to bytes {self.offset}..{self.offset + count} of a buffer of "
                              f"{self.buffer.size}")
@@ -203,17 +203,17 @@ class Pointer:
 
 def run_function(module: Op, name: str, args: Sequence[Any],
                  watch: Callable[[Op, Sequence[Any]], None] | None = None, limit: int = MAX_STEPS) -> list[Any]:
-    """The results of `@name` on arrays, at any level.
+    """Call `@name` on arrays, at any level.
 
-    Above bufferization the function is called as it is. Below, its attribute `interface` tells the tensors it stands
-    for: sizes, results, arena and error record are passed as the call contract says, and arguments are copied, so
-    that nothing of the caller's is written.
+    Before bufferization the function is called directly. After it, the attribute `interface` has the tensor types:
+    sizes, results, arena and error record are passed according to the call contract (ir/abi.py), and arguments are
+    copied, so that the caller's arrays are not modified.
     """
     return Interpreter(module, watch, limit).run(name, args)
 
 
 class Contract:
-    """The call contract of a bufferized function, played by the interpreter."""
+    """Interprets a bufferized function according to its call contract."""
 
     def __init__(self, interpreter: Interpreter, name: str, interface: str, holder: Op | None) -> None:
         from mlc.ir.parser import Parser
@@ -244,7 +244,7 @@ class Contract:
         return [r != 0 if t.dtype.is_bool else r.view(to_numpy(t.dtype)) for r, t in zip(results, self.type.results)]
 
     def run_buffers(self, numbers: list[int], inputs: list[Any], fresh: list[Any]) -> int:
-        """The error record that the function of memrefs itself leaves."""
+        """Call the function on memrefs; returns its error record."""
         call = self.interpreter.call
         arena = aligned(call(f"{self.name}_arena_bytes", numbers)[0]).view(np.int8)
         errors = np.full(1, -1, np.int64)
@@ -252,7 +252,8 @@ class Contract:
         return int(errors[0])
 
     def run_entry(self, numbers: list[int], inputs: list[Any], results: list[Any]) -> int:
-        """The same for the entry of the llvm level: context, argument pointers, sizes, result pointers."""
+        """Call the entry at the llvm level on a context, argument pointers, sizes and result pointers; returns the
+        error record."""
         pointer = self.interpreter.heap.pointer
         context = np.zeros(4, np.int64)
         tables = [np.array([start_of(pointer(a).buffer) for a in arrays] or [0], np.int64)
@@ -267,9 +268,9 @@ class Contract:
 
 
 class Heap:
-    """The buffers whose addresses an interpretation knows, so that pointers can stand in memory as eight bytes.
+    """Table of buffers by address, so that a pointer can be stored in memory as eight bytes.
 
-    Addresses are those of the arrays in this process: native code and the interpreter can work on one memory.
+    Addresses are those of the arrays in this process: native code and the interpreter can share memory.
     """
 
     def __init__(self) -> None:
@@ -277,7 +278,7 @@ class Heap:
         self.buffers: list[np.ndarray[Any, Any]] = []
 
     def pointer(self, array: np.ndarray[Any, Any]) -> Pointer:
-        """A pointer to the first byte of a contiguous array, which becomes known."""
+        """A pointer to the first byte of a contiguous array, which is registered."""
         flat = array.reshape(-1)
         assert np.shares_memory(flat, array) or not array.size, "a pointer needs contiguous memory"
         buffer = flat.view(np.uint8)
@@ -292,7 +293,7 @@ class Heap:
             self.buffers.insert(at, buffer)
 
     def find(self, address: int) -> Pointer:
-        """The pointer that an address stands for; one to no known buffer cannot be read through."""
+        """The pointer with this address; outside all registered buffers, one that cannot be dereferenced."""
         at = bisect_right(self.starts, address)
         for i in range(at - 1, max(-1, at - 3), -1):
             if address - self.starts[i] < self.buffers[i].size:
@@ -310,18 +311,18 @@ def start_of(buffer: np.ndarray[Any, Any]) -> int:
 
 
 NOWHERE = np.empty(0, np.uint8)
-"""The buffer of pointers to nothing."""
+"""Buffer of invalid pointers."""
 
 
 def aligned(size: int, alignment: int = 64) -> np.ndarray[Any, Any]:
-    """Bytes that start at a multiple of `alignment`, all set."""
+    """A buffer aligned to `alignment` bytes, filled with 0xFF."""
     storage = np.full(size + alignment, 255, np.uint8)
     start = -start_of(storage) % alignment
     return storage[start: start + size]
 
 
 def held(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """A contiguous copy as it lies in memory: a bool is a byte, integers are signless."""
+    """A contiguous copy in the memory representation: a bool is a byte, integers are signless."""
     array = np.array(array, order="C")
     if array.dtype == bool:
         return array.astype(np.int8)
@@ -329,39 +330,39 @@ def held(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 
 def poisoned(shape: Sequence[int], type: TensorType) -> np.ndarray[Any, Any]:
-    """Memory for a tensor, full of bytes that show where they are read before they are written."""
+    """Memory for a tensor, filled with 0xFF to expose reads before writes."""
     out = held(np.zeros(shape, to_numpy(type.dtype)))
     out.reshape(-1).view(np.uint8)[...] = 255
     return out
 
 
 ASSERTION = "assertion: "
-"""Begins the message of a site that is an assertion."""
+"""Prefix of the message of a trap that is an assertion."""
 TRAP = "trap: "
-"""Begins the message of a site that is a check of `insert_checks`; all others are indices."""
+"""Prefix of the message of a trap that is a check of `insert_checks`; all others are indices out of range."""
 
 
 def site_error(site: str, element: int) -> Error:
-    """The error of an assertion, a check or an index out of range, recorded at `file:line:col: message`."""
+    """Error for a failed assertion, a failed check or an index out of range at `file:line:col: message`."""
     message, loc = _located(site)
     if message.startswith(TRAP):
         number, half = element - ELEMENTS // 2, ELEMENTS // 2
         shown = number if -half < number < half - 1 else f"{number} or beyond"
         return InternalError(f"{message.removeprefix(TRAP)} {shown}", code="MLC0480", loc=loc,
-                             hint="if no dump was edited, this is a defect of mlc")
+                             hint="this is a defect of mlc, unless a dump was edited")
     if message.startswith(ASSERTION):
         return UserAssertionError(message.removeprefix(ASSERTION), code="MLC0612", loc=loc)
     return UserIndexError(f"{message} (element {element} of the kernel)", code="MLC0340", loc=loc)
 
 
 def size_error(site: str, env: Mapping[str, int]) -> UserError:
-    """The error of a condition on sizes that does not hold, recorded at `file:line:col: message`."""
+    """Error for a violated size constraint at `file:line:col: message`."""
     message, loc = _located(site)
     return UserError(f"{message}, where {', '.join(f'{name} = {n}' for name, n in env.items())}", code="MLC0328",
                      loc=loc)
 
 
 def _located(site: str) -> tuple[str, Loc]:
-    """The message and the place of `file:line:col: message`."""
+    """Split `file:line:col: message` into message and location."""
     found = re.match(r"(.*?):(\d+)(?::(\d+))?: (.*)", site, re.DOTALL)
     return (found[4], Loc(found[1], int(found[2]), int(found[3] or 0))) if found else (site, UNKNOWN)

@@ -1,4 +1,4 @@
-"""Text to tokens: the position in a text, what stands there, and complaints about it."""
+"""The lexer: tokens of a text, the current position, and errors located there."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from mlc.ir.diag import Loc, ParseError
 from mlc.ir.literals import symbol
 
 MAX_TEXT = 256 << 20
-"""Bytes of one module's text."""
+"""Most characters of a module's text."""
 MAX_DEPTH = 64
-"""Regions within regions, and brackets within brackets of a type or an attribute."""
+"""Deepest nesting of regions, and of brackets in a type or an attribute."""
 
 _TOKEN = re.compile(r"""
-    (?P<space>\s+|//[^\n]*|\{-\#[\s\S]*?\#-\})                  # the last: resources, for tools that know them
+    (?P<space>\s+|//[^\n]*|\{-\#[\s\S]*?\#-\})                  # the last: resources, for other tools
   | (?P<value>%[\w$.-]+(?:\#\d+)?)
   | (?P<block>\^[\w$.-]+)
   | (?P<symbol>@(?:[\w$.]+(?:::@[\w$.]+)*|"(?:[^"\\]|\\.)*"))
@@ -65,7 +65,7 @@ class Lexer:
             at = m.end()
         out.append(Token("end", "", len(text)))
 
-    # -- places and complaints ------------------------------------------------------------------------------------
+    # -- locations and errors -------------------------------------------------------------------------------------
     def loc(self, offset: int) -> Loc:
         line = bisect.bisect_right(self.line_starts, offset)
         return Loc(self.file, line, offset - self.line_starts[line - 1] + 1)

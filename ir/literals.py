@@ -49,7 +49,7 @@ def decode_numbers(body: Any, dtype: ScalarType) -> Any:
 
 
 def decode_attr(cls: type[Op], name: str, value: Any) -> Any:
-    """An attribute as the Python value the class declares; IRError where it cannot be one.
+    """Convert an attribute to the Python type that the class declares; IRError if that fails.
 
     Sizes may be written as text, enumerations as numbers, and floats as integers.
     """
@@ -64,25 +64,25 @@ def decode_attr(cls: type[Op], name: str, value: Any) -> Any:
 
 
 def decoded(what: str, value: Any, declared: str) -> Any:
-    """A value as what an annotation declares; IRError where it cannot be one."""
+    """Convert a value to the type of an annotation; IRError if that fails."""
     if "Dim" in declared:
         value = _sizes_in(value)
     if declared.startswith("float") and "ndarray" not in declared and type(value) is int:
         value = float(value)                    # a constant, whose value may be an array too, knows its own type
     if not fits(value, declared):
-        raise IRError(f"{what} is of another kind than {declared}", code="MLC0101")
+        raise IRError(f"{what} is not of type {declared}", code="MLC0101")
     return value
 
 
-def dialect_attribute(cls: type[DialectAttribute], given: Mapping[str, Any]) -> DialectAttribute:
-    """The attribute of a class with these fields; IRError names one that is missing, unknown or of another kind."""
+def dialect_attribute(cls: type[DialectAttribute], values: Mapping[str, Any]) -> DialectAttribute:
+    """The attribute of a class with these fields; IRError if one is missing, unknown or of the wrong type."""
     declared = {f.name: f for f in dataclasses.fields(cls)}  # type: ignore[arg-type]
-    if unknown := [name for name in given if name not in declared]:
+    if unknown := [name for name in values if name not in declared]:
         raise IRError(f"#{cls.mnemonic} has no field {unknown[0]}; it has {', '.join(declared)}", code="MLC0101")
-    if missing := [f.name for f in declared.values() if f.default is dataclasses.MISSING and f.name not in given]:
+    if missing := [f.name for f in declared.values() if f.default is dataclasses.MISSING and f.name not in values]:
         raise IRError(f"#{cls.mnemonic} needs the field {missing[0]}", code="MLC0101")
     return cls(**{name: decoded(f"#{cls.mnemonic}: the field {name}", value, str(declared[name].type))
-                  for name, value in given.items()})
+                  for name, value in values.items()})
 
 
 def _sizes_in(value: Any) -> Any:
@@ -99,7 +99,7 @@ _CLASSES: dict[str, tuple[type, ...]] = {
 
 
 def fits(value: Any, annotation: str) -> bool:
-    """Whether `value` is what an attribute's annotation says; what cannot be checked fits.
+    """Whether `value` has the type of an annotation; a type that cannot be checked is assumed to fit.
 
     >>> fits((1, 2), "tuple[int, ...]"), fits(True, "int"), fits(None, "str | None")
     (True, False, True)
@@ -120,7 +120,7 @@ def fits(value: Any, annotation: str) -> bool:
 
 @cache
 def _alternatives(annotation: str, separator: str = "|") -> tuple[str, ...]:
-    """The parts of an annotation between separators that stand outside of brackets."""
+    """The parts of an annotation between separators outside of brackets."""
     parts, depth = [""], 0
     for c in annotation:
         depth += (c == "[") - (c == "]")

@@ -1,8 +1,8 @@
 """Machine models: target parameters for the cost models of passes.
 
-A model has parameters, not names: a schedule does not depend on the name of a processor. Each target has a model
-(`backends/target.py`), which the pipeline passes to the passes with an option `machine`; the defaults apply where no
-target is given. A model of another instruction set or device is `replace(CPU, vector_bits=1024)`.
+A schedule depends on parameters, never on the name of a processor. Each target has a model (`backends/target.py`),
+which the pipeline passes to the passes with an option `machine`; without a target the defaults apply. A model of
+another instruction set or device is `replace(CPU, vector_bits=1024)`.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ WARP = 32
 
 @dataclass(frozen=True)
 class Machine:
-    """Base class of machine models. Its text, in options of passes, lists the parameters that differ from the default
-    of its class: `vector_bits:256;vector_registers:16`.
+    """Base class of machine models. Its text, in options of passes, lists the parameters that differ from their
+    defaults: `vector_bits:256;vector_registers:16`.
 
     scratch_elements  elements of a reduction slice that stay in cache between the stages of a kernel
     scratches         most scratch buffers of a kernel
@@ -33,7 +33,7 @@ class Machine:
         for name, value in self.figures().items():
             if type(value) is not kinds[name] or value < (8 if name == "vector_bits" else 0):
                 raise UserError(f"machine model: {name} = {value!r}", code="MLC0687",
-                                hint="figures are non-negative integers, and vectors have at least 8 bits")
+                                hint="parameters are non-negative integers, and vectors have at least 8 bits")
 
     def __str__(self) -> str:
         defaults = type(self)().figures()
@@ -52,8 +52,8 @@ class Machine:
             name, _, value = item.partition(":")
             words = {"true": True, "false": False} if kinds.get(name) is bool else {}
             if name not in kinds or not (value in words or (value.isdecimal() and kinds[name] is int)):
-                raise UserError(f"machine model: there is no figure {item!r}", code="MLC0687",
-                                hint="write machine=FIGURE:NUMBER;FIGURE:NUMBER, of " + ", ".join(kinds))
+                raise UserError(f"machine model: bad parameter {item!r}", code="MLC0687",
+                                hint="write machine=NAME:NUMBER;NAME:NUMBER, with a name of " + ", ".join(kinds))
             figures[name] = words[value] if words else int(value)
         return cls(**figures)
 
@@ -145,5 +145,5 @@ GPU = Gpu()
 
 
 def x86_64(vector_bits: int) -> Cpu:
-    """A processor with SSE, AVX2 or AVX-512, by the bits of its vectors."""
+    """A processor with SSE, AVX2 or AVX-512, by vector width in bits."""
     return Cpu(vector_bits=vector_bits, vector_registers=32 if vector_bits >= 512 else 16)

@@ -1,7 +1,7 @@
-"""Text to IR: both printings of every level, with a place for every complaint.
+"""The parser: both textual forms of every level.
 
-Files are hostile data: nesting, token counts and sizes are bounded before anything is built, and whatever is wrong
-ends in one ParseError or IRError with line and column.
+Input is untrusted: nesting, token counts and sizes are bounded before anything is built, and every fault raises a
+ParseError or IRError with line and column.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Unresolved:
 
 
 class _Placeholder(Value):
-    """Stands for a value that is used before the text defines it."""
+    """Placeholder for a value that is used before its definition."""
 
     __slots__ = ("token",)
     token: Token
@@ -52,13 +52,13 @@ def parse_file(path: str | os.PathLike[str]) -> Op:
 
 
 def parse_module(text: str, file: str = "<text>") -> Op:
-    """The `builtin.module` that `text` holds; a text without one is wrapped in one."""
+    """Parse a `builtin.module`; a text without one is wrapped in one."""
     parser = Parser(text, file)
     return parser.module()
 
 
 class Parser(TypeParser):
-    """Reads operations: a position in a list of tokens, and the names in scope."""
+    """Parses operations: a position in a list of tokens, and the names in scope."""
 
     def __init__(self, text: str, file: str) -> None:
         super().__init__(text, file)
@@ -87,7 +87,7 @@ class Parser(TypeParser):
         return None
 
     def resolve(self, ref: Unresolved, type: Type | None = None) -> Value:
-        """The value a name stands for; one not defined yet needs a type, and stands in until its definition."""
+        """The value of a name; a forward reference needs a type, and resolves to a placeholder until its definition."""
         value = self.lookup(ref.name)
         if value is None:
             if type is None:
@@ -134,7 +134,7 @@ class Parser(TypeParser):
 
     # -- operations -----------------------------------------------------------------------------------------------
     def region(self, args: Sequence[tuple[Token, Type]] = (), isolated: bool = False) -> Region:
-        """`{ blocks }`. `args` are the arguments of the entry block where its header does not spell them."""
+        """`{ blocks }`. `args` are the arguments of an entry block without a header."""
         self.expect("{")
         self.deeper()
         region = Region()
@@ -156,7 +156,7 @@ class Parser(TypeParser):
         return region
 
     def _defer(self, name: str, early: _Placeholder) -> None:
-        """A name unresolved in an inner region may be defined later in an outer one."""
+        """Move a forward reference to the enclosing region, which may define it later."""
         held = self.forward[-1].setdefault(name, early)
         if held is not early:
             early.replace_by(held)
@@ -185,7 +185,7 @@ class Parser(TypeParser):
             block.insert(self.op())
 
     def op(self) -> Op:
-        """One operation with its results, detached; its results are in scope afterwards."""
+        """One operation with its results, detached; defines the names of its results."""
         start = self.token
         results: list[tuple[Token, int]] = []
         if self.at_value():
@@ -225,11 +225,11 @@ class Parser(TypeParser):
         return cls
 
     def guarded(self, token: Token, make: Callable[[], Op]) -> Op:
-        """Run `make`; an error about the operation gets the place of `token`."""
+        """Run `make`; errors about the operation are located at `token`."""
         try:
             return make()
         except Error as error:
-            if not (error.loc.file == self.file and error.loc.col):        # an operation inside has its own place
+            if not (error.loc.file == self.file and error.loc.col):        # a nested operation has its own location
                 error.loc = self.loc(token.start)
             raise
         except (TypeError, ValueError, KeyError, AttributeError, IndexError, OverflowError, AssertionError) as error:
@@ -259,7 +259,7 @@ class Parser(TypeParser):
         return self.guarded(token, lambda: self.build(cls, operands, attrs, results, regions, successors, segments))
 
     def _generic_region(self, cls: OpClass) -> Region:
-        """A region; `{}` has no blocks (of a module: an empty one), a block without operations has its label."""
+        """A region; `{}` has no blocks (in a module: an empty one), an empty block is written as its label."""
         empty = self.tokens[self.pos + 1].text == "}" if self.at("{") else False
         region = self.region(isolated=cls.isolated)
         if empty and not cls.symbol_table:
@@ -269,7 +269,7 @@ class Parser(TypeParser):
     def build(self, cls: OpClass, operands: Sequence[Value], attrs: dict[str, Any], types: Sequence[Type] | None,
               regions: Sequence[Region] = (), successors: Sequence[Block] = (),
               segments: Sequence[int] | None = None) -> Op:
-        """Make the operation from what was read, with its attributes decoded to the Python types they are declared."""
+        """Build the operation from its parsed parts; attributes are decoded to their declared Python types."""
         attrs = {k: decode_attr(cls, k, v) for k, v in attrs.items()}
         for f in cls.attr_fields:
             if f.name not in attrs:
@@ -307,7 +307,7 @@ class Parser(TypeParser):
             at += count
 
     def location(self) -> Loc | None:
-        """`loc(...)` if one stands here."""
+        """An optional `loc(...)`."""
         if not self.accept("loc"):
             return None
         self.expect("(")

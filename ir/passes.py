@@ -1,4 +1,4 @@
-"""Passes, the forms they take and give, and pipelines of them with everything that hangs on a pass boundary."""
+"""Passes, the IR forms that they require and produce, pass pipelines and their instrumentation."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Form:
-    """Form of a module between two passes: the dialects it may use, and named invariants.
+    """Form of a module between two passes: the dialects that are legal in it, and named invariants.
 
     A form implies another if its dialects are among the other's and it has all of the other's invariants.
     """
@@ -56,12 +56,12 @@ class Form:
 
 @dataclass(frozen=True)
 class Pass:
-    """A transformation in place. Options are the keyword arguments of `run` after the module.
+    """An in-place transformation. Options are the keyword arguments of `run` after the module.
 
-    takes  the form it needs; None accepts every form
-    gives  the form it leaves; None keeps the one it found
-    whole  where it keeps the form, a choice of changes (ir/changes.py) may leave it out as a whole; False where it has
-           to run, or asks before each change
+    takes  required form; None accepts every form
+    gives  form of the result; None keeps the form
+    whole  whether `mlc bisect` (ir/changes.py) may skip the pass as a whole if it keeps the form; False if it must run,
+           or asks before each change
     """
 
     run: Callable[..., Any]                  # may return the ir.rewrite.Counters of the rules it applied
@@ -71,17 +71,17 @@ class Pass:
 
     @property
     def optional(self) -> bool:
-        """Whether it may be left out as a whole."""
+        """Whether the pass may be skipped as a whole."""
         return self.whole and self.gives in (None, self.takes)
 
     @property
     def name(self) -> str:
-        """How a pipeline names it: a user's own pass by its full module name."""
+        """Name in a pipeline; for a user's own pass, the full module name."""
         return self.run.__module__.removeprefix("mlc.passes.")
 
     @cached_property
     def defaults(self) -> Mapping[str, Any]:
-        """Its options, and what each is where nobody says more."""
+        """Options and their default values."""
         import inspect
         return {p.name: p.default for p in list(inspect.signature(self.run).parameters.values())[1:]}
 
@@ -91,7 +91,7 @@ class Pass:
 
 
 def find_pass(name: str) -> Pass:
-    """The pass of module `mlc.passes.NAME`; `-` and `_` are the same. A user's own is written `package.module`."""
+    """The pass of module `mlc.passes.NAME`; `-` and `_` are the same. A user's own pass is named `package.module`."""
     module = name.replace("-", "_")
     path = module if "." in module else f"mlc.passes.{module}"
     try:
@@ -126,7 +126,7 @@ class Step:
     options: tuple[tuple[str, Any], ...] = ()
 
     def apply(self, module: Op, number: int = 0, **more: Any) -> Any:
-        """Run the pass, which is that of this `number` in its pipeline, as far as the chosen changes go."""
+        """Run the pass, at position `number` of its pipeline, with the optional changes that are enabled."""
         with changes.considered(f"{number:02d} {self.transform.name}", module):
             if self.transform.optional and not changes.allowed("", module):
                 return None
@@ -146,26 +146,26 @@ class Instruments:
     print_after_change: IO[str] | None = None          # as a diff
     generic: bool = False
     dump_dir: Path | None = None                       # 00_input.mlir, 01_canonicalize.mlir, ...
-    reproducer: Path | None = None                     # where a crash leaves IR and pipeline
+    reproducer: Path | None = None                     # file for IR and pipeline after a crash
     after: Callable[[Step, Op], None] | None = None
     seconds: dict[str, float] = field(default_factory=dict)
     rules: dict[str, dict[str, int]] = field(default_factory=dict)
 
 
 class Pipeline:
-    """A sequence of passes whose forms fit; one that cannot compose is refused when it is built."""
+    """A sequence of passes. The constructor raises UserError unless each pass accepts the form of its predecessor."""
 
     def __init__(self, steps: Iterable[Step | Pass | str], start: Form | None = None) -> None:
         self.steps = [s if isinstance(s, Step) else Step(find_pass(s) if isinstance(s, str) else s) for s in steps]
         self.takes = next((s.transform.takes for s in self.steps if s.transform.takes is not None), None)
-        form, giver = start, "the start"
+        form, producer = start, "the start"
         for step in self.steps:
             needs = step.transform.takes
             if needs is not None and form is not None and not form.implies(needs):
-                raise UserError(f"{step.transform.name} takes the form '{needs.name}', but {giver} leaves "
+                raise UserError(f"{step.transform.name} takes the form '{needs.name}', but {producer} leaves "
                                 f"'{form.name}'", code="MLC0331")
             if step.transform.gives is not None:
-                form, giver = step.transform.gives, step.transform.name
+                form, producer = step.transform.gives, step.transform.name
 
     def __str__(self) -> str:
         return ",".join(map(str, self.steps))
@@ -194,7 +194,7 @@ class Pipeline:
                     if form is not None:
                         form.check(module)
             except Exception as error:
-                raise self._crashed(number, before, error, ins)    # noqa: B904 (it says where from, if that is another)
+                raise self._crashed(number, before, error, ins)    # noqa: B904 (_crashed sets the cause)
             ins.seconds[f"{number:02d} {step}"] = time.perf_counter() - started
             if fired := getattr(counters, "fired", None):
                 ins.rules[f"{number:02d} {step}"] = dict(fired)
@@ -207,8 +207,8 @@ class Pipeline:
                 ins.after(step, module)
 
     def _crashed(self, number: int, before: str, error: Exception, ins: Instruments) -> Exception:
-        """Exception to raise for a failed pass; a defect leaves a file that replays it, and an error that speaks of the
-        user's input goes on as it is."""
+        """Exception to raise for a failed pass: errors about the user's input as they are, a defect of the compiler as
+        an InternalError, with a reproducer."""
         if isinstance(error, Error) and not isinstance(error, IRError):
             return error
         step = self.steps[number - 1]
@@ -217,11 +217,11 @@ class Pipeline:
             error.notes = (*error.notes, f"pass {step} found it", *notes)
             return error
         if isinstance(error, MemoryError):
-            beyond = UserMemoryError(f"pass {step} needs more memory than there is", code="MLC0451",
-                                     hint="put repeated layers into functions or loops, and large constants into "
-                                          "arguments")
-            beyond.__cause__ = error
-            return beyond
+            out_of_memory = UserMemoryError(f"pass {step} ran out of memory", code="MLC0451",
+                                            hint="put repeated layers into functions or loops, and large constants "
+                                                 "into arguments")
+            out_of_memory.__cause__ = error
+            return out_of_memory
         if ins.reproducer is not None:
             write_reproducer(ins.reproducer, before, ",".join(map(str, self.steps[number - 1:])))
         wrapped = InternalError(f"pass {step} failed: {type(error).__name__}: "
@@ -236,7 +236,7 @@ class Pipeline:
 
 @contextmanager
 def no_collection() -> Iterator[None]:
-    """Hold back the cycle collector: passes make many objects that live on, and each collection looks at all of them.
+    """Disable the cycle collector: passes create many long-lived objects, and each collection traverses all of them.
 
     Measured on the gradient of a chain of 6,000 operations: 58 microseconds per operation without, 138 with it.
     """
@@ -250,14 +250,14 @@ def no_collection() -> Iterator[None]:
 
 
 def write_reproducer(path: Path, text: str, pipeline: str) -> None:
-    """MLIR's own format: the IR, and a resource section that holds the pipeline."""
+    """Write a reproducer in MLIR's format: the IR, and a resource section with the pipeline."""
     write_text(path, text + "\n{-#\n  external_resources: {\n    mlir_reproducer: {\n"
                     f'      pipeline: "builtin.module({pipeline})",\n'
                     "      disable_threading: true,\n      verify_each: true\n    }\n  }\n#-}\n")
 
 
 def reproducer_pipeline(text: str) -> str | None:
-    """The pipeline that a reproducer file holds."""
+    """The pipeline in the text of a reproducer."""
     found = re.search(r'mlir_reproducer:.*?pipeline: "builtin\.module\((.*?)\)"', text, re.S)
     return found[1] if found else None
 
@@ -281,15 +281,15 @@ _STEP = re.compile(r"\s*([\w.-]+)\s*(?:\{([^{}]*)\})?\s*(,|$)")
 
 
 def allowances(steps: Iterable[Step]) -> str:
-    """The options with which commands import passes of the user's own where a file asks for them."""
+    """The `--allow-pass` options of a command that runs these steps from a file: one per user-defined pass."""
     return "".join(f" --allow-pass {name}" for name in dict.fromkeys(s.transform.name for s in steps) if "." in name)
 
 
 def parse_pipeline(text: str, allowed: Collection[str] | None = None) -> list[Step]:
-    """`canonicalize,fuse{max=3 why=true},cse`, with or without `builtin.module(...)` around it.
+    """Parse `canonicalize,fuse{max=3 why=true},cse`, with or without `builtin.module(...)` around it.
 
-    Importing a module runs it. So of a text that comes from a file, not from the user, only those passes of others are
-    imported that the user allows by name.
+    Importing a module executes it. For a text that comes from a file, `allowed` therefore names the only user-defined
+    passes that may be imported; None allows all.
     """
     text = text.strip()
     while m := re.fullmatch(r"(?:builtin\.module|func\.func)\((.*)\)", text, re.S):
@@ -303,7 +303,7 @@ def parse_pipeline(text: str, allowed: Collection[str] | None = None) -> list[St
                             hint="write PASS{option=value},PASS,...")
         if allowed is not None and "." in m[1] and m[1].replace("-", "_") not in allowed:
             raise UserError(f"the file asks for the pass {m[1]}, which would be imported and run", code="MLC0454",
-                            hint=f"--allow-pass {m[1]}, if you know what it is")
+                            hint=f"give --allow-pass {m[1]} if you trust that module")
         transform = find_pass(m[1])
         steps.append(Step(transform, _options(transform, m[2] or "")))
         at = m.end()
@@ -311,15 +311,15 @@ def parse_pipeline(text: str, allowed: Collection[str] | None = None) -> list[St
 
 
 def _options(transform: Pass, text: str) -> tuple[tuple[str, Any], ...]:
-    known = transform.defaults
+    defaults = transform.defaults
     out: list[tuple[str, Any]] = []
     for item in re.split(r"[\s,]+", text.strip()) if text.strip() else []:
         key, _, value = item.partition("=")
         key = key.replace("-", "_")
-        if key not in known:
+        if key not in defaults:
             raise UserError(f"pass {transform.name} has no option {key!r}", code="MLC0333",
-                            hint=f"it has {', '.join(known)}" if known else "it has none")
-        default = known[key]
+                            hint=f"it has {', '.join(defaults)}" if defaults else "it has none")
+        default = defaults[key]
         if isinstance(default, Machine):
             out.append((key, type(default).parse(value)))
             continue

@@ -1,7 +1,7 @@
-"""IR to text, in MLIR's syntax and in two printings: pretty for people, generic for tools.
+"""The printer: MLIR's syntax in two forms, pretty for people and generic for tools.
 
-Generic text names every operation in quotes and spells every type, so any MLIR tool reads it; our own dialects
-stand under `mlc.` there, because upstream owns the name `tensor`. Both printings parse back (ir/parser.py).
+Generic text quotes the name of every operation and spells out every type, so any MLIR tool can read it; there our own
+dialects have the prefix `mlc.`, because upstream owns the name `tensor`. `ir/parser.py` reads both forms.
 """
 
 from __future__ import annotations
@@ -22,26 +22,26 @@ from mlc.ir.types import ScalarType, Type, from_numpy
 
 UPSTREAM = frozenset({"builtin", "func", "arith", "math", "scf", "cf", "memref", "vector", "llvm", "gpu", "nvgpu",
                       "nvvm"})
-"""Dialects whose names and meaning are upstream MLIR's; every other one is ours."""
+"""Dialects with upstream MLIR's names and semantics; all others are ours."""
 
 _HEX_ELEMENTS = 32
 """Element lists longer than this print as hexadecimal bytes, as upstream does for large constants."""
 
 
 def generic_name(name: str) -> str:
-    """The name of an operation in generic text: ours stand under `mlc.`."""
+    """The name of an operation in generic text: ours have the prefix `mlc.`."""
     return name if name.split(".", 1)[0] in UPSTREAM else "mlc." + name
 
 
 def to_text(op: Op, generic: bool = False, locations: bool = False) -> str:
-    """The text of `op` and all inside it, ending in a newline. `locations` adds `loc(...)` to every operation."""
+    """The text of `op` with its regions, ending in a newline. `locations` adds `loc(...)` to every operation."""
     printer = Printer(generic, locations)
     printer.op(op)
     return "\n".join(printer.lines) + "\n"
 
 
 def nameless_text(op: Op) -> str:
-    """The generic printing with numbers for names and without locations: equal for modules that differ in those."""
+    """The generic form with numbered values and without locations: equal for modules that differ only in those."""
     printer = _Nameless(generic=True, locations=False)
     printer.op(op)
     return "\n".join(printer.lines)
@@ -66,7 +66,7 @@ def quote(text: str) -> str:
 
 
 def float_text(value: float, type: ScalarType | None = None) -> str:
-    """Shortest decimal that reads back to the same number; inf and nan as the bits of `type` (default f64)."""
+    """Shortest decimal that parses to the same number; inf and nan as the bits of `type` (default f64)."""
     value = float(value)
     if math.isfinite(value):
         text = repr(value)
@@ -134,7 +134,7 @@ def attr_text(value: Any, generic: bool, int_type: str = "i64") -> str:
     if isinstance(value, np.ndarray):
         shape = "".join(f"{d}x" for d in value.shape)
         return elements_text(value, f"tensor<{shape}{from_numpy(value.dtype)}>")
-    raise TypeError(f"{value!r} ({type(value).__name__}) is no attribute")
+    raise TypeError(f"{value!r} ({type(value).__name__}) is not an attribute")
 
 
 def loc_text(loc: Loc) -> str:
@@ -146,7 +146,7 @@ def loc_text(loc: Loc) -> str:
 
 
 class Printer:
-    """Text under construction: the lines so far, and the name of every value met."""
+    """Printer state: the lines so far, and the names of the values seen."""
 
     def __init__(self, generic: bool, locations: bool) -> None:
         self.generic = generic
@@ -159,7 +159,7 @@ class Printer:
         self.labels: dict[Block, str] = {}
 
     def fresh(self, hint: str, default: str) -> str:
-        """A name nobody has: the hint, the hint with a number, or the next free number."""
+        """An unused name: the hint, the hint with a number, or the next free number."""
         if re.fullmatch(r"[A-Za-z_][\w$]*", hint):
             name, n = hint, 0
             while name in self.taken:
@@ -193,7 +193,7 @@ class Printer:
         return ", ".join([self.type(t) for t in types])
 
     def functional_type(self, op: Op) -> str:
-        """`(operand types) -> result types`; one type alone where all of them are the same, in pretty text."""
+        """`(operand types) -> result types`; in pretty text a single type if all are equal."""
         inputs, results = [v.type for v in op.operands], [r.type for r in op.results]
         if not self.generic and inputs and results and len({*inputs, *results}) == 1 and len(results) == 1:
             return self.type(inputs[0])
@@ -219,7 +219,7 @@ class Printer:
             results = f"{outer}:{len(op.results)} = " if len(op.results) > 1 else f"{outer} = "
         self.line(results)
         saved = None
-        if op.isolated and (not self.generic or op.name.split(".")[0] in UPSTREAM):  # a tool cannot know ours are
+        if op.isolated and (not self.generic or op.name.split(".")[0] in UPSTREAM):  # tools do not know that ours are
             saved = (self.names, self.taken, self.counters, self.labels)
             self.names, self.taken, self.counters, self.labels = dict(self.names), set(), {}, {}
         if self.generic:

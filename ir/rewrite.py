@@ -5,10 +5,10 @@
         \"\"\"x * 1 == x\"\"\"
         return op.lhs if is_splat(op.rhs, 1) else None
 
-Rules for rules: the right side is never worse than the left; correctness never depends on the order of rules;
-constants go to the right of commutative operations, and nothing else is commuted; a rule that changes IEEE values
-says `fast=True` and is off unless asked for. A rule returns the value (or values) that stand for its op's results,
-True if it changed the op in place, or None.
+Conventions: the replacement is never more expensive than the original; correctness does not depend on the order of
+rules; constants go to the right of commutative operations, and nothing else is commuted; a rule that does not
+preserve IEEE results is marked `fast=True` and is off by default. A rule returns the value (or values) that replace
+the results of its op, True if it changed the op in place, or None if it does not apply.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from mlc.ir.core import Op, Value, builder, insertion
 from mlc.ir.diag import IRError
 
 MAX_FIRINGS = 100
-"""Firings per operation after which rules are taken to undo each other for ever."""
+"""Firings per operation after which the rules are assumed to undo each other without end."""
 
 Outcome = Value | Sequence[Value] | bool | None
 
 
 @dataclass(eq=False)
 class Rule:
-    """A rewrite of one class of operations, with what it has done so far in this process."""
+    """A rewrite rule for one class of operations, with its statistics in this process."""
 
     name: str
     target: type[Op]
@@ -47,7 +47,7 @@ class Rule:
 
 
 RULES: dict[type[Op], list[Rule]] = {}
-"""Every rule by the class it rewrites; a rule on a base class serves the subclasses too."""
+"""Rules by the class that they match; a rule for a base class matches its subclasses too."""
 
 
 def rewrite(*targets: type[Op], fast: bool = False) -> Callable[[Callable[[Any], Outcome]], Callable[[Any], Outcome]]:
@@ -70,8 +70,8 @@ _watching: list[Watch] = []
 
 @contextmanager
 def watched(watch: Watch) -> Iterator[None]:
-    """Within, `watch` is told of every rewrite before it replaces an operation: that, what stands for its results, the
-    name of the rule, and which firing it is. What a rule changes in place it is not told."""
+    """Call `watch(op, values, rule, firing)` before a rule replaces `op` by `values`; in-place changes are not
+    reported."""
     _watching.append(watch)
     try:
         yield
@@ -81,7 +81,7 @@ def watched(watch: Watch) -> Iterator[None]:
 
 @dataclass
 class Counters:
-    """How often each rule was tried and fired in one run, and when to stop (`mlc run --check` bisects with it)."""
+    """How often each rule was tried and fired in one run, and a limit (`mlc run --check` bisects with it)."""
 
     tried: dict[str, int] = field(default_factory=dict)
     fired: dict[str, int] = field(default_factory=dict)
@@ -96,9 +96,9 @@ class Counters:
 
 def apply_rules(root: Op, pass_name: str, rules: Callable[[type[Op]], list[Rule]] = rules_for,
                 counters: Counters | None = None, simplify: Callable[[Op], Outcome] | None = None) -> Counters:
-    """Apply rules inside `root` until none fires. `simplify` (constant folding) is tried first on every op."""
+    """Apply rules inside `root` to a fixed point. `simplify` (constant folding) is tried first on every op."""
     counters = counters if counters is not None else Counters()
-    with insertion(None):                        # every attempt sets the place anew, and this puts it back
+    with insertion(None):                        # restores the insertion point, which every attempt sets
         _apply(root, pass_name, rules, counters, simplify)
     return counters
 
@@ -133,7 +133,7 @@ def _apply(root: Op, pass_name: str, rules: Callable[[type[Op]], list[Rule]], co
                 break
         if counters.total > patience:
             most = max(counters.fired, key=lambda name: counters.fired[name])
-            raise IRError(f"{pass_name} does not come to an end; the rule that fires most is {most}", code="MLC0142",
+            raise IRError(f"{pass_name} does not terminate; the rule that fires most is {most}", code="MLC0142",
                           loc=op.loc)
 
 
@@ -143,7 +143,7 @@ def _definitions(op: Op) -> dict[Op, None]:
 
 def _fire(op: Op, apply: Callable[[Any], Outcome], pass_name: str, rule: str, counters: Counters,
           work: dict[Op, None]) -> bool:
-    """Try one rule on one op; put what may have become rewritable back on the work-list."""
+    """Try one rule on one op; if it fires, add the affected operations to the work-list."""
     chosen, key, before = changes.current(), "", ""
     if chosen is not None:
         key = chosen.key(rule, op)
@@ -167,13 +167,13 @@ def _fire(op: Op, apply: Callable[[Any], Outcome], pass_name: str, rule: str, co
     counters.total += 1
     counters.log.append(f"{pass_name}/{rule}@{op.loc}")
     users = [u for r in op.results for u in r.users]
-    made = _between(previous, op)
-    for new in made:
+    inserted = _between(previous, op)
+    for new in inserted:
         for inner in new.walk():
             inner.loc = inner.loc.through(f"{pass_name}/{rule}")
     values = () if outcome is True else (outcome,) if isinstance(outcome, Value) else tuple(outcome)
     if chosen is not None:
-        chosen.fired(key, rule, op, before, made, values)
+        chosen.fired(key, rule, op, before, inserted, values)
     if outcome is True:
         work[op] = None
     else:
@@ -183,7 +183,7 @@ def _fire(op: Op, apply: Callable[[Any], Outcome], pass_name: str, rule: str, co
         op.replace_by(*values)
         work.update(dict.fromkeys(s for s in sources if s.parent is not None))
     work.update(dict.fromkeys(users))
-    work.update(dict.fromkeys(made))
+    work.update(dict.fromkeys(inserted))
     return True
 
 

@@ -1,8 +1,8 @@
 """Symbolic sizes: integer polynomials over named symbols, closed under floor division and modulo.
 
-A size is a Python `int` or a `Size`. Arithmetic normalises, so two sizes are provably equal exactly when they
-compare equal; anything else is a question for a run-time guard. The same class serves as the affine expression of an
-access map (ir/affine.py), where dimensions and index tiles stand beside symbols.
+A size is a Python `int` or a `Size`. Arithmetic keeps a normal form, so two sizes are provably equal exactly when they
+compare equal; otherwise a run-time guard has to decide. `Size` is also the affine expression of access maps
+(ir/affine.py), over dimensions and index tiles as well as symbols.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ MAX_POWER = 64
 MAX_DEPTH = 64
 """Deepest nesting of quotients."""
 MAX_LENGTH = 1 << 12
-"""Most symbols in the text of a quotient: repeated substitution doubles it with every operation."""
+"""Most symbols in the text of a quotient, which repeated substitution can double with every operation."""
 
 
 class Position:
@@ -62,7 +62,7 @@ class AffineDim(Position):
 
 
 class IndexTile(Position):
-    """An operand of an access with an index per point, as of a gather: `t0`."""
+    """An operand of an access that has an index per point, as in a gather: `t0`."""
 
     __slots__ = ()
     letter = "t"
@@ -88,9 +88,9 @@ class Quotient:
                 else:
                     length += power
         if depth >= MAX_DEPTH:
-            raise _too_large(f"has more than {MAX_DEPTH} divisions within each other")
+            raise _too_large(f"has more than {MAX_DEPTH} nested divisions")
         if length > MAX_LENGTH:
-            raise _too_large(f"divides what takes more than {MAX_LENGTH} symbols to write down")
+            raise _too_large(f"divides an expression of more than {MAX_LENGTH} symbols")
         object.__setattr__(self, "depth", depth + 1)
         object.__setattr__(self, "length", length)
 
@@ -377,9 +377,9 @@ def symbols(*xs: Dim) -> set[str]:
 
 
 def differing(a: Sequence[Dim], b: Sequence[Dim], stretch: bool = False) -> set[str]:
-    """Symbols of the last pair of sizes in which shapes differ: other pairs are resolved one by one.
+    """Symbols of the last pair of sizes in which shapes differ; callers resolve one pair at a time.
 
-    stretch  whether a size 1 of `a` fits any other, as in broadcasting
+    stretch  whether a size 1 of `a` broadcasts
     """
     return next((found for d, e in zip(reversed(a), reversed(b))
                  if d != e and not (stretch and d == 1) and (found := symbols(d, e))), set())
@@ -467,7 +467,7 @@ def is_equal(a: Dim, b: Dim) -> bool:
 
 def _too_large(what: str) -> UserError:
     return UserError(f"a size {what}", code="MLC0450", loc=builder.loc or caller_loc(),
-                     hint="give some of the sizes it is made of as numbers")
+                     hint="make some of the sizes that it depends on static")
 
 
 def _open_question(what: str, size: Dim) -> UserError:

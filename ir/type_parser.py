@@ -1,4 +1,4 @@
-"""Tokens to types and attributes, of every dialect."""
+"""The parser of types and attributes, of every dialect."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ from mlc.ir.types import (
 )
 
 MAX_ELEMENTS = 1 << 48
-"""Elements of a static shape."""
+"""Most elements of a static shape."""
 
 
 @cache
 def load_dialect(name: str) -> None:
-    """Import the dialect that an operation or type of this name would be defined in, if mlc has it."""
+    """Import the dialect of an operation or type of this name, if there is one."""
     dialect = name.split(".")[0] if "." in name else "builtin"
     if importlib.util.find_spec("mlc.dialects." + dialect) is not None:
         importlib.import_module("mlc.dialects." + dialect)
@@ -48,7 +48,7 @@ AttributeClass = type[DialectAttribute]     # inside TypeParser, `type` is a met
 
 
 class TypeParser(Lexer):
-    """Reads types and attributes at the current position."""
+    """Parses types and attributes at the current position."""
 
     # -- types ----------------------------------------------------------------------------------------------------
     def type(self) -> Type:
@@ -89,7 +89,7 @@ class TypeParser(Lexer):
         self.fail(f"unknown type {token.text!r}", "MLC0206", token)
 
     def shape(self) -> tuple[list[Any], ScalarType]:
-        """`4x?x(2*B+1)xf32`, read from the text itself since its pieces are no tokens; None stands for `?`."""
+        """`4x?x(2*B+1)xf32`, read from the text itself, as its pieces are not tokens; None stands for `?`."""
         at = self.token.start
         dims: list[Dim | None] = []
         dim = re.compile(r"\s*(?:(\d+)|(\?)|\(([^()]+)\)|([A-Za-z_]\w*?))\s*x")
@@ -100,7 +100,7 @@ class TypeParser(Lexer):
             number, unknown, expression, name = (group or None for group in m.groups())
             if number is not None:
                 if len(number) > 19 or int(number) >= MAX_ELEMENTS:
-                    self.fail_at(at, f"size {number[:24]} is absurd", "MLC0204")
+                    self.fail_at(at, f"size {number[:24]} is too large", "MLC0204")
                 dims.append(int(number))
             elif unknown:
                 dims.append(None)
@@ -116,8 +116,8 @@ class TypeParser(Lexer):
         for d in dims:
             count *= d if isinstance(d, int) and d else 1
         if count > MAX_ELEMENTS:
-            self.fail_at(at, f"a shape with {count} elements is absurd", "MLC0204")
-        if self.text.startswith("!", at):                   # an element of a dialect's type, as in vector<8x!llvm.ptr>
+            self.fail_at(at, f"a shape with {count} elements is too large", "MLC0204")
+        if self.text.startswith("!", at):                   # an element type of a dialect, as in vector<8x!llvm.ptr>
             while self.token.start < at:
                 self.take()
             dtype = self.type()
@@ -131,7 +131,7 @@ class TypeParser(Lexer):
         return dims, SCALARS[m[0]]
 
     def _nested_dim(self, at: int) -> re.Match[str] | None:
-        """A size with parentheses within parentheses, as `((B + 1) floordiv 2)x`: groups as for the other sizes."""
+        """A size with nested parentheses, such as `((B + 1) floordiv 2)x`, with the same groups as other sizes."""
         depth = 0
         for end in range(at, min(at + 4096, len(self.text))):
             depth += (self.text[end] == "(") - (self.text[end] == ")")
@@ -157,7 +157,7 @@ class TypeParser(Lexer):
         return TensorType(tuple(shape), dtype)
 
     def _encoded_size(self, encoded: Any, written: int | None, token: Token) -> Dim:
-        """One size of an encoding: a symbol's text where the shape says `?`, else the same number."""
+        """One size of an encoding: the text of a symbolic size if the shape has `?`, else the same number."""
         if isinstance(encoded, str) and written is None:
             try:
                 return parse_size(encoded)
@@ -220,7 +220,7 @@ class TypeParser(Lexer):
         return inputs, results
 
     def functional_type(self) -> tuple[list[Type], list[Type]]:
-        """A signature, or one type that stands for every operand and the only result."""
+        """A signature, or a single type, of every operand and the only result."""
         if self.at("("):
             return self.signature()
         one = self.type()
@@ -282,7 +282,7 @@ class TypeParser(Lexer):
         return self.type()
 
     def hash_attribute(self) -> Any:
-        """`#dialect.name<...>`: one that a dialect of ours defines, or upstream's enumerations, as they are written."""
+        """`#dialect.name<...>`: an attribute of one of our dialects, or the text of an enumeration of upstream's."""
         token = self.take()
         name, start = token.text[1:].removeprefix("mlc."), token.start
         load_dialect(name)
@@ -303,11 +303,11 @@ class TypeParser(Lexer):
             self.expect("=")
             return name, self.attribute()
 
-        given = self.list_of(entry, ">")
-        if len(dict(given)) != len(given):
+        fields = self.list_of(entry, ">")
+        if len(dict(fields)) != len(fields):
             self.fail("a field is given twice", token=token)
         try:
-            return dialect_attribute(cls, dict(given))
+            return dialect_attribute(cls, dict(fields))
         except IRError as error:
             self.fail(error.message, error.code, token)
 
@@ -324,13 +324,13 @@ class TypeParser(Lexer):
             self.fail(error.message, error.code, start)
 
     def typed_number(self, default: Type | None = None) -> tuple[int | float, Type | None]:
-        """`3 : i32`, `1.5`, `0x7FC00000 : f32`; the type is `default` where none is written."""
+        """`3 : i32`, `1.5`, `0x7FC00000 : f32`; the type is optional."""
         token = self.take()
         type = self.type() if self.accept(":") else default
         return self.number_of(token, type), type
 
     def number_of(self, token: Token, type: Type | None = None) -> int | float:
-        """The number that a token writes; hexadecimal digits are the bits of a float type."""
+        """The number of a token; hexadecimal digits are the bits of a float type."""
         if token.kind not in ("number", "hex"):
             self.fail(f"expected a number, found {token.text!r}", token=token)
         if len(token.text) > 400:
@@ -352,7 +352,7 @@ class TypeParser(Lexer):
         return tuple(self.list_of(self.attribute, ">"))
 
     def dense(self) -> tuple[np.ndarray[Any, Any], Type]:
-        """`dense<...> : tensor<...>` as an array, with the type it was given."""
+        """`dense<...> : tensor<...>` as an array, with its type."""
         start = self.expect("dense")
         self.expect("<")
         body = None if self.at(">") else self._dense_body()

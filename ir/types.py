@@ -1,8 +1,8 @@
-"""Types: immutable values with a text form, shared by every level.
+"""Types, shared by all levels: immutable, with a textual form.
 
-Element types are scalars. A `TensorType` has sizes that are integers or symbols and no memory; a `MemRefType` is
-memory and knows only integers and `?`; a `VectorType` is a machine value. Dialects add their own types by
-subclassing `Type` and registering a reader in `TYPE_READERS`.
+Element types are scalars. A `TensorType` is a value without memory, with static or symbolic sizes; a `MemRefType` is
+memory, with static sizes or `?`; a `VectorType` is a value in registers. Dialects define types by subclassing `Type`
+and registering a parser in `TYPE_READERS`.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class FloatType(ScalarType):
 
 @dataclass(frozen=True, slots=True)
 class IndexType(ScalarType):
-    """A size or a position: a 64-bit integer on every target we have."""
+    """Type of sizes and indices: a 64-bit integer on every supported target."""
 
     @property
     def width(self) -> int:  # type: ignore[override]
@@ -100,10 +100,10 @@ _NUMPY_NAMES = {"bool": i1, "int8": i8, "int16": i16, "int32": i32, "int64": i64
 
 
 def from_numpy(dtype: np.dtype[Any]) -> ScalarType:
-    """The element type of a numpy dtype, in either byte order; IRError for one that mlc does not have."""
+    """The element type of a numpy dtype, in either byte order; IRError if mlc does not support it."""
     if found := _NUMPY_NAMES.get(dtype.name):
         return found
-    raise IRError(f"dtype {dtype} has no element type here", code="MLC0110",
+    raise IRError(f"dtype {dtype} is not supported", code="MLC0110",
                   hint="use one of " + ", ".join(_NUMPY_NAMES))
 
 
@@ -120,7 +120,7 @@ def to_numpy(type: ScalarType) -> np.dtype[Any]:
 
 
 def dim_text(d: Dim) -> str:
-    """A size as it stands between `x` separators of a type."""
+    """The text of a size within the shape of a type."""
     text = str(d).replace(" ", "")
     plain = isinstance(d, int) or (text.isidentifier() and "x" not in text)
     return text if plain else f"({d})"
@@ -140,7 +140,7 @@ class ShapedType(Type):
 
 @dataclass(frozen=True, slots=True)
 class TensorType(ShapedType):
-    """`tensor<Bx784xf32>`: a pure array value. Each size is an int >= 0 or a symbol polynomial."""
+    """`tensor<Bx784xf32>`: an immutable array value. Each size is an int >= 0 or a polynomial over symbols."""
 
     shape: tuple[Dim, ...]
     dtype: ScalarType
@@ -171,9 +171,9 @@ class TensorType(ShapedType):
 
 @dataclass(frozen=True, slots=True)
 class MemRefType(ShapedType):
-    """`memref<?x784xf32>`: memory. A size of None is `?`. Row-major unless `strides` (and `offset`) say otherwise.
+    """`memref<?x784xf32>`: memory. A size of None is `?`. Row-major unless it has `strides` (and an `offset`).
 
-    `space` names who can see it, where that is not everyone: `workgroup`, `private`.
+    `space` is the memory space: `workgroup`, `private`, or "" for global memory.
     """
 
     shape: tuple[int | None, ...]
@@ -224,7 +224,7 @@ class NoneType(Type):
 
 
 TYPE_READERS: dict[str, Callable[[Any], Type]] = {}
-"""Readers of dialect types by full name (`loop.tile`, `llvm.ptr`); each takes the parser, placed after the name."""
+"""Parsers of dialect types by full name (`loop.tile`, `llvm.ptr`); each takes the parser, positioned after the name."""
 
 
 def element(type: Type) -> ScalarType:
@@ -236,7 +236,7 @@ def element(type: Type) -> ScalarType:
 
 
 def like(type: Type, dtype: ScalarType) -> Type:
-    """`type` with its scalar replaced: same shape, other element."""
+    """`type` with its element type replaced."""
     if isinstance(type, ScalarType):
         return dtype
     if isinstance(type, TensorType):
@@ -271,9 +271,9 @@ def substitute_attr(value: Any, env: Mapping[str, Dim]) -> Any:
 
 
 def bind_symbols(formal: Sequence[Type], actual: Sequence[Type]) -> dict[str, Dim]:
-    """The sizes that the symbols of `formal` stand for where values of the `actual` types are passed.
+    """The sizes bound to the symbols of `formal` types by values of the `actual` types.
 
-    A symbol is read off the first size that is that symbol alone; IRError where the types then still differ.
+    The first size that is a symbol alone binds it; IRError if the types differ after substitution.
     """
     if len(formal) != len(actual):
         raise IRError(f"takes {len(formal)} arguments, got {len(actual)}", code="MLC0120")
@@ -292,7 +292,7 @@ def bind_symbols(formal: Sequence[Type], actual: Sequence[Type]) -> dict[str, Di
 
 
 def int_range(dtype: ScalarType) -> tuple[int, int]:
-    """The smallest and the greatest number of an integer type or bool."""
+    """Minimum and maximum of an integer type or bool."""
     if dtype.is_bool:
         return 0, 1
     info = np.iinfo(to_numpy(dtype))

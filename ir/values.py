@@ -1,4 +1,4 @@
-"""Values that operations define, and the blocks and regions that operations stand in."""
+"""SSA values, and the blocks and regions that contain operations."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Value:
 
     @property
     def op(self) -> Op | None:
-        """The operation that made this value; None for a block argument."""
+        """The defining operation; None for a block argument."""
         return None
 
     @property
@@ -44,7 +44,7 @@ class Value:
         for op, i in list(self.uses):
             op.set_operand(i, other)
 
-    # Operators build operations of the type's own dialect: see `OPERATORS`.
+    # Python operators build operations of the type's dialect: see `OPERATORS`.
     def __add__(self, other: Any) -> Value:
         return operator("add", self, other)
 
@@ -77,7 +77,7 @@ class OpResult(Value):
     __slots__ = ("_op", "index")
 
     def __init__(self, type: Type, op: Op, index: int) -> None:
-        self.type = type                         # as Value does: most of what is made in a compilation are results
+        self.type = type                         # as in Value, inlined: most objects of a compilation are results
         self.name = ""
         self.uses = {}
         self._op = op
@@ -111,13 +111,13 @@ OPERATORS: dict[str, Callable[..., Value]] = {}
 
 
 def operator(name: str, *args: Any) -> Value:
-    """Build the operation that the Python operator `name` means for the first `Value` among `args`."""
+    """Build the operation for the Python operator `name`, in the dialect of the first `Value` among `args`."""
     dialect = next(a for a in args if isinstance(a, Value)).type.dialect
     return OPERATORS[f"{dialect}.{name}"](*args)
 
 
 class Block:
-    """A list of operations, the last of which may be a terminator, and the values it takes as arguments."""
+    """A list of operations, the last of which may be a terminator, and block arguments."""
 
     __slots__ = ("args", "first", "last", "region")
 
@@ -135,7 +135,7 @@ class Block:
         return arg
 
     def erase_args(self, indices: Collection[int]) -> None:
-        """Remove the arguments of these numbers."""
+        """Remove the arguments with these indices."""
         assert not any(self.args[i].uses for i in indices), "erasing a block argument that is used"
         self.args = [arg for arg in self.args if arg.index not in indices]
         for i, arg in enumerate(self.args):
@@ -166,7 +166,7 @@ class Block:
         return self.region.parent if self.region is not None else None
 
     def insert(self, op: Op, before: Op | None = None) -> None:
-        """Put a detached `op` before another of this block, or at the end."""
+        """Insert a detached `op` before another operation of this block, or at the end."""
         assert op.parent is None, f"{op.name} is already in a block"
         assert before is None or before.parent is self, f"{before.name} is not in this block"
         previous = before.prev if before is not None else self.last

@@ -1,4 +1,4 @@
-"""The verifier: what must hold of every module, whatever its level."""
+"""The verifier: rules that hold for modules of every level."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from mlc.ir.core import Block, Op, Region, Symbol, Value
 
 
 def verify(root: Op) -> None:
-    """Raise IRError at the first rule that is broken: types, dominance, terminators, symbols, and each op's own."""
+    """Raise IRError for the first violated rule: types, dominance, terminators, symbols, and each op's own."""
     _op(root, set(), None)
 
 
 def _symbols(table: Op) -> frozenset[str]:
-    """The names that operations of a symbol table may refer to, each of which is defined once."""
+    """The names that a symbol table defines; IRError for a duplicate."""
     names: set[str] = set()
     for op in table.regions[0].block:
         name = op.attrs.get("sym_name")
@@ -27,12 +27,12 @@ def _symbols(table: Op) -> frozenset[str]:
 
 
 def _op(op: Op, visible: set[Value], symbols: frozenset[str] | None) -> None:
-    """Check an operation where the values `visible` reach, in the table of `symbols`; None where there is no table."""
+    """Check an operation, given the values that dominate it and the nearest symbol table, if there is one."""
     for i, value in enumerate(op.operands):
         if value not in visible:
-            op.fail(f"operand {i} is used where its definition does not reach", code="MLC0103")
+            op.fail(f"operand {i} does not dominate this use", code="MLC0103")
         if (op, i) not in value.uses:
-            op.fail(f"operand {i} does not know of this use", code="MLC0107")
+            op.fail(f"this use is missing from the use list of operand {i}", code="MLC0107")
     op.check_counts()
     inferred = op.inferred()
     declared = tuple([r.type for r in op.results])
@@ -53,7 +53,7 @@ def _op(op: Op, visible: set[Value], symbols: frozenset[str] | None) -> None:
 
 
 def _region(op: Op, region: Region, visible: set[Value], symbols: frozenset[str] | None) -> None:
-    """Check the blocks of a region; `visible` is afterwards what it was before."""
+    """Check the blocks of a region; `visible` is restored on return."""
     if len(region.blocks) <= 1:
         for block in region.blocks:
             visible.difference_update(_block(op, block, visible, symbols))
@@ -62,28 +62,28 @@ def _region(op: Op, region: Region, visible: set[Value], symbols: frozenset[str]
     dominators = immediate_dominators(region)
     for block, dominator in dominators.items():
         dominated.setdefault(dominator, []).append(block)
-    work: list[Block | list[Value]] = [region.blocks[0]]     # a block to enter, or what one that is left defined
+    work: list[Block | list[Value]] = [region.blocks[0]]     # a block to enter, or the values of one to leave
     while work:
-        at = work.pop()
-        if isinstance(at, list):
-            visible.difference_update(at)
+        item = work.pop()
+        if isinstance(item, list):
+            visible.difference_update(item)
         else:
-            work.append(_block(op, at, visible, symbols))
-            work += reversed(dominated.get(at, []))
+            work.append(_block(op, item, visible, symbols))
+            work += reversed(dominated.get(item, []))
     for block in region.blocks:
         if block not in dominators:
-            op.fail("a block cannot be reached", code="MLC0104")
+            op.fail("a block is unreachable", code="MLC0104")
 
 
 def _block(parent: Op, block: Block, visible: set[Value], symbols: frozenset[str] | None) -> list[Value]:
-    """Check a block; what it defines is returned, and visible from here on."""
+    """Check a block; the values that it defines are added to `visible` and returned."""
     defined: list[Value] = list(block.args)
     visible.update(defined)
     for op in block:
         if op.parent is not block:
             op.fail("the block does not own this operation", code="MLC0107")
         if op.terminator and op.next is not None:
-            op.fail("a terminator stands before the end of its block", code="MLC0104")
+            op.fail("a terminator must be the last operation of its block", code="MLC0104")
         _op(op, visible, symbols)
         visible.update(op.results)
         defined += op.results
@@ -95,9 +95,9 @@ def _block(parent: Op, block: Block, visible: set[Value], symbols: frozenset[str
 
 
 def immediate_dominators(region: Region) -> dict[Block, Block | None]:
-    """The closest block that every path from the entry to a block goes through, in reverse postorder.
+    """The immediate dominator of each reachable block, None for the entry; in reverse postorder.
 
-    K. Cooper, T. Harvey, K. Kennedy, "A Simple, Fast Dominance Algorithm", 2001. Unreachable blocks are left out.
+    K. Cooper, T. Harvey, K. Kennedy, "A Simple, Fast Dominance Algorithm", 2001.
     """
     order: list[Block] = []
     seen = {region.blocks[0]}
@@ -123,9 +123,9 @@ def immediate_dominators(region: Region) -> dict[Block, Block | None]:
     while changed:
         changed = False
         for b in order[1:]:
-            known = [p for p in predecessors[b] if p in idom]
-            new = known[0]
-            for p in known[1:]:
+            processed = [p for p in predecessors[b] if p in idom]
+            new = processed[0]
+            for p in processed[1:]:
                 while new is not p:
                     while number[p] > number[new]:
                         p = idom[p]

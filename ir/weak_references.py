@@ -22,7 +22,7 @@ class WeakTable(Generic[K, V]):
 
     def __init__(self) -> None:
         self._refs: dict[K, weakref.ref[V]] = {}
-        self._look_at = 64                       # entries at which to look for those that have gone
+        self._look_at = 64                       # number of entries at which dead ones are removed
 
     def get(self, key: K) -> V | None:
         ref = self._refs.get(key)
@@ -65,7 +65,7 @@ class FinalizationQueue(Generic[V]):
 
     def __init__(self) -> None:
         self._pending: dict[int, _Finalizer] = {}
-        self._queue: deque[_Finalizer] = deque()       # appending is no Python code, and atomic
+        self._queue: deque[_Finalizer] = deque()       # append runs no Python code, and is atomic
 
     def register(self, owner: object, value: V) -> None:
         """Queue `value` when `owner` is collected."""

@@ -144,13 +144,13 @@ def test_an_algebra_may_say_when_its_parts_are_put_together() -> None:
 
 
 @pytest.mark.parametrize(("text", "code", "message"), [
-    ("(d0) -> (d1)", "MLC0156", "d1 is no dimension, index tile or symbol"),
-    ("(d0)[B] -> (N)", "MLC0156", "N is no dimension"),
+    ("(d0) -> (d1)", "MLC0156", "d1 is not a dimension, index tile or symbol"),
+    ("(d0)[B] -> (N)", "MLC0156", "N is not a dimension"),
     ("(d1, d0) -> (d0)", "MLC0156", "the dimensions of an affine map are d0, d1"),
     ("(t0, d0) -> (d0)", "MLC0156", "its index tiles after them"),
     ("(x) -> (x)", "MLC0156", "the dimensions of an affine map are"),
-    ("(d0)[B, B] -> (d0)", "MLC0156", "'B' is no name of a symbol, or stands there twice"),
-    ("(d0)[t7] -> (d0)", "MLC0156", "'t7' is no name"),
+    ("(d0)[B, B] -> (d0)", "MLC0156", "'B' is not a valid symbol name, or is repeated"),
+    ("(d0)[t7] -> (d0)", "MLC0156", "'t7' is not a valid symbol name"),
     ("(d0) -> (d0 mod 0)", "MLC0156", "division by zero"),
     ("(d0) -> (d0, )", "MLC0156", "bad affine expression"),
     ("d0 -> d0", "MLC0156", "bad affine map"),
@@ -163,7 +163,7 @@ def test_bad_texts_are_refused(text: str, code: str, message: str) -> None:
 
 
 def test_a_map_of_more_than_it_takes_is_refused() -> None:
-    with pytest.raises(IRError, match=r"d1 is no dimension, index tile or symbol of affine_map<\(d0\) -> \(d1\)>"):
+    with pytest.raises(IRError, match=r"d1 is not a dimension, index tile or symbol of affine_map<\(d0\) -> \(d1\)>"):
         AffineMap.get(1, (dim(1),))
     with pytest.raises(IRError, match="takes 1 dimensions, not the 2 results"):
         AffineMap.identity(1).compose(AffineMap.identity(2))

@@ -245,7 +245,7 @@ def test_a_defect_while_recording_is_no_reason_for_other_code(monkeypatch: pytes
 def test_an_operation_within_another_that_needs_numbers_gets_them() -> None:
     f = mlc.compile(lambda x: mlc.linalg.pinv(x), dynamic=True)
     assert f(np.ones((3, 2), np.float32)).shape == (2, 3)
-    assert "whether x_0 rows or x_1 columns are fewer is not known" in f.report()
+    assert "it is not known statically whether x_0 rows or x_1 columns are fewer" in f.report()
 
 
 def test_an_error_of_the_program_makes_a_size_a_number() -> None:

@@ -323,7 +323,7 @@ def test_sizes_stay_small() -> None:
     with pytest.raises(UserError, match=r"MLC0450.*4096 symbols"):
         while True:
             halves.append((halves[-1] + 1) // 2 + (halves[-1] + 2) // 3)
-    with pytest.raises(UserError, match=r"MLC0450.*64 divisions"):
+    with pytest.raises(UserError, match=r"MLC0450.*64 nested divisions"):
         while True:
             nested.append((nested[-1] + 1) // 2)
     assert len(squares) == 7 and len(nested) == 65 and len(halves) < 20

@@ -53,13 +53,13 @@ def test_only_what_differs_from_the_default_is_printed() -> None:
 @pytest.mark.parametrize(("text", "message"), [
     ("#loop.schedule<vector = 1>", "#loop.schedule needs the field tile"),
     ("#loop.schedule<tile = [1, 1], warp = [8, 4]>", "#loop.schedule has no field warp; it has tile, vector, lanes"),
-    ("#loop.schedule<tile = 4>", r"the field tile is of another kind than tuple\[int, ...\]"),
-    ('#loop.schedule<tile = [1, 1], lanes = "B">', "the field lanes is of another kind than int"),
-    ("#loop.schedule<tile = [1, 1], lanes = true>", "the field lanes is of another kind than int"),
+    ("#loop.schedule<tile = 4>", r"the field tile is not of type tuple\[int, ...\]"),
+    ('#loop.schedule<tile = [1, 1], lanes = "B">', "the field lanes is not of type int"),
+    ("#loop.schedule<tile = [1, 1], lanes = true>", "the field lanes is not of type int"),
     ("#loop.schedule<tile = [1, 1], tile = [2, 2]>", "a field is given twice"),
     ("#loop.schedule<tile>", "expected '='"),
     ('#loop.schedule<tile = [1, 1], grain_size = "B +">', "bad size 'B [+]'"),
-    ("[1, 1]", "the attribute schedule is of another kind than Schedule"),
+    ("[1, 1]", "the attribute schedule is not of type Schedule"),
 ])
 def test_a_wrong_field_is_named(text: str, message: str) -> None:
     with pytest.raises((ParseError, IRError), match=message) as caught:

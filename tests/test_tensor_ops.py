@@ -85,7 +85,7 @@ WRONG: list[tuple[str, Callable[..., Any], tuple[str, ...], str]] = [
     ("MLC0113", tensor.Select, ("3xf32", "3xf32", "3xf32"), "the condition has f32 elements, not i1"),
     ("MLC0113", lambda x, i: tensor.Take(x, i, 0), ("3xf32", "2xf32"), "the indices have f32 elements, not integers"),
     ("MLC0113", lambda x: tensor.Softmax(x, 0), ("3xi32",), "does not work on i32, only on float elements"),
-    ("MLC0113", scalar_map(lambda x: x), ("3xui8",), "ui8 is no element type that arith works on"),
+    ("MLC0113", scalar_map(lambda x: x), ("3xui8",), "arith does not support elements of type ui8"),
     ("MLC0114", lambda x: tensor.ReduceSum(x, (2,)), ("2x3xf32",), "axis 2 is out of range for 2 dimensions"),
     ("MLC0114", lambda x: tensor.ReduceSum(x, (1, 0)), ("2x3xf32",), "axes [1, 0] are not in ascending order"),
     ("MLC0114", lambda x, y: tensor.DotGeneral(x, y, ((0, 0),), ((0, 0),)), ("3xf32", "3xf32"),
@@ -101,10 +101,10 @@ WRONG: list[tuple[str, Callable[..., Any], tuple[str, ...], str]] = [
      "weight or bias of shape [2] does not fit the normalised axes [3]"),
     ("MLC0115", lambda x, y: tensor.CrossEntropy(x, y, 1), ("2x3xf32", "3xi64"),
      "labels of shape [3] do not fit logits of shape [2, 3] without axis 1"),
-    ("MLC0116", lambda: tensor.Full(300, (2,), ui8), (), "300 is no ui8"),
-    ("MLC0116", lambda: tensor.Full(0.5, (2,), i32), (), "0.5 is no i32"),
-    ("MLC0116", lambda: tensor.Full(0, (-2,), i32), (), "-2 is no size"),
-    ("MLC0116", lambda x: tensor.Transpose(x, (0, 0)), ("2x3xf32",), "perm [0, 0] is no permutation of 2 axes"),
+    ("MLC0116", lambda: tensor.Full(300, (2,), ui8), (), "300 is not a value of ui8"),
+    ("MLC0116", lambda: tensor.Full(0.5, (2,), i32), (), "0.5 is not a value of i32"),
+    ("MLC0116", lambda: tensor.Full(0, (-2,), i32), (), "-2 is not a size"),
+    ("MLC0116", lambda x: tensor.Transpose(x, (0, 0)), ("2x3xf32",), "perm [0, 0] is not a permutation of 2 axes"),
     ("MLC0116", lambda x: tensor.Slice(x, (0,), (8,), (1,)), ("7xf32",), "axis 0: 0:8:1 does not lie within size 7"),
     ("MLC0116", lambda x: tensor.Slice(x, (0,), (B + 1,), (1,)), ("Bxf32",), "0:B + 1:1 does not lie within size B"),
     ("MLC0116", lambda x: tensor.Slice(x, (7,), (0,), (-1,)), ("7xf32",), "7:0:-1 does not lie within size 7"),
@@ -342,7 +342,7 @@ def test_operators_take_numbers() -> None:
     got, = evaluate(lambda v: 2 - (v * 3 + 1) / 2, x)
     assert difference(got, (2 - (x * 3 + 1) / 2).astype(np.float32), "bits") is None
     assert evaluate(lambda v: -v * 3 - 1, np.array([1, 2], np.int8))[0].tolist() == [-4, -7]
-    with pytest.raises(IRError, match=r"0.5 is no i8"):
+    with pytest.raises(IRError, match=r"0.5 is not a value of i8"):
         evaluate(lambda v: v * 0.5, np.array([1, 2], np.int8))
 
 

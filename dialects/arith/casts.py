@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class Cast(Op, pure=True):
-    """An element-wise change of type; the classes say which types they join."""
+    """An elementwise type conversion; subclasses set the source and target types."""
 
     x: Value
     type: ResultType
@@ -176,7 +176,7 @@ def _to_bits(x: Any, type: Type) -> Any:
 
 
 class Bitcast(Cast, name="arith.bitcast"):
-    """result = the same bits read as another type of the same width"""
+    """result = the bits of x reinterpreted as another type of the same width"""
 
     source = target = (IntType, FloatType)
 

@@ -1,4 +1,4 @@
-"""arith, comparisons and the choice between two values."""
+"""arith, comparisons and selection."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class _Compare(Elementwise):
 
 
 class CmpF(_Compare, name="arith.cmpf"):
-    """result = predicate(lhs, rhs); `o` predicates are false and `u` predicates true where either is NaN"""
+    """result = predicate(lhs, rhs); with a NaN, `o` predicates are false and `u` predicates true"""
 
     accepts = (FloatType,)
     enums = {"predicate": tuple(FLOAT_PREDICATES)}
@@ -82,7 +82,7 @@ class CmpI(_Compare, name="arith.cmpi"):
 
 
 class Select(Op, name="arith.select", pure=True):
-    """result = condition ? true_value : false_value, element by element where the condition is a vector"""
+    """result = condition ? true_value : false_value, elementwise if the condition is a vector"""
 
     condition: Value
     true_value: Value

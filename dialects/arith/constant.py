@@ -41,7 +41,7 @@ class Constant(Op, name="arith.constant", pure=True):
             self.fail(f"the value does not fit {type}", code="MLC0109")
         if isinstance(dtype, IntType | IndexType) and not given and (
                 self.value % 1 != 0 or not -(1 << dtype.width - 1) <= self.value < 1 << dtype.width):
-            self.fail(f"{self.value} is no {dtype}", code="MLC0109")
+            self.fail(f"{self.value} is not a value of {dtype}", code="MLC0109")
         return type  # type: ignore[no-any-return]
 
     def ref(self) -> Any:
@@ -76,7 +76,7 @@ def constant_text(value: Any, type: Type, generic: bool) -> str:
 
 
 def parse_constant(parser: Parser) -> tuple[Any, Type]:
-    """Parse the output of `constant_text`; a vector of equal elements gives one number."""
+    """Parse the output of `constant_text`; a splat vector gives one number."""
     if parser.at("dense"):
         array, type = parser.dense()
         first = array.reshape(-1)[:1]

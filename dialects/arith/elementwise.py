@@ -1,4 +1,4 @@
-"""arith, sums, products, quotients, bits, minima and maxima."""
+"""arith, elementwise arithmetic: sums, products, quotients, bitwise operations, minima and maxima."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class Elementwise(Op, pure=True):
-    """Operands and result of one type; the meaning `f` of the elements is numpy's."""
+    """Operands and result have one type; `f` is the reference on elements, in numpy."""
 
     f: ClassVar[Callable[..., Any]]
     accepts: ClassVar[tuple[type[ScalarType], ...]] = ()
@@ -56,7 +56,7 @@ def one_bit(x: Any) -> Any:
 
 
 def wrapped(x: Any) -> Any:
-    """An index, kept as a Python int, modulo 2^64; other numbers wrap by themselves."""
+    """An index, which is a Python int, modulo 2^64; numpy integers wrap by themselves."""
     return (x + (1 << 63)) % (1 << 64) - (1 << 63) if isinstance(x, int) and not -1 << 63 <= x < 1 << 63 else x
 
 
@@ -74,13 +74,13 @@ class IntBinary(Elementwise):
     format = "$lhs `,` $rhs attr-dict `:` type(result)"
 
     def ref(self, *xs: Any) -> Any:
-        if element(self.lhs.type) == i1:                 # numpy's bool is no number of one bit
+        if element(self.lhs.type) == i1:                 # numpy's bool is not a one-bit integer
             return store(np.asarray(type(self).f(*map(one_bit, xs))) & 1, self.result.type)
         return store(wrapped(type(self).f(*xs)), self.result.type)
 
 
 class UnsignedBinary(IntBinary):
-    """As IntBinary, with `f` on the unsigned reading of both operands."""
+    """As IntBinary, with `f` on both operands interpreted as unsigned."""
 
     def ref(self, *xs: Any) -> Any:
         if element(self.lhs.type) == i1:
@@ -90,7 +90,7 @@ class UnsignedBinary(IntBinary):
 
 
 def _maximum(a: Any, b: Any) -> Any:
-    """IEEE 754-2019 maximum: NaN if either is, and +0 above -0."""
+    """IEEE 754-2019 maximum: NaN if either is, and +0 > -0."""
     return np.where((a == 0) & (b == 0), np.where(np.signbit(a), b, a), np.maximum(a, b))
 
 
@@ -110,7 +110,7 @@ def _floor_division(a: Any, b: Any) -> Any:
 
 
 def _shift(by: Any) -> Any:
-    """How far a shift goes; by the width or more it is undefined, and an index must not become a number without end."""
+    """The amount of a shift: undefined from the width on, but the Python int of an index must stay bounded."""
     return by & 63 if isinstance(by, int) else by
 
 

@@ -1,4 +1,4 @@
-"""arith, representation: how numpy holds the values of a type."""
+"""arith, representation: the representation of values in numpy."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ UNSIGNED = {1: np.bool_, 8: np.uint8, 16: np.uint16, 32: np.uint32, 64: np.uint6
 
 
 def store(value: Any, type: Type) -> Any:
-    """`value` as the interpreter keeps values of `type`: Python int, numpy scalar, or array; rounded once."""
+    """`value` in the interpreter's representation of `type`: Python int, numpy scalar, or array; rounded once."""
     dtype = element(type)
     if dtype == bf16:
         value = _odd_float32(value)
@@ -34,15 +34,15 @@ def store(value: Any, type: Type) -> Any:
     if isinstance(value, int) and isinstance(dtype, IntType) and dtype != i1:
         lowest = 0 if dtype.unsigned else -1 << dtype.width - 1
         value = (value - lowest) % (1 << dtype.width) + lowest
-    if isinstance(value, np.ndarray) and value.ndim:         # a scalar operation run on many elements at once
+    if isinstance(value, np.ndarray) and value.ndim:         # a scalar operation on many elements at once
         return value.astype(to_numpy(dtype), copy=False)
     return int(value) if dtype == index else to_numpy(dtype).type(value)
 
 
 def _odd_float32(value: Any) -> Any:
-    """A wider number as a float32 that rounds to the bfloat16 nearest to it: ml_dtypes goes through float32.
+    """A wider number as a float32 that rounds to the nearest bfloat16, as ml_dtypes converts by way of float32.
 
-    The detour is exact if its first step rounds to odd: the neighbour whose last bit is 1 where it is inexact.
+    Double rounding is exact if the first step rounds to odd: if inexact, to the neighbour whose last bit is 1.
     """
     wide = np.asarray(value)
     if wide.dtype.kind in "iu":
@@ -57,12 +57,12 @@ def _odd_float32(value: Any) -> Any:
 
 
 def wide_to_odd(x: Any) -> Any:
-    """A 64-bit integer as a float64, exact below 2^53 and rounded to odd above: bit 11 collects those below it."""
+    """A 64-bit integer as a float64, exact below 2^53 and rounded to odd above: bit 11 is sticky for the lower bits."""
     collected = (x >> 11 << 11) | ((x & 2047 != 0).astype(x.dtype) << 11) if x.dtype.itemsize == 8 else x
     exact = (x < 1 << 53) & (x > -(1 << 53)) if x.dtype.kind == "i" else x < 1 << 53
     return np.where(exact, x, collected).astype(np.float64)
 
 
 def unsigned(x: Any, type: Type) -> Any:
-    """The same bits read as an unsigned integer."""
+    """The bits reinterpreted as an unsigned integer."""
     return np.asarray(x, to_numpy(element(type))).view(UNSIGNED[element(type).width])

@@ -1,4 +1,4 @@
-"""arith, the operators of values, and rules that simplify."""
+"""arith, Python operators on values, and rewrite rules."""
 
 from __future__ import annotations
 

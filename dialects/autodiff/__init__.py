@@ -1,7 +1,7 @@
-"""autodiff: derivatives and batches of functions as operations, which name the function.
+"""autodiff: derivatives and batching of functions as operations, which refer to the function by name.
 
-The pass `grad` expands them into ordinary operations (passes/differentiate), and that expansion is also what the
-interpreter runs for a derivative.
+The pass `grad` expands them into ordinary operations (passes/differentiate). The interpreter runs this expansion for
+derivatives too.
 """
 
 from mlc.dialects.autodiff.attributes import CUSTOM_ARGS, CUSTOM_JVP, CUSTOM_VJP, RECOMPUTE, has_cotangent, is_custom

@@ -1,11 +1,11 @@
-"""autodiff, attributes: what a function says about its own derivative, and which types have one.
+"""autodiff, attributes: custom derivative rules of functions, and differentiable types.
 
     custom_vjp = [@fwd, @bwd]    fwd(x, a) -> y, r        bwd(r, cotangents of y, b) -> cotangents of x
     custom_jvp = [@rule]         rule(x, tangents of x, a) -> y, tangents of y
-    custom_args = [i, [..], [..]]   the first i arguments are x; those that are a, those that are b, by their numbers
-    recompute = true             a derivative keeps the arguments of the function and runs it again
+    custom_args = [i, [..], [..]]   the first i arguments are x; then the indices of the arguments a, and of b
+    recompute = true             a derivative saves only the arguments of the function, and recomputes it
 
-x are the arguments that are differentiated, y the results; floating-point ones have tangents and cotangents. The rules
+x are the differentiated arguments, y the results; those of floating-point type have tangents and cotangents. The rules
 are linear in the tangents or cotangents.
 """
 
@@ -20,7 +20,7 @@ CUSTOM_VJP, CUSTOM_JVP, CUSTOM_ARGS = "custom_vjp", "custom_jvp", "custom_args"
 CUSTOM = (CUSTOM_VJP, CUSTOM_JVP, CUSTOM_ARGS)
 
 RECOMPUTE = "recompute"
-"""Attribute of functions of which a derivative saves only the arguments, and which no pass inlines."""
+"""Attribute of a function that is recomputed in its derivative (gradient checkpointing) and never inlined."""
 
 
 def has_cotangent(type: Type) -> TypeGuard[TensorType]:

@@ -1,4 +1,4 @@
-"""autodiff, batch: a function applied to each element of batched arguments, by the function's name."""
+"""autodiff, batch: a function applied to each element of batched arguments."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
 
 class Vmap(Op, name="autodiff.vmap", pure=False, effects_of_callee=True):
-    """results[i] = callee(args), with element [i] of those that `batched` lists, for i < batch_size
+    """results[i] = callee(args), with element [i] of the arguments `batched`, for i < batch_size
 
-    The results that `common` lists have no batch axis: they depend on no batched argument.
+    The results `common` have no batch axis: they do not depend on batched arguments.
 
         %y = autodiff.vmap @f(%x, %w) batched [0] size "B" : (tensor<Bx4xf32>, tensor<4xf32>) -> tensor<Bxf32>
     """
@@ -42,12 +42,12 @@ class Vmap(Op, name="autodiff.vmap", pure=False, effects_of_callee=True):
             check(self, function)
 
     def interpret(self, frame: Frame) -> list[Any]:
-        """One batch element after the other, stacked."""
+        """Runs the batch elements one by one, and stacks the results."""
         args, call = frame.all(self.args), frame.interpreter.call
         found = [call(self.callee, [x[element] if i in self.batched else x for i, x in enumerate(args)])
                  for element in range(frame.size(self.batch_size))]
         common = found[:1]
-        if self.common and not found:            # no batched argument makes a difference to them
+        if self.common and not found:            # they do not depend on batched arguments
             common = [call(self.callee, [np.zeros(x.shape[1:], x.dtype) if i in self.batched else x
                                          for i, x in enumerate(args)])]
         return [common[0][j] if j in self.common else np.asarray([values[j] for values in found], to_numpy(
@@ -77,7 +77,7 @@ class Vmap(Op, name="autodiff.vmap", pure=False, effects_of_callee=True):
 
 def vmap(function: Func, args: Sequence[Value], batched: Sequence[int], batch_size: Dim,
          common: Sequence[int] = ()) -> Sequence[Value]:
-    """The results of `function` for each element of the arguments `batched`, stacked but for those of `common`."""
+    """The results of `function` for each element of the arguments `batched`; stacked, except for those in `common`."""
     inputs = [element_type(v.type) if i in batched else v.type for i, v in enumerate(args)]
     returned = func.result_types(function, inputs)
     types = [t if j in common else stacked_type(t, batch_size) for j, t in enumerate(returned)]
@@ -93,7 +93,7 @@ def stacked_type(type: Type, batch_size: Dim) -> Type:
 
 
 def check(op: Vmap, function: Func) -> None:
-    """Raise IRError where operands or results do not fit the function and the batch size."""
+    """Raise IRError unless operands and results match the function and the batch size."""
     count = len(op.args)
     if not op.batched or not all(0 <= i < count for i in op.batched) or list(op.batched) != sorted(set(op.batched)):
         op.fail(f"batched = {list(op.batched)} are no arguments of @{op.callee} in ascending order, which has {count}",

@@ -1,4 +1,4 @@
-"""autodiff, operations: derivatives of functions by name, what they take and what they return."""
+"""autodiff, operations: derivatives of functions."""
 
 from __future__ import annotations
 
@@ -21,10 +21,9 @@ if TYPE_CHECKING:
 
 
 class Derivative(Op):
-    """The results of `callee` at its primals, followed by derivatives with respect to the primals that `wrt` lists.
+    """The results of `callee` at its primals, followed by derivatives with respect to the primals `wrt`.
 
-    The operations share the check against the callee, and their interpretation: they are expanded by the
-    pass `grad`, and what comes of it is interpreted.
+    To interpret one, the pass `grad` expands it, and the expansion is interpreted.
     """
 
     callee: Symbol
@@ -68,13 +67,13 @@ class Jvp(Derivative, name="autodiff.jvp", pure=False, effects_of_callee=True):
 
 
 def vjp(function: Func, primals: Sequence[Value], cotangents: Sequence[Value], wrt: Sequence[int]) -> Sequence[Value]:
-    """The results of `function` and the cotangents of its arguments `wrt`; one cotangent per float result is given."""
+    """The results of `function` and the cotangents of its arguments `wrt`, given one cotangent per float result."""
     args = (*primals, *cotangents)
     return Vjp(function.sym_name, args, tuple(wrt), _result_types(function, primals, wrt)).results
 
 
 def grad(function: Func, primals: Sequence[Value], wrt: Sequence[int]) -> Sequence[Value]:
-    """The results of `function`, the first of which is a scalar, and its gradients by the arguments `wrt`."""
+    """The results of `function`, the first of which is a scalar, and its gradients with respect to `wrt`."""
     return Grad(function.sym_name, tuple(primals), tuple(wrt), _result_types(function, primals, wrt)).results
 
 
@@ -91,7 +90,7 @@ def _result_types(function: Func, primals: Sequence[Value], wrt: Sequence[int]) 
 
 
 def check(op: Derivative, function: Func) -> None:
-    """Raise IRError where the operands, results or `wrt` of a derivative do not fit its function."""
+    """Raise IRError unless the operands, results and `wrt` of a derivative match its function."""
     count, wrt = len(function.args), op.wrt
     inputs, results = [v.type for v in op.args], [r.type for r in op.results]
     if not all(type(i) is int and 0 <= i < count for i in wrt) or len(set(wrt)) != len(wrt):
@@ -106,18 +105,18 @@ def check(op: Derivative, function: Func) -> None:
         returned = func.result_types(function, primals)
     except IRError as error:
         raise IRError(f"{op.name} @{op.callee}: {error.message}", code="MLC0120", loc=op.loc) from None
-    given = tuple(inputs[count:])
+    extra = tuple(inputs[count:])
     if isinstance(op, Grad) and not (returned and has_cotangent(returned[0]) and returned[0].rank == 0):
         op.fail(f"the first result of @{op.callee} is {returned[0] if returned else 'missing'}, not a float scalar "
                 "such as tensor<f32>", code="MLC0131", hint="sum or average it, or use autodiff.vjp")
     floats = tuple(t for t in returned if has_cotangent(t))
     arguments = tuple(primals[i] for i in wrt)
-    if isinstance(op, Jvp) and given != arguments:
-        op.fail(f"the tangents have types ({_types(given)}), the arguments wrt of @{op.callee} ({_types(arguments)})",
+    if isinstance(op, Jvp) and extra != arguments:
+        op.fail(f"the tangents have types ({_types(extra)}), the arguments wrt of @{op.callee} ({_types(arguments)})",
                 code="MLC0131")
-    wanted = () if isinstance(op, Grad) else floats
-    if not isinstance(op, Jvp) and given != wanted:
-        op.fail(f"the cotangents have types ({_types(given)}), the float results of @{op.callee} ({_types(wanted)})",
+    required = () if isinstance(op, Grad) else floats
+    if not isinstance(op, Jvp) and extra != required:
+        op.fail(f"the cotangents have types ({_types(extra)}), the float results of @{op.callee} ({_types(required)})",
                 code="MLC0131")
     expected = (*returned, *(floats if isinstance(op, Jvp) else arguments))
     if tuple(results) != expected:
@@ -130,25 +129,25 @@ def _types(types: Iterable[Type]) -> str:
 
 # -- interpretation ---------------------------------------------------------------------------------------------------
 EXPANDED_BY = "grad"
-"""The pass that replaces derivatives by ordinary operations. Like a pipeline, the interpreter finds it by its name."""
+"""The pass that expands derivatives into ordinary operations. Like a pipeline, the interpreter finds it by name."""
 
 _EXPANDED: WeakKeyDictionary[Interpreter, dict[Any, tuple[Interpreter, str]]] = WeakKeyDictionary()
-"""For each interpreter, those of the modules in which one derivative is a function of its own and expanded."""
+"""For each interpreter, a cache of interpreters of modules with an expanded derivative as a function."""
 
 
 def _interpret(op: Derivative, frame: Frame) -> list[Any]:
-    """The results of a derivative: those of its expansion, at the sizes that the operands have now."""
+    """Interpret the expansion of a derivative, for the current sizes of the operands."""
     inputs = tuple(_sized(v.type, frame) for v in op.operands)
-    known = _EXPANDED.setdefault(frame.interpreter, {})
-    if (op, inputs) not in known:
-        known[op, inputs] = _expanded(op, inputs, [_sized(r.type, frame) for r in op.results], frame.interpreter)
-    interpreter, name = known[op, inputs]
+    cache = _EXPANDED.setdefault(frame.interpreter, {})
+    if (op, inputs) not in cache:
+        cache[op, inputs] = _expanded(op, inputs, [_sized(r.type, frame) for r in op.results], frame.interpreter)
+    interpreter, name = cache[op, inputs]
     return interpreter.call(name, frame.all(op.operands))
 
 
 def _expanded(op: Derivative, inputs: Sequence[Type], results: Sequence[Type],
               interpreter: Interpreter) -> tuple[Interpreter, str]:
-    """An interpreter of a copy of the module in which `op` is a function of its own and expanded, and its name."""
+    """An interpreter of a copy of the module with the expansion of `op` as an additional function, and its name."""
     module = interpreter.module.clone()
     assert isinstance(module, Module)
     entry = func.function(func.free_symbol(module.body.block, "derivative"), inputs)

@@ -1,4 +1,4 @@
-"""autodiff, predication: a region whose results are taken where a predicate holds.
+"""autodiff, predication: a region whose results take effect where a predicate holds.
 
     %r = autodiff.predicated %p (%x, %v) carried 1 : (tensor<Bxi1>, tensor<Bx3xf32>, tensor<Bx3xf32>)
       -> tensor<Bx3xf32> {
@@ -33,13 +33,13 @@ class Yield(Op, name="autodiff.yield", terminator=True, pure=False):
     def verify_op(self) -> None:
         parent = self.parent_op
         if not isinstance(parent, Predicated) or [v.type for v in self.values] != [r.type for r in parent.results]:
-            self.fail("ends the body of an autodiff.predicated, with values of its result types", code="MLC0136")
+            self.fail("must end the body of an autodiff.predicated, with values of its result types", code="MLC0136")
 
 
 class Predicated(Op, name="autodiff.predicated", pure=False, effects_inside=True, isolated=True):
     """results = select(p, body(args), init), where init are the first `carried` args
 
-    The first axes of each carried value and of each float argument have the shape of p: whatever has a derivative
+    The leading axes of each carried value and of each float argument have the shape of p: every differentiable value
     belongs to one batch element. The body computes all batch elements.
     """
 
@@ -75,8 +75,8 @@ class Predicated(Op, name="autodiff.predicated", pure=False, effects_inside=True
 
     def interpret(self, frame: Frame) -> list[Any]:
         p, *args = frame.all(self.operands)
-        made = frame.run(self.body, args)
-        return [np.where(p.reshape(p.shape + (1,) * (x.ndim - p.ndim)), y, x) for x, y in zip(args, made)]
+        results = frame.run(self.body, args)
+        return [np.where(p.reshape(p.shape + (1,) * (x.ndim - p.ndim)), y, x) for x, y in zip(args, results)]
 
     def print_form(self, p: Printer) -> None:
         extra = p.attr_dict(self, ("carried", "operandSegmentSizes"))
@@ -101,7 +101,7 @@ class Predicated(Op, name="autodiff.predicated", pure=False, effects_inside=True
 
 
 def predicated(p: Value, init: Sequence[Value], others: Sequence[Value] = ()) -> Predicated:
-    """An operation whose body takes its arguments and is empty; end it with Yield."""
+    """An operation whose body has its arguments but no operations; end it with Yield."""
     args = (*init, *others)
     return Predicated(p, args, len(init), Region(Block([v.type for v in args])))
 

@@ -1,4 +1,4 @@
-"""Arithmetic that expansions are written in, and their common building blocks."""
+"""The arithmetic interface of expansions, and their common building blocks."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ V = TypeVar("V")
 class Arithmetic(Protocol[V]):
     """Operations available to an expansion. A value V is a float, an integer or a truth value, scalar or shaped.
 
-    Floats have 32 or 64 bits, integers the width of the floats they go with and no sign of their own; shifts are by
-    less than the width. Comparisons of floats are ordered (`oeq olt ole ogt oge`: false for NaN) or `une`;
-    of integers `eq ne slt sle sgt sge`. Both operands of anything have the same type.
+    Floats have 32 or 64 bits; integers are signless and as wide as the floats; shift amounts are below the width.
+    Comparisons of floats are ordered (`oeq olt ole ogt oge`: false for NaN) or `une`; those of integers are
+    `eq ne slt sle sgt sge`. Both operands of an operation have the same type.
     """
 
     def bits(self, x: V, /) -> int:
@@ -44,7 +44,7 @@ class Arithmetic(Protocol[V]):
     def sqrt(self, a: V, /) -> V: ...
 
     def roundeven(self, a: V, /) -> V:
-        """The nearest integer, of two the even one, with the sign of a."""
+        """The nearest integer, ties to even, with the sign of a."""
 
     def sitofp(self, a: V, /) -> V:
         """Integer to float of the same width, nearest even."""
@@ -65,7 +65,7 @@ class Arithmetic(Protocol[V]):
     def ashr(self, a: V, b: V, /) -> V: ...
 
     def iand(self, a: V, b: V, /) -> V:
-        """Of integers bit by bit, or of truth values; so are `ior` and `ixor`."""
+        """Bitwise on integers, or logical on truth values; likewise `ior` and `ixor`."""
 
     def ior(self, a: V, b: V, /) -> V: ...
     def ixor(self, a: V, b: V, /) -> V: ...
@@ -80,7 +80,7 @@ def table(*rows: str) -> tuple[float, ...]:
 
 MANTISSA = {32: 23, 64: 52}                    # stored bits of the significand
 BIAS = {32: 127, 64: 1023}                     # of the exponent
-ROUNDER = {32: 1.5 * 2**23, 64: 1.5 * 2**52}   # x + this has its units in the lowest bits
+ROUNDER = {32: 1.5 * 2**23, 64: 1.5 * 2**52}   # adding this moves the units of x to the lowest bits
 LN2_LOW = dict(zip((32, 64), table("-0x1.05c610ca86c39p-29 0x1.abc9e3b39803fp-56")))     # ln 2 less its nearest float
 LOG2E = 1 / math.log(2)
 LOG2E_LOW = dict(zip((32, 64), table("0x1.4ae0bf85ddf44p-26 0x1.777d0ffda0d24p-56")))    # log2 e less its nearest
@@ -95,7 +95,7 @@ def horner(b: Arithmetic[V], coefficients: tuple[float, ...], x: V) -> V:
 
 
 def clamp(b: Arithmetic[V], x: V, low: float | None, high: float | None) -> V:
-    """min(max(x, low), high), NaN kept; one instruction each on x86, which `select` in this order is."""
+    """min(max(x, low), high), propagating NaN; `select` in this order is one instruction each on x86."""
     if high is not None:
         limit = b.const(high, x)
         x = b.select(b.cmp("olt", limit, x), limit, x)
@@ -129,14 +129,14 @@ def two_powers(b: Arithmetic[V], i: V, like: V) -> tuple[V, V]:
 
 
 def two_sum(b: Arithmetic[V], x: V, y: V) -> tuple[V, V]:
-    """x + y = its rounded value + its error (Knuth)."""
+    """x + y as the unevaluated sum of its rounded value and its error (Knuth)."""
     total = b.add(x, y)
     part = b.sub(total, x)
     return total, b.add(b.sub(x, b.sub(total, part)), b.sub(y, part))
 
 
 def two_product(b: Arithmetic[V], x: V, y: V) -> tuple[V, V]:
-    """x y = its rounded value + its error."""
+    """x y as the unevaluated sum of its rounded value and its error."""
     product = b.mul(x, y)
     return product, b.fma(x, y, b.neg(product))
 
@@ -148,15 +148,15 @@ def quotient_error(b: Arithmetic[V], quotient: V, n: V, d: V, n_low: V, d_low: V
 
 
 def in_f64(b: Arithmetic[V], function: Callable[..., V], *xs: V) -> V:
-    """function(*xs), of f32 computed in f64 and rounded once more; `function` sees f64 only."""
+    """function(*xs), where f32 is computed in f64 and rounded once more; `function` gets f64 only."""
     if b.bits(xs[0]) == 32:
         return b.truncf(function(b, *(b.extf(x) for x in xs)))
     return function(b, *xs)
 
 
 def common_scale(b: Arithmetic[V], x: V, y: V) -> V:
-    """A power of two, for finite f64 that are not negative: neither the squares of x and y times it, nor their sums and
-    quotients, overflow, nor does the square of the greater one underflow."""
+    """A power of two by which to scale finite, non-negative f64 x and y: their squares, sums and quotients do not
+    overflow then, and the square of the larger one does not underflow."""
     def either(predicate: str, limit: float) -> tuple[V, V]:
         return b.cmp(predicate, x, b.const(limit, x)), b.cmp(predicate, y, b.const(limit, x))
 

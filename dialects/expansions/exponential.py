@@ -1,4 +1,4 @@
-"""Expansions: exp and what is made of it."""
+"""Expansions: exp, and functions based on it."""
 
 from __future__ import annotations
 
@@ -56,11 +56,11 @@ _TANH = {   # (tanh(x)/x - 1) / x^2 in x^2
 }
 
 _NO_EXP = {32: -120.0, 64: -760.0}
-"""e^x and even x e^x are 0 from here on down."""
+"""e^x and even x e^x are 0 below this."""
 
 
 def reduce_exp(b: Arithmetic[V], x: V, bias: int) -> tuple[V, V, V, V]:
-    """x = n ln 2 + r, |r| <= ln(2)/2 (Cody and Waite): (n + bias in the low bits, -n, r but for its low part, r)."""
+    """x = n ln 2 + r, |r| <= ln(2)/2 (Cody and Waite): (n + bias in the low bits, -n, r without its low part, r)."""
     i, n = round_scaled(b, x, LOG2E, bias)
     minus = b.neg(n)
     main = b.fma(minus, b.const(math.log(2), x), x)     # exact
@@ -76,7 +76,7 @@ def exp_less_one(b: Arithmetic[V], x: V, bias: int) -> tuple[V, V]:
 def exp(b: Arithmetic[V], x: V) -> V:
     """e^x = 2^n (1 + r + r^2 q(r)), x = n ln 2 + r
 
-    The power is multiplied in as two factors, so a denormal result is rounded once more, at its own last place.
+    The power is multiplied as two factors, so a denormal result is rounded a second time, to its own precision.
     f32 0.98 ULP, f64 1; 21 and 25 ops.
     """
     low, high = {32: (-104.0, 89.0), 64: (-746.0, 710.0)}[b.bits(x)]
@@ -88,7 +88,7 @@ def exp(b: Arithmetic[V], x: V) -> V:
 def exp2(b: Arithmetic[V], x: V) -> V:
     """2^x = 2^n (1 + f ln 2 + f^2 q(f)), x = n + f
 
-    f is exact and float(ln 2) is ln 2 to 28 bits, so no further parts are needed. f32 0.87 ULP, f64 0.83;
+    f is exact and float(ln 2) is accurate to 28 bits, so no low parts are needed. f32 0.87 ULP, f64 0.83;
     20 and 26 ops.
     """
     bits = b.bits(x)
@@ -104,7 +104,7 @@ def exp2(b: Arithmetic[V], x: V) -> V:
 def expm1(b: Arithmetic[V], x: V) -> V:
     """e^x - 1 = (2^n - 1 + 2^n r) + 2^n r^2 q(r), x = n ln 2 + r
 
-    The bracket is kept in two floats, and so is r; all is halved until the end, as 2^n may be 2^128.
+    The bracket and r are sums of two floats; all terms are halved until the end, as 2^n may be 2^128.
     f32 0.91 ULP, f64 1.13; 31 and 35 ops.
     """
     bits = b.bits(x)
@@ -132,7 +132,7 @@ def sigmoid(b: Arithmetic[V], x: V) -> V:
 
 
 def silu(b: Arithmetic[V], x: V) -> V:
-    """x / (1 + e^-x), as sigmoid x and with the product in two floats; only the last one may be a denormal
+    """x / (1 + e^-x), as for sigmoid, with the product in two floats; only the final result may be denormal
 
     f32 1.02 ULP, f64 0.8; 45 and 49 ops.
     """
@@ -144,7 +144,7 @@ def silu(b: Arithmetic[V], x: V) -> V:
 
 
 def _sigmoid_in_parts(b: Arithmetic[V], x: V) -> tuple[V, V, V, V]:
-    """1 / (1 + e^-x) = (quotient + left inverse) scale, where scale is a power of two and the rest no denormal."""
+    """1 / (1 + e^-x) = (quotient + left inverse) scale, where scale is a power of two and nothing else denormal."""
     bits = b.bits(x)
     one, zero = b.const(1, x), b.const(0, x)
     i, g = exp_less_one(b, clamp(b, b.neg(b.abs(x)), _NO_EXP[bits], None), 2 * BIAS[bits])
@@ -164,7 +164,7 @@ def _sigmoid_in_parts(b: Arithmetic[V], x: V) -> tuple[V, V, V, V]:
 def tanh(b: Arithmetic[V], x: V) -> V:
     """tanh x = x + x z p(z), z = x^2, for |x| < 1; else 1 - 2 / (1 + e^2x), with the sign of x
 
-    Below 1 the quotient's error would show, above it is worth at most a quarter. f32 0.93 ULP, f64 0.86;
+    Below 1 the error of the quotient would dominate, above it is scaled by at most 1/4. f32 0.93 ULP, f64 0.86;
     32 and 45 ops.
     """
     bits = b.bits(x)

@@ -1,7 +1,7 @@
 """Expansions: hyperbolic sine, cosine and their inverses.
 
-f32 is computed in f64: every intermediate value is in range, and the result is rounded correctly but for one in some
-10^8.
+f32 is computed in f64: every intermediate value is in range, and all but about one in 10^8 results are correctly
+rounded.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ _SINH = {   # (sinh(x)/x - 1) / x^2 in x^2
     ),
 }
 _TINY = 2.0**-60
-"""Odd functions of less are the argument, and the square of what is greater is no denormal that matters."""
+"""Odd functions of smaller arguments equal the argument; squares of larger ones do not underflow significantly."""
 _HUGE = 2.0**60
-"""More than this plus 1 is this."""
+"""x + 1 == x for larger x."""
 
 
 def _half_exp(b: Arithmetic[V], x: V) -> V:
-    """e^x / 2 of a non-negative f64, which overflows only where cosh x does."""
+    """e^x / 2 of a non-negative f64, which overflows only if cosh x does."""
     i, g = exp_less_one(b, clamp(b, x, None, 712.0), 2 * BIAS[64] - 1)
     first, second = two_powers(b, i, x)
     return b.mul(b.fma(g, first, first), second)

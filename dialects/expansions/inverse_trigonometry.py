@@ -42,7 +42,7 @@ _HALF_PI_LOW = dict(zip((32, 64), table("-0x1.777a5cf72cecep-25 0x1.1a62633145c0
 
 
 def _atan_of_ratio(b: Arithmetic[V], n: V, d: V) -> tuple[V, V]:
-    """atan(n / d), n >= 0 and d > 0, as a float and what is to be added to it
+    """atan(n / d), n >= 0 and d > 0, as the unevaluated sum of two floats
 
     atan(n / d) = c + atan z with c = 0 up to n / d = 1/2; c = pi/4, z = (n - d) / (n + d) up to 2; then c = pi/2,
     z = -d / n. atan z = z + z^3 p(z^2), of which all but z^3 p is in two floats.

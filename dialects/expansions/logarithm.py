@@ -72,7 +72,7 @@ def split(b: Arithmetic[V], x: V, lowest: float = 0.75) -> tuple[V, V]:
 
 
 def split_any(b: Arithmetic[V], x: V, lowest: float = 0.75) -> tuple[V, V]:
-    """The same of any positive x, denormal ones too: (k as a float, m)."""
+    """`split` for any positive x, including denormals: (k as a float, m)."""
     bits = b.bits(x)
     smallest = 2.0 ** (1 - BIAS[bits])
     up = MANTISSA[bits] + 1
@@ -82,7 +82,7 @@ def split_any(b: Arithmetic[V], x: V, lowest: float = 0.75) -> tuple[V, V]:
 
 
 def log_domain(b: Arithmetic[V], x: V, zero: float, result: V) -> V:
-    """`result`, but inf for inf, -inf at `zero`, NaN below it and for NaN."""
+    """`result`, with the special cases inf for inf, -inf at `zero`, NaN below it and for NaN."""
     infinity = b.const(math.inf, x)
     result = b.select(b.cmp("oeq", x, infinity), infinity, result)
     limit = b.const(zero, x)

@@ -29,7 +29,7 @@ _POW_EXP2 = table(  # (2^f - 1 - float(ln 2) f) / f^2 on [-0.5, 0.5], error 2^-3
 
 
 def rsqrt(b: Arithmetic[V], x: V) -> V:
-    """1 / sqrt x = y + y r / 2 with y = 1 / sqrt x of two roundings and r = 1 - x y^2, which two floats hold
+    """1 / sqrt x = y + y r / 2, with y = 1 / sqrt x rounded twice, and r = 1 - x y^2 in two floats
 
     f32 and f64 0.51 ULP; 10 ops.
     """
@@ -43,7 +43,7 @@ def rsqrt(b: Arithmetic[V], x: V) -> V:
 
 
 def _raise_to(b: Arithmetic[V], x: V, y: V, magnitude: V) -> V:
-    """x^y, given |x|^y: the sign of x when y is odd, NaN for x < 0 and y no integer, and what C says is 1."""
+    """x^y, given |x|^y: with the sign of x for odd y, NaN for x < 0 and non-integer y, and C's special cases of 1."""
     half, one, infinity = b.mul(y, b.const(0.5, x)), b.const(1, x), b.const(math.inf, x)
     whole = b.roundeven(y)
     odd = b.iand(b.cmp("oeq", whole, y), b.cmp("une", b.roundeven(half), half))
@@ -65,7 +65,7 @@ def pow(b: Arithmetic[V], x: V, y: V) -> V:
 
 
 def _pow_in_f64(b: Arithmetic[V], x: V, y: V) -> V:
-    """x^y of f32, x not negative."""
+    """x^y of f32, for non-negative x."""
     wide = b.extf(x)
     exponent = b.mul(log_domain(b, wide, 0, log2_in_f64(b, wide)), b.extf(y))
     exponent = clamp(b, exponent, -160.0, 130.0)
@@ -77,7 +77,7 @@ def _pow_in_f64(b: Arithmetic[V], x: V, y: V) -> V:
 
 
 def _pow_in_two(b: Arithmetic[V], x: V, y: V) -> V:
-    """x^y of f64, x not negative."""
+    """x^y of f64, for non-negative x."""
     log, log_low = log2_in_two(b, x)
     log = log_domain(b, x, 0, log)
     exponent = b.mul(log, y)
@@ -97,7 +97,7 @@ def _pow_in_two(b: Arithmetic[V], x: V, y: V) -> V:
 
 
 def hypot(b: Arithmetic[V], x: V, y: V) -> V:
-    """sqrt(x^2 + y^2) without overflow on the way, inf if either is infinite; f32 is computed in f64
+    """sqrt(x^2 + y^2) without intermediate overflow, inf if either is infinite; f32 is computed in f64
 
     f32 0.501 ULP, f64 1.12; 12 and 22 ops.
     """

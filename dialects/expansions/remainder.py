@@ -1,15 +1,15 @@
-"""Expansions: remainders and quotients that round down, exactly."""
+"""Expansions: exact remainders and floor division."""
 
 from __future__ import annotations
 
 from mlc.dialects.expansions.arithmetic import Arithmetic, V
 
 _STEP = 2.0**50
-"""A quotient below this is rounded to an integer without error, and what is left of the dividend is exact."""
+"""A quotient below this rounds to an integer without error, and the remaining dividend is exact."""
 
 
 def _fmod(b: Arithmetic[V], x: V, y: V, steps: int) -> V:
-    """C's fmod(x, y) in f64, exactly: multiples of |y| 2^(50 k) are taken off |x|, the largest k first."""
+    """C's fmod(x, y) in f64, exactly: subtracts multiples of |y| 2^(50 k) from |x|, the largest k first."""
     rest, scale, zero = b.abs(x), b.const(_STEP, x), b.const(0, x)
     units = [b.abs(y)]
     for _ in range(steps - 1):
@@ -17,7 +17,7 @@ def _fmod(b: Arithmetic[V], x: V, y: V, steps: int) -> V:
     for unit in reversed(units):
         left = b.fma(b.neg(b.roundeven(b.div(rest, unit))), unit, rest)
         left = b.select(b.cmp("olt", left, zero), b.add(left, unit), left)
-        rest = b.select(b.cmp("ogt", unit, rest), rest, left)       # a unit that overflowed is greater, too
+        rest = b.select(b.cmp("ogt", unit, rest), rest, left)       # also for a unit that overflowed
     return b.copysign(rest, x)
 
 
@@ -40,7 +40,7 @@ def rem(b: Arithmetic[V], x: V, y: V) -> V:
 
 
 def floordiv(b: Arithmetic[V], x: V, y: V) -> V:
-    """floor(x / y), from the exact remainder, as Python's // has it; x / y where y is 0"""
+    """floor(x / y) from the exact remainder, as Python's //; x / y if y is 0"""
     rest, zero, one = fmod(b, x, y), b.const(0, x), b.const(1, x)
     quotient = b.div(b.sub(x, rest), y)
     opposite = b.iand(b.ixor(b.cmp("olt", rest, zero), b.cmp("olt", y, zero)), b.cmp("une", rest, zero))

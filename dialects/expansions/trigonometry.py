@@ -55,9 +55,9 @@ _HALF_PI_LOW = float.fromhex("0x1.1a62633145c07p-54")          # pi/2 less its n
 def _quarters_of_f32(b: Arithmetic[V], x: V) -> tuple[V, V]:
     """x = (n + q) pi/2 of a non-negative f32 given as f64: (n modulo 4 in the low bits of an integer, q), |q| <= 1/2
 
-    1 / (2 pi) is cut into pieces of 29 bits. The product of x with one is exact, and so is dropping its whole turns;
-    the last piece has all 53 bits, its product is below 2^-18 and rounded. The sum tells n, then n is taken from the
-    first part: where that cancels, every sum is exact, so that q is right to 2^-50 of itself.
+    1 / (2 pi) is split into pieces of 29 bits. The product of x with each is exact, and so is subtracting its integer
+    part; the last piece has 53 bits, its product is below 2^-18 and rounded. The sum determines n, which is then
+    subtracted from the first part: if that cancels, every sum is exact, so that q has a relative error of 2^-50.
     """
     products = [b.mul(x, b.const(piece, x)) for piece in _TURN_PIECES]
     parts = [*(b.sub(product, b.roundeven(product)) for product in products[:-1]), products[-1]]
@@ -74,9 +74,9 @@ def _quarters_of_f32(b: Arithmetic[V], x: V) -> tuple[V, V]:
 def _turns_in_two(b: Arithmetic[V], x: V) -> tuple[V, V]:
     """x / (2 pi) less an integer, of a non-negative f64, as a sum of two floats (Payne and Hanek)
 
-    1 / (2 pi) is cut into words of 53 bits. The first j of them give integers only, j from the exponent of x, and
-    five more decide: they are picked by shifting the row of words by 16, 8, 4, 2, 1 where j has the bit. Words are
-    scaled up and x down by 2^512. Below 2^-450 the result is 0.
+    1 / (2 pi) is split into words of 53 bits. The first j words, with j from the exponent of x, contribute integers
+    only, and the next five determine the result: they are selected by shifting the row of words by 16, 8, 4, 2, 1 for
+    each bit of j. Words are scaled up and x down by 2^512. Below 2^-450 the result is 0.
     """
     exponent = b.sitofp(b.lshr(b.bitcast_int(x), b.iconst(MANTISSA[64], x)))
     step = b.fma(exponent, b.const(1 / 53, x), b.const(-(BIAS[64] + 54) / 53 - 0.49, x))
@@ -118,9 +118,9 @@ def _reduce_f64(b: Arithmetic[V], x: V) -> tuple[V, V, V]:
 
 
 def _sine_and_cosine(b: Arithmetic[V], x: V) -> tuple[V, tuple[V, V], tuple[V, V]]:
-    """Of |x| = n pi/2 + r: n modulo 4 in the low bits of an integer, and the sine and cosine of r
+    """For |x| = n pi/2 + r: n modulo 4 in the low bits of an integer, and the sine and cosine of r
 
-    Each is a pair of f64, what it is nearly and what is to be added; x is f32 or f64.
+    Sine and cosine are unevaluated sums of two f64; x is f32 or f64.
     """
     bits = b.bits(x)
     wide = b.extf(b.abs(x)) if bits == 32 else b.abs(x)
@@ -145,7 +145,7 @@ def _is_even(b: Arithmetic[V], i: V) -> V:
 
 
 def _with_sign(b: Arithmetic[V], result: V, x: V) -> V:
-    """`result` of |x|, rounded to the width of x, with its sign flipped where x has one."""
+    """`result` of |x|, rounded to the width of x, with its sign flipped if x is negative."""
     result = b.truncf(result) if b.bits(x) == 32 else result
     minus = b.iand(b.bitcast_int(x), b.iconst(1 << (b.bits(x) - 1), x))
     return b.bitcast_float(b.ixor(b.bitcast_int(result), minus))

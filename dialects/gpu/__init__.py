@@ -1,8 +1,8 @@
-"""gpu: functions that very many threads run, in blocks that share memory; upstream's names, syntax and meaning.
+"""gpu: kernels that run on a grid of thread blocks with shared memory; upstream's names, syntax and semantics.
 
-A `gpu.module` holds kernels; `gpu.launch_func` runs one for every thread of a grid of blocks. In the interpreter
-(simt.py) all threads of some blocks run together, and what hardware leaves undefined is an error at its line: races,
-barriers that not all threads reach, accesses outside of memory, shuffles with threads that are not there.
+A `gpu.module` holds kernels; `gpu.launch_func` runs one for every thread of a grid of blocks. The interpreter
+(simt.py) runs all threads of several blocks at once, and reports what is undefined behaviour on hardware as a located
+error: races, divergent barriers, out-of-bounds accesses, shuffles with inactive threads.
 """
 
 from mlc.dialects.gpu import lowered, warp

@@ -1,4 +1,4 @@
-"""gpu, launch: the operation that runs a kernel on a grid of threads."""
+"""gpu, launch: kernel launches on a grid of thread blocks."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 
 class Launch(Op, name="gpu.launch_func", pure=False):
-    """For every thread of a grid of so many blocks of so many threads along x, y and z: kernel(args)
+    """For every thread of a grid of blocks with these sizes along x, y and z: kernel(args)
 
-    A grid or block without threads does nothing. Blocks run in any order, or at the same time.
+    An empty grid or block does nothing. Blocks run in any order, or concurrently.
     """
 
     dependencies: tuple[Value, ...]
@@ -48,7 +48,7 @@ class Launch(Op, name="gpu.launch_func", pure=False):
 
     def infer(self) -> tuple[Type, ...]:
         if any(v.type != index for v in (*self.grid, *self.threads)):
-            self.fail("numbers of blocks and threads are indices", code="MLC0180")
+            self.fail("the numbers of blocks and threads must be indices", code="MLC0180")
         if self.dependencies or self.cluster_x or self.cluster_y or self.cluster_z or self.object:
             self.fail("launches here have no dependencies, clusters or object", code="MLC0180")
         if self.dynamic_shared_memory_size is not None and self.dynamic_shared_memory_size.type != i32:
@@ -56,7 +56,7 @@ class Launch(Op, name="gpu.launch_func", pure=False):
         return ()
 
     def callee(self) -> Op:
-        """The kernel: a gpu.func, or what it has been lowered to."""
+        """The kernel: a gpu.func, or the function that it was lowered to."""
         module, _, name = self.kernel.partition("::")
         holder = lookup(self.enclosing(Module), module)
         if isinstance(holder, GPUModule) and (found := lookup(holder, name)) is not None:

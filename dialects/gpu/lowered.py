@@ -1,7 +1,7 @@
-"""How a kernel in the llvm dialect is interpreted: as simt.py does, but with blocks, branches and addresses.
+"""SIMT interpretation of kernels in the llvm dialect: as simt.py, but with basic blocks, branches and addresses.
 
-An address is a number; memory is the bytes there. Threads that stand in different blocks take turns: those in the
-earliest block go first, so that they meet again where their ways join, as they did in structured code.
+An address is a number; memory is bytes. Of threads that have diverged, those in the earliest basic block run first, so
+that they reconverge where control flow joins, as in structured code.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from mlc.ir.machine import WARP
 from mlc.ir.types import MemRefType, Type, VectorType, element, i8, to_numpy
 
 RULES: dict[type[Op], Callable[[Any, Instructions], Any]] = {}
-"""Evaluation rules of operations whose meaning on many threads is not their element-wise meaning."""
+"""Evaluation rules of operations that are not elementwise over threads."""
 
 
 def rule(*targets: type[Op]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Register what some classes of operations do."""
+    """Register the evaluation rule of operation classes."""
     def register(apply: Callable[..., Any]) -> Callable[..., Any]:
         RULES.update(dict.fromkeys(targets, apply))
         return apply
@@ -34,14 +34,14 @@ def rule(*targets: type[Op]) -> Callable[[Callable[..., Any]], Callable[..., Any
 
 
 class Instructions(Threads):
-    """Threads of a kernel in the llvm dialect; `addresses` are the pieces of memory that they know."""
+    """Threads of a kernel in the llvm dialect; `addresses` are the address ranges that they may access."""
 
     __slots__ = ("addresses", "keep", "shared")
 
     def execute(self, args: Sequence[Any], types: Sequence[Type]) -> None:
         self.addresses = [(t.start, t.end) for t in self.traces]
         self.shared: dict[str, Any] = {}
-        self.keep: list[Array] = []                          # memory that is addressed by numbers only
+        self.keep: list[Array] = []                          # keeps memory alive that is referenced by address only
         parts = [part for type, value in zip(types, args) for part in _parts(type, value)]
         blocks = self.kernel.regions[0].blocks
         order, place = {block: i for i, block in enumerate(blocks)}, np.zeros(self.mask.size, int)
@@ -62,7 +62,7 @@ class Instructions(Threads):
                 place[mask] = order[block]
 
     def ways(self, op: Op) -> list[tuple[Block, list[Any], Array]]:
-        """Where a terminator leads, with which values, and which threads go there."""
+        """The successors of a terminator, with the values passed and the mask of threads that branch there."""
         if isinstance(op, llvm.Return):
             return []
         if isinstance(op, llvm.Br):
@@ -79,7 +79,7 @@ class Instructions(Threads):
             self.define(arg, value, mask)
 
     def define(self, name: Value, value: Any, mask: Array) -> None:
-        """Threads elsewhere keep what they have."""
+        """Set a value for the threads of a mask; others keep theirs."""
         old = self.env.get(name)
         if isinstance(value, tuple):
             old = old or value
@@ -104,7 +104,7 @@ class Instructions(Threads):
 
     # -- memory ---------------------------------------------------------------------------------------------------
     def know(self, array: Array, traced: str = "") -> int:
-        """Make memory known; its address."""
+        """Register memory; returns its address."""
         start = int(array.__array_interface__["data"][0])
         self.keep.append(array)
         self.addresses.append((start, start + array.nbytes))
@@ -114,7 +114,7 @@ class Instructions(Threads):
 
     def bytes(self, op: Op, addresses: Any, count: int, alignment: int, write: bool, atomic: bool = False,
               traced: bool = True) -> tuple[Array, Array, Array]:
-        """The active threads, the memory that holds their addresses, and the bytes of each in it."""
+        """The active threads, the memory that contains their addresses, and the positions of each one's bytes in it."""
         here = np.nonzero(self.mask)[0]
         at = self.each(addresses, np.int64)[here]
         found = [(s, e) for s, e in self.addresses if s <= at[0] < e]
@@ -149,7 +149,7 @@ def _shape(type: Any) -> tuple[int, ...]:
 
 
 def _layout(type: Any) -> tuple[np.dtype[Any], tuple[int, ...], int]:
-    """How a value lies in memory: its elements, its shape, and its bytes."""
+    """Memory layout of a value: element type, shape and size in bytes."""
     dtype, shape = to_numpy(element(type)), _shape(type)
     return dtype, shape, dtype.itemsize * int(np.prod(shape))
 
@@ -174,7 +174,7 @@ def _store(op: llvm.Store, threads: Instructions) -> Any:
 
 @rule(llvm.AtomicRMW)
 def _atomic(op: llvm.AtomicRMW, threads: Instructions) -> Any:
-    """One thread after the other, in any order: here in ascending order."""
+    """Threads take effect in some order: here in ascending order."""
     dtype = to_numpy(op.val.type)
     here, memory, at = threads.bytes(op, threads[op.ptr], dtype.itemsize, dtype.itemsize, write=True, atomic=True)
     values, out = threads.each(threads[op.val]), np.zeros(threads.mask.size, dtype)
@@ -202,7 +202,7 @@ def _alloca(op: llvm.Alloca, threads: Instructions) -> Any:
 
 @rule(llvm.AddressOf)
 def _address_of(op: llvm.AddressOf, threads: Instructions) -> Any:
-    """Shared memory, of which every block has its own."""
+    """Shared memory, with one instance per block."""
     name = str(op.global_name)
     if name not in threads.shared:
         holder = threads.kernel.parent_op

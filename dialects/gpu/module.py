@@ -1,4 +1,4 @@
-"""gpu, module: modules of kernels, and kernels."""
+"""gpu, module: GPU modules and kernels."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 
 
 STATIC_SHARED, ALIGNMENT = 48 << 10, 16
-"""Bytes that a block may share without the launch asking for them, and what the memory of each is aligned to."""
+"""Bytes of static shared memory of a block, and the alignment of shared buffers."""
 
 
 class GPUModule(Op, name="gpu.module", isolated=True, symbol_table=True, pure=False):
-    """Functions that are compiled for a GPU, as one piece of code."""
+    """Functions that are compiled for a GPU, as one compilation unit."""
 
     body: Region
     sym_name: Symbol
@@ -43,20 +43,20 @@ class GPUModule(Op, name="gpu.module", isolated=True, symbol_table=True, pure=Fa
 class Func(Op, name="gpu.func", isolated=True, pure=False):
     """Function executed by each thread.
 
-    The last `workgroup_attributions` arguments of its body are memory that the threads of a block share, fresh for
-    every block; launches ask for all of it as dynamic shared memory if it is more than 48 KiB. `known_block_size` says
-    how many threads a block has along x, y and z.
+    The last `workgroup_attributions` arguments of its body are shared memory of a block, uninitialized for every block;
+    if it exceeds 48 KiB, launches request all of it as dynamic shared memory. `known_block_size` is the number of
+    threads of a block along x, y and z.
     """
 
     body: Region
     function_type: FunctionType
-    kernel: bool | None = None                  # upstream's unit attribute: there or not
+    kernel: bool | None = None                  # upstream's unit attribute
     workgroup_attributions: int = 0
     known_block_size: tuple[int, ...] | None = None
 
     @property
     def sym_name(self) -> Symbol:
-        """The kernel's name; upstream does not declare it among the attributes of this operation."""
+        """The name of the kernel, which upstream does not declare as an attribute of this operation."""
         return self.attrs["sym_name"]  # type: ignore[no-any-return]
 
     @property
@@ -71,22 +71,22 @@ class Func(Op, name="gpu.func", isolated=True, pure=False):
 
     @property
     def shared(self) -> Sequence[Value]:
-        """The memory of a block."""
+        """The shared memory of a block."""
         args = self.body.blocks[0].args
         return args[len(args) - self.workgroup_attributions:]
 
     @property
     def shared_bytes(self) -> int:
-        """How many bytes the threads of a block share."""
+        """Bytes of shared memory of a block."""
         return sum(-(-prod(v.type.shape) * v.type.dtype.itemsize // ALIGNMENT) * ALIGNMENT for v in self.shared)
 
     @property
     def dynamic_bytes(self) -> int:
-        """How many of them a launch has to ask for: all, if they are more than a kernel has without."""
+        """Bytes of dynamic shared memory that a launch has to request: all, if they exceed the static limit."""
         return self.shared_bytes if self.shared_bytes > STATIC_SHARED else 0
 
     def share(self, type: MemRefType) -> Value:
-        """New memory that the threads of a block share."""
+        """Add a shared memory buffer."""
         memory = self.body.blocks[0].add_arg(MemRefType(type.shape, type.dtype, space="workgroup"), "shared")
         self.workgroup_attributions += 1
         return memory
@@ -147,7 +147,7 @@ def function(name: str, inputs: Sequence[Type], names: Sequence[str] = ()) -> Fu
 
 
 class Return(Op, name="gpu.return", terminator=True, pure=False):
-    """The end of a thread."""
+    """Terminates a thread."""
 
     format = "attr-dict"
 

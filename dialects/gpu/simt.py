@@ -1,8 +1,7 @@
-"""How a kernel is interpreted: all threads of some blocks at once, one numpy operation for each of the program.
+"""SIMT interpretation of kernels: all threads of several blocks at once, one numpy operation per IR operation.
 
-A value is one number for all threads, or an array with one per thread. Where threads take different ways, each way is
-gone with a mask of those that take it. Every access to memory that threads share leaves a trace (`Traces`), by which
-two that no barrier orders are found.
+A uniform value is one number, any other an array with one number per thread. Divergent control flow runs each path with
+an active mask. Accesses to shared and global memory are traced (`Traces`), to detect pairs without a barrier between.
 """
 
 from __future__ import annotations
@@ -26,14 +25,14 @@ if TYPE_CHECKING:
 
 Array = np.ndarray[Any, Any]
 MOST_THREADS, TOGETHER = 1024, 1 << 14
-"""The most threads that a block has, and how many are interpreted together, in whole blocks."""
+"""Most threads of a block, and the number of threads that are interpreted together, in whole blocks."""
 
 RULES: dict[type[Op], Callable[[Any, Threads], Any]] = {}
-"""Evaluation rules of operations whose meaning on many threads is not their element-wise meaning."""
+"""Evaluation rules of operations that are not elementwise over threads."""
 
 
 def rule(target: type[Op]) -> Callable[[Callable[[Any, Threads], Any]], Callable[[Any, Threads], Any]]:
-    """Register what a class of operations does."""
+    """Register the evaluation rule of an operation class."""
     def register(apply: Callable[[Any, Threads], Any]) -> Callable[[Any, Threads], Any]:
         RULES[target] = apply
         return apply
@@ -41,7 +40,7 @@ def rule(target: type[Op]) -> Callable[[Callable[[Any, Threads], Any]], Callable
 
 
 def launch(op: Launch, frame: Frame) -> None:
-    """Run the kernel of a launch, block after block."""
+    """Run the kernel of a launch."""
     kernel = op.callee()
     if type(kernel) not in KINDS:
         op.fail(f"{kernel.name} @{op.kernel} is no function that threads can run", code="MLC0180")
@@ -69,7 +68,7 @@ def launch(op: Launch, frame: Frame) -> None:
 
 
 class Threads(Frame):
-    """The threads of some blocks in the same place of a program; `mask` says which of them are there."""
+    """The threads of some blocks at the same point of a program; `mask` is the active mask."""
 
     __slots__ = ("block", "block_size", "blocks", "copies", "dynamic", "epoch", "grid", "inside", "kernel", "lane",
                  "mask", "traces")
@@ -77,25 +76,25 @@ class Threads(Frame):
     def __init__(self, frame: Frame, kernel: Op, traces: list[Traces], grid: Sequence[int], block: Sequence[int],
                  numbers: Array, dynamic: int = 0) -> None:
         super().__init__(frame.interpreter)
-        self.dynamic = dynamic                               # bytes that a block shares, as its launch asks for
+        self.dynamic = dynamic                               # bytes of dynamic shared memory
         size = int(np.prod(block))
         self.kernel, self.grid, self.block_size = kernel, grid, block
         self.blocks = numbers                                # of the grid
-        self.inside = np.repeat(np.arange(numbers.size), size)      # each thread's block among them
-        self.block = np.repeat(numbers, size)                # each thread's block in the grid
-        self.lane = np.tile(np.arange(size), numbers.size)   # each thread's number in its block
+        self.inside = np.repeat(np.arange(numbers.size), size)      # index of each thread's block among them
+        self.block = np.repeat(numbers, size)                # index of each thread's block in the grid
+        self.lane = np.tile(np.arange(size), numbers.size)   # index of each thread in its block
         self.mask = np.ones(self.lane.size, bool)
-        self.epoch = np.zeros(numbers.size, np.int64)        # how many barriers each block has passed
+        self.epoch = np.zeros(numbers.size, np.int64)        # number of barriers that each block has passed
         self.traces = list(traces)
-        self.copies: Any = None                              # those that are under way; warp.py has them
+        self.copies: Any = None                              # asynchronous copies in flight (warp.py)
 
     @property
     def per_block(self) -> int:
-        """How many threads a block has."""
+        """Number of threads of a block."""
         return int(np.prod(self.block_size))
 
     def execute(self, args: Sequence[Any], types: Sequence[Type]) -> None:
-        """Run the kernel on what a launch passes, of these types."""
+        """Run the kernel on the arguments of a launch."""
         assert isinstance(self.kernel, Func)
         shared = [Shared.fresh(v.type, self.blocks.size) for v in self.kernel.shared]
         for array in (s.array for s in shared):
@@ -122,7 +121,7 @@ class Threads(Frame):
             interpreter.watch(op, [self.env[r] for r in results])
 
     def each(self, value: Any, dtype: Any = None) -> Array:
-        """A number per thread."""
+        """The value broadcast to one number per thread."""
         return np.broadcast_to(np.asarray(value, dtype), self.mask.shape)
 
     def merged(self, mask: Array, new: Any, old: Any) -> Any:
@@ -134,7 +133,7 @@ class Threads(Frame):
 
     def trace(self, op: Op, addresses: Array, size: int, write: bool, atomic: bool = False,
               threads: Array | None = None) -> None:
-        """Remember an access of active threads to memory that they share."""
+        """Record an access of active threads to shared or global memory."""
         here = np.nonzero(self.mask)[0] if threads is None else threads
         if not here.size:
             return
@@ -146,19 +145,19 @@ class Threads(Frame):
 
 
 KINDS: dict[type[Op], type[Threads]] = {Func: Threads}
-"""How the functions that may be launched are run."""
+"""Interpreters of functions that can be launched, by class."""
 
 
 # -- memory -----------------------------------------------------------------------------------------------------------
 class Shared:
-    """Memory of which every block, or with `private` every thread, has its own: rows of one array."""
+    """Memory with one instance per block, or with `private` per thread: rows of one array."""
 
     def __init__(self, array: Array, private: bool) -> None:
         self.array, self.private = array, private
 
     @classmethod
     def fresh(cls, type: MemRefType, count: int, private: bool = False) -> Shared:
-        """Memory that nobody wrote, every bit of it set."""
+        """Uninitialized memory, with all bits set."""
         return cls(memref.fresh((count, *map(int, type.shape)), type.dtype), private)  # type: ignore[arg-type]
 
     def rows(self, threads: Threads) -> Array:
@@ -166,10 +165,10 @@ class Shared:
 
 
 class Traces:
-    """Who read and wrote each cell of some memory last, and in which epoch of its block.
+    """The last reader and writer of each memory cell, with the epoch of its block, to detect races.
 
-    Two accesses to a cell, one of them a write, are ordered if one thread makes both, or threads of one block in
-    different epochs. Atomic ones need no order among themselves.
+    Two accesses to a cell, one of them a write, are ordered if they are by one thread, or by threads of one block in
+    different epochs. Atomic accesses need no order among themselves.
     """
 
     NONE, MANY, ATOMIC = -1, -2, -3
@@ -180,10 +179,10 @@ class Traces:
         self.writer, self.reader = np.full(count, self.NONE), np.full(count, self.NONE)
         self.write_block, self.read_block = np.full(count, self.NONE), np.full(count, self.NONE)
         self.write_epoch, self.read_epoch = np.zeros(count, np.int64), np.zeros(count, np.int64)
-        self.copier = np.full(count, self.NONE)              # who copies to it and has not waited for that
+        self.copier = np.full(count, self.NONE)              # thread with a copy in flight to it
 
     def cells(self, addresses: Array, size: int) -> Array:
-        """The cells of some accesses, a row for each."""
+        """The cells of accesses, one row per access."""
         return ((addresses - self.start) // self.cell)[:, None] + np.arange(max(1, size // self.cell))
 
     def access(self, op: Op, addresses: Array, size: int, threads: Array, epoch: Array, write: bool,
@@ -239,7 +238,7 @@ def _start(array: Array) -> int:
 
 
 def _segments(args: Sequence[Any], size: int) -> list[Traces]:
-    """The pieces of memory that a kernel is given, those that overlap as one."""
+    """The memory segments of the arguments of a kernel; overlapping ones are merged."""
     found: list[list[int]] = []
     arrays = [a for a in args if isinstance(a, np.ndarray) and a.size]
     for a in sorted(arrays, key=_start):
@@ -253,7 +252,7 @@ def _segments(args: Sequence[Any], size: int) -> list[Traces]:
 
 
 def positions_in(op: Op, threads: Threads, memory: Any, indices: Sequence[Any], lanes: int = 1) -> tuple[Array, Any]:
-    """The array that a memref stands for, and the index into it of every active thread, all within it."""
+    """The array of a memref, and the index into it of every active thread, checked for bounds."""
     here = threads.mask
     private = isinstance(memory, Shared)
     array = memory.array if private else memory
@@ -277,7 +276,7 @@ def addresses_of(array: Array, at: tuple[Array, ...], count: int) -> Array:
 
 def move(op: Op, threads: Threads, memory: Any, indices: Sequence[Any], lanes: int, value: Any = None,
           alignment: int = 1) -> Any:
-    """Read (value None) or write `lanes` neighbouring elements, one if 0, per active thread."""
+    """Read (value None) or write `lanes` adjacent elements (0: one scalar) per active thread."""
     array, at = positions_in(op, threads, memory, indices, max(1, lanes))
     here = np.nonzero(threads.mask)[0]
     if not (isinstance(memory, Shared) and memory.private):
@@ -320,7 +319,7 @@ def _store_vector(op: vector.Store, threads: Threads) -> Any:
 
 @rule(memref.AtomicRMW)
 def _atomic(op: memref.AtomicRMW, threads: Threads) -> Any:
-    """One thread after the other, in any order: here in ascending order."""
+    """Threads take effect in some order: here in ascending order."""
     array, at = positions_in(op, threads, threads[op.memref], threads.all(op.indices))
     here = np.nonzero(threads.mask)[0]
     threads.trace(op, addresses_of(array, at, here.size), array.itemsize, write=True, atomic=True)
@@ -390,7 +389,7 @@ def _while(op: scf.While, threads: Threads) -> Any:
 
 # -- threads ----------------------------------------------------------------------------------------------------------
 def along(number: Any, sizes: Sequence[int], axis: str) -> Any:
-    """Where a number lies along an axis of a box, of which x goes fastest."""
+    """The coordinate along an axis of a linear index into a box, with x fastest."""
     x, y, _ = sizes
     return {"x": number % x, "y": number // x % y, "z": number // (x * y)}[axis]
 
@@ -421,12 +420,12 @@ def _barrier(op: thread.Barrier, threads: Threads) -> Any:
 
 
 def meet(op: Op, threads: Threads) -> list[Any]:
-    """A barrier: all threads of a block are here, or none."""
+    """A barrier: all threads of a block must be active, or none."""
     present = threads.mask.reshape(-1, threads.per_block)
     if (torn := present.any(1) & ~present.all(1)).any():
         block = int(torn.argmax())
         missing = int(present[block].argmin())
-        raise IRError(f"{op.name}: thread {missing} of block {threads.blocks[block]} does not come to this barrier, "
+        raise IRError(f"{op.name}: thread {missing} of block {threads.blocks[block]} does not reach this barrier, "
                       "which others of its block wait at", code="MLC0182", loc=op.loc)
     threads.epoch += present.all(1)
     return []
@@ -447,9 +446,9 @@ def _shuffle(op: thread.Shuffle, threads: Threads) -> Any:
 
 
 def exchanged(op: Op, threads: Threads, value: Array, distance: Array) -> Array:
-    """The values of other threads, so many further; all threads of each warp are here, or none."""
+    """The values of threads at a distance; all threads of each warp must be active, or none."""
     lane = threads.lane
-    warp = np.arange(lane.size) - lane + lane // WARP        # another number for every warp of every block
+    warp = np.arange(lane.size) - lane + lane // WARP        # a distinct number for every warp of every block
     absent = np.isin(warp, warp[threads.mask]) & ~threads.mask
     if absent.any():
         first = int(absent.argmax())

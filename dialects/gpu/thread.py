@@ -15,7 +15,7 @@ AXES = ("x", "y", "z")
 
 
 class _Place(Op):
-    """A number that says where a thread stands; only a running kernel knows it."""
+    """A coordinate or extent of the grid, available in running kernels only."""
 
     dimension: str
     pure = True
@@ -42,33 +42,33 @@ class _Place(Op):
 
 
 class ThreadId(_Place, name="gpu.thread_id"):
-    """result = the number of the thread in its block, along one axis"""
+    """result = the index of the thread in its block, along one axis"""
 
 
 class BlockId(_Place, name="gpu.block_id"):
-    """result = the number of the block in the grid, along one axis"""
+    """result = the index of the block in the grid, along one axis"""
 
 
 class BlockDim(_Place, name="gpu.block_dim"):
-    """result = how many threads a block has along one axis"""
+    """result = the number of threads of a block along one axis"""
 
 
 class GridDim(_Place, name="gpu.grid_dim"):
-    """result = how many blocks there are along one axis"""
+    """result = the number of blocks of the grid along one axis"""
 
 
 class Barrier(Op, name="gpu.barrier", pure=False):
-    """Wait until every thread of the block is here; what they wrote before, all of them read after."""
+    """Wait until every thread of the block arrives; writes before it are visible to all of them after it."""
 
     format = "attr-dict"
 
 
 class Shuffle(Op, name="gpu.shuffle", pure=False):
-    """(result, valid) = the value of another thread of the same group of `width` neighbours, and whether there is one
+    """(result, valid) = the value of another thread of the same group of `width` neighbours, and whether it exists
 
-    With t the thread's number in its group, the other is t xor offset, t + offset (`down`), t - offset (`up`), or
-    offset itself (`idx`). All threads of the group take part. Where the other is outside of the group, the result is
-    the thread's own value.
+    With t the index of the thread in its group, the source is t xor offset, t + offset (`down`), t - offset (`up`), or
+    offset (`idx`). All threads of the group must take part. If the source is outside of the group, the result is the
+    thread's own value.
     """
 
     value: Value

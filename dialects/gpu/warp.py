@@ -1,8 +1,8 @@
-"""Warp-level operations, executed by all threads at once, and asynchronous copies.
+"""Interpretation of warp-level operations and asynchronous copies, for all threads at once.
 
-The threads of a warp hold matrices in fragments, as PTX defines them for mma.sync: with g = lane // 4 and t = lane % 4,
-register r of A (16 x k) holds row g + 8 (r % 2) from column e t + 4 e (r // 2) on, of B (k x 8) column g from row
-e t + 4 e r on, where a register holds e neighbours, and of C (16 x 8) row g + 8 r from column 2 t on.
+The threads of a warp hold matrices in fragments, as PTX defines them for mma.sync. With g = lane // 4, t = lane % 4 and
+e adjacent elements per register, register r of A (16 x k) starts at row g + 8 (r % 2) and column e t + 4 e (r // 2), of
+B (k x 8) at column g and row e t + 4 e r, and of C (16 x 8) at row g + 8 r and column 2 t.
 """
 
 from __future__ import annotations
@@ -45,14 +45,14 @@ def fragment_c() -> tuple[Array, Array]:
 
 
 def whole_warps(op: Op, threads: Threads) -> None:
-    """All threads of each warp are here, or none."""
+    """Check that all threads of each warp are active, or none."""
     if threads.per_block % WARP:
         op.fail(f"blocks of {threads.per_block} threads are not made of whole warps", code="MLC0183")
     exchanged(op, threads, threads.lane, np.zeros_like(threads.lane))
 
 
 def product(op: Op, threads: Threads, a: Array, b: Array, c: Array, truncated: bool) -> Array:
-    """D = A B + C of fragments [thread, register, element]: k products added up in f64, then to C, rounded once."""
+    """D = A B + C on fragments [thread, register, element]: k products are summed in f64, added to C, rounded once."""
     whole_warps(op, threads)
     if truncated:
         a, b = tf32(a), tf32(b)
@@ -72,7 +72,7 @@ def product(op: Op, threads: Threads, a: Array, b: Array, c: Array, truncated: b
 
 
 def tiles(op: Op, threads: Threads, count: int, transposed: bool, read: Callable[[], Array]) -> Array:
-    """Fragments [thread, tile, 2] of matrices, of whose rows of 8 elements each of the first threads reads one."""
+    """Fragments [thread, tile, 2] of matrices; each of the first threads reads one row of 8 elements."""
     whole_warps(op, threads)
     before = threads.mask
     threads.mask = before & (threads.lane % WARP < 8 * count)
@@ -89,7 +89,7 @@ def tiles(op: Op, threads: Threads, count: int, transposed: bool, read: Callable
 # -- copies -----------------------------------------------------------------------------------------------------------
 @dataclass
 class Copy:
-    """One copy of some threads: what it writes where, the number of each thread's group, and who is not done."""
+    """An asynchronous copy by some threads: destination, write function, and the group index of each thread."""
 
     op: Op
     threads: Array
@@ -100,10 +100,10 @@ class Copy:
 
 
 class Copies:
-    """The copies that threads have begun and not waited for."""
+    """The copies in flight."""
 
     def __init__(self, count: int) -> None:
-        self.groups = np.zeros(count, np.int64)              # how many each thread has made
+        self.groups = np.zeros(count, np.int64)              # number of groups of each thread
         self.begun: list[Copy] = []
 
     @classmethod
@@ -114,15 +114,15 @@ class Copies:
         return found
 
     def mark(self, threads: Threads, copy: Copy, here: Array, under_way: bool) -> None:
-        """Note the cells that some threads of a copy write as under way, or no longer."""
+        """Mark the cells that some threads of a copy write as in flight, or as complete."""
         for trace in threads.traces:
             if copy.addresses.size and trace.start <= copy.addresses[0] < trace.end:
                 who = threads.block[copy.threads] * threads.per_block + threads.lane[copy.threads]
                 cells = trace.cells(copy.addresses, copy.size)
                 busy = trace.copier[cells[here]]
                 if under_way and (busy != trace.NONE).any():
-                    raise IRError(f"{copy.op.name}: copies to where {trace.name(busy[busy != trace.NONE][0])} copies "
-                                  "and has not waited for", code="MLC0185", loc=copy.op.loc)
+                    raise IRError(f"{copy.op.name}: overlaps a copy of {trace.name(busy[busy != trace.NONE][0])} that "
+                                  "is in flight", code="MLC0185", loc=copy.op.loc)
                 trace.copier[cells[here]] = who[here, None] if under_way else trace.NONE
 
     def begin(self, op: Op, threads: Threads, addresses: Array, size: int, write: Callable[[Array], None]) -> None:
@@ -135,7 +135,7 @@ class Copies:
         self.groups[threads.mask] += 1
 
     def wait(self, threads: Threads, but: int) -> None:
-        """Finish all groups of the active threads but their last ones."""
+        """Complete all groups of the active threads except the last `but`."""
         left: list[Copy] = []
         for copy in self.begun:
             who = copy.threads

@@ -1,4 +1,4 @@
-"""llvm: one operation per LLVM instruction or intrinsic, with upstream's names, attributes and meaning.
+"""llvm: one operation per LLVM instruction or intrinsic, with upstream's names, attributes and semantics.
 
 In the interpreter an integer or float is a numpy scalar, a vector an array, a struct a tuple and a pointer a `Pointer`
 into bytes; memory is exact to the byte, alignments included.
@@ -16,4 +16,4 @@ from mlc.ir.core import REGISTRY, Op
 INSTRUCTIONS: dict[type[Op], type[Op]] = {
     base: cls for name, cls in REGISTRY.items() if name.startswith("llvm.") for base in cls.__bases__
     if issubclass(base, Op) and base.__module__.startswith((arith.__name__, math.__name__))}
-"""The operations of arith and math that are one instruction or intrinsic: the class of llvm derives from them."""
+"""The arith and math operations that are a single instruction or intrinsic, to the llvm class derived from each."""

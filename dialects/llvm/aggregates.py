@@ -1,4 +1,4 @@
-"""Vectors and structs taken apart and put together, and values that come from nowhere."""
+"""Insertion into and extraction from vectors and structs, and undefined, poison and zero values."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from mlc.ir.printer import Printer
 
 NULL = Pointer(NOWHERE, 0)
-"""The null pointer: address 0, where nothing may be read."""
+"""The null pointer, which cannot be dereferenced."""
 
 
 class InsertElement(Op, name="llvm.insertelement", pure=True):
@@ -188,7 +188,7 @@ def _member(op: Op, type: Type, position: tuple[int, ...]) -> Type:
 
 
 def undefined(type: Type) -> Any:
-    """Value that the interpreter uses for an undefined one: all bits set, NaN in every float type."""
+    """The interpreter's value for an undefined one: all bits set, which is NaN in every float type."""
     if isinstance(type, StructType):
         return tuple(undefined(m) for m in type.members)
     if element(type) == ptr:
@@ -200,7 +200,7 @@ def undefined(type: Type) -> Any:
 
 
 class _Source(Op, pure=True):
-    """A value that needs no operands."""
+    """A value without operands."""
 
     type: ResultType
     format = "attr-dict `:` type(result)"
@@ -216,11 +216,11 @@ class _Source(Op, pure=True):
 
 
 class Undef(_Source, name="llvm.mlir.undef"):
-    """result = any value, at each use another"""
+    """result = an undefined value, which may differ at each use"""
 
 
 class Poison(_Source, name="llvm.mlir.poison"):
-    """result = a value that must not matter"""
+    """result = a poison value"""
 
 
 class Zero(_Source, name="llvm.mlir.zero"):

@@ -1,4 +1,4 @@
-"""Instructions and intrinsics on numbers: the meaning of each is that of its counterpart in arith or math."""
+"""Arithmetic instructions, with the semantics of their counterparts in arith or math."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ class FNeg(arith.NegF, name="llvm.fneg"):
 
 
 class FCmp(arith.CmpF, name="llvm.fcmp"):
-    """result = predicate(lhs, rhs); `o` predicates are false and `u` predicates true where either is NaN"""
+    """result = predicate(lhs, rhs); with a NaN, `o` predicates are false and `u` predicates true"""
 
     enums = {"predicate": ("_false", *tuple(arith.FLOAT_PREDICATES)[1:-1], "_true")}
     format = "$predicate $lhs `,` $rhs attr-dict `:` type($lhs)"
@@ -162,7 +162,7 @@ class FCmp(arith.CmpF, name="llvm.fcmp"):
 
 
 class Select(arith.Select, name="llvm.select"):
-    """result = condition ? true_value : false_value, element by element where the condition is a vector"""
+    """result = condition ? true_value : false_value, elementwise if the condition is a vector"""
 
     def print_form(self, p: Printer) -> None:
         extra = p.attr_dict(self)
@@ -179,7 +179,7 @@ class Select(arith.Select, name="llvm.select"):
 
 
 class Freeze(Op, name="llvm.freeze", pure=True):
-    """result = x, and some fixed value where x is undefined"""
+    """result = x, or an arbitrary but fixed value if x is undefined"""
 
     x: Value
     format = "$x attr-dict `:` type($x)"
@@ -229,7 +229,7 @@ class FPToUI(arith.FPToUI, name="llvm.fptoui"):
 
 
 class Bitcast(Op, name="llvm.bitcast", pure=True):
-    """result = the same bits read as another type; a vector may be cut into elements of another width"""
+    """result = the same bits as another type; a vector may be divided into elements of another width"""
 
     x: Value
     type: ResultType
@@ -248,7 +248,7 @@ class Bitcast(Op, name="llvm.bitcast", pure=True):
 
 
 def _bits(type: Type) -> int | None:
-    """The bits of a number or a vector of numbers; None for any other type."""
+    """The number of bits of a number or a vector of numbers; None for any other type."""
     scalar = type.dtype if isinstance(type, VectorType) and type.rank == 1 else type
     if not isinstance(scalar, IntType | FloatType):
         return None

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Func(Op, name="llvm.func", isolated=True, pure=False):
-    """A named function; without blocks it is only declared"""
+    """A named function; a declaration if it has no blocks"""
 
     body: Region
     sym_name: Symbol
@@ -95,7 +95,7 @@ def declaration(name: str, params: Sequence[Type], result: Type | None) -> Func:
 
 
 class Return(Op, name="llvm.return", terminator=True, pure=False):
-    """Leave the function with this value."""
+    """Return this value from the function."""
 
     value: Value | None = None
 
@@ -120,14 +120,14 @@ class Return(Op, name="llvm.return", terminator=True, pure=False):
 
 
 class Unreachable(Op, name="llvm.unreachable", terminator=True, pure=False):
-    """Control never comes here."""
+    """Marks code that is never reached."""
 
     def branch(self, frame: Frame) -> tuple[Block, list[Any]]:
         raise IRError("llvm.unreachable is reached", code="MLC0163", loc=self.loc)
 
 
 class Br(Op, name="llvm.br", terminator=True, pure=False):
-    """Go to `dest`, whose arguments get these values."""
+    """Branch to `dest`, passing these values as its arguments."""
 
     args: tuple[Value, ...]
     dest: Block
@@ -150,7 +150,7 @@ class Br(Op, name="llvm.br", terminator=True, pure=False):
 
 
 class CondBr(Op, name="llvm.cond_br", terminator=True, pure=False):
-    """Go to `true_dest` with `true_args` if condition, else to `false_dest` with `false_args`."""
+    """Branch to `true_dest` with `true_args` if condition, else to `false_dest` with `false_args`."""
 
     condition: Value
     true_args: tuple[Value, ...]
@@ -190,9 +190,9 @@ class CondBr(Op, name="llvm.cond_br", terminator=True, pure=False):
 
 
 class Switch(Op, name="llvm.switch", terminator=True, pure=False):
-    """Go to the case whose number `value` is, else to the default; the first successor is the default.
+    """Branch to the case that equals `value`, else to the default, which is the first successor.
 
-    `case_operand_segments` says how many of `case_args` each case takes.
+    `case_operand_segments` has the number of `case_args` of each case.
     """
 
     value: Value
@@ -217,7 +217,7 @@ class Switch(Op, name="llvm.switch", terminator=True, pure=False):
         return elements_text(np.asarray(value), VectorType((len(value),), self.value.type).text(generic))
 
     def args_of(self, case: int) -> list[Value]:
-        """The values that go to a case."""
+        """The values passed to a case."""
         start = sum(self.case_operand_segments[:case])
         return list(self.case_args[start: start + self.case_operand_segments[case]])
 
@@ -258,7 +258,7 @@ class Switch(Op, name="llvm.switch", terminator=True, pure=False):
 
 
 def check_edge(op: Op, dest: Block, args: Sequence[Value]) -> None:
-    """The values that go to a block are of the types of its arguments."""
+    """Check that the values passed to a block have the types of its arguments."""
     if [v.type for v in args] != [a.type for a in dest.args]:
         op.fail(f"gives {', '.join(str(v.type) for v in args) or 'nothing'} to a block that takes "
                 f"{', '.join(str(a.type) for a in dest.args) or 'nothing'}", code="MLC0168")
@@ -290,7 +290,7 @@ def _free(frame: Frame, pointer: Any) -> list[Any]:
 
 
 EXTERNALS: dict[str, Callable[..., list[Any]]] = {"aligned_alloc": _aligned_alloc, "free": _free}
-"""The meaning of functions of the C library that modules may declare."""
+"""Implementations of C library functions that modules may declare."""
 
 
 class Call(Op, name="llvm.call", pure=False):
@@ -345,14 +345,14 @@ class Call(Op, name="llvm.call", pure=False):
 
 
 def call(callee: Func, args: Sequence[Value]) -> Value | None:
-    """The value that a function returns for these arguments."""
+    """Build a call; returns its result, if any."""
     result = callee.function_type.result
     op = Call(Symbol(callee.sym_name), tuple(args), (), () if result is None else (result,))
     return op.result if op.results else None
 
 
 class CallIntrinsic(Op, name="llvm.call_intrinsic", pure=False):
-    """result = the intrinsic of LLVM of this name, for what no operation of this dialect stands for"""
+    """result = the LLVM intrinsic of this name, for intrinsics without an operation of their own"""
 
     intrin: str
     args: tuple[Value, ...]
@@ -367,5 +367,5 @@ class CallIntrinsic(Op, name="llvm.call_intrinsic", pure=False):
 
 
 def members(type: Type | None) -> tuple[Type, ...]:
-    """The types of the values that a function returns as one."""
+    """The types of the values that a function returns as a single struct."""
     return () if type is None else type.members if isinstance(type, StructType) else (type,)

@@ -1,4 +1,4 @@
-"""Intrinsics on numbers, each with the meaning of its counterpart in math, arith or vector."""
+"""Arithmetic intrinsics, with the semantics of their counterparts in math, arith or vector."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _BINARY = "`(` $lhs `,` $rhs `)` attr-dict `:` functional-type"
 
 
 class Intrinsic(Op):
-    """An intrinsic on numbers; `in_ptx` says whether LLVM has an instruction for it on NVIDIA's machines."""
+    """An arithmetic intrinsic; `in_ptx` tells whether LLVM's NVPTX backend supports it."""
 
     in_ptx: ClassVar[bool]
 
@@ -55,7 +55,7 @@ class Ceil(math.Ceil, Intrinsic, name="llvm.intr.ceil"):
 
 
 class RoundEven(math.RoundEven, Intrinsic, name="llvm.intr.roundeven"):
-    """result = the integer nearest to x, of two the even one"""
+    """result = the integer nearest to x, ties to even"""
 
     in_ptx = True
     format = _UNARY
@@ -118,7 +118,7 @@ class UMin(arith.MinUI, Intrinsic, name="llvm.intr.umin"):
 
 
 class Reduce(Op, pure=True):
-    """result = the lanes of a vector joined by `kind`, of `vector.reduction`'s kinds"""
+    """result = the lanes of a vector reduced by `kind`, one of the kinds of `vector.reduction`"""
 
     vector: Value
     kind: ClassVar[str]
@@ -148,19 +148,19 @@ class ReduceMul(Reduce, name="llvm.intr.vector.reduce.mul"):
 
 
 class ReduceAnd(Reduce, name="llvm.intr.vector.reduce.and"):
-    """result = all lanes joined by &"""
+    """result = the bitwise and of all lanes"""
 
     kind = "and"
 
 
 class ReduceOr(Reduce, name="llvm.intr.vector.reduce.or"):
-    """result = all lanes joined by |"""
+    """result = the bitwise or of all lanes"""
 
     kind = "or"
 
 
 class ReduceXor(Reduce, name="llvm.intr.vector.reduce.xor"):
-    """result = all lanes joined by ^"""
+    """result = the bitwise xor of all lanes"""
 
     kind = "xor"
 

@@ -23,18 +23,18 @@ if TYPE_CHECKING:
 
 Array = np.ndarray[Any, Any]
 DYNAMIC = -(1 << 31)
-"""Stands in a list of constant indices for one that an operand gives."""
+"""Marks an entry of a list of constant indices that is given by an operand."""
 
 
 
 # -- the interpreter's memory -----------------------------------------------------------------------------------------
 def heap(interpreter: Interpreter) -> Heap:
-    """The memory of one interpretation."""
+    """The heap of an interpreter."""
     return interpreter.heap
 
 
 def _bytes(op: Op, pointer: Pointer, count: int, alignment: int = 1) -> Array:
-    """The bytes an access touches, checked for bounds and alignment."""
+    """The bytes of an access, checked for bounds and alignment."""
     if alignment > 1 and (start_of(pointer.buffer) + pointer.offset) % alignment:
         op.fail(f"the address is no multiple of {alignment}", code="MLC0163")
     try:
@@ -56,7 +56,7 @@ def _read(frame: Frame, op: Op, pointer: Pointer, type: Type, alignment: int = 1
 
 
 def _write(frame: Frame, op: Op, pointer: Pointer, type: Type, value: Any, alignment: int = 1) -> None:
-    """Put a value of `type` at an address."""
+    """Write a value of `type` to an address."""
     if isinstance(type, StructType):
         for i, member in enumerate(type.members):
             _write(frame, op, pointer + member_offset(type, i), member, value[i])
@@ -118,7 +118,7 @@ class Store(Op, name="llvm.store", pure=False):
 
 
 class AtomicRMW(Op, name="llvm.atomicrmw", pure=False):
-    """result = the integer at ptr, which becomes result combined with val, without another thread in between"""
+    """result = the integer at ptr, which is atomically replaced by result combined with val"""
 
     ptr: Value
     val: Value
@@ -146,7 +146,7 @@ class AtomicRMW(Op, name="llvm.atomicrmw", pure=False):
 
 
 class Alloca(Op, name="llvm.alloca", pure=False):
-    """result = the address of fresh memory for `count` values of a type, until the function returns"""
+    """result = the address of stack memory for `count` values of a type, until the function returns"""
 
     count: Value
     type: ResultType
@@ -178,10 +178,10 @@ class Alloca(Op, name="llvm.alloca", pure=False):
 
 
 class GetElementPtr(Op, name="llvm.getelementptr", pure=True):
-    """result = base + the bytes from the start of an array of elem_type to the element that the indices name
+    """result = base + the byte offset of the element at the indices, in an array of elem_type
 
-    The first index counts values of elem_type, the following go into it. A vector of indices or of addresses gives
-    one address per lane.
+    The first index counts values of elem_type, the following select parts of it. A vector of indices or of addresses
+    gives one address per lane.
     """
 
     base: Value

@@ -1,4 +1,4 @@
-"""How kernels read and write memory."""
+"""Memory accesses of kernels: loads, stores, run-time checks and scratch buffers."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ def as_tile(op: Op, value: Value, dtype: ScalarType | None = None) -> TileType:
     """The type of an operand that must be a tile, of `dtype` if one is given."""
     type = value.type
     if not isinstance(type, TileType) or dtype not in (None, type.dtype):
-        op.fail(f"{type} is no tile" + (f" of {dtype}" if dtype is not None else ""), code="MLC0151")
+        op.fail(f"{type} is not a tile" + (f" of {dtype}" if dtype is not None else ""), code="MLC0151")
     return type  # type: ignore[no-any-return]
 
 
 def as_scratch(op: Op, value: Value) -> ScratchType:
     """The type of an operand that must be scratch memory."""
     if not isinstance(value.type, ScratchType):
-        op.fail(f"{value.type} is no scratch memory", code="MLC0151")
+        op.fail(f"{value.type} is not scratch memory", code="MLC0151")
     return value.type  # type: ignore[no-any-return]
 
 
 def check_tiles(op: Op, map: AffineMap, tiles: Sequence[Value]) -> None:
-    """Index tiles are of indices, and as many as the map takes."""
+    """Check that the number of index tiles is what the map takes, and that they are tiles of `index`."""
     for t in tiles:
         as_tile(op, t, index)
     if map.tiles != len(tiles):
@@ -43,7 +43,7 @@ def check_tiles(op: Op, map: AffineMap, tiles: Sequence[Value]) -> None:
 
 
 def check_number(op: Op, map: AffineMap, tiles: Sequence[Value]) -> None:
-    """A map that gives one number, from index tiles that fit it."""
+    """Check that a map has one result, and that the index tiles fit it."""
     check_tiles(op, map, tiles)
     if len(map.results) != 1:
         op.fail(f"{map} has {len(map.results)} results, not one", code="MLC0155")
@@ -52,7 +52,7 @@ def check_number(op: Op, map: AffineMap, tiles: Sequence[Value]) -> None:
 def _check_access(op: Op, buffer: Value, map: AffineMap, tiles: Sequence[Value]) -> MemRefType:
     type = buffer.type
     if not isinstance(type, MemRefType):
-        op.fail(f"{type} is no memref", code="MLC0151")
+        op.fail(f"{type} is not a memref", code="MLC0151")
     if len(map.results) != type.rank:
         op.fail(f"{len(map.results)} expressions for a buffer of {type.rank} dimensions", code="MLC0151")
     check_tiles(op, map, tiles)
@@ -143,7 +143,7 @@ class Check(InKernel, name="loop.check", pure=False):
         as_tile(self, self.condition, i1)
         check_number(self, self.element, ())
         if self.errors.type != MemRefType((1,), i64):
-            self.fail(f"{self.errors.type} is no error record", code="MLC0151")
+            self.fail(f"{self.errors.type} is not an error record", code="MLC0151")
         return ()
 
     def maps(self) -> tuple[AffineMap, ...]:
@@ -169,7 +169,7 @@ class ScratchBuffer:
     dims: tuple[int, ...]
 
     def positions(self, state: Activation) -> list[np.ndarray[Any, Any]]:
-        """Positions of the points of the current tile along each dimension, without those outside the domain."""
+        """Positions of the in-bounds points of the current tile along each dimension."""
         return [(c := state.coordinates[d].ravel())[c < state.extents[d]] - first
                 for d, first in zip(self.dims, self.first)]
 
@@ -190,7 +190,7 @@ class Scratch(InKernel, name="loop.scratch", pure=False):
     def infer(self) -> Type:
         type = self.results[0].type
         if not isinstance(type, ScratchType) or type.dtype == i1:
-            self.fail(f"{type} is no scratch memory; truth values are kept as i8", code="MLC0151")
+            self.fail(f"{type} is not scratch memory; store i1 values as i8", code="MLC0151")
         return type  # type: ignore[no-any-return]
 
     def interpret(self, frame: Frame) -> Any:
@@ -222,10 +222,10 @@ class StoreScratch(InKernel, name="loop.store_scratch", pure=False):
 
 
 class Pack(InKernel, name="loop.pack", pure=False):
-    """scratch[p] = what body yields at p, for every point p of the blocks of the scratch's dimensions
+    """scratch[p] = body(p), for every point p of the blocks of the scratch's dimensions
 
-    Threads that share the scratch share the work too, so the body computes from coordinates and buffers alone: no tile
-    of its thread's own points is used in it, but one that spans no dimension.
+    Threads that share the scratch also share the work, so the body depends on coordinates and buffers only: it uses no
+    tile of its own thread's points, unless that spans no dimension.
     """
 
     scratch: Value
@@ -249,10 +249,10 @@ class Pack(InKernel, name="loop.pack", pure=False):
         here = {r for op in self.body.block for r in op.results}
         for op in self.body.block:
             if not op.terminator and (not isinstance(op, InKernel) or op.name not in self.POINTWISE):
-                op.fail("is nothing that a point of a pack can be computed by alone", code="MLC0151")
+                op.fail("is not pointwise, as operations within loop.pack must be", code="MLC0151")
             for v in op.operands:
                 if isinstance(v.type, ScratchType) or (isinstance(v.type, TileType) and v.type.dims and v not in here):
-                    op.fail(f"uses {v.type} of points that another thread has", code="MLC0151")
+                    op.fail(f"uses {v.type} of points that belong to another thread", code="MLC0151")
 
     POINTWISE = ("loop.load", "loop.index", "loop.in_bounds", "loop.full", "loop.map")
 

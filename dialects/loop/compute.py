@@ -1,4 +1,4 @@
-"""Computations in kernels."""
+"""Computations on tiles."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Index(InKernel, name="loop.index", pure=True):
 
 
 class InBounds(InKernel, name="loop.in_bounds", pure=True):
-    """result[p] = coordinate dim of p < extent of dim: false for points that stick out of the domain"""
+    """result[p] = coordinate dim of p < extent of dim: false for points outside the domain"""
 
     dim: int
 
@@ -64,11 +64,11 @@ class Full(InKernel, name="loop.full", pure=True):
     def infer(self) -> Type:
         type = as_tile(self, self.results[0])
         if isinstance(type.dtype, IntType) and not self.in_range(type.dtype.width):
-            self.fail(f"{self.value} is no {type.dtype}", code="MLC0151")
+            self.fail(f"{self.value} is not a value of {type.dtype}", code="MLC0151")
         return type
 
     def in_range(self, width: int) -> bool:
-        """Whether the value is an integer of `width` bits with a sign; one bit is true or false."""
+        """Whether the value is a signed integer of `width` bits; one bit is true or false."""
         if width == 1:
             return self.value in (0, 1)
         whole = isinstance(self.value, int) or self.value.is_integer()
@@ -104,7 +104,7 @@ class Map(InKernel, name="loop.map", pure=True):
         here = {*self.body.block.args, *(r for op in self.body.block for r in op.results)}
         for op in self.body.block:
             if (not op.terminator and (not op.pure or op.regions)) or not {*op.operands} <= here:
-                op.fail("is no arithmetic on elements of the map's tiles", code="MLC0151")
+                op.fail("is not arithmetic on elements of the map's tiles", code="MLC0151")
 
     def interpret(self, frame: Frame) -> list[Any]:
         shape = self.activation(frame).shape(union(self.operands))
@@ -113,7 +113,7 @@ class Map(InKernel, name="loop.map", pure=True):
 
 
 class Combining(InKernel, pure=True):
-    """An operation that combines points along a dimension, which is none of the independent ones."""
+    """An operation that combines points along a dimension, which must not be parallel."""
 
     def verify_op(self) -> None:
         super().verify_op()
@@ -141,7 +141,7 @@ class Reduce(Combining, name="loop.reduce"):
         super().verify_op()
         lanes = dict(enumerate(self.enclosing(Kernel).schedule.tile)).get(self.dim, 1)
         if lanes & (lanes - 1):
-            self.fail(f"blocks of {lanes} points of d{self.dim} are no power of two", code="MLC0151")
+            self.fail(f"blocks of {lanes} points of d{self.dim} are not a power of two", code="MLC0151")
 
     def ref(self, x: Any) -> Any:
         combine = CombiningKind(self.kind).combine
@@ -216,7 +216,7 @@ class Contract(Combining, name="loop.contract"):
         if lhs.dtype != acc.dtype or rhs.dtype != acc.dtype:
             self.fail(f"{lhs} and {rhs} do not accumulate into {acc}", code="MLC0151")
         if not {*lhs.dims, *rhs.dims} <= {*acc.dims, self.dim}:
-            self.fail(f"{acc} does not span what its factors do", code="MLC0151")
+            self.fail(f"{acc} does not span the dimensions of its factors", code="MLC0151")
         return acc
 
     def walked(self) -> set[int]:
@@ -237,8 +237,8 @@ class Contract(Combining, name="loop.contract"):
 class Mma(Combining, name="loop.mma"):
     """result[p] = acc[p] + sum over the block of dimension dim, ascending and in f64, of lhs * rhs, rounded to f32 once
 
-    The factors are bf16 or f16, or f32 of which 10 bits after the point count, so that f64 holds every product. Tensor
-    cores compute this but for the last bits.
+    The factors are bf16 or f16, or f32 truncated to TF32 (10 bits of mantissa), so that every product is exact in f64.
+    Tensor cores compute the same up to the last bits.
     """
 
     acc: Value
@@ -251,7 +251,7 @@ class Mma(Combining, name="loop.mma"):
         if lhs.dtype != rhs.dtype or lhs.dtype not in (bf16, f16, f32):
             self.fail(f"{lhs} and {rhs} are not both of bf16, of f16 or of f32", code="MLC0151")
         if not {*lhs.dims, *rhs.dims} <= {*acc.dims, self.dim} or self.dim in acc.dims:
-            self.fail(f"{acc} does not span what its factors do", code="MLC0151")
+            self.fail(f"{acc} does not span the dimensions of its factors", code="MLC0151")
         return acc
 
     def walked(self) -> set[int]:

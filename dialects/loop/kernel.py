@@ -28,12 +28,12 @@ Array = np.ndarray[Any, Any]
 
 @dataclass
 class Activation:
-    """Interpretation of one kernel: its sizes, and for each dimension in scope the coordinates of the block.
+    """State of the interpretation of a kernel: its sizes, and the coordinates of the current block of each dimension.
 
-    Parallel dimensions are taken whole, for their points are independent; loops go block by block.
+    Parallel dimensions are interpreted at once, as their points are independent; loops proceed block by block.
 
-    shared    the block size of each leading dimension whose blocks threads share
-    accesses  what those blocks read and wrote: the operation, whether it wrote, addresses, and each one's block
+    shared    the block size of each leading dimension whose blocks are distributed among threads
+    accesses  accesses of those blocks: the operation, whether it wrote, the addresses, and the block of each
     """
 
     sizes: Mapping[str, int]
@@ -44,7 +44,7 @@ class Activation:
 
     def access(self, op: Op, write: bool, buffer: Array, position: Sequence[Array], dims: Sequence[int],
                where: tuple[Array, ...]) -> None:
-        """Note which elements the points `where` of `dims` read or wrote, if threads share their blocks."""
+        """Record which elements the points `where` of `dims` accessed, if blocks are distributed among threads."""
         if not self.shared:
             return
         start: int = buffer.__array_interface__["data"][0]
@@ -54,7 +54,7 @@ class Activation:
             addresses += at * stride
         for d, size in enumerate(self.shared):
             count = -(-self.extents[d] // size)
-            if d not in dims and count > 1:              # every block does it: so do two of them
+            if d not in dims and count > 1:              # every block does it: record two
                 for one in (-1, -2):
                     self.accesses.append((op, write, addresses, np.full(len(where[0]), one)))
                 return
@@ -63,21 +63,21 @@ class Activation:
         self.accesses.append((op, write, addresses, np.broadcast_to(block, shape)[where]))
 
     def check_races(self) -> None:
-        """IRError where a block wrote what another one read or wrote."""
+        """Raise IRError if a block wrote an element that another block read or wrote."""
         if not any(write for _, write, _, _ in self.accesses):
             return
         ops = np.concatenate([np.full(len(a), i) for i, (_, _, a, _) in enumerate(self.accesses)])
         addresses, blocks = (np.concatenate([row[i] for row in self.accesses]) for i in (2, 3))
         writes = np.concatenate([np.full(len(a), write) for _, write, a, _ in self.accesses])
-        order = np.lexsort((~writes, addresses))           # of each address what wrote there comes first
+        order = np.lexsort((~writes, addresses))           # writes come first for each address
         addresses, blocks, writes, ops = addresses[order], blocks[order], writes[order], ops[order]
         first = np.searchsorted(addresses, addresses)
         bad = np.flatnonzero(writes[first] & (blocks != blocks[first]))
         if bad.size:
             one, other = (self.accesses[ops[i]] for i in (first[bad[0]], bad[0]))
             verb = "writes" if other[1] else "reads"
-            raise IRError(f"threads share the leading {len(self.shared)} dimensions, but a block {verb} what another "
-                          "one writes", code="MLC0154", loc=other[0].loc,
+            raise IRError(f"threads share the leading {len(self.shared)} dimensions, but a block {verb} an element "
+                          "that another one writes", code="MLC0154", loc=other[0].loc,
                           notes=(f"written by {one[0].name} at {one[0].loc}",))
 
     def axis(self, d: int, values: Array) -> None:
@@ -89,31 +89,31 @@ class Activation:
         return tuple(self.coordinates[d].size if d in dims else 1 for d in range(len(self.extents)))
 
     def inside(self, dims: Sequence[int]) -> np.ndarray[Any, Any]:
-        """Which points of the block are in the domain."""
+        """Mask of the points of the block that are in the domain."""
         out = np.ones(self.shape(dims), bool)
         for d in dims:
             out &= self.coordinates[d] < self.extents[d]
         return out
 
     def evaluate(self, expr: AffineExpr, tiles: Sequence[Any]) -> Any:
-        """An expression over coordinates, sizes and index tiles, for every point."""
+        """Evaluate an expression over coordinates, sizes and index tiles, for every point."""
         return fold(expr, Numbers(lambda leaf: self.sizes[leaf] if isinstance(leaf, str) else
                                   (self.coordinates if isinstance(leaf, AffineDim) else tiles)[leaf.position]))
 
 
 def iterator_types(rank: int, parallel: int) -> tuple[str, ...]:
-    """Those of a domain whose leading `parallel` dimensions are parallel."""
+    """The iterator types of a domain whose leading `parallel` dimensions are parallel."""
     return ("parallel",) * parallel + ("reduction",) * (rank - parallel)
 
 
 class Kernel(Op, name="loop.kernel", pure=False):
-    """For every point of the parallel domain, run the body.
+    """Run the body for every point of the parallel domain.
 
     domain          the extent of each dimension, over `symbols`, whose values are the operands
-    iterator_types  "parallel" or "reduction" for each dimension; the parallel ones lead, the others, which sum up, scan
-                    or go through updates in order, are run by `loop.for` inside
-    schedule        how the domain is tiled, vectorized and shared out among threads
-    label           what it computes, for people
+    iterator_types  "parallel" or "reduction" for each dimension; the parallel ones come first. The others, for
+                    reductions, scans and updates in order, are iterated by a `loop.for` inside
+    schedule        tiling, vectorization and distribution of the domain among threads
+    label           a readable name
     """
 
     sizes: tuple[Value, ...]
@@ -126,7 +126,7 @@ class Kernel(Op, name="loop.kernel", pure=False):
 
     @property
     def parallel(self) -> int:
-        """How many leading dimensions are parallel."""
+        """Number of leading parallel dimensions."""
         return self.iterator_types.count("parallel")
 
     def reschedule(self, **fields: Any) -> None:
@@ -143,16 +143,15 @@ class Kernel(Op, name="loop.kernel", pure=False):
             self.fail("one index operand per symbol", code="MLC0150")
         if taken := [s for s in self.symbols if is_positional(s) or self.symbols.count(s) > 1]:
             self.fail(f"{taken[0]} names a coordinate, an index tile or another size", code="MLC0150")
-        known = {*self.symbols}
-        if unknown := {n for d in self.domain for n in sizes.symbols(d)} - known:
-            self.fail(f"the domain names {', '.join(unknown)}, which is no symbol of the kernel", code="MLC0150")
+        if unknown := {n for d in self.domain for n in sizes.symbols(d)} - {*self.symbols}:
+            self.fail(f"the domain names {', '.join(unknown)}, which is not a symbol of the kernel", code="MLC0150")
         self.verify_body(self.body)
 
     def verify_body(self, body: Region) -> None:
-        """Every operation of a kernel and its loops is one on tiles; elements are for loop.map."""
+        """Check that all operations of the kernel and its loops work on tiles; only loop.map works on elements."""
         for op in body.block:
             if not isinstance(op, InKernel | End | Yield):
-                op.fail("is no operation on tiles, as a kernel is made of", code="MLC0150")
+                op.fail("is not an operation on tiles, as operations of a kernel must be", code="MLC0150")
             if isinstance(op, For):
                 self.verify_body(op.body)
 
@@ -172,15 +171,15 @@ class InKernel(Op):
     """An operation inside a kernel."""
 
     def maps(self) -> tuple[AffineMap, ...]:
-        """Affine maps of the operation, from coordinates, sizes of the kernel and index tiles."""
+        """Affine maps of the operation, over coordinates, sizes of the kernel and index tiles."""
         return ()
 
     def walked(self) -> set[int]:
-        """The dimensions whose current block it asks for."""
+        """The dimensions whose current block the operation depends on."""
         return {d for m in self.maps() for d in m.used_dims}
 
     def located_dims(self) -> set[int]:
-        """The dimensions that have a coordinate here: the parallel ones, and those of the loops around."""
+        """The dimensions that have a coordinate here: the parallel ones and those of enclosing loops."""
         dims, op = set[int](), self.parent_op
         while isinstance(op, InKernel):
             dims |= {op.dim} if isinstance(op, For) else set()
@@ -192,14 +191,14 @@ class InKernel(Op):
         while kernel is not None and not isinstance(kernel, Kernel):
             kernel = kernel.parent_op
         if kernel is None:
-            self.fail("stands outside a kernel", code="MLC0150")
+            self.fail("is outside of a kernel", code="MLC0150")
             return
         rank = len(kernel.domain)
         for map in self.maps():
             if map.dims != rank:
                 self.fail(f"{map} takes {map.dims} dimensions, the domain of the kernel has {rank}", code="MLC0155")
             if unknown := [s for s in map.symbols if s not in kernel.symbols]:
-                self.fail(f"{unknown[0]} is no symbol of the kernel", code="MLC0155")
+                self.fail(f"{unknown[0]} is not a symbol of the kernel", code="MLC0155")
         dims = [d for r in self.results if isinstance(r.type, TileType | ScratchType) for d in r.type.dims]
         if not all(0 <= d < rank for d in (*dims, self.attrs.get("dim", 0))):
             self.fail(f"names a dimension that a domain of {rank} does not have", code="MLC0151")
@@ -207,31 +206,31 @@ class InKernel(Op):
             self.fail(f"d{min(outside)} has no coordinate outside of a loop.for", code="MLC0151")
 
     def activation(self, frame: Frame) -> Activation:
-        found: Activation = frame.state[self.enclosing(Kernel)]
-        return found
+        state: Activation = frame.state[self.enclosing(Kernel)]
+        return state
 
 
 class End(Op, name="loop.end", terminator=True, pure=False):
-    """The end of a kernel's body."""
+    """The terminator of a kernel's body."""
 
 
 class Yield(Op, name="loop.yield", terminator=True, pure=False):
-    """Hand values to the enclosing loop.for, loop.map or loop.pack."""
+    """Yield values to the enclosing loop.for, loop.map or loop.pack."""
 
     values: tuple[Value, ...]
 
 
 class For(InKernel, name="loop.for", pure=False):
-    """Go through dimension `dim` block by block, in ascending order, carrying tiles from one block to the next.
+    """Iterate over the blocks of dimension `dim` in ascending order, with tiles as loop-carried values.
 
-    A loop over a parallel dimension, or inside another over the same one, goes through the block around it: point by
-    point, or in smaller blocks of `size`. With `vector` its dimension lies in vector registers, not the kernel's.
+    A loop over a parallel dimension, or inside another over the same one, iterates over the enclosing block: point by
+    point, or in smaller blocks of `size`. With `vector`, vectors lie along its dimension instead of the kernel's.
 
-    With `run` the whole blocks are gone through in runs of so many, each of which starts from the initial tiles; what
-    it gives is combined, each tile by its kind, as one of a run of runs, and so on; the 4th time, all are one run. A
-    last block that sticks out of the domain carries on from there.
+    With `run`, full blocks are grouped into runs of that many, each of which starts from the initial tiles. The results
+    of runs are combined, each tile by its kind, in runs of runs, and so on; the 4th level is a single run. A partial
+    last block continues from that result.
 
-    With `stages` the packs of so many blocks, that of the current one among them, may be under way at a time.
+    With `stages`, the packs of that many blocks, including the current one, may be in flight at a time.
     """
 
     inits: tuple[Value, ...]
@@ -248,7 +247,7 @@ class For(InKernel, name="loop.for", pure=False):
         types = tuple(v.type for v in self.operands)
         if tuple(a.type for a in self.body.block.args) != types or tuple(
                 v.type for v in self.body.block.terminator.operands) != types:
-            self.fail("initial values, arguments of the body and what it yields differ in type", code="MLC0152")
+            self.fail("initial values, arguments of the body and yielded values differ in type", code="MLC0152")
         return types
 
     def outer(self) -> For | Kernel | None:
@@ -262,12 +261,12 @@ class For(InKernel, name="loop.for", pure=False):
 
     @property
     def is_ranged(self) -> bool:
-        """Whether loops inside go through its blocks."""
+        """Whether nested loops iterate over its blocks."""
         return any(op is not self and op.dim == self.dim for op in self.inside(For))
 
     @property
     def step(self) -> int:
-        """How many points a block has."""
+        """Number of points of a block."""
         if self.size:
             return self.size
         return 1 if self.outer() is not None else self.enclosing(Kernel).schedule.tile[self.dim]
@@ -276,12 +275,12 @@ class For(InKernel, name="loop.for", pure=False):
         super().verify_op()
         kernel, outer = self.enclosing(Kernel), self.outer()
         if len(kernel.schedule.tile) != len(kernel.domain) or any(t < 1 for t in kernel.schedule.tile):
-            return                                       # the kernel says so
+            return                                       # the kernel reports it
         around = outer.step if isinstance(outer, For) else kernel.schedule.tile[self.dim] if outer is not None else 0
         if self.stages < 0 or (self.stages and (self.run or not self.is_ranged)):
-            self.fail(f"{self.stages} stages are for blocks that loops go through", code="MLC0152")
+            self.fail(f"{self.stages} stages need blocks that nested loops iterate over", code="MLC0152")
         if not 0 <= self.size <= MAX_TILE or around % self.step:
-            self.fail(f"blocks of {self.size} do not divide the block of {around} around them, or have more than "
+            self.fail(f"blocks of {self.size} do not divide the enclosing block of {around}, or have more than "
                       f"{MAX_TILE} points", code="MLC0152")
         if (self.size or outer is not None) and any(self.dim in v.type.dims for v in self.operands):
             self.fail(f"carries tiles along d{self.dim}: their size is the kernel's, not {self.step}", code="MLC0152")

@@ -30,9 +30,9 @@ class TileType(Type):
 
 @dataclass(frozen=True, slots=True)
 class ScratchType(Type):
-    """`!loop.scratch<d2xd0xf32>`: memory for an element per point of the named dimensions, the last lying side by side.
+    """`!loop.scratch<d2xd0xf32>`: memory for one element per point of the named dimensions; the last is contiguous.
 
-    Of a dimension that has a coordinate where the scratch is made, it holds the current block; of any other, all.
+    It spans the current block of a dimension that has a coordinate at its allocation, and the whole of any other.
     """
 
     dims: tuple[int, ...]
@@ -74,12 +74,12 @@ TYPE_READERS["loop.scratch"] = _read_scratch
 
 
 def coordinate(d: int) -> Size:
-    """The coordinate of dimension `d`, as it stands in access maps."""
+    """The coordinate of dimension `d` in access maps."""
     return affine.dim(d)
 
 
 def spanned(leaves: Iterable[Leaf], tiles: Sequence[Value] = ()) -> tuple[int, ...]:
-    """The dimensions that are among the leaves of expressions, or that index tiles among them span."""
+    """The dimensions among the leaves of expressions, and those that the index tiles among them span."""
     dims: set[int] = set()
     for leaf in leaves:
         if isinstance(leaf, AffineDim):
@@ -90,5 +90,5 @@ def spanned(leaves: Iterable[Leaf], tiles: Sequence[Value] = ()) -> tuple[int, .
 
 
 def union(values: Sequence[Value]) -> tuple[int, ...]:
-    """The dimensions that a point-by-point combination of tiles spans."""
+    """The dimensions that a pointwise combination of tiles spans."""
     return tuple(sorted({d for v in values for d in v.type.dims}))

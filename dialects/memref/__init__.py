@@ -1,7 +1,7 @@
-"""memref: memory with a shape, strides and an offset, with upstream's names, syntax and meaning.
+"""memref: memory with a shape, strides and an offset, with upstream's names, syntax and semantics.
 
-In the interpreter a memref is a numpy array that views its buffer. Fresh memory is all ones, which is NaN in every
-float type and -1 in every integer: reading what nobody wrote shows. An access outside the shape is an error.
+In the interpreter a memref is a numpy view of its buffer. All bits of uninitialized memory are set, which is NaN in
+every float type and -1 in every integer type, to expose reads before writes. An access out of bounds is an error.
 """
 
 from mlc.dialects.memref.access import Alloc, Alloca, Allocate, AtomicRMW, Dealloc, Load, Store

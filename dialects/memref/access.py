@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Allocate(Op):
-    """Fresh memory; one operand per `?` of its shape."""
+    """An allocation; one operand per `?` of its shape."""
 
     type: ResultType
     sizes: tuple[Value, ...] = ()
@@ -43,15 +43,15 @@ class Allocate(Op):
 
 
 class Alloc(Allocate, name="memref.alloc"):
-    """result = memory of the heap, until it is deallocated"""
+    """result = memory on the heap, until it is deallocated"""
 
 
 class Alloca(Allocate, name="memref.alloca"):
-    """result = memory of the stack, until the function returns"""
+    """result = memory on the stack, until the function returns"""
 
 
 class Dealloc(Op, name="memref.dealloc", pure=False):
-    """Give memory of `memref.alloc` back; what it held is gone."""
+    """Free memory of `memref.alloc`."""
 
     memref: Value
     format = "$memref attr-dict `:` type($memref)"
@@ -110,7 +110,7 @@ class Store(Op, name="memref.store", pure=False):
 
 
 class AtomicRMW(Op, name="memref.atomic_rmw", pure=False):
-    """result = memref[indices]; memref[indices] = result combined with value, without another thread in between"""
+    """result = memref[indices]; memref[indices] = result combined with value, atomically"""
 
     value: Value
     memref: Value

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Global(Op, name="memref.global", pure=False):
-    """Memory with a name, there before the program starts; `constant` if nobody writes it"""
+    """Named memory of static lifetime; `constant` if it is never written"""
 
     sym_name: Symbol
     type: Type
@@ -31,7 +31,7 @@ class Global(Op, name="memref.global", pure=False):
 
     def infer(self) -> tuple[Type, ...]:
         held, type = self.initial_value, self.type
-        self.constant = self.constant or None               # upstream's unit attribute: there or not
+        self.constant = self.constant or None               # upstream's unit attribute
         if not isinstance(type, MemRefType) or None in type.shape or type.strides is not None:
             self.fail(f"is contiguous memory of known size, not {type}", code="MLC0162")
         assert isinstance(type, MemRefType)
@@ -123,7 +123,7 @@ def held_global(op: Op) -> Global:
 
 
 def fill_shape(op: Op, shape: Sequence[int | None], sizes: Sequence[int]) -> tuple[int, ...]:
-    """A shape with the numbers of its unknown sizes filled in."""
+    """A shape with its dynamic sizes filled in."""
     numbers = iter(sizes)
     out = tuple(int(next(numbers)) if n is None else n for n in shape)
     if any(n < 0 for n in out):

@@ -17,15 +17,15 @@ if TYPE_CHECKING:
 
 
 DYNAMIC = -(1 << 63)
-"""Stands in a static list for a number that an operand gives."""
+"""Marks an entry of a static list that is given by an operand."""
 
 Array = np.ndarray[Any, Any]
 Mixed = int | Value
-"""A number known now, or an index value."""
+"""A static number, or an index value."""
 
 
 def row_major(shape: Sequence[int | None]) -> tuple[int | None, ...]:
-    """The strides, in elements, of contiguous memory of a shape; None from the first unknown size outwards."""
+    """The strides, in elements, of contiguous memory of a shape; None outwards of a dynamic size."""
     out: list[int | None] = []
     step: int | None = 1
     for n in reversed(shape):
@@ -35,12 +35,12 @@ def row_major(shape: Sequence[int | None]) -> tuple[int | None, ...]:
 
 
 def strides_of(type: MemRefType) -> tuple[int | None, ...]:
-    """The strides of a memref, in elements; None where only the value knows."""
+    """The strides of a memref, in elements; None for a dynamic stride."""
     return row_major(type.shape) if type.strides is None else type.strides
 
 
 def check_indices(op: Op, memory: Value, indices: Sequence[Value]) -> MemRefType:
-    """The type of `memory`, which is a memref that takes as many indices as are given."""
+    """The type of `memory`; IRError unless it is a memref of the rank of `indices`."""
     type = memory.type
     if not isinstance(type, MemRefType):
         op.fail(f"{type} is no memref", code="MLC0162")
@@ -51,7 +51,7 @@ def check_indices(op: Op, memory: Value, indices: Sequence[Value]) -> MemRefType
 
 
 def check_bounds(op: Op, array: Array, indices: Sequence[int]) -> tuple[int, ...]:
-    """The indices, each within the array."""
+    """The indices; IRError if one is out of bounds."""
     for axis, (i, n) in enumerate(zip(indices, array.shape)):
         if not 0 <= i < n:
             raise IRError(f"{op.name}: index {i} on axis {axis} is outside of size {n}", code="MLC0163", loc=op.loc)
@@ -59,7 +59,7 @@ def check_bounds(op: Op, array: Array, indices: Sequence[int]) -> tuple[int, ...
 
 
 def fresh(shape: tuple[int, ...], dtype: ScalarType, alignment: int = 64) -> Array:
-    """Memory that nobody wrote: every bit is set. It starts at a multiple of `alignment` bytes."""
+    """Uninitialized memory with all bits set, aligned to `alignment` bytes."""
     size = math.prod(shape) * to_numpy(dtype).itemsize
     raw = np.full(size + alignment, 0xFF, np.uint8)
     start = -raw.ctypes.data % alignment

@@ -1,4 +1,4 @@
-"""memref, views: sizes, addresses and other shapes of the same memory."""
+"""memref, views: sizes and addresses of memory, and views of it with other shapes."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class View(Op, name="memref.view", pure=True):
 
 
 class Cast(Op, name="memref.cast", pure=True):
-    """result = the same memory, with other sizes and strides known to its type"""
+    """result = the same memory, with other static sizes and strides in its type"""
 
     source: Value
     type: ResultType
@@ -105,7 +105,7 @@ class Cast(Op, name="memref.cast", pure=True):
 
 
 class Windowed(Op, pure=True):
-    """Operations that give offsets, sizes and strides; DYNAMIC in a static list stands for the next operand."""
+    """Operations with offsets, sizes and strides; DYNAMIC in a static list stands for the next operand."""
 
     source: Value
     offsets: tuple[Value, ...]
@@ -117,7 +117,7 @@ class Windowed(Op, pure=True):
     type: ResultType
 
     def mixed(self, name: str) -> list[Mixed]:
-        """`offsets`, `sizes` or `strides` with the operands in their places."""
+        """`offsets`, `sizes` or `strides`, with operands in place of DYNAMIC."""
         values = iter(getattr(self, name))
         return [next(values) if n == DYNAMIC else n for n in getattr(self, "static_" + name)]
 
@@ -245,15 +245,15 @@ class SubView(Windowed, name="memref.subview"):
 
 def subview_type(source: MemRefType, offsets: Sequence[int], sizes: Sequence[int],
                  strides: Sequence[int]) -> MemRefType:
-    """The type of a window into `source`; DYNAMIC marks unknown numbers."""
-    known: Callable[[int], int | None] = lambda n: None if n == DYNAMIC else n
+    """The type of a subview of `source`; DYNAMIC marks dynamic numbers."""
+    static: Callable[[int], int | None] = lambda n: None if n == DYNAMIC else n
     base = strides_of(source)
-    steps = tuple(times(a, known(b)) for a, b in zip(base, strides))
+    steps = tuple(times(a, static(b)) for a, b in zip(base, strides))
     offset = source.offset
     for o, step in zip(offsets, base):
-        part = times(known(o), step)
+        part = times(static(o), step)
         offset = None if offset is None or part is None else offset + part
-    return MemRefType(tuple(known(n) for n in sizes), source.dtype, steps, offset)
+    return MemRefType(tuple(static(n) for n in sizes), source.dtype, steps, offset)
 
 
 def subview(source: Value, offsets: Sequence[Mixed], sizes: Sequence[Mixed], strides: Sequence[Mixed]) -> Value:

@@ -1,7 +1,7 @@
-"""tensor: pure values of any shape. One module per family; every operation class is also a name of this package.
+"""tensor: immutable array values. One module per family; the package re-exports every operation class.
 
-Sizes are integers or symbols. There is no aliasing and no memory. Softmax, layer_norm and losses are composites:
-named functions that a pass may take apart (composite.py; activation, along_axis, statistics, loss).
+Sizes are static or symbolic. There is no memory and no aliasing. Softmax, layer_norm and losses are composites: named
+functions that a pass may decompose (composite.py; activation, along_axis, statistics, loss).
 """
 
 # ruff: noqa: F403, F405

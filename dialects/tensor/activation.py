@@ -1,4 +1,4 @@
-"""tensor, activations: functions of one operand, element by element; composites but for Silu."""
+"""tensor, activations: elementwise functions of one operand; all but Silu are composites."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from mlc.ir.types import TensorType
 
 
 class _Activation(Composite):
-    """A function of single elements; `emit` and `slope`, its derivative, work in the accumulator's type."""
+    """An elementwise function; `emit` and `slope`, its derivative, compute in the accumulator type."""
 
     x: Value
     vmap = leading
@@ -50,7 +50,7 @@ class Relu(_Activation, name="tensor.relu"):
 
     def decompose(self) -> Value:
         zero = full(0, self.x)
-        return select(compare("le", self.x, zero), zero, self.x)       # a NaN stays
+        return select(compare("le", self.x, zero), zero, self.x)       # propagates NaN
 
     def vjp(self, ct: Value) -> list[Value | None]:
         zero = full(0, ct)
@@ -71,7 +71,7 @@ class Elu(_Activation, name="tensor.elu"):
 
     def emit(self, x: Value) -> Value:
         positive, zero = compare("gt", x, full(0, x)), full(0, x)
-        low = tensor.Expm1(select(positive, zero, x)).result           # no overflow where it is not selected
+        low = tensor.Expm1(select(positive, zero, x)).result           # no overflow in elements that are not selected
         return select(positive, x, low * self.alpha)
 
 
@@ -99,7 +99,7 @@ class Gelu(SmoothActivation, name="tensor.gelu"):
         if self.approximate == "tanh":
             inner = (x + x * x * x * 0.044715) * math.sqrt(2 / math.pi)
             return tensor.Tanh(inner).result + 1
-        return tensor.Erfc(x * -math.sqrt(0.5)).result         # of which 1 + erf would leave nothing below -6
+        return tensor.Erfc(x * -math.sqrt(0.5)).result         # 1 + erf would cancel to 0 below -6
 
     def emit(self, x: Value) -> Value:
         return x * 0.5 * self._twice_cdf(x)

@@ -1,4 +1,4 @@
-"""tensor, composites along one axis: softmax and its relatives, positions of extrema, one-hot rows."""
+"""tensor, composites along one axis: softmax, log_softmax, logsumexp and argmax."""
 
 from __future__ import annotations
 

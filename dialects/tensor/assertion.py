@@ -1,4 +1,4 @@
-"""tensor, assertions: what must not happen, checked where the program says so, and what sizes have to be."""
+"""tensor, assertions: run-time assertions on values, and constraints on sizes."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 
 class FailIf(HostOp, name="tensor.fail_if", pure=False):
-    """An error with this message where `bad` is true
+    """Raise an error with this message if `bad` is true
 
         tensor.fail_if %bad {message = "x is negative"} : i1
 
-    Compiled code goes on, and when it has run reports the first place that failed, in the order of the program's text.
+    Compiled code continues, and at the end reports the failed assertion that comes first in the program text.
     """
 
     bad: Value
@@ -41,18 +41,18 @@ class FailIf(HostOp, name="tensor.fail_if", pure=False):
         return []
 
     def vmap(self, batch_size: Dim, operands: Sequence[Value], batched: Sequence[bool]) -> list[Value]:
-        """An error where one batch element has one."""
+        """Fails if any batch element does."""
         FailIf(Item(ReduceAny(operands[0], (0,)).result).result, self.message)
         return []
 
 
 class ConstrainSize(HostOp, name="tensor.constrain_size", pure=False):
-    """size >= 0, or an error with this message before anything of the function runs
+    """size >= 0, or an error with this message before the function runs
 
         tensor.constrain_size {message = "tensor.slice: 5:N:1 does not lie within size N", size = "N - 5"}
 
-    What an operation needs of the sizes of arguments stands here by itself, so it holds also where rewriting has taken
-    the operation away: whoever wrote `x[5:]` and read only its shape relied on it.
+    A constraint that an operation puts on the sizes of arguments is an operation of its own, so that it is checked even
+    if rewriting removes the former: a program that uses only the shape of `x[5:]` relies on it too.
     """
 
     size: Dim

@@ -1,4 +1,4 @@
-"""tensor, attention: softmax of products of queries and keys times values, as one composite."""
+"""tensor, attention: scaled dot-product attention, as one composite."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ from mlc.ir.types import TensorType, i1, i64
 class Attention(Composite, name="tensor.attention"):
     """result[b, f, i] = the sum over j of softmax over j (scale * q[b, f, i] . k[b, j] + mask[b, f, i, j]) * v[b, j]
 
-    b are the axes of k before its last two, f those that q has besides: heads that share keys and values. A mask of i1
-    is true where j counts, one of floats is added; it broadcasts to [b, f, i, j]. With `causal`, only j <= i count.
-    Where no j counts the result is 0.
+    b are the axes of k before its last two, f the additional axes of q: heads that share keys and values. An i1 mask is
+    true for each j that takes part, a float mask is added to the scores; it broadcasts to [b, f, i, j]. With `causal`,
+    only j <= i take part. The result is 0 if no j does.
 
         %r = tensor.attention %q, %k, %v {scale = 0.5} : tensor<2x3x4xf32>
     """
@@ -103,11 +103,11 @@ class Attention(Composite, name="tensor.attention"):
         return tuple((a, a) for a in range(self.k.type.rank - 2))
 
     def _shared(self) -> list[int]:
-        """The axes of q that k has not, and the queries."""
+        """The axes of q that k lacks, and that of the queries."""
         return list(range(self.k.type.rank - 2, self.q.type.rank - 1))
 
     def weights(self) -> Value:
-        """How much of the value of each key j counts for each query i: [b, f, i, j]."""
+        """The attention weight of each key j for each query i: [b, f, i, j]."""
         q, k = widened(self.q), widened(self.k)
         scores: Value = DotGeneral(q, k, self._batch(), ((q.type.rank - 1, k.type.rank - 1),)).result
         scores = scores * full(self.scale, scores)
@@ -130,7 +130,7 @@ class Attention(Composite, name="tensor.attention"):
         return compare("ge", Iota(row, len(shape) - 2, i64).result, Iota(column, len(shape) - 1, i64).result)
 
     def vjp(self, ct: Value) -> list[Value | None]:
-        """The weights are computed again; what softmax takes away from a row is the sum of ct * result over it."""
+        """Recomputes the weights; the row sum in the derivative of softmax is the sum of ct * result."""
         weights, ct = self.weights(), widened(ct)
         q, k, v, batch = widened(self.q), widened(self.k), widened(self.v), self._batch()
         last, shared = weights.type.rank - 1, self._shared()
@@ -147,7 +147,7 @@ class Attention(Composite, name="tensor.attention"):
         return out
 
     def vmap(self, batch_size: Dim, operands: Sequence[Value], batched: Sequence[bool]) -> Value:
-        """The batch axis is the first of all; that of queries alone is one of the axes that share keys and values."""
+        """The batch axis comes first; if only queries are batched, it is one of the axes that share keys and values."""
         rank, shared = len(self.scores_shape()) + 1, not any(batched[1:3])
         at = self.k.type.rank - 2 if shared else 0
         q, k, v = with_batch_axis(batch_size, operands[:3], [batched[0], *([True, True] if shared else batched[1:3])])

@@ -1,4 +1,4 @@
-"""tensor, what every family shares: checks that name places, broadcasting, rounding, and what is known of values."""
+"""tensor, base classes and functions of all families: checks, broadcasting, rounding, constants, batching rules."""
 
 from __future__ import annotations
 
@@ -25,45 +25,45 @@ if TYPE_CHECKING:
 Array = np.ndarray[Any, Any]
 
 FOLDED_ELEMENTS = 256
-"""Folding makes no constant with more elements than this."""
+"""Most elements of a constant that folding creates."""
 
 
 class TensorOp(FusionInterface, pure=True):
-    """An operation on tensors with one tensor as its result."""
+    """An operation on tensors whose result is one tensor."""
 
     def refuse(self, message: str, code: str, hint: str | None = None, symbols: Iterable[str] = ()) -> NoReturn:
-        """Raise IRError; the notes say where each operand comes from. `symbols` are those of the sizes it is about."""
+        """Raise IRError, with notes on the origin of each operand. `symbols` are those of the sizes at fault."""
         notes = tuple(f"operand {i}, {v.type}, comes from {v.op.loc}" for i, v in enumerate(self.operands)
                       if v.op is not None and v.op.loc is not UNKNOWN)
         raise IRError(f"{self.name}: {message}", code=code, loc=self.loc, notes=notes, hint=hint, symbols=symbols)
 
     def size_constraints(self) -> Iterable[tuple[Dim, str]]:
-        """Sizes that must not be negative when the operation runs, besides those of tensors; else the message holds."""
+        """Sizes besides those of tensors that must be non-negative at run time, each with the message if it is not."""
         return ()
 
     def iteration_domain(self) -> IterationDomain:
-        """The points that a kernel of this operation alone visits."""
+        """The iteration domain of a kernel of this operation alone."""
         return IterationDomain(self.results[0].type.shape)
 
     def iterator_types(self) -> tuple[str, ...]:
-        """The iterator type of each dimension of the domain, of an operation with loops of its own."""
+        """The iterator type of each dimension of the domain, for an operation with loops of its own."""
         domain = self.iteration_domain()
         return tuple(self.iteration.iterator_type if d in domain.reduced else "parallel"
                      for d in range(len(domain.shape)))
 
     def home(self, domain: IterationDomain) -> tuple[Dim, ...] | None:
-        """The map of the result of an operation with a loop of its own; others are computed where they are read."""
+        """The indexing map of the result, for an operation with loops of its own; others are computed at each use."""
         return None
 
     def operand_maps(self, at: IndexingMap, domain: IterationDomain) -> Sequence[IndexingMap | None]:
-        """Which element of each operand the element `at` of the result is computed from; None: which cannot be said.
+        """The indexing maps by which the element `at` of the result reads each operand; None if there is no such map.
 
-        `domain` is that of the kernel. An operation with a loop of its own reads by its coordinates.
+        `domain` is that of the kernel. An operation with loops of its own reads by its coordinates.
         """
         return (None,) * len(self.operands)
 
     def tensors(self) -> list[TensorType]:
-        """The operands' types, all of them tensors."""
+        """The types of the operands; IRError unless all are tensors."""
         for i, v in enumerate(self.operands):
             if not isinstance(v.type, TensorType):
                 self.refuse(f"operand {i} is {v.type}, not a tensor", "MLC0118")
@@ -80,7 +80,7 @@ class TensorOp(FusionInterface, pure=True):
             self.refuse(f"axes {list(axes)} are not in ascending order, each once", "MLC0114")
 
     def constants(self) -> list[Array] | None:
-        """The operands as arrays, if each is a constant and the result is static and small."""
+        """The operands as arrays, if all are constants and the result is static and small."""
         type = self.results[0].type
         if not (isinstance(type, TensorType) and type.is_static and int_size(type) <= FOLDED_ELEMENTS):
             return None
@@ -91,7 +91,7 @@ class TensorOp(FusionInterface, pure=True):
 
 
 class CopyOp(TensorOp):
-    """An operation whose result consists of elements of its operands: it folds whatever their type."""
+    """An operation whose result consists of elements of its operands, so it folds for every element type."""
 
     iteration = Iteration.INDEXED
     checked_operand = None
@@ -102,7 +102,7 @@ class CopyOp(TensorOp):
 
 
 class SizedOp(TensorOp):
-    """An operation whose meaning needs the numbers behind sizes: `compute(size, *operands)`."""
+    """An operation whose reference evaluates sizes: `compute(size, *operands)`."""
 
     def compute(self, size: Any, *xs: Any) -> Any:
         raise NotImplementedError
@@ -115,7 +115,7 @@ class SizedOp(TensorOp):
 
 
 class TypedOp(Op):
-    """Printed as `name %x {attributes} : type to type`, where the result's type stands for the attributes `spelled`."""
+    """Printed as `name %x {attributes} : type to type`; the attributes `spelled` are part of the result type."""
 
     spelled: ClassVar[tuple[str, ...]] = ()
 
@@ -142,7 +142,7 @@ class TypedOp(Op):
 
 # -- sizes ------------------------------------------------------------------------------------------------------------
 def shape_text(shape: Sequence[Dim]) -> str:
-    """`[B, 3]`, as messages write a shape."""
+    """`[B, 3]`: a shape in messages."""
     return "[" + ", ".join(map(str, shape)) + "]"
 
 
@@ -154,7 +154,7 @@ def int_size(type: TensorType) -> int:
 
 
 def less(a: Dim, b: Dim) -> bool:
-    """Whether a < b for certain, whatever the symbols stand for (they are not negative)."""
+    """Whether a < b is provable for all non-negative values of the symbols."""
     return is_natural(b - a - 1)
 
 
@@ -176,19 +176,19 @@ def broadcast(op: TensorOp, types: Sequence[TensorType]) -> tuple[Dim, ...]:
 
 # -- element types ----------------------------------------------------------------------------------------------------
 def kind(dtype: ScalarType) -> str:
-    """`bool`, `int` or `float`; `index` for what is no element of a tensor."""
+    """`bool`, `int` or `float`; `index` for a type that is not an element type of tensors."""
     if isinstance(dtype, FloatType):
         return "float"
     return "bool" if dtype == i1 else "int" if isinstance(dtype, IntType) else "index"
 
 
 def accumulator(dtype: ScalarType) -> ScalarType:
-    """The type that sums and products of `dtype` are accumulated in: f32 for the 16-bit floats."""
+    """The accumulator type of sums and products of `dtype`: f32 for the 16-bit floats."""
     return f32 if dtype in (f16, bf16) else dtype
 
 
 def rounded(x: Any, dtype: ScalarType) -> Array:
-    """Numbers in element type `dtype`, floats with a single rounding to nearest even."""
+    """Convert to element type `dtype`, rounding once, to nearest even."""
     array: Array = np.asarray(x)
     if array.dtype == to_numpy(dtype):
         return array
@@ -199,7 +199,7 @@ def rounded(x: Any, dtype: ScalarType) -> Array:
 
 
 def _to_odd_f32(x: Array) -> Array:
-    """Numbers wider than f32 as f32 rounded to odd, after which rounding to bf16 is as rounding `x` itself.
+    """Round numbers wider than f32 to odd in f32; rounding that to bf16 equals rounding `x` directly.
 
     Boldo and Melquiond, "Emulation of FMA and correctly rounded sums: proved algorithms using rounding to odd", 2008.
     """
@@ -214,9 +214,9 @@ def _to_odd_f32(x: Array) -> Array:
     return np.asarray(np.where(inexact, bits + np.where(away, 1, -1), bits).astype(np.int32)).view(np.float32)
 
 
-# -- what is known of a value -----------------------------------------------------------------------------------------
+# -- constant values --------------------------------------------------------------------------------------------------
 def constant_array(value: Value) -> Array | None:
-    """The array a value is known to be, unless it is unknown, symbolic or large."""
+    """The array of a constant value; None if it is not constant, of symbolic shape, or large."""
     op = value.op
     if isinstance(op, tensor.Constant):
         return op.value
@@ -227,20 +227,20 @@ def constant_array(value: Value) -> Array | None:
 
 
 def splat(value: Value) -> Any:
-    """The one number, as an array of no dimensions, that all elements of a value are known to be; or None."""
+    """The constant that all elements of a value equal, as a 0-d array; or None."""
     return value.op.scalar() if isinstance(value.op, tensor.Full) else None
 
 
 def is_splat(value: Value, number: float) -> bool:
-    """Whether all elements of a value are `number`; +0.0 and -0.0 are told apart."""
-    known = splat(value)
-    return known is not None and bool(known == number) and (
-        known.dtype.kind in "biu" or bool(np.signbit(known) == np.signbit(number)))
+    """Whether all elements of a value are `number`; +0.0 and -0.0 are distinct."""
+    element = splat(value)
+    return element is not None and bool(element == number) and (
+        element.dtype.kind in "biu" or bool(np.signbit(element) == np.signbit(number)))
 
 
-# -- pieces of derivatives --------------------------------------------------------------------------------------------
+# -- building blocks of derivatives -----------------------------------------------------------------------------------
 def full(number: Any, like: Value, shape: Sequence[Dim] | None = None) -> Value:
-    """`number` in the element type of `like`, as a tensor of no dimensions unless `shape` is given."""
+    """`number` in the element type of `like`, as a 0-d tensor unless `shape` is given."""
     return tensor.Full(number, () if shape is None else tuple(shape), like.type.dtype).result
 
 
@@ -250,7 +250,7 @@ def zeros(like: Value) -> Value:
 
 
 def unbroadcast(ct: Value, to: Value) -> Value:
-    """The cotangent of `to`, which broadcasting made into the shape of `ct`: the sum over what was repeated."""
+    """The cotangent of `to`, which was broadcast to the shape of `ct`: the sum over the broadcast axes."""
     shape = to.type.shape
     lead = ct.type.rank - len(shape)
     axes = [*range(lead), *(i + lead for i, d in enumerate(shape) if d == 1 and ct.type.shape[i + lead] != 1)]
@@ -260,28 +260,28 @@ def unbroadcast(ct: Value, to: Value) -> Value:
 
 
 def reshape(x: Value, shape: Sequence[Dim]) -> Value:
-    """x in another shape; nothing is built where it has it."""
+    """x reshaped; no operation is built if it has the shape already."""
     return x if x.type.shape == tuple(shape) else tensor.Reshape(x, tuple(shape)).result
 
 
 def broadcast_to(x: Value, shape: Sequence[Dim]) -> Value:
-    """x repeated to another shape; nothing is built where it has it."""
+    """x broadcast to a shape; no operation is built if it has the shape already."""
     return x if x.type.shape == tuple(shape) else tensor.BroadcastTo(x, tuple(shape)).result
 
 
 def keep_axes(x: Value, axes: Sequence[int], shape: Sequence[Dim]) -> Value:
-    """x, from which the `axes` of `shape` were reduced, with size 1 in their place."""
+    """x, the result of reducing the `axes` of `shape`, with these axes restored as size 1."""
     return reshape(x, [1 if i in axes else d for i, d in enumerate(shape)])
 
 
 def cast(x: Value, dtype: ScalarType) -> Value:
-    """x in another element type; nothing is built where it has it."""
+    """x converted to an element type; no operation is built if it has the type already."""
     return x if x.type.dtype == dtype else tensor.Cast(x, dtype).result
 
 
-# -- pieces of batching rules: a batched operand has a batch axis before its own -------------------------------------
+# -- building blocks of batching rules: a batched operand has a leading batch axis -----------------------------------
 def again(op: Op, operands: Sequence[Value], **attrs: Any) -> Any:
-    """The results of another `op`, on other operands and with other values of some attributes."""
+    """Build a copy of `op` on other operands, with some attributes replaced; returns its results."""
     regions = [clone_region(r, {}) for r in op.regions]
     copy = type(op).make(operands, {**op.attrs, **attrs}, None, regions, (), op.segments, builder.loc or op.loc)
     assert builder.block is not None, "no insertion point"
@@ -290,41 +290,41 @@ def again(op: Op, operands: Sequence[Value], **attrs: Any) -> Any:
 
 
 def pointwise_maps(op: Op, at: IndexingMap, domain: IterationDomain) -> Sequence[IndexingMap | None]:
-    """The operand maps of an operation that computes each element of its result from those of the same index."""
+    """The operand maps of a pointwise operation."""
     return [aligned(v.type.shape, at) for v in op.operands]
 
 
 def with_batch_axis(batch_size: Dim, operands: Sequence[Value], batched: Sequence[bool]) -> list[Value]:
-    """The operands, broadcast along the batch axis where they are not batched."""
+    """The operands; those that are not batched are broadcast along the batch axis."""
     return [x if is_batched else broadcast_to(x, (batch_size, *x.type.shape))
             for x, is_batched in zip(operands, batched)]
 
 
 def broadcasting(op: Op, batch_size: Dim, operands: Sequence[Value], batched: Sequence[bool], **attrs: Any) -> Any:
-    """The batch rule of operations whose operands broadcast."""
+    """The batching rule of operations whose operands broadcast."""
     rank = max(x.type.rank - is_batched for x, is_batched in zip(operands, batched))
     return again(op, [lifted(x, rank + 1) if is_batched else x for x, is_batched in zip(operands, batched)], **attrs)
 
 
 def lifted(x: Value, rank: int) -> Value:
-    """A batched value with axes of size 1 after the batch axis, so that it has `rank` dimensions."""
+    """A batched value with axes of size 1 inserted after the batch axis, to give it `rank` dimensions."""
     batch_size, *shape = x.type.shape
     return reshape(x, (batch_size, *[1] * (rank - len(shape) - 1), *shape))
 
 
 def leading(op: Op, batch_size: Dim, operands: Sequence[Value], batched: Sequence[bool]) -> Any:
-    """The batch rule of operations that take any number of first axes."""
+    """The batching rule of operations that accept any number of leading axes."""
     return again(op, with_batch_axis(batch_size, operands, batched))
 
 
 def along_axes(op: Op, batch_size: Dim, operands: Sequence[Value], batched: Sequence[bool]) -> Any:
-    """The batch rule of operations along an `axis`, or `axes`."""
+    """The batching rule of operations along an `axis`, or `axes`."""
     moved = {"axis": op.attrs["axis"] + 1} if "axis" in op.attrs else {"axes": tuple(a + 1 for a in op.attrs["axes"])}
     return again(op, with_batch_axis(batch_size, operands, batched), **moved)
 
 
 def batch_axis_at(x: Value, axis: int) -> Value:
-    """x with its first axis moved to another place."""
+    """x with its first axis moved to position `axis`."""
     if axis == 0:
         return x
     return tensor.Transpose(x, (*range(1, axis + 1), 0, *range(axis + 1, x.type.rank))).result

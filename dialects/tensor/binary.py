@@ -1,4 +1,4 @@
-"""tensor, binary: elementwise operations of two operands, and the Python operators that build them."""
+"""tensor, binary: elementwise operations on two operands, and the Python operators that build them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Binary(Elementwise):
 
 
 class BinaryMath(Binary):
-    """`partials(ct)` are the cotangents of lhs and rhs before the sums that undo broadcasting."""
+    """`partials(ct)` are the cotangents of lhs and rhs before they are summed over broadcast axes."""
 
     def partials(self, ct: Value) -> tuple[Value | None, Value | None]:
         raise NotImplementedError
@@ -148,7 +148,7 @@ class Fmod(BinaryMath, name="tensor.fmod"):
 
 
 class Hypot(BinaryMath, name="tensor.hypot", commutative=True):
-    """result[i] = sqrt(lhs[i]^2 + rhs[i]^2), without overflow on the way; inf if either is infinite
+    """result[i] = sqrt(lhs[i]^2 + rhs[i]^2), without intermediate overflow; inf if either is infinite
 
         %r = tensor.hypot %x, %y : tensor<3xf32>
     """
@@ -164,7 +164,7 @@ class Hypot(BinaryMath, name="tensor.hypot", commutative=True):
 
 
 def one_at_zero(x: Value) -> Value:
-    """x, and 1 where it is 0: a divisor, where 0 / 0 is to be 0."""
+    """x with 1 in place of 0: a divisor such that 0 / 0 gives 0."""
     return select(compare("eq", x, full(0, x)), full(1, x), x)
 
 
@@ -196,7 +196,7 @@ class Pow(BinaryMath, name="tensor.pow"):
         return mp.power(x, y)
 
     def partials(self, ct: Value) -> tuple[Value, Value]:
-        # What is not selected must be finite, and so must its derivative: hence the ones put where x^y is constant.
+        # Elements that are not selected must be finite, with finite derivatives: hence the ones where x^y is constant.
         base, exponent, zero, one = self.lhs, self.rhs, full(0, ct), full(1, ct)
         constant = compare("eq", exponent, zero)
         slope = exponent * Pow(base, select(constant, one, exponent - 1)).result
@@ -206,7 +206,7 @@ class Pow(BinaryMath, name="tensor.pow"):
 
 
 class _Extremum(BinaryMath):
-    """The greater or the smaller of two; where they are equal, each gets half of the cotangent."""
+    """Maximum or minimum of two; operands that tie get half of the cotangent each."""
 
     accepts = ("bool", "int", "float")
     cost = Cost.CHEAP
@@ -242,7 +242,7 @@ class Minimum(_Extremum, name="tensor.minimum", commutative=True):
 
 
 class And(Bitwise, name="tensor.and", commutative=True):
-    """result[i] = lhs[i] & rhs[i], bit by bit
+    """result[i] = lhs[i] & rhs[i], bitwise
 
         %r = tensor.and %x, %y : tensor<3xi1>
     """
@@ -252,7 +252,7 @@ class And(Bitwise, name="tensor.and", commutative=True):
 
 
 class Or(Bitwise, name="tensor.or", commutative=True):
-    """result[i] = lhs[i] | rhs[i], bit by bit
+    """result[i] = lhs[i] | rhs[i], bitwise
 
         %r = tensor.or %x, %y : tensor<3xi32>
     """
@@ -262,7 +262,7 @@ class Or(Bitwise, name="tensor.or", commutative=True):
 
 
 class Xor(Bitwise, name="tensor.xor", commutative=True):
-    """result[i] = lhs[i] ^ rhs[i], bit by bit
+    """result[i] = lhs[i] ^ rhs[i], bitwise
 
         %r = tensor.xor %x, %y : tensor<3xi32>
     """
@@ -302,7 +302,7 @@ OPERATORS["tensor.neg"] = lambda x: Neg(x).result
 
 # -- rewrites ---------------------------------------------------------------------------------------------------------
 def _same(op: Binary, value: Value) -> Value | None:
-    """`value` if it can stand for the result of `op`; its shape may be smaller, where the other operand is wider."""
+    """`value` if it has the type of the result of `op`; its shape differs if the operands broadcast."""
     return value if value.type == op.result.type else None
 
 

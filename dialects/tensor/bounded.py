@@ -1,4 +1,4 @@
-"""tensor, bounded: values of data-dependent sizes, padded to the upper bounds of these and unpadded again."""
+"""tensor, bounded: values of data-dependent sizes, padded to the upper bounds and unpadded to the true sizes."""
 
 from __future__ import annotations
 
@@ -13,33 +13,33 @@ from mlc.ir.types import TensorType, Type
 
 
 def named(type: Type, bounds: Bounds) -> list[str]:
-    """The sizes that have bounds and that a type depends on, in order."""
+    """The bounded sizes that a type depends on, in order."""
     return list(dict.fromkeys(n for d in _shape(type) for n in sorted(symbols(d)) if n in bounds))
 
 
 def to_bounds(x: Value, bounds: Bounds) -> Value:
-    """x with zeros after its elements, up to what each size is at most."""
+    """x padded with zeros at the end, to the upper bound of each size."""
     return up_to(x, [_greatest(d, bounds) for d in x.type.shape])
 
 
 def up_to(x: Value, shape: Sequence[Dim]) -> Value:
-    """x with zeros after its elements, up to the sizes of `shape`."""
+    """x padded with zeros at the end, to `shape`."""
     high = tuple(n - d for n, d in zip(shape, x.type.shape))
     return pad(x, (0,) * len(high), high, (0,) * len(high))
 
 
 def first_of(x: Value, shape: Sequence[Dim]) -> Value:
-    """The first elements of x along each axis, as many as `shape` says: undoes to_bounds."""
+    """The leading elements of x along each axis, of this shape: undoes to_bounds."""
     if x.type.shape == tuple(shape):
         return x
     return Slice(x, (0,) * len(shape), tuple(shape), (1,) * len(shape)).result
 
 
 def _greatest(size: Dim, bounds: Bounds) -> Dim:
-    found = most(size, bounds)
-    if found is None:
+    bound = most(size, bounds)
+    if bound is None:
         raise IRError(f"the data-dependent size {size} has no upper bound", code="MLC0161")
-    return found
+    return bound
 
 
 def _shape(type: Type) -> Iterator[Dim]:

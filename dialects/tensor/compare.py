@@ -1,4 +1,4 @@
-"""tensor, compare: comparison, choice and change of element type."""
+"""tensor, compare: comparison, selection and conversion of element types."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ PREDICATES = {"eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_e
 
 
 class Compare(Elementwise, name="tensor.compare"):
-    """result[i] = predicate(lhs[i], rhs[i]), one of eq ne lt le gt ge; of NaN only ne is true
+    """result[i] = predicate(lhs[i], rhs[i]), one of eq ne lt le gt ge; with NaN only ne is true
 
         %r = tensor.compare lt, %x, %y : (tensor<3xf32>, tensor<3xf32>) -> tensor<3xi1>
     """
@@ -99,8 +99,8 @@ class Select(CopyOp, name="tensor.select"):
 class Cast(TypedOp, CopyOp, name="tensor.cast"):
     """result[i] = x[i] in element type dtype
 
-    Floats are rounded once to nearest even; a float becomes the nearest integer towards zero, within the integer's
-    range, and NaN becomes 0; an integer is reduced modulo 2^width; anything becomes a bool by x != 0.
+    Conversion to float rounds once, to nearest even. Float to integer truncates and saturates, and NaN becomes 0.
+    Integer to integer wraps modulo 2^width. Conversion to bool is x != 0.
 
         %r = tensor.cast %x : tensor<Bx3xf32> to tensor<Bx3xi32>
     """
@@ -132,7 +132,7 @@ class Cast(TypedOp, CopyOp, name="tensor.cast"):
 
 
 def _saturated(x: Array, dtype: ScalarType) -> Array:
-    """Floats towards zero, into the range of an integer type; its end points as floats are exact or one too many."""
+    """Truncate and saturate floats to an integer type. The limits of the type as floats are exact or one too large."""
     low, high = int_range(dtype)
     above, below = x >= float(high), x <= float(low)
     with np.errstate(all="ignore"):
@@ -141,7 +141,7 @@ def _saturated(x: Array, dtype: ScalarType) -> Array:
 
 
 def embeds(source: ScalarType, target: ScalarType) -> bool:
-    """Whether every number of `source` is one of `target`."""
+    """Whether `target` represents every value of `source` exactly."""
     if source == target or source == i1:
         return True
     if isinstance(source, FloatType) and isinstance(target, FloatType):
@@ -162,12 +162,12 @@ def cast_to_same(op: Cast) -> Value | None:
 
 @rewrite(Cast)
 def cast_of_exact_cast(op: Cast) -> Value | None:
-    """cast(cast(x, b), c) == cast(x, c), where b holds every x"""
+    """cast(cast(x, b), c) == cast(x, c), if b represents every x exactly"""
     inner = op.x.op
     if not isinstance(inner, Cast) or not embeds(inner.x.type.dtype, inner.dtype):
         return None
     if [kind(t) for t in (inner.x.type.dtype, inner.dtype, op.dtype)] == ["int", "float", "int"]:
-        return None                                # the one saturates, the other is modulo 2^width
+        return None                                # float to int saturates, int to int wraps
     return cast(inner.x, op.dtype)
 
 

@@ -1,8 +1,8 @@
 """tensor, composites: named functions with a decomposition into primitive operations.
 
-A pass may take one apart (`decompose`) or a target may claim it whole. Where a derivative is better than that of the
-decomposition, the composite has its own `vjp`. The meaning is the definition, computed in float64 and rounded once:
-an oracle for the decomposition and not a copy of it.
+A pass may decompose one (`decompose`), or a target may implement it directly. A composite has its own `vjp` if that is
+better than the derivative of the decomposition. The reference is the definition, computed in float64 and rounded once:
+an oracle for the decomposition, not a copy of it.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from mlc.ir.types import TensorType
 
 
 class Composite(TensorOp):
-    """An operation that others can stand for."""
+    """An operation that can be decomposed into others."""
 
     cost = Cost.EXPENSIVE
     iteration = Iteration.COMPOSITE
@@ -43,11 +43,11 @@ class Composite(TensorOp):
     checked_operand: ClassVar[int | None] = None
 
     def decompose(self) -> Value | tuple[Value, ...]:
-        """The result, or the results, made of primitive operations, at the insertion point."""
+        """Build the result or results from primitive operations, at the insertion point."""
         raise NotImplementedError
 
     def floats(self) -> list[TensorType]:
-        """The operands' types: tensors of one floating-point element type."""
+        """The types of the operands: tensors of one floating-point element type."""
         types = self.tensors()
         for t in types:
             if kind(t.dtype) != "float":
@@ -58,7 +58,7 @@ class Composite(TensorOp):
         return types
 
     def ref(self, *xs: Any) -> Array:
-        """`define` of the operands in float64, rounded to the result's element type."""
+        """`define` in float64, rounded to the element type of the result."""
         with np.errstate(all="ignore"):
             return rounded(self.define(*(np.asarray(x).astype(np.float64) for x in xs)), self.results[0].type.dtype)
 
@@ -88,7 +88,7 @@ class StopGradient(Composite, name="tensor.stop_gradient", blocks_gradient=True)
         return [None]
 
 
-# -- what decompositions are made of ----------------------------------------------------------------------------------
+# -- building blocks of decompositions --------------------------------------------------------------------------------
 def exp(x: Value) -> Value:
     return tensor.Exp(x).result
 
@@ -98,22 +98,22 @@ def maximum(a: Value, b: Value) -> Value:
 
 
 def sum_kept(x: Value, axes: Sequence[int]) -> Value:
-    """The sum over axes that stay, with size 1."""
+    """The sum over axes, which are kept with size 1."""
     return keep_axes(tensor.ReduceSum(x, tuple(axes)).result, axes, x.type.shape)
 
 
 def max_kept(x: Value, axes: Sequence[int]) -> Value:
-    """The maximum over axes that stay, with size 1."""
+    """The maximum over axes, which are kept with size 1."""
     return keep_axes(tensor.ReduceMax(x, tuple(axes)).result, axes, x.type.shape)
 
 
 def mean_kept(x: Value, axes: Sequence[int]) -> Value:
-    """The mean over axes that stay, with size 1."""
+    """The mean over axes, which are kept with size 1."""
     return sum_kept(x, axes) / size(sizes.product(x.type.shape[a] for a in axes), x.type.dtype)
 
 
 def widened(x: Value) -> Value:
-    """x in the type that sums of it accumulate in, so that they do not overflow the 16-bit floats."""
+    """x in its accumulator type, so that sums do not overflow the 16-bit floats."""
     return cast(x, accumulator(x.type.dtype))
 
 
@@ -130,7 +130,7 @@ def softmax(x: Value, axis: int) -> Value:
 
 
 def log_sum_exp(x: Value, axis: int) -> Value:
-    """log(sum(e^(x - max))) + max, along an axis that stays, with size 1"""
+    """log(sum(e^(x - max))) + max along an axis, which is kept with size 1"""
     top = max_kept(x, (axis,))
     infinite = compare("eq", tensor.Abs(top).result, full(math.inf, top))
     shift = select(infinite, full(0, top), top)                        # inf - inf would be NaN

@@ -1,4 +1,4 @@
-"""tensor, contract: products of tensors, summed over shared axes."""
+"""tensor, contract: tensor contractions."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ from mlc.ir.types import TensorType, f32, f64, to_numpy
 class DotGeneral(TensorOp, name="tensor.dot_general"):
     """result[b, i, j] = the sum over k of lhs[b, i, k] * rhs[b, j, k]
 
-    `batch` and `contract` are pairs (axis of lhs, axis of rhs) that b and k run along, in this order; i and j are the
-    other axes of lhs and rhs. `order` says in which order floats are added (orders.py); fix_numerics sets it.
+    `batch` and `contract` are the pairs (axis of lhs, axis of rhs) of b and k, in order; i and j are the other axes of
+    lhs and rhs. `order` is the order in which floats are added (orders.py); fix_numerics sets it.
 
         %r = tensor.dot_general %x, %y {batch = [], contract = [[1, 0]]} : tensor<3x3xf32>
     """
@@ -81,7 +81,7 @@ class DotGeneral(TensorOp, name="tensor.dot_general"):
                                *(rhs.shape[j] for j in self.free(1))])
 
     def iteration_domain(self) -> IterationDomain:
-        """Those of the result, and of each of them the terms that are added."""
+        """The dimensions of the result, and then the contracted ones."""
         shape = self.result.type.shape
         inner = tuple(self.lhs.type.shape[i] for i, _ in self.contract)
         return IterationDomain((*shape, *inner), tuple(range(len(shape), len(shape) + len(inner))))
@@ -103,7 +103,7 @@ class DotGeneral(TensorOp, name="tensor.dot_general"):
         return maps
 
     def free(self, side: int) -> list[int]:
-        """The axes of an operand (0: lhs, 1: rhs) that the result keeps and the other operand has not."""
+        """The free axes of an operand (0: lhs, 1: rhs): those that are neither batch axes nor contracted."""
         used = {pair[side] for pair in (*self.batch, *self.contract)}
         return [i for i in range(self.operands[side].type.rank) if i not in used]
 
@@ -122,11 +122,11 @@ class DotGeneral(TensorOp, name="tensor.dot_general"):
         return rounded(wide, dtype).reshape(shape)
 
     def _rows(self, side: int, x: Array) -> Array:
-        """An operand as [batch, free, contracted], each group of axes flattened."""
+        """An operand as [batch, free, contracted], with each group of axes flattened."""
         batch, free = [pair[side] for pair in self.batch], self.free(side)
         contract = [pair[side] for pair in self.contract]
         sizes = [int(np.prod([x.shape[i] for i in axes], dtype=np.int64)) for axes in (batch, free, contract)]
-        # contiguous, for numpy adds in another order where strides differ
+        # contiguous, as numpy's order of addition depends on strides
         return np.asarray(np.transpose(x, (*batch, *free, *contract)).reshape(sizes), order="C")
 
     def fold(self) -> Value | Array | None:
@@ -137,18 +137,18 @@ class DotGeneral(TensorOp, name="tensor.dot_general"):
         return [self._side(ct, 0), self._side(ct, 1)]
 
     def _side(self, ct: Value, side: int) -> Value:
-        """d lhs[b, i, k] = the sum over j of ct[b, i, j] * rhs[b, j, k], its axes put where lhs has them; so d rhs."""
+        """d lhs[b, i, k] = the sum over j of ct[b, i, j] * rhs[b, j, k], transposed to the axes of lhs; rhs alike."""
         other = self.operands[1 - side]
         count, free, summed = len(self.batch), self.free(side), self.free(1 - side)
-        at = count if side == 1 else count + len(free)            # of the axes of ct that are summed
+        at = count if side == 1 else count + len(free)            # first axis of ct that is summed over
         batch = tuple((i, pair[1 - side]) for i, pair in enumerate(self.batch))
-        made = DotGeneral(ct, other, batch, tuple((at + i, axis) for i, axis in enumerate(summed))).result
+        slope = DotGeneral(ct, other, batch, tuple((at + i, axis) for i, axis in enumerate(summed))).result
         remaining = sorted(self.contract, key=lambda pair: pair[1 - side])
         layout = [*(pair[side] for pair in self.batch), *free, *(pair[side] for pair in remaining)]
-        return transpose(made, inverse(layout))
+        return transpose(slope, inverse(layout))
 
     def vmap(self, batch_size: Dim, operands: Sequence[Value], batched: Sequence[bool]) -> Value:
-        """The batch axis of both operands is one more batch axis; that of one is another axis that the result keeps."""
+        """A batch axis of both operands is one more batch axis; a batch axis of one operand is one more free axis."""
         (lhs, rhs), (left, right) = operands, batched
         batch, contract = (tuple((i + left, j + right) for i, j in pairs) for pairs in (self.batch, self.contract))
         if left and right:
@@ -159,7 +159,7 @@ class DotGeneral(TensorOp, name="tensor.dot_general"):
 
 @rewrite(DotGeneral)
 def dot_of_nothing(op: DotGeneral) -> Value | None:
-    """dot_general(x, y) == full(0), where a contracted size is 0"""
+    """dot_general(x, y) == full(0), if a contracted size is 0"""
     if any(op.lhs.type.shape[i] == 0 for i, _ in op.contract):
         return full(0, op.result, op.result.type.shape)
     return None
@@ -167,33 +167,33 @@ def dot_of_nothing(op: DotGeneral) -> Value | None:
 
 @rewrite(DotGeneral)
 def product_with_repeated(op: DotGeneral) -> Value | None:
-    """dot_general(x, broadcast_to(y)) == dot_general(x, y) without the batch axes along which y is repeated
+    """dot_general(x, broadcast_to(y)) == dot_general(x, y) without the batch axes along which y is broadcast
 
-    So what batch elements share is read once and not for each of them. Only where the axes of the result stay in order.
+    So batch elements share one read of y. Only if the axes of the result keep their order.
     """
     for side in (0, 1):
         source, other = op.operands[side].op, 1 - side
         if not isinstance(source, BroadcastTo) or op.order is not None:
             continue
-        made = source.result.type.rank - source.x.type.rank
-        stays = tuple(pair for pair in op.batch if pair[side] >= made)
-        gone = [pair for pair in op.batch if pair[side] < made]
-        freed = [pair[other] for pair in gone]
-        in_order = op.batch == (*stays, *gone) and freed == sorted(freed) and not any(
-            a < freed[-1] for a in op.free(other)) if gone else False
+        new_axes = source.result.type.rank - source.x.type.rank
+        kept = tuple(pair for pair in op.batch if pair[side] >= new_axes)
+        dropped = [pair for pair in op.batch if pair[side] < new_axes]
+        freed = [pair[other] for pair in dropped]
+        in_order = op.batch == (*kept, *dropped) and freed == sorted(freed) and not any(
+            a < freed[-1] for a in op.free(other)) if dropped else False
         if not in_order or (side == 0 and op.free(0)):
             continue
-        left = [a for a in range(source.result.type.rank) if a not in [pair[side] for pair in gone]]
+        left = [a for a in range(source.result.type.rank) if a not in [pair[side] for pair in dropped]]
         y = broadcast_to(source.x, [source.shape[a] for a in left])
         batch, contract = (tuple((left.index(i), j) if side == 0 else (i, left.index(j)) for i, j in pairs)
-                           for pairs in (stays, op.contract))
+                           for pairs in (kept, op.contract))
         return DotGeneral(y if side == 0 else op.lhs, op.rhs if side == 0 else y, batch, contract).result
     return None
 
 
 @rewrite(Transpose)
 def transpose_of_product(op: Transpose) -> Value | None:
-    """transpose(dot_general(x, y)) == dot_general(y, x), where the free axes of y go before those of x"""
+    """transpose(dot_general(x, y)) == dot_general(y, x), if it moves the free axes of y before those of x"""
     product = op.x.op
     if not isinstance(product, DotGeneral) or len(product.result.uses) > 1 or product.order is not None:
         return None

@@ -1,7 +1,7 @@
-"""tensor, control: loops and conditions on tensors are those of scf; here are the ways between tensors and scalars.
+"""tensor, control: conversions between tensors and scalars, and builders of scf loops and conditionals on tensors.
 
 Counters, bounds and conditions are scalars (`index`, `i1`), loop-carried values are tensors. The builders at the end
-write the regions, so a decomposition reads
+create the regions, so a decomposition reads
 
     for_loop(0, n, [x], lambda i, x: [dynamic_update(x, from_index(i), ...)])
 """
@@ -30,11 +30,11 @@ if TYPE_CHECKING:
 
 
 class Item(HostOp, TensorOp, name="tensor.item"):
-    """result = x[0, ..., 0], the one element of x, a scalar
+    """result = x[0, ..., 0], the only element of x, as a scalar
 
         %r = tensor.item %x : (tensor<i64>) -> i64
 
-    An unsigned integer becomes the signless one of the same bits. A float has no place in control: compare it first.
+    An unsigned integer becomes the signless one of the same bits. Floats are not supported: compare them first.
     """
 
     x: Value
@@ -53,8 +53,8 @@ class Item(HostOp, TensorOp, name="tensor.item"):
         op = self.x.op
         if isinstance(op, FromScalar) and op.x.type == self.result.type:
             return op.x
-        known = constant_array(self.x)
-        return None if known is None else self.ref(known)
+        constant = constant_array(self.x)
+        return None if constant is None else self.ref(constant)
 
     def vmap(self, batch_size: Dim, operands: Sequence[Value], batched: Sequence[bool]) -> Value:
         """A batched scalar is a tensor, whose integers are signed."""
@@ -62,7 +62,7 @@ class Item(HostOp, TensorOp, name="tensor.item"):
 
 
 class FromScalar(HostOp, TypedOp, TensorOp, name="tensor.from_scalar"):
-    """result[] = x, an integer, index or i1 as a tensor of no dimensions
+    """result[] = x, an integer, index or i1 as a 0-d tensor
 
         %r = tensor.from_scalar %i : index to tensor<i64>
     """
@@ -76,7 +76,7 @@ class FromScalar(HostOp, TypedOp, TensorOp, name="tensor.from_scalar"):
         fits = self.dtype == i64 if source == index else self.dtype == i1 if source == i1 else (
             isinstance(source, ScalarType) and kind(self.dtype) == "int" and stored(self.dtype) == source)
         if not fits:
-            self.refuse(f"{source} makes no tensor of {self.dtype}", "MLC0113",
+            self.refuse(f"{source} cannot become a tensor of {self.dtype}", "MLC0113",
                         hint="index becomes i64, an integer one of its width, i1 itself")
         return TensorType((), self.dtype)
 
@@ -123,11 +123,11 @@ class BindSize(HostOp, SizedOp, name="tensor.bind_size", binds_size=True):
 
         %w = tensor.bind_size %n {size = "rows", bound = "B"} : (tensor<i64>) -> tensor<rowsx0xi1>
 
-    With a bound, all operations below in the same block may have that size: memory is planned for the bound.
-    What has the size stays in the block; pad it to the bound, and hand on n beside it.
+    With a bound, all later operations of the block may use the size: memory is planned for the bound. Values of that
+    size cannot leave the block; pad them to the bound and yield n with them.
 
-    Without one, only a function that is called with the result has that size, which it reads off its argument. Such a
-    function has memory of its own while it runs.
+    Without a bound, only a function that is called with the result may use the size, which its argument binds. Such a
+    function allocates memory of its own while it runs.
     """
 
     n: Value
@@ -136,7 +136,7 @@ class BindSize(HostOp, SizedOp, name="tensor.bind_size", binds_size=True):
 
     @property
     def pure(self) -> bool:  # type: ignore[override]
-        """With a bound it is kept even without users: operations that mention the size depend on it."""
+        """Not pure with a bound: it must be kept even if unused, as operations that mention the size depend on it."""
         return self.bound is None
 
     def infer(self) -> TensorType:
@@ -144,7 +144,7 @@ class BindSize(HostOp, SizedOp, name="tensor.bind_size", binds_size=True):
         if type != TensorType((), i64):
             self.refuse(f"n is {type}, not tensor<i64>", "MLC0113")
         if symbol_name(self.size) is None:
-            self.refuse(f"{self.size} is no name for a size", "MLC0116")
+            self.refuse(f"{self.size} is not a size symbol", "MLC0116")
         if self.bound is not None and symbol_name(self.size) in symbols(self.bound):
             self.refuse(f"the bound {self.bound} of {self.size} depends on it", "MLC0116")
         return TensorType((self.size, 0), i1)
@@ -168,7 +168,7 @@ def bounds_in(function: Op) -> dict[str, Dim]:
 
 
 def scalar_dtype(type: IntType | IndexType) -> IntType:
-    """The element type of tensors of such scalars: i64 for an index."""
+    """The tensor element type of a scalar type: i64 for an index."""
     return i64 if isinstance(type, IndexType) else type
 
 
@@ -187,17 +187,17 @@ def as_index(x: Dim | Value) -> Value:
 
 
 def from_index(i: Value) -> Value:
-    """An index as a tensor<i64> of no dimensions."""
+    """An index as a 0-d tensor<i64>."""
     return FromScalar(i, i64).result
 
 
 def from_scalar(x: Value) -> Value:
-    """A scalar as a tensor of no dimensions."""
+    """A scalar as a 0-d tensor."""
     return FromScalar(x, scalar_dtype(x.type)).result
 
 
 def trip_count(loop: scf.For) -> Dim | None:
-    """The trip count of a loop, if that is a number or a size."""
+    """The trip count of a loop, if it is static or a size."""
     lower, upper, step = (_known(v) for v in (loop.lower, loop.upper, loop.step))
     if lower is None or upper is None or not isinstance(step, int) or step <= 0:
         return None
@@ -208,7 +208,7 @@ def trip_count(loop: scf.For) -> Dim | None:
 
 
 def _known(bound: Value) -> Dim | None:
-    """A loop's bound as a number or size, if it is one."""
+    """The bound of a loop as a number or size, if it is static or a size."""
     if isinstance(bound.op, Extent):
         return bound.op.value
     value = arith.constant_value(bound)
@@ -244,7 +244,7 @@ def while_loop(condition: Callable[..., Value], body: Callable[..., Sequence[Val
 
 def cond(condition: Value, then: Callable[[], Sequence[Value]],
          otherwise: Callable[[], Sequence[Value]]) -> Sequence[Value]:
-    """condition ? then() : otherwise(); only the one that is chosen runs"""
+    """condition ? then() : otherwise(); only the selected branch runs"""
     condition = as_condition(condition)
     blocks = Block(), Block()
     for block, branch in zip(blocks, (then, otherwise)):

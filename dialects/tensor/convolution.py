@@ -1,4 +1,4 @@
-"""tensor, convolution: sums of products over windows, as a composite whose derivatives are of its own kind."""
+"""tensor, convolution: a composite whose derivatives are convolutions too."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from mlc.ir.types import TensorType
 
 
 class Axis(NamedTuple):
-    """How windows lie along one spatial axis."""
+    """Placement of the windows along one spatial axis."""
 
     stride: int = 1
     low: Dim = 0
@@ -47,9 +47,10 @@ class Axis(NamedTuple):
 class Convolution(SizedOp, Composite, name="tensor.convolution"):
     """result[n, o, p] = the sum over c, k of w[o, c, k] * z[n, c0 + c, p * stride + k * dilation]
 
-    p and k run along the spatial axes. z is x with `spread` - 1 zeros between its elements, and `low` zeros before and
-    `high` after them (negative amounts take elements away). Each list has one entry per spatial axis, or none: then
-    nothing is skipped or added. Channels come in `groups` of equal size; c0 is the first input channel of that of o.
+    p and k are indices of the spatial axes. z is x with `spread` - 1 zeros between its elements (input dilation), and
+    padded by `low` zeros before and `high` after them (negative amounts remove elements). Each list has one entry per
+    spatial axis, or is empty for the default. Channels form `groups` of equal size; c0 is the first input channel of
+    the group of o.
 
         %r = tensor.convolution %x, %w : (tensor<Bx3x8xf32>, tensor<5x3x3xf32>) -> tensor<Bx5x6xf32>
     """
@@ -88,10 +89,10 @@ class Convolution(SizedOp, Composite, name="tensor.convolution"):
 
     def axes(self) -> list[Axis]:
         """The spatial axes."""
-        given = {name: self.attrs[name] for name in Axis._fields if self.attrs[name]}
-        return [Axis(**{name: entries[i] for name, entries in given.items()}) for i in range(self.x.type.rank - 2)]
+        lists = {name: self.attrs[name] for name in Axis._fields if self.attrs[name]}
+        return [Axis(**{name: entries[i] for name, entries in lists.items()}) for i in range(self.x.type.rank - 2)]
 
-    # -- meaning ----------------------------------------------------------------------------------------------------
+    # -- reference --------------------------------------------------------------------------------------------------
     def compute(self, size: Any, x: Any, w: Any) -> Array:
         g, out = self.groups, [size(d) for d in self.result.type.shape]
         z: Any = np.asarray(x).astype(np.float64)
@@ -107,9 +108,9 @@ class Convolution(SizedOp, Composite, name="tensor.convolution"):
                 total += np.einsum("ngc...,goc->ngo...", z[..., *read], kernel[..., *k])
         return rounded(total.reshape(out), self.x.type.dtype)
 
-    # -- in terms of a product --------------------------------------------------------------------------------------
+    # -- decomposition into a contraction ---------------------------------------------------------------------------
     def decompose(self) -> Value:
-        """w times the windows of x, summed over channels and the elements of a window, for each image."""
+        """The contraction of w with the windows of x over channels and window elements, for each image."""
         if self.comes_in_phases():
             return self._in_phases()
         windows, inside = Windowing(tuple(self.axes()), self.w.type.shape[2:], self.groups).of(
@@ -126,7 +127,7 @@ class Convolution(SizedOp, Composite, name="tensor.convolution"):
         return reshape(DotGeneral(kernel, windows, batch, contract).result, self.result.type.shape)
 
     def _of_channels(self, windows: Value, inside: list[int], kernel: Value) -> Value:
-        """The elements of each window times those of w, added up one after the other."""
+        """Depthwise convolution: the elements of each window times those of w, added sequentially."""
         shape, (g, o, *_) = windows.type.shape, kernel.type.shape
         beside = (1, g, o, *(d if a in inside else 1 for a, d in enumerate(shape[3:], 3)))
         products = widened(windows) * widened(reshape(kernel, beside))
@@ -134,29 +135,30 @@ class Convolution(SizedOp, Composite, name="tensor.convolution"):
         return cast(reshape(total, self.result.type.shape), self.x.type.dtype)
 
     def _of_few_windows(self, windows: Value, inside: list[int]) -> Value:
-        """The same with the windows of all images side by side, as columns of a matrix."""
+        """The contraction with the windows of all images side by side, as columns of a matrix (im2col)."""
         (n, o, *out), terms = self.result.type.shape, product(self.w.type.shape[1:])
         spatial = [a for a in range(2, windows.type.rank) if a not in inside]
         columns = reshape(transpose(windows, (1, *inside, 0, *spatial)), (terms, n * product(out)))
-        made = DotGeneral(reshape(self.w, (o, terms)), columns, (), ((1, 0),)).result
-        return transpose(reshape(made, (o, n, *out)), (1, 0, *range(2, len(out) + 2)))
+        result = DotGeneral(reshape(self.w, (o, terms)), columns, (), ((1, 0),)).result
+        return transpose(reshape(result, (o, n, *out)), (1, 0, *range(2, len(out) + 2)))
 
     def kernel(self) -> Value:
-        """w as [group, o, c, elements of a window], without the group if there is one, and without sizes that are 1."""
+        """w as [group, o, c, elements of a window], without the group axis if there is one group, and without axes of
+        size 1."""
         o, c, *elements = self.w.type.shape
         groups = (self.groups, o // self.groups) if self.groups > 1 else (o,)
         return reshape(self.w, (*groups, c, *(k for k in elements if k != 1)))
 
     def comes_in_phases(self) -> bool:
-        """Whether x is spread, and each window meets elements of it at every `spread`-th of its own."""
+        """Whether x is spread, and each window meets an element of x at every `spread`-th of its own elements."""
         spread = [(k, axis) for k, axis in zip(self.w.type.shape[2:], self.axes()) if axis.spread > 1]
         return bool(spread) and all(isinstance(k, int) and axis.stride == axis.dilation == 1 for k, axis in spread)
 
     def _in_phases(self) -> Value:
-        """A convolution of x itself, with a channel for each of the elements of w that a window of z can begin with.
+        """A convolution of x itself, with one output channel per phase: per element of w that can meet x first.
 
-        Along a spread axis, z is not zero at low + s * q only, so what counts for result[p] is w[r + s * a], where
-        p = low + s * u - r, times x[u + a]. For r < s and all a these are the weights of a channel of their own.
+        Along a spread axis, z is nonzero only at low + s * q, so result[p] is the sum of w[r + s * a] * x[u + a] over
+        a, where p = low + s * u - r. For each r < s, the w[r + s * a] are the weights of one channel.
         """
         n, o, *out = self.result.type.shape
         c, *elements = self.w.type.shape[1:]
@@ -191,7 +193,7 @@ class Convolution(SizedOp, Composite, name="tensor.convolution"):
         return [self._of_x(ct), self._of_w(ct)]
 
     def _of_x(self, ct: Value) -> Value:
-        """The convolution of ct with the flipped w, where stride and spread change places."""
+        """The convolution of ct with the flipped w, with stride and spread exchanged."""
         g, elements = self.groups, self.w.type.shape[2:]
         low, high = list[Dim](), list[Dim]()
         for n, out, k, axis in zip(self.x.type.shape[2:], ct.type.shape[2:], elements, self.axes()):
@@ -201,7 +203,8 @@ class Convolution(SizedOp, Composite, name="tensor.convolution"):
                            g).result
 
     def _of_w(self, ct: Value) -> Value:
-        """ct times the windows of x, summed over images and windows; of a spread x, x times the windows of ct."""
+        """The contraction of ct with the windows of x over images and windows; for a spread x, of x with those of ct.
+        """
         axes, elements = self.axes(), self.w.type.shape[2:]
         if all(axis.spread == 1 for axis in axes) or any(axis.stride > 1 for axis in axes):
             return Windowing(tuple(axes), elements, self.groups).times(ct, self.x)
@@ -211,7 +214,7 @@ class Convolution(SizedOp, Composite, name="tensor.convolution"):
         return flipped(Windowing(swapped, elements, self.groups).times(self.x, ct), self.groups)
 
     def vmap(self, batch_size: Dim, operands: Sequence[Value], batched: Sequence[bool]) -> BatchResult:
-        """Batched images are more images, batched weights more channels of the result, both batched more groups."""
+        """Batched images are more images, batched weights more output channels, and both batched more groups."""
         (x, w), (n, o, *out), g = operands, self.result.type.shape, self.groups
         if not batched[1]:
             made = again(self, [reshape(x, (batch_size * n, *self.x.type.shape[1:])), w])
@@ -222,14 +225,14 @@ class Convolution(SizedOp, Composite, name="tensor.convolution"):
             made = reshape(again(self, [x, reshape(w, (batch_size * o, *elements))]), (n, g, batch_size, o // g, *out))
             return reshape(batch_axis_first(made, 2), (batch_size, n, o, *out))
         if not isinstance(batch_size, int) or batch_size == 0:
-            return None                          # the number of groups is a number
+            return None                          # the number of groups must be static
         x = reshape(batch_axis_at(x, 1), (n, batch_size * self.x.type.shape[1], *self.x.type.shape[2:]))
         made = again(self, [x, reshape(w, (batch_size * o, *elements))], groups=batch_size * g)
         return batch_axis_first(reshape(made, (n, batch_size, o, *out)), 1)
 
 
 def flipped(w: Value, groups: int) -> Value:
-    """Weights with their channels for those of the result, in each group, and the elements of a window backwards."""
+    """Weights with input and output channels of each group exchanged, and the elements of a window reversed."""
     o, c, *elements = w.type.shape
     w = Reverse(reshape(w, (groups, o // groups, c, product(elements))), (3,)).result
     return reshape(transpose(w, (0, 2, 1, 3)), (c * groups, o // groups, *elements))
@@ -237,16 +240,16 @@ def flipped(w: Value, groups: int) -> Value:
 
 @dataclass(frozen=True)
 class Windowing:
-    """How windows of so many `elements` along each spatial axis lie in an image."""
+    """Placement of windows in an image, with this number of `elements` along each spatial axis."""
 
     axes: tuple[Axis, ...]
     elements: tuple[Dim, ...]
     groups: int
 
     def of(self, x: Value, out: Sequence[Dim], channels_last: bool = False) -> tuple[Value, list[int]]:
-        """x as [n, group, c, windows and elements of a window for each spatial axis], and the axes of the elements.
+        """x as [n, group, c, windows and window elements for each spatial axis], and the axes of the window elements.
 
-        A window of one element has no axis of its own. Channels may lie side by side in memory.
+        Windows of one element have no axis for it. With `channels_last`, channels are contiguous in memory.
         """
         n, c, *spatial = x.type.shape
         if self.groups > 1:
@@ -274,7 +277,7 @@ class Windowing:
         low, high, gaps, starts, ends = (list[Dim](), list[Dim](), list[int](), list[Dim](), list[Dim]())
         for axis in (*[Axis()] * (x.type.rank - len(self.axes)), *self.axes):
             gap = axis.spread - 1
-            after = axis.high - gap                       # each element is followed by a gap, the last one too
+            after = axis.high - gap                       # every element is followed by a gap, including the last
             low.append(_part(axis.low, 0))
             high.append(_part(after, -gap))
             gaps.append(gap)
@@ -300,28 +303,28 @@ class Windowing:
         return reshape(made, (o, c, *self.elements))
 
     def has_many(self, channels: Dim) -> bool:
-        """Whether vectors of channels are fuller than those of the elements of a window."""
+        """Whether vectors of channels have more active lanes than vectors of window elements."""
         return not less(channels, 8) and any(k != 1 for k in self.elements)
 
 
 FEW = 16
-"""Windows of an image that leave most lanes of a vector empty."""
+"""Most windows of an image that counts as small: vectors along its windows would be mostly empty."""
 
 
 def is_small(out: Sequence[Dim]) -> bool:
-    """Whether an image has so few windows that those of several fill a vector better."""
+    """Whether an image has so few windows that combining several images fills vectors better."""
     count = product(out)
     return isinstance(count, int) and 0 < count <= FEW
 
 
 def pad_end(x: Value, amounts: Sequence[Dim]) -> Value:
-    """x with zeros after its elements, so many along each axis."""
+    """x padded at the end with zeros, by the amount for each axis."""
     none = (0,) * x.type.rank
     return pad(x, none, amounts, none)
 
 
 def every(x: Value, axis: int, count: Dim, step: int) -> Value:
-    """The first of every `step` elements along an axis, `count` of them."""
+    """Every `step`-th element along an axis, `count` of them."""
     if step == 1:
         return x
     rank = x.type.rank
@@ -331,12 +334,12 @@ def every(x: Value, axis: int, count: Dim, step: int) -> Value:
 
 
 def _part(amount: Dim, least: int) -> Dim:
-    """The amount that padding can add: not less than `least`, which what is symbolic is taken for."""
+    """The amount that padding can add: at least `least`, which a symbolic amount is assumed to be."""
     return max(amount, least) if isinstance(amount, int) else amount
 
 
 def _spread(x: Array, axis: int, low: int, high: int, spread: int) -> Array:
-    """x with zeros between and around its elements along an axis; negative amounts take elements away."""
+    """x with zeros between and around its elements along an axis; negative amounts remove elements."""
     n = x.shape[axis]
     wide = np.zeros((*x.shape[:axis], (n - 1) * spread + 1 if n else 0, *x.shape[axis + 1:]))
     wide[(slice(None),) * axis + (slice(None, None, spread),)] = x

@@ -1,4 +1,4 @@
-"""tensor, cumulative: every prefix of an axis combined."""
+"""tensor, cumulative: scans along an axis."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ KINDS = ("add", "mul", "max", "min")
 class Cumulative(TensorOp, name="tensor.cumulative"):
     """result[a, i, b] = the sum of x[a, j, b] over j <= i along axis, or their product, maximum or minimum (`kind`)
 
-    With `reverse`, over j >= i, from the last. Integers are summed modulo 2^width; NaN is greatest and smallest, and
-    +0 > -0. With the `order` chain, which fix_numerics sets, floats are combined one after the other in the type that
-    sums accumulate in, and each prefix is rounded.
+    With `reverse`, over j >= i, from the last. Integer sums wrap modulo 2^width; maximum and minimum propagate NaN, and
+    +0 > -0. With `order` chain, which fix_numerics sets, floats are combined sequentially in the accumulator type, and
+    each prefix is rounded.
 
         %r = tensor.cumulative %x {kind = "add", axis = 1} : tensor<Bx3xf32>
     """
@@ -65,13 +65,13 @@ class Cumulative(TensorOp, name="tensor.cumulative"):
         return domain.points
 
     def operand_maps(self, at: IndexingMap, domain: IterationDomain) -> Sequence[IndexingMap | None]:
-        """Its own element, of each point of the slice in turn."""
+        """The element of each point."""
         return [at if at == domain.points and domain == self.iteration_domain() else None]
 
     def infer(self) -> TensorType:
         x, = self.tensors()
         if self.kind not in KINDS:
-            self.refuse(f"{self.kind} is none of {', '.join(KINDS)}", "MLC0116")
+            self.refuse(f"{self.kind} is not one of {', '.join(KINDS)}", "MLC0116")
         if kind(x.dtype) == "bool":
             self.refuse("does not work on i1, only on int and float elements", "MLC0113")
         self.check_axis(self.axis, x.rank)
@@ -120,9 +120,9 @@ class Cumulative(TensorOp, name="tensor.cumulative"):
     def _of_product(self, ct: Value) -> Value:
         """dx[j] = the sum over i >= j of ct[i] times the product of x[k] over k <= i other than j
 
-        Before the first zero of x that is the sum of ct * result over x[j]. At the zero it is the same sum with 1 in
-        its place; after it, that sum over x[j] times the zero, for the sake of the second derivative. The second zero
-        is treated as the first, in what remains.
+        Before the first zero of x this is the sum of ct * result, divided by x[j]. At the zero it is the same sum with
+        1 in place of the zero; after it, that sum divided by x[j] and times the zero, which makes the second derivative
+        correct. The second zero is treated like the first, in the remaining elements.
         """
         x, one = self.x, full(1, self.x)
         is_zero = compare("eq", x, full(0, x))
@@ -142,7 +142,7 @@ class Cumulative(TensorOp, name="tensor.cumulative"):
 
 
 def latest(x: Value, result: Value, kind: str, axis: int, reverse: bool = False) -> Value:
-    """Where the maximum or minimum of each prefix lies, as i64: the latest place where several do."""
+    """The position of the maximum or minimum of each prefix, as i64: the last one among ties."""
     found = compare("eq", x, result)
     if isinstance(x.type.dtype, FloatType):
         found = tensor.Or(found, tensor.IsNan(x).result).result
@@ -180,10 +180,10 @@ class LogCumSumExp(Composite, name="tensor.logcumsumexp"):
         return np.flip(out, self.axis) if self.reverse else out
 
     def decompose(self) -> Value:
-        """Prefixes of 2, 4, 8, ... elements, each from two of half the length; in a loop where the length is a symbol.
+        """Prefixes of 2, 4, 8, ... elements, each from two of half the length (Hillis and Steele); in a loop if the
+        length is symbolic, with the same bits.
 
-        Both give the same bits. A running sum of e^(x - max x) would lose the prefixes whose elements are all far below
-        the maximum.
+        A running sum of e^(x - max x) would underflow for prefixes whose elements are all far below the maximum.
         """
         y, n = widened(self.x), self.x.type.shape[self.axis]
         if not isinstance(n, int):
@@ -195,12 +195,12 @@ class LogCumSumExp(Composite, name="tensor.logcumsumexp"):
         return cast(y, self.x.type.dtype)
 
     def _shifted(self, y: Value, by: int) -> Value:
-        """y moved towards its end, or its start with `reverse`, after -inf."""
+        """y shifted towards its end, or its start with `reverse`, filled with -inf."""
         shape = y.type.shape
         zero = (0,) * len(shape)
         at = tuple(by if a == self.axis else 0 for a in range(len(shape)))
-        rest = tuple(n - d for n, d in zip(shape, at))
-        kept = Slice(y, at, shape, (1,) * len(shape)) if self.reverse else Slice(y, zero, rest, (1,) * len(shape))
+        stops = tuple(n - d for n, d in zip(shape, at))
+        kept = Slice(y, at, shape, (1,) * len(shape)) if self.reverse else Slice(y, zero, stops, (1,) * len(shape))
         low, high = (zero, at) if self.reverse else (at, zero)
         return tensor.Pad(kept.result, full(-math.inf, y), low, high, zero).result
 
@@ -214,7 +214,7 @@ class LogCumSumExp(Composite, name="tensor.logcumsumexp"):
         return while_loop(more, step, [as_index(1), y])[1]
 
     def _shifted_by(self, y: Value, n: Dim, by: Value) -> Value:
-        """The same by a number that only the running program knows."""
+        """`_shifted` by a run-time value."""
         row: Value = Iota((n,), 0, i64).result
         place = row + by if self.reverse else row - by
         last = tensor.Size(n, i64).result
@@ -224,7 +224,7 @@ class LogCumSumExp(Composite, name="tensor.logcumsumexp"):
         return select(reshape(inside, shape), moved, full(-math.inf, y))
 
     def vjp(self, ct: Value) -> list[Value | None]:
-        """dx[j] = the sum over i >= j of ct[i] * e^(x[j] - result[i]), for positive and negative ct by themselves"""
+        """dx[j] = the sum over i >= j of ct[i] * e^(x[j] - result[i]), for positive and negative ct separately"""
         x = widened(self.x)
         return [cast(self._weighed(widened(ct), -self._finite(), x, not self.reverse), self.x.type.dtype)]
 
@@ -238,7 +238,7 @@ class LogCumSumExp(Composite, name="tensor.logcumsumexp"):
         return select(compare("eq", result, full(-math.inf, result)), full(0, result), result)
 
     def _weighed(self, y: Value, inner: Value, outer: Value, reverse: bool) -> Value:
-        """e^outer[i] times the sum of y[j] * e^inner[j] over j on one side of i; for each sign of y by itself."""
+        """e^outer[i] times the sum of y[j] * e^inner[j] over j on one side of i; for each sign of y separately."""
         zero = full(0, y)
         parts = []
         for part in (y, -y):

@@ -1,4 +1,4 @@
-"""tensor, dynamic: pieces of a tensor that start where a value says."""
+"""tensor, dynamic: slices and updates with run-time start indices."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from mlc.ir.types import TensorType, i64, ui64
 
 
 class _Dynamic(CopyOp):
-    """A start that would let the piece stick out of x is moved so that it fits."""
+    """Start indices are clamped, so that the slice lies within x."""
 
     cost = Cost.CHEAP
     moves_elements = False
@@ -52,13 +52,13 @@ class _Dynamic(CopyOp):
 
 
 def slack(x: TensorType, piece: Sequence[Dim]) -> Iterator[tuple[Dim, str]]:
-    """Sizes that must not be negative for a piece of these sizes to fit in x, each with a message."""
+    """Sizes that must be non-negative for a piece of these sizes to fit in x, each with a message."""
     for axis, (n, d) in enumerate(zip(x.shape, piece)):
         yield n - d, f"axis {axis}: a piece of {d} does not fit in size {n}"
 
 
 def inside(x: Array, starts: Sequence[Any], piece: Sequence[int]) -> tuple[slice, ...]:
-    """The piece of x, its starts clamped."""
+    """The piece of x as slices, with clamped starts."""
     at = (max(0, min(int(s), n - d)) for s, n, d in zip(starts, x.shape, piece))
     return tuple(slice(a, a + d) for a, d in zip(at, piece))
 
@@ -89,7 +89,7 @@ class DynamicSlice(SizedOp, _Dynamic, name="tensor.dynamic_slice"):
         return [DynamicUpdateSlice(zeros(self.x), ct, self.starts).result, *(None for _ in self.starts)]
 
     def vmap(self, batch_size: Dim, operands: Sequence[Value], batched: Sequence[bool]) -> Value:
-        """Where the starts are batched, elements are gathered, along one axis after the other."""
+        """With batched starts, gathers elements along one axis after the other."""
         x, starts = operands[0], [None if own else at for at, own in zip(operands[1:], batched[1:])]
         shape = [n if at is None else d for n, d, at in zip(self.x.type.shape, self.shape, starts)]
         if batched[0]:
@@ -104,7 +104,7 @@ class DynamicSlice(SizedOp, _Dynamic, name="tensor.dynamic_slice"):
 
 
 class DynamicUpdateSlice(_Dynamic, name="tensor.dynamic_update_slice"):
-    """result[i] = update[i - start] where that is within update, else x[i]; start as in dynamic_slice
+    """result[i] = update[i - start] if i - start is within update, else x[i]; start as in dynamic_slice
 
         %r = tensor.dynamic_update_slice %x, %u, %i : (tensor<5xf32>, tensor<2xf32>, tensor<i64>) -> tensor<5xf32>
     """
@@ -124,7 +124,7 @@ class DynamicUpdateSlice(_Dynamic, name="tensor.dynamic_update_slice"):
         return slack(self.x.type, self.update.type.shape)
 
     def operand_maps(self, at: IndexingMap, domain: IterationDomain) -> Sequence[IndexingMap | None]:
-        """Of x its own element, also where it is replaced."""
+        """x is read at the element itself, even if that is replaced."""
         return (at, *(None for _ in self.operands[1:]))
 
     def ref(self, x: Any, update: Any, *starts: Any) -> Array:
@@ -137,7 +137,7 @@ class DynamicUpdateSlice(_Dynamic, name="tensor.dynamic_update_slice"):
                 DynamicSlice(ct, self.starts, self.update.type.shape).result, *(None for _ in self.starts)]
 
     def vmap(self, batch_size: Dim, operands: Sequence[Value], batched: Sequence[bool]) -> Value:
-        """Where the starts are batched, elements are scattered, along one axis after the other."""
+        """With batched starts, scatters elements along one axis after the other."""
         x, update = with_batch_axis(batch_size, operands[:2], batched[:2])
         starts = [None if own else at for at, own in zip(operands[2:], batched[2:])]
         own = [axis for axis, at in enumerate(starts, 1) if at is None]
@@ -146,12 +146,12 @@ class DynamicUpdateSlice(_Dynamic, name="tensor.dynamic_update_slice"):
 
 # -- starts of each batch element ------------------------------------------------------------------------------------
 def known_starts(starts: Sequence[Value | None]) -> tuple[Value, ...]:
-    """The starts, 0 where there is none."""
+    """The starts, with 0 in place of None."""
     return tuple(Full(0, (), i64).result if at is None else at for at in starts)
 
 
 def places(starts: Value, axis: int, shape: Sequence[Dim], d: Dim) -> Value:
-    """The positions of each piece of d elements along an axis of `shape`, for all places of the other axes."""
+    """Positions of the d elements of each piece along an axis of `shape`, broadcast over the other axes."""
     if starts.type.dtype != ui64:
         starts = cast(starts, i64)
     starts = tensor.Minimum(starts, size(shape[axis] - d, starts.type.dtype)).result
@@ -161,27 +161,27 @@ def places(starts: Value, axis: int, shape: Sequence[Dim], d: Dim) -> Value:
     return broadcast_to(at, (*shape[:axis], d, *shape[axis + 1:]))
 
 
-def _put(x: Value, update: Value, starts: Sequence[Value], own: Sequence[int], known: tuple[Value, ...]) -> Value:
-    """x with the updates at the starts of each batch element along the axes `own`, and at known ones along the others.
+def _put(x: Value, update: Value, starts: Sequence[Value], own: Sequence[int], shared: tuple[Value, ...]) -> Value:
+    """x updated at starts that batch elements have of their own along the axes `own`, and share along the others.
 
-    Where a piece is shorter than x along other axes, the rows of x along the first of `own` are updated and put back.
+    If a piece is shorter than x along other axes, the rows of x along the first of `own` are updated and written back.
     """
     if not own:
-        return DynamicUpdateSlice(x, update, known).result
+        return DynamicUpdateSlice(x, update, shared).result
     axis, *rest = own
     index = places(starts[axis - 1], axis, x.type.shape, update.type.shape[axis])
     if update.type.shape != index.type.shape:
-        update = _put(tensor.TakeAlong(x, index, axis).result, update, starts, rest, known)
+        update = _put(tensor.TakeAlong(x, index, axis).result, update, starts, rest, shared)
     return tensor.ScatterAlong(x, index, update, axis, "set").result
 
 
 @rewrite(DynamicSlice)
 def slice_at_known_start(op: DynamicSlice) -> Value | None:
-    """dynamic_slice(x, c) == slice(x, c : c + shape), where c is constant, moved so that the piece fits"""
-    known = [constant_array(v) for v in op.starts]
+    """dynamic_slice(x, c) == slice(x, c : c + shape), for a constant c, clamped"""
+    constants = [constant_array(v) for v in op.starts]
     slack = [n - d for n, d in zip(op.x.type.shape, op.shape)]
-    if any(c is None or not isinstance(most, int) for c, most in zip(known, slack)):
+    if any(c is None or not isinstance(most, int) for c, most in zip(constants, slack)):
         return None
-    at = tuple(max(0, min(int(c), most)) for c, most in zip(known, slack))  # type: ignore[arg-type]
+    at = tuple(max(0, min(int(c), most)) for c, most in zip(constants, slack))  # type: ignore[arg-type]
     stops = tuple(a + d for a, d in zip(at, op.shape))
     return Slice(op.x, at, stops, (1,) * len(at)).result

@@ -1,4 +1,4 @@
-"""tensor, elementwise: one element of the result from one element of each operand, with numpy's broadcasting.
+"""tensor, elementwise: operations on corresponding elements of their operands, with numpy's broadcasting.
 
 Operands have one element type; promotion is the frontend's job (promotion.py). A meaning `f` computes in f64 where it
 is a transcendental function, else in the element type, 16-bit floats in f32; either way the result is rounded once.
@@ -34,23 +34,23 @@ from mlc.ir.types import IntType, ScalarType, TensorType, f64, i1
 
 
 class Rounding(Enum):
-    """How the float result of an elementwise operation is rounded."""
+    """Rounding of the float result of an elementwise operation."""
 
-    NONE = "none"          # it is a number of the type, or there are no floats
+    NONE = "none"          # exact, or not a float
     ONCE = "once"          # correctly rounded
-    STEPS = "steps"        # as often as its expansion, whose bits the reference does not have
-    WIDE = "wide"          # the reference computes in f64 and rounds; its expansion is close (ACCURACY.md)
+    STEPS = "steps"        # once per step of its expansion; the reference differs in the last bits
+    WIDE = "wide"          # the reference computes in f64 and rounds once; the expansion is close (ACCURACY.md)
 
 
 class Elementwise(TensorOp):
-    """Operands of one element type, broadcast; `f` is the meaning on arrays of one element type.
+    """Operands of one element type, broadcast; `f` is the reference on arrays of one element type.
 
-    accepts    the kinds of element type it works on: bool, int, float
-    rounding   what is promised of floats; has no default
-    ulp        the largest error of float results, in units of the last place, where ACCURACY.md has no row
+    accepts    kinds of element types it supports: bool, int, float
+    rounding   guarantee for float results; has no default
+    ulp        maximum error of float results in ulps, unless ACCURACY.md has a row for it
     on_floats, on_integers
-               the operation of arith or math that is the same of one element, whatever the signedness, where there is
-               one; what takes several, tensor_to_loop/scalar.py says
+               the arith or math operation that computes one element, for either signedness; None if it takes several,
+               which tensor_to_loop/scalar.py builds
     """
 
     f: ClassVar[Callable[..., Any]]
@@ -86,26 +86,26 @@ class Elementwise(TensorOp):
 
     @property
     def is_correctly_rounded(self) -> bool:
-        """Whether f gives for floats the bits that compiled code does, so that folding is allowed."""
+        """Whether f matches compiled code bit for bit on floats, so that folding is allowed."""
         return self.rounding in (Rounding.NONE, Rounding.ONCE)
 
     @classmethod
     def has_expansion(cls) -> bool:
-        """Whether an element of a float result takes the steps of `expand` and not one instruction."""
+        """Whether float results are computed by `expand` and not by one instruction."""
         return cls.rounding in (Rounding.STEPS, Rounding.WIDE)
 
     @classmethod
     def expand(cls, b: Any, *xs: Any) -> Any:
-        """One element of the result by the arithmetic `b` (expansions.Arithmetic), each step of which is exact or
-        correctly rounded: the function of dialects/expansions of the same name, unless the class has one of its own.
+        """Compute one element of the result in the arithmetic `b` (expansions.Arithmetic), each step of which is exact
+        or correctly rounded: by default with the function of the same name in dialects/expansions.
         """
-        from mlc.dialects import expansions  # only compiling needs it, and it takes long to import
+        from mlc.dialects import expansions  # slow to import, and needed only to compile
         return getattr(expansions, cls.name.removeprefix("tensor."))(b, *xs)
 
     @classmethod
     def true_value(cls, mp: Any, *xs: Any) -> Any:
-        """The function in mpmath (`mp`), by which `mlc accuracy` measures float64: that of the same name, or the
-        class's own.
+        """The function in mpmath (`mp`), against which `mlc accuracy` measures float64: by default that of the same
+        name.
         """
         return getattr(mp, cls.name.removeprefix("tensor."))(*xs)
 
@@ -121,7 +121,7 @@ class Unary(Elementwise):
 
 
 class UnaryMath(Unary):
-    """`partial(ct)` is the cotangent of x, None where the derivative is zero everywhere."""
+    """`partial(ct)` is the cotangent of x, or None if the derivative is zero everywhere."""
 
     accepts: ClassVar[tuple[str, ...]] = ("float",)
 
@@ -223,7 +223,7 @@ class Expm1(Transcendental, name="tensor.expm1"):
     f = staticmethod(np.expm1)
 
     def partial(self, ct: Value) -> Value:
-        return ct * Exp(self.x).result                     # result + 1 has lost what is small
+        return ct * Exp(self.x).result                     # result + 1 would lose small values
 
 
 class Log(Transcendental, name="tensor.log"):
@@ -404,7 +404,7 @@ class Erfc(Transcendental, name="tensor.erfc"):
 
 
 class _Step(UnaryMath):
-    """A function that is constant between jumps, and its derivative zero."""
+    """A piecewise constant function, with derivative zero."""
 
     cost = Cost.EXPENSIVE
     rounding = Rounding.NONE

@@ -1,4 +1,4 @@
-"""tensor, Fourier: the discrete Fourier transform, of complex numbers as pairs of floats in the last axis."""
+"""tensor, Fourier: the discrete Fourier transform. Complex numbers are pairs of floats in the last axis."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from mlc.ir.core import Value
 from mlc.ir.types import FloatType, TensorType, f32, f64, i64, to_numpy
 
 RADIX = 32
-"""Transforms of up to so many points, and the factors of longer ones, are products with the matrix of all powers."""
+"""Transforms of at most this many points, and the factors of longer ones, are products with the DFT matrix."""
 
 TABLE = 1 << 14
-"""Up to so many roots of unity are constants; more are computed where they are used."""
+"""At most this many roots of unity are constants; larger tables are computed where they are used."""
 
 
 class Dft(Composite, name="tensor.dft"):
@@ -44,12 +44,12 @@ class Dft(Composite, name="tensor.dft"):
                         hint="cast the operand first")
         self.check_axis(self.axis, x.rank - 1)
         if x.shape[-1] != 2:
-            self.refuse(f"the last axis of {shape_text(x.shape)} has not size 2, for real and imaginary parts",
+            self.refuse(f"the last axis of {shape_text(x.shape)} must have size 2, for real and imaginary parts",
                         "MLC0115", symbols=sizes.symbols(x.shape[-1]))
         if not isinstance(x.shape[self.axis], int):
-            self.refuse(f"size {x.shape[self.axis]} of axis {self.axis} is not known", "MLC0688",
+            self.refuse(f"size {x.shape[self.axis]} of axis {self.axis} is not static", "MLC0688",
                         symbols=sizes.symbols(x.shape[self.axis]),
-                        hint="a transform is made for a number of points")
+                        hint="the decomposition depends on the number of points")
         return x
 
     def define(self, x: Array) -> Any:
@@ -74,7 +74,7 @@ class Dft(Composite, name="tensor.dft"):
 
 
 def transform(x: Value, sign: int) -> Value:
-    """The transform along the second last axis, by what its length is made of.
+    """The transform along the second last axis, by factors of its length.
 
     n = r m, j = a m + b and k = c + r d give e(jk / n) = e(ac / r) e(bc / n) e(bd / m): transforms of r points, a
     product with roots of unity, and transforms of m points. Cooley and Tukey, "An algorithm for the machine
@@ -97,7 +97,7 @@ def transform(x: Value, sign: int) -> Value:
 
 @cache
 def factor(n: int) -> int:
-    """The factor of n to split off: the greatest up to RADIX, else the smallest prime; n if that is small or prime."""
+    """The factor of n to split off: the largest up to RADIX, else the smallest prime; n itself if small or prime."""
     if n <= RADIX:
         return n
     for r in range(RADIX, 1, -1):
@@ -107,7 +107,7 @@ def factor(n: int) -> int:
 
 
 def _by_matrix(x: Value, sign: int) -> Value:
-    """The product with the n by n matrix of powers, real and imaginary parts as further rows and columns of it."""
+    """The product with the n by n DFT matrix, with real and imaginary parts as additional rows and columns."""
     *batch, n, _ = x.type.shape
     lead = len(batch)
     z = _powers(np.outer(np.arange(n), np.arange(n)), n, sign)
@@ -117,7 +117,7 @@ def _by_matrix(x: Value, sign: int) -> Value:
 
 
 def _by_chirps(x: Value, sign: int) -> Value:
-    """jk = (j^2 + k^2 - (k - j)^2) / 2 makes of a transform of any length a convolution, done by longer transforms.
+    """jk = (j^2 + k^2 - (k - j)^2) / 2 turns a transform of any length into a convolution, done by longer transforms.
 
     Bluestein, "A linear filtering approach to the computation of discrete Fourier transform", 1970.
     """
@@ -137,7 +137,7 @@ def _by_chirps(x: Value, sign: int) -> Value:
 
 
 def _powers(k: Array, n: int, sign: int) -> Array:
-    """e^(sign 2 pi i k / n), from whole quarters of a turn and an angle of at most an eighth, which rounds less."""
+    """e^(sign 2 pi i k / n), reduced to multiples of pi / 2 and an angle of at most pi / 4, for accuracy."""
     k = k % n
     quarters = (8 * k + n) // (2 * n)
     angle = (4 * k - quarters * n) * (np.pi / (2 * n))
@@ -146,7 +146,7 @@ def _powers(k: Array, n: int, sign: int) -> Array:
 
 
 def _pairs(z: Array, dtype: FloatType) -> tuple[Value, Value]:
-    """Known complex numbers as real and imaginary parts."""
+    """Complex constants as real and imaginary parts."""
     parts = (np.ascontiguousarray(p.astype(to_numpy(dtype))) for p in (z.real, z.imag))
     real, imaginary = (tensor.Constant(p).result for p in parts)
     return real, imaginary
@@ -163,7 +163,7 @@ def roots(shape: tuple[int, int], n: int, sign: int, dtype: FloatType) -> tuple[
 
 
 def times(x: Value, factor: tuple[Value, Value]) -> Value:
-    """The product of complex numbers: pairs in the last axis, and parts to be broadcast."""
+    """The complex product of x, with pairs in the last axis, and a factor in parts, which broadcasts."""
     shape = x.type.shape
     parts = []
     for i in range(2):

@@ -1,4 +1,4 @@
-"""tensor, index: elements picked by computed positions."""
+"""tensor, index: gathers."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from mlc.ir.types import TensorType
 
 
 class _Pick(TensorOp):
-    """Elements of x at `indices` along an axis. An index out of range is the user's error, negative ones included."""
+    """Elements of x at `indices` along an axis. Indices out of range, including negative ones, raise UserIndexError."""
 
     x: Value
     indices: Value
@@ -53,7 +53,7 @@ class _Pick(TensorOp):
 
 
 def positions(op: TensorOp, x: Array, indices: Array, axis: int) -> Array:
-    """The indices as i64; UserIndexError names the first that is not a position along the axis."""
+    """The indices as i64; UserIndexError for the first that is out of range."""
     n = x.shape[axis]
     wrong = np.argwhere(np.atleast_1d((indices < 0) | (indices >= n)))
     if len(wrong):
@@ -89,8 +89,8 @@ class Take(_Pick, name="tensor.take"):
             return batch_axis_first(Take(x, indices, self.axis).result, self.axis)
         shape = x.type.shape
         line = (*shape[: self.axis + 1], product(self.indices.type.shape), *shape[self.axis + 2:])
-        found = TakeAlong(x, along(indices, self.axis + 1, line), self.axis + 1).result
-        return reshape(found, (batch_size, *self.result.type.shape))
+        elements = TakeAlong(x, along(indices, self.axis + 1, line), self.axis + 1).result
+        return reshape(elements, (batch_size, *self.result.type.shape))
 
 
 class TakeAlong(_Pick, name="tensor.take_along"):
@@ -130,13 +130,13 @@ class TakeAlong(_Pick, name="tensor.take_along"):
 
 
 def along(indices: Value, axis: int, shape: Sequence[Dim]) -> Value:
-    """The indices of each batch element in a row along an axis of `shape`, for all places of the other axes."""
+    """The indices of each batch element, flattened along an axis of `shape` and broadcast over the other axes."""
     row = (shape[0], *(shape[axis] if a == axis else 1 for a in range(1, len(shape))))
     return broadcast_to(reshape(indices, row), shape)
 
 
 def row_of(indices: Value, axis: int) -> Value | None:
-    """The argument of `along`, as [batch, places], if it made these indices."""
+    """The argument of `along` as [batch, positions], if `along` built these indices."""
     op = indices.op
     if not isinstance(op, tensor.BroadcastTo) or op.x.type.rank != indices.type.rank:
         return None
@@ -148,7 +148,7 @@ def row_of(indices: Value, axis: int) -> Value | None:
 
 @rewrite(TakeAlong)
 def take_of_repeated(op: TakeAlong) -> Value | None:
-    """take_along(broadcast_to(x), indices of each element) == take(x, indices), where all batch elements share x"""
+    """take_along(broadcast_to(x), indices of each element) == take(x, indices), if all batch elements share x"""
     source = op.x.op
     if op.axis == 0 or not isinstance(source, tensor.BroadcastTo) or source.x.type.shape != op.x.type.shape[1:]:
         return None

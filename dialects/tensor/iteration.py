@@ -1,9 +1,9 @@
 """tensor, iteration: the iteration domain of a kernel, and the indexing maps of the values in its body.
 
-A kernel visits the points of its iteration domain. Some of its dimensions may be reduced (or accumulated along); the
-points that differ in those alone are a reduction slice. An indexing map says which element of a value belongs to a
-point: an expression over the point's coordinates for each axis of the value, or None for an axis along which any
-element may be read.
+A kernel visits the points of its iteration domain. Some of its dimensions may be reduced (or scanned); the points that
+differ only in those form a reduction slice. An indexing map gives the element of a value that belongs to a point: for
+each axis of the value an expression over the coordinates of the point, or None for an axis along which any element may
+be read.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def long_axes(shape: Sequence[Dim]) -> list[Dim]:
 
 @dataclass(frozen=True)
 class IterationDomain:
-    """The points that a kernel visits: `shape` is the extent of each dimension, `reduced` says which are reduced."""
+    """The points that a kernel visits: `shape` has the extent of each dimension, `reduced` are the reduced ones."""
 
     shape: tuple[Dim, ...]
     reduced: tuple[int, ...] = ()
@@ -41,17 +41,17 @@ class IterationDomain:
 
     @cached_property
     def slices(self) -> tuple[Dim, ...]:
-        """The extents of the parallel dimensions: there is a reduction slice for each of their points."""
+        """The extents of the parallel dimensions: each of their points has a reduction slice."""
         return tuple(self.shape[d] for d in self.parallel)
 
     @cached_property
     def points(self) -> tuple[Dim, ...]:
-        """The indexing map of a value with one element per point; along an axis of one element it reads the first."""
+        """The indexing map of a value with one element per point; 0 along an axis of size 1."""
         return tuple(0 if n == 1 else dim(d) for d, n in enumerate(self.shape))
 
     @cached_property
     def in_slice(self) -> IndexingMap:
-        """The map of a value with one element per point that is read anywhere in the point's reduction slice."""
+        """The map of a value with one element per point that is read at any point of the reduction slice."""
         return tuple(None if d in self.reduced and e != 0 else e for d, e in enumerate(self.points))
 
     @cached_property
@@ -63,7 +63,7 @@ class IterationDomain:
         return [e for e in self.points if e != 0]
 
     def map_of(self, shape: Sequence[Dim]) -> IndexingMap | None:
-        """The map of a value of this shape that has an element per point or one per slice; None if it has neither."""
+        """The map of a value of this shape with one element per point, or one per slice; None if it has neither."""
         long = long_axes(shape)
         if long == self._long:
             coordinates = iter(self._long_points)
@@ -93,12 +93,12 @@ class IterationDomain:
 
 
 def aligned(shape: Sequence[Dim], at: tuple[E, ...]) -> tuple[E, ...]:
-    """Where a value of `shape`, broadcast, is read by what is evaluated at `at`."""
+    """The map by which a broadcast value of `shape` is read, for a result that is evaluated at `at`."""
     return tuple(0 if n == 1 else e for n, e in zip(shape, at[len(at) - len(shape):]))
 
 
 def linear(index: Sequence[Dim], shape: Sequence[Dim]) -> Dim:
-    """The row-major position of an index; consecutive quotients and remainders of one number fold back to it."""
+    """The row-major position of an index; `linear(delinear(p))` simplifies to p."""
     position: Dim = 0
     for i, n in zip(index, shape):
         position = position * n + i
@@ -106,7 +106,7 @@ def linear(index: Sequence[Dim], shape: Sequence[Dim]) -> Dim:
 
 
 def delinear(position: Dim, shape: Sequence[Dim]) -> tuple[Dim, ...]:
-    """The index at a row-major position of a shape, which is read nowhere if the shape holds nothing."""
+    """The index at a row-major position of a shape; arbitrary for an empty shape."""
     out: list[Dim] = []
     for axis, n in reversed(list(enumerate(shape))):
         out.insert(0, position if axis == 0 else 0 if n in (0, 1) else sizes.modulo(position, n))
@@ -115,18 +115,18 @@ def delinear(position: Dim, shape: Sequence[Dim]) -> tuple[Dim, ...]:
 
 
 def moved(e: Dim | None, factor: Dim, offset: Dim) -> Dim | None:
-    """e * factor + offset, of an entry of an indexing map."""
+    """e * factor + offset, for an entry of an indexing map."""
     return None if e is None else e * factor + offset
 
 
 def operand_maps(op: Op, at: IndexingMap | None, domain: IterationDomain) -> Iterator[tuple[Value, IndexingMap | None]]:
-    """The operands of an operation whose result is read by the map `at`, and the maps by which it reads them."""
+    """The operands of an operation whose result is read by the map `at`, and the maps by which they are read."""
     maps = (None,) * len(op.operands) if at is None else op.operand_maps(at, domain)  # type: ignore[attr-defined]
     return zip(op.operands, maps)
 
 
 def single(maps: set[IndexingMap | None], domain: IterationDomain) -> AffineMap:
-    """The map by which a value is read; one without results if there are several, or it does not say every index."""
+    """The only map by which a value is read; without results if there are several, or one that is not affine."""
     map, *others = maps or {None}
-    known = () if others or map is None or None in map else map
-    return AffineMap.get(len(domain.shape), known)  # type: ignore[arg-type]
+    results = () if others or map is None or None in map else map
+    return AffineMap.get(len(domain.shape), results)  # type: ignore[arg-type]

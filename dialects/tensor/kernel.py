@@ -1,4 +1,4 @@
-"""tensor, kernel regions: which operations become one kernel, and what it reads and writes."""
+"""tensor, kernel regions: the operations that form a kernel, and the elements that it reads and writes."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 
 
 def stored(dtype: ScalarType) -> ScalarType:
-    """The element of a buffer of tensors of `dtype`: a bool is a byte, and integers have no sign of their own."""
+    """The element type of a buffer for tensors of `dtype`: a bool is a byte, and integers are signless."""
     from mlc.ir.types import IntType
     return i8 if dtype == i1 else IntType(dtype.width) if isinstance(dtype, IntType) else dtype
 
 
 @lru_cache(1 << 12)
 def buffer_type(type: TensorType) -> MemRefType:
-    """The row-major buffer of a tensor."""
+    """The row-major memref type of a tensor."""
     return MemRefType(tuple(d if isinstance(d, int) else None for d in type.shape), stored(type.dtype))
 
 
@@ -39,7 +39,7 @@ ITERATORS = ("parallel", "reduction", "scan", "scatter")
 
 
 class Yield(Op, name="tensor.yield", terminator=True, pure=False):
-    """Hand values to the enclosing tensor.kernel or tensor.map."""
+    """Yield values to the enclosing tensor.kernel or tensor.map."""
 
     values: tuple[Value, ...]
     format = "$values attr-dict `:` type($values)"
@@ -48,32 +48,32 @@ class Yield(Op, name="tensor.yield", terminator=True, pure=False):
 class Kernel(HostOp, name="tensor.kernel", isolated=True, pure=False):
     """results = body(ins); with buffers: outs[...] = body(ins)
 
-    Before bufferization `ins` are tensors, there are no `outs`, and the results are tensors. After it, both are
-    memrefs and there are no results. The body, on tensors, is the same: all of it becomes one kernel. How it becomes
-    one is what the pass fuse has decided, and stands here for all passes below:
+    Before bufferization `ins` and the results are tensors, and there are no `outs`. After it, `ins` and `outs` are
+    memrefs, and there are no results. The body, on tensors, stays the same, and is lowered to one kernel. The pass fuse
+    records its decisions here, for all later passes:
 
-    domain          the extents of the points that the kernel visits
-    iterator_types  for each dimension of the domain `parallel`, `reduction`, `scan` (its points are visited in order,
-                    and each gets what those before it combine to) or `scatter` (updates go to any place along it)
-    indexing_maps   which element of each operand and then of each result belongs to a point. Those of the results say
-                    what a point computes; those of operands follow from them, and have no results for an operand that
-                    is read by several maps or at places that are no expression of the point
-    stages          how often the points of a reduction slice are visited. In which stage a reduction runs, and what is
-                    materialized for later ones, stands on the operations of the body (`stage`, `materialize`)
-    stores          the stage in which each result is stored; `stages`: after the last
-    last_reads      the last stage in which each operand is read
-    unfused         why a producer or consumer is in another kernel
+    domain          extents of the iteration domain
+    iterator_types  for each dimension of the domain `parallel`, `reduction`, `scan` (points are visited in order, and
+                    each gets the combination of its predecessors) or `scatter` (updates go to any position along it)
+    indexing_maps   maps from a point to the element of each operand, then of each result. Those of the results define
+                    what a point computes; those of the operands follow, and have no results for an operand that is
+                    read by several maps or at positions that are not an affine expression of the point
+    stages          number of passes over the points of a reduction slice. Attributes of the operations of the body tell
+                    the stage of a reduction, and what is materialized for later stages (`stage`, `materialize`)
+    stores          the stage in which each result is stored; `stages` means after the last one
+    last_reads      the last stage that reads each operand
+    unfused         reasons why a producer or consumer is in another kernel
 
-    Where all is done in one stage, `stores` and `last_reads` are left out.
+    `stores` and `last_reads` are omitted if there is a single stage.
     """
 
     ins: tuple[Value, ...]
     outs: tuple[Value, ...]
-    sizes: tuple[Value, ...]                    # after bufferization: the numbers of `symbols`
-    errors: Value | None                        # after bufferization: the error record, where an op can fail
+    sizes: tuple[Value, ...]                    # after bufferization: the values of `symbols`
+    errors: Value | None                        # after bufferization: the error record, if an op can fail
     body: Region
     types: tuple[ResultType, ...]
-    label: str                                  # its operations, for people
+    label: str                                  # its operations, in readable form
     domain: tuple[Dim, ...]
     iterator_types: tuple[str, ...]
     indexing_maps: tuple[AffineMap, ...]
@@ -81,7 +81,7 @@ class Kernel(HostOp, name="tensor.kernel", isolated=True, pure=False):
     stores: tuple[int, ...] = ()
     last_reads: tuple[int, ...] = ()
     symbols: tuple[str, ...] = ()
-    site: int = 0                               # after bufferization: the number of its first error site
+    site: int = 0                               # after bufferization: its first trap id
     unfused: tuple[str, ...] = ()
 
     def verify_op(self) -> None:
@@ -103,19 +103,19 @@ class Kernel(HostOp, name="tensor.kernel", isolated=True, pure=False):
         self.verify_buffers()
 
     def verify_loops(self) -> None:
-        """The domain and the iterator types are those of the operations with loops of their own."""
+        """Operations with loops of their own have the domain and the iterator types of the kernel."""
         own = [op for op in self.body.block if isinstance(op, TensorOp) and op.iteration.has_own_loops]
         for op in own:
             shape, types = op.iteration_domain().shape, op.iterator_types()
             if (shape, types) != (self.domain, self.iterator_types):
-                op.fail(f"goes through the domain {shape_text(shape)} as {', '.join(types)}, its kernel through "
+                op.fail(f"iterates over the domain {shape_text(shape)} as {', '.join(types)}, its kernel over "
                         f"{shape_text(self.domain)} as {', '.join(self.iterator_types)}", code="MLC0143")
         if not own and {*self.iterator_types} - {"parallel"}:
             self.fail("without an operation that reduces, scans or scatters all dimensions are parallel",
                       code="MLC0143")
 
     def verify_result_map(self, i: int, shape: Sequence[Dim], map: tuple[Dim, ...]) -> None:
-        """Every element of a result is computed at one point of the domain, or of a slice, that lies in it."""
+        """Every element of a result is computed at exactly one point of the domain, or for one reduction slice."""
         if len(map) != len(shape):
             self.fail(f"result {i} has {len(shape)} axes, and {_map_text(map)} as its indexing map", code="MLC0143")
             return
@@ -131,51 +131,52 @@ class Kernel(HostOp, name="tensor.kernel", isolated=True, pure=False):
                       f"whose indexing map is {_map_text(map)}", code="MLC0143")
 
     def verify_stages(self) -> None:
-        """Nothing is used before the stage in which it is known."""
+        """No value is used before the stage in which it is available."""
         if (self.stores or self.last_reads) and (
                 len(self.stores), len(self.last_reads)) != (len(self.result_maps), len(self.ins)):
             self.fail("`stores` has a stage for each result, and `last_reads` one for each operand", code="MLC0144")
-        known: dict[Value, int] = dict.fromkeys(self.body.block.args, 0)
+        available: dict[Value, int] = dict.fromkeys(self.body.block.args, 0)
         for op in self.body.block:
             self.verify_stage(op)
-            first = max((known[v] for v in op.operands), default=0)
+            first = max((available[v] for v in op.operands), default=0)
             stage = op.attrs.get("stage")
             if stage is not None and not first <= stage < self.stages:
-                op.fail(f"is of stage {stage}, but what it reads is known in stage {first} of {self.stages}",
+                op.fail(f"is in stage {stage}, but its operands are available in stage {first} of {self.stages}",
                         code="MLC0144")
-            known.update(dict.fromkeys(op.results, first if stage is None or "materialize" in op.attrs else stage + 1))
+            ready = first if stage is None or "materialize" in op.attrs else stage + 1
+            available.update(dict.fromkeys(op.results, ready))
         stages = self.staging()
         reducing = {op.attrs["stage"] for op in stages.reduces}
         if self.stages < 1 or any(stage not in reducing for stage in range(self.stages - 1)):
             self.fail(f"stages = {self.stages}: there is one, and another after each that reduces", code="MLC0144")
         for i, (v, map, stage) in enumerate(zip(stages.outputs, stages.maps, stages.stores)):
-            if not known[v] <= stage <= self.stages:
-                self.fail(f"result {i} is stored in stage {stage}, but is known in stage {known[v]} of {self.stages}",
-                          code="MLC0144")
+            if not available[v] <= stage <= self.stages:
+                self.fail(f"result {i} is stored in stage {stage}, but is available in stage {available[v]} of "
+                          f"{self.stages}", code="MLC0144")
             if stage == self.stages and not stages.domain.is_of_slice(map):
-                self.fail(f"result {i} has an element for each point, and after the last stage there is none",
+                self.fail(f"result {i} has an element for each point, and no points are visited after the last stage",
                           code="MLC0144")
         if len(orders := reduction_orders(stages.reduces)) > 1:
             self.fail(f"reduces in several orders: {', '.join(sorted(orders))}", code="MLC0144")
 
     def verify_stage(self, op: Op) -> None:
-        """`stage` stands on reductions and on what is materialized."""
+        """Reductions and materialized values have a `stage`, and no others."""
         stage, place = op.attrs.get("stage"), op.attrs.get("materialize")
         reduces = isinstance(op, TensorOp) and op.iteration is Iteration.REDUCE
         if reduces and stage is None:
-            op.fail("has no stage; write stage = 0 where the kernel has one", code="MLC0144")
+            op.fail("has no stage; write stage = 0 if the kernel has a single one", code="MLC0144")
         if stage is not None and (type(stage) is not int or not (reduces or place is not None)):
-            op.fail(f"stage = {stage} is a number, on a reduction or on what is materialized", code="MLC0144")
+            op.fail(f"stage = {stage} must be an integer, on a reduction or a materialized value", code="MLC0144")
         if place is not None and (reduces or stage is None or not isinstance(op, TensorOp)
                                   or op.result.type.shape != self.domain):
-            op.fail("what is materialized is no reduction, and has an element for each point, and a stage",
+            op.fail("a materialized value must have a stage and an element for each point, and not be a reduction",
                     code="MLC0144")
         results = len(self.body.block.terminator.operands)
         if place is not None and place != "scratch" and not (type(place) is int and 0 <= place < results):
             op.fail(f'materialize = {place} is neither "scratch" nor one of {results} results', code="MLC0144")
 
     def verify_materialized(self) -> None:
-        """A materialized value is read back in a later stage, at its own points, before its memory holds another."""
+        """A materialized value is read back in a later stage, at its own points, before its buffer is overwritten."""
         stages = self.staging()
         points, in_slice = stages.domain.points, stages.domain.in_slice
         reads: dict[Value, set[tuple[int, IndexingMap | None]]] = {v: set() for v in stages.materialized}
@@ -187,15 +188,15 @@ class Kernel(HostOp, name="tensor.kernel", isolated=True, pure=False):
         for v, (stored, place) in stages.materialized.items():
             last, maps, problem = max((s for s, _ in reads[v]), default=0), {at for _, at in reads[v]}, ""
             if last <= stored or not maps <= {points, in_slice if place is not None else points}:
-                problem = "is not read in a later stage, or at other points than its own"
+                problem = "is not read in a later stage, or is read at points other than its own"
             elif place is None:
-                problem = "is a truth value, of which there is no scratch buffer" if v.type.dtype == i1 else ""
+                problem = "is of type i1, which scratch buffers do not support" if v.type.dtype == i1 else ""
             elif stages.maps[place] != points or stages.outputs[place].type != v.type:
-                problem = f"is not of the type of result {place}, or that has no element for each point"
+                problem = f"does not have the type of result {place}, or the latter has no element for each point"
             elif stages.outputs[place] is v:
                 problem = "" if stages.stores[place] == stored else f"is stored in stage {stages.stores[place]}"
             elif stages.stores[place] < last or place in taken:
-                problem = f"is read in stage {last}, when the buffer of result {place} holds something else"
+                problem = f"is read in stage {last}, when the buffer of result {place} holds another value"
             else:
                 taken.add(place)
             if problem:
@@ -203,12 +204,12 @@ class Kernel(HostOp, name="tensor.kernel", isolated=True, pure=False):
                 v.op.fail(f"cannot be materialized in stage {stored}: it {problem}", code="MLC0144")
 
     def verify_reads(self) -> None:
-        """The maps and last reads of operands are those that the body has if its results are computed by their maps."""
+        """The maps and last reads of operands are those that follow from the body and the maps of the results."""
         stages = self.staging()
         for stage in range(stages.count + 1):
             for v, at in stages.evaluated(stage):
                 if isinstance(v.op, TensorOp) and (home := v.op.home(stages.domain)) is not None and at != home:
-                    where = "any place" if at is None else _map_text(at)
+                    where = "any index" if at is None else _map_text(at)
                     v.op.fail(f"is read at {where}, but the kernel computes it at {_map_text(home)}", code="MLC0143")
         last_reads = self.last_reads or (0,) * len(self.ins)
         for i, (reads, stated, last) in enumerate(zip(stages.reads().values(), self.indexing_maps, last_reads)):
@@ -218,11 +219,11 @@ class Kernel(HostOp, name="tensor.kernel", isolated=True, pure=False):
                 self.fail(f"operand {i} is read for the last time in stage {read}, not {last}", code="MLC0144")
 
     def verify_buffers(self) -> None:
-        """A result shares its buffer only with operands that it may overwrite; sizes and errors have their operands."""
+        """A result shares its buffer only with operands that it may overwrite; operands for sizes and errors exist."""
         if len(self.sizes) != len(self.symbols):
             self.fail(f"{len(self.sizes)} sizes for the symbols {list(self.symbols)}", code="MLC0153")
         if self.outs and self.checked and self.errors is None:
-            self.fail(f"{self.checked[0].name} checks an operand, and there is no error record", code="MLC0153")
+            self.fail(f"{self.checked[0].name} checks an operand, but there is no error record", code="MLC0153")
         for j, out in enumerate(self.outs):
             if out in self.outs[:j] or any(v is out and not self.may_overwrite(i, j) for i, v in enumerate(self.ins)):
                 self.fail(f"result {j} is written over another result, or over an operand that is read elsewhere or "
@@ -230,7 +231,7 @@ class Kernel(HostOp, name="tensor.kernel", isolated=True, pure=False):
 
     @property
     def checked(self) -> list[Any]:
-        """The operations of the body that check an operand when they run, each of which is an error site."""
+        """The operations of the body that check an operand at run time; each has a trap id."""
         return [op for op in self.body.block if checked_operand(op) is not None]
 
     def iteration_domain(self) -> IterationDomain:
@@ -244,12 +245,12 @@ class Kernel(HostOp, name="tensor.kernel", isolated=True, pure=False):
         return tuple(map.results for map in self.indexing_maps[len(self.ins):])
 
     def staging(self) -> Stages:
-        """The stages of the kernel, and what each of them evaluates."""
+        """The stages of the kernel, and the values that each of them evaluates."""
         return Stages(self.body.block, self.iteration_domain(), self.result_maps, self.stages,
                       self.stores or (0,) * len(self.result_maps))
 
     def may_overwrite(self, operand: int, result: int) -> bool:
-        """Whether a result may be written over an operand of its shape: element by element, and after all reads."""
+        """Whether a result may overwrite an operand of its shape: elementwise, and after all reads."""
         if self.indexing_maps[operand] != self.indexing_maps[len(self.ins) + result]:
             return False
         if not self.stores:
@@ -288,7 +289,7 @@ class Kernel(HostOp, name="tensor.kernel", isolated=True, pure=False):
 
 
 def copy_contract(shape: Sequence[Dim]) -> dict[str, Any]:
-    """The domain and the maps of a kernel that copies a tensor of this shape, as attributes."""
+    """The attributes of a kernel that copies a tensor of this shape: domain and maps."""
     domain = IterationDomain(tuple(shape))
     own = AffineMap.get(len(domain.shape), domain.points)
     return {"domain": domain.shape, "iterator_types": ("parallel",) * len(domain.shape), "indexing_maps": (own, own)}
@@ -299,11 +300,11 @@ def _map_text(map: IndexingMap) -> str:
 
 
 def from_buffer(buffer: np.ndarray[Any, Any], type: TensorType) -> np.ndarray[Any, Any]:
-    """A buffer's elements read as those of a tensor type."""
+    """The contents of a buffer as elements of a tensor type."""
     from mlc.ir.types import to_numpy
     return buffer != 0 if type.dtype == i1 else buffer.view(to_numpy(type.dtype))
 
 
 def to_buffer(value: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
-    """A tensor's elements as they lie in a buffer of `dtype`."""
+    """The elements of a tensor as contents of a buffer of `dtype`."""
     return value.astype(dtype) if value.dtype == bool else value.view(dtype)

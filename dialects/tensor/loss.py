@@ -1,4 +1,4 @@
-"""tensor, losses: how far predictions are from what they should be, reduced to a number or not."""
+"""tensor, losses: loss functions, with an optional reduction."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from mlc.ir.types import TensorType, i64
 
 
 class _Loss(Composite):
-    """Losses of single elements, and what `reduction` makes of them: `none`, their `mean` or their `sum`."""
+    """A loss per element and its `reduction`: `none`, `mean` or `sum`."""
 
     def reduced(self, type: TensorType, reduction: str) -> TensorType:
         if reduction not in ("none", "mean", "sum"):
@@ -48,11 +48,11 @@ class _Loss(Composite):
         return x if reduction == "none" else x.sum() if reduction == "sum" else x.sum() / np.float64(x.size)
 
     def spread(self, ct: Value, shape: Sequence[Dim], reduction: str) -> Value:
-        """The cotangent of each single loss, to be broadcast."""
+        """The cotangent of each element's loss, to be broadcast."""
         return ct / size(sizes.product(shape), ct.type.dtype) if reduction == "mean" else ct
 
     def vmap(self, batch_size: Dim, operands: Sequence[Value], batched: Sequence[bool]) -> Value:
-        """The losses of single elements, and then the reduction of those of each batch element."""
+        """The losses of all elements, reduced within each batch element."""
         if self.attrs["reduction"] == "none":
             return self.single_losses(batch_size, operands, batched)
         wide = [widened(x) if kind(x.type.dtype) == "float" else x for x in operands]
@@ -63,12 +63,12 @@ class _Loss(Composite):
         return cast(total, self.operands[0].type.dtype)
 
     def single_losses(self, batch_size: Dim, operands: Sequence[Value], batched: Sequence[bool]) -> Value:
-        """The losses of the elements of all batch elements."""
+        """The loss of each element of all batch elements, without reduction."""
         raise NotImplementedError
 
 
 class CrossEntropy(_Loss, name="tensor.cross_entropy"):
-    """result[i] = -log_softmax(x[i])[labels[i]], the classes along axis, and the reduction of that
+    """result[i] = -log_softmax(x[i])[labels[i]], with classes along axis, then reduced
 
         %r = tensor.cross_entropy %x, %y {axis = 1} : (tensor<Bx10xf32>, tensor<Bxi64>) -> tensor<f32>
     """
@@ -103,7 +103,7 @@ class CrossEntropy(_Loss, name="tensor.cross_entropy"):
             return rounded(self.define_reduced(losses, self.reduction), self.logits.type.dtype)
 
     def _positions(self, x: Array, labels: Array) -> Array:
-        """The labels with the class axis put back; a label out of range is the user's error."""
+        """The labels with the class axis restored; UserIndexError for a label out of range."""
         return positions(self, x, np.expand_dims(np.asarray(labels), self.axis), self.axis)
 
     def _lifted(self) -> Value:

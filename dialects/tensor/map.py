@@ -1,4 +1,4 @@
-"""tensor, map: any function of scalars, element by element."""
+"""tensor, map: elementwise application of a scalar function."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Map(TensorOp, name="tensor.map", isolated=True):
-    """result[i] = body(xs[i] ...), of scalars by arith and math
+    """result[i] = body(xs[i] ...), where body consists of arith and math operations on scalars
 
         %r = tensor.map %x : tensor<3xf32> {
         ^bb0(%arg0: f32):
@@ -46,18 +46,18 @@ class Map(TensorOp, name="tensor.map", isolated=True):
         dtype = end.operands[0].type
         for t in (*(t.dtype for t in types), dtype):
             if kind(t) == "index" or (isinstance(t, IntType) and t.unsigned):
-                self.refuse(f"{t} is no element type that arith works on", "MLC0113")
+                self.refuse(f"arith does not support elements of type {t}", "MLC0113")
         return TensorType(broadcast(self, types), dtype)
 
     def interpret(self, frame: Frame) -> Any:
-        """The body runs once, on whole arrays: operations on scalars act on each element of one alike."""
+        """The body runs once, on whole arrays: the references of scalar operations are elementwise in numpy."""
         arrays = np.broadcast_arrays(*frame.all(self.xs)) if self.xs else []
         value, = frame.run(self.body, arrays)
         return np.broadcast_to(np.asarray(value, to_numpy(self.result.type.dtype)), frame.shape(self.result.type.shape))
 
 
 def map_elements(xs: Sequence[Value], body: Callable[..., Value]) -> Value:
-    """tensor.map of `xs`, whose body is what `body` builds from one scalar for each."""
+    """Build a tensor.map of `xs`; `body` builds its body from one scalar per operand."""
     block = Block([x.type.dtype for x in xs])
     with at_end(block):
         Yield((body(*block.args),))

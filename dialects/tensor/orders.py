@@ -1,25 +1,25 @@
-"""The orders in which reductions and products add, as fix_numerics writes them on the operation.
+"""Orders of summation in reductions and matrix products, which fix_numerics sets on the operation.
 
     None        the reference: floats in f64, rounded once at the end
-    "chain"     one element after the other, in row-major order of the reduced axes, starting from the identity
-    "lanes<L>"  L chains, L a power of two: lane l takes the elements l, l + L, l + 2L ..., each lane starting from the
-                identity and all of them equally long, the identity standing for elements past the end. Then
+    "chain"     sequentially, in row-major order of the reduced axes, starting from the identity element
+    "lanes<L>"  L chains, L a power of two: lane l takes the elements l, l + L, l + 2L ..., starting from the identity
+                element, and padded with it to the length of the others. Then a tree reduction:
                 lane[i] = lane[i] ∘ lane[i + n/2] for i < n/2, with n = L, L/2 ... 2, and the result is lane[0].
     "lanes<L, S>"
-                as lanes<L>, but each lane adds its elements in runs of S: a run starts from the identity, its result
-                is one term of a run of S runs, and so on; the 4th time, all are one run. Of the elements after the
-                last whole multiple of L each is combined with its lane's result at the end.
-    "blocks<B>" of a product of matrices: the terms in blocks of B, each a chain of its own; the blocks' sums are added
-                in ascending order to a total that starts from +0.0
-    "mma<K, T>" of a product of matrices of T, bf16 or f16, that stand in f32, or of f32 of which T = tf32 leaves 10
-                bits after the point: the terms in blocks of K. The products of a block, which f64 holds exactly, are
-                added up in f64 in ascending order, then to the total, which is rounded to f32 once per block. So tensor
-                cores work, but for the last bits: they align the products of a block to the largest, and cut off what
-                is below.
+                as lanes<L>, but each lane adds its elements in runs of S: a run starts from the identity element, its
+                result is one term of a run of S runs, and so on; the 4th level is a single run. The elements after the
+                last multiple of L are combined with the results of their lanes at the end.
+    "blocks<B>" of a matrix product: the terms in blocks of B, each a chain of its own; the sums of blocks are added in
+                ascending order to a total that starts from +0.0
+    "mma<K, T>" of a matrix product in f32, of bf16 or f16 values for T = bf16 or f16, or of f32 truncated to TF32 (10
+                bits of mantissa) for T = tf32: the terms in blocks of K. The products of a block, which are exact in
+                f64, are added in f64 in ascending order, then to the total, which is rounded to f32 once per block.
+                Tensor cores agree up to the last bits: they align the products of a block to the largest one, and
+                truncate.
 
-A sum starts from +0.0, so that it is never -0.0 unless an operand's own rounding makes it so. A product of matrices
-has no lanes; a step of its chains is fma(a, b, total), rounded once. The 16-bit floats accumulate in f32 and are
-rounded at the end.
+A sum starts from +0.0, so that it is never -0.0 unless an operand's own rounding makes it so. A matrix product has no
+lanes; a step of its chains is fma(a, b, total), rounded once. The 16-bit floats accumulate in f32 and are rounded at
+the end.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ Array = np.ndarray[Any, Any]
 
 
 LEVELS = 4
-"""How often runs are made of runs; the last one takes all that are left."""
+"""Nesting levels of runs; the last level is a single run."""
 
 
 def lanes(order: str) -> int:
@@ -46,7 +46,7 @@ def lanes(order: str) -> int:
 
 
 def run_length(order: str) -> int:
-    """The length of the runs: S for `lanes<L, S>`, 0 where a lane is one chain."""
+    """The length of the runs: S for `lanes<L, S>`, 0 if each lane is one chain."""
     return _lanes_and_run(order)[1]
 
 
@@ -60,7 +60,7 @@ def _lanes_and_run(order: str) -> tuple[int, int]:
 
 
 def reduce_in_order(x: Array, axes: Sequence[int], order: str, combine: np.ufunc, identity: float) -> Array:
-    """Reduce `axes` of x (of the accumulator's type) by `combine`, each step rounded to that type."""
+    """Reduce `axes` of x (in the accumulator type) by `combine`, with each step rounded to that type."""
     (count, run), last = _lanes_and_run(order), [*range(x.ndim - len(axes), x.ndim)]
     kept = [d for i, d in enumerate(x.shape) if i not in axes]
     length = int(np.prod([x.shape[i] for i in axes], dtype=np.int64))
@@ -78,7 +78,7 @@ def reduce_in_order(x: Array, axes: Sequence[int], order: str, combine: np.ufunc
 
 
 def _filled(x: Array, count: int, identity: float) -> Array:
-    """The rows of x in groups of `count`, filled up by the identity: [.., n, k] -> [.., ceil(n / count), count, k]"""
+    """The rows of x in groups of `count`, padded with the identity: [.., n, k] -> [.., ceil(n / count), count, k]"""
     *kept, n, width = x.shape
     groups = -(-n // count)
     out = np.full([*kept, groups * count, width], identity, x.dtype)
@@ -87,9 +87,9 @@ def _filled(x: Array, count: int, identity: float) -> Array:
 
 
 def _chain(x: Array, combine: np.ufunc, identity: float) -> Array:
-    """The rows of x combined one after the other, starting from the identity: [..., n, k] -> [..., k]."""
+    """Combine the rows of x sequentially, starting from the identity: [..., n, k] -> [..., k]."""
     start = np.full([*x.shape[:-2], 1, x.shape[-1]], identity, x.dtype)
-    # A ufunc's `accumulate` is the sequential chain, where its `reduce` may work in pairs.
+    # A ufunc's `accumulate` is sequential, while its `reduce` may be pairwise.
     return np.asarray(combine.accumulate(np.concatenate([start, x], axis=-2), axis=-2)[..., -1, :])
 
 
@@ -106,9 +106,9 @@ def terms_of_mma(order: str) -> tuple[int, str] | None:
 
 
 def tf32(x: Array) -> Array:
-    """f32 as tensor cores take it: without its last 13 bits."""
-    found: Array = (np.ascontiguousarray(x).view(np.uint32) & np.uint32(0xFFFFE000)).view(np.float32)
-    return found
+    """f32 truncated to TF32, as in tensor cores: without its last 13 bits."""
+    truncated: Array = (np.ascontiguousarray(x).view(np.uint32) & np.uint32(0xFFFFE000)).view(np.float32)
+    return truncated
 
 
 def mma(total: Array, lhs: Array, rhs: Array) -> Array:
@@ -121,7 +121,7 @@ def mma(total: Array, lhs: Array, rhs: Array) -> Array:
 
 
 def dot_in_order(lhs: Array, rhs: Array, order: str) -> Array:
-    """result[b, m, n] = sum over k of lhs[b, m, k] * rhs[b, n, k], in f32 or f64, by chains of fma."""
+    """result[b, m, n] = sum over k of lhs[b, m, k] * rhs[b, n, k], in f32 or f64, in the given order."""
     if (terms := terms_in_block(order)) is not None:
         total = np.zeros([lhs.shape[0], lhs.shape[1], rhs.shape[1]], lhs.dtype)
         for k in range(0, lhs.shape[-1], terms):
@@ -141,7 +141,7 @@ def dot_in_order(lhs: Array, rhs: Array, order: str) -> Array:
 
 
 def _tree(chains: Array, combine: Callable[..., Any]) -> Array:
-    """The lanes of the last axis combined, the upper half onto the lower until one remains."""
+    """Tree reduction of the last axis: combine the upper half into the lower until one lane remains."""
     with np.errstate(all="ignore"):
         while (half := chains.shape[-1] // 2) > 0:
             chains = combine(chains[..., :half], chains[..., half:])

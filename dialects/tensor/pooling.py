@@ -1,4 +1,4 @@
-"""tensor, pooling: the greatest element of each window, as a composite whose gradient goes to the first of them."""
+"""tensor, pooling: max pooling, a composite."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from mlc.ir.types import TensorType, i32
 
 
 class MaxPool(SizedOp, Composite, name="tensor.max_pool"):
-    """result[a, p] = the greatest z[a, p * stride + k * dilation] over the k within size
+    """result[a, p] = the maximum of z[a, p * stride + k * dilation] over the k within size
 
-    p and k run along the last axes of x, one for each entry of the lists (an empty stride or dilation is 1, an empty
-    low or high 0). z is x with `low` times -inf before and `high` after it. A NaN is greatest. The cotangent goes to
-    the first of the greatest.
+    p and k are indices of the last axes of x, one for each entry of the lists (an empty stride or dilation is 1, an
+    empty low or high 0). z is x padded with -inf, `low` before and `high` after it. NaN propagates. The cotangent goes
+    to the first maximum of each window.
 
         %r = tensor.max_pool %x {size = [3], stride = [2]} : (tensor<Bx4x9xf32>) -> tensor<Bx4x4xf32>
     """
@@ -79,12 +79,12 @@ class MaxPool(SizedOp, Composite, name="tensor.max_pool"):
         return rounded(top, self.x.type.dtype)
 
     def decompose(self) -> Value:
-        """Each window from its first element on: vectors lie along the windows, which are many, not within one."""
+        """Reduces each window sequentially: vectors lie along the windows, which are many, not within one."""
         spread, inside = self.windows()
         return tensor.ReduceMax(spread, tuple(inside), "chain").result
 
     def windows(self) -> tuple[Value, list[int]]:
-        """z with its last axes as windows and their elements, and the axes of the elements."""
+        """z with each of its last axes split into windows and window elements, and the axes of the elements."""
         lead = self.x.type.rank - len(self.size)
         low, high = ((0,) * lead + tuple(axis[i] for axis in self.axes()) for i in (2, 3))
         z = self.x
@@ -96,14 +96,14 @@ class MaxPool(SizedOp, Composite, name="tensor.max_pool"):
         return z, inside
 
     def vjp(self, ct: Value) -> list[Value | None]:
-        """ct at the first element of each window that is the greatest or NaN, added up where windows overlap."""
+        """ct at the first maximum or NaN of each window, summed over overlapping windows."""
         spread, inside = self.windows()
         kept = [1 if a in inside else d for a, d in enumerate(spread.type.shape)]
-        found = compare("eq", spread, reshape(self.result, kept))
-        found = tensor.Or(found, tensor.IsNan(spread).result).result
+        maximal = compare("eq", spread, reshape(self.result, kept))
+        maximal = tensor.Or(maximal, tensor.IsNan(spread).result).result
         number = element_number(spread.type.shape, inside)
-        number_found = select(found, number, full(math.prod(self.size), number))
-        first = tensor.ReduceMin(number_found, tuple(inside), "chain").result
+        candidate = select(maximal, number, full(math.prod(self.size), number))
+        first = tensor.ReduceMin(candidate, tuple(inside), "chain").result
         chosen = compare("eq", number, reshape(first, kept))
         placed = select(chosen, reshape(ct, kept), full(0, ct))
         rank = self.x.type.rank
@@ -118,7 +118,7 @@ class MaxPool(SizedOp, Composite, name="tensor.max_pool"):
 
 
 def element_number(shape: Sequence[Dim], inside: Sequence[int]) -> Value:
-    """The row-major number of an element within its window, as i32 that broadcasts to `shape`."""
+    """The row-major number of each element within its window, as i32, broadcastable to `shape`."""
     number: Value | None = None
     for at in inside:
         along = Iota(tuple(d if a == at else 1 for a, d in enumerate(shape)), at, i32).result

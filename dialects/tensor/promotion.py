@@ -1,10 +1,11 @@
-"""tensor, promotion: the element type that operands of different types meet in, by PyTorch's rules.
+"""tensor, promotion: type promotion by PyTorch's rules.
 
-Two tensors meet in the least type of the higher of their kinds (bool < int < float) that holds both; a Python number
-raises a tensor's kind but never its width. PyTorch has no rule for ui16, ui32 and ui64 with other integers.
+Two tensors promote to the smallest type of the higher of their kinds (bool < int < float) that represents both; a
+Python number can raise the kind of a tensor but not its width. PyTorch has no rule for ui16, ui32 and ui64 with other
+integers.
 
-The number is rounded to that type before anything is computed, and so is an array of no dimensions: float16 * 70000.0
-is infinite. PyTorch keeps it in float32 in some operations.
+A number, or a 0-d array, is rounded to that type before the computation: float16 * 70000.0 is infinite. PyTorch keeps
+it in float32 in some operations.
 """
 
 from __future__ import annotations
@@ -37,6 +38,6 @@ for _unsigned in (ui16, ui32, ui64):
 
 def promote(a: ScalarType, b: ScalarType) -> ScalarType:
     """The element type of a result of elements `a` and `b`, as torch.promote_types."""
-    if (found := PROMOTIONS.get((a, b))) is None:
+    if (common := PROMOTIONS.get((a, b))) is None:
         raise UserTypeError(f"{a} and {b} elements have no common type", code="MLC0341", hint="cast one of them first")
-    return found
+    return common

@@ -1,9 +1,9 @@
-"""tensor, random: bits that depend on a key and a position alone, by the cipher Threefry-2x32 with 20 rounds.
+"""tensor, random: counter-based random bits, by the cipher Threefry-2x32 with 20 rounds.
 
-Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3", 2011. Threefry adds, rotates and xors words
-of 32 bits, which every vector unit does lane by lane; Philox, the other choice, needs the high half of products of
-32-bit words, for which vector units have half as many lanes. The layout of positions in counters and of words in
-results is JAX's (`jax_threefry_partitionable`), so equal keys give equal bits there and here.
+Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3", 2011. Threefry needs only addition, rotation
+and xor of 32-bit words, which every vector unit supports; Philox, the alternative, needs the high half of products of
+32-bit words, for which vector units have half as many lanes. Positions are mapped to counters and words to results as
+in JAX (`jax_threefry_partitionable`), so equal keys give equal bits in both.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from mlc.ir.types import IntType, ScalarType, TensorType, to_numpy, ui32, ui64
 
 ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 PARITY = 0x1BD11BDA
-"""The third word of the key schedule is this xor the other two: Threefry's constant for words of 32 bits."""
+"""Threefry's constant for 32-bit words: the third word of the key schedule is this xor the other two."""
 
 
 def threefry(key: tuple[Any, Any], counter: tuple[Any, Any], xor: Callable[[Any, Any], Any],
              rotate: Callable[[Any, int], Any]) -> tuple[Any, Any]:
-    """The cipher on anything that adds modulo 2^32: arrays or tensor values."""
+    """The cipher on any type with addition modulo 2^32: arrays or tensor values."""
     schedule = (*key, xor(xor(*key), PARITY))
     x, y = counter[0] + key[0], counter[1] + key[1]
     for block in range(5):
@@ -42,7 +42,7 @@ def threefry(key: tuple[Any, Any], counter: tuple[Any, Any], xor: Callable[[Any,
 
 
 def words_of(key: Value) -> tuple[Value, Value]:
-    """The words of a key tensor<2xui32>, or those of a row of keys as two columns."""
+    """The two words of a key tensor<2xui32>, or of a batch of keys."""
     lanes = key.type.shape[:-1]
     high, low = (tensor.Slice(key, (*[0] * len(lanes), i), (*lanes, i + 1), (1,) * key.type.rank).result
                  for i in range(2))
@@ -55,7 +55,7 @@ def threefry_values(key: Value, high: Value, low: Value) -> tuple[Value, Value]:
 
 
 def threefry_of_words(key: tuple[Value, Value], high: Value, low: Value) -> tuple[Value, Value]:
-    """The same under the two words of a key."""
+    """`threefry_values` with the key as two words."""
     def xor(a: Value, b: Value | int) -> Value:
         return tensor.Xor(a, b if isinstance(b, Value) else full(b, a)).result
 
@@ -67,7 +67,7 @@ def threefry_of_words(key: tuple[Value, Value], high: Value, low: Value) -> tupl
 
 
 def threefry_arrays(key: Array, high: Array, low: Array) -> tuple[Array, Array]:
-    """The same in numpy."""
+    """`threefry_values` in numpy."""
     word = np.uint32
 
     def rotate(x: Array, distance: int) -> Array:
@@ -78,9 +78,9 @@ def threefry_arrays(key: Array, high: Array, low: Array) -> tuple[Array, Array]:
 
 
 class RandomBits(TypedOp, SizedOp, Composite, name="tensor.random_bits"):
-    """result[i] = a ^ b, where a, b = threefry(key, i as two words), i counting the elements in row-major order
+    """result[i] = a ^ b, where a, b = threefry(key, i as two words), with i in row-major order
 
-    Results of 8 and 16 bits are the low bits of that; one of 64 bits is a * 2^32 + b.
+    Results of 8 and 16 bits are the low bits of a ^ b; those of 64 bits are a * 2^32 + b.
 
         %r = tensor.random_bits %key : tensor<2xui32> to tensor<Bx3xui32>
     """
@@ -111,11 +111,11 @@ class RandomBits(TypedOp, SizedOp, Composite, name="tensor.random_bits"):
         return reshape(self._in_a_row(words_of(self.key), ()), self.shape)
 
     def vmap(self, batch_size: Dim, operands: Sequence[Value], batched: Sequence[bool]) -> Value:
-        """Each batch element counts from 0, under its own key."""
+        """Each batch element counts from 0, with its own key."""
         return reshape(self._in_a_row(words_of(operands[0]), (1,)), (batch_size, *self.shape))
 
     def _in_a_row(self, key: tuple[Value, Value], lead: tuple[int, ...]) -> Value:
-        """The bits, counted along the last axis; before it come those of the words of keys."""
+        """The bits in a flat last axis, after `lead` axes for the words of keys."""
         count, axis = sizes.product(self.shape), len(lead)
         low = Iota((*lead, count), axis, ui32).result
         if isinstance(count, int) and count <= 1 << 32:

@@ -1,4 +1,4 @@
-"""tensor, reduce: many elements into one, along axes that the result no longer has."""
+"""tensor, reduce: reductions along axes, which are dropped."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ from mlc.ir.sizes import Dim, product
 from mlc.ir.types import FloatType, TensorType, f64, to_numpy
 
 RUN = 32
-"""How many elements of a lane are added one after the other."""
+"""Elements of a lane that are added sequentially."""
 
 
 class Reduce(TensorOp):
-    """The elements along `axes` combined; the result is the identity where there are none.
+    """Reduction along `axes`; the result is the identity element if there are no elements.
 
-    `order` says in which order floats are combined (orders.py); fix_numerics sets it where it matters.
+    `order` is the order in which floats are combined (orders.py); fix_numerics sets it if it matters.
     """
 
     x: Value
@@ -65,7 +65,7 @@ class Reduce(TensorOp):
         return [domain.points if domain == self.iteration_domain() else None]
 
     def default_order(self) -> str:
-        """`lanes<L>` where the last axis is reduced and rows lie contiguous, else `chain`; long float sums in runs."""
+        """`lanes<L>` if the last, contiguous axis is reduced, else `chain`; long float sums in runs."""
         type = self.x.type
         length = product(type.shape[a] for a in self.axes)
         lanes = 1
@@ -91,15 +91,15 @@ class Reduce(TensorOp):
 
     @property
     def is_order_independent(self) -> bool:
-        """Whether every order of the elements gives the same."""
+        """Whether the result does not depend on the order."""
         return self.combining.is_associative(self.x.type.dtype)
 
     def identity(self) -> float | int | bool:
-        """The identity element of the reduction: its result where there is nothing to combine."""
+        """The identity element of the reduction."""
         return self.combining.identity(self.x.type.dtype)
 
     def spread(self, v: Value) -> Value:
-        """A value of the result's shape, repeated along the axes to the shape of x."""
+        """A value of the shape of the result, broadcast along the axes to the shape of x."""
         shape = self.x.type.shape
         return broadcast_to(keep_axes(v, self.axes, shape), shape)
 
@@ -109,12 +109,12 @@ class Reduce(TensorOp):
 
 
 def reduction_orders(ops: Iterable[Op]) -> set[str]:
-    """The orders of the reductions among `ops`; one that is exact takes any."""
+    """The orders of the order-dependent reductions among `ops`."""
     return {op.order or "chain" for op in ops if isinstance(op, Reduce) and not op.is_order_independent}
 
 
 class _ReduceArithmetic(Reduce):
-    """A sum or a product: its value depends on the order."""
+    """A sum or a product, which depends on the order."""
 
     def ref(self, x: Any) -> Array:
         dtype, ufunc = self.x.type.dtype, self.combining.ufunc
@@ -129,7 +129,7 @@ class _ReduceArithmetic(Reduce):
 
 
 class ReduceSum(_ReduceArithmetic, name="tensor.reduce_sum"):
-    """result[i] = the sum of x[i, j] over j, the indices along axes; of integers modulo 2^width
+    """result[i] = the sum of x[i, j] over j, the indices along axes; integers wrap modulo 2^width
 
         %r = tensor.reduce_sum %x {axes = [1]} : (tensor<Bx3xf32>) -> tensor<Bxf32>
     """
@@ -141,7 +141,7 @@ class ReduceSum(_ReduceArithmetic, name="tensor.reduce_sum"):
 
 
 class ReduceProd(_ReduceArithmetic, name="tensor.reduce_prod"):
-    """result[i] = the product of x[i, j] over j, the indices along axes; of integers modulo 2^width
+    """result[i] = the product of x[i, j] over j, the indices along axes; integers wrap modulo 2^width
 
         %r = tensor.reduce_prod %x {axes = [1]} : (tensor<Bx3xf32>) -> tensor<Bxf32>
     """
@@ -149,10 +149,10 @@ class ReduceProd(_ReduceArithmetic, name="tensor.reduce_prod"):
     combines = "mul"
 
     def vjp(self, ct: Value) -> list[Value | None]:
-        """The product of the other elements: result / x, and where x = 0, by the number of zeros:
+        """The product of the other elements: result / x, and if x = 0, depending on the number of zeros:
 
-        one     the product p of what is not zero
-        two     p times the other zero, for the sake of the second derivative
+        one     the product p of the nonzero elements
+        two     p times the other zero, which makes the second derivative correct
         more    zero
         """
         x, one, zero = self.x, full(1, self.x), full(0, self.x)
@@ -167,10 +167,10 @@ class ReduceProd(_ReduceArithmetic, name="tensor.reduce_prod"):
 
 
 class _ReduceExtremum(Reduce):
-    """The greatest or the smallest: the same in every order. The cotangent is divided evenly among those that tie."""
+    """Maximum or minimum, in any order. The cotangent is divided evenly among ties."""
 
     accepts = ("bool", "int", "float")
-    wins: ClassVar[bool]                     # which of the two zeros is the result where both occur: -0.0 or not
+    wins: ClassVar[bool]                     # whether -0.0 is the result if both zeros occur
 
     def ref(self, x: Any) -> Array:
         x = np.asarray(x)
@@ -190,7 +190,7 @@ class _ReduceExtremum(Reduce):
 
 
 class ReduceMax(_ReduceExtremum, name="tensor.reduce_max"):
-    """result[i] = the greatest x[i, j] over j, the indices along axes; NaN if one is NaN; +0 > -0
+    """result[i] = the maximum of x[i, j] over j, the indices along axes; NaN if one is NaN; +0 > -0
 
         %r = tensor.reduce_max %x {axes = [1]} : (tensor<Bx3xf32>) -> tensor<Bxf32>
     """
@@ -200,7 +200,7 @@ class ReduceMax(_ReduceExtremum, name="tensor.reduce_max"):
 
 
 class ReduceMin(_ReduceExtremum, name="tensor.reduce_min"):
-    """result[i] = the smallest x[i, j] over j, the indices along axes; NaN if one is NaN; -0 < +0
+    """result[i] = the minimum of x[i, j] over j, the indices along axes; NaN if one is NaN; -0 < +0
 
         %r = tensor.reduce_min %x {axes = [1]} : (tensor<Bx3xf32>) -> tensor<Bxf32>
     """
@@ -236,13 +236,13 @@ class ReduceAll(_ReduceBool, name="tensor.reduce_all"):
 # -- rewrites ---------------------------------------------------------------------------------------------------------
 @rewrite(ReduceProd, ReduceMax, ReduceMin, ReduceAny, ReduceAll)
 def reduce_single(op: Reduce) -> Value | None:
-    """reduce(x, axes) == reshape(x), where x has size 1 along all of them (a sum would turn -0.0 into +0.0)"""
+    """reduce(x, axes) == reshape(x), if x has size 1 along all of them (a sum would turn -0.0 into +0.0)"""
     return reshape(op.x, op.result.type.shape) if all(op.x.type.shape[a] == 1 for a in op.axes) else None
 
 
 @rewrite(Reduce)
 def reduce_nothing(op: Reduce) -> Value | None:
-    """reduce(x, axes) == full(identity), where x has size 0 along one of them"""
+    """reduce(x, axes) == full(identity), if x has size 0 along one of them"""
     if any(op.x.type.shape[a] == 0 for a in op.axes):
         return full(op.identity(), op.result, op.result.type.shape)
     return None

@@ -1,4 +1,4 @@
-"""tensor, scatter: updates combined into computed positions, one after the other."""
+"""tensor, scatter: updates at computed positions, in order."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ from mlc.ir.sizes import Dim, product
 from mlc.ir.types import TensorType, i64, to_numpy
 
 UPDATES = ("set", "add", "mul", "max", "min")
-"""Kinds of update: replace the old value, or combine with it."""
+"""Kinds of updates: replace the old value, or combine with it."""
 
 
 class Scattering(TensorOp):
-    """x with updates combined into it along an axis (`kind`), in ascending order of their positions.
+    """x with updates of a `kind` along an axis, in ascending order of their positions.
 
-    Floats are combined in the type that sums accumulate in and rounded at the end. Updates of one row go to one row of
-    x, so rows are independent. An index out of range is the user's error, negative ones included.
+    Floats are combined in the accumulator type and rounded at the end. The updates of a row go to one row of x, so rows
+    are independent. Indices out of range, including negative ones, raise UserIndexError.
     """
 
     x: Value
@@ -59,7 +59,7 @@ class Scattering(TensorOp):
 
     @property
     def combining(self) -> CombiningKind | None:
-        """How an update is combined with what is there; None if it replaces it."""
+        """The combining kind of updates; None if they replace the old value."""
         return None if self.kind == "set" else CombiningKind.of(self.kind, self.x.type.dtype)
 
     def iterator_types(self) -> tuple[str, ...]:
@@ -69,7 +69,7 @@ class Scattering(TensorOp):
         return domain.points
 
     def operand_maps(self, at: IndexingMap, domain: IterationDomain) -> Sequence[IndexingMap | None]:
-        """Of x its own element."""
+        """x is read at the element itself."""
         return (at if at == domain.points else None, None, None)
 
     def operand_types(self) -> tuple[TensorType, TensorType, TensorType]:
@@ -79,14 +79,14 @@ class Scattering(TensorOp):
         if x.dtype != updates.dtype:
             self.refuse(f"element types differ: {x.dtype} and {updates.dtype}", "MLC0112")
         if self.kind not in UPDATES:
-            self.refuse(f"{self.kind} is none of {', '.join(UPDATES)}", "MLC0116")
+            self.refuse(f"{self.kind} is not one of {', '.join(UPDATES)}", "MLC0116")
         if kind(x.dtype) == "bool" and self.kind != "set":
             self.refuse(f"{self.kind} does not work on i1, only on int and float elements", "MLC0113")
         self.check_axis(self.axis, x.rank)
         return x, indices, updates
 
     def combined(self, x: Array, at: Array, updates: Array, others: tuple[Array, ...]) -> Array:
-        """x with row i of the updates along the axis combined into its row at[i], at `others` of the other axes."""
+        """x with row i of the updates combined into its row at[i] along the axis, at `others` of the other axes."""
         wide = x.dtype if kind(self.x.type.dtype) != "float" else to_numpy(accumulator(self.x.type.dtype))
         out = np.moveaxis(np.array(x, wide), self.axis, 0)
         with np.errstate(all="ignore"):
@@ -95,13 +95,13 @@ class Scattering(TensorOp):
                 out[k, *others] = row if self.combining is None else self.combining.combine(old, row)
         return rounded(np.moveaxis(out, 0, self.axis), self.x.type.dtype)
 
-    # -- derivatives, in terms of reading at the positions ---------------------------------------------------------
+    # -- derivatives, in terms of gathers at the positions ---------------------------------------------------------
     def taken(self, x: Value) -> Value:
-        """The elements of a tensor like x that each update goes to."""
+        """Gather: the element of a tensor shaped like x at the position of each update."""
         raise NotImplementedError
 
     def scattered(self, x: Value, updates: Value, kind: str) -> Value:
-        """Updates at the same positions."""
+        """Other updates at the same positions."""
         return type(self)(x, self.indices, updates, self.axis, kind).result
 
     def vjp(self, ct: Value) -> list[Value | None]:
@@ -112,7 +112,7 @@ class Scattering(TensorOp):
         return ct, self.taken(ct)
 
     def _vjp_set(self, ct: Value) -> tuple[Value, Value]:
-        """The last update of a position has its cotangent; x, and updates before the last, have none."""
+        """The last update of a position gets its cotangent; x there, and earlier updates, get none."""
         shape, updates = self.x.type.shape, self.updates.type.shape
         nothing = full(0, ct, updates)
         number = self.number()
@@ -121,24 +121,24 @@ class Scattering(TensorOp):
         return self.scattered(ct, nothing, "set"), select(kept, self.taken(ct), full(0, ct))
 
     def number(self) -> Value:
-        """The positions of the updates along the axes that the indices stand for, as one i64 each."""
+        """The position of each update along the axes of the indices, as one i64."""
         raise NotImplementedError
 
     def _vjp_mul(self, ct: Value) -> tuple[Value, Value]:
-        """dx: ct times the product of the updates. du: ct * result / u, and where u is 0 ct times the other factors."""
+        """dx: ct times the product of the updates. du: ct * result / u, and if u is 0, ct times the other factors."""
         x, u = self.x, self.updates
         one, zero = full(1, x), full(0, x)
         dx = ct * self.scattered(full(1, x, x.type.shape), u, "mul")
         zero_x, zero_u = compare("eq", x, zero), compare("eq", u, zero)
         zeros = self.scattered(cast(zero_x, i64), cast(zero_u, i64), "add")
-        rest = self.scattered(select(zero_x, one, x), select(zero_u, one, u), "mul")
+        nonzero = self.scattered(select(zero_x, one, x), select(zero_u, one, u), "mul")
         only = compare("eq", self.taken(zeros), full(1, zeros))
-        at_zero = select(only, self.taken(rest), zero)
+        at_zero = select(only, self.taken(nonzero), zero)
         du = self.taken(ct) * select(zero_u, at_zero, self.taken(self.result) / select(zero_u, one, u))
         return dx, du
 
     def _vjp_max(self, ct: Value) -> tuple[Value, Value]:
-        """Divided evenly among x and those updates that are the result."""
+        """Divided evenly among ties of x and updates."""
         old, new = compare("eq", self.x, self.result), compare("eq", self.updates, self.taken(self.result))
         count = self.scattered(cast(old, ct.type.dtype), cast(new, ct.type.dtype), "add")
         share = ct / select(compare("eq", count, full(0, ct)), full(1, ct), count)
@@ -150,17 +150,17 @@ class Scattering(TensorOp):
 class Scatter(Scattering, name="tensor.scatter"):
     """result[a, k, b] = x[a, k, b] combined with updates[a, i, b] for each i with indices[i] = k, in order
 
-    The counterpart of take: a are the axes before axis, and indices may have any number of dimensions.
+    The transpose of take: a are the axes before axis, and indices may have any number of dimensions.
 
         %r = tensor.scatter %x, %i, %u {axis = 0} : (tensor<5x3xf32>, tensor<Bxi64>, tensor<Bx3xf32>) -> tensor<5x3xf32>
     """
 
     def infer(self) -> TensorType:
         x, indices, updates = self.operand_types()
-        wanted = (*x.shape[: self.axis], *indices.shape, *x.shape[self.axis + 1:])
-        if updates.shape != wanted:
-            self.refuse(f"updates of shape {shape_text(updates.shape)} do not fit {shape_text(wanted)}", "MLC0115",
-                        symbols=sizes.differing(updates.shape, wanted))
+        expected = (*x.shape[: self.axis], *indices.shape, *x.shape[self.axis + 1:])
+        if updates.shape != expected:
+            self.refuse(f"updates of shape {shape_text(updates.shape)} do not fit {shape_text(expected)}", "MLC0115",
+                        symbols=sizes.differing(updates.shape, expected))
         return x
 
     def ref(self, x: Any, indices: Any, updates: Any) -> Array:
@@ -191,7 +191,7 @@ class Scatter(Scattering, name="tensor.scatter"):
 class ScatterAlong(Scattering, name="tensor.scatter_along"):
     """result[a, k, b] = x[a, k, b] combined with updates[a, i, b] for each i with indices[a, i, b] = k, in order
 
-    The counterpart of take_along: a are the axes before axis. Other axes of the updates may be shorter than those of x.
+    The transpose of take_along: a are the axes before axis. Other axes of the updates may be shorter than those of x.
 
         %r = tensor.scatter_along %x, %i, %u {axis = 0} : (tensor<9xf32>, tensor<Bxi64>, tensor<Bxf32>) -> tensor<9xf32>
     """

@@ -1,4 +1,4 @@
-"""tensor, shape: the same elements in another arrangement."""
+"""tensor, shape: operations that rearrange elements."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class Reshape(TypedOp, SizedOp, CopyOp, name="tensor.reshape"):
 
     @property
     def cost(self) -> Cost:  # type: ignore[override]
-        """Axes of size 1 come and go for nothing; any other reshape is a view of memory, and that has to be written."""
+        """Adding or removing axes of size 1 is free; any other reshape is a view, whose operand must be in memory."""
         return Cost.FREE if self.moves_elements else Cost.CHEAP
 
     @property
@@ -80,13 +80,13 @@ class Reshape(TypedOp, SizedOp, CopyOp, name="tensor.reshape"):
         return reshape(operands[0], (batch_size, *self.shape))
 
     def operand_maps(self, at: IndexingMap, domain: IterationDomain) -> Sequence[IndexingMap | None]:
-        """Axes of one element are read at 0, and others in order; else the index counts the same elements."""
+        """If only axes of size 1 change, the others correspond in order; else by the row-major position."""
         old = self.x.type.shape
         if self.moves_elements:
-            rest = (e for e, n in zip(at, self.shape) if n != 1)
-            return [tuple(0 if n == 1 else next(rest) for n in old)]
-        known = [e for e in at if e is not None]
-        return [delinear(linear(known, self.shape), old) if len(known) == len(at) else None]
+            others = (e for e, n in zip(at, self.shape) if n != 1)
+            return [tuple(0 if n == 1 else next(others) for n in old)]
+        index = [e for e in at if e is not None]
+        return [delinear(linear(index, self.shape), old) if len(index) == len(at) else None]
 
 
 class Transpose(CopyOp, name="tensor.transpose"):
@@ -103,7 +103,7 @@ class Transpose(CopyOp, name="tensor.transpose"):
     def infer(self) -> TensorType:
         source, = self.tensors()
         if sorted(self.perm) != list(range(source.rank)):
-            self.refuse(f"perm {list(self.perm)} is no permutation of {source.rank} axes", "MLC0116")
+            self.refuse(f"perm {list(self.perm)} is not a permutation of {source.rank} axes", "MLC0116")
         return source.with_shape(source.shape[p] for p in self.perm)
 
     def ref(self, x: Any) -> Array:
@@ -154,7 +154,7 @@ class BroadcastTo(TypedOp, SizedOp, CopyOp, name="tensor.broadcast_to"):
 class Slice(SizedOp, CopyOp, name="tensor.slice"):
     """result[i] = x[starts + i * steps], along each axis the indices of range(start, stop, step)
 
-    Starts and stops are within x unless they are equal; a stop of -1 goes with a negative step.
+    Starts and stops are within x unless they are equal; with a negative step, a stop may be -1.
 
         %r = tensor.slice %x {starts = [0, 1], stops = ["B", 6], steps = [1, 2]} : (tensor<Bx7xf32>) -> tensor<Bx3xf32>
     """
@@ -185,7 +185,7 @@ class Slice(SizedOp, CopyOp, name="tensor.slice"):
                 self.refuse(message, "MLC0116", symbols=sizes.symbols(size))
 
     def _within(self, axis: int, n: Dim, start: Dim, stop: Dim, step: int) -> Iterator[tuple[Dim, str]]:
-        """Sizes that must not be negative for start:stop:step to lie within n, each with a message."""
+        """Sizes that must be non-negative for start:stop:step to lie within n, each with a message."""
         low, high, end = (start, stop, n) if step > 0 else (stop + 1, start + 1, n)
         if low != high:
             message = f"axis {axis}: {start}:{stop}:{step} does not lie within size {n}"
@@ -222,8 +222,8 @@ def _as_slice(r: range) -> slice:
 class Pad(SizedOp, CopyOp, name="tensor.pad"):
     """result[low + i * (interior + 1)] = x[i], and value elsewhere
 
-    Along each axis: `low` times the value, each element of x followed by `interior` values, and `high` values. A
-    negative `high`, down to -interior, takes away values that follow the last element.
+    Each axis gets `low` copies of the value, then each element of x followed by `interior` copies, then `high` copies.
+    A negative `high`, down to -interior, removes copies that follow the last element.
 
         %r = tensor.pad %x, %v {low = [1], high = [0], interior = [1]} : (tensor<3xi8>, tensor<i8>) -> tensor<7xi8>
     """
@@ -277,7 +277,7 @@ class Pad(SizedOp, CopyOp, name="tensor.pad"):
         return [Slice(ct, self.low, stops, steps).result, unbroadcast(rest, self.value)]
 
     def vmap(self, batch_size: Dim, operands: Sequence[Value], batched: Sequence[bool]) -> Value:
-        """Where each batch element has a value of its own, what was added is replaced by it."""
+        """With a batched value, pads with zeros and then selects the value of each batch element in the padding."""
         (x, value), lead = operands, (0,) * batched[0]
         low, high, interior = (*lead, *self.low), (*lead, *self.high), (*lead, *self.interior)
         if not batched[1]:
@@ -362,22 +362,22 @@ class Reverse(CopyOp, name="tensor.reverse"):
 
 
 def length(start: Dim, stop: Dim, step: int) -> Dim:
-    """The number of indices in range(start, stop, step), which is not negative."""
+    """The number of indices in range(start, stop, step), which must be non-negative."""
     return (stop - start + step - 1) // step if step > 0 else (start - stop - step - 1) // -step
 
 
 def inverse(perm: Sequence[int]) -> tuple[int, ...]:
-    """The permutation that undoes `perm`."""
+    """The inverse permutation."""
     return tuple(sorted(range(len(perm)), key=lambda i: perm[i]))
 
 
 def transpose(x: Value, perm: Sequence[int]) -> Value:
-    """x with its axes permuted; nothing is built where they stay."""
+    """x with its axes permuted; no operation is built for the identity."""
     return x if list(perm) == sorted(perm) else Transpose(x, tuple(perm)).result
 
 
 def pad(x: Value, low: Sequence[Dim], high: Sequence[Dim], interior: Sequence[int]) -> Value:
-    """x padded with zeros; nothing is built where there is nothing to add."""
+    """x padded with zeros; no operation is built if all amounts are 0."""
     if not any(d != 0 for d in (*low, *high, *interior)):
         return x
     return Pad(x, full(0, x), tuple(low), tuple(high), tuple(interior)).result
@@ -417,7 +417,7 @@ def transpose_twice(op: Transpose) -> Value | None:
 
 @rewrite(Transpose)
 def transpose_of_single_axes(op: Transpose) -> Value | None:
-    """transpose(x, perm) == reshape(x), where only axes of size 1 change places"""
+    """transpose(x, perm) == reshape(x), if only axes of size 1 move"""
     long = [p for p in op.perm if op.x.type.shape[p] != 1]
     return reshape(op.x, op.result.type.shape) if long == sorted(long) else None
 
@@ -470,7 +470,7 @@ def reverse_short(op: Reverse) -> Value | None:
 
 @rewrite(Reverse)
 def reverse_twice(op: Reverse) -> Value | None:
-    """reverse(reverse(x, a), b) == reverse(x, axes in one of a and b)"""
+    """reverse(reverse(x, a), b) == reverse(x, axes in exactly one of a and b)"""
     inner = op.x.op
     if not isinstance(inner, Reverse):
         return None

@@ -1,6 +1,6 @@
-"""tensor, sort: the order of the elements along an axis, and positions in what is sorted.
+"""tensor, sort: argsort along an axis, and binary search in sorted values.
 
-Both are the same sequence of steps whatever the elements are, each step a few operations on whole tensors.
+Both are data-independent sequences of steps, each of which is a few operations on whole tensors.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ from mlc.ir.sizes import Dim
 from mlc.ir.types import TensorType, f64, i64, index
 
 COUNTED = 64
-"""Up to as many elements each one's rank is counted; beyond, they are merged by a network."""
+"""Most elements that are sorted by counting ranks; more are sorted by a network."""
 
 
 class ArgSort(Composite, name="tensor.argsort"):
-    """result = the positions of the elements of x along axis, in ascending order; equal elements keep their order
+    """result = the positions that sort x along axis in ascending order, stably
 
-    NaN is greater than every number. Descending, NaNs come first, and equal elements keep their order as well.
+    NaN is greater than every number. With `descending`, NaNs come first, and the sort is stable as well.
 
         %r = tensor.argsort %x {axis = 1} : (tensor<Bx3xf32>) -> tensor<Bx3xi64>
     """
@@ -83,7 +83,7 @@ class ArgSort(Composite, name="tensor.argsort"):
         return tensor.Or(less, tensor.And(tensor.IsNan(b).result, number).result).result
 
     def _by_counting(self, n: int) -> Value:
-        """rank[i] = the number of elements before element i, and result[rank[i]] = i; one axis more on the way."""
+        """rank[i] = the number of elements before element i, and result[rank[i]] = i; all pairs, on one more axis."""
         shape, axis = self.x.type.shape, self.axis
         ones = (1,) * axis
         rest = (1,) * (len(shape) - axis - 1)
@@ -96,10 +96,10 @@ class ArgSort(Composite, name="tensor.argsort"):
         return tensor.ReduceSum(select(hit, other, full(0, other)), (axis + 1,)).result
 
     def _by_network(self, n: Dim) -> Value:
-        """Bitonic sorting of (element, position), for any n: partners past the end are greater than all, and stay.
+        """Bitonic sort of (element, position) pairs, for any n: partners past the end count as greater than all.
 
         At level l runs of 2^l are merged. The first step compares each element with its mirror image in the block of
-        2^(l + 1), the others elements that are 2^(l - 1), ..., 2, 1 apart; the smaller always goes to the front.
+        2^(l + 1), the following steps elements that are 2^(l - 1), ..., 2, 1 apart; the smaller goes to the front.
         Batcher, "Sorting networks and their applications", 1968.
         """
         shape, axis = self.x.type.shape, self.axis
@@ -138,8 +138,8 @@ def _levels(n: Dim) -> int | Value:
 class SearchSorted(Composite, name="tensor.search_sorted"):
     """result[i] = the number of j with sorted[j] < values[i], or with `right` sorted[j] <= values[i]
 
-    `sorted` ascends along its last axis. It is a vector, or has the axes of values but for the last. A NaN among the
-    values comes after all numbers.
+    `sorted` is ascending along its last axis. It is a vector, or has the leading axes of values. A NaN among the values
+    comes after all numbers.
 
         %r = tensor.search_sorted %s, %v : (tensor<7xf32>, tensor<Bx3xf32>) -> tensor<Bx3xi64>
     """
@@ -154,7 +154,7 @@ class SearchSorted(Composite, name="tensor.search_sorted"):
         if ordered.dtype != values.dtype:
             self.refuse(f"element types differ: {ordered.dtype} and {values.dtype}", "MLC0112")
         if ordered.rank == 0 or (ordered.rank > 1 and ordered.shape[:-1] != values.shape[:-1]):
-            self.refuse(f"values of shape {shape_text(values.shape)} do not fit what is sorted, "
+            self.refuse(f"values of shape {shape_text(values.shape)} do not fit a sorted tensor of shape "
                         f"{shape_text(ordered.shape)}", "MLC0115",
                         symbols=sizes.differing(ordered.shape[:-1], values.shape[:-1]))
         return values.with_dtype(i64)
@@ -166,7 +166,7 @@ class SearchSorted(Composite, name="tensor.search_sorted"):
         return np.asarray((~stop).sum(-1, dtype=np.int64))
 
     def decompose(self) -> Value:
-        """Binary search: what is counted lies between low and high."""
+        """Binary search: the count lies between low and high."""
         n, shape = self.sorted.type.shape[-1], self.values.type.shape
         if n == 0:
             return full(0, size(0, i64), shape)

@@ -1,4 +1,4 @@
-"""tensor, sources: tensors made of nothing: constants, fills, coordinates, sizes."""
+"""tensor, sources: operations without tensor operands: constants, fills, iotas, sizes."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Constant(TensorOp, name="tensor.constant"):
 
     @property
     def cost(self) -> Cost:  # type: ignore[override]
-        """One number is part of the code that reads it; others stand in the program's data."""
+        """A single number is an immediate of the code that reads it; larger constants are data of the program."""
         return Cost.CHEAP if self.result.type.shape else Cost.FREE
 
     def ref(self) -> Array:
@@ -62,11 +62,11 @@ class Full(SizedOp, name="tensor.full"):
         check_shape(self, self.shape)
         check_dtype(self, self.dtype)
         if not fits(self.value, self.dtype):
-            self.refuse(f"{self.value} is no {self.dtype}", "MLC0116")
+            self.refuse(f"{self.value} is not a value of {self.dtype}", "MLC0116")
         return TensorType(self.shape, self.dtype)
 
     def scalar(self) -> Array:
-        """The value as an array of no dimensions."""
+        """The value as a 0-d array."""
         exact = float(self.value) if kind(self.dtype) == "float" else int(self.value)
         with np.errstate(all="ignore"):
             return rounded(np.array(exact, np.float64 if isinstance(exact, float) else to_numpy(self.dtype)),
@@ -129,7 +129,7 @@ class Iota(SizedOp, TypedOp, name="tensor.iota"):
 
 
 class Size(SizedOp, name="tensor.size"):
-    """result[] = value, a size as a number
+    """result[] = value, a size as a 0-d tensor
 
         %r = tensor.size "2*B + 1" : tensor<i64>
     """
@@ -167,20 +167,20 @@ class Size(SizedOp, name="tensor.size"):
 
 
 def check_shape(op: TensorOp, shape: tuple[Dim, ...]) -> None:
-    """Sizes are symbols, or integers that are not negative."""
+    """Refuse negative sizes."""
     for d in shape:
         if isinstance(d, int) and d < 0:
-            op.refuse(f"{d!r} is no size", "MLC0116")
+            op.refuse(f"{d!r} is not a size", "MLC0116")
 
 
 def check_dtype(op: TensorOp, dtype: ScalarType, *kinds: str) -> None:
-    """The element type is one of a tensor, and of one of the `kinds` if any are given."""
+    """Refuse a type that is not an element type of tensors, or not of one of the `kinds`, if any are given."""
     if dtype == index or (kinds and kind(dtype) not in kinds):
-        op.refuse(f"has no form for element type {dtype}", "MLC0113")
+        op.refuse(f"does not support element type {dtype}", "MLC0113")
 
 
 def fits(number: int | float | bool, dtype: ScalarType) -> bool:
-    """Whether a number is an integer in the range of an integer type, or a float type can round it."""
+    """Whether a number is an integer in the range of an integer type, or can be rounded to a float type."""
     if kind(dtype) == "float":
         return not isinstance(number, int) or abs(number) < 1 << 1023
     low, high = int_range(dtype)
@@ -188,7 +188,7 @@ def fits(number: int | float | bool, dtype: ScalarType) -> bool:
 
 
 def size(value: Dim, dtype: ScalarType) -> Value:
-    """A size as a tensor of no dimensions, of an integer or float type."""
+    """A size as a 0-d tensor of an integer or float type."""
     if isinstance(value, int):
         return Full(value, (), dtype).result
     if kind(dtype) == "float":
@@ -209,12 +209,12 @@ def constant_of_equal_elements(op: Constant) -> Value | None:
 
 
 def as_tensor(x: Any, like: Value) -> Value:
-    """A value as it is; a Python number as a tensor of no dimensions of the element type of `like`."""
+    """A value unchanged; a Python number as a 0-d tensor of the element type of `like`."""
     return x if isinstance(x, Value) else Full(x, (), like.type.dtype).result
 
 
 def binary_operator(name: str, cls: type[Op]) -> None:
-    """Let the Python operator `name` on tensors build `cls`."""
+    """Make the Python operator `name` on tensors build `cls`."""
     def build(a: Any, b: Any) -> Value:
         like = a if isinstance(a, Value) else b
         return cls(as_tensor(a, like), as_tensor(b, like)).result

@@ -1,4 +1,4 @@
-"""tensor, special functions: elementwise composites without a polynomial of their own in dialects/expansions."""
+"""tensor, special functions: elementwise composites without an expansion in dialects/expansions."""
 
 from __future__ import annotations
 
@@ -42,9 +42,8 @@ DOUBLE: tuple[Piece, ...] = (
         2.2900482228026654717e-07, -6.7711997758452339498e-08, 2.9147953450901080826e-08, -1.4960026627149240478e-08,
         7.6157012080783393804e-09, -3.7894654401267369937e-09, 1.5076572693500548083e-09, -2.5556418169965252055e-10,
         -2.7109920616438573243e-11)))
-"""erfinv(x) / x by w = -log(1 - x^2): up to which w, and a polynomial's centre and coefficients from the lowest.
-
-The first is a polynomial in w, the others in sqrt(w). Giles, "Approximating the erfinv function", 2012.
+"""erfinv(x) / x by pieces of w = -log(1 - x^2): upper limit of w; centre and coefficients of a polynomial, lowest
+first. The first is a polynomial in w, the others in sqrt(w). Giles, "Approximating the erfinv function", 2012.
 """
 
 
@@ -84,7 +83,7 @@ def _polynomial(x: Value, coefficients: Sequence[float]) -> Value:
 
 
 def _inverse(x: float) -> float:
-    """By the normal distribution's inverse (Wichura's algorithm AS 241); near 0 Newton's method restores digits."""
+    """The quantile function of the normal distribution (Wichura's AS 241), refined near 0 by Newton's method."""
     from statistics import NormalDist  # for constants only
 
     if not abs(x) < 1:

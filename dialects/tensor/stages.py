@@ -1,11 +1,11 @@
-"""tensor, stages: how often a kernel goes through its reduction slices, and what it computes and stores each time.
+"""tensor, stages: the passes of a kernel over its reduction slices, with the computations and stores of each.
 
-A reduction runs in the first stage in which all that it reads is known: softmax takes its maximum in stage 0 and its
-sum in stage 1. A value with one element per point is stored in the first stage in which it is known, values with one
-element per slice after the last stage. What a later stage needs again is computed again, or is materialized: in its own
-result, in a result of the same type that is stored later, or in a scratch buffer.
+A reduction runs in the first stage in which all its operands are available: softmax computes its maximum in stage 0
+and its sum in stage 1. A value with one element per point is stored in the first stage in which it is available, values
+with one element per slice after the last stage. A value that a later stage needs is recomputed, or materialized: in its
+own result, in a result of the same type that is stored later, or in a scratch buffer.
 
-The pass fuse decides this (passes/fuse/stages.py) and writes it on the kernel; `Stages` reads it there.
+The pass fuse decides this (passes/fuse/stages.py) and records it on the kernel, where `Stages` reads it.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from mlc.ir.sizes import Dim
 
 
 class Materialized(NamedTuple):
-    """Where a value is stored for later stages: in which stage, and in the buffer of which result; None: a scratch."""
+    """Where a value is materialized: the stage, and the result whose buffer holds it, or None for a scratch buffer."""
 
     stage: int
     result: int | None
 
 
 class Stages:
-    """The stages of one kernel's body; stage `count` stands for what comes after all of them.
+    """The stages of a kernel's body; stage `count` is the epilogue after all of them.
 
-    count    how many there are
+    count    number of stages
     stores   the stage in which each result is stored
     """
 
@@ -50,7 +50,7 @@ class Stages:
 
     @property
     def length(self) -> Dim:
-        """How many points a reduction slice has."""
+        """Number of points of a reduction slice."""
         return sizes.product(self.domain.shape[d] for d in self.domain.reduced)
 
     def reduced(self, stage: int) -> list[Any]:
@@ -58,16 +58,16 @@ class Stages:
         return [op for op in self.reduces if op.attrs.get("stage") == stage]
 
     def scanned(self, stage: int) -> list[Any]:
-        """The cumulative operations that a stage needs, each after those that it reads."""
+        """The scans that a stage needs, in topological order."""
         return [v.op for v, _ in self.evaluated(stage) if v.op in self.scans]
 
     def stored_for_later(self, stage: int) -> list[Value]:
-        """The values materialized in a stage in other memory than that of their own result."""
+        """The values materialized in a stage outside of their own result."""
         return [v for v, (when, i) in self.materialized.items()
                 if when == stage and (i is None or self.outputs[i] is not v)]
 
     def roots(self, stage: int) -> Iterator[tuple[Value, IndexingMap]]:
-        """The operands of reductions and the results that a stage evaluates, with their maps."""
+        """The operands of reductions and the results that a stage evaluates, with the maps."""
         for op in self.reduced(stage):
             yield op.x, self.domain.points
         for v, map, when in zip(self.outputs, self.maps, self.stores):
@@ -75,7 +75,7 @@ class Stages:
                 yield v, map
 
     def evaluated(self, stage: int) -> dict[tuple[Value, IndexingMap | None], None]:
-        """Every value that a stage evaluates or reads, with its map, after those that it is computed from."""
+        """Every value that a stage evaluates or reads, with its map, in topological order."""
         out: dict[tuple[Value, IndexingMap | None], None] = {}
         later = ((v, self.domain.points) for v in self.stored_for_later(stage))
         work: list[tuple[Value, IndexingMap | None, bool]] = [(v, at, False) for v, at in (*self.roots(stage), *later)]
@@ -94,7 +94,7 @@ class Stages:
         return v in self.materialized and self.materialized[v].stage < stage
 
     def reads(self) -> dict[Value, list[tuple[int, IndexingMap | None]]]:
-        """For each argument of the body the stages that read it, and by which maps."""
+        """For each argument of the body, the stages and maps that read it."""
         out: dict[Value, list[tuple[int, IndexingMap | None]]] = {v: [] for v in self.body.args}
         for stage in range(self.count + 1):
             for v, at in self.evaluated(stage):

@@ -1,4 +1,4 @@
-"""tensor, composites over axes: mean, variance, and normalisation by them."""
+"""tensor, composites over axes: mean, variance, and normalisation."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class _OverAxes(Composite):
         return x.with_shape(d for a, d in enumerate(x.shape) if a not in self.axes)
 
     def narrowed(self, x: Value) -> Value:
-        """A value with the axes kept, without them and in the result's element type."""
+        """A value with kept axes, reshaped and cast to the type of the result."""
         return cast(reshape(x, self.result.type.shape), self.x.type.dtype)
 
 
@@ -106,7 +106,7 @@ class Standardize(_OverAxes, name="tensor.standardize"):
         return centred, tensor.Rsqrt(mean_kept(centred * centred, self.axes) + self.eps).result
 
     def vjp(self, ct: Value) -> list[Value | None]:
-        """dx = (ct - mean(ct) - result * mean(ct * result)) / sqrt(var(x) + eps): both means in one go over ct"""
+        """dx = (ct - mean(ct) - result * mean(ct * result)) / sqrt(var(x) + eps): both means in one pass over ct"""
         ct, (centred, inverse) = widened(ct), self._parts()
         result = centred * inverse
         slope = mean_kept(ct * result, self.axes)
@@ -114,7 +114,7 @@ class Standardize(_OverAxes, name="tensor.standardize"):
 
 
 class _Norm(Composite):
-    """x scaled over its axes `axes`, which weight and bias have the sizes of."""
+    """Normalisation over `axes`; weight and bias have the sizes of these axes."""
 
     def check_parameters(self, x: TensorType, axes: Sequence[int], parameters: Sequence[TensorType]) -> TensorType:
         self.check_axes(axes, x.rank)
@@ -131,7 +131,7 @@ class _Norm(Composite):
         return cast(reshape(parameter, shape), x.type.dtype)
 
     def vmap(self, batch_size: Dim, operands: Sequence[Value], batched: Sequence[bool]) -> BatchResult:
-        """Lanes of weights multiply what the norm of x alone is: then it is taken apart."""
+        """With batched weight or bias there is no rule, and the operation is decomposed."""
         return None if any(batched[1:]) else again(self, operands, axes=tuple(a + 1 for a in self.attrs["axes"]))
 
 
@@ -155,10 +155,10 @@ class LayerNorm(_Norm, name="tensor.layer_norm"):
         centred = x - x.mean(self.axes, keepdims=True)
         out = centred / np.sqrt(np.square(centred).mean(self.axes, keepdims=True) + self.eps)
         shape = [d if a in self.axes else 1 for a, d in enumerate(x.shape)]
-        given = list(parameters)
+        remaining = list(parameters)
         if self.weight is not None:
-            out = out * given.pop(0).reshape(shape)
-        return out + given.pop(0).reshape(shape) if given else out
+            out = out * remaining.pop(0).reshape(shape)
+        return out + remaining.pop(0).reshape(shape) if remaining else out
 
     def decompose(self) -> Value:
         x = widened(self.x)

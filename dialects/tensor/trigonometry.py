@@ -1,4 +1,4 @@
-"""tensor, trigonometry: the tangent, the inverse functions of angles, and the functions of the hyperbola."""
+"""tensor, trigonometry: tangent, inverse trigonometric functions, hyperbolic functions and their inverses."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Acos(Transcendental, name="tensor.acos"):
 
 
 class Atan2(BinaryMath, name="tensor.atan2"):
-    """result[i] = the angle in [-pi, pi] of the point (rhs[i], lhs[i]); zeros count by their sign
+    """result[i] = the angle in [-pi, pi] of the point (rhs[i], lhs[i]); signed zeros are distinguished
 
         %r = tensor.atan2 %y, %x : tensor<3xf32>
     """

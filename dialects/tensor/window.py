@@ -1,4 +1,4 @@
-"""tensor, windows: an axis as overlapping pieces of it, and back. Elements move; nothing is computed."""
+"""tensor, windows: an axis as overlapping windows, and the inverse. These operations only move elements."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from mlc.ir.types import TensorType
 
 
 def window_count(n: Dim, size: Dim, stride: int, dilation: int) -> Dim:
-    """How many windows of `size` elements, `dilation` apart, start at multiples of `stride` and lie within n."""
+    """Number of windows of `size` elements, `dilation` apart, that start at multiples of `stride` and fit in n."""
     return (n - (size - 1) * dilation - 1) // stride + 1
 
 
 class _Window(SizedOp, CopyOp):
-    """Element j of window i lies at i * stride + j * dilation."""
+    """Element j of window i is at position i * stride + j * dilation."""
 
     x: Value
     axis: int
@@ -33,18 +33,18 @@ class _Window(SizedOp, CopyOp):
     moves_elements = True
 
     def windows_in(self, n: Dim, size: Dim, stride: int, dilation: int) -> Dim:
-        """How many windows there are in an axis of size n."""
+        """Number of windows in an axis of size n; refuses invalid parameters."""
         for what, number in (("size", size), ("stride", stride), ("dilation", dilation)):
             if less(number, 1):
                 self.refuse(f"the {what} {number} is not positive", "MLC0116")
-        found = window_count(n, size, stride, dilation)
-        if less(found, 0):
+        count = window_count(n, size, stride, dilation)
+        if less(count, 0):
             self.refuse(f"windows of {size} elements, {dilation} apart, do not fit in axis {self.axis} of size {n}",
-                        "MLC0115", symbols=sizes.symbols(found))
-        return found
+                        "MLC0115", symbols=sizes.symbols(count))
+        return count
 
     def spread_types(self) -> TensorType:
-        """The operand's type, which has the windows' elements along the axis after `axis`."""
+        """The type of the operand, which has the window elements along the axis after `axis`."""
         x, = self.tensors()
         self.check_axis(self.axis, x.rank)
         if self.axis + 1 == x.rank:
@@ -53,12 +53,12 @@ class _Window(SizedOp, CopyOp):
 
 
 def in_window(i: Dim | None, j: Dim | None, stride: int, dilation: int) -> Dim | None:
-    """Where element j of window i lies along the axis."""
+    """The position along the axis of element j of window i."""
     return None if i is None or j is None else i * stride + j * dilation
 
 
 def window_positions(windows: int, size: int, stride: int, dilation: int) -> Array:
-    """Where element j of window i lies, for each [i, j]."""
+    """The position of element j of window i, for each [i, j]."""
     return np.arange(windows)[:, None] * stride + np.arange(size) * dilation
 
 
@@ -92,13 +92,13 @@ class Windows(_Window, name="tensor.windows"):
         return [(*at[: self.axis], in_window(i, j, self.stride, self.dilation), *at[self.axis + 2:])]
 
     def vjp(self, ct: Value) -> list[Value | None]:
-        """Windows that overlap are added up one after the other: vectors lie along the axis, not within a window."""
+        """Overlapping windows are added sequentially: vectors lie along the axis, not within a window."""
         placed = Place(ct, self.axis, self.x.type.shape[self.axis], self.stride, self.dilation).result
         return [tensor.ReduceSum(placed, (self.axis + 1,), "chain").result]
 
 
 class Place(_Window, name="tensor.place"):
-    """result[a, i * stride + j * dilation, j, b] = x[a, i, j, b] for the windows i of an axis of `size`, elsewhere 0
+    """result[a, i * stride + j * dilation, j, b] = x[a, i, j, b] for the windows i of an axis of `size`, else 0
 
         %r = tensor.place %x {axis = 0, size = 8, stride = 2} : (tensor<3x3xf32>) -> tensor<8x3xf32>
     """

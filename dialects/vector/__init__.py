@@ -1,7 +1,7 @@
-"""vector: values of fixed shape in registers, with upstream's names, syntax and meaning.
+"""vector: values of fixed shape in registers, with upstream's names, syntax and semantics.
 
-A vector access goes along the last dimension of a memref, whose elements are adjacent; it may not leave that
-dimension, except in lanes that a mask switches off. There is no float sum over lanes: its order would be left open.
+A vector access is along the last dimension of a memref, which must be contiguous; it must stay within that dimension,
+except for lanes that are masked off. There is no float sum over lanes, as its order would be unspecified.
 """
 
 from mlc.dialects.vector.access import Access, Gather, Load, MaskedLoad, MaskedStore, Store

@@ -1,4 +1,4 @@
-"""vector, memory: loads and stores of lanes."""
+"""vector, memory: vector loads and stores."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ if TYPE_CHECKING:
 
 # -- memory -----------------------------------------------------------------------------------------------------------
 class Access(Op):
-    """An access to memory along its last dimension, one lane per element."""
+    """A memory access along the last dimension, one lane per element."""
 
     pure = False
-    if TYPE_CHECKING:                                # each class declares them where they stand in its own order
+    if TYPE_CHECKING:                                # each class declares them, in its own order
         @property
         def base(self) -> Value: ...
         @property
         def indices(self) -> tuple[Value, ...]: ...
 
     def check_access(self, type: Type) -> MemRefType:
-        """The type of `base`, from or to which a vector of `type` may go."""
+        """The type of `base`; IRError unless a vector of `type` can be loaded from or stored to it."""
         memory = check_indices(self, self.base, self.indices)
         if not isinstance(type, VectorType) or type.rank != 1 or type.dtype != memory.dtype:
             self.fail(f"moves vectors of one dimension over {memory.dtype}, not {type}", code="MLC0164")
@@ -43,9 +43,9 @@ class Access(Op):
         return memory
 
     def lanes(self, frame: Frame, offsets: Array, mask: Array | None = None) -> tuple[Array, Array]:
-        """The row of memory accessed, and the position in it of each lane that `mask` does not switch off."""
+        """The accessed row of memory, and the position in it of each active lane."""
         array, indices = frame[self.base], frame.all(self.indices)
-        if mask is not None and not mask.any():          # no lane touches memory, wherever the indices point
+        if mask is not None and not mask.any():          # no lane is active: the indices may be out of bounds
             return np.zeros(0, array.dtype), np.zeros(0, np.int64)
         row = array[check_bounds(self, array, indices[:-1])]
         at = offsets.astype(np.int64) + indices[-1]
@@ -56,7 +56,7 @@ class Access(Op):
 
 
 def _check_lanes(op: Op, type: VectorType, **values: Value) -> None:
-    """`mask`, `pass_thru` and the others fit a vector of `type`."""
+    """Check that `mask`, `pass_thru` and others fit a vector of `type`."""
     for name, value in values.items():
         if value.type != (like(type, i1) if name == "mask" else type):
             op.fail(f"{name} is {value.type}, which does not fit {type}", code="MLC0164")

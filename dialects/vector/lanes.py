@@ -66,7 +66,7 @@ class Step(Op, name="vector.step", pure=True):
 
 
 def join_lanes(kind: str, lanes: list[Any], dtype: ScalarType) -> Any:
-    """The lanes, joined by the operation `kind`."""
+    """Reduce lanes by a combining kind."""
     join = CombiningKind(kind).associative_op
     if dtype == i1:
         return store(np.asarray(reduce(join.f, [one_bit(v) for v in lanes])) & 1, dtype)
@@ -76,7 +76,7 @@ def join_lanes(kind: str, lanes: list[Any], dtype: ScalarType) -> Any:
 
 
 class Reduction(Op, name="vector.reduction", pure=True):
-    """result = the lanes of a vector, and `acc` if there is one, joined by the operation `kind`"""
+    """result = the lanes of a vector, and `acc` if given, reduced by the combining kind"""
 
     kind: str
     vector: Value
@@ -125,5 +125,5 @@ def splat(value: Value, lanes: int) -> Value:
 
 
 def lane_count(type: Type) -> int:
-    """How many elements a value of a type has: 1 for a scalar."""
+    """Number of elements of a type: 1 for a scalar."""
     return math.prod(type.shape) if isinstance(type, VectorType) else 1

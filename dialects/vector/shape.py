@@ -77,7 +77,7 @@ class FromElements(Op, name="vector.from_elements", pure=True):
 
 
 class _Positioned(Op, pure=True):
-    """An operation on a place in a vector; DYNAMIC in the static list stands for the next operand."""
+    """An operation on a position in a vector; DYNAMIC in the static list stands for the next operand."""
 
     if TYPE_CHECKING:
         @property
@@ -222,7 +222,7 @@ class Transpose(Op, name="vector.transpose", pure=True):
 
 
 class Bitcast(Op, name="vector.bitcast", pure=True):
-    """result = the same bits, the last dimension cut into elements of another width"""
+    """result = the same bits, with the last dimension divided into elements of another width"""
 
     source: Value
     type: ResultType

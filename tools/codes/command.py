@@ -135,7 +135,7 @@ MLC0680 MLC_CHANGES is ill-formed, or MLC_CHANGES_LOG cannot be written.
 It says which optional changes the compiler makes: all, none, the keys of some, or those left out, each with a minus.
 example text:
     MLC_CHANGES=canonicalize mlc run model.mlir
-    error[MLC0680]: MLC_CHANGES: 'canonicalize' is no key of a change
+    error[MLC0680]: MLC_CHANGES: 'canonicalize' is not a key of a change
 fix: give keys that mlc bisect printed or that stand in the file MLC_CHANGES_LOG, separated by commas; or unset it.
 
 MLC0681 It goes wrong without any optional change, too.

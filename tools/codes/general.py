@@ -69,7 +69,7 @@ fix: define it in the same module, or correct the name.
 MLC0107 The IR's own bookkeeping is broken: uses, owners and parents do not agree.
 Only a pass can do this, by changing lists of operands or blocks without the methods for it.
 example text:
-    error[MLC0107]: tensor.add: operand 0 does not know of this use
+    error[MLC0107]: tensor.add: this use is missing from the use list of operand 0
 fix: in the pass, change operands with set_operand and move operations with move_before.
 
 MLC0108 A function's type, its entry block and what it returns do not agree.
@@ -108,7 +108,7 @@ fix: use smaller arrays, or run native code (--exec=native).
 MLC0122 The meaning of an operation and its type do not agree.
 The interpreter found an array of another shape or dtype than the type says: `ref` and `infer` of the operation differ.
 example text:
-    error[MLC0122]: my.op: the meaning is float64[3], the type tensor<3xf32>
+    error[MLC0122]: my.op: ref returns float64[3], the result type is tensor<3xf32>
 fix: correct `ref` or `infer` of the operation; if it is one of mlc's, report it.
 
 MLC0130 An operation has no derivative.
@@ -202,6 +202,6 @@ fix: run decompose before.
 MLC0142 Rewriting does not come to an end.
 Two rules undo each other's work for ever; the message names the one that fires most.
 example text:
-    error[MLC0142]: canonicalize does not come to an end; the rule that fires most is swap_operands
+    error[MLC0142]: canonicalize does not terminate; the rule that fires most is swap_operands
 fix: make the right side of one rule better than its left side by a measure that no other rule undoes.
 '''

@@ -19,7 +19,7 @@ fix: put a gpu.barrier between the two accesses if the threads are of one block;
 
 MLC0182 Some threads of a block do not come to a barrier that others wait at.
 example text:
-    error[MLC0182]: gpu.barrier: thread 4 of block 0 does not come to this barrier, which others of its block wait at
+    error[MLC0182]: gpu.barrier: thread 4 of block 0 does not reach this barrier, which others of its block wait at
 fix: move the barrier out of conditions and loops that go differently for threads of one block.
 
 MLC0183 A shuffle does not have all threads of its warp, or an impossible width.

@@ -1,4 +1,4 @@
-"""tensor, linear algebra: factorisations of matrices and solving with triangular ones, as composites with rules."""
+"""tensor, linear algebra: matrix factorisations, solvers and matrix functions, as composites."""
 
 from mlc.dialects.tensor.linalg.elimination import Lu, Qr, Solve
 from mlc.dialects.tensor.linalg.functions import MatrixExp, Pinv

@@ -1,4 +1,4 @@
-"""tensor, linear algebra: the LU factorisation with partial pivoting, and Householder's QR factorisation."""
+"""tensor, linear algebra: LU factorisation with partial pivoting, and Householder QR factorisation."""
 
 from __future__ import annotations
 
@@ -52,17 +52,17 @@ class Factorisation(MatrixOp):
         if m == n or less(n, m):
             return x, n
         if not less(m, n):
-            self.refuse(f"whether {m} rows or {n} columns are fewer is not known", "MLC0688",
+            self.refuse(f"it is not known statically whether {m} rows or {n} columns are fewer", "MLC0688",
                         symbols=sizes.symbols(m, n),
-                        hint="use sizes that are known or equal")
+                        hint="use sizes that are static or equal")
         return x, m
 
 
 class Lu(Factorisation, name="tensor.lu"):
     """result = lu, pivots, permutation with x[permutation] = l u, l below the diagonal of lu and ones on it, u the rest
 
-    At step j the rows j and pivots[j] were exchanged, so that the element of greatest absolute value is divided by,
-    the first of equal ones. A column without one is left as it is: u then has a zero on the diagonal.
+    Step j exchanges the rows j and pivots[j], so that the pivot is the element of maximum absolute value, the first one
+    among ties. A column of zeros is left unchanged: u then has a zero on the diagonal.
 
         %r:3 = tensor.lu %x : (tensor<Bx3x3xf32>) -> (tensor<Bx3x3xf32>, tensor<Bx3xi64>, tensor<Bx3xi64>)
     """
@@ -104,7 +104,8 @@ class Lu(Factorisation, name="tensor.lu"):
                 unbatched(reshape(first(order, m, 1), (count, m)), batch))
 
     def vjp(self, ct: Value, *_: Value) -> list[Value | None]:
-        """Of a square x: P^T l^-T (tril(l^T dl, -1) + triu(du u^T)) u^-T; what sticks out is l^-1 x or x u^-1."""
+        """For a square x: P^T l^-T (tril(l^T dl, -1) + triu(du u^T)) u^-T; additional columns of u are l^-1 x, and
+        additional rows of l are x u^-1."""
         lu, pivots, order = self.results
         m, n = lu.type.shape[-2:]
         k = pivots.type.shape[-1]
@@ -135,14 +136,14 @@ def _exchanged(count: int, a: int, b: int) -> Array:
 
 
 def taken_rows(x: Value, order: Value) -> Value:
-    """The rows of each matrix of [..., m, n] at positions [..., m]."""
+    """Gather rows: those of each matrix of [..., m, n] at positions [..., m]."""
     shape = x.type.shape
     index = broadcast_to(reshape(order, (*order.type.shape, 1)), (*order.type.shape, shape[-1]))
     return tensor.TakeAlong(x, index, len(shape) - 2).result
 
 
 def _eliminate_block(start: Value, block: Dim, x: Value, order: Value, pivots: Value) -> list[Value]:
-    """Factor columns from `start` on, exchange the rows of the others, and subtract their product from the rest."""
+    """Factor the columns of a block from `start`, exchange rows in all others, and update the trailing submatrix."""
     count, m, n = x.type.shape
     row, column = rows(m), columns(n)
     here = broadcast_to(row, (count, m, 1))
@@ -160,7 +161,7 @@ def _eliminate_block(start: Value, block: Dim, x: Value, order: Value, pivots: V
 
 
 def _eliminate_column(j: Value, start: Value, x: Value, order: Value, pivots: Value) -> list[Value]:
-    """One step on the columns of a block: exchange two rows, divide below the diagonal, and subtract to the right."""
+    """One elimination step in a block of columns: exchange two rows, divide below the diagonal, update to the right."""
     count, m, n = x.type.shape
     row, column = rows(m), columns(n)
     here = start + j
@@ -185,8 +186,8 @@ def _eliminate_column(j: Value, start: Value, x: Value, order: Value, pivots: Va
 class Qr(Factorisation, name="tensor.qr"):
     """result = q, r with x = q r, q with orthonormal columns and r upper triangular
 
-    For m by n matrices and k = min(m, n), q is m by k and r k by n; if `complete`, m by m and m by n. Signs are those
-    of Householder's reflections as LAPACK makes them: r[j, j] has the opposite sign of the element it comes from.
+    For m by n matrices and k = min(m, n), q is m by k and r k by n; if `complete`, m by m and m by n. Signs follow
+    LAPACK's Householder reflections: r[j, j] has the opposite sign of the element that it replaces.
 
         %r:2 = tensor.qr %x : (tensor<Bx3x2xf32>) -> (tensor<Bx3x2xf32>, tensor<Bx2x2xf32>)
     """
@@ -248,7 +249,7 @@ def _reflected(x: Value, vector: Value, factor: Value) -> Value:
 
 
 def _reflect(j: Value, x: Value, vectors: Value, factors: Value) -> Sequence[Value]:
-    """One of Householder's reflections: column j becomes zero below the diagonal."""
+    """One Householder reflection, which zeroes column j below the diagonal."""
     _, m, n = x.type.shape
     row, column = rows(m), columns(n)
     old = piece(x, 0, j, m, 1)
@@ -273,7 +274,7 @@ def _reflect(j: Value, x: Value, vectors: Value, factors: Value) -> Sequence[Val
 class Solve(MatrixOp, name="tensor.solve"):
     """result = the x with a x = b, by the LU factorisation of a
 
-    Infinities and NaNs where a is singular.
+    Infinities and NaNs if a is singular.
 
         %r = tensor.solve %a, %b : (tensor<Bx3x3xf32>, tensor<Bx3x2xf32>) -> tensor<Bx3x2xf32>
     """
@@ -310,7 +311,7 @@ class Solve(MatrixOp, name="tensor.solve"):
 
 
 def order_of_pivots(pivots: Value) -> Value:
-    """The rows in the order that exchanges of row i and row pivots[i] - 1, one after the other, bring them in."""
+    """The permutation of rows by the successive exchanges of row i and row pivots[i] - 1."""
     *batch, n = pivots.type.shape
     if n == 0:
         return pivots

@@ -1,4 +1,4 @@
-"""tensor, linear algebra: functions of matrices with derivatives of their own: the pseudo-inverse, the exponential."""
+"""tensor, linear algebra: the pseudo-inverse and the matrix exponential, with derivatives of their own."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ from mlc.ir.types import ScalarType, TensorType, f32, f64, i64
 
 
 class Pinv(MatrixOp, name="tensor.pinv"):
-    """result = v diag(1 / s) u^T for x = u diag(s) v^T, leaving out each s up to max(atol, rtol * the greatest)
+    """result = v diag(1 / s) u^T for x = u diag(s) v^T, without each s up to max(atol, rtol * the maximum of s)
 
-    rtol is max(m, n) times the element type's epsilon unless it, or an atol above 0, is given.
+    rtol defaults to max(m, n) times the epsilon of the element type, unless an atol above 0 is given.
 
         %r = tensor.pinv %x : (tensor<Bx3x2xf32>) -> tensor<Bx2x3xf32>
     """
@@ -69,7 +69,7 @@ class Pinv(MatrixOp, name="tensor.pinv"):
         return product(mt(v) * row_vector(inverse), u, right=True)
 
     def vjp(self, ct: Value) -> list[Value | None]:
-        """Where nothing but zeros is left out. Golub and Pereyra, "The differentiation of pseudo-inverses and
+        """Valid if only zeros of s are omitted. Golub and Pereyra, "The differentiation of pseudo-inverses and
         nonlinear least squares problems whose variables separate", 1973."""
         x, y = self.x, self.result
         g = mt(ct)
@@ -80,16 +80,16 @@ class Pinv(MatrixOp, name="tensor.pinv"):
 
 
 def epsilon(dtype: ScalarType) -> float:
-    """The distance from 1 to the next number."""
+    """Machine epsilon: the distance from 1 to the next number."""
     return 2.0 ** (-52 if dtype == f64 else -23)
 
 
 PADE = {f32: (7, 3.925724783138660), f64: (13, 5.371920351148152)}
-"""The degree of Pade's approximation of e^x, and the greatest sum of a column for which it is exact to rounding."""
+"""The degree of the Pade approximant of e^x, and the maximum 1-norm for which it is exact to rounding."""
 
 
 class MatrixExp(MatrixOp, name="tensor.matrix_exp"):
-    """result = 1 + x + x x / 2 + x x x / 6 + ..., by Pade's approximation of e^(x / 2^s), squared s times
+    """result = 1 + x + x x / 2 + x x x / 6 + ..., by the Pade approximant of e^(x / 2^s), squared s times
 
         %r = tensor.matrix_exp %x : tensor<Bx3x3xf32>
 
@@ -102,7 +102,7 @@ class MatrixExp(MatrixOp, name="tensor.matrix_exp"):
         return self.square()
 
     def each(self, x: Array) -> Any:
-        """Taylor's series of x / 2^s with columns whose sums are below 1/2, squared."""
+        """The Taylor series of x / 2^s, which has 1-norm below 1/2, squared s times."""
         if not np.isfinite(x).all():
             return np.full(x.shape, np.nan)
         norm = np.abs(x).sum(0).max(initial=0.0)
@@ -139,17 +139,17 @@ class MatrixExp(MatrixOp, name="tensor.matrix_exp"):
         return unbatched(out, self.x.type.shape[:-2])
 
     def vjp(self, ct: Value) -> list[Value | None]:
-        """The corner of e^[[x^T, ct], [0, x^T]]. Najfeld and Havel, "Derivatives of the matrix exponential and their
-        computation", 1995."""
+        """The upper right block of e^[[x^T, ct], [0, x^T]]. Najfeld and Havel, "Derivatives of the matrix exponential
+        and their computation", 1995."""
         return [_corner(mt(self.x), ct)]
 
     def jvp(self, tangent: Value) -> list[Value]:
-        """The corner of e^[[x, tangent], [0, x]]."""
+        """The upper right block of e^[[x, tangent], [0, x]]."""
         return [_corner(self.x, tangent)]
 
 
 def _corner(x: Value, y: Value) -> Value:
-    """The upper right quarter of e^[[x, y], [0, x]]: the derivative of e^x in direction y."""
+    """The upper right block of e^[[x, y], [0, x]]: the derivative of e^x in direction y."""
     n, rank = x.type.shape[-1], x.type.rank
     zero = full(0, x, x.type.shape)
     top = tensor.Concat((x, y), rank - 1).result
@@ -159,7 +159,7 @@ def _corner(x: Value, y: Value) -> Value:
 
 
 def _pade(x: Value, degree: int) -> tuple[Value, Value]:
-    """Numerator and denominator of the approximation: even powers plus and minus odd ones."""
+    """Numerator and denominator of the approximant: even powers plus and minus odd ones."""
     c = [math.factorial(2 * degree - k) * math.factorial(degree)
          / (math.factorial(2 * degree) * math.factorial(k) * math.factorial(degree - k)) for k in range(degree + 1)]
     n = x.type.shape[-1]

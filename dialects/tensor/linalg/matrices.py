@@ -1,8 +1,8 @@
-"""tensor, linear algebra: what factorisations share: batches of matrices, their parts and products.
+"""tensor, linear algebra: building blocks of factorisations: batches of matrices, their parts and products.
 
-A matrix is the last two axes of a tensor, the others are a batch; each matrix is computed by itself. Decompositions
-see one batch axis, [b, m, n]. Steps are loops over columns or blocks of them, which update what is masked by the
-loop's counter, and all products of blocks are tensor.dot_general.
+The last two axes of a tensor are a matrix, the others a batch; matrices are independent. Decompositions work on one
+batch axis, [b, m, n]. Their steps are loops over columns or blocks of columns, with updates masked by the loop counter,
+and all products of blocks are tensor.dot_general.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from mlc.ir.sizes import Dim
 from mlc.ir.types import TensorType, f32, f64, i64
 
 BLOCK = 32
-"""Columns that are factored together; what they do to the rest is one product of matrices."""
+"""Columns that are factored together; they update the trailing submatrix by one matrix product."""
 
 
 class MatrixOp(Composite):
@@ -42,14 +42,14 @@ class MatrixOp(Composite):
 
     vmap = leading
     def matrices(self) -> list[TensorType]:
-        """The operands' types: matrices of one element type."""
+        """The types of the operands: matrices of one element type."""
         types = self.floats()
         for i, type in enumerate(types):
             if type.dtype not in (f32, f64):
                 self.refuse(f"does not work on {type.dtype}, only on f32 and f64 elements", "MLC0113",
                             hint="cast the operand first")
             if type.rank < 2:
-                self.refuse(f"operand {i} has shape {shape_text(type.shape)}, which is no matrix", "MLC0117")
+                self.refuse(f"operand {i} has shape {shape_text(type.shape)}, which is not a matrix", "MLC0117")
         return types
 
     def square(self) -> TensorType:
@@ -61,16 +61,16 @@ class MatrixOp(Composite):
         return x
 
     def ref(self, *xs: Any) -> Any:
-        """`define` of each matrix in float64, stacked, and rounded to the results' element types."""
+        """`each` of all matrices in float64, stacked, and rounded to the element types of the results."""
         batch = xs[0].shape[:-2]
         wide = [np.asarray(x, np.float64) for x in xs]
         types = [r.type.dtype for r in self.results]
         with np.errstate(all="ignore"):
-            found = [self.each(*(x[at] for x in wide)) for at in np.ndindex(batch)] or [
+            results = [self.each(*(x[at] for x in wide)) for at in np.ndindex(batch)] or [
                 self.each(*(np.ones(x.shape[-2:]) for x in wide))]
-        found = [f if isinstance(f, tuple) else (f,) for f in found]
+        results = [r if isinstance(r, tuple) else (r,) for r in results]
         out = [rounded(np.stack(parts)[: int(np.prod(batch))].reshape(*batch, *np.shape(parts[0])), dtype)
-               for parts, dtype in zip(zip(*found), types)]
+               for parts, dtype in zip(zip(*results), types)]
         return out[0] if len(out) == 1 else out
 
     def each(self, *xs: Any) -> Any:
@@ -79,7 +79,7 @@ class MatrixOp(Composite):
 
 
 def of_columns(op: Op, batch_size: Dim, operands: Sequence[Value], batched: Sequence[bool]) -> Any:
-    """The batch rule of solving: batch elements of right-hand sides alone are more columns of them."""
+    """The batching rule of solvers: if only the right-hand sides are batched, the batch axis becomes columns."""
     if batched[0]:
         return leading(op, batch_size, operands, batched)
     a, b = operands
@@ -102,23 +102,23 @@ def unbatched(x: Value, batch: Sequence[Dim]) -> Value:
 
 # -- parts ------------------------------------------------------------------------------------------------------------
 def rows(m: Dim, rank: int = 3) -> Value:
-    """The number of each row, to be broadcast over matrices."""
+    """Row indices, broadcastable over matrices."""
     return Iota((*[1] * (rank - 2), m, 1), rank - 2, i64).result
 
 
 def columns(n: Dim, rank: int = 3) -> Value:
-    """The number of each column, to be broadcast over matrices."""
+    """Column indices, broadcastable over matrices."""
     return Iota((*[1] * (rank - 1), n), rank - 1, i64).result
 
 
 def piece(x: Value, row: Value | int, column: Value | int, m: Dim, n: Dim) -> Value:
-    """The m by n elements of each matrix of [b, ., .] from (row, column) on."""
+    """The m by n submatrix at (row, column) of each matrix of [b, ., .]."""
     starts = (at(0), at(row), at(column))
     return tensor.DynamicSlice(x, starts, (x.type.shape[0], m, n)).result
 
 
 def put(x: Value, new: Value, row: Value | int, column: Value | int) -> Value:
-    """x with `new` in place of its elements from (row, column) on."""
+    """x with its submatrix at (row, column) replaced by `new`."""
     return tensor.DynamicUpdateSlice(x, new, (at(0), at(row), at(column))).result
 
 
@@ -132,7 +132,7 @@ def first(x: Value, m: Dim, n: Dim) -> Value:
 
 
 def part(x: Value, top: Dim, bottom: Dim, left: Dim, right: Dim) -> Value:
-    """Rows top to bottom and columns left to right of each matrix, the ends excluded."""
+    """Rows [top, bottom) and columns [left, right) of each matrix."""
     shape = x.type.shape
     lead = len(shape) - 2
     starts, stops = (*[0] * lead, top, left), (*shape[:-2], bottom, right)
@@ -142,7 +142,7 @@ def part(x: Value, top: Dim, bottom: Dim, left: Dim, right: Dim) -> Value:
 
 
 def where(predicate: str, a: Value, b: Value, x: Value, other: Value | None = None) -> Value:
-    """x where the numbers a and b compare so, elsewhere `other` or 0."""
+    """x where predicate(a, b) holds, elsewhere `other` or 0."""
     return select(compare(predicate, a, b), x, full(0, x) if other is None else other)
 
 
@@ -159,19 +159,19 @@ def triu(x: Value) -> Value:
 
 
 def on_diagonal(x: Value, other: Value | None = None) -> Value:
-    """x on the diagonal, elsewhere `other` or 0; beside `other`, x may be one number."""
+    """x on the diagonal, elsewhere `other` or 0; with `other`, x may be a scalar."""
     shape = (x if other is None else other).type.shape
     return where("eq", rows(shape[-2], len(shape)), columns(shape[-1], len(shape)), x, other)
 
 
 def identity(like: Value, m: Dim, n: Dim) -> Value:
-    """1 on the diagonal of m by n elements, else 0, for each matrix of [b, ., .]."""
+    """An m by n identity matrix for each matrix of [b, ., .]."""
     one = full(1, like, (like.type.shape[0], m, n))
     return on_diagonal(one)
 
 
 def padded(x: Value, m: Dim, n: Dim) -> Value:
-    """x with further rows and columns of zeros, m by n."""
+    """x padded with rows and columns of zeros to m by n."""
     shape = x.type.shape
     if shape[-2:] == (m, n):
         return x
@@ -181,7 +181,7 @@ def padded(x: Value, m: Dim, n: Dim) -> Value:
 
 
 def padded_square(x: Value, n: Dim) -> Value:
-    """A square matrix in the corner of the identity of n rows."""
+    """A square matrix padded with the identity to n rows."""
     shape = x.type.shape
     if shape[-1] == n:
         return x
@@ -194,7 +194,7 @@ def padded_square(x: Value, n: Dim) -> Value:
 
 
 def blocks(n: Dim) -> tuple[Dim, Dim]:
-    """How many columns are factored together, and n rounded up to a multiple of it."""
+    """The number of columns that are factored together, and n rounded up to a multiple of it."""
     if isinstance(n, int) and n <= BLOCK:
         return n, n
     return BLOCK, (n + (BLOCK - 1)) // BLOCK * BLOCK
@@ -208,7 +208,7 @@ def mt(x: Value) -> Value:
 
 
 def product(a: Value, b: Value, left: bool = False, right: bool = False) -> Value:
-    """The product of matrices; `left` and `right` say which of them is transposed first."""
+    """The matrix product; `left` and `right` transpose the left or right factor first."""
     lead = a.type.rank - 2
     batch = tuple((i, i) for i in range(lead))
     contract = ((lead if left else lead + 1, lead + 1 if right else lead),)

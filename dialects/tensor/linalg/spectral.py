@@ -1,4 +1,4 @@
-"""tensor, linear algebra: eigenvalues of symmetric matrices and singular values, by Jacobi's rotations.
+"""tensor, linear algebra: eigenvalues of symmetric matrices and singular values, by Jacobi rotations.
 
 In each round disjoint pairs of columns are rotated, all at once; n - 1 rounds (a sweep) meet every pair, as in a
 tournament. Sweeps go on until no pair needs a rotation, and a matrix that is done is not touched by those that others
@@ -40,14 +40,14 @@ from mlc.ir.sizes import Dim
 from mlc.ir.types import TensorType, f64, i1, i64
 
 SWEEPS = 40
-"""More are never needed: convergence is quadratic once the off-diagonal elements are small."""
+"""Most sweeps; fewer suffice in practice, as convergence is quadratic once the off-diagonal elements are small."""
 
 
 class Eigh(MatrixOp, name="tensor.eigh"):
     """result = w, v with (x + x^T) / 2 = v diag(w) v^T, w ascending and v orthogonal
 
-    The element of greatest absolute value of each column of v, the first of equal ones, is positive. All is NaN where
-    x is not finite.
+    The element of maximum absolute value of each column of v, the first one among ties, is positive. All elements are
+    NaN if x is not finite.
 
         %r:2 = tensor.eigh %x : (tensor<Bx3x3xf32>) -> (tensor<Bx3xf32>, tensor<Bx3x3xf32>)
     """
@@ -92,8 +92,8 @@ class Eigh(MatrixOp, name="tensor.eigh"):
         return unbatched(select(finite, w, nan), batch), unbatched(v, batch)
 
     def vjp(self, dw: Value, dv: Value) -> list[Value | None]:
-        """v (diag(dw) + f * (v^T dv)) v^T with f[i, j] = 1 / (w[j] - w[i]), of which the symmetric part counts. Giles,
-        "Collected matrix derivative results", 2008, 3.1. Of equal eigenvalues f is 0."""
+        """v (diag(dw) + f * (v^T dv)) v^T, symmetrised, with f[i, j] = 1 / (w[j] - w[i]), or 0 for equal eigenvalues.
+        Giles, "Collected matrix derivative results", 2008, 3.1."""
         w, v = self.results
         inner = product(v, dv, left=True) * _inverse(row_vector(w) - column_vector(w))
         inner = on_diagonal(broadcast_to(row_vector(dw), inner.type.shape), inner)
@@ -103,8 +103,8 @@ class Eigh(MatrixOp, name="tensor.eigh"):
 class Svd(Factorisation, name="tensor.svd"):
     """result = u, s, v with x = u diag(s) v, s descending and not negative, u and v^T with orthonormal columns
 
-    For m by n matrices and k = min(m, n), u is m by k and v k by n. The element of greatest absolute value of each
-    column of u, the first of equal ones, is positive.
+    For m by n matrices and k = min(m, n), u is m by k and v k by n. The element of maximum absolute value of each
+    column of u, the first one among ties, is positive.
 
         %r:3 = tensor.svd %x : (tensor<Bx3x2xf32>) -> (tensor<Bx3x2xf32>, tensor<Bx2xf32>, tensor<Bx2x2xf32>)
     """
@@ -137,10 +137,10 @@ class Svd(Factorisation, name="tensor.svd"):
         return unbatched(u * signs, batch), unbatched(s, batch), unbatched(mt(v * signs), batch)
 
     def vjp(self, du: Value, ds: Value, dv: Value) -> list[Value | None]:
-        """Giles, "Collected matrix derivative results", 2008, 3.2, with what u and v leave out of the whole space.
+        """Giles, "Collected matrix derivative results", 2008, 3.2, extended to the orthogonal complements of u and v.
 
         u (skew(u^T du) / e s + s skew(v^T dv) / e + diag(ds)) v^T + (1 - u u^T) du / s v^T + u / s dv^T (1 - v v^T),
-        where e[i, j] = s[j]^2 - s[i]^2 and skew(a) = a - a^T. What would be divided by zero is left out.
+        where e[i, j] = s[j]^2 - s[i]^2 and skew(a) = a - a^T. Terms with a zero divisor are omitted.
         """
         u, s, v = self.results
         m, n = self.x.type.shape[-2:]
@@ -162,7 +162,7 @@ class Svd(Factorisation, name="tensor.svd"):
 def _one_sided(x: Value) -> tuple[Value, Value, Value]:
     """u, s and v^T of matrices with at least as many rows as columns: x = q r, and rotations make r v orthogonal.
 
-    Its columns are then u diag(s). Where some are zero, another q r factorisation gives u the directions that are left.
+    Its columns are then u diag(s). If some are zero, another QR factorisation completes u.
     Hestenes, "Inversion of matrices by biorthogonalization and related results", 1958.
     """
     count, _, n = x.type.shape
@@ -193,10 +193,10 @@ def _one_sided(x: Value) -> tuple[Value, Value, Value]:
 
 
 class _Rotation:
-    """Rotations of columns by pairs: of column i and column partner[i], the one becomes c * own + s * other.
+    """Rotations of disjoint pairs of columns: columns i and partner[i] each become c * own + s * other.
 
-    They make zero what stands between the two, `off`, given their diagonal elements; where `needed` is false, columns
-    stay as they are. c * own + s * other is computed as own + s * (other - s / (1 + c) * own): most angles are small,
+    They zero the off-diagonal element `off` of each pair, given the diagonal elements; if `needed` is false, a pair is
+    left unchanged. c * own + s * other is computed as own + s * (other - s / (1 + c) * own): most angles are small,
     and a small correction leaves columns orthonormal to rounding however many rotations there are. Rutishauser, "The
     Jacobi method for real symmetric matrices", 1966.
     """
@@ -233,8 +233,8 @@ class _Rotation:
 
 def _sweeps(n: Dim, carried: Sequence[Value],
             turn: Callable[..., tuple[list[Value], Value]]) -> Sequence[Value]:
-    """Rounds until a sweep makes no rotation. Of n players, i and j meet in round r if i + j = r modulo n - 1; who
-    would meet himself plays against the last one."""
+    """Rounds until a sweep makes no rotation. As in a round-robin tournament of n players, i and j meet in round r if
+    i + j = r modulo n - 1; a player that would meet itself meets the last one."""
     rounds = size(n - 1, i64)
     line = Iota((n,), 0, i64).result
     last = compare("eq", line, rounds)
@@ -259,24 +259,24 @@ def _sweeps(n: Dim, carried: Sequence[Value],
 
 
 def _greatest(x: Value) -> Value:
-    """The greatest absolute value of each matrix of [b, m, n], as [b, 1, 1]."""
+    """The maximum absolute value of each matrix of [b, m, n], as [b, 1, 1]."""
     return keep_axes(tensor.ReduceMax(tensor.Abs(x).result, (1, 2)).result, (1, 2), x.type.shape)
 
 
 def _power_of_two(x: Value) -> Value:
-    """About the greatest absolute value of each matrix: dividing by it is exact, and squares of what is then of any
-    weight are neither too great nor too small to represent. 1 where x is 0 or not finite."""
+    """The maximum absolute value of each matrix rounded down to a power of two: division by it is exact, after which
+    squares of significant elements neither overflow nor underflow. 1 if x is 0 or not finite."""
     top = _greatest(x)
     one, zero = full(1, top), full(0, top)
     usual = tensor.And(compare("gt", top, zero), compare("lt", top, full(np.inf, top))).result
-    most = 1023.0 if x.type.dtype == f64 else 127.0          # the logarithm of the greatest number rounds to one more
+    most = 1023.0 if x.type.dtype == f64 else 127.0          # the logarithm of the largest number rounds up to one more
     exponent = tensor.Floor(tensor.Log2(select(usual, top, one)).result).result
     exponent = tensor.Minimum(tensor.Maximum(exponent, full(1 - most, top)).result, full(most, top)).result
     return tensor.Exp2(exponent).result
 
 
 def _norm(x: Value) -> Value:
-    """The square root of the sum of squares of each matrix of [b, m, n], as [b, 1]; NaN where x is not finite."""
+    """The Frobenius norm of each matrix of [b, m, n], as [b, 1]; NaN if x is not finite."""
     shape = x.type.shape
     top = _greatest(x)
     scaled = x / select(compare("eq", top, full(0, top)), full(1, top), top)
@@ -285,32 +285,32 @@ def _norm(x: Value) -> Value:
 
 
 def _epsilon(like: Value, times: float) -> Value:
-    """`times` the distance from 1 to the next number."""
+    """`times` the machine epsilon."""
     return full(times * 2.0 ** (-52 if like.type.dtype == f64 else -23), like)
 
 
 def _inverse(x: Value) -> Value:
-    """1 / x, and 0 where x is 0: what equal eigenvalues would divide by is left out."""
+    """1 / x, and 0 where x is 0, which omits terms of equal eigenvalues."""
     zero = compare("eq", x, full(0, x))
     return select(zero, full(0, x), full(1, x) / select(zero, full(1, x), x))
 
 
 def taken_columns(x: Value, order: Value) -> Value:
-    """The columns of each matrix of [b, m, n] at positions [b, k]."""
+    """Gather columns: those of each matrix of [b, m, n] at positions [b, k]."""
     count, k = order.type.shape
     index = broadcast_to(reshape(order, (count, 1, k)), (count, x.type.shape[1], k))
     return tensor.TakeAlong(x, index, 2).result
 
 
 def _sign_values(v: Value) -> Value:
-    """1 or -1 for each column of [b, m, n], so that its element of greatest absolute value becomes positive."""
+    """1 or -1 for each column of [b, m, n]: the factor that makes its element of maximum absolute value positive."""
     best = tensor.ArgMax(tensor.Abs(v).result, 1).result
     found = reshape(tensor.TakeAlong(v, row_vector(best), 1).result, best.type.shape)
     return select(compare("lt", found, full(0, found)), full(-1, found), full(1, found))
 
 
 def _signs(v: Array) -> Array:
-    """The same in numpy, for one matrix."""
+    """`_sign_values` in numpy, for one matrix."""
     if v.size == 0:
         return np.ones(v.shape[1])
     best = np.argmax(np.abs(v), 0)

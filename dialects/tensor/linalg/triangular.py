@@ -1,4 +1,4 @@
-"""tensor, linear algebra: triangular matrices: solving with them, and Cholesky's factorisation."""
+"""tensor, linear algebra: triangular solve and Cholesky factorisation."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ from mlc.ir.types import TensorType
 
 
 class TriangularSolve(MatrixOp, name="tensor.triangular_solve"):
-    """result = the x with a x = b, where of a only the elements on and below the diagonal count, or above if `upper`
+    """result = the x with a x = b, where a is the lower triangle of its operand, or the upper if `upper`
 
-    With `transposed`, a^T x = b. With `unit`, the diagonal counts as ones. A zero on the diagonal gives infinities and
-    NaNs.
+    With `transposed`, a^T x = b. With `unit`, the diagonal is taken as ones. A zero on the diagonal gives infinities
+    and NaNs.
 
         %r = tensor.triangular_solve %a, %b : (tensor<Bx3x3xf32>, tensor<Bx3x2xf32>) -> tensor<Bx3x2xf32>
     """
@@ -78,14 +78,14 @@ class TriangularSolve(MatrixOp, name="tensor.triangular_solve"):
             a = on_diagonal(full(1, a), a)
         if self.transposed:
             a = mt(a)
-        flipped = self.upper != self.transposed          # from the last row upwards: the other way round, downwards
+        flipped = self.upper != self.transposed          # backward substitution: reverse the system
         if flipped:
             a, b = tensor.Reverse(a, (1, 2)).result, tensor.Reverse(b, (1,)).result
         x = solve_lower(a, b)
         return unbatched(tensor.Reverse(x, (1,)).result if flipped else x, batch)
 
     def vjp(self, ct: Value) -> list[Value | None]:
-        """db = a^-T ct, da = -db x^T where a counts. Giles, "Collected matrix derivative results", 2008."""
+        """db = a^-T ct, da = the triangle of -db x^T. Giles, "Collected matrix derivative results", 2008."""
         db = TriangularSolve(self.a, ct, self.upper, not self.transposed, self.unit).result
         da = -(product(self.result, db, right=True) if self.transposed else product(db, self.result, right=True))
         da = triu(da) if self.upper else tril(da)
@@ -95,7 +95,7 @@ class TriangularSolve(MatrixOp, name="tensor.triangular_solve"):
 
 
 def solve_lower(a: Value, b: Value) -> Value:
-    """Forward substitution: rows of one block after the other, each less what the blocks before give."""
+    """Forward substitution by blocks of rows, each after subtracting the products with the blocks before."""
     n, m = b.type.shape[-2:]
     block, wide = blocks(n)
     if wide == n and block == n:
@@ -113,7 +113,7 @@ def solve_lower(a: Value, b: Value) -> Value:
 
 
 def solve_block(a: Value, b: Value) -> Value:
-    """Row after row: x[j] = b[j] / a[j, j], and b -= a[:, j] x[j] below."""
+    """Forward substitution: x[j] = b[j] / a[j, j], and b -= a[:, j] x[j] below."""
     n, m = b.type.shape[-2:]
     line = rows(n)
 
@@ -129,7 +129,7 @@ def solve_block(a: Value, b: Value) -> Value:
 class Cholesky(MatrixOp, name="tensor.cholesky"):
     """result = the lower triangular l with l l^T = (x + x^T) / 2 and a positive diagonal
 
-    All elements are NaN where the matrix is not positive definite.
+    All elements are NaN if the matrix is not positive definite.
 
         %r = tensor.cholesky %x : tensor<Bx3x3xf32>
     """
@@ -178,7 +178,7 @@ class Cholesky(MatrixOp, name="tensor.cholesky"):
 
 
 def _cholesky_columns(x: Value, start: Value) -> Value:
-    """Columns `start` on of the factor, from those of a matrix less what the columns before account for."""
+    """The columns of the factor from `start`, given those of a matrix updated by the columns before."""
     m, n = x.type.shape[-2:]
     row, column = rows(m), columns(n)
 

@@ -46,7 +46,7 @@ func.func @f(%x: memref<4xf32>) {
 // -----
 func.func @f(%x: memref<4xf32>) {
   loop.kernel {symbols = [], domain = [4], iterator_types = ["parallel"], schedule = #loop.schedule<tile = [1]>} {
-    %0 = loop.load %x {map = affine_map<(d0)[N] -> (N)>, operandSegmentSizes = [1, 0, 0]} : (memref<4xf32>) -> !loop.tile<f32> // error: error[MLC0155]: loop.load: N is no symbol of the kernel
+    %0 = loop.load %x {map = affine_map<(d0)[N] -> (N)>, operandSegmentSizes = [1, 0, 0]} : (memref<4xf32>) -> !loop.tile<f32> // error: error[MLC0155]: loop.load: N is not a symbol of the kernel
     loop.end
   }
   func.return
@@ -95,7 +95,7 @@ func.func @f() {
 func.func @f() {
   loop.kernel {symbols = [], domain = [4, 5], iterator_types = ["parallel", "reduction"], schedule = #loop.schedule<tile = [1, 6], vector = 1>} {
     %0 = loop.full {value = 0.0 : f32} : () -> !loop.tile<d0xd1xf32>
-    %1 = loop.reduce %0 {dim = 1, kind = "add"} : (!loop.tile<d0xd1xf32>) -> !loop.tile<d0xf32> // error: error[MLC0151]: loop.reduce: blocks of 6 points of d1 are no power of two
+    %1 = loop.reduce %0 {dim = 1, kind = "add"} : (!loop.tile<d0xd1xf32>) -> !loop.tile<d0xf32> // error: error[MLC0151]: loop.reduce: blocks of 6 points of d1 are not a power of two
     loop.end
   }
   func.return
@@ -104,7 +104,7 @@ func.func @f() {
 // a loop within a block has blocks that divide it
 func.func @f() {
   loop.kernel {symbols = [], domain = [4, 5], iterator_types = ["parallel", "parallel"], schedule = #loop.schedule<tile = [1, 4]>} {
-    loop.for {dim = 1, size = 3} { // error: error[MLC0152]: loop.for: blocks of 3 do not divide the block of 4 around them
+    loop.for {dim = 1, size = 3} { // error: error[MLC0152]: loop.for: blocks of 3 do not divide the enclosing block of 4
       loop.yield
     }
     loop.end
@@ -159,7 +159,7 @@ func.func @f() {
 // -----
 func.func @f() {
   loop.kernel {symbols = [], domain = [4], iterator_types = ["parallel"], schedule = #loop.schedule<tile = [1]>} {
-    %0 = loop.scratch : !loop.scratch<d0xi1> // error: error[MLC0151]: loop.scratch: !loop.scratch<d0xi1> is no scratch memory; truth values are kept as i8
+    %0 = loop.scratch : !loop.scratch<d0xi1> // error: error[MLC0151]: loop.scratch: !loop.scratch<d0xi1> is not scratch memory; store i1 values as i8
     loop.end
   }
   func.return
@@ -187,7 +187,7 @@ func.func @f() {
 // -----
 func.func @f(%x: !loop.tile<f32>) {
   loop.kernel {symbols = [], domain = [4], iterator_types = ["parallel"], schedule = #loop.schedule<tile = [1]>} {
-    %0 = loop.load_scratch %x : (!loop.tile<f32>) -> !loop.tile<f32> // error: error[MLC0151]: loop.load_scratch: !loop.tile<f32> is no scratch memory
+    %0 = loop.load_scratch %x : (!loop.tile<f32>) -> !loop.tile<f32> // error: error[MLC0151]: loop.load_scratch: !loop.tile<f32> is not scratch memory
     loop.end
   }
   func.return
@@ -203,20 +203,20 @@ func.func @f(%x: memref<4xf32>) {
 // -----
 func.func @f(%x: f32) {
   loop.kernel {symbols = [], domain = [4], iterator_types = ["parallel"], schedule = #loop.schedule<tile = [1]>} {
-    %0 = loop.fold %x, %x {dim = 0, kind = "add"} : f32 // error: error[MLC0151]: loop.fold: f32 is no tile
+    %0 = loop.fold %x, %x {dim = 0, kind = "add"} : f32 // error: error[MLC0151]: loop.fold: f32 is not a tile
     loop.end
   }
   func.return
 }
 // -----
 func.func @f(%x: memref<4xf32>) {
-  %0 = loop.load %x {map = affine_map<() -> (0)>, operandSegmentSizes = [1, 0, 0]} : (memref<4xf32>) -> !loop.tile<f32> // error: error[MLC0150]: loop.load: stands outside a kernel
+  %0 = loop.load %x {map = affine_map<() -> (0)>, operandSegmentSizes = [1, 0, 0]} : (memref<4xf32>) -> !loop.tile<f32> // error: error[MLC0150]: loop.load: is outside of a kernel
   func.return
 }
 // -----
 func.func @f() {
   loop.kernel {symbols = [], domain = [4], iterator_types = ["parallel"], schedule = #loop.schedule<tile = [1]>} {
-    %0 = loop.full {value = 300} : () -> !loop.tile<d0xi8> // error: error[MLC0151]: loop.full: 300 is no i8
+    %0 = loop.full {value = 300} : () -> !loop.tile<d0xi8> // error: error[MLC0151]: loop.full: 300 is not a value of i8
     loop.end
   }
   func.return
@@ -244,7 +244,7 @@ func.func @f(%x: memref<4xf32>, %i: index) {
     %0 = loop.load %x {map = affine_map<(d0) -> (d0)>, operandSegmentSizes = [1, 0, 0]} : (memref<4xf32>) -> !loop.tile<d0xf32>
     %1 = loop.map %0 : (!loop.tile<d0xf32>) -> !loop.tile<d0xf32> {
     ^bb0(%a: f32):
-      memref.store %a, %x[%i] : memref<4xf32> // error: error[MLC0151]: memref.store: is no arithmetic on elements of the map's tiles
+      memref.store %a, %x[%i] : memref<4xf32> // error: error[MLC0151]: memref.store: is not arithmetic on elements of the map's tiles
       loop.yield %a : f32
     }
     loop.end
@@ -254,7 +254,7 @@ func.func @f(%x: memref<4xf32>, %i: index) {
 // -----
 func.func @f(%x: memref<4xf32>, %i: index, %a: f32) {
   loop.kernel {symbols = [], domain = [4], iterator_types = ["parallel"], schedule = #loop.schedule<tile = [1]>} {
-    memref.store %a, %x[%i] : memref<4xf32> // error: error[MLC0150]: memref.store: is no operation on tiles
+    memref.store %a, %x[%i] : memref<4xf32> // error: error[MLC0150]: memref.store: is not an operation on tiles
     loop.end
   }
   func.return
@@ -277,7 +277,7 @@ func.func @f(%x: memref<4xf32>) {
     %0 = loop.load %x {map = affine_map<(d0) -> (d0)>, operandSegmentSizes = [1, 0, 0]} : (memref<4xf32>) -> !loop.tile<d0xf32>
     %1 = loop.scratch : !loop.scratch<d0xf32>
     loop.pack %1 : (!loop.scratch<d0xf32>) -> () {
-      %2 = loop.map %0 : (!loop.tile<d0xf32>) -> !loop.tile<d0xf32> { // error: error[MLC0151]: loop.map: uses !loop.tile<d0xf32> of points that another thread has
+      %2 = loop.map %0 : (!loop.tile<d0xf32>) -> !loop.tile<d0xf32> { // error: error[MLC0151]: loop.map: uses !loop.tile<d0xf32> of points that belong to another thread
       ^bb0(%a: f32):
         loop.yield %a : (f32) -> ()
       }
@@ -293,7 +293,7 @@ func.func @f(%x: memref<4xf32>) {
     %1 = loop.scratch : !loop.scratch<d0xf32>
     loop.pack %1 : (!loop.scratch<d0xf32>) -> () {
       %3 = loop.load %x {map = affine_map<(d0) -> (d0)>, operandSegmentSizes = [1, 0, 0]} : (memref<4xf32>) -> !loop.tile<d0xf32>
-      loop.store %3, %x {map = affine_map<(d0) -> (d0)>, operandSegmentSizes = [1, 1, 0, 0]} : (!loop.tile<d0xf32>, memref<4xf32>) -> () // error: error[MLC0151]: loop.store: is nothing that a point of a pack can be computed by alone
+      loop.store %3, %x {map = affine_map<(d0) -> (d0)>, operandSegmentSizes = [1, 1, 0, 0]} : (!loop.tile<d0xf32>, memref<4xf32>) -> () // error: error[MLC0151]: loop.store: is not pointwise, as operations within loop.pack must be
       loop.yield %3 : (!loop.tile<d0xf32>) -> ()
     }
     loop.end
@@ -314,7 +314,7 @@ func.func @f(%x: memref<4xf32>) {
 }
 // -----
 func.func @f() {
-  loop.kernel {symbols = [], domain = [4, 4], iterator_types = ["parallel", "parallel"], schedule = #loop.schedule<tile = [1, 1], tiles_per_cta = 8, threads_per_cta = [2, 2]>} { // error: error[MLC0150]: loop.kernel: schedule: threads_per_cta = [2, 2] is not what 8 threads take along 2 parallel dimensions
+  loop.kernel {symbols = [], domain = [4, 4], iterator_types = ["parallel", "parallel"], schedule = #loop.schedule<tile = [1, 1], tiles_per_cta = 8, threads_per_cta = [2, 2]>} { // error: error[MLC0150]: loop.kernel: schedule: threads_per_cta = [2, 2] does not arrange 8 threads along 2 parallel dimensions
     loop.end
   }
   func.return
@@ -342,7 +342,7 @@ func.func @f() {
 // -----
 func.func @f(%x: memref<4xf32>) {
   loop.kernel {symbols = [], domain = [4], iterator_types = ["reduction"], schedule = #loop.schedule<tile = [1]>} {
-    loop.for {dim = 0, stages = 2} { // error: error[MLC0152]: loop.for: 2 stages are for blocks that loops go through
+    loop.for {dim = 0, stages = 2} { // error: error[MLC0152]: loop.for: 2 stages need blocks that nested loops iterate over
       loop.yield
     }
     loop.end
@@ -365,7 +365,7 @@ func.func @f() {
 }
 // -----
 func.func @f() {
-  loop.kernel {symbols = [], domain = [4], iterator_types = ["parallel"], schedule = #loop.schedule<tile = [1], vector = 1>} { // error: error[MLC0150]: loop.kernel: schedule: vector = 1 names a dimension of 1, or is -1
+  loop.kernel {symbols = [], domain = [4], iterator_types = ["parallel"], schedule = #loop.schedule<tile = [1], vector = 1>} { // error: error[MLC0150]: loop.kernel: schedule: vector = 1 is neither one of 1 dimensions nor -1
     loop.end
   }
   func.return
@@ -386,7 +386,7 @@ func.func @f() {
 }
 // -----
 func.func @f() {
-  loop.kernel {symbols = [], domain = [4], iterator_types = ["parallel"], schedule = #loop.schedule<tile = [1], threads = 1, grain_size = "B + 1">} { // error: error[MLC0150]: loop.kernel: schedule: grain_size = B + 1 names B, which is no symbol of the kernel
+  loop.kernel {symbols = [], domain = [4], iterator_types = ["parallel"], schedule = #loop.schedule<tile = [1], threads = 1, grain_size = "B + 1">} { // error: error[MLC0150]: loop.kernel: schedule: grain_size = B + 1 names B, which is not a symbol of the kernel
     loop.end
   }
   func.return

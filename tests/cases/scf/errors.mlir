@@ -2,7 +2,7 @@
 func.func @f(%n: i32) {
   %c = arith.constant 0 : index
   scf.for %i = %c to %c step %c {
-    "scf.for"(%c, %n, %c) ({  // error: bounds and step are of one integer type
+    "scf.for"(%c, %n, %c) ({  // error: bounds and step must have the same integer type
     ^bb0(%j: index):
       scf.yield
     }) : (index, i32, index) -> ()
@@ -28,7 +28,7 @@ func.func @f(%c: i1) -> f32 {
 }
 // -----
 func.func @f(%x: i32) -> i32 {
-  scf.yield %x : i32  // error: stands outside of scf.for, scf.if and scf.while
+  scf.yield %x : i32  // error: is outside of scf.for, scf.if and scf.while
 }
 // -----
 func.func @f(%n: index) {
@@ -47,7 +47,7 @@ func.func @f(%n: index) {
 }
 // -----
 func.func @f(%n: index, %x: f32) {
-  "scf.parallel"(%n, %n, %n, %x) ({  // error: bounds and steps are indices, and nothing is combined
+  "scf.parallel"(%n, %n, %n, %x) ({  // error: bounds and steps must be indices, and reductions are not supported
   ^bb0(%i: index):
     "scf.reduce"() : () -> ()
   }) {operandSegmentSizes = array<i32: 1, 1, 1, 1>} : (index, index, index, f32) -> ()
@@ -55,5 +55,5 @@ func.func @f(%n: index, %x: f32) {
 }
 // -----
 func.func @f(%x: i32) {
-  scf.reduce  // error: stands outside of scf.parallel
+  scf.reduce  // error: is outside of scf.parallel
 }

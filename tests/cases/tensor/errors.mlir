@@ -19,7 +19,7 @@ func.func @f(%x: tensor<2x3xf32>) {
 
 // -----
 func.func @f() {
-  %0 = tensor.full 256 : tensor<ui8>  // error: error[MLC0116]: tensor.full: 256 is no ui8
+  %0 = tensor.full 256 : tensor<ui8>  // error: error[MLC0116]: tensor.full: 256 is not a value of ui8
   func.return
 }
 
@@ -37,7 +37,7 @@ func.func @f(%x: tensor<2xi64>) {
 
 // -----
 func.func @f(%i: index) {
-  %0 = tensor.from_scalar %i : index to tensor<i32>  // error: error[MLC0113]: tensor.from_scalar: index makes no tensor of i32
+  %0 = tensor.from_scalar %i : index to tensor<i32>  // error: error[MLC0113]: tensor.from_scalar: index cannot become a tensor of i32
   func.return
 }
 

@@ -61,7 +61,7 @@ func.func @f(%x: tensor<4xf32>) {
 
 // -----
 func.func @f(%x: tensor<4xf32>) {
-  %0 = tensor.cumulative %x {kind = "mean", axis = 0} : tensor<4xf32>  // error: error[MLC0116]: tensor.cumulative: mean is none of add, mul, max, min
+  %0 = tensor.cumulative %x {kind = "mean", axis = 0} : tensor<4xf32>  // error: error[MLC0116]: tensor.cumulative: mean is not one of add, mul, max, min
   func.return
 }
 

@@ -38,7 +38,7 @@ func.func @f(%x: tensor<4xf32>) -> tensor<4xf32> {
 // -----
 // a sum is known after the stage that it runs in
 func.func @f(%x: tensor<4x5xf32>) -> tensor<4x5xf32> {
-  %0 = tensor.kernel %x {label = "centre", domain = [4, 5], iterator_types = ["parallel", "reduction"], indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0, d1)>], stages = 1, stores = [0], last_reads = [0], operandSegmentSizes = [1, 0, 0, 0]} : (tensor<4x5xf32>) -> tensor<4x5xf32> { // error: error[MLC0144]: tensor.kernel: result 0 is stored in stage 0, but is known in stage 1 of 1
+  %0 = tensor.kernel %x {label = "centre", domain = [4, 5], iterator_types = ["parallel", "reduction"], indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0, d1)>], stages = 1, stores = [0], last_reads = [0], operandSegmentSizes = [1, 0, 0, 0]} : (tensor<4x5xf32>) -> tensor<4x5xf32> { // error: error[MLC0144]: tensor.kernel: result 0 is stored in stage 0, but is available in stage 1 of 1
   ^bb0(%a: tensor<4x5xf32>):
     %1 = tensor.reduce_sum %a {axes = [1], stage = 0} : (tensor<4x5xf32>) -> tensor<4xf32>
     %2 = tensor.reshape %1 : tensor<4xf32> to tensor<4x1xf32>
@@ -75,7 +75,7 @@ func.func @f(%x: tensor<4x4xf32>) -> tensor<4xf32> {
 func.func @f(%x: tensor<4x5xf32>) -> tensor<4x5xf32> {
   %0 = tensor.kernel %x {label = "centre", domain = [4, 5], iterator_types = ["parallel", "scan"], indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0, d1)>], stages = 2, stores = [1], last_reads = [1], operandSegmentSizes = [1, 0, 0, 0]} : (tensor<4x5xf32>) -> tensor<4x5xf32> {
   ^bb0(%a: tensor<4x5xf32>):
-    %1 = tensor.reduce_sum %a {axes = [1], stage = 0} : (tensor<4x5xf32>) -> tensor<4xf32> // error: error[MLC0143]: tensor.reduce_sum: goes through the domain [4, 5] as parallel, reduction, its kernel through [4, 5] as parallel, scan
+    %1 = tensor.reduce_sum %a {axes = [1], stage = 0} : (tensor<4x5xf32>) -> tensor<4xf32> // error: error[MLC0143]: tensor.reduce_sum: iterates over the domain [4, 5] as parallel, reduction, its kernel over [4, 5] as parallel, scan
     %2 = tensor.reshape %1 : tensor<4xf32> to tensor<4x1xf32>
     %3 = tensor.sub %a, %2 : (tensor<4x5xf32>, tensor<4x1xf32>) -> tensor<4x5xf32>
     tensor.yield %3 : tensor<4x5xf32>
@@ -87,7 +87,7 @@ func.func @f(%x: tensor<4x5xf32>) -> tensor<4x5xf32> {
 func.func @f(%x: tensor<4x5xf32>) -> tensor<4x5xf32> {
   %0 = tensor.kernel %x {label = "centre", domain = [4, 9], iterator_types = ["parallel", "reduction"], indexing_maps = [affine_map<(d0, d1) -> ()>, affine_map<(d0, d1) -> (d0, d1)>], stages = 2, stores = [1], last_reads = [1], operandSegmentSizes = [1, 0, 0, 0]} : (tensor<4x5xf32>) -> tensor<4x5xf32> {
   ^bb0(%a: tensor<4x5xf32>):
-    %1 = tensor.reduce_sum %a {axes = [1], stage = 0} : (tensor<4x5xf32>) -> tensor<4xf32> // error: error[MLC0143]: tensor.reduce_sum: goes through the domain [4, 5] as parallel, reduction, its kernel through [4, 9]
+    %1 = tensor.reduce_sum %a {axes = [1], stage = 0} : (tensor<4x5xf32>) -> tensor<4xf32> // error: error[MLC0143]: tensor.reduce_sum: iterates over the domain [4, 5] as parallel, reduction, its kernel over [4, 9]
     %2 = tensor.reshape %1 : tensor<4xf32> to tensor<4x1xf32>
     %3 = tensor.sub %a, %2 : (tensor<4x5xf32>, tensor<4x1xf32>) -> tensor<4x5xf32>
     tensor.yield %3 : tensor<4x5xf32>
@@ -111,7 +111,7 @@ func.func @f(%x: tensor<4x5xf32>) -> tensor<4x5xf32> {
 func.func @f(%x: tensor<4x5xf32>) -> tensor<4x5xf32> {
   %0 = tensor.kernel %x {label = "centre", domain = [4, 5], iterator_types = ["parallel", "reduction"], indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0, d1)>], stages = 0, stores = [1], last_reads = [1], operandSegmentSizes = [1, 0, 0, 0]} : (tensor<4x5xf32>) -> tensor<4x5xf32> {
   ^bb0(%a: tensor<4x5xf32>):
-    %1 = tensor.reduce_sum %a {axes = [1], stage = 0} : (tensor<4x5xf32>) -> tensor<4xf32> // error: error[MLC0144]: tensor.reduce_sum: is of stage 0, but what it reads is known in stage 0 of 0
+    %1 = tensor.reduce_sum %a {axes = [1], stage = 0} : (tensor<4x5xf32>) -> tensor<4xf32> // error: error[MLC0144]: tensor.reduce_sum: is in stage 0, but its operands are available in stage 0 of 0
     %2 = tensor.reshape %1 : tensor<4xf32> to tensor<4x1xf32>
     %3 = tensor.sub %a, %2 : (tensor<4x5xf32>, tensor<4x1xf32>) -> tensor<4x5xf32>
     tensor.yield %3 : tensor<4x5xf32>
@@ -121,7 +121,7 @@ func.func @f(%x: tensor<4x5xf32>) -> tensor<4x5xf32> {
 // -----
 // where stores are left out, all results are stored in stage 0
 func.func @f(%x: tensor<4x5xf32>) -> tensor<4x5xf32> {
-  %0 = tensor.kernel %x {label = "centre", domain = [4, 5], iterator_types = ["parallel", "reduction"], indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0, d1)>], stages = 2, stores = [], last_reads = [], operandSegmentSizes = [1, 0, 0, 0]} : (tensor<4x5xf32>) -> tensor<4x5xf32> { // error: error[MLC0144]: tensor.kernel: result 0 is stored in stage 0, but is known in stage 1 of 2
+  %0 = tensor.kernel %x {label = "centre", domain = [4, 5], iterator_types = ["parallel", "reduction"], indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0, d1)>], stages = 2, stores = [], last_reads = [], operandSegmentSizes = [1, 0, 0, 0]} : (tensor<4x5xf32>) -> tensor<4x5xf32> { // error: error[MLC0144]: tensor.kernel: result 0 is stored in stage 0, but is available in stage 1 of 2
   ^bb0(%a: tensor<4x5xf32>):
     %1 = tensor.reduce_sum %a {axes = [1], stage = 0} : (tensor<4x5xf32>) -> tensor<4xf32>
     %2 = tensor.reshape %1 : tensor<4xf32> to tensor<4x1xf32>
@@ -133,7 +133,7 @@ func.func @f(%x: tensor<4x5xf32>) -> tensor<4x5xf32> {
 // -----
 // after the last stage there are no points
 func.func @f(%x: tensor<4x5xf32>) -> tensor<4x5xf32> {
-  %0 = tensor.kernel %x {label = "centre", domain = [4, 5], iterator_types = ["parallel", "reduction"], indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0, d1)>], stages = 2, stores = [2], last_reads = [2], operandSegmentSizes = [1, 0, 0, 0]} : (tensor<4x5xf32>) -> tensor<4x5xf32> { // error: error[MLC0144]: tensor.kernel: result 0 has an element for each point, and after the last stage there is none
+  %0 = tensor.kernel %x {label = "centre", domain = [4, 5], iterator_types = ["parallel", "reduction"], indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0, d1)>], stages = 2, stores = [2], last_reads = [2], operandSegmentSizes = [1, 0, 0, 0]} : (tensor<4x5xf32>) -> tensor<4x5xf32> { // error: error[MLC0144]: tensor.kernel: result 0 has an element for each point, and no points are visited after the last stage
   ^bb0(%a: tensor<4x5xf32>):
     %1 = tensor.reduce_sum %a {axes = [1], stage = 0} : (tensor<4x5xf32>) -> tensor<4xf32>
     %2 = tensor.reshape %1 : tensor<4xf32> to tensor<4x1xf32>
@@ -147,7 +147,7 @@ func.func @f(%x: tensor<4x5xf32>) -> tensor<4x5xf32> {
 func.func @f(%x: tensor<4x5xf32>) -> tensor<4x5xf32> {
   %0 = tensor.kernel %x {label = "centre", domain = [4, 5], iterator_types = ["parallel", "reduction"], indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0, d1)>], stages = 2, stores = [1], last_reads = [1], operandSegmentSizes = [1, 0, 0, 0]} : (tensor<4x5xf32>) -> tensor<4x5xf32> {
   ^bb0(%a: tensor<4x5xf32>):
-    %1 = tensor.reduce_sum %a {axes = [1], stage = "x"} : (tensor<4x5xf32>) -> tensor<4xf32> // error: error[MLC0144]: tensor.reduce_sum: stage = x is a number, on a reduction or on what is materialized
+    %1 = tensor.reduce_sum %a {axes = [1], stage = "x"} : (tensor<4x5xf32>) -> tensor<4xf32> // error: error[MLC0144]: tensor.reduce_sum: stage = x must be an integer, on a reduction or a materialized value
     %2 = tensor.reshape %1 : tensor<4xf32> to tensor<4x1xf32>
     %3 = tensor.sub %a, %2 : (tensor<4x5xf32>, tensor<4x1xf32>) -> tensor<4x5xf32>
     tensor.yield %3 : tensor<4x5xf32>
@@ -161,7 +161,7 @@ func.func @f(%x: tensor<4x5xf32>) -> tensor<4x5xf32> {
   ^bb0(%a: tensor<4x5xf32>):
     %1 = tensor.reduce_sum %a {axes = [1], stage = 0} : (tensor<4x5xf32>) -> tensor<4xf32>
     %2 = tensor.reshape %1 : tensor<4xf32> to tensor<4x1xf32>
-    %3 = tensor.sub %a, %2 {stage = 0} : (tensor<4x5xf32>, tensor<4x1xf32>) -> tensor<4x5xf32> // error: error[MLC0144]: tensor.sub: stage = 0 is a number, on a reduction
+    %3 = tensor.sub %a, %2 {stage = 0} : (tensor<4x5xf32>, tensor<4x1xf32>) -> tensor<4x5xf32> // error: error[MLC0144]: tensor.sub: stage = 0 must be an integer, on a reduction
     tensor.yield %3 : tensor<4x5xf32>
   }
   func.return %0 : tensor<4x5xf32>
@@ -171,7 +171,7 @@ func.func @f(%x: tensor<4x5xf32>) -> tensor<4x5xf32> {
 func.func @f(%x: tensor<4x5xf32>) -> tensor<4x5xf32> {
   %0 = tensor.kernel %x {label = "centre", domain = [4, 5], iterator_types = ["parallel", "reduction"], indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0, d1)>], stages = 2, stores = [1], last_reads = [1], operandSegmentSizes = [1, 0, 0, 0]} : (tensor<4x5xf32>) -> tensor<4x5xf32> {
   ^bb0(%a: tensor<4x5xf32>):
-    %1 = tensor.reduce_sum %a {axes = [1], stage = 0, materialize = "scratch"} : (tensor<4x5xf32>) -> tensor<4xf32> // error: error[MLC0144]: tensor.reduce_sum: what is materialized is no reduction, and has an element for each point
+    %1 = tensor.reduce_sum %a {axes = [1], stage = 0, materialize = "scratch"} : (tensor<4x5xf32>) -> tensor<4xf32> // error: error[MLC0144]: tensor.reduce_sum: a materialized value must have a stage and an element for each point
     %2 = tensor.reshape %1 : tensor<4xf32> to tensor<4x1xf32>
     %3 = tensor.sub %a, %2 : (tensor<4x5xf32>, tensor<4x1xf32>) -> tensor<4x5xf32>
     tensor.yield %3 : tensor<4x5xf32>
@@ -209,7 +209,7 @@ func.func @f(%x: tensor<4x5xf32>) -> (tensor<4x5xf32>, tensor<4xf32>) {
   ^bb0(%a: tensor<4x5xf32>):
     %1 = tensor.reduce_sum %a {axes = [1], order = "chain", stage = 0} : (tensor<4x5xf32>) -> tensor<4xf32>
     %2 = tensor.reshape %1 : tensor<4xf32> to tensor<4x1xf32>
-    %3 = tensor.div %a, %2 {stage = 1, materialize = 1} : (tensor<4x5xf32>, tensor<4x1xf32>) -> tensor<4x5xf32> // error: error[MLC0144]: tensor.div: cannot be materialized in stage 1: it is not of the type of result 1, or that has no element for each point
+    %3 = tensor.div %a, %2 {stage = 1, materialize = 1} : (tensor<4x5xf32>, tensor<4x1xf32>) -> tensor<4x5xf32> // error: error[MLC0144]: tensor.div: cannot be materialized in stage 1: it does not have the type of result 1, or the latter has no element for each point
     %4 = tensor.reduce_sum %3 {axes = [1], order = "chain", stage = 1} : (tensor<4x5xf32>) -> tensor<4xf32>
     %5 = tensor.reshape %4 : tensor<4xf32> to tensor<4x1xf32>
     %6 = tensor.mul %3, %5 : (tensor<4x5xf32>, tensor<4x1xf32>) -> tensor<4x5xf32>
@@ -239,7 +239,7 @@ func.func @f(%x: tensor<4x5xf32>) -> (tensor<4x5xf32>, tensor<4x5xf32>) {
   ^bb0(%a: tensor<4x5xf32>):
     %1 = tensor.reduce_sum %a {axes = [1], stage = 0} : (tensor<4x5xf32>) -> tensor<4xf32>
     %2 = tensor.reshape %1 : tensor<4xf32> to tensor<4x1xf32>
-    %3 = tensor.div %a, %2 {stage = 1, materialize = 1} : (tensor<4x5xf32>, tensor<4x1xf32>) -> tensor<4x5xf32> // error: error[MLC0144]: tensor.div: cannot be materialized in stage 1: it is read in stage 2, when the buffer of result 1 holds something else
+    %3 = tensor.div %a, %2 {stage = 1, materialize = 1} : (tensor<4x5xf32>, tensor<4x1xf32>) -> tensor<4x5xf32> // error: error[MLC0144]: tensor.div: cannot be materialized in stage 1: it is read in stage 2, when the buffer of result 1 holds another value
     %4 = tensor.reduce_sum %3 {axes = [1], stage = 1} : (tensor<4x5xf32>) -> tensor<4xf32>
     %5 = tensor.reshape %4 : tensor<4xf32> to tensor<4x1xf32>
     %6 = tensor.mul %3, %5 : (tensor<4x5xf32>, tensor<4x1xf32>) -> tensor<4x5xf32>
@@ -268,7 +268,7 @@ func.func @f(%x: memref<4x4xf32>) {
 }
 // -----
 func.func @f(%x: memref<4xf32>, %i: memref<2xi64>, %y: memref<2xf32>) {
-  tensor.kernel %x, %i, %y {label = "take", domain = [2], iterator_types = ["parallel"], indexing_maps = [affine_map<(d0) -> ()>, affine_map<(d0) -> ()>, affine_map<(d0) -> (d0)>], operandSegmentSizes = [2, 1, 0, 0]} : (memref<4xf32>, memref<2xi64>, memref<2xf32>) -> () { // error: error[MLC0153]: tensor.kernel: tensor.take checks an operand, and there is no error record
+  tensor.kernel %x, %i, %y {label = "take", domain = [2], iterator_types = ["parallel"], indexing_maps = [affine_map<(d0) -> ()>, affine_map<(d0) -> ()>, affine_map<(d0) -> (d0)>], operandSegmentSizes = [2, 1, 0, 0]} : (memref<4xf32>, memref<2xi64>, memref<2xf32>) -> () { // error: error[MLC0153]: tensor.kernel: tensor.take checks an operand, but there is no error record
   ^bb0(%a: tensor<4xf32>, %b: tensor<2xi64>):
     %1 = tensor.take %a, %b {axis = 0} : (tensor<4xf32>, tensor<2xi64>) -> tensor<2xf32>
     tensor.yield %1 : tensor<2xf32>
@@ -288,7 +288,7 @@ func.func @f(%x: memref<4xf32>, %y: memref<4xf32>) {
 func.func @f(%x: tensor<4x5xf32>) -> tensor<4x5xf32> {
   %0 = tensor.kernel %x {label = "centre", domain = [4, 5], iterator_types = ["parallel", "reduction"], indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0, d1)>], stages = 2, stores = [1], last_reads = [1], operandSegmentSizes = [1, 0, 0, 0]} : (tensor<4x5xf32>) -> tensor<4x5xf32> {
   ^bb0(%a: tensor<4x5xf32>):
-    %1 = tensor.reshape %a {stage = 0, materialize = "scratch"} : tensor<4x5xf32> to tensor<1x1x4x5xf32> // error: error[MLC0144]: tensor.reshape: what is materialized is no reduction, and has an element for each point
+    %1 = tensor.reshape %a {stage = 0, materialize = "scratch"} : tensor<4x5xf32> to tensor<1x1x4x5xf32> // error: error[MLC0144]: tensor.reshape: a materialized value must have a stage and an element for each point
     %2 = tensor.reshape %1 : tensor<1x1x4x5xf32> to tensor<4x5xf32>
     %3 = tensor.reduce_sum %2 {axes = [1], stage = 0} : (tensor<4x5xf32>) -> tensor<4xf32>
     %4 = tensor.reshape %3 : tensor<4xf32> to tensor<4x1xf32>

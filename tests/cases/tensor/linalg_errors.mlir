@@ -13,13 +13,13 @@ func.func @f(%x: tensor<3x3xf16>) {
 
 // -----
 func.func @f(%x: tensor<3xf32>) {
-  %0:2 = tensor.qr %x : (tensor<3xf32>) -> (tensor<3xf32>, tensor<3xf32>)  // error: error[MLC0117]: tensor.qr: operand 0 has shape [3], which is no matrix
+  %0:2 = tensor.qr %x : (tensor<3xf32>) -> (tensor<3xf32>, tensor<3xf32>)  // error: error[MLC0117]: tensor.qr: operand 0 has shape [3], which is not a matrix
   func.return
 }
 
 // -----
 func.func @f(%x: tensor<BxCxf32>) {
-  %0:3 = tensor.svd %x : (tensor<BxCxf32>) -> (tensor<BxCxf32>, tensor<Cxf32>, tensor<CxCxf32>)  // error: error[MLC0688]: tensor.svd: whether B rows or C columns are fewer is not known
+  %0:3 = tensor.svd %x : (tensor<BxCxf32>) -> (tensor<BxCxf32>, tensor<Cxf32>, tensor<CxCxf32>)  // error: error[MLC0688]: tensor.svd: it is not known statically whether B rows or C columns are fewer
   func.return
 }
 
@@ -37,13 +37,13 @@ func.func @f(%a: tensor<3x3xf32>, %b: tensor<2x3xf32>) {
 
 // -----
 func.func @f(%x: tensor<8x3xf32>) {
-  %0 = tensor.dft %x {axis = 0} : tensor<8x3xf32>  // error: error[MLC0115]: tensor.dft: the last axis of [8, 3] has not size 2
+  %0 = tensor.dft %x {axis = 0} : tensor<8x3xf32>  // error: error[MLC0115]: tensor.dft: the last axis of [8, 3] must have size 2
   func.return
 }
 
 // -----
 func.func @f(%x: tensor<Bx2xf32>) {
-  %0 = tensor.dft %x {axis = 0} : tensor<Bx2xf32>  // error: error[MLC0688]: tensor.dft: size B of axis 0 is not known
+  %0 = tensor.dft %x {axis = 0} : tensor<Bx2xf32>  // error: error[MLC0688]: tensor.dft: size B of axis 0 is not static
   func.return
 }
 
@@ -61,7 +61,7 @@ func.func @f(%x: tensor<8xf32>) {
 
 // -----
 func.func @f(%s: tensor<2x5xf32>, %v: tensor<3x5xf32>) {
-  %0 = tensor.search_sorted %s, %v : (tensor<2x5xf32>, tensor<3x5xf32>) -> tensor<3x5xi64>  // error: error[MLC0115]: tensor.search_sorted: values of shape [3, 5] do not fit what is sorted, [2, 5]
+  %0 = tensor.search_sorted %s, %v : (tensor<2x5xf32>, tensor<3x5xf32>) -> tensor<3x5xi64>  // error: error[MLC0115]: tensor.search_sorted: values of shape [3, 5] do not fit a sorted tensor of shape [2, 5]
   func.return
 }
 

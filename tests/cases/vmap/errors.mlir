@@ -69,7 +69,7 @@ func.func @body(%p: tensor<3xi1>, %x: tensor<3xf32>) -> tensor<3xf32> {
 func.func @yields(%p: tensor<3xi1>, %x: tensor<3xf32>) -> tensor<3xf32> {
   %0 = autodiff.predicated %p (%x) carried 1 : (tensor<3xi1>, tensor<3xf32>) -> tensor<3xf32> {
   ^bb0(%a: tensor<3xf32>):
-    autodiff.yield %a, %a : tensor<3xf32>, tensor<3xf32> // error: ends the body of an autodiff.predicated, with values of its result types
+    autodiff.yield %a, %a : tensor<3xf32>, tensor<3xf32> // error: must end the body of an autodiff.predicated, with values of its result types
   }
   func.return %0 : tensor<3xf32>
 }
