@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from mlc.dialects.builtin import module
-from mlc.dialects.llvm import aggregates, control, memory
+from mlc.dialects.llvm import aggregates, control, globals, memory
 from mlc.dialects.llvm import arithmetic as ops
 from mlc.dialects.llvm.types import ArrayType, LLVMFunctionType, ptr
 from mlc.ir.core import Block, Region, Symbol, Value, insertion
@@ -51,7 +51,7 @@ class ModuleBuilder:
         return name
 
     def _global(self, name: str, size: int, attrs: Mapping[str, Any]) -> str:
-        self.module.body.block.insert(memory.Global.make([], {
+        self.module.body.block.insert(globals.Global.make([], {
             "sym_name": Symbol(name), "global_type": ArrayType(size, i8), "value": None, "constant": None,
             "alignment": 8, "addr_space": 0, **attrs}, [], [Region()], loc=_MADE))
         return name
@@ -133,7 +133,7 @@ class Assembler:
         """The address of a constant or variable of the module."""
         if name not in self._addresses:
             with insertion(self._head, self._start, _MADE):
-                self._addresses[name] = memory.AddressOf(Symbol(name), ptr).result
+                self._addresses[name] = globals.AddressOf(Symbol(name), ptr).result
         return self._addresses[name]
 
     def text(self, text: str) -> Value:

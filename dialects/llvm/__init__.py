@@ -8,6 +8,7 @@ from mlc.dialects import arith, math
 from mlc.dialects.llvm.aggregates import *  # noqa: F403
 from mlc.dialects.llvm.arithmetic import *  # noqa: F403
 from mlc.dialects.llvm.control import *  # noqa: F403
+from mlc.dialects.llvm.globals import *  # noqa: F403
 from mlc.dialects.llvm.intrinsics import *  # noqa: F403
 from mlc.dialects.llvm.memory import *  # noqa: F403
 from mlc.dialects.llvm.types import *  # noqa: F403

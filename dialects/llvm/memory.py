@@ -1,4 +1,4 @@
-"""Instructions and intrinsics on memory, and globals."""
+"""Instructions and intrinsics on memory."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from mlc.dialects.combining import CombiningKind
 from mlc.dialects.llvm.arithmetic import constant
 from mlc.dialects.llvm.types import ArrayType, PtrType, StructType, member_offset, ptr, size_of, stored_bytes
 from mlc.dialects.memref import fresh
-from mlc.ir.core import Op, Region, ResultType, Symbol, Value
+from mlc.ir.core import Op, ResultType, Value
 from mlc.ir.diag import IRError
 from mlc.ir.interp import Heap, Interpreter, Pointer, start_of
-from mlc.ir.types import IntType, ScalarType, Type, VectorType, element, from_numpy, i1, i8, i64, like, to_numpy
+from mlc.ir.types import IntType, ScalarType, Type, VectorType, element, i1, i8, i64, like, to_numpy
 
 if TYPE_CHECKING:
     from mlc.ir.interp import Frame
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 Array = np.ndarray[Any, Any]
 DYNAMIC = -(1 << 31)
 """Marks an entry of a list of constant indices that is given by an operand."""
-
 
 
 # -- the interpreter's memory -----------------------------------------------------------------------------------------
@@ -424,84 +423,3 @@ class MemSet(Op, name="llvm.intr.memset", pure=False):
     def interpret(self, frame: Frame) -> list[Any]:
         _bytes(self, frame[self.dst], int(frame[self.len]))[...] = np.asarray(frame[self.val]).view(np.uint8)
         return []
-
-
-# -- globals ----------------------------------------------------------------------------------------------------------
-class Global(Op, name="llvm.mlir.global", pure=False):
-    """Memory with a name, there before the program starts; `constant` if nobody writes it"""
-
-    body: Region
-    sym_name: Symbol
-    global_type: Type
-    linkage: str = "internal"
-    value: np.ndarray[Any, Any] | None = None
-    constant: bool | None = None
-    alignment: int | None = None
-    addr_space: int = 0
-    attr_types = {"addr_space": "i32"}
-
-    def infer(self) -> tuple[Type, ...]:
-        self.constant = self.constant or None               # upstream's unit attribute: there or not
-        self.linkage = self.linkage.removeprefix("#llvm.linkage<").removesuffix(">")
-        shape, type = [], self.global_type
-        while isinstance(type, ArrayType):
-            shape.append(type.count)
-            type = type.element
-        if self.value is not None and (self.value.shape != tuple(shape) or from_numpy(self.value.dtype) != type):
-            self.fail(f"an array of {self.value.dtype}{list(self.value.shape)} is no {self.global_type}",
-                      code="MLC0167")
-        if self.body.blocks:
-            self.fail("has a value or none, but no code that computes it", code="MLC0167")
-        return ()
-
-    def attr_text(self, name: str, value: Any, generic: bool) -> str:
-        if generic and name in ("constant", "linkage"):
-            return "unit" if name == "constant" else f"#llvm.linkage<{value}>"
-        return super().attr_text(name, str(value) if name == "sym_name" else value, generic)
-
-    def print_form(self, p: Printer) -> None:
-        from mlc.ir.printer import attr_text
-        value = "" if self.value is None else self.attr_text("value", self.value, False)
-        extra = p.attr_dict(self, ("sym_name", "global_type", "linkage", "value", "constant"))
-        p.append(f" {self.linkage}{' constant' if self.constant else ''} {attr_text(Symbol(self.sym_name), False)}"
-                 f"({value}){' ' + extra if extra else ''} : {p.type(self.global_type)}")
-
-    @staticmethod
-    def parse_form(parser: Parser) -> Op:
-        attrs: dict[str, Any] = {"linkage": parser.word("a linkage such as internal"),
-                                 "constant": parser.accept("constant"), "sym_name": parser.attribute()}
-        parser.expect("(")
-        if not parser.at(")"):
-            attrs["value"] = parser.attribute()
-        parser.expect(")")
-        extra = parser.attr_dict() if parser.at("{") else {}
-        parser.expect(":")
-        return parser.build(Global, [], {**attrs, "global_type": parser.type(), **extra}, [], [Region()])
-
-
-class AddressOf(Op, name="llvm.mlir.addressof", pure=True):
-    """result = the address of a global"""
-
-    global_name: Symbol
-    type: ResultType
-    format = "$global_name attr-dict `:` type(result)"
-
-    def infer(self) -> Type:
-        type = self.results[0].type
-        if not isinstance(type, PtrType):
-            self.fail(f"the address of a global is no {type}", code="MLC0167")
-        return type  # type: ignore[no-any-return]
-
-    def interpret(self, frame: Frame) -> Any:
-        interpreter = frame.interpreter
-        key = f"llvm.global {self.global_name}"
-        if key not in interpreter.globals:
-            held = interpreter.function(self.global_name)
-            assert isinstance(held, Global), f"@{self.global_name} is no global"
-            memory = fresh((size_of(held.global_type),), i8, held.alignment or 16)
-            if held.value is not None:
-                memory.view(np.uint8)[...] = np.ascontiguousarray(held.value).reshape(-1).view(np.uint8)
-            interpreter.globals[key] = heap(interpreter).pointer(memory)
-        return interpreter.globals[key]
-
-

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from mlc.dialects.tensor.source import *
     from mlc.dialects.tensor.special import *
     from mlc.dialects.tensor.statistics import *
+    from mlc.dialects.tensor.transcendental import *
     from mlc.dialects.tensor.trigonometry import *
     from mlc.dialects.tensor.window import *
 

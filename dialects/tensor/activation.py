@@ -10,7 +10,8 @@ import numpy as np
 from mlc.dialects import tensor
 from mlc.dialects.tensor.base import Array, cast, compare, full, leading, select
 from mlc.dialects.tensor.composite import Composite, exp, softplus, widened
-from mlc.dialects.tensor.elementwise import Erfc, Transcendental
+from mlc.dialects.tensor.elementwise import Transcendental
+from mlc.dialects.tensor.transcendental import Erfc
 from mlc.ir.core import Value
 from mlc.ir.types import TensorType
 

@@ -8,9 +8,10 @@ import numpy as np
 
 from mlc.dialects import arith, tensor
 from mlc.dialects.tensor.base import compare, full, is_splat, kind, select, splat, unbroadcast, zeros
-from mlc.dialects.tensor.elementwise import Elementwise, Log, Neg, Rounding
+from mlc.dialects.tensor.elementwise import Elementwise, Neg, Rounding
 from mlc.dialects.tensor.source import binary_operator
 from mlc.dialects.tensor.traits import Cost
+from mlc.dialects.tensor.transcendental import Log
 from mlc.ir.core import OPERATORS, Value
 from mlc.ir.rewrite import rewrite
 from mlc.ir.types import int_range

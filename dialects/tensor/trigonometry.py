@@ -6,8 +6,9 @@ import numpy as np
 
 from mlc.dialects.tensor.base import full
 from mlc.dialects.tensor.binary import BinaryMath, Hypot, one_at_zero
-from mlc.dialects.tensor.elementwise import Rounding, Rsqrt, Transcendental
+from mlc.dialects.tensor.elementwise import Rounding, Transcendental
 from mlc.dialects.tensor.traits import Cost
+from mlc.dialects.tensor.transcendental import Rsqrt
 from mlc.ir.core import Value
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from mlc.tools.mutants.fault import Fault, rows
 
-BINARY, UNARY, SHAPE = (f"dialects/tensor/{name}.py" for name in ("binary", "elementwise", "shape"))
+BINARY, UNARY, ELEMENTARY, SHAPE = (
+    f"dialects/tensor/{name}.py" for name in ("binary", "elementwise", "transcendental", "shape"))
 vjp = rows("derivative", "grad")
 transform = rows("transform", "grad")
 
@@ -24,14 +25,16 @@ FAULTS: tuple[Fault, ...] = (
     vjp(BINARY, "return select(constant, zero, ct * slope), select(flat,", "return ct * slope, select(flat,",
         "tensor.pow", "pow"),
     vjp(UNARY, "return ct * Sign(self.x).result", "return ct", "tensor.abs", "abs"),
-    vjp(UNARY, "return ct * (self.result * math.log(2))", "return ct * self.result", "tensor.exp2", "exp2"),
-    vjp(UNARY, "return ct * Exp(self.x).result ", "return ct * self.result ", "tensor.expm1", "expm1"),
-    vjp(UNARY, "return ct / (self.x + 1)", "return ct / self.x", "tensor.log1p", "log1p"),
+    vjp(ELEMENTARY, "return ct * (self.result * math.log(2))", "return ct * self.result", "tensor.exp2", "exp2"),
+    vjp(ELEMENTARY, "return ct * Exp(self.x).result ", "return ct * self.result ", "tensor.expm1", "expm1"),
+    vjp(ELEMENTARY, "return ct / (self.x + 1)", "return ct / self.x", "tensor.log1p", "log1p"),
     vjp(UNARY, "return ct * 0.5 / self.result", "return ct / self.result", "tensor.sqrt", "sqrt"),
-    vjp(UNARY, "(self.result * self.result * self.result)", "(self.result * self.result)", "tensor.rsqrt", "rsqrt"),
-    vjp(UNARY, "return -(ct * Sin(self.x).result)", "return ct * Sin(self.x).result", "tensor.cos", "cos"),
-    vjp(UNARY, "return ct * (1 - self.result * self.result)", "return ct * (1 - self.result)", "tensor.tanh", "tanh"),
-    vjp(UNARY, "return ct * (self.result * (1 - self.result))", "return ct * (self.result * (1 + self.result))",
+    vjp(ELEMENTARY, "(self.result * self.result * self.result)", "(self.result * self.result)", "tensor.rsqrt",
+        "rsqrt"),
+    vjp(ELEMENTARY, "return -(ct * Sin(self.x).result)", "return ct * Sin(self.x).result", "tensor.cos", "cos"),
+    vjp(ELEMENTARY, "return ct * (1 - self.result * self.result)", "return ct * (1 - self.result)", "tensor.tanh",
+        "tanh"),
+    vjp(ELEMENTARY, "return ct * (self.result * (1 - self.result))", "return ct * (self.result * (1 + self.result))",
         "tensor.sigmoid", "sigmoid"),
     vjp(UNARY, "return -ct * (self.result * self.result)", "return ct * (self.result * self.result)",
         "tensor.reciprocal", "reciprocal"),
