@@ -1,4 +1,4 @@
-"""Python's own functions where tensors are passed: range, enumerate, zip, reversed, and those that make numbers."""
+"""Replacements for Python's built-ins on tensors: range, enumerate, zip, reversed, and conversions to numbers."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ from mlc.ir.sizes import Size
 class Steps:
     """Iteration domain of a loop on tensors: `item(i)` for i in range(length), where length is a number or a tensor.
 
-    known    the items one by one, where it is known how many there are
-    once     whether it is an iterator, as enumerate(x) is: gone through once
-    sources  what an iterator goes through itself
-    begun    of an iterator, what is left of it, and how many items have been `taken`
+    known    the items, if the length is known
+    once     whether it is an iterator, as enumerate(x) is, and so can be consumed only once
+    sources  the iterables that an iterator consumes
+    begun    of an iterator, its remaining items; `taken` is the number of items consumed
     """
 
     length: Any
@@ -67,14 +67,14 @@ class Steps:
         return iter(self.known())
 
     def iterators(self) -> Iterator[Steps]:
-        """This and what it goes through, as far as they are iterators."""
+        """This and its sources, if they are iterators."""
         if self.once:
             yield self
         for source in self.sources:
             yield from source.iterators()
 
     def leave(self, stopped: bool) -> None:
-        """A loop has been recorded that goes through all of it, or that a tensor may have stopped before."""
+        """Mark as consumed by a recorded loop; a tensor may have ended the loop early."""
         for x in self.iterators():
             x.begun = iter(_unknown_rest, None) if stopped else iter(())
             x.taken = x.length
@@ -86,13 +86,13 @@ def _unknown_rest() -> None:
 
 
 def steps(x: Any) -> Steps | None:
-    """An iterable as steps of a loop on tensors; None if Python goes through it, or through what is left of it."""
+    """An iterable as steps of a loop on tensors; None if Python iterates over it, or over its remaining items."""
     if isinstance(x, Steps):
         return x if all(y.begun is None for y in x.iterators()) else None
     if not isinstance(x, Tracer):
         return None
     if not x.shape:
-        raise UserTypeError(f"a {x.type} has no elements to go through", code="MLC0606", loc=user_loc())
+        raise UserTypeError(f"a {x.type} has no rows to iterate over", code="MLC0606", loc=user_loc())
     return _rows(x)
 
 
@@ -100,7 +100,7 @@ def _rows(x: Tensor) -> Steps:
     n = x.shape[0]
 
     def item(i: Any) -> Any:
-        if isinstance(n, Size):                            # there may be none: this index is looked at when it runs
+        if isinstance(n, Size):                            # may be 0, which only the compiled function can check
             return x[i]
         with located(user_loc()):
             return functions.row(tracer(x), tracer(i), n)
@@ -108,7 +108,7 @@ def _rows(x: Tensor) -> Steps:
 
 
 def counted(numbers: Sequence[int]) -> Steps:
-    """Steps of the rest of a range, which has at least two numbers."""
+    """Steps of the remaining part of a range, of at least two numbers."""
     first, step = numbers[0], numbers[1] - numbers[0]
     return Steps(len(numbers), lambda i: first + i * step, once=False)
 
@@ -122,9 +122,9 @@ def index(i: Value, site: SourceConstruct) -> Tracer:
     return functions.counter(i, site)
 
 
-# -- in place of Python's ---------------------------------------------------------------------------------------------
+# -- replacements for built-ins ---------------------------------------------------------------------------------------
 def replaced(f: Any) -> Any:
-    """Replacement for a function of Python's during recording; None if it is to be called itself."""
+    """Replacement for a built-in function during recording; None if it may be called itself."""
     if isinstance(f, types.BuiltinMethodType) and f.__name__ in changes.MUTATORS:
         if isinstance(f.__self__, changes.CONTAINERS):
             changes.check(f.__self__, f"a {type(f.__self__).__name__} is changed by {f.__name__}()")
@@ -144,7 +144,7 @@ def replaced(f: Any) -> Any:
 
 
 def _differs_each_time(f: types.BuiltinFunctionType | types.MethodType | types.FunctionType) -> bool:
-    """Whether a function of Python or numpy is asked for what it does not know from its arguments: time, chance, files.
+    """Whether a function of Python or numpy depends on more than its arguments: the time, random state or files.
     """
     if isinstance(f, types.FunctionType):
         return f.__name__ in _OUTSIDE.get(f.__module__, ())
@@ -167,7 +167,7 @@ _OUTSIDE = {
     "posix": ("urandom", "getrandom", "times", "getcwd", "getpid", "listdir", "scandir", "stat"),
     "uuid": ("uuid1", "uuid4"), "secrets": ("randbelow", "token_bytes", "token_hex", "token_urlsafe"),
     "_thread": ("get_ident", "get_native_id"), "threading": ("current_thread",)}
-"""By module, the functions of Python that tell something of the world outside the program."""
+"""Impure functions of the standard library, by module."""
 
 
 def replaced_method(f: Any, x: Any) -> Any:
@@ -183,12 +183,12 @@ def _setattr(x: Any, name: str, *value: Any) -> None:
 
 
 def _isinstance(x: Any, kind: Any) -> bool:
-    """A size with symbols is an integer, as it is in a plain run."""
+    """isinstance, for which a symbolic size is an integer, as in eager execution."""
     return isinstance(0 if isinstance(x, Size) else x, kind)
 
 
 def _type(x: Any, *rest: Any) -> Any:
-    """The type of a value; that of a size is int and that of a tensor Tensor, as in a plain run."""
+    """The type of a value: int for a symbolic size, Tensor for a tracer, as in eager execution."""
     return type(x, *rest) if rest else int if isinstance(x, Size) else Tensor if isinstance(x, Tracer) else type(x)
 
 
@@ -252,7 +252,7 @@ def _reversed(x: Any) -> Any:
 
 
 def _len(x: Any) -> Any:
-    """A size of a tensor as the symbol that it is."""
+    """len(), which gives a symbolic size for a tracer."""
     if isinstance(x, Steps) and not x.once:
         x = [*x]
     return x.size(0) if isinstance(x, Tracer) and x.shape else len(x)
@@ -271,7 +271,7 @@ def _print(*args: Any, **keywords: Any) -> None:
 
 
 def _converted(plain: Any, dtype: str) -> Callable[..., Any]:
-    """int, float or bool of a tensor: the number that it will be, which gives way to the type of what it meets."""
+    """int, float or bool of a tensor: a weakly typed tracer in place of the number."""
     def convert(*args: Any, **keywords: Any) -> Any:
         if len(args) != 1 or keywords or not isinstance(args[0], Tracer):
             return plain(*args, **keywords)

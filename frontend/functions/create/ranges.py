@@ -1,4 +1,4 @@
-"""Tensors of numbers in order, and the identity matrix."""
+"""Ranges, and the identity matrix."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def eye(n: int, m: int | None = None, *, dtype: DTypeLike = float32, device: Any
 
 
 def _known(array: Array) -> Tensor:
-    """A tensor whose elements are there already; within a trace, a constant of it."""
+    """Wrap an existing array as a tensor; within a trace, as a constant."""
     if state.trace is None:
         return wrap(array)
     return Tracer(T.Constant(array).result, current())
