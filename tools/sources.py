@@ -15,7 +15,7 @@ from mlc.tools import report
 
 
 def check_count(function: Callable[..., Any], specs: Sequence[Any], where: str) -> None:
-    """Refuse --args that are too few or too many."""
+    """Usage error if --args has too few or too many types."""
     import inspect
     try:
         inspect.signature(function).bind(*specs)
@@ -24,7 +24,7 @@ def check_count(function: Callable[..., Any], specs: Sequence[Any], where: str) 
 
 
 def load(path: str, name: str) -> Callable[..., Any]:
-    """An attribute of the user's file, which is imported by its path."""
+    """An attribute of the user's file, imported by its path."""
     if not os.path.isfile(path):
         raise report.usage_error(f"cannot read {path}: no such file", "give the path of a .py, .mlc or .mlir file",
                                  "MLC0392")

@@ -35,8 +35,8 @@ from mlc.ir.diag import BackendError, Error, InternalError, UserError
 from mlc.ir.sizes import Size
 
 PACKAGE = __name__.partition(".")[0]
-"""The programs' names for layers and optimisers are those of the package, which knows this module and not the other
-way round: they are looked up as a text gives them."""
+"""Root package in which the programs' names of layers and optimisers are looked up. They are found by name at run time,
+since the package imports this module and not the other way round."""
 WITHHELD = frozenset({"from_numpy", "from_dlpack", "asarray", "as_tensor", "_getitem", "getitem", "Tensor.unfold",
                       "equal", "allclose"})
 TRANSFORMS = frozenset({"grad", "value_and_grad", "vjp", "jvp", "vmap", "jacfwd", "jacrev", "hessian", "hvp",
