@@ -230,7 +230,7 @@ NARROW = otherwise.narrow_target().vector_bits
     (planted_store, f"with {WIDE}-bit vectors and 1 thread leaves its memory: byte 3 behind result 0 is written to"),
 ])
 def test_the_failing_vector_width_or_thread_count_is_named(plant: Callable[[pytest.MonkeyPatch], None], message: str,
-                                                   monkeypatch: pytest.MonkeyPatch) -> None:
+                                                           monkeypatch: pytest.MonkeyPatch) -> None:
     plant(monkeypatch)
     x = np.ones((2, 16), np.float32)
     with pytest.raises(InternalError) as caught:
@@ -250,7 +250,7 @@ def test_special_values_are_tried_besides_the_arguments(monkeypatch: pytest.Monk
 
 
 def test_a_cache_key_shared_by_two_modules_is_found(sample_folder: Path, monkeypatch: pytest.MonkeyPatch,
-                                         capsys: pytest.CaptureFixture[str]) -> None:
+                                                    capsys: pytest.CaptureFixture[str]) -> None:
     from mlc.backends import fingerprint
     Path("sums.py").write_text("import mlc\nx = mlc.ones(3, 3)\n"
                                "for d in (0, 1):\n    mlc.compile(lambda x, d=d: x.cumsum(d), static='d')(x)\n")
@@ -280,7 +280,7 @@ def test_programs_are_checked(planted: Plant, sample_folder: Path, capsys: pytes
 
 
 def test_a_failure_that_the_program_catches_is_reported(planted: Plant, sample_folder: Path,
-                                            capsys: pytest.CaptureFixture[str]) -> None:
+                                                        capsys: pytest.CaptureFixture[str]) -> None:
     @planted(tensor.Tanh)
     def tanh_is_identity(op: tensor.Tanh) -> Value | None:
         """tanh(x) == x (wrong)"""

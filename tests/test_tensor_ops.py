@@ -511,7 +511,7 @@ KINKS: list[tuple[Callable[..., Any], Callable[..., Any], list[Any]]] = [
 
 @pytest.mark.parametrize("ours, theirs, points", KINKS, ids=[str(i) for i in range(len(KINKS))])
 def test_derivatives_at_kinks_match_torch(ours: Callable[..., Any], theirs: Callable[..., Any],
-                                                 points: list[Any]) -> None:
+                                          points: list[Any]) -> None:
     def opened(*xs: Value) -> Value:
         op = ours(*xs)
         made: Any = op.decompose() if isinstance(op, tensor.Composite) and type(op).vjp is Op.vjp else op.result
