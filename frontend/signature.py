@@ -267,7 +267,7 @@ def record_entry(f: Callable[..., Any], arguments: Arguments, names: Sequence[st
                         outputs.append(("result", len(results)))
                         results.append(to_default_dtype(tracer(x)))
                     elif isinstance(x, Undefined):
-                        raise UserError("what is returned may have no value", code="MLC0607", loc=loc,
+                        raise UserError("a result may be unassigned", code="MLC0607", loc=loc,
                                         hint="give it a value on every path")
                     elif isinstance(x, Size):
                         raise UserError(f"the size {x} is part of the result, and known only when the compiled "
@@ -307,8 +307,8 @@ def unchanged(around: Sequence[Any], name: str, loc: Loc) -> Iterator[None]:
         for reached in around:
             reached.restore()
     if path is not None:
-        raise refusal(f"{name} changes {path}, which was there before: while it is recorded that happens "
-                      "once, not in each call", code="MLC0615", loc=loc,
+        raise refusal(f"{name} changes {path}, which existed before the call: that happens once, while it is "
+                      "recorded, not in each call", code="MLC0615", loc=loc,
                       hint="return the new value, or make it a buffer of a module that is passed (register_buffer)")
 
 

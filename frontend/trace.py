@@ -237,8 +237,8 @@ class Trace:
         except BaseException as error:
             discard(block)
             if isinstance(error, RecursionError) and len(self.regions) == 1 and not self._around_in_region:
-                raise UserError("functions call each other without end from here: which call is the last one, only "
-                                "tensors say", code="MLC0613", loc=loc, hint="write a loop") from None
+                raise UserError("infinite recursion while recording: only the value of a tensor ends it",
+                                code="MLC0613", loc=loc, hint="write a loop") from None
             raise
         finally:
             self.regions.pop()

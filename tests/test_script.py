@@ -225,11 +225,11 @@ REFUSALS = [
             raise ValueError("bad")  #!
         return x
     """),
-    ("MLC0613", "functions call each other without end", "write a loop", """
+    ("MLC0613", "infinite recursion while recording", "write a loop", """
     def f(x, n):
         return x if n <= 1 else n * f(x, n - 1)  #!
     """),
-    ("MLC0613", "functions call each other without end", "write a loop", """
+    ("MLC0613", "infinite recursion while recording", "write a loop", """
     def f(x, n):
         return mlc.cond(n <= 1, lambda: x, lambda: n * f(x, n - 1))  #!
     """),

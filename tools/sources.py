@@ -91,9 +91,9 @@ def annotated(function: Any, where: str) -> list[Any]:
             missing.append(name)
     if missing:
         if ".mlc:" in where:
-            raise report.usage_error(f"{where}: nothing tells the type of {', '.join(missing)}",
+            raise report.usage_error(f"{where}: no type is given for {', '.join(missing)}",
                                      f"declare it, {missing[0]}: f32[N], or give it a default", "MLC0388")
-        raise report.usage_error(f"{where}: nothing tells the type of {', '.join(missing)}",
+        raise report.usage_error(f"{where}: no type is given for {', '.join(missing)}",
                                  f'annotate it, def {f.__name__}({missing[0]}: mlc.spec("B", 16)), or give --args',
                                  "MLC0388")
     return specs

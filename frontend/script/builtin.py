@@ -62,7 +62,7 @@ class Steps:
 
     def _items(self) -> Iterator[Any]:
         if self.known is None:
-            raise refusal("a tensor says how many steps this takes, so only a `for` loop can go through it",
+            raise refusal("the length of this iterable depends on a tensor, so only a `for` loop can iterate over it",
                           code="MLC0609", loc=user_loc(), hint="write a `for` loop, or use mlc.scan or mlc.map")
         return iter(self.known())
 
@@ -81,8 +81,8 @@ class Steps:
 
 
 def _unknown_rest() -> None:
-    raise refusal("only tensors say what a loop with `break` has left of this iterator", code="MLC0609", loc=user_loc(),
-                  hint="go through the tensor itself, or a slice of it")
+    raise refusal("what a loop with `break` leaves of this iterator depends on tensors", code="MLC0609", loc=user_loc(),
+                  hint="iterate over the tensor itself, or a slice of it")
 
 
 def steps(x: Any) -> Steps | None:
@@ -132,9 +132,9 @@ def replaced(f: Any) -> Any:
     if isinstance(f, types.BuiltinFunctionType | types.MethodType | types.FunctionType) and _differs_each_time(f):
         owner = getattr(f, "__self__", None) or sys.modules[f.__module__]
         name = f"{getattr(owner, '__name__', type(owner).__name__)}.{f.__name__}"
-        raise refusal(f"{name}() is called while the function is recorded: what it gives now would be the same in "
-                      "every call", code="MLC0616", loc=user_loc(),
-                      hint="call it outside and pass what it gives; for random numbers pass a key to mlc.random")
+        raise refusal(f"{name}() is called while the function is recorded: its result would be the same in every call",
+                      code="MLC0616", loc=user_loc(),
+                      hint="call it outside and pass its result; for random numbers pass a key to mlc.random")
     if isinstance(f, types.MethodDescriptorType) and f.__name__ in changes.MUTATORS:
         return lambda x, *args, **keywords: replaced_method(f, x)(*args, **keywords)
     try:
@@ -237,8 +237,8 @@ def _zip(*iterables: Any, strict: bool = False) -> Any:
     if len(lengths) != len(every) or any(
             n is not lengths[0] and (isinstance(n, Tensor) or isinstance(lengths[0], Tensor) or n != lengths[0])
             for n in lengths):
-        raise UserError("zip() of tensors goes through tensors of one length", code="MLC0609", loc=user_loc(),
-                        hint="cut them to one length, or make tensors of the others")
+        raise UserError("zip() needs tensors of equal length", code="MLC0609", loc=user_loc(),
+                        hint="slice them to equal length, or convert the other arguments to tensors")
     parts = [s for s in every if s is not None]
     return Steps(lengths[0], lambda i: tuple(s.item(i) for s in parts),
                  (lambda: zip(*parts)) if all(s.known is not None for s in parts) else None, sources=tuple(parts))

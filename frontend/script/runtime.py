@@ -378,7 +378,7 @@ def _site(what: str, names: Names, guarded: bool) -> SourceConstruct:
 def raises() -> None:
     """Check that a `raise` may be executed here."""
     if state.trace is not None and current().in_region:
-        raise refusal("this `raise` depends on a tensor: whether it happens only the compiled function will know",
+        raise refusal("this `raise` depends on a tensor, whose value is known only when the compiled function runs",
                       code="MLC0611", loc=user_loc(), hint="use `assert condition, message`")
 
 

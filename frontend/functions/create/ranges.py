@@ -54,7 +54,7 @@ def arange(start: Any = None, end: Any = None, step: Number = 1, *, dtype: DType
     """
     first, last = (0, start) if end is None else (0 if start is None else start, end)
     if last is None:
-        raise UserTypeError("there is no end", code="MLC0321")
+        raise UserTypeError("the end is missing", code="MLC0321")
     if state.trace is not None and not isinstance(last, int | float):
         last, first, by = size(last, "end"), plain_int(first, "start"), plain_int(step, "step")
         if by != 1:
