@@ -266,13 +266,13 @@ REFUSALS = [
             n = n + i
         return n
     """),
-    ("MLC0606", "a tensor<f32> has no elements", "", """
+    ("MLC0606", "a tensor<f32> has no rows", "", """
     def f(x, n):
         for y in x:  #!
             n = n + y
         return n
     """),
-    ("MLC0609", "only a `for` loop can go through it", "mlc.scan", """
+    ("MLC0609", "only a `for` loop can iterate over it", "mlc.scan", """
     def f(x, n):
         return [x * i for i in range(n)]  #!
     """),
