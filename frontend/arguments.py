@@ -1,7 +1,7 @@
-"""Arguments of public functions that fit no parameter: the one place that says so, from the parameters' annotations.
+"""Argument checks of public functions, derived from the annotations of their parameters.
 
-Functions try what they are given. Where that fails, with an error of Python's own, the arguments are held against the
-annotations, and the first that does not fit is named: a call that is right pays nothing for it.
+Functions run unchecked. If one fails with a built-in exception, its arguments are checked against the annotations, and
+the first mismatch is reported. So a valid call pays nothing for the check.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ R = TypeVar("R")
 FAILURES = (TypeError, ValueError, AttributeError, LookupError, ArithmeticError, MemoryError)
 """Exceptions that Python raises for an argument that a function does not accept."""
 NUMPY_NAMES = {"axis": "dim", "axes": "dim", "keepdims": "keepdim"}
-"""Parameters that have a second name, which PyTorch takes too."""
+"""Parameters with an alias, which PyTorch accepts too."""
 
 
 def _integer(x: Any) -> bool:
@@ -96,13 +96,13 @@ KINDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "Parameters": ("names or positions of parameters", lambda x: isinstance(x, Iterable) or _integer(x)),
     "Optimizer": ("an optimiser", lambda x: hasattr(x, "update") and hasattr(x, "init")),
 }
-"""By annotation: what is expected, and whether a value is that. Other annotations take anything."""
+"""By annotation: description of the expected value, and predicate. Other annotations accept anything."""
 
 
 def parameters_of(f: Callable[..., Any]) -> Mapping[str, inspect.Parameter]:
     try:
         return inspect.signature(f).parameters
-    except (TypeError, ValueError):                        # it does not tell
+    except (TypeError, ValueError):                        # a builtin without a signature
         return {}
 
 
@@ -135,14 +135,14 @@ def misfit(annotation: str, x: Any) -> str | None:
 
 
 def described(x: Any) -> str:
-    """A value as errors show it."""
+    """Description of a value for error messages."""
     if isinstance(x, Tensor):
         return "a tensor"
     return "None" if x is None else f"{type(x).__name__} {x!r}"[:80].replace("\n", " ")
 
 
 def with_one_name(known: Mapping[str, Any], keywords: dict[str, Any]) -> dict[str, Any]:
-    """Keywords under the names of the parameters: numpy's `axis` is `dim`, and `out=None` is no argument."""
+    """Keywords with aliases resolved: numpy's `axis` is `dim`, and `out=None` is dropped."""
     if all(n in known for n in keywords):
         return keywords
     out = {n: x for n, x in keywords.items() if n in known or not (n == "out" and x is None)}
@@ -154,9 +154,9 @@ def with_one_name(known: Mapping[str, Any], keywords: dict[str, Any]) -> dict[st
 
 def as_coded(error: BaseException, f: Callable[..., Any], name: str, args: Iterable[Any],
              keywords: dict[str, Any], loc: Loc | None = None) -> None:
-    """Raise what is wrong with the arguments that made f(*args, **keywords) fail with an error of Python's own.
+    """Raise the UserError for the arguments that made f(*args, **keywords) fail with a built-in exception.
 
-    Nothing is raised where all of them fit: then the error is a defect of f.
+    If all arguments match their annotations, nothing is raised: then the exception is a defect of f.
     """
     if isinstance(error, MemoryError):
         raise UserError(f"{name}: {str(error) or 'beyond all memory'}", code="MLC0328", loc=loc or user_loc()) from None
@@ -164,14 +164,14 @@ def as_coded(error: BaseException, f: Callable[..., Any], name: str, args: Itera
 
 
 def coded(f: Callable[P, R], name: str = "") -> Callable[P, R]:
-    """f, which refuses arguments that fit no parameter with a code: for public functions that record nothing."""
+    """Make f report invalid arguments as errors with a code: for public functions that record nothing."""
     name = name or f.__name__
     first = next(iter(f.__annotations__.values()), "")
     transforms = first.startswith("Callable") and "|" not in first
 
     @functools.wraps(f)
     def public(*args: P.args, **keywords: P.kwargs) -> R:
-        if transforms and args and not callable(args[0]):  # which would fail as late as the result is called
+        if transforms and args and not callable(args[0]):  # otherwise fails only when the result is called
             check_arguments(f, name, args, keywords)
         try:
             return f(*args, **keywords)
@@ -190,7 +190,7 @@ def coded(f: Callable[P, R], name: str = "") -> Callable[P, R]:
 
 
 def coded_methods(cls: type, names: Iterable[str] = ()) -> None:
-    """Let the public methods of a class, or those of these names, refuse arguments with a code."""
+    """Make the public methods of a class, or those of these names, report invalid arguments with a code."""
     wrapped: dict[Any, Any] = {}
     for name in names or [n for n in vars(cls) if not n.startswith("_")]:
         if inspect.isfunction(f := vars(cls).get(name)):

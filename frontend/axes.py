@@ -1,4 +1,4 @@
-"""Dimensions as a user names them: counted from the back as well, one or several."""
+"""Normalization of dimension arguments: negative ones, one or several."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from mlc.ir.diag import UserError, UserIndexError, UserTypeError
 
 
 def plain_int(x: Any, what: str) -> int:
-    """A Python integer, from anything that is one."""
+    """Convert anything with `__index__` to a Python integer."""
     if isinstance(x, bool) or not hasattr(x, "__index__"):
         raise UserTypeError(f"{what} is {type(x).__name__} {x!r}, expected an integer"[:200], code="MLC0355")
     try:

@@ -1,4 +1,4 @@
-"""vmap: a function of one example as a function of many; and the Jacobians that are made with it.
+"""vmap, which batches a function of one example; and the Jacobians, which are built on it.
 
     mlc.vmap(f, in_axes=(0, None))(xs, w)          f(x, w) for each row x of xs, stacked
 
@@ -30,7 +30,7 @@ from mlc.ir.sizes import Dim
 from mlc.ir.types import i64
 
 Axes = Any
-"""An axis, None, or a tuple, list or dict of these that has the outer structure of what it is about."""
+"""An axis, None, or a tuple, list or dict of these: a prefix of the tree of the arguments or results."""
 
 
 @coded
@@ -120,7 +120,7 @@ def _mapped(x: Any, axis: int, name: str, by_keyword: bool) -> int:
 
 
 def _batch_size(mapped: dict[str, tuple[Sequence[Dim], int]]) -> Dim:
-    """The size that all mapped axes have."""
+    """The common size of all mapped axes."""
     if not mapped:
         raise UserError("no argument is mapped over", code="MLC0400", loc=user_loc(),
                         hint="give an axis of at least one tensor in in_axes")
@@ -134,7 +134,7 @@ def _batch_size(mapped: dict[str, tuple[Sequence[Dim], int]]) -> Dim:
 
 
 def _placed(x: Tracer, axis: int | None) -> Tensor:
-    """A result with its batch axis where `out_axes` asks for it."""
+    """A result with its batch axis moved to `axis`."""
     if axis is None or axis == 0:
         return x
     if not -x.ndim <= axis < x.ndim:
@@ -158,7 +158,7 @@ def _argument_axes(in_axes: Axes, args: tuple[Any, ...], keywords: dict[str, Any
 
 
 def _spread(axes: Axes, x: Any, path: str, out: list[int | None], name: str) -> None:
-    """Append the axis of each leaf of x, for which `axes` has one or one of a container around it."""
+    """Append the axis of each leaf of x, where `axes` is a prefix of the tree x."""
     if axes is None or type(axes) is int:
         out += [axes] * len(tree.leaves(x))
         return
@@ -271,7 +271,7 @@ def hessian(f: Callable[..., Any], argnums: Argnums = 0) -> Callable[..., Any]:
 
 def _of_chosen(f: Callable[..., Any], argnums: Argnums, args: tuple[Any, ...],
                keywords: dict[str, Any]) -> tuple[Callable[..., Any], list[Any]]:
-    """f as a function of some of its arguments alone, and these."""
+    """f as a function of the arguments `argnums` only, and these arguments."""
     check_call(f, name_of(f), args, keywords)
     numbers = numbers_of(argnums, len(args))
     names = list(parameters(f))
@@ -290,7 +290,7 @@ def _of_chosen(f: Callable[..., Any], argnums: Argnums, args: tuple[Any, ...],
 
 
 def _check_float(x: Any, what: str) -> Tracer:
-    """A leaf that has a derivative."""
+    """The tracer of a differentiable leaf; UserTypeError for others."""
     if is_tensor(x) or type(x) in (int, float):
         with located(user_loc()):
             out = tracer(x)
@@ -303,7 +303,7 @@ def _check_float(x: Any, what: str) -> Tracer:
 
 def _row(pullback: Callable[[Any], tuple[Any, ...]], leaves: Sequence[Any], structure: tree.TreeDef,
          i: int) -> tuple[Any, ...]:
-    """The derivatives of one of the results by the arguments."""
+    """Rows of the Jacobian: the derivatives of one result by all arguments."""
     y = _check_float(leaves[i], "a result")
 
     def pull(ct: Tensor) -> tuple[Any, ...]:
@@ -316,7 +316,7 @@ def _row(pullback: Callable[[Any], tuple[Any, ...]], leaves: Sequence[Any], stru
 
 def _column(f: Callable[..., Any], leaves: Sequence[Any], inputs: tree.TreeDef,
             j: int) -> tuple[list[Any], tree.TreeDef]:
-    """The derivatives of the leaves of what f returns by one of those of its arguments, and their structure."""
+    """Columns of the Jacobian: the derivatives of all result leaves by one argument leaf, and their structure."""
     with located(user_loc()):
         x = tracer(leaves[j])
 
@@ -335,7 +335,7 @@ def _column(f: Callable[..., Any], leaves: Sequence[Any], inputs: tree.TreeDef,
 
 
 def _basis(x: Tracer) -> Tracer:
-    """All tensors of the type of x that have one element 1 and else zeros, along a first axis."""
+    """The standard basis of the space of x, stacked along a new first axis."""
     n = x.type.size
     row, column = emit(T.Iota, (n, 1), 0, i64), emit(T.Iota, (1, n), 1, i64)
     return reshape(cast(emit(T.Compare, "eq", row, column), x.type.dtype), (n, *x.shape))

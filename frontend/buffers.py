@@ -1,8 +1,7 @@
-"""The state of modules: buffers that a function assigns anew while it is recorded.
+"""The state of modules: buffers that a function assigns while it is recorded.
 
-A recorded function works on tracers of its own, so what it assigned would be of no use around it. Whoever records a
-function returns the new buffers with its results, and assigns to the modules that were passed what comes out of the
-call: the assignment then means what it means in plain Python.
+A recorded function assigns tracers, which are meaningless outside of it. So the new buffers become additional results
+of the function, and after a call they are assigned to the modules that were passed, as in eager execution.
 """
 
 from __future__ import annotations
@@ -19,8 +18,7 @@ from mlc.ir.diag import UserError
 
 
 class _InProgress(threading.local):
-    """The buffers of the functions that are being recorded in this thread; each is there as long as someone holds it.
-    """
+    """The buffers of the functions being recorded in this thread, by weak reference."""
 
     def __init__(self) -> None:
         self.known: list[weakref.ref[Buffers]] = []
@@ -30,7 +28,7 @@ _in_progress = _InProgress()
 
 
 class Buffers:
-    """The buffers of all modules in some trees, with what they hold when this is made."""
+    """The buffers of all modules in some trees, with their values at construction."""
 
     def __init__(self, *trees: Any) -> None:
         self.slots = [(owner, name) for owner in tree.attribute_trees(trees) for name in owner._buffers]
@@ -40,7 +38,7 @@ class Buffers:
 
     @staticmethod
     def in_progress() -> Buffers:
-        """Those that the functions being recorded may assign, with what they hold now."""
+        """The buffers that the functions being recorded may assign, with their current values."""
         out = Buffers()
         slots = {(id(owner), name): (owner, name) for x in _in_progress.known if (b := x()) for owner, name in b.slots}
         out.slots = list(slots.values())
@@ -52,11 +50,11 @@ class Buffers:
         return f"{type(owner).__name__}.{name}"
 
     def restore(self) -> None:
-        """Let the modules hold what they did."""
+        """Restore the buffers of the modules."""
         self.assign(dict(enumerate(self.before)))
 
     def take(self) -> dict[int, Tensor]:
-        """The new value of each buffer that was assigned, by its number; the modules hold the old ones again."""
+        """The new values of the assigned buffers by number; restores the buffers of the modules."""
         now = [getattr(owner, name) for owner, name in self.slots]
         new = {i: x for i, (x, old) in enumerate(zip(now, self.before)) if x is not old}
         self.assign({i: self.before[i] for i in new})

@@ -1,7 +1,7 @@
-"""Compiler interface of the frontend, and the compiler that it has been given.
+"""Compiler interface of the frontend, and the registered compiler.
 
-The frontend records; who makes code of a recording, where arrays of devices live, and what becomes of Python's control
-flow is not its business. Whoever puts the parts together hands over an object that knows (`use`), once.
+The frontend only records. Code generation, device memory and the rewriting of Python's control flow are implemented by
+a `Compiler`, which mlc.api registers once (`use`).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from mlc.frontend.devices import Array, BackingArray, DeviceArray
 
 compiling = threading.RLock()
-"""Held while anything is compiled. A fork waits for it: a child cannot go on with what another thread has begun."""
+"""Held during a compilation. A fork waits for it, since a child cannot continue what another thread has begun."""
 os.register_at_fork(before=compiling.acquire, after_in_parent=compiling.release, after_in_child=compiling.release)
 
 
@@ -33,28 +33,28 @@ class Compiler(Protocol):
     """Interface that a compiler implements for the frontend."""
 
     def compile(self, module: Module, device: str) -> Entry:
-        """The function @main of a module of the tensor level, for the device of this name."""
+        """Compile the function @main of a module of the tensor level for a device."""
 
     def vendors(self) -> Sequence[str]:
-        """The kinds of devices that there is code for, as their names begin: cpu first."""
+        """The kinds of devices that the compiler supports, by the prefixes of their names, cpu first."""
 
     def check_device(self, device: str) -> None:
         """Raise an error at the user's line if there is no device of this name."""
 
     def put(self, array: Array, device: str) -> DeviceArray:
-        """A copy of an array of the CPU's memory, on the device of this name."""
+        """Copy a host array to a device."""
 
     def import_dlpack(self, x: Any) -> DeviceArray:
-        """The array of another library's tensor that is on a device, sharing its memory."""
+        """Import a device tensor of another library, without a copy."""
 
     def dlpack_devices(self) -> Collection[int]:
-        """DLPack device types of the arrays that `import_dlpack` takes."""
+        """DLPack device types that `import_dlpack` accepts."""
 
     def captured(self, f: Callable[..., Any]) -> Callable[..., Any]:
-        """The function that records what this one does, Python's control flow included."""
+        """Rewrite a function so that its Python control flow is recorded too."""
 
     def way_out(self) -> str:
-        """A hint for a line of the user's that asks a tensor in a way that is not recorded; "" if there is none."""
+        """A hint for a line of the user's whose control flow on a tensor cannot be recorded; "" if there is none."""
 
 
 Compile = Callable[[Module, str], Entry]
@@ -63,12 +63,12 @@ _instead: list[Compile] = []
 
 
 def use(compiler: Compiler) -> None:
-    """Let the frontend have this compiler."""
+    """Register the compiler."""
     _given[:] = [compiler]
 
 
 def compiler() -> Compiler:
-    """The compiler that was handed over; BackendError MLC0685 if none was."""
+    """The registered compiler; BackendError MLC0685 if there is none."""
     if not _given:
         raise BackendError("the frontend has been given no compiler", code="MLC0685",
                            hint="import mlc.api, which hands it over; or pass one to mlc.frontend.compiler.use")
@@ -76,18 +76,18 @@ def compiler() -> Compiler:
 
 
 def vendors() -> Sequence[str]:
-    """The kinds of devices that there is code for: that of arrays alone, where no compiler was handed over."""
+    """The kinds of devices that the compiler supports; only cpu if none is registered."""
     return _given[0].vendors() if _given else ("cpu",)
 
 
 def compile_module(module: Module, device: str) -> Entry:
-    """The function @main of a module, compiled for the device of this name."""
+    """Compile the function @main of a module for a device."""
     return (_instead[-1] if _instead else compiler().compile)(module, device)
 
 
 @contextmanager
 def compiled_instead_by(compile: Compile) -> Iterator[None]:
-    """Within, `compile_module` calls this; the compiler does the rest."""
+    """Context in which `compile_module` calls `compile`; the compiler keeps its other duties."""
     _instead.append(compile)
     try:
         yield

@@ -1,6 +1,6 @@
 """Control flow as functions: cond, while_loop, fori_loop, scan and map, with JAX's signatures.
 
-The functions they take are recorded into the regions of scf operations, where they may use whatever stands around.
+The functions they take are recorded into the regions of scf operations, and may capture values from outside.
 Outside a recorded function, the whole construct is recorded, compiled and run.
 """
 
@@ -198,9 +198,9 @@ def scan(f: Callable[[Any, Any], tuple[Any, Any]], init: Any, xs: Any = None, le
 
 
 def _scanned(f: Callable[[Any, Any], tuple[Any, Any]], init: Any, xs: Any, reverse: bool) -> tuple[Any, Any] | None:
-    """The same by a loop of Python's, so that what is recorded is compared with something else than itself.
+    """The scan as a Python loop: the eager reference that a recorded scan is compared with.
 
-    None where it takes more: no rows, or rows of what is no tensor.
+    None in cases that it does not cover: no rows, or leaves that are not tensors.
     """
     leaves, structure = tree.flatten(xs)
     if not leaves or not all(isinstance(x, Tensor) and x.shape and len(x) == len(leaves[0]) for x in leaves):
@@ -260,13 +260,13 @@ def bound(x: Any, site: SourceConstruct) -> Value:
 
 
 def counter(i: Value, site: SourceConstruct, weak: bool = True) -> Tracer:
-    """A loop's index as a tensor; as weak as the Python integer that it is in a plain loop."""
+    """A loop's index as a tensor, weakly typed like the Python integer that it replaces."""
     with located(site.loc):
         return Tracer(control.from_index(i), current(), weak)
 
 
 def row(x: Tracer, at: Tracer, length: Dim) -> Tracer:
-    """x[at]; of an array without rows, which no loop reaches, zeros."""
+    """x[at]; zeros for an array without rows, where the loop body never runs."""
     rest = x.shape[1:]
     if length == 0:
         return broadcast_to(number(0, x.type.dtype), rest)
@@ -286,7 +286,7 @@ def _length(rows: list[Tracer], paths: list[str], length: Any, site: SourceConst
                             loc=site.loc)
         found = x.shape[0]
     if found is None:
-        raise UserError(f"{site.what}: nothing tells how many steps there are", code="MLC0606", loc=site.loc,
+        raise UserError(f"{site.what}: the number of steps is not given", code="MLC0606", loc=site.loc,
                         hint="give xs, or length=")
     known: Any = found
     if isinstance(known, bool) or not isinstance(known, int | Size) or (isinstance(known, int) and known < 0):

@@ -1,8 +1,8 @@
 """Data-dependent sizes, such as the number of elements that a mask selects, in functions that are being recorded.
 
 Such a size is a symbol that a `tensor.bind_size` binds, with an upper bound. Tensors of that size are used like any
-other in the function. What leaves it is padded to the bound, and the number of elements is returned beside it; the
-caller unpads the value to its true size. So compiled code has known sizes at its interface.
+other in the function. Results are padded to the bound and returned with the true size, to which the caller unpads them.
+So compiled code has no data-dependent sizes at its interface.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class DataDependentSizes:
         return [to_bounds(v, bounds) for v in values], {n: T.Size(sizes.sym(n), i64).result for n in names}
 
     def results(self, values: Sequence[Value]) -> tuple[list[Value], dict[int, Unpadding]]:
-        """Values padded to their bounds, followed by their true sizes, and how to unpad which of them."""
+        """Values padded to their bounds, followed by their true sizes; and how to unpad them."""
         bounds = self.bounds
         found: dict[Dim, int] = {}
         unpadding: dict[int, Unpadding] = {}

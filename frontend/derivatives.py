@@ -1,8 +1,8 @@
-"""Derivatives of Python functions: each records the function and asks `autodiff` for what it needs.
+"""Derivatives of Python functions: each records the function and emits an operation of the autodiff dialect.
 
-Outside a recorded function, the whole derivative is recorded, compiled (or found compiled) and run. It is recorded
-anew at every call, so that what the function reaches by itself is what it is now; arrays among that become arguments,
-so that the same code serves all of them.
+Outside a recorded function, the whole derivative is recorded, compiled (or taken from the cache) and run. It is
+recorded anew at every call, to capture the current state of globals and closures; captured arrays become arguments, so
+that the same code serves all their values.
 """
 
 from __future__ import annotations
@@ -143,14 +143,14 @@ def vjp(f: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[[Any], tupl
         leaves, structure = tree.flatten(primals)
 
         def pull_now(cotangents: Any) -> tuple[Any, ...]:
-            before = structure.unflatten(leaves)           # f may assign buffers of modules: once, and below
+            before = structure.unflatten(leaves)           # f may assign buffers of modules: only once, below
             return run_now(lambda xs, cts: _vjp(f, xs)[1](cts), (before, cotangents), {})  # type: ignore[no-any-return]
         return run_now(f, primals, {}, list(parameters(f))), pull_now
     return _vjp(f, primals)
 
 
 def numbers_of(argnums: Argnums, count: int) -> list[int]:
-    """The numbers of the arguments meant, of so many positional ones, counted from the first."""
+    """The nonnegative positions of `argnums` among `count` positional arguments."""
     numbers = _numbers(argnums)
     for n in numbers:
         if not -count <= n < count:
@@ -170,7 +170,7 @@ def _numbers(argnums: Argnums) -> tuple[int, ...]:
 class Inputs:
     """The leaves of a call within a trace: which become arguments of the differentiated function, and in which order.
 
-    position   per leaf: its number among the arguments, None for what stays as it is
+    position   per leaf: its number among the arguments; None for leaves that are constants
     """
 
     def __init__(self, tree_: Any, numbers_too: Callable[[int], bool]) -> None:
@@ -190,7 +190,7 @@ class Inputs:
 
 def _grad(f: Callable[..., Any], numbers: tuple[int, ...], has_aux: bool, args: tuple[Any, ...],
           keywords: dict[str, Any]) -> tuple[Any, tuple[Any, ...]]:
-    """(f's result, gradients by the arguments `numbers`), recorded in the current trace."""
+    """Record (result of f, gradients by the arguments `numbers`) in the current trace."""
     loc = user_loc()
     check_call(f, name_of(f), args, keywords)
     chosen = numbers_of(numbers, len(args))
@@ -222,7 +222,7 @@ def _grad(f: Callable[..., Any], numbers: tuple[int, ...], has_aux: bool, args: 
 
 
 def _differentiable(f: Any, inputs: Inputs, wanted: Sequence[int], args: tuple[Any, ...]) -> list[int]:
-    """The numbers of the arguments that leaves `wanted` have become; UserError if one has no derivative."""
+    """The argument numbers of the leaves of the arguments `wanted`; UserError if one is not differentiable."""
     out = []
     names = list(parameters(f))
     for i in wanted:
@@ -293,7 +293,7 @@ def _vjp(f: Callable[..., Any], primals: Sequence[Any]) -> tuple[Any, Callable[[
 
 def _cotangents(results: Sequence[Tracer], is_result: Sequence[bool], structure: tree.TreeDef,
                 given: Any) -> list[Tracer]:
-    """One cotangent for each float result, of its type; 0 for the buffers, which come after what f returned."""
+    """One cotangent for each float result, of its type; 0 for the buffers, which follow the results of f."""
     leaves = [x for x, wanted in zip(_leaves_or_none(structure, given), is_result) if wanted]
     leaves += [None] * (len(results) - len(leaves))
     out = []
@@ -325,7 +325,7 @@ def _must_be(wanted: Value, n: Value) -> T.FailIf:
 
 
 def _leaves_or_none(structure: tree.TreeDef, given: Any) -> list[Any]:
-    """The leaves of cotangents, where None may stand for one."""
+    """The leaves of the cotangents, where None may take the place of a leaf."""
     if len(structure) == 1:
         return [given]
     return tree.matching_leaves(structure, given)

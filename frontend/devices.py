@@ -72,7 +72,7 @@ def is_device(x: Any) -> bool:
 
 
 def as_device(device: Any) -> str | None:
-    """"cpu", or "cuda:0" and so on, of how users name it; None of None. UserError for what there cannot be."""
+    """Normalize a device to "cpu", "cuda:0" and so on; None stays None. UserError for an unknown one."""
     if device is None:
         return None
     text, known = str(device), vendors()

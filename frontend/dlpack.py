@@ -13,7 +13,7 @@ Array = np.ndarray[Any, Any]
 
 
 def dlpack_device(x: Any) -> int:
-    """The kind of device that another library's tensor is on; some are on none that DLPack has."""
+    """DLPack device type of another library's tensor; some devices have none."""
     try:
         return int(x.__dlpack_device__()[0])
     except (BufferError, RuntimeError, TypeError, ValueError):
@@ -37,7 +37,7 @@ def from_dlpack(x: Any) -> Array:
 
 
 def _plain_torch(x: Any) -> Any:
-    """A torch tensor without what DLPack refuses: a gradient to record, and bfloat16, which numpy has no name for."""
+    """A torch tensor in a form that DLPack can export: detached, and not bfloat16, which numpy lacks."""
     import torch
     x = x.detach()
     if x.dtype is torch.bfloat16:

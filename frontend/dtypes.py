@@ -1,4 +1,4 @@
-"""Element types as users name them: `mlc.float32`, and everything that may be written in its place."""
+"""Element types in the public interface: `mlc.float32` and the dtypes that are accepted in its place."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ NO_DTYPE = (IRError, TypeError, ValueError, AttributeError, LookupError, SyntaxE
 
 
 def as_dtype(x: Any) -> DType:
-    """The element type that a user means: mlc.float32, "float32", np.float32, torch.float32, float."""
+    """Convert to an element type: mlc.float32, "float32", np.float32, torch.float32, float."""
     if isinstance(x, DType):
         return x
     if isinstance(x, ScalarType) and x in _OF_IR:
@@ -101,8 +101,8 @@ def as_dtype(x: Any) -> DType:
 
 
 def destination(target: Any, dtype: Any, device: Any) -> tuple[DType | None, str | None]:
-    """The element type and the device that `x.to(target, dtype, device=device)` asks for, where target is a device, an
-    element type or a tensor; None of what it does not ask for."""
+    """The element type and the device requested by `x.to(target, dtype, device=device)`, where target is a device, an
+    element type or a tensor; None for one that is not requested."""
     if is_device(target):
         target, device = None, target
     elif device is None and hasattr(target, "backing_array"):

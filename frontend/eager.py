@@ -1,8 +1,8 @@
-"""Running one operation now: a kernel per operation, what it is given besides arrays, element types and ranks.
+"""Eager execution: one kernel per operation, non-array arguments, element types and ranks.
 
-The operation is recorded as a module of its own, and goes through the same pipeline as any function. Sizes are
-symbols where that is enough, so a new shape seldom means a new kernel: every size but 0 and 1 becomes a symbol, equal
-sizes the same one. Where the operation needs the numbers, the kernel is made for exactly these shapes.
+The operation is recorded as a module of its own, and compiled by the same pipeline as any function. Every size but 0
+and 1 becomes a symbol, equal sizes the same one, so a new shape seldom requires a new kernel. If the operation needs
+static sizes, its kernel is specialized to the shapes.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from mlc.frontend.operation import Operation
 
 MAX_SHAPES = 100_000
-"""Shapes remembered before the table starts again; the kernels themselves stay."""
+"""Number of shapes after which the table of shapes is cleared; the kernels are kept."""
 
 _kernels: dict[Any, EagerKernel | None] = {}        # by pattern; None: this pattern needs the exact shapes
 _by_shape: dict[Any, EagerKernel] = {}
@@ -70,7 +70,7 @@ _watching: list[Callable[[str, Sequence[BackingArray], Any], None]] = []
 
 @contextmanager
 def watched(watch: Callable[[str, Sequence[BackingArray], Any], None]) -> Iterator[None]:
-    """Within, `watch` is told the name, the operands and the result of every operation."""
+    """Context in which `watch` is called with the name, the operands and the result of every operation."""
     _watching.append(watch)
     try:
         yield
@@ -79,13 +79,13 @@ def watched(watch: Callable[[str, Sequence[BackingArray], Any], None]) -> Iterat
 
 
 def is_watched() -> bool:
-    """Whether the operations that run now are a plain run, which something recorded is compared with."""
+    """Whether the current eager operations are the reference run of a check."""
     return bool(_watching)
 
 
 @contextmanager
 def compiled_by(compile: Compile) -> Iterator[None]:
-    """Within, operations become callable by `compile`; the kernels that there are stay out of it, and as they are."""
+    """Context in which `compile` compiles the kernels of operations; existing kernels are neither used nor changed."""
     global _kernels, _by_shape
     before = _kernels, _by_shape
     _kernels, _by_shape = {}, {}
@@ -97,7 +97,7 @@ def compiled_by(compile: Compile) -> Iterator[None]:
 
 
 def run(op: Operation, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
-    """The value of an operation on arrays, computed now."""
+    """Run an operation on arrays eagerly."""
     call = Call(op, args, keywords)
     try:
         kernel = _by_shape.get(call.key)
@@ -111,7 +111,7 @@ def run(op: Operation, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
         try:
             result = kernel.run(call.arrays, call.given)
         except UserError as error:
-            if error.code != "MLC0328" or not call.sizes:  # a slice, say, that is cut off at these sizes alone
+            if error.code != "MLC0328" or not call.sizes:  # such as a slice that is clipped at these sizes only
                 raise
             with compiling:
                 kernel = _by_shape[call.key] = _build(call, [a.shape for a in call.arrays])
@@ -119,7 +119,7 @@ def run(op: Operation, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
         for watch in _watching:
             watch(op.name, call.arrays, result)
         return result
-    except Error as error:                                 # the kernel may have been made for another line
+    except Error as error:                                 # the kernel may have been compiled for another line
         if isinstance(error, UserError):
             error.loc = user_loc()
             error.message = re.sub(r"\bn(\d+)\b", lambda m: str(call.sizes[int(m[1])]), error.message)
@@ -129,20 +129,20 @@ def run(op: Operation, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
 
 
 def _with_index(message: str, call: Call) -> str:
-    """An index out of range as the caller knows it: the function, and the first element that is none."""
+    """Message for an index out of range that names the public function and the first invalid index."""
     found = re.search(r"out of range for axis \d+ of size (\d+)", message)
     if found is None:
         return message
     n = int(found[1])
     arrays = [a for a in call.arrays if isinstance(a, np.ndarray) and a.dtype.kind in "iu"]
     wrong = next((a[(a >= n) | (a < -n)][0] for a in arrays if ((a >= n) | (a < -n)).any()), None)
-    if wrong is None:                                      # a negative one, where none may be
+    if wrong is None:                                      # a negative index, where only others are allowed
         wrong = next((a[a < 0][0] for a in arrays if (a < 0).any()), None)
     return f"{call.op.name}: " + (message if wrong is None else f"index {wrong} is {found[0]}")
 
 
 class Call:
-    """One call of an operation, taken apart: the arrays, and the key of everything else.
+    """The arguments of one call of an operation: the arrays, and the key of everything else.
 
     given   the operands as they were passed, one for each array
     """
@@ -167,7 +167,7 @@ class Call:
         self.key = tuple(key)
 
     def operand(self, x: Any, literal: bool) -> Any:
-        """Take an array in; what of it is part of the key."""
+        """Register an operand; returns its part of the key."""
         kind = type(x)
         if kind is Tensor:
             return self._array(x.backing_array, x)
@@ -189,7 +189,7 @@ class Call:
 
     @property
     def sizes(self) -> list[int]:
-        """The sizes above 1, each once: what the symbols n0, n1, ... of a kernel for many shapes stand for."""
+        """The distinct sizes above 1: the values of the symbols n0, n1, ... of a kernel for many shapes."""
         return list(dict.fromkeys(n for a in self.arrays for n in a.shape if n > 1))
 
     def _array(self, array: BackingArray, given: Any, weak: bool = False) -> Any:
@@ -218,10 +218,10 @@ def _unhashable(args: tuple[Any, ...], keywords: dict[str, Any]) -> str:
 
 
 def _find(call: Call) -> EagerKernel:
-    """The kernel for a call whose shapes have not been seen, made if need be."""
+    """The kernel for a call with new shapes, compiled if there is none."""
     names: dict[int, Dim] = {n: sizes.sym(f"n{i}") for i, n in enumerate(call.sizes)}
     shapes: list[tuple[Dim, ...]] = [tuple(names.get(n, n) for n in a.shape) for a in call.arrays]
-    pattern = (_without_shapes(call.key), tuple(shapes))   # the key tells the device
+    pattern = (_without_shapes(call.key), tuple(shapes))   # the key contains the device
     kernel = _kernels.get(pattern)
     if kernel is None and pattern not in _kernels:
         try:
@@ -274,7 +274,7 @@ def _build(call: Call, shapes: Sequence[tuple[Dim, ...]]) -> EagerKernel:
 
 
 def _traced(x: Any, op: Operation, parameter: str, pending: Any) -> Any:
-    """An argument with tracers in place of its arrays, as `Call.operand` took them in."""
+    """An argument with tracers in place of its arrays, in the order of `Call.operand`."""
     if parameter not in op.operands or x is None or type(x) is bool:
         return x
     if isinstance(x, list | tuple):

@@ -1,4 +1,4 @@
-"""Forward mode: how the results of a function change when its arguments do."""
+"""Forward-mode differentiation: Jacobian-vector products."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def _jvp(f: Callable[..., Any], primals: tuple[Any, ...], tangents: tuple[Any, .
 
 
 def _tangents(inputs: Inputs, tangents: tuple[Any, ...]) -> dict[int, Tracer]:
-    """A tangent for the arguments of the recorded function that move, by their number."""
+    """The nonzero tangents by the numbers of their arguments in the recorded function."""
     out: dict[int, Tracer] = {}
     leaves = tree.matching_leaves(inputs.structure, tangents)
     for p, t in zip(inputs.position, leaves):

@@ -1,11 +1,11 @@
-"""One recording for many sizes: which sizes of arguments can be symbols, found by trying.
+"""Dynamic shapes: finds out by trial which sizes of the arguments can be symbolic, so that one recording serves many.
 
-Every size that may vary becomes a symbol of its own, and the function is recorded. Where it needs two of them to be
-equal, or one of them to be a number, recording ends with an error that carries them (`Error.symbols`): then they
-become one symbol if their numbers now are equal, the number it is now if not, and the function is recorded again. So
-what the symbols leave open is just what the function leaves open, and a call with sizes that do not fit finds no code.
-An error that the program itself raises, such as a TypeError of what takes no symbol, names no size, and so means all.
-What this package raises besides UserErrors is a defect, and no reason to record again.
+Every size that may vary becomes a symbol, and the function is recorded. If that requires two symbols to be equal, or
+one to be a number, recording fails with an error that carries them (`Error.symbols`). They are then unified if their
+current values are equal, and replaced by these values otherwise, and the function is recorded again. So the symbols are
+as general as the function allows, and a call with sizes that violate its constraints finds no code.
+An error that the program itself raises, such as a TypeError of a function that takes no symbol, names no size, so all
+sizes become numbers. Any other error of this package is a defect, and no reason to record again.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from mlc.ir.types import TensorType
 
 R = TypeVar("R")
 Note = tuple[Loc, str, str]
-"""Where, of what kind, and what: an entry of `Trace.notes`."""
+"""(location, kind, text): an entry of `Trace.notes`."""
 Axis = tuple[int, int]
 """The number of an array and one of its axes."""
 
@@ -32,8 +32,8 @@ def record_for_sizes(record: Callable[[list[TensorType]], R], types: Sequence[Te
                      names: Sequence[str], notes: list[Note]) -> tuple[R, list[TensorType]]:
     """Result of `record` for `types` with symbols at as many of the `axes` as can be, and those types.
 
-    The symbols are called `x_0` for axis 0 of what `names` calls x. An error that no number can mend is raised. `notes`
-    are told which sizes could not stay symbols of their own, and why.
+    The symbol of axis 0 of the array x is `x_0`. An error that persists with static sizes is raised. `notes` gets an
+    entry for each size that could not remain an independent symbol, with the reason.
     """
     taken = {n for t in types for d in t.shape for n in sizes.symbols(d)}
     symbols = dict(zip(_symbols(axes, names, taken), axes))
@@ -59,15 +59,14 @@ def record_for_sizes(record: Callable[[list[TensorType]], R], types: Sequence[Te
 
 
 def asks_for_numbers(error: Error) -> bool:
-    """Whether numbers in place of symbols may mend it: a UserError, or that an operation within one that a pass has
-    expanded has to know its sizes. Any other is a defect."""
+    """Whether static sizes may resolve the error: it is a UserError, or an operation in the expansion of another one
+    requires static sizes. Any other error is a defect."""
     return isinstance(error, UserError) or (isinstance(error, IRError) and error.code == "MLC0688")
 
 
 @contextmanager
 def programs_errors() -> Iterator[None]:
-    """Within, an error that the program raises becomes a UserError that carries it; a defect of this package does not.
-    """
+    """Context in which an exception that the program raises becomes a UserError caused by it; defects of mlc do not."""
     try:
         yield
     except Error:
@@ -80,7 +79,7 @@ def programs_errors() -> Iterator[None]:
 
 
 def note_of(error: Error, more: str = "") -> Note:
-    """Note of a report about an error that made sizes numbers."""
+    """Note for a report about an error that made sizes static."""
     return error.loc if error.loc.file else user_loc(), "value", f"{error.message}{more}"
 
 
@@ -95,7 +94,7 @@ def _symbols(axes: Sequence[Axis], names: Sequence[str], taken: set[str]) -> Ite
 
 
 def _join(found: Sequence[str], numbers: dict[str, Dim], means: dict[str, Dim]) -> None:
-    """Let symbols of one number be one symbol; if there are no two, let each be its number."""
+    """Unify symbols of equal values; if no two are equal, replace each by its value."""
     first: dict[Dim, str] = {}
     env: dict[str, Dim] = {}
     for name in found:
@@ -108,7 +107,7 @@ def _join(found: Sequence[str], numbers: dict[str, Dim], means: dict[str, Dim]) 
 
 
 def fits(types: Sequence[TensorType], shapes: Sequence[tuple[int, ...]], constraints: Sequence[Dim]) -> bool:
-    """Whether arrays of these shapes are of the types, and no condition is negative."""
+    """Whether arrays of these shapes have the types, and all constraints are at least 0."""
     env: dict[str, int] = {}
     for type, shape in zip(types, shapes):
         for d, n in zip(type.shape, shape):

@@ -1,4 +1,4 @@
-"""Where the user is: the nearest frame outside this package, with its column, or a place in a text."""
+"""Source locations in the user's program: the nearest frame outside this package, or a location in a text program."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mlc.ir.diag import Loc
 
 
 class _Text(threading.local):
-    """Where this thread is in a program in the text language; None while it runs Python."""
+    """Current location of this thread in a text-language program; None while it runs Python."""
 
     loc: Loc | None = None
 
@@ -24,7 +24,7 @@ text = _Text()
 
 @contextmanager
 def leaving_text() -> Iterator[None]:
-    """Within, this thread is in no text."""
+    """Context in which this thread is in no text-language program."""
     saved, text.loc = text.loc, None
     try:
         yield
@@ -40,7 +40,7 @@ def _loc(code: CodeType, instruction: int, line: int) -> Loc:
 
 
 def user_loc() -> Loc:
-    """The place of the nearest frame that is not in this package, or in the text that is being read."""
+    """Location of the nearest frame outside this package, or the current one in the text that is being read."""
     if text.loc is not None:
         return text.loc
     frame = sys._getframe(1)
@@ -50,9 +50,9 @@ def user_loc() -> Loc:
 
 
 def programs_line(error: BaseException) -> Loc | None:
-    """The line of the program that raised an error; None where this package did.
+    """The line of the program that raised an exception; None if this package raised it.
 
-    What Python's library and numpy raise counts for whoever called them.
+    Exceptions from the standard library and numpy are attributed to their callers.
     """
     found: Loc | None = None
     at = error.__traceback__
@@ -67,7 +67,7 @@ def programs_line(error: BaseException) -> Loc | None:
 
 
 def is_library(module: str) -> bool:
-    """Whether a module is Python's or numpy's."""
+    """Whether a module belongs to the standard library or numpy."""
     root = module.partition(".")[0]
     return root == "numpy" or root in sys.stdlib_module_names
 

@@ -280,7 +280,7 @@ def _fold_unchanged(p: AbstractTree | None, x: Any, y: Any) -> AbstractTree | No
 def _fixed_point(init: Trees, site: SourceConstruct, on_demand: bool,
                  record: Callable[[AbstractTrees], tuple[list[Block], Trees, Any]],
                  ) -> tuple[AbstractTrees, list[Block], Trees, Any]:
-    """Results of `record` at the fixed point of the carried types: (blocks, carried values after the body, rest)."""
+    """Results of `record` at the fixed point of the carried types."""
     abstract: AbstractTrees = [abstract_tree(x, on_demand) for x in init]
 
     def differ(path: str, a: Any, b: Any) -> NoReturn:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 Operand = Any
 """Array-like argument of a function: Tensor, numpy array, anything with `__dlpack__`, a number, a symbolic size.
 
-A parameter with this annotation is an operand of the compiled kernel; every other is part of what is compiled.
+A parameter with this annotation is an operand of the compiled kernel; all others are compile-time constants.
 """
 Dims = int | Sequence[int] | None
 DTypeLike = Any
@@ -30,17 +30,17 @@ OPERATIONS: dict[str, Callable[..., Any]] = {}
 
 
 def call(name: str, *args: Any, **keywords: Any) -> Tensor:
-    """The public function `name` of these arguments."""
+    """Call the public function `name`."""
     return OPERATIONS[name](*args, **keywords)  # type: ignore[no-any-return]
 
 
 def listed(sizes: tuple[Any, ...]) -> Any:
-    """`f(2, 3)` and `f((2, 3))` mean the same."""
+    """The sizes of `f(2, 3)` or `f((2, 3))`."""
     return tuple(sizes[0]) if len(sizes) == 1 and isinstance(sizes[0], tuple | list) else sizes
 
 
 class Methods(Leaf):
-    """The methods of a tensor that are functions: `x.f(...)` is `mlc.f(x, ...)`, whose documentation it has."""
+    """Methods of a tensor that are public functions: `x.f(...)` is `mlc.f(x, ...)`, with the same documentation."""
 
     __slots__ = ()
 

@@ -1,7 +1,7 @@
-"""Operands on their way into an operation: to tracers of one element type, axes and shapes in normal form.
+"""Normalization of operands: tracers of a common element type, axes and shapes in normal form.
 
-Promotion is PyTorch's: the result has the smallest element type that holds those of the arrays; an array of no
-dimensions, and after it a Python number, counts only if it is of a higher kind (bool < integer < float).
+Promotion is PyTorch's: the result has the smallest element type that holds those of the arrays; 0-d arrays, and after
+them Python numbers, take part only if they are of a higher kind (bool < integer < float).
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from mlc.ir.types import FloatType, IntType, ScalarType, bf16, f16, f32, f64, i1
 
 NUMBER = (bool, int, float)
 MAX_ELEMENTS = 1 << 58
-"""More are refused before numpy counts their bytes in 64 bits."""
+"""Larger ones are rejected, before their byte count overflows 64 bits in numpy."""
 
 
 def kind(dtype: ScalarType) -> int:
-    """0 for bool, 1 for integers, 2 for floats: the order of promotion between kinds."""
+    """Rank of a kind in promotion: 0 for bool, 1 for integers, 2 for floats."""
     return 2 if dtype.is_float else 0 if dtype.is_bool else 1
 
 
 def number(value: bool | int | float, dtype: ScalarType, weak: bool = False) -> Tracer:
-    """A Python number as a tensor of no dimensions; integers wrap around as a cast would make them."""
+    """Record a Python number as a 0-d tensor; integers wrap around as in a cast."""
     if isinstance(dtype, IntType) and not dtype.is_bool:
         if isinstance(value, float):
             raise UserTypeError(f"{value} is no {dtype}", code="MLC0352")
@@ -47,7 +47,7 @@ def number(value: bool | int | float, dtype: ScalarType, weak: bool = False) -> 
 
 
 def tracer(x: Operand) -> Tracer:
-    """An operand by itself: numbers become weak float64, int64, or bool."""
+    """Convert an operand to a tracer: numbers become weakly typed float64, int64, or bool."""
     if isinstance(x, Tracer):
         return x
     if isinstance(x, Size):
@@ -71,7 +71,7 @@ def cast(x: Tracer, dtype: ScalarType, weak: bool = False) -> Tracer:
 
 
 def common_dtype(xs: Sequence[Any]) -> tuple[ScalarType, bool]:
-    """The element type that operands meet in, and whether it is weak: that of numbers alone."""
+    """The promoted element type of operands, and whether it is weak, as when all are numbers."""
     found: list[list[ScalarType]] = [[], [], []]            # of arrays, of 0-d arrays, of numbers
     for x in xs:
         if isinstance(x, Tracer):
@@ -91,7 +91,7 @@ def common_dtype(xs: Sequence[Any]) -> tuple[ScalarType, bool]:
 
 
 def together(*xs: Operand, floating: bool = False, at_least: ScalarType | None = None) -> list[Tracer]:
-    """Operands in the one element type they meet in; `floating` makes integers float32."""
+    """Operands promoted to a common element type; `floating` makes integers float32."""
     prepared = [x if isinstance(x, NUMBER) else tracer(x) for x in xs]
     dtype, weak = common_dtype(prepared)
     if at_least is not None:
@@ -102,10 +102,10 @@ def together(*xs: Operand, floating: bool = False, at_least: ScalarType | None =
 
 
 def factors(*xs: Operand, floating: bool = False) -> list[Tracer]:
-    """Operands of a product, as `together` makes them; UserTypeError where they are of different float types.
+    """Operands of a product, promoted as by `together`; UserTypeError if they are of different float types.
 
-    PyTorch multiplies no matrices of different types. Here integers take on the type of floats; but a batch of float64,
-    which numpy makes unless told otherwise, would take a whole model of float32 along with it.
+    PyTorch does not multiply matrices of different types. Here integers are promoted to floats; but a batch of float64,
+    numpy's default, would promote all activations of a float32 model.
     """
     prepared = [x if isinstance(x, NUMBER) else tracer(x) for x in xs]
     found = dict.fromkeys(x.dtype for x in prepared if isinstance(x, Tracer) and not x.weak
@@ -117,9 +117,10 @@ def factors(*xs: Operand, floating: bool = False) -> list[Tracer]:
 
 
 def parameter(p: Operand, x: Tracer, name: str) -> Tracer:
-    """A parameter in the element type of x; UserTypeError if that is the wider one of two float types.
+    """A parameter cast to the element type of x; UserTypeError if x has the wider of two float types.
 
-    A float64 batch would otherwise make float64 of what a float32 layer gives; float16 ones take float32 parameters.
+    Otherwise a float64 batch would make the results of a float32 layer float64; a float16 batch accepts float32
+    parameters.
     """
     out = tracer(p)
     mine, theirs = out.type.dtype, x.type.dtype
@@ -138,9 +139,9 @@ def floating(x: Operand, dtype: DTypeLike = None) -> Tracer:
 
 
 def rounded_once(f: Callable[..., Operand], *xs: Tracer) -> Tensor:
-    """f(*xs) of operands of one type, in float32 until the end where theirs is a narrower float.
+    """f(*xs) for operands of one type, computed in float32 and rounded once if that is a narrower float.
 
-    Steps of 8 or 11 digits add up, and x * x overflows in float16 above 256.
+    Rounding each step to 8 or 11 bits would accumulate errors, and x * x overflows in float16 above 256.
     """
     dtype, weak = xs[0].type.dtype, xs[0].weak
     wide = f32 if dtype in (f16, bf16) else dtype
@@ -166,7 +167,7 @@ def signed(x: Tracer) -> bool:
 
 # -- axes and shapes --------------------------------------------------------------------------------------------------
 def count_of(x: Any, what: str) -> int:
-    """A number of elements that there can be."""
+    """Convert to a number of elements; UserError if it is invalid."""
     n = plain_int(x, what)
     if not 0 <= n < MAX_ELEMENTS:
         raise UserError(f"{what} = {n} is no size", code="MLC0358")
@@ -179,7 +180,7 @@ def size(x: Any, what: str = "size") -> Dim:
 
 
 def same_shape(a: Sequence[Dim], b: Sequence[Dim]) -> bool:
-    """Whether two shapes are equal whatever the numbers are; UserError where that depends on them."""
+    """Whether two shapes are equal for all values of their symbols; UserError if that depends on the values."""
     return len(a) == len(b) and all(map(sizes.is_equal, a, b))
 
 
@@ -208,7 +209,7 @@ def shape_of(x: Any) -> tuple[Dim, ...]:
 
 
 def resolved(shape: Sequence[Dim], total: Dim) -> tuple[Dim, ...]:
-    """A shape with its -1, if any, replaced by what makes it hold `total` elements."""
+    """A shape with its -1, if any, inferred from the number of elements `total`."""
     unknown = [i for i, d in enumerate(shape) if isinstance(d, int) and d == -1]
     if any(isinstance(d, int) and d < -1 for d in shape) or len(unknown) > 1:
         raise UserError(f"{list(shape)} is no shape: one size may be -1, the others are not negative", code="MLC0358")
@@ -222,7 +223,7 @@ def resolved(shape: Sequence[Dim], total: Dim) -> tuple[Dim, ...]:
 
 
 def broadcast_shapes(*shapes: Sequence[Dim]) -> tuple[Dim, ...]:
-    """The shape that several broadcast to; UserError if they do not."""
+    """The broadcast shape of several; UserError if they are incompatible."""
     out: list[Dim] = []
     for i in range(-max(map(len, shapes), default=0), 0):
         found = {s[i] for s in shapes if len(s) >= -i and s[i] != 1}

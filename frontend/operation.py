@@ -1,7 +1,7 @@
 """Public operations: within a trace a call is recorded, outside it runs at once.
 
 The function's body is written once, on tracers. A parameter annotated `Operand` (alone, optional, or in a sequence)
-is an array; all others are part of what is recorded, and so of what an eager kernel is compiled for.
+is an array; all others are constants of the recording, and part of the key of an eager kernel.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ R = TypeVar("R")
 class Operation:
     """A public function: its body, and which of its parameters are arrays.
 
-    literal   operands whose Python numbers are part of what is compiled: `x ** 2` is not `x ** y`
-    stored    operands whose Python integers have to fit in the element type of another: what is put there as it is,
-              and computed with nothing, would be another number there
+    literal   operands whose Python numbers are compile-time constants: `x ** 2` is not `x ** y`
+    stored    operands whose Python integers have to fit in the element type of another operand, since they are stored
+              as they are and would otherwise wrap around
 
-    Its parameters are looked at when it is first called: a program uses few of the functions that it imports.
+    The signature is inspected at the first call, since a program uses few of the functions that it imports.
     """
 
     def __init__(self, body: Callable[..., Any], literal: Iterable[str], stored: Mapping[str, str],
@@ -71,8 +71,8 @@ class Operation:
         return names.index(self.rest) if self.rest else len(names)
 
     def check_stored(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> None:
-        """UserError if an integer that is to be stored does not fit where it goes."""
-        if int not in map(type, (*args, *keywords.values())):              # every call at once comes by here
+        """UserError if a `stored` integer does not fit in its element type."""
+        if int not in map(type, (*args, *keywords.values())):              # fast path: runs in every eager call
             return
         given = {**{self.parameter(i): x for i, x in enumerate(args)}, **with_one_name(self.parameters, keywords)}
         for name, into in self.stored.items():
@@ -89,7 +89,7 @@ class Operation:
             named = {n: plain_sizes(x) for n, x in with_one_name(self.parameters, keywords).items()}
             return symbolic_sizes(self.body(*map(plain_sizes, args), **named))
         except Error as error:
-            if error.code == "MLC0421":                    # an operator within met it: it is an argument, maybe
+            if error.code == "MLC0421":                    # from an operator in the body: an argument may be the cause
                 check_arguments(self.body, self.name, args, keywords, loc)
             raise as_user_error(error, self.name, list(self._given(args, keywords)), loc) from None
         except FAILURES as error:

@@ -1,4 +1,4 @@
-"""Errors of what cannot be recorded, which the program may catch: the recording still fails with the first of them."""
+"""Refusals: errors about code that cannot be recorded. If the program catches one, the recording fails all the same."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from mlc.ir.diag import UserError
 
 
 class Recording(Protocol):
-    """A recording, and the first error of what it could not record."""
+    """A recording, and its first refusal."""
 
     refused: UserError | None
 
@@ -26,13 +26,13 @@ in_progress = _InProgress()
 
 
 def refusal(message: str, **more: Any) -> UserError:
-    """The error of what cannot be recorded. The program may catch it, and go another way than Python would: then the
-    recording fails with it at its end."""
+    """Create the error for code that cannot be recorded. If the program catches it, and so takes a path that it would
+    not take in plain Python, the recording fails with it at its end."""
     return refused(UserError(message, **more))
 
 
 def refused(error: UserError) -> UserError:
-    """The error, of which the recording in progress is told."""
+    """Register the error with the recording in progress; returns it."""
     if (recording := in_progress.recording) is not None and recording.refused is None:
         recording.refused = error
     return error
@@ -40,7 +40,7 @@ def refused(error: UserError) -> UserError:
 
 @contextmanager
 def attempt() -> Iterator[None]:
-    """Within, what is refused may be recorded in another way."""
+    """Context in which refusals are not final, as the caller can record the code in another way."""
     recording = in_progress.recording
     assert recording is not None, "nothing is being recorded"
     before = recording.refused

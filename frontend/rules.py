@@ -1,4 +1,4 @@
-"""Functions that say how they are differentiated: by a rule of their own, or by computing again what is not kept."""
+"""Functions with custom differentiation: derivative rules of their own, or rematerialization."""
 
 from __future__ import annotations
 
@@ -93,9 +93,9 @@ def saved_bytes(f: Callable[..., Any], *args: Any, argnums: Argnums = 0) -> Dim:
 
 
 class _Custom:
-    """A function with a rule of its own. Its arrays are arguments; what else it takes is known when it is recorded.
+    """A function with a custom derivative rule. Arguments that are not arrays are constants of the recording.
 
-    Where its own rule calls it, it is the plain function.
+    Within its own rule, a call runs the plain function.
     """
 
     def __init__(self, f: Callable[..., Any]) -> None:
@@ -284,7 +284,7 @@ class custom_jvp(_Custom):
 
 def _recorded(name: str, inputs: Inputs, f: Callable[..., Any], rules: dict[str, Any], traces: Sequence[Trace],
               promised: Sequence[Tracer]) -> Any:
-    """f on these inputs, recorded as a function that brings rules; it also takes what they read from outside."""
+    """Record f on these inputs as a function with rules; it also takes the values that the rules capture."""
     outer = current()
 
     def body(*own: Tracer) -> Any:
@@ -314,7 +314,7 @@ def _types(tracers: Sequence[Tracer]) -> str:
 
 
 def _fitting(inputs: Inputs, given: Any, name: str) -> tuple[Tracer, ...]:
-    """A cotangent for every float argument, from what a rule returned."""
+    """A cotangent for each float argument, from the value that a rule returned."""
     if not isinstance(given, tuple | list):
         given = (given,)
     leaves = tree.matching_leaves(inputs.structure, tuple(given))
@@ -324,7 +324,7 @@ def _fitting(inputs: Inputs, given: Any, name: str) -> tuple[Tracer, ...]:
 
 
 def _as(x: Any, like: Tracer, name: str) -> Tracer:
-    """A derivative that belongs to `like`, in its type; zero for None."""
+    """The derivative x of the value `like`, in the type of `like`; zero for None."""
     x = cast(tracer(0.0 if x is None else x), like.type.dtype)
     if x.shape != like.shape and x.shape != ():
         raise UserError(f"{name} returned {x.type} for a value of type {like.type}", code="MLC0375", loc=user_loc())

@@ -1,4 +1,4 @@
-"""Signatures of calls: which leaves are arrays, which are numbers, and which belong to what is compiled."""
+"""Signatures of calls: which leaves are arrays, which are numbers, and which are compile-time constants."""
 
 from __future__ import annotations
 
@@ -100,13 +100,13 @@ def spec(*shape: int | str | Size, dtype: DTypeLike = "float32") -> Spec:
 
 
 class Arguments:
-    """The leaves of one call, taken apart.
+    """The leaves of one call, classified.
 
-    arrays   what the compiled function is passed
+    arrays   the arguments of the compiled function
     given    the leaf that each array came from
     slots    per leaf: whether it is an array
-    key      all that the compiled function depends on, but for where it runs
-    device   where the tensors among them are
+    key      all that the compiled function depends on, except the device
+    device   the device of the tensors among the arrays
     """
 
     __slots__ = ("arrays", "device", "given", "key", "leaves", "slots", "structure", "types", "weak")
@@ -142,7 +142,7 @@ class Arguments:
 
 
 def _array_of(x: Any, wanted: Spec | None) -> tuple[BackingArray | None, bool]:
-    """The array that a leaf is, and whether it is a Python number; None for what belongs to the compiled function."""
+    """The array of a leaf, and whether it is a Python number; None for a compile-time constant."""
     if type(x) is Tensor:
         return x.backing_array, False
     if isinstance(x, np.ndarray):
@@ -151,7 +151,7 @@ def _array_of(x: Any, wanted: Spec | None) -> tuple[BackingArray | None, bool]:
         if wanted is not None and type(x) is not bool:
             return _number(x, wanted), False
         if type(x) is not int and type(x) is not float:
-            return None, False                             # True, and the members of an IntEnum, which `is` tells apart
+            return None, False                             # True, and members of an IntEnum, are distinct by identity
         if type(x) is int and not -2**63 <= x < 2**63:
             raise UserError(f"{x} does not fit in 64 bits", code="MLC0348", loc=user_loc())
         return np.array(x), True
@@ -164,7 +164,7 @@ def _array_of(x: Any, wanted: Spec | None) -> tuple[BackingArray | None, bool]:
 
 
 def _number(x: int | float, wanted: Spec) -> Array:
-    """A Python number as the array that is asked for."""
+    """Convert a Python number to an array of the specified type."""
     out = as_array(x, wanted.type.dtype)
     if out.dtype.kind in "biu" and out.item() != x:
         raise UserTypeError(f"{x} is no {out.dtype}, which is specified", code="MLC0352", loc=user_loc(),
@@ -179,7 +179,7 @@ def name_of(f: Callable[..., Any]) -> str:
 
 
 def parameters(f: Callable[..., Any]) -> dict[str, inspect.Parameter]:
-    """The parameters of a function by name; none for one that does not tell."""
+    """The parameters of a function by name; empty if it has no signature."""
     try:
         return dict(inspect.signature(f).parameters)
     except (TypeError, ValueError):
@@ -187,20 +187,19 @@ def parameters(f: Callable[..., Any]) -> dict[str, inspect.Parameter]:
 
 
 def roots(names: Sequence[str], args: Sequence[Any], keywords: dict[str, Any]) -> list[tuple[str, Any]]:
-    """(name, argument) of a call, in the order in which its leaves come."""
+    """(name, argument) pairs of a call, in the order of its leaves."""
     return [*((names[i] if i < len(names) else f"args[{i}]", x) for i, x in enumerate(args)), *keywords.items()]
 
 
 # -- recording a whole function ---------------------------------------------------------------------------------------
 @dataclass
 class Recorded:
-    """A function as a module with the entry @main, and how its results become what the Python function returned.
+    """A function recorded as a module with the entry @main, and how to rebuild the Python result from its results.
 
     outputs   per leaf of the result: ("result", its number), ("value", the leaf itself), or, for a padded result of
               data-dependent size, ("first", (its number, the axes and the results that are its sizes))
-    captured  arrays that the function reached by itself and takes after its arguments
-    assigned  of the modules among the arguments, the buffers that get a new value which is not returned: number of
-              the buffer, number of the result
+    captured  arrays that the function captured (globals, closures); it takes them after its arguments
+    assigned  for buffers of the argument modules that are assigned: number of the buffer, number of the result
     """
 
     trace: Trace
@@ -228,7 +227,7 @@ class Recorded:
         return self.structure.unflatten(leaves)
 
     def assign(self, given: tuple[Any, ...], results: Sequence[BackingArray]) -> None:
-        """Give the modules among the arguments `given` (args, keywords) the buffers that the call has assigned."""
+        """Store the buffers that the call assigned in the modules among the arguments `given` (args, keywords)."""
         if self.assigned:
             Buffers(*given).assign({i: wrap(results[n]) for i, n in self.assigned.items()})
 
@@ -237,11 +236,11 @@ def record_entry(f: Callable[..., Any], arguments: Arguments, names: Sequence[st
                  donated: Sequence[int] = (), reached: Any = None, name: str = "") -> Recorded:
     """Record f(*args, **keywords), where `arguments` holds the leaves of (args, keywords).
 
-    names    of the leaves that are arrays
-    lifts    whether arrays that the function reaches by itself become arguments rather than constants
-    donated  numbers of the arrays whose memory the results may take
-    reached  what the function reaches by itself, which it may not change
-    name     of the function in messages, if not its own
+    names    names of the leaves that are arrays
+    lifts    whether captured arrays become arguments instead of constants
+    donated  numbers of the arrays whose memory the results may reuse
+    reached  captured state, which the function may not change
+    name     name of the function in messages, if not its own
     """
     loc, name = user_loc(), name or name_of(f)
     trace = Trace("main", lifts=lifts)
@@ -268,7 +267,7 @@ def record_entry(f: Callable[..., Any], arguments: Arguments, names: Sequence[st
                         outputs.append(("result", len(results)))
                         results.append(to_default_dtype(tracer(x)))
                     elif isinstance(x, Undefined):
-                        raise UserError("what is returned may have no value", code="MLC0607", loc=loc,
+                        raise UserError("a result may be unassigned", code="MLC0607", loc=loc,
                                         hint="give it a value on every path")
                     elif isinstance(x, Size):
                         raise UserError(f"the size {x} is part of the result, and known only when the compiled "
@@ -299,7 +298,7 @@ def record_entry(f: Callable[..., Any], arguments: Arguments, names: Sequence[st
 
 @contextmanager
 def unchanged(around: Sequence[Any], name: str, loc: Loc) -> Iterator[None]:
-    """Within, a function is recorded that may change nothing of what is `around`: all of that is afterwards as before.
+    """Context in which a function is recorded that must not change the state `around` it; restores that state.
     """
     try:
         yield
@@ -308,8 +307,8 @@ def unchanged(around: Sequence[Any], name: str, loc: Loc) -> Iterator[None]:
         for reached in around:
             reached.restore()
     if path is not None:
-        raise refusal(f"{name} changes {path}, which was there before: while it is recorded that happens "
-                      "once, not in each call", code="MLC0615", loc=loc,
+        raise refusal(f"{name} changes {path}, which existed before the call: that happens once, while it is "
+                      "recorded, not in each call", code="MLC0615", loc=loc,
                       hint="return the new value, or make it a buffer of a module that is passed (register_buffer)")
 
 
@@ -320,7 +319,7 @@ def _identifier(path: str) -> str:
 
 
 def consume(given: Sequence[Any], donated: Sequence[int], loc: Loc, function: str) -> None:
-    """Mark donated tensors: using one from now on is an error that names the call."""
+    """Mark donated tensors as consumed: using one from now on is an error that names the call."""
     mark = Consumed(loc, function)
     for i in donated:
         if isinstance(given[i], Tensor):
@@ -328,13 +327,13 @@ def consume(given: Sequence[Any], donated: Sequence[int], loc: Loc, function: st
 
 
 def at_the_call(error: UserError) -> None:
-    """Put an error of arguments where the user calls; the place in the function that needs other sizes is a note."""
+    """Move an error about arguments to the location of the call; the location in the function becomes a note."""
     if error.loc.file:
         error.notes = (*error.notes, f"the sizes are used at {error.loc}")
     error.loc = user_loc()
 
 
 def paths_of(names: Sequence[str], arguments: Arguments, args: Sequence[Any], keywords: dict[str, Any]) -> list[str]:
-    """How the caller speaks of each array: `params['w'][0]`."""
+    """The path of each array from the caller's side: `params['w'][0]`."""
     every = [path for name, x in roots(names, args, keywords) for path in tree.paths(x, name)]
     return [path for path, slot in zip(every, arguments.slots) if slot]

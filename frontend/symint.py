@@ -1,10 +1,10 @@
-"""Symbolic sizes as the user's program sees them: `x.shape[0]` of a tensor that is being recorded for many sizes.
+"""Symbolic sizes in the user's program: `x.shape[0]` of a tensor that is being recorded for many sizes.
 
-The IR compares sizes by their structure, where "not provably equal" is one of the answers. A program wants the truth.
-What it is given, a `SymInt`, answers only questions that have one answer for all sizes; any other is a UserError that
-names the symbols, upon which `generalize` records the function again with these sizes as numbers. So no comparison, no
-look-up in a dict or set and no text decides silently for one size what holds for another, whoever makes it: the user's
-own line, an operator function, or the C code of a container.
+The IR compares sizes structurally, with the possible answer "not provably equal". A program needs a definite answer, so
+it gets a `SymInt`, which answers only questions that have the same answer for all sizes. Any other raises a UserError
+that names the symbols, and `generalize` records the function again with these sizes as numbers. So no comparison, no
+look-up in a dict or set and no text silently specializes the code to one size, whether it comes from the user's own
+line, an operator function, or the C code of a container.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from mlc.ir.sizes import Dim, Size
 
 @contextmanager
 def asked(*about: Any) -> Iterator[None]:
-    """Within, sizes are asked what only the compiled function will know, for which the recording may not go on."""
+    """Context for questions about sizes that may have no answer until run time, which then ends the recording."""
     try:
         yield
     except UserError as error:
@@ -37,7 +37,7 @@ def asked(*about: Any) -> Iterator[None]:
 
 
 class SymInt(Size):
-    """A size that a program may compute with, and may ask what holds for every number that it stands for."""
+    """A symbolic size that supports arithmetic, and comparisons with the same result for all its values."""
 
     __slots__ = ()
 
@@ -55,7 +55,7 @@ class SymInt(Size):
 
     @property  # type: ignore[misc]
     def __class__(self) -> type:
-        """int to the program: isinstance() and `match` take a size for what it is in a plain run."""
+        """int, so that isinstance() and `match` behave as in eager execution."""
         return SymInt if is_ours(sys._getframe(1).f_globals.get("__name__", "")) else int
 
     def __getattr__(self, name: str) -> Any:
@@ -64,7 +64,7 @@ class SymInt(Size):
         raise AttributeError(f"a size has no attribute {name!r}", name=name, obj=self)
 
     def __hash__(self) -> int:
-        self._unknown("the hash of")                       # a dict or set would compare it with numbers by this
+        self._unknown("the hash of")                       # a dict or set would compare it with numbers
 
     def __add__(self, other: Any) -> Any: return _computed(Size.__add__, self, other)
     def __sub__(self, other: Any) -> Any: return _computed(Size.__sub__, self, other)
@@ -116,7 +116,7 @@ class SymInt(Size):
         return self._text(format(Size.__str__(self), spec))
 
     def _text(self, text: str) -> str:
-        """Its symbols, for messages of this package; a program would take them for the number's digits."""
+        """Its symbols, for messages of this package; UserError if the program asks, which expects digits."""
         frame = sys._getframe(2)
         if not is_ours(frame.f_globals.get("__name__", "")):
             self._unknown("the text of")
@@ -130,17 +130,17 @@ class SymInt(Size):
 
 
 def plain(x: Size) -> Size:
-    """The size as the IR has it."""
+    """Convert a size to one of the IR."""
     return Size(x.terms)
 
 
 def symbolic(x: Dim) -> Dim:
-    """A size as the user's program has it."""
+    """Convert a size to one for the user's program."""
     return SymInt(x.terms) if isinstance(x, Size) else x
 
 
 def plain_sizes(x: Any) -> Any:
-    """An argument of an operation with the IR's sizes in place of the program's, in sequences and slices too."""
+    """Convert the sizes in an argument of an operation, also in sequences and slices, to sizes of the IR."""
     if isinstance(x, SymInt):
         return plain(x)
     if type(x) in (tuple, list):
@@ -151,7 +151,7 @@ def plain_sizes(x: Any) -> Any:
 
 
 def symbolic_sizes(x: Any) -> Any:
-    """A result of an operation as the user's program has it: sizes, and tuples and lists of them."""
+    """Convert the sizes in a result of an operation, also in tuples and lists, to sizes for the user's program."""
     if isinstance(x, Size):
         return symbolic(x)
     if type(x) in (tuple, list) and any(isinstance(d, Size) for d in x):
@@ -160,7 +160,7 @@ def symbolic_sizes(x: Any) -> Any:
 
 
 def _bound(x: Any, round: Callable[[float], int]) -> Any:
-    """A float as the integer that a size is compared with in its place."""
+    """Round a float to the integer that a size may be compared with instead."""
     return round(x) if isinstance(x, float) and math.isfinite(x) else x
 
 
@@ -171,14 +171,14 @@ def _may_hold(x: Any) -> bool:
 def _unanswered(name: str) -> Callable[..., Any]:
     def operator(self: SymInt, *others: Any) -> Any:
         if not all(isinstance(x, Number | Decimal) for x in others):
-            return NotImplemented                          # of a tensor, say, that knows what to do
+            return NotImplemented                          # let the other operand, such as a tensor, handle it
         return self._unknown(f"{name} of")
     return operator
 
 
 for _name in ("truediv", "rtruediv", "lshift", "rshift", "and", "or", "xor", "invert", "round", "trunc", "ceil",
               "floor", "rdivmod", "rpow", "rlshift", "rrshift", "rand", "ror", "rxor"):
-    setattr(SymInt, f"__{_name}__", _unanswered(_name))       # what int has besides
+    setattr(SymInt, f"__{_name}__", _unanswered(_name))       # the remaining operators of int
 
 
 def _compared(compare: Callable[[Size, Any], bool], x: SymInt, y: Any) -> bool:

@@ -1,7 +1,7 @@
 """The user's handle on an array: `Tensor`, with its operators; frontend/methods.py has the methods.
 
-A tensor here holds a numpy array, or one in the memory of a device, and never changes. While a function is recorded,
-its subclass `Tracer` (frontend/trace.py) stands for a value that is not known yet.
+A tensor is immutable and holds a numpy array or an array in device memory. While a function is recorded, its subclass
+`Tracer` (frontend/trace.py) stands for a value that only the compiled function will compute.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _float = float
 
 
 class Consumed:
-    """In place of the array of a tensor whose memory a call took over; the fast path does not know its line."""
+    """Replaces the array of a tensor that was donated to a call; calls on the fast path record no location."""
 
     __slots__ = ("function", "loc")
 
@@ -386,7 +386,7 @@ UFUNCS = {"subtract": "sub", "multiply": "mul", "divide": "div", "power": "pow",
           "equal": "eq", "not_equal": "ne", "less": "lt", "less_equal": "le", "greater": "gt", "greater_equal": "ge",
           "invert": "bitwise_not", "left_shift": "bitwise_left_shift", "right_shift": "bitwise_right_shift",
           "arcsin": "asin", "arccos": "acos", "arctan": "atan", "arctan2": "atan2", "rint": "round"}
-"""Functions of numpy that have another name here."""
+"""Names of numpy ufuncs that have another name in mlc."""
 
 
 def wrap(array: BackingArray) -> Tensor:
@@ -419,7 +419,7 @@ def as_array(x: Any, dtype: DTypeLike = None) -> Array:
 
 
 def check_fits(given: Array | int, wanted: np.dtype[Any]) -> None:
-    """UserError if Python's integers are beyond an integer type; those below 0 count from the end of unsigned ones."""
+    """UserError if Python integers overflow an integer type; negative ones wrap around in unsigned types."""
     if wanted.kind not in "iu" or (isinstance(given, np.ndarray) and not given.size):
         return
     ends = np.iinfo(wanted)
@@ -442,7 +442,7 @@ def as_backing_array(x: Any) -> BackingArray:
 def _from_python(x: Any, narrow: bool) -> Array:
     """Numbers and nested lists: with `narrow`, Python floats are float32; integers are int64.
 
-    Arrays among them have the element type that all of them meet in, as operands of one operation do.
+    If there are arrays among them, all are promoted to a common element type, as operands of an operation are.
     """
     found = list(elements(x))
     typed = [v for v in found if isinstance(v, Tensor | np.ndarray | np.generic)]
@@ -468,7 +468,7 @@ def _from_python(x: Any, narrow: bool) -> Array:
 
 
 def _common(found: Sequence[Any]) -> np.dtype[Any] | None:
-    """The element type of numbers and arrays that make up one array; None where numpy's stands."""
+    """Promoted element type of the elements of nested lists; None to use numpy's."""
     typed = [as_array(v).dtype for v in found if isinstance(v, Tensor | np.ndarray | np.generic)]
     dtype = reduce(promote, map(from_numpy, typed))
     if not dtype.is_float and any(type(v) is float for v in found):
@@ -491,7 +491,7 @@ def elements(x: Any, depth: int = 0) -> Iterator[Any]:
 
 
 MAX_RANK = 64
-"""Dimensions that numpy's arrays have at most."""
+"""Largest number of dimensions of a numpy array."""
 
 
 def _plain(x: Any) -> Any:

@@ -1,8 +1,8 @@
-"""Recording: a Python function runs once on `Tracer`s, and what it does to them becomes a function of tensor IR.
+"""Tracing: a Python function runs once on `Tracer`s, and the operations on them are recorded as a tensor IR function.
 
-Traces nest. A module's `__call__` and a function whose derivative is asked for are recorded as functions of their
-own; a value of an enclosing trace that they use becomes one more argument, passed at the call. Functions that turn
-out equal, locations aside, are kept once.
+Traces nest. A module's `__call__` and a function that is differentiated are recorded as functions of their own; a value
+of an enclosing trace that they use becomes an additional argument, passed at the call. Functions that are equal up to
+locations are deduplicated.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ from mlc.ir.types import TensorType, from_numpy
 
 
 class Tracer(Tensor):
-    """A tensor whose value is not known yet: a result or argument of the function being recorded.
+    """A tensor without elements: a result or argument of the function being recorded.
 
-    A weak tracer stands for a Python number: it takes on the element type of what it meets.
+    A weakly typed tracer stands for a Python number: it takes on the element type of the other operands.
     """
 
     __slots__ = ("owner", "value", "weak")
@@ -57,12 +57,12 @@ class Tracer(Tensor):
 
     @property  # type: ignore[misc]
     def __class__(self) -> Any:
-        """Tensor to the program, as in a plain run."""
+        """Tensor, as in eager execution."""
         return Tracer if is_ours(sys._getframe(1).f_globals.get("__name__", "")) else Tensor
 
     @property
     def shape(self) -> tuple[Any, ...]:
-        """The sizes: as the IR has them for this package, as a program may ask about them for the user."""
+        """The sizes: those of the IR within this package, `SymInt`s for the user's program."""
         found: tuple[Dim, ...] = self.value.type.shape
         if all(isinstance(d, int) for d in found) or is_ours(sys._getframe(1).f_globals.get("__name__", "")):
             return found
@@ -74,7 +74,7 @@ class Tracer(Tensor):
 
     @property
     def device(self) -> str:
-        """Always "cpu": the device is that of the arguments of the call, which recording does not know."""
+        """Always "cpu": the actual device is that of the arguments of a call, which is unknown while recording."""
         return CPU
 
     def to_device(self, device: str) -> Tensor:
@@ -93,7 +93,7 @@ class Tracer(Tensor):
 
     @property
     def backing_array(self) -> BackingArray:
-        """Not there yet."""
+        """Raise UserError: a tracer has no elements."""
         self._unknown("its elements are")
 
     def _unknown(self, what: str, hint: str = "") -> NoReturn:
@@ -122,7 +122,7 @@ class Tracer(Tensor):
         return self
 
     def __deepcopy__(self, memo: Any) -> Tracer:
-        return self                                        # immutable, and nothing without its trace
+        return self                                        # immutable, and meaningless outside of its trace
 
     def __reduce_ex__(self, protocol: Any) -> NoReturn:
         self._unknown("its elements are")
@@ -139,7 +139,7 @@ class Tracer(Tensor):
         return self._text(sys._getframe(1).f_globals)
 
     def _text(self, asks: dict[str, Any]) -> str:
-        """Its type, for messages, loggers and debuggers; the program itself would take that for its numbers."""
+        """Its type, for messages, loggers and debuggers; UserError if the program itself asks for its text."""
         module = str(asks.get("__name__", ""))
         if not (is_ours(module) or module.partition(".")[0] in _WATCHERS or texts.of_types):
             self._unknown("its text is", "print(x) shows its type; return it to see its numbers")
@@ -148,11 +148,11 @@ class Tracer(Tensor):
 
 _WATCHERS = frozenset({"logging", "warnings", "traceback", "pdb", "bdb", "code", "IPython", "debugpy", "pydevd",
                        "_pydevd_bundle", "_pytest"})
-"""Packages that show values to people."""
+"""Packages that format values for people to read."""
 
 
 class _Texts(threading.local):
-    """Whether the program may have a tensor's type for its text: in the message of an `assert`."""
+    """Whether the program gets a tensor's type as its text: in the message of an `assert`."""
 
     of_types = False
 
@@ -166,7 +166,7 @@ def captured(f: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class TooMany(UserError):
-    """A program from outside makes more operations than whoever records it allows."""
+    """An untrusted program records more operations than allowed."""
 
 
 class _State(threading.local):
@@ -182,7 +182,7 @@ state = _State()
 class Trace:
     """One function being recorded. The outermost trace owns the module.
 
-    lifts   whether arrays that the function reaches by itself become arguments (`arrays`) or constants
+    lifts   whether captured arrays become arguments (`arrays`) or constants
     """
 
     def __init__(self, name: str, parent: Trace | None = None, lifts: bool = False) -> None:
@@ -193,27 +193,27 @@ class Trace:
         self.function = func.function(name, (), private=parent is not None)
         self.block = self.function.block
         self.captured: dict[Value, Value] = {}             # of the parent's function -> argument of this one
-        self.lifted: list[BackingArray] = []               # of arguments for arrays that the function reached itself
+        self.lifted: list[BackingArray] = []               # captured arrays that became arguments
         # by id: the array, which keeps its id so; elements
         self.arrays: dict[int, tuple[BackingArray, Tracer, BackingArray]] = {}
         self.texts: dict[str, func.Func] = {}               # of the outermost: recorded functions by their text
-        self.notes: list[tuple[Loc, str, str]] = []         # of the outermost: what became of Python's control flow
-        self.refused: UserError | None = None              # of the outermost: what the function itself may have caught
-        self.regions: list[Block] = []                     # of loops and conditions in progress, inner after outer
+        self.notes: list[tuple[Loc, str, str]] = []         # of the outermost: how control flow was recorded
+        self.refused: UserError | None = None              # of the outermost: the first refusal, even if it was caught
+        self.regions: list[Block] = []                     # of loops and conditions in progress, innermost last
         self.data_dependent = DataDependentSizes(self)
-        self.named: set[str] = set()                       # of the outermost: the names of all of them
+        self.named: set[str] = set()                       # of the outermost: the names of all functions
         self.unpadding: dict[int, Unpadding] = {}
         self.leaving: list[str] = []
-        self.emitted = 0                                   # of the outermost: how many operations have been recorded
-        self.left = math.inf                               # of the outermost: how many operations may still be recorded
+        self.emitted = 0                                   # of the outermost: number of operations recorded
+        self.left = math.inf                               # of the outermost: number of operations still allowed
 
     def arg(self, type: TensorType, name: str = "", weak: bool = False, loc: Loc = UNKNOWN) -> Tracer:
-        """One more argument of the function."""
+        """Append an argument to the function."""
         return Tracer(self.block.add_arg(type, name, loc), self, weak)
 
     @contextmanager
     def recording(self) -> Iterator[None]:
-        """Within, operations on tensors are recorded here."""
+        """Context in which operations on tensors are recorded in this trace."""
         saved, state.trace = state.trace, self
         inside, state.in_operation = state.in_operation, False
         around, in_progress.recording = in_progress.recording, self.root
@@ -226,9 +226,9 @@ class Trace:
 
     @contextmanager
     def region(self, block: Block, loc: Loc) -> Iterator[None]:
-        """Within, operations are recorded in `block`, that of a loop or condition which is made when it is complete.
+        """Context in which operations are recorded in `block`, the body of a loop or condition that is built later.
 
-        It may use what stands around it. Nothing outside may use what it holds.
+        The block may use the values around it; its own values may not be used outside.
         """
         self.regions.append(block)
         try:
@@ -237,15 +237,15 @@ class Trace:
         except BaseException as error:
             discard(block)
             if isinstance(error, RecursionError) and len(self.regions) == 1 and not self._around_in_region:
-                raise UserError("functions call each other without end from here: which call is the last one, only "
-                                "tensors say", code="MLC0613", loc=loc, hint="write a loop") from None
+                raise UserError("infinite recursion while recording: only the value of a tensor ends it",
+                                code="MLC0613", loc=loc, hint="write a loop") from None
             raise
         finally:
             self.regions.pop()
 
     @property
     def in_region(self) -> bool:
-        """Whether what is recorded now may run never, or often."""
+        """Whether the operations recorded now may run a number of times other than one."""
         return bool(self.regions) or self._around_in_region
 
     @property
@@ -253,7 +253,7 @@ class Trace:
         return self.parent is not None and self.parent.in_region
 
     def local(self, tracer: Tracer) -> Value:
-        """The value of this function that a tracer of it, or of one around it, stands for."""
+        """The value in this function of a tracer of this trace or an enclosing one."""
         return self._captured(tracer.value, tracer.owner)
 
     def _captured(self, value: Value, owner: Trace) -> Value:
@@ -289,9 +289,9 @@ class Trace:
                                 hint="reduce it there, or choose by the mask with mlc.where, which keeps the size")
 
     def known(self, array: BackingArray, of_tensor: bool = False) -> Tracer:
-        """An array that the function reaches by itself: a constant, or an argument whose array is kept in `lifted`.
+        """Tracer of a captured array: a constant, or an argument whose array is appended to `lifted`.
 
-        Either way it stands for the elements it has now; only those of a Tensor nobody is expected to write to.
+        Either way it stands for the current elements; only those of a Tensor are assumed to be immutable.
         """
         keeper = self.root if self.root.lifts else self
         found = keeper.arrays.get(id(array))
@@ -312,9 +312,9 @@ class Trace:
         return tracer
 
     def elements(self, tracer: Tracer) -> Array | None:
-        """The elements of an array that the function reaches by itself; None of what is computed or passed.
+        """The elements of a captured array; None for computed values and arguments.
 
-        Whoever asks makes the function one for these elements only.
+        A caller specializes the recorded function to these elements.
         """
         op = tracer.value.op
         if isinstance(op, T.Constant):
@@ -334,7 +334,7 @@ class Trace:
         return [*padded, *numbers.values()]
 
     def finish(self, results: Sequence[Tracer], pads: bool = False) -> func.Func:
-        """Close the function with these results. A nested one is added to the module, or found there.
+        """Complete the function with these results. A nested one is added to the module, or an equal one reused.
 
         pads   whether the caller unpads results of data-dependent size: of the outermost function as `unpadding` says,
                and of a nested one by the sizes `leaving`, whose values follow the results
@@ -367,7 +367,7 @@ class Trace:
         return found
 
     def _tell_sizes(self) -> None:
-        """Give the function an argument for every size symbol that it uses and no argument tells."""
+        """Add an argument for each size symbol that the function uses but no argument determines."""
         bound = {str(d) for a in self.block.args for d in a.type.shape}
         used = {s for op in self.function.walk() for d in _sizes_of(op) for s in sizes.symbols(d)}
         used |= {s for a in self.block.args for d in a.type.shape for s in sizes.symbols(d)}
@@ -384,12 +384,12 @@ class Trace:
             around = around.parent
 
     def arguments(self) -> list[Value]:
-        """Captured values of the parent, which a call of the nested function passes after its own arguments."""
+        """Values captured from the parent, which a call of the nested function passes after its own arguments."""
         return list(self.captured)
 
 
 def discard(block: Block) -> None:
-    """Take back what was recorded in a block that no operation has."""
+    """Erase the operations recorded in a detached block."""
     for op in block.ops:
         op.drop_uses()
     block.first = block.last = None
@@ -414,20 +414,21 @@ def current() -> Trace:
 
 
 def note(kind: str, what: str) -> None:
-    """Tell reports what has become of Python's control flow at the user's line."""
+    """Note for reports how Python's control flow at the user's line was recorded."""
     if (found := (user_loc(), kind, what)) not in (notes := current().root.notes):
         notes.append(found)
 
 
 def as_tracer(x: Any) -> Tracer:
-    """Tracer in the current trace for an operand that has an element type: a tensor or an array."""
+    """Tracer in the current trace for a tensor or an array."""
     if isinstance(x, Tracer):
         return x
     return current().known(as_backing_array(x), isinstance(x, Tensor))
 
 
 def emit(cls: Callable[..., Any], *args: Any, weak: bool = False, **attrs: Any) -> Any:
-    """Record the operation `cls` on tracers (tuples of them where it takes several): its result, or a tuple of them."""
+    """Record the operation `cls` on tracers (a tuple for a variadic operand); returns its result or a tuple of results.
+    """
     trace = current()
     trace.root.left -= 1
     trace.root.emitted += 1
@@ -456,9 +457,9 @@ def record(name: str, f: Callable[..., Any], inputs: Sequence[Tracer] | None, pa
            **keywords: Any) -> tuple[Trace, func.Func, list[Tracer], tree.TreeDef, list[Any]]:
     """Record `f` as a function of its own within the current trace.
 
-    If `inputs` is given, it becomes a function of them: `f` is called with tracers in their place. What else it uses
-    is captured. Returns the trace, the function, the tracers among its results, their structure, and the other leaves
-    of it by position (None where a tracer stands). With `pads`, what a call gives goes through `results_of`.
+    If `inputs` is given, they become its arguments: `f` is called with tracers in their place. Other values that it
+    uses are captured. Returns the trace, the function, the tracers among its results, their structure, and the other
+    leaves by position (None for tracers). With `pads`, the results of a call must be passed to `results_of`.
     """
     inner = Trace(name, current())
     inner.function.loc = user_loc()
@@ -474,7 +475,7 @@ def record(name: str, f: Callable[..., Any], inputs: Sequence[Tracer] | None, pa
 
 
 def results_of(inner: Trace, traced: Sequence[Tracer], values: Sequence[Value]) -> list[Tracer]:
-    """Results of a call of a function recorded as `inner`, with `pads`: `values` unpadded, one per `traced`."""
+    """Results of a call of a function recorded as `inner` with `pads`: `values` unpadded, one per item of `traced`."""
     outer, count = current(), len(traced)
     numbers = dict(zip(inner.leaving, values[count:]))
     found = unpadded(outer.data_dependent, inner.data_dependent, numbers, values[:count], [t.shape for t in traced])
@@ -482,7 +483,7 @@ def results_of(inner: Trace, traced: Sequence[Tracer], values: Sequence[Value]) 
 
 
 def call(name: str, f: Callable[..., Any], *args: Any, **keywords: Any) -> Any:
-    """f(*args, **keywords), recorded as a call of a function."""
+    """Record f(*args, **keywords) as a call of a function."""
     check_call(f, name, args, keywords)
     buffers = Buffers(getattr(f, "__self__", None), args, keywords)
 
@@ -512,7 +513,7 @@ def origin(x: Any) -> str:
 
 
 def describe(x: Any) -> str:
-    """An operand as errors show it: `tensor<4x3xf32> from model.py:12:9`."""
+    """Description of an operand for error messages: `tensor<4x3xf32> from model.py:12:9`."""
     if isinstance(x, Tracer):
         known = x.value.op is not None or x.value.name
         return f"{x.type} from {origin(x)}" if known else str(x.type)
@@ -534,7 +535,7 @@ def check_call(f: Callable[..., Any], name: str, args: Sequence[Any], keywords: 
     """UserTypeError at the user's line if the arguments do not fit the parameters of f."""
     try:
         signature = inspect.signature(f)
-    except (TypeError, ValueError):                        # it does not tell
+    except (TypeError, ValueError):                        # a builtin without a signature
         return
     try:
         signature.bind(*args, **keywords)
@@ -547,12 +548,12 @@ def check_call(f: Callable[..., Any], name: str, args: Sequence[Any], keywords: 
 
 
 def _shown(parameters: Iterable[inspect.Parameter]) -> str:
-    """Parameters as one writes them, without their types."""
+    """Text of a parameter list, without the types."""
     return ", ".join(str(p.replace(annotation=p.empty)) for p in parameters if p.name != "self") or "no arguments"
 
 
 def as_user_error(error: Error, name: str, operands: Sequence[Any], loc: Loc) -> Error:
-    """An error of an operation as the user's: at their line, saying where each operand comes from. A defect stays one.
+    """Convert an error of an operation to one at the user's line that says where each operand comes from.
     """
     if isinstance(error, InternalError | BackendError):
         return error

@@ -4,8 +4,8 @@ A tree is a dict, list, tuple, named tuple, dataclass or `AttributeTree` (mlc.nn
 tree without leaves; anything else is a leaf. Its structure is a flat tuple of tokens in textual order, so comparing
 and hashing one costs no Python code.
 
-A tensor that an `AttributeTree` and those inside it hold in several places is one leaf, the first, unless they are
-buffers: layers share a weight so.
+A tensor that occurs several times in an `AttributeTree`, other than as a buffer, is a single leaf, at its first
+occurrence: so layers can share a weight.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class AttributeTree:
 
 
 class Static:
-    """Part of a structure: compared by what is inside it, by identity where that cannot be hashed."""
+    """Part of a structure: compared by value, or by identity if the value is not hashable."""
 
     __slots__ = ("key", "value")
 
@@ -76,7 +76,7 @@ class Static:
 
 
 class Same:
-    """Stands for one object, whatever the object itself says that it is equal to."""
+    """Wrapper that compares an object by identity, whatever its `__eq__`."""
 
     __slots__ = ("x",)
 
@@ -95,10 +95,10 @@ _OURS = ("mlc", "numpy")
 
 
 def frozen_leaf(x: Any) -> Any:
-    """A stand-in that is equal only for leaves that no program tells apart: 1, 1.0 and True differ, and 0.0 and -0.0.
+    """A key that is equal only for leaves that no program can distinguish: 1, 1.0 and True differ, and 0.0 and -0.0.
 
-    What a class of the program says about equality is not asked, as it may leave out what a recording has read: its
-    objects are each equal to itself alone. What cannot be hashed, and so may change, has a stand-in that cannot either.
+    Objects of the program's own classes are compared by identity, since their `__eq__` may ignore state that was read
+    by a recording. The key of an unhashable, and so possibly mutable, object is unhashable too.
     """
     kind = type(x)
     if kind in _BY_VALUE:
@@ -126,7 +126,7 @@ def frozen_leaf(x: Any) -> Any:
 
 
 class Keys(tuple[Any, ...]):
-    """The keys of a dict, in order: those that are equal and of two types, as 1 and True, are not the same."""
+    """The keys of a dict, in order; equal keys of different types, as 1 and True, differ."""
 
     __slots__ = ()
 
@@ -154,13 +154,13 @@ LEAF = _LeafToken()
 
 
 class Again:
-    """The kind of a token for a leaf that was there before: (Again, 0, its number)."""
+    """The kind of a token for a repeated leaf: (Again, 0, its number)."""
 
 
 Token = Any
-"""LEAF, or (kind, number of children, what else is needed to build it again)."""
+"""LEAF, or (kind, number of children, auxiliary data to rebuild the container)."""
 Seen = dict[int, int] | None
-"""Of the tensors met in an `AttributeTree`: number of the leaf by id. None where equal objects are different leaves."""
+"""Leaf numbers of the tensors seen in an `AttributeTree`, by id. None where leaves are not shared."""
 
 
 class TreeDef(tuple[Token, ...]):
@@ -178,7 +178,7 @@ class TreeDef(tuple[Token, ...]):
 
 
 def is_data(x: Any) -> bool:
-    """Whether a leaf stands for an array: what makes an attribute of an `AttributeTree` a child."""
+    """Whether a leaf stands for an array, so that an attribute of an `AttributeTree` that holds it is a child."""
     return isinstance(x, Leaf | np.ndarray) or hasattr(type(x), "__dlpack__")
 
 
@@ -195,8 +195,7 @@ def leaves(tree: Any) -> list[Any]:
 
 
 def map(f: Callable[..., Any], tree: Any, *rest: Any) -> Any:
-    """The tree with f(leaf, leaf of the second tree, ...) in place of each leaf; the others have the first's structure.
-    """
+    """Apply f to corresponding leaves of trees of the same structure; returns a tree of the results."""
     first, structure = flatten(tree)
     others = [matching_leaves(structure, other) for other in rest]
     return structure.unflatten([f(*xs) for xs in zip(first, *others)])
@@ -213,7 +212,7 @@ def matching_leaves(structure: TreeDef, tree: Any) -> list[Any]:
 
 
 def paths(tree: Any, root: str = "") -> list[str]:
-    """How Python reaches each leaf: `params['layers'][0].weight`."""
+    """Path of each leaf as a Python expression: `params['layers'][0].weight`."""
     out: list[str] = []
     _walk_paths(tree, root, out, _steps, None)
     return out
@@ -234,7 +233,7 @@ def trained(tree: Any) -> list[bool]:
 
 
 def trained_part(tree: Any) -> Any:
-    """The tree with None in place of each leaf that is not differentiated: what gradients look like."""
+    """The tree with None in place of each leaf that is not differentiated: the structure of gradients."""
     leaves, structure = flatten(tree)
     return structure.unflatten([x if wanted else None for x, wanted in zip(leaves, trained(tree))])
 
@@ -330,7 +329,7 @@ def _make(token: Token, children: list[Any]) -> Any:
 
 # -- walks ------------------------------------------------------------------------------------------------------------
 def _before(x: Any, seen: Seen, number: int) -> int | None:
-    """The number of a leaf if it was met before; else it gets `number`."""
+    """The number of a leaf that was seen before; otherwise, register it under `number`."""
     if seen is None or not isinstance(x, Leaf) or not x.shared:
         return None
     first = seen.setdefault(id(x), number)
@@ -338,7 +337,7 @@ def _before(x: Any, seen: Seen, number: int) -> int | None:
 
 
 def _scopes(x: Any, token: Token, seen: Seen) -> list[Seen]:
-    """Where each child of a container looks for leaves that were met before."""
+    """The table of seen leaves for each child of a container."""
     if not isinstance(x, AttributeTree):
         return [seen] * token[1]
     around: Seen = {} if seen is None else seen
@@ -366,7 +365,7 @@ def _flatten_into(x: Any, leaves: list[Any], tokens: list[Token], depth: int, se
                 _flatten_into(child, leaves, tokens, depth + 1, scope)
             return
         seen = {} if seen is None else seen
-    for child in children:                                      # every call takes its arguments apart: be quick
+    for child in children:                                      # runs in every call of a compiled function
         _flatten_into(child, leaves, tokens, depth + 1, seen)
 
 
@@ -402,7 +401,7 @@ def _match(tokens: Iterator[Token], x: Any, out: list[Any], path: str) -> None:
 
 
 def _shown(token: Token | None) -> str:
-    """A container as errors speak of it: `dict of 'a', 'b'`, `list of 3`."""
+    """Description of a container for error messages: `dict of 'a', 'b'`, `list of 3`."""
     if token is None:
         return "a leaf"
     return f"{token[0].__name__} of {', '.join([repr(key) for key in token[2]]) if token[0] is dict else token[1]}"
@@ -439,12 +438,12 @@ def _walk_paths(x: Any, path: str, out: list[str], steps: Callable[[Token], list
 
 
 def _walk_trained(x: Any, wanted: bool | None, out: list[bool | None], seen: Seen) -> None:
-    """Append for each leaf of x True if it is trained, False if it is not, None if another place of it may say so."""
+    """Append for each leaf of x True if it is trained, False if it is not, None if another occurrence may decide."""
     if (found := None if isinstance(x, Leaf) else _children(x)) is None:
         if (first := _before(x, seen, len(out))) is None:
             out.append(wanted)
         else:
-            known = out[first]                                  # frozen if it is in one of its places
+            known = out[first]                                  # frozen if any occurrence is
             out[first] = False if wanted is False or known is False else wanted or known
         return
     token, children = found

@@ -1,6 +1,6 @@
-"""Names of PyTorch's that mlc lacks: for each the reason, and what to write in its place.
+"""PyTorch names that mlc deliberately lacks, each with the reason and a replacement.
 
-Looking one up is an AttributeError, as for every name that is not there, so that `hasattr` says no.
+Looking one up raises an AttributeError, as for any missing name, so that `hasattr` is False.
 """
 
 from __future__ import annotations
@@ -11,23 +11,23 @@ from mlc.frontend.location import user_loc
 from mlc.ir.diag import UserAttributeError, UserTypeError
 
 Why = tuple[str, str]
-"""(the reason, the way out)"""
+"""(reason, replacement)"""
 
 _GRADIENT: Why = ("a tensor records no operations, and derivatives are taken of functions",
                   "value, gradient = mlc.value_and_grad(loss)(params, x)")
-_STEP: Why = ("an optimiser holds no parameters, it makes new ones of those it is given",
+_STEP: Why = ("an optimiser holds no parameters: it returns updated ones",
               "state = opt.init(params); params, state = opt.update(gradients, state, params)")
 _STATE: Why = ("the state of an optimiser is the dict of arrays that `init` and `update` return", "save that")
 _GROUPS: Why = ("an optimiser does not hold parameters, and its groups are settings by name",
                 'AdamW(groups=[(lambda name: name.endswith("bias"), {"weight_decay": 0.0})])')
 _DEVICE: Why = ("tensors are in the CPU's memory, or on an NVIDIA GPU", 'x.to("cuda"), x.to("cpu")')
 _COMPLEX: Why = ("there are no complex element types", "mlc.fft has pairs (real, imaginary) in a last dimension of 2")
-_STORAGE: Why = ("a tensor never changes, so that nobody can tell which share memory",
+_STORAGE: Why = ("tensors are immutable, so whether they share memory is not observable",
                  "x.numpy() is the array, with its strides and its address")
 _NO_TAPE: Why = ("nothing is recorded for derivatives unless mlc.grad asks for it", "leave it out; x.detach() is there")
-_HOOK: Why = ("what a hook would see is a value in `forward`", "return it from forward")
-_DRAW: Why = ("random numbers are functions of a key, so that a program gives the same ones compiled or not",
-              "key = mlc.random.key(0); mlc.random has the functions, and takes the key first")
+_HOOK: Why = ("modules have no hooks", "return the value from forward")
+_DRAW: Why = ("random numbers are functions of a key, so that a program draws the same ones compiled or not",
+              "key = mlc.random.key(0); the functions of mlc.random take the key as their first argument")
 
 
 def _each(names: str, why: Why) -> dict[str, Why]:
@@ -80,7 +80,7 @@ PACKAGE: dict[str, Why] = {
 
 
 class Attribute:
-    """An attribute that PyTorch's tensors have and none here: reading and setting it say why."""
+    """Descriptor for an attribute that only PyTorch's tensors have: reading or setting it raises the reason."""
 
     def __set_name__(self, owner: type, name: str) -> None:
         self.name = name
@@ -93,7 +93,7 @@ class Attribute:
 
 
 def of_tensor(name: str, tensor: Any) -> AttributeError:
-    """The error for an attribute of a tensor that is not there; a method with a _ is the one without, in place."""
+    """The error for a missing attribute of a tensor; for an in-place method, it suggests the one without `_`."""
     why = TENSOR.get(name)
     stem = name.removesuffix("_")
     if why is None and stem and stem != name and not name.startswith("_") and hasattr(type(tensor), stem):
@@ -102,7 +102,7 @@ def of_tensor(name: str, tensor: Any) -> AttributeError:
 
 
 def error(owner: str, name: str, why: Why | None, found_on: Any = None) -> AttributeError:
-    """The error for an attribute that is not there, with the reason if one is known."""
+    """The error for a missing attribute, with the reason if there is one."""
     if why is None:
         return AttributeError(f"{owner!r} has no attribute {name!r}", name=name, obj=found_on)
     return UserAttributeError(f"{owner} has no {name}: {why[0]}", code="MLC0338", loc=user_loc(), hint=why[1])

@@ -13,7 +13,7 @@ from __future__ import annotations
 import importlib
 import sys
 
-TYPE_CHECKING = False            # as typing's, which takes longer to import than all that `mlc --help` does
+TYPE_CHECKING = False            # importing it from typing would take longer than all of `mlc --help`
 if TYPE_CHECKING:
     from typing import Any
 
@@ -116,7 +116,7 @@ _API = (
     "jacfwd", "jacrev", "jvp", "linearize", "lower", "native_entries", "saved_bytes", "scan", "set_num_threads", "spec",
     "uint16", "uint32", "uint64", "uint8", "value_and_grad", "vjp", "vmap", "while_loop",
 )
-"""Names besides functions of tensors, which frontend/functions has."""
+"""Public names other than the functions on tensors, which are in frontend/functions."""
 _ELSEWHERE = {
     "DType": "mlc.frontend.dtypes", "Tensor": "mlc.frontend.functions", "Error": "mlc.ir.diag",
     "UserError": "mlc.ir.diag", "load": "mlc.artifact", "manual_seed": "mlc.nn.init", "map": "mlc.frontend.control",
@@ -142,11 +142,11 @@ def __getattr__(name: str) -> Any:
 
 def _find(name: str) -> Any:
     """Object that a public name denotes; None if there is no such name."""
-    if name == "Tensor":                                   # whose operators are functions, and need the compiler
+    if name == "Tensor":                                   # its operators need the compiler
         importlib.import_module("mlc.api")
     if name in _ELSEWHERE:
         return getattr(importlib.import_module(_ELSEWHERE[name]), name)
-    api = importlib.import_module("mlc.api")               # first: it gives the frontend its compiler
+    api = importlib.import_module("mlc.api")               # first, since it registers the compiler with the frontend
     if name in _API:
         where = api if name in api.__all__ else importlib.import_module("mlc.frontend.dtypes")
         return getattr(where, "bool_" if name == "bool" else name)

@@ -1,4 +1,4 @@
-"""Where a NaN or an infinity was born: `mlc.detect_anomaly`, for operations that run at once and compiled functions."""
+"""`mlc.detect_anomaly`: finds the operation that produced a NaN or an infinity, in eager and compiled code."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from mlc.passes import grad
 
 
 class AnomalyError(UserError):
-    """An operation gave a NaN or an infinity although its operands were finite."""
+    """An operation produced a NaN or an infinity from finite operands."""
 
     default_code = "MLC0672"
 
@@ -66,7 +66,7 @@ class _Look:
         self.nan, self.inf = nan, inf
 
     def found(self, values: Any) -> str | None:
-        """Which of the two stands in some arrays: "NaN", "infinity", or neither."""
+        """The kind of anomaly in some arrays: "NaN", "infinity", or none."""
         for x in values:
             x = np.asarray(x)
             if x.dtype.kind not in "fV" or x.dtype.name not in ("float16", "bfloat16", "float32", "float64"):
@@ -79,14 +79,14 @@ class _Look:
         return None
 
     def operation(self, name: str, operands: Sequence[Any], result: Any) -> None:
-        """An operation has run at once."""
+        """Check the result of an eager operation."""
         given = [np.asarray(x if isinstance(x, np.ndarray) else x.numpy()) for x in operands]
         made = [x.numpy() for x in tree.leaves(result) if isinstance(x, Tensor)]
         if (what := self.found(made)) is not None and _finite(given):
             _born(what, name, user_loc(), given)
 
     def compiled(self, results: Sequence[Any], module: Callable[[], Op], arrays: Sequence[Any]) -> None:
-        """A compiled function has given `results`; `module` tells what was recorded of it, for these arguments."""
+        """Check the `results` of a compiled function; `module` records it again, for these arguments."""
         if (what := self.found(results)) is None:
             return
         recorded = module()
@@ -105,7 +105,7 @@ class _Look:
 
 
 class _Watched(Interpreter):
-    """An interpreter that stops at the first operation that makes what is looked for of finite operands."""
+    """Interpreter that stops at the first operation that produces the anomaly from finite operands."""
 
     def __init__(self, module: Op, look: _Look) -> None:
         super().__init__(module)
@@ -131,7 +131,7 @@ class _WatchedFrame(Frame):
 
 
 _GIVEN = frozenset({"tensor.constant", "tensor.full"})
-"""Operations whose values the program itself states: an infinity there is meant, as where a maximum begins."""
+"""Operations with constant values, whose infinities are intended, as the initial value of a maximum."""
 
 
 def _finite(arrays: Sequence[Any]) -> bool:

@@ -110,14 +110,14 @@ class Compiled(CompiledFunction):
         return self._beside_python(call) if self.check or Checks.every_call else self.run(call)
 
     def run(self, call: Call) -> Any:
-        """The result of a call, of code that is known or that `specialize` has recorded and built now."""
+        """The result of a call, by cached code or code that `specialize` builds now."""
         code = self.cache.find(call) or specialize(self, call, record, self.build)
         if isinstance(code, RunAsPython):
             return self.signature.f(*call.args, **call.keywords)
         return wrap(code, call, execute(code, call))
 
     def build(self, call: Call, recorded: Recorded) -> Specialization:
-        """Code of what was recorded for a call, loaded where the call runs."""
+        """Code for the recording of a call, loaded on the device of the call."""
         if not recorded.computes:
             return Specialization(recorded)
         executable = native_code(recorded.trace.module, self.placement.at(call.device))
@@ -129,7 +129,7 @@ class Compiled(CompiledFunction):
 
 
 def native_code(module: Module, placement: Placement) -> Any:
-    """Loaded code of a module of the tensor level: lowered and compiled, unless equal code is known."""
+    """Loaded code of a module of the tensor level: lowered and compiled, unless it is cached."""
     toolchain = placement.toolchain()                      # backends/cpu/toolchain.py, backends/cuda/toolchain.py
 
     def image(module: Module) -> Any:

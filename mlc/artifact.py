@@ -192,7 +192,7 @@ def load(path: str | Path) -> Any:
         >>> mlc.load(path)(mlc.ones(4, 2)).shape
         (4, 3)
     """
-    path = os.fspath(path)                                 # and not the number of an open file
+    path = os.fspath(path)                                 # rejects file descriptors
     if extension.is_module(path):
         return extension.load(path)
     name, signatures, weights = _open(path)
@@ -217,7 +217,7 @@ def _open(path: str | Path) -> tuple[str, list[Signature], dict[str, Array]]:
 
 
 def describe(path: str | Path) -> list[tuple[str, str]]:
-    """Contents of a file that `save` wrote, as (name, text), for people; it is checked, and nothing of it is run."""
+    """Description of a file that `save` wrote, as (name, text) pairs; the file is verified, and none of it is run."""
     if extension.is_module(path):
         return extension.describe(path)
     name, signatures, weights = _open(path)
@@ -273,12 +273,12 @@ class Signature:
 
     @property
     def images(self) -> list[Image | DeviceImage]:
-        """The code, for each machine that it is for."""
+        """The code for each target."""
         return [*([] if self.image is None else [self.image]), *self.gpu]
 
     @property
     def interface(self) -> Interface | None:
-        """How the code is called, the same on every machine; None if nothing is computed."""
+        """The interface of the code, the same for every target; None if nothing is computed."""
         return next((image.interfaces["main"] for image in self.images), None)
 
     def specifications(self) -> list[Spec | None]:
@@ -289,7 +289,7 @@ class Signature:
         return [None if known is not None or (found := next(types))[1] else Spec(found[0]) for known in self.leaves]
 
     def matches(self, leaves: Sequence[Any], slots: Sequence[bool]) -> bool:
-        """Whether these leaves are arrays where arrays belong, and equal elsewhere."""
+        """Whether these leaves match: arrays where the signature has arrays, equal values elsewhere."""
         return all(slot if known is None else tree.frozen_leaf(known[0]) == tree.frozen_leaf(x)
                    for x, slot, known in zip(leaves, slots, self.leaves))
 
@@ -370,9 +370,9 @@ def _device_image(start: str, head: Any, pieces: Mapping[str, memoryview]) -> De
 
 
 def _structure(data: Sequence[Any]) -> tree.TreeDef:
-    """The structure that gave this data; CorruptFile if none did."""
+    """Decode a structure; CorruptFile if the data is invalid."""
     tokens: list[Any] = []
-    wanted = 1                                             # how many trees are still to come
+    wanted = 1                                             # number of trees still to be decoded
     for item in data:
         wanted -= 1
         if wanted < 0 or (item != 0 and item[0] not in _CONTAINERS):

@@ -1,4 +1,4 @@
-"""A call of a compiled function: its arguments bound to parameters and taken apart, and what that says of it."""
+"""Calls of compiled functions: binding and flattening of arguments, and the lookup key of the code."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ Parameters = str | int | Iterable[str | int]
 
 
 class Signature:
-    """A function that is to be compiled, and what is known of its parameters.
+    """A function to be compiled, and its parameters.
 
-    f       the function; of a module, that of its class
+    f       the function; for a module, that of its class
     bound   the module, as the first argument of every call; its arrays are arguments, not constants
     names   the parameters that may be passed by position
-    donate  those whose memory results may take
-    static  those that are part of what is compiled
+    donate  parameters whose memory results may reuse
+    static  parameters that are compile-time constants
     specs   the specifications of parameters
-    device  where it runs; None: where the arguments are
+    device  the device it runs on; None: that of the arguments
     """
 
     def __init__(self, f: Callable[..., Any], donate: Parameters = (), static: Parameters = (),
@@ -93,7 +93,7 @@ class Signature:
         return out
 
     def marked(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """The arguments with each static one as a leaf, whatever it holds."""
+        """The arguments with each static one as a single leaf."""
         if not self.static:
             return args, keywords
         return (tuple(tree.Static(x) if i < len(self.names) and self.names[i] in self.static else x
@@ -160,7 +160,7 @@ class Call(Arguments):
         return tuple(out), self.device
 
     def paths(self) -> list[str]:
-        """How the caller speaks of each array: `params['w'][0]`."""
+        """The path of each array from the caller's side: `params['w'][0]`."""
         return paths_of(self.signature.names, self, *self.marked)
 
     def values(self) -> list[tuple[str, Any]]:
@@ -170,7 +170,7 @@ class Call(Arguments):
                 for path, x, slot in zip(every, self.leaves, self.slots) if not slot]
 
     def donated(self) -> tuple[int, ...]:
-        """The numbers of the arrays whose memory results may take."""
+        """The numbers of the arrays whose memory results may reuse."""
         numbers, slots, number = list[int](), iter(self.slots), 0
         for name, x in self.roots():
             for _ in tree.leaves(x):
@@ -204,7 +204,7 @@ class Call(Arguments):
 
     @contextmanager
     def of_types(self, types: Sequence[TensorType]) -> Iterator[None]:
-        """Within, arrays without a specification have these types."""
+        """Context in which arrays without a specification have these types."""
         before = self.types
         self.types = [t if s is None else s for s, t in zip(before, types)]
         try:

@@ -1,8 +1,8 @@
-"""A compiled function beside plain Python: the program is run op by op as well, and the first line that differs named.
+"""Compares compiled functions with eager execution, and names the first line whose value differs.
 
-The levels of the IR are compared with each other by tools/check.py. What that cannot see is what the recorder made of
-the program, which sizes and values it took for given, what the call did around the code, and how what a function
-reaches has changed since: all of it is in the difference between a call of compiled code and a run of the function.
+tools/check.py compares the levels of the IR with each other. It cannot detect faults of the recorder, of the guards on
+sizes and values, of the call around the code, or of the handling of changed captured state. All of these show in a
+comparison between a call of compiled code and an eager run of the function.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from mlc.passes import grad
 Array = np.ndarray[Any, Any]
 
 TOLERANCES = {"float16": (1e-2, 1e-4), "bfloat16": (3e-2, 1e-3), "float32": (1e-4, 1e-5), "float64": (1e-7, 1e-8)}
-"""Relative and absolute, by dtype: every operation of a program rounds its result, compiled code of several one."""
+"""Relative and absolute tolerances by dtype: eager code rounds after every operation, compiled code less often."""
 
 
 @dataclass
 class Run:
-    """Outcome of a call: its result, or the error, and the values that its operations gave, line by line."""
+    """Outcome of a call: its result or error, and the values of its operations by line."""
 
     result: Any = None
     error: Exception | None = None
@@ -45,7 +45,7 @@ class Run:
 
 
 class Meaning:
-    """The function @main of a module as the interpreter runs it: no pass and no code generator has a part in it."""
+    """The function @main of a module, run by the interpreter without passes or code generation."""
 
     def __init__(self, module: Op) -> None:
         self.module = module
@@ -55,7 +55,7 @@ class Meaning:
 
 
 def plain_run(f: Callable[..., Any], arguments: Arguments) -> Run:
-    """Run the function as plain Python, its operations in the interpreter, on tensors of its own; numbers stay numbers.
+    """Run the function eagerly on copies of its tensors, its operations in the interpreter; numbers stay numbers.
     """
     out, given = Run(), iter(zip(arguments.arrays, arguments.given, arguments.weak))
     leaves = [_own(*next(given)) if slot else x.value if isinstance(x, tree.Static) else x
@@ -80,7 +80,7 @@ def plain_run(f: Callable[..., Any], arguments: Arguments) -> Run:
 
 
 def checked_call(function: CompiledFunction, call: Call, run: Callable[[Call], Any]) -> Any:
-    """Result of `run` for a call, after the same call in plain Python; InternalError where they differ."""
+    """Result of `run` for a call, compared with an eager run of the same call; InternalError if they differ."""
     try:
         return _compared_call(function, call, run)
     except InternalError as error:
@@ -113,7 +113,7 @@ def _compared_call(function: CompiledFunction, call: Call, run: Callable[[Call],
 
 
 def compare(name: str, plain: Run, compiled: Run, record: Callable[[], Op], arrays: Sequence[Any]) -> None:
-    """InternalError where a call of compiled code did anything else than the plain run.
+    """InternalError if a call of compiled code differs from the eager run.
 
     record, arrays   gives what was recorded, and what that was called with: to find the line and how much rounding
                      explains
@@ -132,7 +132,7 @@ def compare(name: str, plain: Run, compiled: Run, record: Callable[[], Op], arra
 
 
 REFUSED = object()
-"""Sentinel that a wrapper returns to leave a call to Python."""
+"""Sentinel that a wrapper returns to decline a call, which then takes the slow path."""
 
 
 def refused(*args: Any, **keywords: Any) -> Any:
@@ -184,7 +184,7 @@ def compare_wrappers(name: str, wrappers: Sequence[Any], arguments: Callable[[],
 
 
 def _compared(name: str, way: str, found: Any, wanted: Sequence[Array]) -> bool:
-    """Whether a call was taken; InternalError if it was and gives other bits."""
+    """Whether the wrapper accepted a call; InternalError if it did and gives other bits."""
     if found is REFUSED:
         return False
     for i, (a, b) in enumerate(zip((np.asarray(x.numpy()) for x in tree.leaves(found)), wanted, strict=True)):
@@ -213,7 +213,7 @@ def _unaligned(x: Array) -> Array:
 
 LAYOUTS: dict[str, Callable[[Array], Array]] = {
     "strided": _strided, "reversed": _backwards, "unaligned": _unaligned, "transposed": np.asfortranarray}
-"""The same elements elsewhere in memory."""
+"""A copy at another address."""
 
 
 def _others(x: Any) -> list[tuple[str, Any]]:
@@ -227,7 +227,7 @@ def _others(x: Any) -> list[tuple[str, Any]]:
 
 
 def _is_rounding(plain: Run, compiled: Run, module: Op, arrays: Sequence[Any]) -> bool:
-    """Whether roundings within the program, each moved a little, carry its results as far apart as these are."""
+    """Whether small perturbations of the roundings in the program explain the difference of its results."""
     results = run_function(module, "main", [np.array(a) for a in arrays])
     slack = rounding.spread(module, "main", arrays, results, rounding.MANY)
     assigned = _assigned(plain)
@@ -270,7 +270,7 @@ def _difference(plain: Run, compiled: Run) -> str | None:
 
 
 def _kind(error: Exception | None) -> Any:
-    """Errors are alike if both are of one of Python's classes, or both this package's."""
+    """Errors are equal if both are of the same built-in class, or both of this package's."""
     kinds = (AssertionError, IndexError, TypeError, Error)
     return next((kind for kind in kinds if isinstance(error, kind)), type(error))
 
@@ -306,7 +306,7 @@ def unlike(a: Array, b: Array) -> str | None:
 
 
 def first_difference(plain: Run, module: Op, arrays: Sequence[Any]) -> str | None:
-    """The first operation of the plain run whose value nothing recorded at its line has."""
+    """The first operation of the eager run whose value no recorded operation of its line has."""
     found: dict[tuple[str, int, int], list[Array]] = {}
 
     def watch(op: Op, results: Sequence[Any]) -> None:

@@ -1,4 +1,4 @@
-"""Checks that all calls of compiled functions go through: set by `mlc run --check` and `mlc.detect_anomaly`."""
+"""Checks on all calls of compiled functions, enabled by `mlc run --check` and `mlc.detect_anomaly`."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from mlc.ir.diag import InternalError
 class Checks:
     """Checks that are done on all calls of compiled functions in this process.
 
-    every_call  whether they are compared with plain Python: what `mlc run --check` asks for
-    anomaly     is told of the results of each, how to record it again, and its arguments: mlc.detect_anomaly
-    apart       runs what may end the process; what that raises it raises
-    found       the first difference, which a program may catch as any error of this package
+    every_call  whether to compare every call with plain Python, for `mlc run --check`
+    anomaly     called with the results of each, a function that records it again, and its arguments: mlc.detect_anomaly
+    apart       runs a function that may crash in a child process, and raises its exceptions
+    found       the first difference, kept in case the program catches the error
     """
 
     every_call = False

@@ -1,4 +1,4 @@
-"""Code of recorded modules that is made once: in this process, and where it can be kept, on this machine."""
+"""Code of recorded modules, cached in the process and, if possible, on the machine."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from mlc.backends.toolchain import Executable, Toolchain
 
 RECENT = 1024
-"""So many programs stay loaded that nobody holds: one that is compiled again and again costs that once."""
+"""Number of unreferenced programs that stay loaded, so that one that is compiled repeatedly is compiled once."""
 _cache: dict[tuple[str, Any], Executable] = {}
-"""Loaded code by the key of the module it was made from and where it is, the least recently wanted first."""
+"""Loaded code by the key of its module and its placement, the least recently used first."""
 
 
 class Checked:
@@ -35,13 +35,13 @@ class Checked:
 
 @dataclass(frozen=True)
 class Placement:
-    """Where a function runs, and what is asked of its code.
+    """The device of a function, and the requirements on its code.
 
-    device     "cpu" or "cuda:0"; None: where its arguments are
-    target     the machine to make code for; None: that which is there
-    graph      whether a device launches all kernels of a call as one, where that is possible
-    precision  of products of matrices: "ieee", "tf32" or None
-    checked    whether the code reports what is undefined
+    device     "cpu" or "cuda:0"; None: that of its arguments
+    target     the machine to compile for; None: this one
+    graph      whether to launch all kernels of a call as one CUDA graph, if possible
+    precision  of matrix products: "ieee", "tf32" or None
+    checked    whether the code reports undefined behaviour
     """
 
     device: str | None = CPU
@@ -73,7 +73,7 @@ class Placement:
 
 
 def target_named(text: str | None) -> tuple[str | None, Target | None]:
-    """The device that a target names, and the code it asks for; None of what it leaves open."""
+    """The device that a target names, and the target of the code; None for what it does not specify."""
     if text is None or text == "host":
         return (None if text is None else CPU), None
     if is_device(text) and (text.partition(":")[2].isdigit() or ":" not in text):

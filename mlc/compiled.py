@@ -1,6 +1,6 @@
-"""A compiled function without its call: its settings, its code, and the methods that look inside.
+"""Compiled functions: settings, code, and the methods for inspection.
 
-Signatures, memory, reports and levels are told here; the call itself is in mlc/api.py.
+The call itself is in mlc/api.py.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from mlc.lowered import Lowered
 
 PRECISIONS = (None, "ieee", "tf32")
-"""How products of matrices may be asked for."""
+"""Values of `matmul_precision`."""
 _functions = WeakList["CompiledFunction"]()
 
 
@@ -41,7 +41,7 @@ os.register_at_fork(after_in_child=_after_fork)
 
 @contextmanager
 def without_fast_paths() -> Iterator[None]:
-    """Within, all calls of compiled functions go through Python."""
+    """Context in which all calls of compiled functions take the slow path through Python."""
     from mlc.backends.cpu.callable import without_fast_path
     with ExitStack() as stack:
         for function in _functions.values():
@@ -51,14 +51,14 @@ def without_fast_paths() -> Iterator[None]:
 
 
 class CompiledFunction:
-    """A function, how it is to be compiled, and what it has been compiled to.
+    """A function, the settings of its compilation, and its compiled code.
 
     signature   the function and its parameters
-    placement   where it runs, and what is asked of its code
-    cache       its code
-    reports     what became of it, for each specialization
-    wrappers    what would be fast paths, where each is checked by itself
-    dispatcher  what users hold, if it learns fast paths
+    placement   the device, and the requirements on its code
+    cache       its specializations
+    reports     one report per specialization
+    wrappers    the fast paths, when each is checked by itself
+    dispatcher  the callable that users hold, if it learns fast paths
     """
 
     __call__: Callable[..., Any]
@@ -87,7 +87,7 @@ class CompiledFunction:
     # -- code for files -----------------------------------------------------------------------------------------------
     @property
     def variants(self) -> list[Variant]:
-        """Variants compiled for the bound module as it is now."""
+        """Variants compiled for the current state of the bound module."""
         now = bound_key(self.signature)
         return [v for v in self.cache.state().variants if v.bound == now]
 
@@ -97,7 +97,7 @@ class CompiledFunction:
         call = self.signature.bind_types(args, keywords)
         images = []
         for placement in [self.placement.named(t) for t in targets] or [self.placement]:
-            recorded = record(call)                        # lowering uses up what was recorded
+            recorded = record(call)                        # lowering consumes the recording
             if recorded.computes:
                 toolchain = placement.at(call.device).toolchain(here=False)
                 images.append(image_of(recorded.trace.module, toolchain))
@@ -174,16 +174,16 @@ class CompiledFunction:
 
     @property
     def signatures(self) -> list[str]:
-        """The types that code has been made for so far."""
+        """The types of the specializations compiled so far."""
         return [str(e.interface.type) for e in self.entries]
 
     @property
     def entries(self) -> list[Entry]:
-        """The compiled functions made so far; each counts its calls."""
+        """The compiled entries so far; each counts its calls."""
         return [code.entry for code in self.cache.all() if code.entry is not None]
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
-        """As a function's: found on an instance, it takes that as its first argument."""
+        """Bind to an instance, as a method does."""
         return self if instance is None else functools.partial(self, instance)
 
     def __repr__(self) -> str:

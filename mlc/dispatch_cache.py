@@ -1,4 +1,4 @@
-"""Cache of a function's specializations: by the arguments of calls, their sizes, and what the function reaches."""
+"""Cache of a function's specializations: by the arguments of calls, their sizes, and the captured state."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ if TYPE_CHECKING:
     from mlc.backends.toolchain import Executable
 
 SHAPES_KNOWN = 1024
-"""Shapes for which the code is found at once."""
+"""Limit on the shapes whose code is found by a single lookup."""
 
 STATES_KNOWN = 8
-"""States of what a function reaches by itself, such as a model in training and not, whose code is kept."""
+"""Limit on the captured states, such as a model in training and evaluation mode, whose code is cached."""
 
 
 @dataclass(frozen=True)
 class Specialization:
     """Specialization of a function for some arguments.
 
-    recorded    how results become what the Python function returned
-    executable  its code, if there is anything to compute
-    entry       what is called of it
+    recorded    the recording, which rebuilds the Python result
+    executable  its code, unless there is nothing to compute
+    entry       the entry to call
     donated     the numbers of donated arrays
     """
 
@@ -42,12 +42,12 @@ class Specialization:
 
     @property
     def images(self) -> list[Any]:
-        """Its code as it can be saved."""
+        """The image of its code, for saving."""
         return [] if self.executable is None else [self.executable.linked]
 
 
 class RunAsPython:
-    """Stands in place of a specialization: for these arguments the function runs as Python."""
+    """Placeholder for a specialization: for these arguments the function runs as plain Python."""
 
 
 PYTHON = RunAsPython()
@@ -55,7 +55,7 @@ PYTHON = RunAsPython()
 
 @dataclass(frozen=True)
 class ForSizes:
-    """Code for many sizes, and what it asks of them."""
+    """Code for many sizes, and its constraints on them."""
 
     types: list[TensorType]
     size_constraints: Sequence[Dim]
@@ -66,7 +66,7 @@ class ForSizes:
 
 
 class State:
-    """Specializations of a function while it reached the same: its closure, globals, and what they hold.
+    """Specializations of a function for one captured state: closure cells, globals, and their contents.
 
     reached   that, and what arguments reach that are no arrays: objects, functions, the classes of modules
     known     code by all that it depends on
@@ -82,7 +82,7 @@ class State:
         self.variants: list[Variant] = []
 
     def holds(self) -> bool:
-        """Whether all that is reached is as it was."""
+        """Whether the captured state is unchanged."""
         return all(reached.holds() for reached in self.reached)
 
     def fitting(self, call: Call) -> Specialization | None:
@@ -97,7 +97,7 @@ class State:
 
 
 class DispatchCache:
-    """All that has been compiled of one function.
+    """All specializations of one function.
 
     lock    held while something is compiled for it
     """
@@ -105,7 +105,7 @@ class DispatchCache:
     def __init__(self, signature: Signature) -> None:
         self.lock = threading.RLock()
         self._signature = signature
-        self._states: list[State] = []                     # the last that was used comes first
+        self._states: list[State] = []                     # most recently used first
         self._python: set[Any] = set()
 
     def find(self, call: Call) -> Specialization | RunAsPython | None:
@@ -118,7 +118,7 @@ class DispatchCache:
         return self.state().known.get(call.lookup)
 
     def state(self) -> State:
-        """Specializations for all that the function reaches as it is now."""
+        """Specializations for the current captured state."""
         if self._states and self._states[0].holds():
             return self._states[0]
         with self.lock:
@@ -127,12 +127,12 @@ class DispatchCache:
             return found
 
     def run_as_python(self, call: Call) -> RunAsPython:
-        """Let the function run as Python for arguments like these."""
+        """Make the function run as plain Python for arguments like these."""
         self._python.add(call.lookup)
         return PYTHON
 
     def all(self) -> list[Specialization]:
-        """Every specialization, once for each kind of arguments."""
+        """Every specialization, once per signature."""
         return [code for state in self._states for code in state.known.values()]
 
     def after_fork(self) -> None:

@@ -1,4 +1,4 @@
-"""Running compiled code on the arrays of a call, and making of its results what the Python function returns."""
+"""Execution of compiled code on the arrays of a call, and conversion of its results to those of the Python function."""
 
 from __future__ import annotations
 

@@ -49,12 +49,12 @@ LEVELS = ("x86-64-v3", "x86-64-v4")
 """Targets that code is generated for by default."""
 WEIGHTS = ("inside", "beside")
 MOST_INSIDE = (1 << 31) - (1 << 26)
-"""Bytes of weights: displacements in code are signed numbers of 32 bits."""
+"""Limit on the bytes of weights inside a file, since displacements in code are signed 32-bit numbers."""
 
 
 def write(path: str | Path, functions: Any, cpu: Sequence[str] = LEVELS, weights: str = "inside",
           opt_level: int = 2) -> None:
-    """Write compiled functions as the extension module that the file's name says; whole or not at all.
+    """Write compiled functions as an extension module named after the file, atomically.
 
     functions  what mlc.compile returned, with specifications of its arguments in annotations or in its `args`, or a
                dict of such functions by their names in the module
@@ -143,7 +143,7 @@ class Lowering:
 
     @property
     def interface(self) -> Interface:
-        """How the code is called, the same for all."""
+        """The interface of the code, the same for all targets."""
         return interfaces(self.at(Target.parse(LEVELS[0]).machine))["main"]
 
 
@@ -202,7 +202,7 @@ def specified(compiled: Compiled) -> tuple[list[Any], dict[str, Any]]:
 
 
 def _function(compiled: Compiled, name: str, variant: Variant, interface: Interface, weights: int) -> Function:
-    """How the function is called."""
+    """The calling convention of the function."""
     tokens, slots = iter(variant.structure), iter(variant.slots)
     values = iter(variant.leaves)
     numbers = iter(range(len(variant.slots)))
@@ -248,7 +248,7 @@ def _function(compiled: Compiled, name: str, variant: Variant, interface: Interf
 
 
 def _without(interface: Interface, weights: int) -> Interface:
-    """The interface to callers who do not pass the weights."""
+    """The interface for callers, without the weights."""
     aliases = tuple(a - weights if a >= 0 else a for a in interface.aliases)
     return replace(interface, type=FunctionType(interface.type.inputs[weights:], interface.type.results),
                    aliases=aliases, arg_names=interface.arg_names[weights:])
@@ -256,7 +256,7 @@ def _without(interface: Interface, weights: int) -> Interface:
 
 # -- files ------------------------------------------------------------------------------------------------------------
 def checked(path: str | Path) -> Description:
-    """Description in the file of a module, once it and its weights are found whole; nothing of it is run."""
+    """Description in the file of a module, after verifying it and its weights, without running any of it."""
     try:
         description = unpack(read_starting(path, ELF_MAGIC))
         if description.beside:
@@ -304,7 +304,7 @@ def is_module(path: str | Path) -> bool:
 
 
 def describe(path: str | Path) -> list[tuple[str, str]]:
-    """Contents of the file of a module, as (name, text), for people; it is checked, and nothing of it is run."""
+    """Description of the file of a module, as (name, text) pairs; the file is verified, and none of it is run."""
     description = checked(path)
     try:
         check_runs_here(description)
@@ -319,7 +319,7 @@ def describe(path: str | Path) -> list[tuple[str, str]]:
 
 # -- containers -------------------------------------------------------------------------------------------------------
 def _tree(tokens: Iterator[tree.Token], leaf: Any, path: str) -> Tree:
-    """The containers that a module takes or returns in place of those of a structure."""
+    """The containers with which an extension module replaces those of a structure."""
     token = next(tokens)
     if token is tree.LEAF:
         return leaf(path)  # type: ignore[no-any-return]

@@ -1,4 +1,4 @@
-"""Compiler that mlc hands over to the frontend: native code, devices, and the recording of Python's control flow."""
+"""The compiler registered with the frontend: native code, devices, and the recording of Python's control flow."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Derivatives against differences: `mlc.gradcheck` and `mlc.gradgradcheck`, in the form of torch.autograd's."""
+"""Comparison of derivatives with finite differences: `mlc.gradcheck` and `mlc.gradgradcheck`, as in torch.autograd."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from mlc.ir.diag import UserError, UserTypeError
 
 
 class GradcheckError(UserError):
-    """A derivative differs from what differences give."""
+    """A derivative disagrees with finite differences."""
 
     default_code = "MLC0670"
 
@@ -117,8 +117,8 @@ def gradgradcheck(func: Callable[..., Any], inputs: Any, grad_outputs: Any = Non
 class _Problem:
     """A function of float64 arrays, which gives a tuple of them.
 
-    points    where its derivatives are asked for, one array for each input
-    paths     what the caller calls each of them
+    points    where to check its derivatives, one array for each input
+    paths     the caller's path of each input
     """
 
     function: Callable[..., tuple[Any, ...]]
@@ -203,7 +203,7 @@ class _Problem:
 
 
 def _units(shape: tuple[int, ...]) -> Iterator[Array]:
-    """The arrays that are 1 at one element and 0 elsewhere."""
+    """The arrays of the standard basis: 1 at one element and 0 elsewhere."""
     for at in np.ndindex(shape):
         out = np.zeros(shape)
         out[at] = 1.0

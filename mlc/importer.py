@@ -53,7 +53,7 @@ class Finder(importlib.abc.MetaPathFinder):
 
 
 class Loader(importlib.abc.Loader):
-    """Makes a module of a program: its functions and models are attributes, made when they are first used."""
+    """Creates a module from a program: its functions and models are attributes, created on first use."""
 
     def __init__(self, path: str) -> None:
         self.path = path

@@ -1,4 +1,4 @@
-"""How much a result may change by rounding alone: the interpreter, with every rounding moved a little at random.
+"""Bounds on the effect of rounding on results: the interpreter with a random perturbation of every rounding.
 
 A program that divides two nearly cancelled sums turns the last bit of its inputs into any digit of its output. So where
 two results differ by more than a fixed tolerance, the same program is run a few times with noise in each operation that
@@ -31,7 +31,7 @@ TRIALS, MANY, MARGIN = 4, 16, 4.0
 
 def spread(module: Op, entry: str, arrays: Sequence[Any], results: Sequence[Array],
            trials: int = TRIALS) -> list[Array]:
-    """For each element of the results of `entry`, how far rounding may move it."""
+    """Bound on the effect of rounding, for each element of the results of `entry`."""
     out = [np.zeros(np.shape(r)) for r in results]
     for seed in range(trials):
         moved = NoisyInterpreter(module, np.random.default_rng(seed)).call(entry, [np.array(a) for a in arrays])
@@ -51,7 +51,7 @@ def _distance(a: Array, b: Array) -> Array:
 
 
 class NoisyInterpreter(Interpreter):
-    """An interpreter of the tensor level whose roundings are off by a random part of what they may be."""
+    """Interpreter of the tensor level that perturbs each rounding by a random fraction of its maximal error."""
 
     def __init__(self, module: Op, random: np.random.Generator) -> None:
         super().__init__(module)

@@ -1,6 +1,6 @@
-"""Which code a function gets for arguments that it has none for: for all their sizes, for these, or none at all.
+"""Specialization of a function for new arguments: for symbolic sizes, for static sizes, or as plain Python.
 
-What code is made, `build` says; here is decided what for, and everything is told of it that will be asked again.
+This module chooses the specialization and registers it; `build` generates the code.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def specialize(function: CompiledFunction, call: Call, record: Record, build: Bu
 
 def _for_many_sizes(function: CompiledFunction, state: State, call: Call, notes: list[Note], record: Record,
                     build: Build) -> Specialization | None:
-    """Code for many sizes; None where there is none, and the error is the one for these sizes. `notes` say why."""
+    """Code for many sizes; None if there is none, or if static sizes fail in the same way. `notes` say why."""
     if not (axes := _varying(function, state, call)):
         return None
 
@@ -85,7 +85,7 @@ def _for_many_sizes(function: CompiledFunction, state: State, call: Call, notes:
 
 
 def _varying(function: CompiledFunction, state: State, call: Call) -> list[Axis]:
-    """The axes whose sizes shall be symbols: all with `dynamic`, else those that differ from an earlier call's.
+    """The axes whose sizes become symbols: all with `dynamic`, else those that differ from an earlier call.
 
     The arrays of modules keep their sizes.
     """
@@ -101,7 +101,7 @@ def _varying(function: CompiledFunction, state: State, call: Call) -> list[Axis]
 
 def _learn(function: CompiledFunction, state: State, call: Call, notes: list[Note],
            code: Specialization) -> Specialization:
-    """Tell reports, files and the dispatcher of new code."""
+    """Register new code with the reports, the cache and the dispatcher."""
     code.recorded.trace.notes += notes
     function.reports.append(_report(call, code.recorded.trace.notes))
     state.variants.append(variant_of(call, code.recorded, code.images))
@@ -115,7 +115,7 @@ def _report(call: Call, notes: list[Note], error: UserError | None = None) -> Re
 
 
 def _add_fast_path(function: CompiledFunction, state: State, call: Call, code: Specialization) -> None:
-    """Let calls like this one go past Python, as long as variables are all that the function reaches."""
+    """Add a fast path for calls like this one, provided that the captured state consists of variables only."""
     variables = state.reached[0].variables
     if (call.target_device != CPU or code.entry is None or function.dispatcher is None or variables is None
             or Checks.anomaly is not None or not call.is_flat(code.recorded)):

@@ -1,4 +1,4 @@
-"""Variants of a function for some kind of arguments, as files and modules hold them: without any arrays."""
+"""Variants of a function, one per signature, as stored in files and extension modules: without any arrays."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Variant:
-    """Compiled form of a function for some kind of arguments; those of a bound module are left out.
+    """Compiled form of a function for one signature, without the arguments of a bound module.
 
     structure  of (args, keywords)
     leaves     its leaves, None in place of arrays

@@ -36,7 +36,7 @@ DTYPES: dict[str, ScalarType] = {
 
 
 class Unreadable(ValueError):
-    """The bytes are no such file, or hold what has no array here."""
+    """The bytes are not a safetensors file, or have an unsupported element type."""
 
 
 def to_bytes(arrays: Mapping[str, Array]) -> bytes:

@@ -22,30 +22,30 @@ from tests.size_sweep import interpreted as interpreted
 
 CASES = Path(__file__).parent / "cases"
 
-# What tests compile does not go into the user's cache, nor come from it; processes that they start inherit this.
+# Tests use a compile cache of their own instead of the user's; child processes inherit it.
 _folder = tempfile.TemporaryDirectory(prefix="mlc-tests-")
-os.environ.pop("COLUMNS", None)                            # what a terminal says of itself: tests have none
+os.environ.pop("COLUMNS", None)                            # tests do not depend on the terminal's width
 os.environ |= {"MLC_CACHE_DIR": os.path.join(_folder.name, "cache"), "MLC_CACHE": "1",
                "MLC_CACHE_KEY": os.path.join(_folder.name, "config", "cache-key")}
 
-# PyTorch computes small things here: its threads would wait for each other, and take the cores from other tests.
+# PyTorch's computations are small here: its threads would only wait for each other, and compete with other tests.
 os.environ["OMP_NUM_THREADS"] = "1"
 
 
 @pytest.fixture
 def device() -> Iterator[FakeDevice]:
-    """Have a fake device as cuda:0."""
+    """A fake device as cuda:0."""
     made = FakeDevice()
     devices.substitute({0: made})
     yield made
     devices.substitute(None)
-    eager._kernels.clear()                                 # of a device that is no more
+    eager._kernels.clear()                                 # their device no longer exists
     eager._by_shape.clear()
 
 
 @pytest.fixture
 def installed(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Any], None]]:
-    """Have some object in place of cuda-python's module of the driver."""
+    """Replaces cuda-python's driver module by an object."""
     def install(cu: Any) -> None:
         package = type(sys)("cuda")
         package.bindings = type(sys)("cuda.bindings")  # type: ignore[attr-defined]
@@ -72,7 +72,7 @@ def shard(text: str) -> tuple[int, int]:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """After -m and -k have chosen: tests of a file go to different shards, so that these take about as long."""
+    """Shard the tests selected by -m and -k; those of a file go to different shards, which then take equally long."""
     number, count = config.getoption("shard")
     if count > 1:
         config.hook.pytest_deselected(items=[item for i, item in enumerate(items) if i % count != number])
@@ -80,7 +80,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def leaves_out_slow(config: pytest.Config) -> bool:
-    """Whether slow tests need not even be made: there are more of them than of others."""
+    """Whether slow tests need not be collected at all; they are the majority."""
     return config.option.markexpr == "not slow" and not any("::" in argument for argument in config.args)
 
 
@@ -109,7 +109,7 @@ def without_slow(mark: pytest.Mark) -> pytest.Mark:
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
-    """Have processes that tests start read what the first of them has compiled, where Python is told to keep nothing.
+    """Let child processes of the tests share Python's bytecode cache, even if Python is configured to write none.
 
     Each worker of -n says so for itself: had it been started so, it would compile all packages that it imports.
     """
@@ -120,7 +120,7 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 
 
 def set_aside() -> None:
-    """Keep the garbage collector from walking what stays to the end again and again: tests, libraries, caches."""
+    """Exclude long-lived objects (tests, libraries, caches) from garbage collection."""
     gc.collect()
     gc.freeze()
 
@@ -178,7 +178,7 @@ class CaseItem(pytest.Item):
 
 @pytest.fixture
 def sample_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The current folder, with the files that examples of the command's help speak of."""
+    """The current folder, with the files that the examples of the command's help use."""
     for name, text in SAMPLES.items():
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(text, encoding="utf-8")

@@ -44,7 +44,7 @@ def test_one_compilation_for_each_kind_of_arguments() -> None:
     assert f(X, 2.5).dtype is mlc.float32
 
 
-def test_a_number_and_an_array_of_no_dimensions_are_two_kinds() -> None:
+def test_python_numbers_and_0d_arrays_are_compiled_separately() -> None:
     """A number takes the type of what it meets; an array has one."""
     f, x = mlc.compile(lambda x, y: x * y), np.array([1, 2], np.int32)
     assert f(x, 1.5).dtype == mlc.float32 and f(x, np.array(1.5)).dtype == mlc.float64
@@ -66,17 +66,17 @@ def test_static_parameters() -> None:
         mlc.compile(lambda x, n: x.reshape(n, -1))(X, 2)
 
 
-def test_bools_are_part_of_what_is_compiled() -> None:
+def test_bools_are_compile_time_constants() -> None:
     f = mlc.compile(lambda x, double: x * 2 if double else x)
     assert f(X, True).tolist() == (2 * X).tolist() and f(X, False).tolist() == X.tolist()
 
 
-def test_a_function_of_nothing() -> None:
+def test_a_function_without_arguments() -> None:
     assert mlc.compile(lambda: mlc.ones(2, 2))().tolist() == [[1, 1], [1, 1]]
     assert mlc.compile(lambda: 3)() == 3
 
 
-def test_results_that_are_arguments_or_the_same() -> None:
+def test_results_that_are_arguments_or_repeated() -> None:
     def f(x: Any) -> Any:
         y = x + 1
         return x, y, y, x
@@ -111,7 +111,7 @@ def test_compiled_functions_call_each_other() -> None:
     X.T, X[::-1, ::2], np.asfortranarray(X), X.astype(">f4"), np.frombuffer(b"\0" + X.tobytes(), np.uint8)[1:]
     .view(np.float32).reshape(3, 4), X[:0], np.float32(3), np.broadcast_to(X[0], (3, 4)), X[1:2, 1:2],
 ], ids=["transposed", "strided", "fortran", "byte-swapped", "misaligned", "empty", "0-d", "broadcast", "1x1"])
-def test_any_layout_is_taken(array: Any) -> None:
+def test_arrays_of_any_layout_are_accepted(array: Any) -> None:
     array = np.asarray(array)
     assert (mlc.tensor(array) + 1).tolist() == (array + 1).tolist()
     assert (mlc.asarray(array) + 1).tolist() == (array + 1).tolist()
@@ -132,13 +132,13 @@ def test_other_libraries_and_zero_copy() -> None:
 
 
 @pytest.mark.parametrize("value", [np.array(["a"]), np.array([1j]), np.array([None])], ids=str)
-def test_arrays_that_are_refused(value: Any) -> None:
+def test_unsupported_arrays_are_refused(value: Any) -> None:
     for f in (mlc.tensor, mlc.compile(lambda x: x), mlc.exp):
         with pytest.raises(Error, match=r"MLC0345|MLC0347|MLC0110"):
             f(value)
 
 
-def test_what_is_neither_array_nor_hashable() -> None:
+def test_an_unhashable_argument_is_an_error() -> None:
     with pytest.raises(UserTypeError, match="options is a set"):
         mlc.compile(lambda x, options: x)(X, {1, 2})
 
@@ -181,7 +181,7 @@ def address(x: Any) -> int:
     return int(np.asarray(x).__array_interface__["data"][0])
 
 
-def test_a_donated_tensor_is_taken_over() -> None:
+def test_results_reuse_the_memory_of_donated_tensors() -> None:
     for f in (mlc.compile(lambda x, y: x + y, donate="x"), mlc.compile(lambda x, y: [x + y], donate=0)):
         for _ in range(2):                                # by the slow path, and by the fast one where there is one
             x = mlc.tensor(X)
@@ -206,7 +206,7 @@ def test_donated_trees() -> None:
     assert (address(state["a"]), address(state["b"][0])) == pointers and state["b"][0].tolist() == [32] * 5
 
 
-def test_what_cannot_be_donated() -> None:
+def test_invalid_donations_are_refused() -> None:
     f = mlc.compile(lambda x, y: x + y, donate="x")
     read_only = X.copy()
     read_only.flags.writeable = False
@@ -260,7 +260,7 @@ def test_vjp() -> None:
         mlc.vjp(lambda x: x * 2, mlc.zeros(2))[1](mlc.zeros(3))
 
 
-def test_what_a_function_reaches_by_itself() -> None:
+def test_captured_values_are_read_at_recording() -> None:
     """Outside compile it is read at every call; compile reads it when it records."""
     w = mlc.tensor([2.0])
     gradient = mlc.grad(lambda x: (x * w).sum())
@@ -311,7 +311,7 @@ def test_indexing_as_numpy(key: Any) -> None:
         np.testing.assert_array_equal(out.numpy(), x[key])
 
 
-def test_an_index_pair_out_of_range_is_not_another_element() -> None:
+def test_each_index_of_a_pair_is_checked_against_its_own_dimension() -> None:
     for i, j in ((0, 4), (3, 0), (-4, 0), (0, -5), (3, -4)):
         with pytest.raises(IndexError):
             mlc.tensor(X)[mlc.tensor([i]), mlc.tensor([j])]
@@ -393,7 +393,7 @@ def test_public_names() -> None:
         {".".join(f.__module__.split(".")[:4]) for f in OPERATIONS.values()} == {m.__name__ for m in functions.MODULES})
 
 
-def test_sizes_that_do_not_fit_name_both_places() -> None:
+def test_size_mismatches_name_both_arguments() -> None:
     def f(x: Any) -> Any:
         return x[5:] * 2
 

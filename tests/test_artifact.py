@@ -1,4 +1,4 @@
-"""mlc.save and mlc.load: what comes back is what was saved, and of a damaged file no code is loaded."""
+"""mlc.save and mlc.load: round trips, and corrupt files, of which no code is loaded."""
 from __future__ import annotations
 
 import os
@@ -221,7 +221,7 @@ class Scaled(mlc.nn.Module):
         return x * self.scale * (100.0 if self.training else 1.0)
 
 
-def test_what_is_saved_is_for_the_module_as_it_is(path: Path) -> None:
+def test_save_takes_the_code_of_the_current_training_mode(path: Path) -> None:
     net = Scaled()
     f = mlc.compile(net)
     f(X)
@@ -273,7 +273,7 @@ def test_buffers_without_a_value(path: Path) -> None:
     np.testing.assert_allclose(mlc.load(path)(X), X + 2 * X.sum(), atol=1e-5)
 
 
-def test_what_cannot_be_saved(path: Path) -> None:
+def test_unsupported_functions_are_refused(path: Path) -> None:
     with pytest.raises(TypeError, match="MLC0570"):
         mlc.save(lambda x: x, path)
     with pytest.raises(mlc.UserError, match="nothing has been compiled"):
@@ -288,7 +288,7 @@ def test_what_cannot_be_saved(path: Path) -> None:
     assert not path.exists() and not list(path.parent.glob(".*"))
 
 
-def test_errors_of_indices_name_the_place(path: Path) -> None:
+def test_index_errors_name_the_location(path: Path) -> None:
     mlc.save(mlc.compile(lambda x, i: mlc.take(x, i)), path, args=[X[0], np.array([1])])
     with pytest.raises(IndexError) as caught:
         mlc.load(path)(X[0], np.array([9]))
@@ -304,7 +304,7 @@ def test_equal_files_for_equal_models(path: Path) -> None:
 
 # -- damage -----------------------------------------------------------------------------------------------------------
 def test_damaged_files(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing of a file is loaded before all of it is found right."""
+    """No part of a file is loaded before the whole file is verified."""
     mlc.save(mlc.compile(Net()), path, args=[mlc.spec("B", 4)])
     whole, draw = path.read_bytes(), random.Random(0)
     monkeypatch.setattr(artifact, "Executable", None)
@@ -349,7 +349,7 @@ def edited(path: Path, change: Any) -> None:
     lambda h: h["signatures"][0]["image"]["interfaces"][0].update(aliases=[99]),
     lambda h: h["signatures"][0].update(outputs=[["result"]]), lambda h: h["signatures"][0].update(assigned=[[0]]),
 ])
-def test_ill_formed_heads(path: Path, change: Any) -> None:
+def test_ill_formed_headers_are_refused(path: Path, change: Any) -> None:
     mlc.save(mlc.compile(Net()), path, args=[mlc.spec("B", 4)])
     edited(path, change)
     with pytest.raises(mlc.UserError, match="MLC0571"):
@@ -386,7 +386,7 @@ def test_weights_of_every_type() -> None:
         assert got[name].tobytes() == array.tobytes() and got[name].flags.aligned and got[name].flags.writeable
 
 
-def test_weights_that_cannot_be() -> None:
+def test_invalid_weights_are_refused() -> None:
     with pytest.raises(Unreadable, match="complex64"):
         to_bytes({"x": np.zeros(2, np.complex64)})
     for data in (b"", b"\xff" * 8, (1 << 62).to_bytes(8, "little") + b"{}", b"\x02" + bytes(7) + b"{]"):

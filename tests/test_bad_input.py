@@ -1,4 +1,4 @@
-"""Mistakes and unusual input, as a user meets them: one coded error at the user's line, or the right numbers."""
+"""Mistakes and unusual input in users' programs: one coded error at the user's line, or the right numbers."""
 from __future__ import annotations
 
 import copy
@@ -142,7 +142,7 @@ class Scaled(nn.Module):
         return self.weight * self.by
 
 
-def test_numbers_that_are_equal_but_not_the_same() -> None:
+def test_equal_constants_of_different_types_are_distinguished() -> None:
     f = mlc.compile(lambda m: m())
     assert [f(Scaled(by)).dtype for by in (2, 2.0, 1, True, 1.0)] == [
         mlc.int32, mlc.float32, mlc.int32, mlc.int32, mlc.float32]
@@ -172,7 +172,7 @@ def test_tensors_are_copied_and_pickled() -> None:
         mlc.compile(pickle.dumps)(x)
 
 
-def test_an_exception_while_recording_leaves_nothing_behind() -> None:
+def test_an_exception_while_recording_leaves_no_trace_in_progress() -> None:
     fail = True
 
     def f(x: Any) -> Any:
@@ -372,7 +372,7 @@ def test_malformed_ir(name: str, command: str, run: Run) -> None:
     assert sorted(Path().iterdir()) == before, "something was left behind"
 
 
-def test_a_check_of_nothing_says_so(run: Run) -> None:
+def test_a_check_without_compiled_functions_is_an_error(run: Run) -> None:
     Path("program.py").write_text("import mlc\n")
     status, out, err = run("run", "--check", "program.py")
     assert status == 1 and not out and "MLC0453" in err and "--check program.py:FUNCTION" in err

@@ -35,7 +35,7 @@ X = np.arange(12, dtype=np.float32).reshape(3, 4)
 
 @pytest.fixture
 def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
-    """A folder of its own, a process that remembers nothing, and sources that nobody is changing."""
+    """A cache folder of its own, empty in-process caches, and unchanged sources."""
     for name, value in (("MLC_CACHE_DIR", str(tmp_path / "cache")), ("MLC_CACHE", "1"), ("MLC_CACHE_SIZE", "")):
         monkeypatch.setenv(name, value)
     for module in (cache, versions):
@@ -51,7 +51,7 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
 
 
 def forget(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As a new process would, know no code."""
+    """Clear the in-process caches, as in a new process."""
     monkeypatch.setattr(code, "_cache", {})
     monkeypatch.setattr(compile_many, "_memory", {})
 
@@ -76,7 +76,7 @@ def test_a_second_process_compiles_nothing(store: Store, monkeypatch: pytest.Mon
 
 
 def test_programs_without_a_key_are_compiled_each_time(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The rules of others may change, in this process too."""
+    """Rules of other packages may change, even within a process."""
     from mlc.backends import fingerprint
     monkeypatch.setattr(fingerprint, "structural_text", lambda module: None)
     made = [mlc.compile(program) for _ in range(2)]
@@ -139,7 +139,7 @@ def test_moving_a_program_still_hits_and_errors_name_the_new_line(store: Store, 
     assert int(first[1]) > 0 and int(moved[1]) == 0
 
 
-def test_equal_functions_share_code_and_not_their_places(store: Store) -> None:
+def test_equal_functions_share_code_but_not_locations(store: Store) -> None:
     def one(x: Any, i: Any) -> Any:
         return mlc.take(x, i)
 
@@ -195,13 +195,13 @@ def test_a_damaged_cache_gives_right_results(store: Store, monkeypatch: pytest.M
     assert np.array_equal(mlc.compile(program)(X).numpy(), want)
 
 
-def test_an_entry_under_another_name_is_not_believed(store: Store) -> None:
+def test_an_entry_under_another_key_is_rejected(store: Store) -> None:
     store.put("module", "0" * 64, {}, {"code": b"x"})
     (store.folder / f"module-{'0' * 64}").rename(store.folder / f"module-{'1' * 64}")
     assert store.get("module", "1" * 64) is None and not entries(store, "module")
 
 
-def test_a_whole_entry_with_nonsense_in_it_is_compiled_anew(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_intact_entry_with_invalid_contents_is_recompiled(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     want = mlc.compile(program)(X).numpy()
     path, = entries(store, "module")
     key = path.name.partition("-")[2]
@@ -231,7 +231,7 @@ def test_a_folder_that_others_may_write_to_is_refused(store: Store) -> None:
     assert store.get("module", "0" * 64) is not None
 
 
-def test_what_others_put_there_is_not_believed(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_entries_of_other_users_are_rejected(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     """It may be older than the folder's permissions."""
     store.put("module", "0" * 64, {}, {})
     path, = entries(store, "module")
@@ -244,7 +244,7 @@ def test_what_others_put_there_is_not_believed(store: Store, monkeypatch: pytest
     assert private.of_others(status) == f"it belongs to user {os.getuid() + 2}"
 
 
-def test_a_folder_in_one_that_others_may_write_to_is_refused(tmp_path: Path) -> None:
+def test_a_folder_with_a_writable_parent_is_refused(tmp_path: Path) -> None:
     folder = tmp_path / "open" / "mine" / "cache"
     folder.mkdir(parents=True)
     (tmp_path / "open").chmod(0o777)
@@ -260,7 +260,7 @@ def test_links_to_the_folder_are_followed_once(store: Store, monkeypatch: pytest
 
 
 def test_a_folder_that_cannot_be_written_is_read(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As one that came with a container's image: entries are old, and when they were used cannot be noted."""
+    """As in a container image: entries are old, and the time of their use cannot be recorded."""
     store.put("module", "0" * 64, {}, {})
     path, = entries(store, "module")
     os.utime(path, (1000, 1000))
@@ -273,7 +273,7 @@ def test_a_folder_that_cannot_be_written_is_read(store: Store, monkeypatch: pyte
 
 
 @pytest.mark.parametrize("make", [os.mkfifo, os.mkdir, lambda path: os.symlink("/dev/zero", path)])
-def test_what_is_no_file_is_no_entry(store: Store, make: Any) -> None:
+def test_entries_that_are_not_regular_files_are_ignored(store: Store, make: Any) -> None:
     store.folder.mkdir(mode=0o700)
     make(store.folder / f"module-{'0' * 64}")
     files = len(os.listdir("/proc/self/fd"))
@@ -320,7 +320,7 @@ def test_a_file_in_place_of_the_folder(store: Store) -> None:
 
 
 def test_full_disk(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A limit on the size of files is a disk that is full: the write fails in the middle."""
+    """A limit on the file size simulates a full disk: the write fails in the middle."""
     resource = pytest.importorskip("resource")
     real = vars(cache)["replace"]
 
@@ -340,7 +340,7 @@ def test_full_disk(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 # -- limits -----------------------------------------------------------------------------------------------------------
-def test_the_least_recently_used_go(store: Store) -> None:
+def test_the_least_recently_used_entries_are_evicted(store: Store) -> None:
     store.limit = 100_000
     for i in range(20):
         store.put("module", f"{i:064x}", {}, {"code": bytes(10_000)})
@@ -352,7 +352,7 @@ def test_the_least_recently_used_go(store: Store) -> None:
     assert sum(status.st_size for _, status in store.entries()) <= 100_000
 
 
-def test_an_entry_that_is_too_large_is_not_kept(store: Store) -> None:
+def test_an_entry_that_is_too_large_is_not_stored(store: Store) -> None:
     store.limit = 1000
     store.put("module", "0" * 64, {}, {"code": bytes(10_000)})
     assert not list(store.entries())
@@ -364,7 +364,7 @@ def test_sizes(text: str, size: int) -> None:
     assert cache._bytes(text) == size
 
 
-def test_a_size_that_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_invalid_size_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cache, "_warned", False)
     with pytest.warns(RuntimeWarning, match="MLC_CACHE_SIZE"):
         assert cache._bytes("much") == cache.DEFAULT_SIZE
@@ -392,7 +392,7 @@ def many(folder: Path, functions: int, seed: int) -> subprocess.Popen[str]:
 
 
 @pytest.mark.parametrize("processes, functions", [(3, 4), pytest.param(16, 50, marks=pytest.mark.slow)])
-def test_processes_that_compile_the_same(store: Store, tmp_path: Path, processes: int, functions: int) -> None:
+def test_concurrent_compilation_of_one_function(store: Store, tmp_path: Path, processes: int, functions: int) -> None:
     running = [many(tmp_path, functions, seed) for seed in range(processes)]
     outputs = set()
     for process in running:
@@ -404,8 +404,8 @@ def test_processes_that_compile_the_same(store: Store, tmp_path: Path, processes
 
 
 @pytest.mark.parametrize("processes", [2, pytest.param(64, marks=pytest.mark.slow)])
-def test_kills_while_compiling(store: Store, tmp_path: Path, processes: int) -> None:
-    """Whoever is killed at whatever moment, the folder holds whole entries and the others get the right results."""
+def test_killed_processes_leave_no_corrupt_entries(store: Store, tmp_path: Path, processes: int) -> None:
+    """Processes are killed at random moments: the folder has only intact entries, and the others get right results."""
     draw = random.Random(processes)
     running = [many(tmp_path, 6, seed) for seed in range(processes)]
     doomed = running[::2]
@@ -469,7 +469,7 @@ def test_the_command_without_a_cache(monkeypatch: pytest.MonkeyPatch, capsys: py
     assert "MLC_CACHE is 0" in capsys.readouterr().out
 
 
-def test_processors_are_told_without_llvm(store: Store) -> None:
+def test_the_host_processor_is_detected_without_llvm(store: Store) -> None:
     from mlc.backends.cpu import targets as target
     detected = target._detected()
     assert detected == target._ask_llvm() and len(entries(store, "host")) == 1
@@ -478,7 +478,7 @@ def test_processors_are_told_without_llvm(store: Store) -> None:
 
 
 def test_sources_that_change_are_not_cached(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A process may run other code than its files hold by now."""
+    """A process may run other code than its files contain now."""
     monkeypatch.setattr(cache, "changed_since_start", lambda: True)
     mlc.compile(program)(X)
     assert not list(store.entries())

@@ -1,4 +1,4 @@
-"""mlc run --check: a planted mistake is found, the pass and the rule are named, and what is left replays it."""
+"""mlc run --check: finds planted faults, names the pass and the rule, and writes a reproducer."""
 from __future__ import annotations
 
 import ctypes
@@ -80,7 +80,7 @@ def wrong_pass(sample_folder: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 def replayed(err: str, capsys: pytest.CaptureFixture[str]) -> tuple[int, str]:
-    """The status and messages of the line that an error says replays it."""
+    """The status and messages of the reproducing command in an error."""
     line = re.search(r"replay it with: mlc (.*)", err)
     assert line, err
     before = set(Path().iterdir())
@@ -89,7 +89,7 @@ def replayed(err: str, capsys: pytest.CaptureFixture[str]) -> tuple[int, str]:
     return status, capsys.readouterr().err
 
 
-def test_nothing_is_wrong(sample_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_correct_compilation_passes(sample_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["run", "model.mlir", "--check"]) == 0
     out, err = capsys.readouterr()
     assert out.startswith("result 0: f32[3, 3]")
@@ -133,7 +133,7 @@ def test_a_wrong_rule_is_named(planted: Plant, sample_folder: Path, capsys: pyte
     assert status == 101 and "rule mul_is_add at many.mlir:5:3" in again
 
 
-def test_what_no_pass_made_is_blamed_on_none() -> None:
+def test_ill_formed_input_is_blamed_on_no_pass() -> None:
     """A module that mixes levels is refused before the first pass runs."""
     mixed = parse_module("func.func @main(%x: tensor<3xf32>) -> tensor<3xf32> {\n"
                          "  %0 = tensor.map %x : tensor<3xf32> {\n"
@@ -198,7 +198,7 @@ def planted_width(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def planted_threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With two threads the first result is another."""
+    """With two threads the first result differs."""
     call = redzones.FencedEntry.call
 
     def call_wrong(self: redzones.FencedEntry, arrays: Any, sizes: Any = None) -> Any:
@@ -208,7 +208,7 @@ def planted_threads(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def planted_store(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A call writes behind the last buffer that it was given."""
+    """A call writes past the end of its last buffer."""
     run = vars(redzones.FencedEntry)["_run"]
 
     def run_wrong(self: redzones.FencedEntry, *args: Any) -> Any:
@@ -229,8 +229,8 @@ NARROW = otherwise.narrow_target().vector_bits
     (planted_threads, f"with {WIDE}-bit vectors and 2 threads differs from its meaning: result 0 is"),
     (planted_store, f"with {WIDE}-bit vectors and 1 thread leaves its memory: byte 3 behind result 0 is written to"),
 ])
-def test_the_way_of_running_that_is_wrong_is_named(plant: Callable[[pytest.MonkeyPatch], None], message: str,
-                                                   monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_failing_vector_width_or_thread_count_is_named(plant: Callable[[pytest.MonkeyPatch], None], message: str,
+                                                           monkeypatch: pytest.MonkeyPatch) -> None:
     plant(monkeypatch)
     x = np.ones((2, 16), np.float32)
     with pytest.raises(InternalError) as caught:
@@ -238,7 +238,7 @@ def test_the_way_of_running_that_is_wrong_is_named(plant: Callable[[pytest.Monke
     assert caught.value.code == "MLC0902" and message in caught.value.message
 
 
-def test_other_numbers_than_the_arguments_are_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_special_values_are_tried_besides_the_arguments(monkeypatch: pytest.MonkeyPatch) -> None:
     """relu(-inf) is 0, and -inf * 0 is not; no argument is infinite."""
     x = np.random.default_rng(0).uniform(-1, 1, (40, 40)).astype(np.float32)
     module = mlc.lower(lambda x: mlc.relu(x) + 1, args=[x], level="trace").module
@@ -249,8 +249,8 @@ def test_other_numbers_than_the_arguments_are_tried(monkeypatch: pytest.MonkeyPa
         check.check(module, "main", [x], keep=False)
 
 
-def test_one_key_of_two_modules_is_found(sample_folder: Path, monkeypatch: pytest.MonkeyPatch,
-                                         capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_cache_key_shared_by_two_modules_is_found(sample_folder: Path, monkeypatch: pytest.MonkeyPatch,
+                                                    capsys: pytest.CaptureFixture[str]) -> None:
     from mlc.backends import fingerprint
     Path("sums.py").write_text("import mlc\nx = mlc.ones(3, 3)\n"
                                "for d in (0, 1):\n    mlc.compile(lambda x, d=d: x.cumsum(d), static='d')(x)\n")
@@ -279,8 +279,8 @@ def test_programs_are_checked(planted: Plant, sample_folder: Path, capsys: pytes
     assert replayed(err, capsys)[0] == 101
 
 
-def test_what_a_program_catches_is_reported(planted: Plant, sample_folder: Path,
-                                            capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_failure_that_the_program_catches_is_reported(planted: Plant, sample_folder: Path,
+                                                        capsys: pytest.CaptureFixture[str]) -> None:
     @planted(tensor.Tanh)
     def tanh_is_identity(op: tensor.Tanh) -> Value | None:
         """tanh(x) == x (wrong)"""
@@ -293,7 +293,7 @@ def test_what_a_program_catches_is_reported(planted: Plant, sample_folder: Path,
     assert out == "caught\n" and "rule tanh_is_identity at" in err
 
 
-def test_a_rule_is_held_to_numbers_that_the_program_lacks(planted: Plant) -> None:
+def test_rewrites_are_checked_on_special_values(planted: Plant) -> None:
     """x + 0 is x for every x but -0, which is not among the arguments."""
     @planted(tensor.Add)
     def add_of_zero(op: tensor.Add) -> Value | None:
@@ -337,7 +337,7 @@ func.func @main(%x: tensor<3xf32>) -> tensor<3xf32> {
 
 @pytest.mark.parametrize("x", [[1.0, 2.0, 0.5], [0.5, 0.5, 2.0]])
 def test_a_wrong_derivative_is_found_by_differences(x: list[float], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also where two elements are greatest, which has slopes to both sides."""
+    """Also where two elements are equal maxima, so that the slopes to both sides differ."""
     def run() -> None:
         check.Check(parse_module(DERIVED, "derived.mlir"), "main", [np.array(x, np.float32)], keep=False).run(
             parse_pipeline("grad"))
@@ -354,7 +354,7 @@ def test_a_wrong_derivative_is_found_by_differences(x: list[float], monkeypatch:
         run()
 
 
-def test_derivatives_of_what_has_sizes_of_its_own_are_checked(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_derivatives_with_data_dependent_sizes_are_checked(monkeypatch: pytest.MonkeyPatch) -> None:
     """Turns of a loop, say, of which the derivative keeps one value each."""
     def doubled(x: Any, n: Any) -> Any:
         return mlc.fori_loop(0, n, lambda i, s: s * 2.0, x)
@@ -414,8 +414,8 @@ SUMS = {
 
 
 @pytest.mark.parametrize("kind", SUMS)
-def test_what_rounding_alone_can_do_is_no_difference(kind: str) -> None:
-    """The sign of a sum that cancels depends on the order of adding; nothing else of it does."""
+def test_differences_within_rounding_error_pass(kind: str) -> None:
+    """Only the sign of a sum that cancels depends on the order of summation."""
     rng = np.random.default_rng(3)
     x = rng.standard_normal(1000).astype(np.float32)
     exact = x.astype(np.float64).sum()
@@ -468,7 +468,7 @@ def test_reproducers_hold_arrays_of_every_type() -> None:
 
 # -- other numbers ----------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("shape", [(), (3,), (40, 5)])
-def test_every_argument_gets_every_peculiar_number(shape: tuple[int, ...]) -> None:
+def test_every_argument_gets_every_special_value(shape: tuple[int, ...]) -> None:
     """Zeros by their sign; in the first rounds nothing is infinite."""
     x, i = np.linspace(5.0, 6.0, int(np.prod(shape))).reshape(shape), np.arange(7)
     tried = [*otherwise.rounds([x, x, i])]
@@ -504,7 +504,7 @@ def test_a_softmax_that_overflows_is_found(monkeypatch: pytest.MonkeyPatch) -> N
     assert caught.value.code == "MLC0663" and caught.value.loc.line == 2
 
 
-def test_a_formula_within_the_tolerance_is_held_to_what_is_promised(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_elementary_functions_are_held_to_their_accuracy_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
     """Five units of the last place: five parts in ten million."""
     right = tensor.Tanh.expand
     module = parse_module("""func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {
@@ -519,13 +519,13 @@ def test_a_formula_within_the_tolerance_is_held_to_what_is_promised(monkeypatch:
     assert found[1].line == 2
 
 
-def test_numbers_that_differ_are_told_apart() -> None:
+def test_messages_print_enough_digits_to_tell_numbers_apart() -> None:
     assert expansions.told_apart(0.25, 0.5) == ("0.25", "0.5")
     assert expansions.told_apart(1.0, 1 + 2.0**-52) == ("1", "1.0000000000000002")
     assert expansions.told_apart(float("nan"), 1.0) == ("nan", "1")
 
 
-def test_what_operations_become_is_what_they_mean() -> None:
+def test_expansions_match_the_semantics_of_operations() -> None:
     """All composites and elementary functions, in each float type that one of their samples has."""
     classes = [c for c in REGISTRY.values() if c.name.startswith("tensor.") and (
         hasattr(c, "decompose") or (issubclass(c, Elementwise) and c.has_expansion()))]
@@ -539,7 +539,7 @@ def test_what_operations_become_is_what_they_mean() -> None:
 
 
 # -- what ends the process --------------------------------------------------------------------------------------------
-def test_native_code_that_ends_the_process_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_crash_of_native_code_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     call = redzones.FencedEntry.call
 
     def call_wrong(self: redzones.FencedEntry, arrays: Any, sizes: Any = None) -> Any:
@@ -554,7 +554,7 @@ def test_native_code_that_ends_the_process_is_named(monkeypatch: pytest.MonkeyPa
     assert caught.value.code == "MLC0905"
 
 
-def test_native_code_that_reads_beyond_its_memory_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_read_out_of_bounds_in_native_code_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     """A stray read does not change the result, so only a guard page detects it."""
     call = vars(redzones.FencedEntry)["_run"]
 
@@ -569,8 +569,8 @@ def test_native_code_that_reads_beyond_its_memory_is_named(monkeypatch: pytest.M
 
 
 # -- who decided ------------------------------------------------------------------------------------------------------
-def test_who_writes_over_an_operand_that_is_read_again_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The interpreter copies the operands of a kernel; what comes of it shows only where kernels have become loops."""
+def test_the_pass_that_overwrites_a_live_operand_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The interpreter copies the operands of a kernel, so the fault shows only after lowering to loops."""
     def f(x: Any) -> Any:
         a = x @ x
         return (a.flip(0) + a) @ x

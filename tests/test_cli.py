@@ -126,7 +126,7 @@ def test_without_a_command(run: Run) -> None:
     ("run missing.py", 2, "MLC0392"),
     ("run missing.py:f", 2, "MLC0392.*missing.py"),
 ])
-def test_mistakes(words: str, status: int, wanted: str, run: Run) -> None:
+def test_usage_errors_have_a_code_and_a_hint(words: str, status: int, wanted: str, run: Run) -> None:
     before = {p: p.read_bytes() for p in Path().iterdir() if p.is_file()}
     found, out, err = run(*words.split())
     assert found == status, err
@@ -182,7 +182,7 @@ def test_colour(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 # -- files ------------------------------------------------------------------------------------------------------------
-def test_outputs_are_whole(sample_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_output_files_are_written_atomically(sample_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     target = Path("out.txt")
     files.write("out.txt", "old")
     target.chmod(0o640)
@@ -208,7 +208,7 @@ def test_stdin_and_stdout(run: Run) -> None:
 
 
 # -- opt --------------------------------------------------------------------------------------------------------------
-def test_opt_prints_what_is_asked_for(run: Run) -> None:
+def test_opt_print_options(run: Run) -> None:
     _, out, err = run("opt", "model.mlir", "-p", "canonicalize,cse", "--print-ir-after-all", "--timing", "--rule-stats")
     assert err.count("// ----- after") == 2 and "100.0 %  all passes" in err and "tried" in err
     assert out.startswith("module {")
@@ -280,7 +280,7 @@ PASS = Pass(run)
 '''
 
 
-def test_a_crash_leaves_what_replays_it(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_crash_leaves_a_reproducer(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     Path("crashing_pass_package").mkdir()
     Path("crashing_pass_package/crash.py").write_text(CRASHING_PASS)
     monkeypatch.setattr(sys, "path", list(sys.path))
@@ -293,7 +293,7 @@ def test_a_crash_leaves_what_replays_it(run: Run, monkeypatch: pytest.MonkeyPatc
     assert Path("again.mlir").read_text() == Path("mlc-crash.mlir").read_text()
 
 
-def test_a_reproducer_runs_where_nothing_is_wrong(run: Run) -> None:
+def test_a_reproducer_of_a_fixed_fault_passes(run: Run) -> None:
     from mlc.ir.passes import write_reproducer
     write_reproducer(Path("r.mlir"), MODEL_MLIR, "fix_numerics,fuse{max_ops=3}")
     assert run("opt", "r.mlir", "--run-reproducer") == run("opt", "model.mlir", "-p", "fix_numerics,fuse{max_ops=3}")
@@ -371,7 +371,7 @@ def test_compile_without_tensor_cores(run: Run) -> None:
 
 
 @pytest.mark.skipif(ptxas.find() is None, reason="ptxas is not installed")
-def test_what_kernels_need(run: Run) -> None:
+def test_compile_reports_the_resources_of_kernels(run: Run) -> None:
     status, out, err = run("compile", "model.py:predict", "--target=cuda:sm_90", "--emit=resources")
     heads, *rows = (line.split() for line in out.splitlines())
     assert status == 0 and not err and heads[:3] == ["kernel", "threads", "registers"]
@@ -381,7 +381,7 @@ def test_what_kernels_need(run: Run) -> None:
     assert any(name.startswith("dot_general") for name, *_ in rows)
 
 
-def test_what_kernels_need_is_told_by_ptxas(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ptxas_reports_the_resources_of_kernels(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ptxas, "find", lambda: None)
     status, out, err = run("compile", "model.py:predict", "--target=cuda:sm_90", "--emit=resources")
     assert status == 1 and not out and "error[MLC0590]" in err and "nvidia-cuda-nvcc" in err
@@ -461,7 +461,7 @@ def test_mistakes_in_programs(run: Run) -> None:
     assert status == 1 and "syntax.py:1:" in err and "SyntaxError" in err
 
 
-def test_a_defect_that_a_program_meets(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_internal_error_in_a_program_is_reported_as_a_defect(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     from mlc import code
     monkeypatch.setattr(code, "_cache", None)
     status, _, err = run("run", "model.py")
@@ -510,7 +510,7 @@ def test_a_full_disk_is_a_message(sample_folder: Path) -> None:
 
 # -- entering anywhere ------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("every", [8, pytest.param(1, marks=pytest.mark.slow)])
-def test_every_dump_can_be_entered(every: int, run: Run) -> None:
+def test_every_dump_is_valid_input(every: int, run: Run) -> None:
     run("compile", "model.py:predict", "--emit=llvm", "-o", os.devnull, "--dump-dir", "dumps")
     stages, results = list[int](), set[str]()
     for name in sorted(os.listdir("dumps"))[::-every][::-1]:

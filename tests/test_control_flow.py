@@ -144,7 +144,7 @@ def test_scan_says_what_is_wrong_with_its_arguments() -> None:
     refused("MLC0606", r"xs\[1\] has length 2, others have 3",
             lambda: mlc.scan(lambda c, x: (c, x), 0, (mlc.zeros(3), mlc.zeros(2))))
     refused("MLC0606", "xs has length 3, length says 2", lambda: mlc.scan(lambda c, x: (c, x), 0, mlc.zeros(3), 2))
-    refused("MLC0606", "nothing tells how many steps", lambda: mlc.scan(lambda c, x: (c, x), 0))
+    refused("MLC0606", "the number of steps is not given", lambda: mlc.scan(lambda c, x: (c, x), 0))
     refused("MLC0606", "xs is tensor<f32>, which has no elements", lambda: mlc.map(lambda x: x, mlc.tensor(1.0)))
     refused("MLC0604", r"returned tensor<i64>, expected \(carry, y\)",
             lambda: mlc.scan(lambda c, x: c, 0, mlc.zeros(3)))

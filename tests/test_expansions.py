@@ -402,7 +402,7 @@ def test_specials(name: str, dtype: Float) -> None:
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("name", BINARY)
 def test_specials_of_two_arguments(name: str, dtype: Float) -> None:
-    """All pairs of telling values, against C's function (which Python's pow raises for, hence numpy's)."""
+    """All pairs of special values, against C's function (by numpy, since Python's pow raises for some)."""
     values: Array = np.array([0.0, -0.0, 1, -1, inf, -inf, nan, 2, -2, 3, -3, 0.5, -0.5, 1.5, -1.5, 1e30, -1e30,
                        16777215, -16777217, 2.0**-140, -(2.0**-140), np.finfo(dtype).max], dtype)
     x, y = (v.ravel() for v in np.meshgrid(values, values))
@@ -430,7 +430,7 @@ def test_native_code_gives_the_bits_of_numpy(name: str) -> None:
 
 @pytest.mark.parametrize(("name", "limit"), [("exp", 21), ("log", 33), ("tanh", 34), ("sigmoid", 36), ("erf", 36)])
 def test_operation_counts(name: str, limit: int) -> None:
-    """Throughput is the number of operations: growing it should be a decision."""
+    """Throughput follows from the number of operations, so an increase must be deliberate."""
     assert native(name, 32)[1] <= limit
 
 

@@ -1,4 +1,4 @@
-"""The files of modules that Python imports: what they say of themselves, who can load them, and what makes them."""
+"""The files of extension modules: docstrings and stubs, portability, and the commands that write them."""
 from __future__ import annotations
 
 import ast
@@ -242,7 +242,7 @@ def chosen(targets: list[Target]) -> int:
 
 
 @pytest.mark.parametrize("name", LEVELS)
-def test_a_level_is_for_the_processors_that_have_it(name: str) -> None:
+def test_an_architecture_level_needs_processors_that_support_it(name: str) -> None:
     assert chosen([LEVELS[name]]) == (1 if host().runs(LEVELS[name]) else -1)
 
 
@@ -251,7 +251,7 @@ def test_the_best_level_is_chosen() -> None:
     assert chosen(list(LEVELS.values())) == max(fits)
 
 
-def test_every_feature_of_a_level_is_looked_up() -> None:
+def test_every_feature_of_a_level_is_checked() -> None:
     for level in LEVELS.values():
         assert len(processor.masks(level)) >= 2
     with pytest.raises(BackendError, match=r"MLC0501.*there is no run-time check for the processor feature 3dnow"):
@@ -279,7 +279,7 @@ def test_a_c_program(tmp_path: Path) -> None:
     assert [int(n) for n in done.stdout.split()] == mlc.load(out).predict(images).argmax(1).tolist()
 
 
-def test_names_that_c_has_taken(tmp_path: Path) -> None:
+def test_reserved_names_of_c_are_avoided(tmp_path: Path) -> None:
     header = tmp_path / "all.h"
     (tmp_path / "model.py").write_text("import mlc\ndef double(int: mlc.spec(), *, B: mlc.spec('B')):\n"
                                        "    return (int + B).sum()\ndef five():\n    return mlc.ones(5) + 0\n")
@@ -308,7 +308,7 @@ def test_headers_are_c(tmp_path: Path, built: Path) -> None:
                        check=True)
 
 
-def test_what_is_emitted_is_well_formed() -> None:
+def test_emitted_modules_are_well_formed() -> None:
     functions = [extension.source(model.FUNCTIONS[name], name=name) for name in NAMES]
     weights = extension.weights_of("net", functions, "inside")
     emitted, tables = glue("net", [f.function for f in functions], ["x86-64-v3"], weights)
@@ -359,7 +359,7 @@ def größer(x: Any) -> Any:
     return x + 1
 
 
-def test_what_cannot_be_part_of_a_module(tmp_path: Path) -> None:
+def test_unsupported_functions_are_refused(tmp_path: Path) -> None:
     x = mlc.spec(2)
     norm = mlc.nn.BatchNorm1d(2)
     for f, args, why in (
@@ -378,7 +378,7 @@ def test_modules_are_imported_by_name(net: Path, monkeypatch: pytest.MonkeyPatch
     assert Path(str(module.__file__)) == net and same(module.plain(X, W), model.FUNCTIONS["plain"](X, W))
 
 
-def test_weights_beside_are_told_by_c_programs(tmp_path: Path) -> None:
+def test_c_programs_pass_the_path_of_external_weights(tmp_path: Path) -> None:
     path = tmp_path / "far.so"
     extension.write(path, {"net": model.net}, cpu=["x86-64-v3"], weights="beside")
     library, out = ctypes.CDLL(str(path)), np.zeros((4, 3), np.float32)

@@ -1,4 +1,4 @@
-"""Kernels as threads of a GPU: the bits they have above, faults that hardware leaves undefined, and PTX."""
+"""Kernels as GPU threads: results bit for bit as at higher levels, detection of undefined behaviour, and PTX."""
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -211,7 +211,7 @@ def reverse(text: str) -> Array:
     return out
 
 
-def test_threads_exchange_what_they_hold() -> None:
+def test_shuffles_exchange_values_between_threads() -> None:
     wanted = np.arange(128).reshape(2, 32, 2)[:, ::-1]              # reversed in blocks, then neighbours exchanged
     assert (reverse(REVERSE) == wanted.reshape(128)).all()
 
@@ -283,7 +283,7 @@ DYNAMIC = """module attributes {gpu.container_module} {
 
 
 @pytest.mark.parametrize("level", ["low", "llvm"])
-def test_much_shared_memory_is_asked_for_by_the_launch(level: str) -> None:
+def test_large_shared_memory_is_requested_by_the_launch(level: str) -> None:
     module, x = parse_module(DYNAMIC), np.arange(64, dtype="f4")
     if level == "llvm":
         pipeline.resume(module, level, machine=GPU)
@@ -300,7 +300,7 @@ def test_much_shared_memory_is_asked_for_by_the_launch(level: str) -> None:
         Interpreter(parse_module(DYNAMIC.replace("65552", "65551"))).call("main", [x])
 
 
-def test_products_for_tensor_cores_have_stages_in_much_shared_memory() -> None:
+def test_tensor_core_products_are_pipelined_in_large_shared_memory() -> None:
     module, _ = product("1024x1024xbf16", "1024x2048xbf16")()
     pipeline.lower(module, "low", machine=GPU, products="mma")
     launch = next(op for op in module.walk() if isinstance(op, gpu.Launch))
@@ -376,7 +376,7 @@ def test_ptx_that_the_assembler_refuses() -> None:
         ptxas.resources("nonsense", GPUS["cuda:sm_90"])
 
 
-def test_what_a_gpu_has_no_instruction_for_never_reaches_llvm() -> None:
+def test_operations_without_gpu_instructions_never_reach_llvm() -> None:
     """LLVM would end the process at some of it."""
     module = parse_module("""gpu.module @kernels {
       llvm.func @k(%x: !llvm.ptr) {

@@ -1,4 +1,4 @@
-"""Reverse-mode differentiation: against differences, of its own output, through calls, and what it refuses."""
+"""Reverse-mode differentiation: against finite differences, of its own output, through calls, and its errors."""
 from __future__ import annotations
 
 from typing import Any
@@ -109,7 +109,7 @@ func.func private @layer(%x: tensor<Bx4xf64>, %w: tensor<4x4xf64>) -> tensor<Bx4
 
 
 def deep(layers: int) -> str:
-    """A loss of so many calls of one layer."""
+    """A loss that calls one layer `count` times."""
     type = "(tensor<Nx4xf64>, tensor<4x4xf64>) -> tensor<Nx4xf64>"
     calls = "".join(f"  %{i + 1} = func.call @layer(%{i}, %w) : {type}\n" for i in range(layers))
     return LAYER + f"""
@@ -181,7 +181,7 @@ def test_comparison_and_choice() -> None:
       }""", [RNG.standard_normal(6), RNG.standard_normal(6)], (0, 1))
 
 
-def test_the_result_may_be_an_argument_or_a_constant() -> None:
+def test_a_result_that_is_an_argument_or_a_constant() -> None:
     assert run(with_gradient("""
       func.func @f(%x: tensor<f64>) -> tensor<f64> {
         func.return %x : tensor<f64>
@@ -234,7 +234,7 @@ def test_vjp_takes_one_cotangent_per_float_result() -> None:
 
 
 # -- calls -------------------------------------------------------------------------------------------------------------
-def test_calls_are_differentiated_once_and_called_often() -> None:
+def test_a_callee_is_differentiated_once_for_all_calls() -> None:
     module = check(deep(6), [X, 0.5 * W], (0, 1))
     names = [f.sym_name for f in func.functions(module)]
     assert sorted(names) == ["f", "f_backward", "f_forward", "g", "layer", "layer_backward", "layer_forward"]
@@ -242,8 +242,8 @@ def test_calls_are_differentiated_once_and_called_often() -> None:
     assert calls.count("layer_forward") == 6 and calls.count("layer_backward") == 6 and calls.count("layer") == 6
 
 
-def test_a_call_gives_only_the_cotangents_that_are_needed() -> None:
-    """By the weights alone: the first layer's input is data, so its backward half has one result less."""
+def test_backward_functions_return_only_the_needed_cotangents() -> None:
+    """By the weights alone: the first layer's input is data, so its backward function has one result less."""
     module = check(deep(3), [X, 0.5 * W], (1,))
     results = {f.sym_name: len(f.function_type.results) for f in func.functions(module) if "backward" in f.sym_name}
     assert sorted(results.values()) == [1, 1, 2]
@@ -257,7 +257,7 @@ def test_arguments_and_results_are_not_saved_twice() -> None:
     assert len(forward.function_type.results) == 2, "the result, and the tanh; neither an argument nor the constant"
 
 
-def test_calls_with_other_sizes_and_used_several_ways() -> None:
+def test_calls_with_different_sizes_and_active_arguments() -> None:
     check("""
       func.func private @norm(%v: tensor<Mxf64>) -> (tensor<f64>, tensor<Mxf64>) {
         %0 = tensor.mul %v, %v : tensor<Mxf64>
@@ -281,7 +281,7 @@ def test_calls_with_other_sizes_and_used_several_ways() -> None:
       }""", [RNG.standard_normal(4), RNG.standard_normal(3)], (0, 1), 1e-6)
 
 
-def test_a_call_passed_one_value_twice() -> None:
+def test_a_call_with_a_repeated_argument() -> None:
     check("""
       func.func private @product(%a: tensor<3xf64>, %b: tensor<3xf64>) -> tensor<3xf64> {
         %0 = tensor.mul %a, %b : tensor<3xf64>
@@ -294,7 +294,7 @@ def test_a_call_passed_one_value_twice() -> None:
       }""", [RNG.standard_normal(3)])
 
 
-def test_a_backward_half_learns_the_sizes_it_names() -> None:
+def test_a_backward_function_gets_an_argument_that_binds_its_sizes() -> None:
     """The sum's cotangent is spread over B, which no saved value shows: forward's argument is passed for it."""
     module = check("""
       func.func private @total(%x: tensor<(2*B)xf64>, %like: tensor<Bxf64>) -> tensor<f64> {
@@ -310,7 +310,7 @@ def test_a_backward_half_learns_the_sizes_it_names() -> None:
     assert [str(t) for t in backward.function_type.inputs] == ["tensor<f64>", "tensor<Bxf64>"]
 
 
-def test_a_deep_chain_of_functions_needs_no_deep_stack() -> None:
+def test_a_deep_chain_of_calls_is_differentiated_without_recursion() -> None:
     parts = ["""
       func.func private @f0(%x: tensor<f64>) -> tensor<f64> {
         %0 = tensor.sin %x : tensor<f64>
@@ -459,7 +459,7 @@ def of_one_operation(name: str) -> str:
       }}"""
 
 
-def test_composites_without_a_rule_are_taken_apart_first() -> None:
+def test_composites_without_a_rule_are_decomposed_first() -> None:
     module = with_gradient(of_one_operation("test_grad.cube"))
     after = expanded_only(module)
     assert run(after, "g", np.array(2.0)) == [8.0, 12.0] == run(module, "g", np.array(2.0))
@@ -475,7 +475,7 @@ def expanded_only(module: Module) -> Module:
     return copy
 
 
-def test_composites_with_a_rule_stay_whole() -> None:
+def test_composites_with_a_rule_are_not_decomposed() -> None:
     after = expanded_only(with_gradient(of_one_operation("test_grad.own")))
     assert run(after, "g", np.array(2.0)) == [8.0, 120.0]
     forward = next(f for f in func.functions(after) if f.sym_name == "f_forward")
@@ -504,7 +504,7 @@ def test_stop_gradient_makes_a_constant_even_where_nothing_has_a_rule() -> None:
     assert run(module, "g", np.array(3.0)) == [9.0, 3.0] == run(expanded_only(module), "g", np.array(3.0))
 
 
-def test_a_value_used_inside_a_region_is_not_forgotten() -> None:
+def test_values_captured_by_a_region_get_cotangents() -> None:
     module = with_gradient("""
       func.func @f(%x: tensor<f64>) -> tensor<f64> {
         %c = arith.constant true
@@ -519,7 +519,7 @@ def test_a_value_used_inside_a_region_is_not_forgotten() -> None:
     assert run(expanded_only(module), "g", np.array(3.0)) == [9.0, 6.0]
 
 
-def test_an_operation_without_derivative_beside_the_path_is_fine() -> None:
+def test_an_inactive_operation_needs_no_derivative() -> None:
     module = with_gradient("""
       func.func @f(%x: tensor<f64>, %y: tensor<f64>) -> (tensor<f64>, tensor<f64>) {
         %0 = test_grad.opaque %y : tensor<f64>
@@ -561,7 +561,7 @@ XN, X3, S = "tensor<3xf64>, tensor<3xi64>", "tensor<3xf64>", "tensor<f64>"
     (f"%0:2 = autodiff.grad @s(%n) wrt [0] : (tensor<3xi64>) -> ({S}, tensor<3xi64>)", "MLC0120"),  # an argument type
     (f"%0:2 = autodiff.grad @nobody(%x) wrt [0] : ({X3}) -> ({S}, {X3})", "MLC0106"),
 ])
-def test_what_does_not_fit_is_refused_by_verifier_and_pass(op: str, code: str) -> None:
+def test_ill_formed_requests_are_refused_by_verifier_and_pass(op: str, code: str) -> None:
     module = parse_module(IDENTITY.replace("OP", op))
     for step in (verify, find_pass("grad").run):
         with pytest.raises(IRError) as caught:
@@ -585,7 +585,7 @@ def test_recursive_functions_are_refused(body: str) -> None:
     assert caught.value.code == "MLC0132" and caught.value.loc.line == 3
 
 
-def test_a_recursive_function_elsewhere_does_not_matter() -> None:
+def test_a_recursive_function_that_is_not_differentiated_is_allowed() -> None:
     module = parse("""
       func.func @f(%x: tensor<f64>) -> tensor<f64> {
         %0 = func.call @f(%x) : (tensor<f64>) -> tensor<f64>
@@ -621,7 +621,7 @@ def test_operations_of_a_derivative_name_the_line_and_the_pass() -> None:
     assert entry.block.ops[0].loc == HERE.through("grad")
 
 
-def test_the_same_module_gives_the_same_text() -> None:
+def test_differentiation_is_deterministic() -> None:
     texts = {to_text(expanded(with_gradient(deep(3), wrt=(0, 1))), locations=True) for _ in range(3)}
     assert len(texts) == 1
 
@@ -638,7 +638,7 @@ def test_forms() -> None:
     assert refused.value.code == "MLC0140"
 
 
-def test_names_that_are_taken_are_avoided() -> None:
+def test_generated_functions_avoid_existing_names() -> None:
     module = with_gradient(deep(1) + """
       func.func @f_forward(%x: tensor<i64>) -> tensor<i64> {
         func.return %x : tensor<i64>

@@ -1,4 +1,4 @@
-"""The IR itself: uses, clones, sizes, locations, the verifier, and a parser that takes any text without harm."""
+"""The IR itself: uses, clones, sizes, locations, the verifier, and a parser that is robust against any text."""
 from __future__ import annotations
 
 import random
@@ -75,7 +75,7 @@ def check_links(root: Op) -> None:
 
 
 # -- uses, insertion, erasing, cloning ---------------------------------------------------------------------------------
-def test_uses_follow_every_change() -> None:
+def test_use_lists_are_updated_by_every_mutation() -> None:
     module, f = chain(3)
     a, b, c = (op.results[0] for op in f.block.ops[:3])
     assert list(a.uses) == [(b.op, 0), (b.op, 1)] and a.users == [b.op]
@@ -91,7 +91,7 @@ def test_uses_follow_every_change() -> None:
     verify(module)
 
 
-def test_replace_by_hands_over_the_name_and_all_uses() -> None:
+def test_replace_by_transfers_the_name_and_all_uses() -> None:
     module, f = chain(2)
     first = f.block.ops[0]
     first.results[0].name = "twice"
@@ -103,13 +103,13 @@ def test_replace_by_hands_over_the_name_and_all_uses() -> None:
     verify(module)
 
 
-def test_erasing_a_used_operation_is_refused() -> None:
+def test_erasing_a_used_operation_is_an_error() -> None:
     _, f = chain(2)
     with pytest.raises(AssertionError, match=r"erasing arith\.addi, whose result is used"):
         f.block.ops[0].erase()
 
 
-def test_erasing_takes_what_is_inside_along() -> None:
+def test_erasing_an_operation_erases_its_regions() -> None:
     module, f = chain(3)
     inside = f.block.ops
     f.erase()
@@ -129,7 +129,7 @@ def test_insertion_points() -> None:
     assert builder.block is None
 
 
-def test_a_block_may_change_while_it_is_walked() -> None:
+def test_a_block_may_be_modified_during_a_walk() -> None:
     _, f = chain(4)
     seen = []
     for op in f.block:
@@ -156,14 +156,14 @@ def test_a_clone_shares_nothing_but_the_location() -> None:
     verify(module)
 
 
-def test_a_clone_of_blocks_that_use_each_others_values() -> None:
+def test_clone_remaps_values_across_blocks() -> None:
     module = parse_module(BRANCHES)
     copy = module.clone()
     verify(copy)
     assert to_text(copy) == to_text(module)
 
 
-def test_a_clone_with_other_sizes() -> None:
+def test_clone_substitutes_sizes() -> None:
     module = parse_module("""
       func.func @f(%x: tensor<Bx4xf32>) -> tensor<Bx4xf32> attributes {rows = 2} {
         func.return %x : tensor<Bx4xf32>
@@ -173,7 +173,7 @@ def test_a_clone_with_other_sizes() -> None:
     assert "tensor<(2*N)x4xf32>" in to_text(copy) and "B" not in to_text(copy)
 
 
-def test_an_ill_typed_operation_cannot_be_made() -> None:
+def test_building_an_ill_typed_operation_is_an_error() -> None:
     _, f = chain(1)
     with at_end(f.block), pytest.raises(IRError) as caught:
         arith.AddI(f.args[0], arith.constant(1.0, f32))
@@ -254,7 +254,7 @@ ENVS = st.fixed_dictionaries({name: st.integers(0, 9) for name in NAMES})
 
 
 @pytest.mark.parametrize("shape", [(7,), (5, 7), (3, 5, 7), (2, 3, 5, 7), "HW", "BHW", (4, "H", 7)])
-def test_positions_of_an_index_that_was_one_number_join_to_it(shape: Any) -> None:
+def test_delinearized_index_simplifies_to_the_linear_index(shape: Any) -> None:
     dims = [sizes.sym(n) if isinstance(n, str) else n for n in shape]
     x: sizes.Dim = sizes.sym("d0")
     rest, place = x, 0 * x
@@ -270,7 +270,7 @@ def test_positions_of_an_index_that_was_one_number_join_to_it(shape: Any) -> Non
 
 @given(PAIRS, ENVS)
 @settings(max_examples=300, deadline=None)
-def test_a_size_is_what_its_arithmetic_says(pair: Pair, env: dict[str, int]) -> None:
+def test_symbolic_arithmetic_agrees_with_integers(pair: Pair, env: dict[str, int]) -> None:
     size, number = pair
     assert sizes.evaluate(size, env) == number(env)
     assert parse_size(str(size)) == size
@@ -293,7 +293,7 @@ def test_equal_polynomials_have_one_normal_form(a: Pair, b: Pair, c: Pair) -> No
     assert (x == y) is not (x != y)
 
 
-def test_division_gives_up_what_divides() -> None:
+def test_floordiv_and_mod_simplify_exact_multiples() -> None:
     b, c = sym("B"), sym("C")
     assert (4 * b) // 4 == b and (4 * b) % 4 == 0
     assert (4 * b + 6) // 4 == b + 1 and (4 * b + 6) % 4 == 2
@@ -311,7 +311,7 @@ def test_a_bad_size_is_a_parse_error(text: str) -> None:
     assert caught.value.code in ("MLC0204", "MLC0205")
 
 
-def test_sizes_stay_small() -> None:
+def test_symbolic_sizes_of_exponential_length_are_refused() -> None:
     """Sizes of exponential length are refused with a location before memory is spent on them."""
     n, m = sym("N"), sym("M")
     squares: list[Dim] = [n]
@@ -487,7 +487,7 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_hostile_text_is_one_error_with_a_place(name: str) -> None:
+def test_hostile_text_is_one_error_with_a_location(name: str) -> None:
     text, code = HOSTILE[name]
     with pytest.raises(IRError) as caught:
         parse_module(text, "hostile.mlir")
@@ -522,8 +522,8 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_a_mutated_module_is_read_or_refused(seed: int) -> None:
-    """500 texts a seed: whatever comes out is IR that prints and parses again, or an Error with a place."""
+def test_mutated_text_parses_or_is_refused(seed: int) -> None:
+    """500 texts a seed: the result is IR that round-trips, or an Error with a location."""
     rng = random.Random(seed)
     corpus = [text for name in MODULES for text in (MODULES[name], to_text(parse_module(MODULES[name]), True))]
     accepted = 0
@@ -569,7 +569,7 @@ def test_a_value_of_another_function_is_refused() -> None:
     assert broken(change).code == "MLC0103"
 
 
-def test_a_use_list_that_lies_is_refused() -> None:
+def test_an_inconsistent_use_list_is_refused() -> None:
     def change(module: Module, f: Func) -> None:
         f.args[0].uses.clear()
     assert broken(change).code == "MLC0107"
@@ -594,20 +594,20 @@ def test_an_operation_after_the_terminator_is_refused() -> None:
     assert broken(change).code == "MLC0104"
 
 
-def test_two_functions_of_one_name_are_refused() -> None:
+def test_duplicate_symbols_are_refused() -> None:
     def change(module: Module, f: Func) -> None:
         module.body.block.insert(f.clone())
     assert broken(change).code == "MLC0105"
 
 
-def test_a_call_of_nothing_is_refused() -> None:
+def test_a_call_of_an_undefined_function_is_refused() -> None:
     def change(module: Module, f: Func) -> None:
         with before(f.block.terminator, HERE):
             func.Call(Symbol("g"), (), ())
     assert broken(change).code == "MLC0106"
 
 
-def test_a_function_type_that_lies_is_refused() -> None:
+def test_a_function_type_that_contradicts_the_body_is_refused() -> None:
     def change(module: Module, f: Func) -> None:
         f.function_type = FunctionType((f32,), (i32,))
     assert broken(change).code == "MLC0108"
@@ -618,7 +618,7 @@ def test_a_function_type_that_lies_is_refused() -> None:
 
 
 @pytest.mark.parametrize("donated", [(1,), (-1,), (0, 0), (0.0,), 0])
-def test_donated_arguments_that_there_are_not_are_refused(donated: object) -> None:
+def test_donated_arguments_out_of_range_are_refused(donated: object) -> None:
     def change(module: Module, f: Func) -> None:
         f.attrs["donate"] = donated
     assert broken(change).code == "MLC0116"
@@ -638,7 +638,7 @@ def test_a_call_with_other_types_is_refused(inputs: tuple[Type, ...], results: t
     assert caught.value.loc == HERE and caught.value.code == "MLC0120"
 
 
-def test_a_function_alone_is_verified_without_its_symbol_table() -> None:
+def test_a_detached_function_is_verified_without_a_symbol_table() -> None:
     module = parse_module("""func.func @f() -> i64 {
   %0 = func.call @f() : () -> i64
   func.return %0 : i64
@@ -695,7 +695,7 @@ def test_operators_build_operations_of_the_type() -> None:
 
 
 # -- symbol tables -----------------------------------------------------------------------------------------------------
-def test_names_are_found_whatever_changes() -> None:
+def test_symbol_lookup_sees_every_change_of_the_module() -> None:
     module = parse_module("func.func @f() { func.return }\nfunc.func @g() { func.return }\n")
     f, g = module.regions[0].block
     assert lookup(module, "f") is f and lookup(module, "g") is g and lookup(module, "h") is None
@@ -706,7 +706,7 @@ def test_names_are_found_whatever_changes() -> None:
 
 
 def test_verifying_many_functions_takes_linear_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each calls another: the names of a module are read a few times in all, and not once for each call."""
+    """Each function calls another: the symbol table is built a few times in all, not once for each call."""
     count = 300
     text = "".join(f"func.func @f{i}() {{\n  func.call @f{max(i - 1, 0)}() : () -> ()\n  func.return\n}}\n"
                    for i in range(count))

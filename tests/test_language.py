@@ -1,4 +1,4 @@
-"""The text language: what programs compute, and what holds of every program that is wrong."""
+"""The text language: results of programs, and properties of all diagnostics."""
 from __future__ import annotations
 
 import re
@@ -300,7 +300,7 @@ def g(x: f32[3]) -> f32[3] = net(x) + second * first
     assert p.scale.dtype is mlc.float64 and p.first == 2 and isinstance(p.net, p.Net)
 
 
-def test_what_a_program_is_to_python(page: Path) -> None:
+def test_the_python_interface_of_a_program(page: Path) -> None:
     p = load(str(page / "line.mlc"))
     assert type(p) is Program and dir(p) == ["Line", "loss", "step"]
     assert p.__doc__ == "A line through points, by gradient descent." and p.Line.__doc__ == "y = a x + b"
@@ -386,7 +386,7 @@ def test_all_mistakes_of_all_files(tmp_path: Path) -> None:
 
 
 def test_a_mistake_is_reported_once(tmp_path: Path) -> None:
-    """Whoever calls a function that is wrong is not wrong for that."""
+    """A call of an erroneous function is not reported as another error."""
     text = "def f(x: f32[N]) = x @ y\n" + "".join(f"def g{i}(x: f32[{i}]) = f(x) + f(x)\n" for i in range(1, 9))
     assert lines(text, tmp_path) == ["1:24 MLC0622 there is no y here"]
 
@@ -399,7 +399,7 @@ def test_mistakes_that_depend_on_the_caller(tmp_path: Path) -> None:
     assert error.notes[-1].endswith("wrong.mlc:2:20") and error.notes[-1].startswith("in the call at")
 
 
-def test_mistakes_in_what_nobody_calls(tmp_path: Path) -> None:
+def test_uncalled_definitions_are_checked(tmp_path: Path) -> None:
     assert lines("def f(g, n, x: f32[N]) = g(x, a) + b[n] + zeros(n) @ x\n"
                  "def h(x: f32[N]):\n    k = y => y + c\n    return x\n"
                  "model M(act, n):\n    w: f32[n] = d\n    def forward(x: f32[n]) = act(x) + e\n", tmp_path) == [
@@ -419,7 +419,7 @@ def test_deep_and_long_texts(tmp_path: Path) -> None:
     assert {e.code for e in wrong(calls + "def f40(x: f32) = x\n", tmp_path)} == {"MLC0621"}
 
 
-def test_what_is_no_text(tmp_path: Path) -> None:
+def test_files_that_are_not_text_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "bytes.mlc"
     path.write_bytes(b"def f(x: f32) = \xff")
     with pytest.raises(UserError, match="not UTF-8: byte 0xff at offset 16") as caught:
@@ -438,7 +438,7 @@ def test_what_is_no_text(tmp_path: Path) -> None:
     assert wrong("\0", tmp_path)[0].code == "MLC0620"
 
 
-def test_programs_reach_nothing_of_python(tmp_path: Path) -> None:
+def test_programs_cannot_access_python(tmp_path: Path) -> None:
     for text in ("x.__class__", "x.numpy()", "nn.init.np", "optim.os", "grad.__globals__", "load(x)", "mlc",
                  "nn.Module", "relu.__wrapped__(x)", "manual_seed(0)", "x.shape.__class__",
                  "nn.functional.__builtins__", "cuda", "from_numpy(x)", "nn.Linear(1, 1).__init__",
@@ -448,7 +448,7 @@ def test_programs_reach_nothing_of_python(tmp_path: Path) -> None:
 
 
 def survives(text: str, folder: Path) -> float:
-    """Load a text; whatever is wrong with it is a diagnostic with a place in it. The seconds it takes."""
+    """Load a text, which must succeed or give diagnostics with locations; returns the seconds it takes."""
     path = folder / "mutated.mlc"
     path.write_text(text, encoding="utf-8", newline="")
     started = time.process_time()
@@ -478,8 +478,8 @@ def test_ten_thousand_mutations(part: int, tmp_path: Path) -> None:
     check_mutations(1000 * part, 1000 * (part + 1), tmp_path)
 
 
-def test_lines_stand_alone() -> None:
-    """A line that is wrong changes nothing of how the others are read."""
+def test_a_syntax_error_does_not_affect_other_lines() -> None:
+    """An erroneous line does not change how the others are parsed."""
     for text in SOUND:
         rows = text.split("\n")
         for i, row in enumerate(rows):

@@ -1,4 +1,4 @@
-"""Rules about the sources themselves: who may import whom, sizes, names, and nothing that ties them to a machine."""
+"""Rules about the sources themselves: imports, sizes, names, and independence of the machine."""
 from __future__ import annotations
 
 import ast
@@ -243,7 +243,7 @@ def test_links_lead_to_the_folders() -> None:
 
 
 # -- sizes and names --------------------------------------------------------------------------------------------------
-def test_size_of_files_and_functions() -> None:
+def test_files_and_functions_are_short() -> None:
     asked, failed = list[str](), list[str]()
     for path in sources():
         sized = [(f"{name(path)}", len(path.read_text(encoding="utf-8").splitlines()), FILE_ASKS, FILE_FAILS)]
@@ -349,8 +349,8 @@ def catches_all(handler: ast.ExceptHandler) -> bool:
     return named is None or bool(named & {"Exception", "BaseException"})
 
 
-def test_nothing_goes_on_after_any_error() -> None:
-    """A defect that is caught looks like a fallback, or like a mistake of the user's."""
+def test_broad_exception_handlers_raise() -> None:
+    """A defect that is caught would look like a fallback, or like a mistake of the user's."""
     found = {f"{name(path)}:{function}" for path in sources() if name(path).split("/")[0] in MAY_IMPORT
              for function in silent_handlers(tree(path))}
     assert not {at for at in found if not at.startswith(tuple(GOES_ON))}
@@ -401,7 +401,7 @@ def writes(node: ast.AST) -> bool:
 
 
 def test_one_module_writes_files() -> None:
-    """Whole files, unique names, no links, no leftovers: it is right in one place, and nobody goes round it."""
+    """Atomic writes, unique names, no links, no leftovers: implemented in one place, which all code uses."""
     assert not [f"{name(path)}:{node.lineno}" for path, node in product(WRITING)  # type: ignore[attr-defined]
                 if writes(node) and name(path) not in WRITERS]
 

@@ -249,11 +249,11 @@ def test_refuses_to_export_what_is_not_public(obj: bytes, name: str) -> None:
     ('define void @f() {\n  call void asm "movl $$f, %eax", "~{eax}"()\n  ret void\n}', "R_X86_64_32"),
     ('@f = ifunc void (), ptr @g\ndefine internal ptr @g() {\n  ret ptr null\n}', "symbol f of type 10"),
 ])
-def test_refuses_what_it_cannot_link(text: str, match: str) -> None:
+def test_refuses_unsupported_object_features(text: str, match: str) -> None:
     refused(compile_object(text, V3), ["f"], "MLC0521", match)
 
 
-def test_refuses_what_is_no_object(so: bytes, obj: bytes) -> None:
+def test_refuses_files_that_are_not_objects(so: bytes, obj: bytes) -> None:
     refused(b"", [], "MLC0520", "file header")
     refused(b"MZ" + bytes(100), [], "MLC0520", "not 64-bit little endian ELF")
     refused(so, [], "MLC0521", "not a relocatable")
@@ -372,7 +372,7 @@ def test_many_objects_with_unwind_tables(tmp_path: Path) -> None:
         assert frames.count(" FDE ") == 9 and frames.count("ZERO terminator") == 1
 
 
-def test_private_names_may_be_the_same() -> None:
+def test_objects_may_share_private_names() -> None:
     text = "@c = private constant i32 {0}\ndefine internal i32 @g() noinline {{\n  %r = load volatile i32, ptr @c\n" \
            "  ret i32 %r\n}}\ndefine i32 @f{0}() {{\n  %r = call i32 @g()\n  ret i32 %r\n}}"
     library = load(link([compile_object(text.format(i), V3) for i in range(5)], [f"f{i}" for i in range(5)]))
@@ -385,7 +385,7 @@ def test_a_name_is_defined_once(obj: bytes) -> None:
     assert caught.value.code == "MLC0524"
 
 
-def test_what_no_object_defines_is_an_import() -> None:
+def test_undefined_symbols_become_imports() -> None:
     with pytest.raises(BackendError, match="external symbol 'double_it'") as caught:
         link([compile_object(CALLER, V3)], SEVERAL, ALLOWED)
     assert caught.value.code == "MLC0522"

@@ -1,4 +1,4 @@
-"""Canonicalize, cse, dce, inline, decompose: what they keep, what they may do, and what they cost."""
+"""Canonicalize, cse, dce, inline, decompose: preserved results, effects on the IR, and compile time."""
 from __future__ import annotations
 
 import re
@@ -75,7 +75,7 @@ def same_meaning(before: Op, after: Op, name: str = "main") -> None:
 
 @pytest.mark.parametrize("first", GENERIC)
 @pytest.mark.parametrize("second", GENERIC)
-def test_any_order_keeps_the_meaning(first: str, second: str) -> None:
+def test_rewriting_in_any_order_preserves_results(first: str, second: str) -> None:
     before, after = parse_module(PROGRAM), parse_module(PROGRAM)
     verify(before)
     for name in (first, second, "canonicalize", "cse", "dce"):
@@ -85,7 +85,7 @@ def test_any_order_keeps_the_meaning(first: str, second: str) -> None:
 
 
 @pytest.mark.parametrize("name", GENERIC)
-def test_a_second_run_changes_nothing(name: str) -> None:
+def test_passes_are_idempotent(name: str) -> None:
     module = parse_module(PROGRAM)
     find_pass(name).run(module)
     text = to_text(module)
@@ -93,7 +93,7 @@ def test_a_second_run_changes_nothing(name: str) -> None:
     assert to_text(module) == text
 
 
-def test_all_together_leave_what_is_needed() -> None:
+def test_the_passes_together_leave_only_live_operations() -> None:
     module = parse_module(PROGRAM)
     for name in ("inline", "canonicalize", "cse", "dce"):
         find_pass(name).run(module)
@@ -102,7 +102,7 @@ def test_all_together_leave_what_is_needed() -> None:
     assert not {"func.call", "tensor.exp", "tensor.transpose"} & set(names)
 
 
-def test_every_pass_says_what_it_is_for() -> None:
+def test_every_pass_documents_its_purpose() -> None:
     for name in pass_names():
         found = find_pass(name)
         assert found.name == name
@@ -120,7 +120,7 @@ def test_every_rule_has_an_equation() -> None:
             assert rule.equation and rule.name.isidentifier()
 
 
-def test_what_a_rule_makes_names_pass_and_rule() -> None:
+def test_locations_of_rewritten_operations_name_pass_and_rule() -> None:
     module = parse_module("""
       func.func @main(%x: i32) -> i32 {
         %a = arith.constant 1 : i32
@@ -169,7 +169,7 @@ def test_rules_that_change_ieee_values_are_off_unless_asked_for() -> None:
     assert not {rule.name for rule in fast} & set(counters.tried)
 
 
-def test_a_large_constant_is_not_made() -> None:
+def test_folding_does_not_create_large_constants() -> None:
     module = parse_module("""
       func.func @main() -> tensor<1000x1000xf32> {
         %a = tensor.full 1.0 : tensor<1000x1xf32>
@@ -181,8 +181,8 @@ def test_a_large_constant_is_not_made() -> None:
     assert not list(module.inside(tensor.Constant))
 
 
-def test_erased_operations_are_not_looked_at_again() -> None:
-    """A rule removes a region whose operations still stand on the work-list."""
+def test_erased_operations_are_removed_from_the_worklist() -> None:
+    """A rule removes a region whose operations are still on the worklist."""
     def empty(op: Op) -> list[Value]:
         """if c { ... } == x"""
         return [op.operands[0]]
@@ -205,7 +205,7 @@ def test_erased_operations_are_not_looked_at_again() -> None:
 
 
 # -- cse ---------------------------------------------------------------------------------------------------------------
-def test_attributes_are_equal_only_if_they_mean_the_same() -> None:
+def test_attributes_are_equal_only_if_semantically_equal() -> None:
     different: list[Any] = [1, 1.0, True, -0.0, 0.0, 0, False, "1", (1,), (1.0,), ((1,),), None, float("nan"), {"a": 1},
                             {"a": 1.0}, f32, i32, np.float32(1), np.array(1), np.array([1]),
                             np.array([1], np.int32), np.array([0.0]), np.array([-0.0])]
@@ -217,7 +217,7 @@ def test_attributes_are_equal_only_if_they_mean_the_same() -> None:
     assert attribute_key([1, 2]) == attribute_key((1, 2))
 
 
-def test_names_of_values_do_not_matter_to_equality() -> None:
+def test_equality_ignores_value_names() -> None:
     module = parse_module("""
       func.func @main(%x: i32) -> (i32, i32) {
         %first = arith.addi %x, %x : i32
@@ -256,7 +256,7 @@ def test_values_reach_the_blocks_they_dominate_and_no_others() -> None:
     assert names.count("llvm.add") == 2 and names.count("llvm.mul") == 3
 
 
-def test_a_chain_of_many_blocks_needs_no_deep_stack() -> None:
+def test_dominance_of_many_blocks_needs_no_recursion() -> None:
     blocks = "".join(f"^bb{i}:\n  %a{i} = llvm.add %x, %x : i32\n  llvm.br ^bb{i + 1}\n" for i in range(1, 2000))
     module = parse_module("llvm.func @main(%x: i32) -> i32 {\n  llvm.br ^bb1\n" + blocks
                           + "^bb2000:\n  llvm.return %a1999 : i32\n}\n")
@@ -300,7 +300,7 @@ def test_effects_are_seen_through_regions_and_calls() -> None:
     assert not is_pure(load, pure) and is_pure(load, pure, reading=True)
 
 
-def test_inlined_operations_remember_their_line() -> None:
+def test_inlined_operations_keep_their_location() -> None:
     module = parse_module("""
       func.func private @f(%x: f32) -> f32 {
         %0 = arith.addf %x, %x : f32
@@ -315,7 +315,7 @@ def test_inlined_operations_remember_their_line() -> None:
     assert (add.loc.file, add.loc.line, add.loc.via) == ("model.mlir", 3, ("inline",))
 
 
-def test_a_function_named_by_something_else_than_a_call_stays() -> None:
+def test_a_function_referenced_other_than_by_a_call_is_kept() -> None:
     module = parse_module("""
       func.func private @f(%x: tensor<f32>) -> tensor<f32> {
         func.return %x : tensor<f32>
@@ -337,7 +337,7 @@ def test_options_are_given_by_name() -> None:
 
 
 # -- decompose ---------------------------------------------------------------------------------------------------------
-def test_composites_are_spelled_out_and_remember_their_line() -> None:
+def test_decomposed_operations_keep_their_location() -> None:
     module = parse_module("""
       func.func @main(%x: tensor<Bx4xf32>) -> tensor<Bx4xf32> {
         %0 = tensor.softmax %x {axis = 1} : (tensor<Bx4xf32>) -> tensor<Bx4xf32>

@@ -266,7 +266,7 @@ def sets_a_key(x: Any, d: Any) -> Any:
 ])
 def test_a_function_that_changes_what_was_there_is_refused(f: Any, args: Any, what: str) -> None:
     calls, array, seen = COUNTER.calls, ARRAY.copy(), list(SEEN)
-    with pytest.raises(UserError, match=f"changes {what}, which was there before") as info:
+    with pytest.raises(UserError, match=f"changes {what}, which existed before the call") as info:
         mlc.compile(f)(*args)
     assert info.value.code == "MLC0615"
     assert calls == COUNTER.calls and np.array_equal(array, ARRAY) and seen == SEEN

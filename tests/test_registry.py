@@ -93,7 +93,7 @@ def folds(cls: type[Op]) -> bool:
 
 # -- the table --------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("name", TENSOR)
-def test_every_fact_is_stated(name: str) -> None:
+def test_every_trait_is_set(name: str) -> None:
     """By the class or its family: none has a default."""
     cls = TENSOR[name]
     facts = (*FACTS, *(("rounding",) if issubclass(cls, Elementwise) else ()),
@@ -104,7 +104,7 @@ def test_every_fact_is_stated(name: str) -> None:
 
 
 def test_every_operation_says_whether_it_is_pure() -> None:
-    """Of every dialect: what is removed or merged although it has an effect would be lost without a word."""
+    """Of every dialect: an operation with effects that is declared pure would be silently removed or merged."""
     for module in pkgutil.walk_packages(dialects.__path__, "mlc.dialects."):
         importlib.import_module(module.name)
     assert [name for name, cls in REGISTRY.items() if not hasattr(cls, "pure")] == []
@@ -164,7 +164,7 @@ def test_docstring_is_an_equation_and_an_example(name: str) -> None:
 
 # -- infer, meaning, text ---------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("name", OPS)
-def test_infer_is_the_shape_of_the_meaning(name: str) -> None:
+def test_infer_matches_the_reference(name: str) -> None:
     """The interpreter checks every value against its type; here also that verification agrees."""
     for sample in samples_of(name):
         inside, op = sample.build()
@@ -175,7 +175,7 @@ def test_infer_is_the_shape_of_the_meaning(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", OPS)
-def test_text_reads_back(name: str) -> None:
+def test_text_round_trips(name: str) -> None:
     """Both printings give the operation back, and printing that is a fixpoint."""
     for sample in samples_of(name):
         inside, _ = sample.build()
@@ -208,7 +208,7 @@ def folded(sample: Sample) -> Any:
 
 
 @pytest.mark.parametrize("name", [n for n, c in OPS.items() if not why_without("fold", c)])
-def test_fold_is_the_meaning(name: str) -> None:
+def test_folding_matches_the_reference(name: str) -> None:
     for sample in samples_of(name):
         if (array := folded(sample)) is not None:
             want, = run(sample.build()[0], sample.arguments())
@@ -306,12 +306,12 @@ DIFFERENTIABLE = [s for s in SAMPLES if isinstance(s.build()[1].results[0].type,
 
 
 @pytest.mark.parametrize("sample", thinned_by(operation, DIFFERENTIABLE, 3), ids=ids(DIFFERENTIABLE))
-def test_vjp_against_differences(sample: Sample) -> None:
+def test_vjp_matches_finite_differences(sample: Sample) -> None:
     check_gradient(sample, 1)
 
 
 @pytest.mark.parametrize("sample", thinned_by(operation, DIFFERENTIABLE, 5), ids=ids(DIFFERENTIABLE))
-def test_second_derivative_against_differences(sample: Sample) -> None:
+def test_second_derivative_matches_finite_differences(sample: Sample) -> None:
     check_gradient(sample, 2)
 
 
@@ -362,7 +362,7 @@ def test_vmap_is_a_loop_over_the_batch(name: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [n for n, c in OPS.items() if not why_without("vmap", c)])
-def test_vmap_of_any_number_of_lanes(name: str) -> None:
+def test_vmap_of_any_batch_size(name: str) -> None:
     for sample in samples_of(name):
         for batched, (batch_size, count) in itertools.product(subsets(len(sample.types)), BATCH_SIZES):
             check_vmap(sample, batched, batch_size, count)
@@ -406,7 +406,7 @@ def taken_apart(sample: Sample) -> Module:
 
 
 @pytest.mark.parametrize("sample", thinned_by(operation, COMPOSITES, 2), ids=ids(COMPOSITES))
-def test_decomposition_is_the_meaning(sample: Sample) -> None:
+def test_decomposition_matches_the_reference(sample: Sample) -> None:
     args = sample.arguments()
     for want, got in zip(run(sample.build()[0], args), run(taken_apart(sample), args), strict=True):
         if want.dtype == np.float64:
@@ -418,8 +418,8 @@ SIZED = [s for s in COMPOSITES if not all(t.is_static for t in s.types)]
 
 
 @pytest.mark.parametrize("sample", SIZED, ids=ids(SIZED))
-def test_decomposition_has_the_same_bits_for_all_sizes_and_for_one(sample: Sample) -> None:
-    """Made arithmetic with the sizes known and unknown."""
+def test_decomposition_has_equal_bits_for_symbolic_and_static_sizes(sample: Sample) -> None:
+    """Expanded to arithmetic with static and symbolic sizes."""
     try:
         known = replace(sample, types=tuple(t.with_shape(evaluate(d, NUMBERS) for d in t.shape) for t in sample.types))
     except IRError:
@@ -440,7 +440,7 @@ OWN_RULE = [s for s in COMPOSITES if s in DIFFERENTIABLE and has_vjp(OPS[s.op])]
 
 
 @pytest.mark.parametrize("sample", OWN_RULE, ids=ids(OWN_RULE))
-def test_own_vjp_is_that_of_the_decomposition(sample: Sample) -> None:
+def test_own_vjp_matches_that_of_the_decomposition(sample: Sample) -> None:
     """A composite's own rule against the walk over its decomposition, unless that has loops."""
     results = []
     for own in (True, False):

@@ -20,7 +20,7 @@ from tests.script_programs import PROGRAMS
 
 
 def agree(plain: Any, compiled: Any) -> None:
-    """Python numbers that a function returns are tensors where tensors decide which; all else is the same."""
+    """Results agree, except that a returned Python number is a tensor if it depends on one."""
     first, structure = tree.flatten(plain)
     for a, b in zip(first, tree.matching_leaves(structure, compiled)):
         np.testing.assert_allclose(np.asarray(a, np.float64), np.asarray(b, np.float64), rtol=1e-6, atol=1e-6)
@@ -225,11 +225,11 @@ REFUSALS = [
             raise ValueError("bad")  #!
         return x
     """),
-    ("MLC0613", "functions call each other without end", "write a loop", """
+    ("MLC0613", "infinite recursion while recording", "write a loop", """
     def f(x, n):
         return x if n <= 1 else n * f(x, n - 1)  #!
     """),
-    ("MLC0613", "functions call each other without end", "write a loop", """
+    ("MLC0613", "infinite recursion while recording", "write a loop", """
     def f(x, n):
         return mlc.cond(n <= 1, lambda: x, lambda: n * f(x, n - 1))  #!
     """),
@@ -266,13 +266,13 @@ REFUSALS = [
             n = n + i
         return n
     """),
-    ("MLC0606", "a tensor<f32> has no elements", "", """
+    ("MLC0606", "a tensor<f32> has no rows", "", """
     def f(x, n):
         for y in x:  #!
             n = n + y
         return n
     """),
-    ("MLC0609", "only a `for` loop can go through it", "mlc.scan", """
+    ("MLC0609", "only a `for` loop can iterate over it", "mlc.scan", """
     def f(x, n):
         return [x * i for i in range(n)]  #!
     """),
@@ -280,26 +280,26 @@ REFUSALS = [
 
 
 @pytest.mark.parametrize("code, message, way_out, source", REFUSALS, ids=lambda x: x if x[:3] == "MLC" else "")
-def test_refused_with_line_reason_and_way_out(code: str, message: str, way_out: str, source: str) -> None:
+def test_refusals_have_a_line_a_reason_and_a_hint(code: str, message: str, way_out: str, source: str) -> None:
     error = refusal(source, X, N)
     assert error.code == code and re.search(message, error.message) and re.search(way_out, error.hint or ""), error
 
 
-def test_a_function_without_source_is_python() -> None:
+def test_a_function_without_source_keeps_pythons_control_flow() -> None:
     f, g = (eval(f"lambda x: {body}") for body in ("x if x > 0 else -x", "x + 1"))  # noqa: S307 (of this test)
     with pytest.raises(UserError, match="define <lambda> in a file: its source is not at hand"):
         mlc.compile(f)(X)
     assert float(mlc.compile(g)(X)) == 4
 
 
-def test_what_is_not_assigned_is_pythons_error() -> None:
+def test_reading_an_unassigned_variable_is_pythons_error() -> None:
     f = defined("def f(x, y):\n    if y:\n        z = x\n    return z\n")
     with pytest.raises(UnboundLocalError, match="'z'"):
         mlc.compile(f)(X, False)
     assert float(mlc.compile(f)(X, True)) == 3
 
 
-def test_falling_back_runs_python() -> None:
+def test_fallback_runs_plain_python() -> None:
     calls = []
 
     def f(x: Any) -> Any:
@@ -342,7 +342,7 @@ def test_a_report_lists_specialisations() -> None:
         assert part in text, text
 
 
-def test_what_a_function_sees_is_what_it_saw() -> None:
+def test_rewritten_functions_share_globals_and_closure_cells() -> None:
     """Globals are live, cells are shared, and errors name the line."""
     source = "SCALE = 2\ndef f(x):\n    if x > 0:\n        return x * SCALE\n    return x @ x\n"
     f = defined(source)
@@ -383,7 +383,7 @@ class Exits(mlc.nn.Module):
         return p, depth
 
 
-def test_loops_over_layers_are_written_out() -> None:
+def test_loops_over_layers_are_unrolled() -> None:
     mlc.manual_seed(0)
     net, found = Exits(), set[int]()
     compiled = mlc.compile(net)
@@ -394,7 +394,7 @@ def test_loops_over_layers_are_written_out() -> None:
     assert len(found) > 1 and "one `if` for each of the 3 steps that are left" in compiled.report()
 
 
-def test_rows_that_python_needs_are_written_out() -> None:
+def test_loops_that_use_rows_in_python_are_unrolled() -> None:
     def f(x: Any) -> Any:
         kept = []
         for i, row in enumerate(x):
@@ -478,7 +478,7 @@ def checked(x: Any, n: Any) -> Any:
 
 @pytest.mark.parametrize("x, n, line, message", [
     (-1, 0, 1, "x of 0 dimensions is not positive"), (1, 9, 5, "assertion"), (-1, 9, 1, "is not pos"), (90, 1, 0, "")])
-def test_an_assert_holds_or_is_an_error_at_its_line(x: float, n: int, line: int, message: str) -> None:
+def test_a_failed_assert_is_an_error_at_its_line(x: float, n: int, line: int, message: str) -> None:
     args = mlc.tensor(np.float32(x)), mlc.tensor(np.int64(n))
     for f in (mlc.compile(checked), mlc.compile(lambda x, n: mlc.grad(checked)(x, n))):
         if not line:
@@ -504,7 +504,7 @@ def test_an_assert_ends_a_loop_that_would_not_end() -> None:
         mlc.compile(f)(np.float32(-2))
 
 
-def test_each_lane_asserts() -> None:
+def test_asserts_are_checked_for_each_batch_element() -> None:
     def f(x: Any) -> Any:
         assert x < 7, "x is too large"
         return x * 2

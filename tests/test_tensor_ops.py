@@ -1,4 +1,4 @@
-"""The tensor dialect where a registry-wide test does not reach: errors, special values, orders, rewrites, promotion."""
+"""The tensor dialect, beyond the registry-wide tests: errors, special values, orders, rewrites, promotion."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def t_region() -> Any:
 
 
 @pytest.mark.parametrize("code, make, types, message", WRONG, ids=[f"{c}-{m[:40]}" for c, _, _, m in WRONG])
-def test_wrong_operands_are_named(code: str, make: Callable[..., Any], types: tuple[str, ...], message: str) -> None:
+def test_errors_name_the_operand(code: str, make: Callable[..., Any], types: tuple[str, ...], message: str) -> None:
     with pytest.raises(IRError) as error:
         program([t(x) for x in types], make)
     assert error.value.code == code and message in error.value.message
@@ -160,7 +160,7 @@ def test_index_out_of_range_is_a_user_error() -> None:
         evaluate(lambda x, y: tensor.CrossEntropy(x, y, 1), np.zeros((2, 3)), np.array([0, 3]))
 
 
-def test_less_is_certain() -> None:
+def test_unprovable_comparisons_of_sizes_are_false() -> None:
     b, c = sym("B"), sym("C")
     assert less(1, 2) and less(b, b + 1) and less(0, b * c + 1) and not less(b, b) and not less(0, b)
     assert not less(b, c) and not less(b + 1, 2 * b) and not less(0, (b - 3) // 2 + 1)
@@ -293,7 +293,7 @@ def test_zeros_of_extrema_are_ordered() -> None:
     assert np.signbit(got)
 
 
-def test_reductions_of_nothing_are_the_identity() -> None:
+def test_empty_reductions_give_the_identity_element() -> None:
     for cls, dtype, want in (
             (tensor.ReduceSum, "f4", 0), (tensor.ReduceProd, "i4", 1), (tensor.ReduceMax, "f4", -np.inf),
             (tensor.ReduceMin, "f4", np.inf), (tensor.ReduceMax, "i1", -128), (tensor.ReduceMin, "u1", 255),
@@ -316,7 +316,7 @@ def test_casts() -> None:
 
 
 def test_casts_to_bf16_round_once() -> None:
-    """By way of f32, a tie of bf16 could be made or broken by the first rounding."""
+    """Double rounding through f32 could create or break a tie of bf16."""
     from fractions import Fraction
     rng = np.random.default_rng(1)
     ties = 1 + (2 * rng.integers(0, 128, 500) + 1) * 2.0**-8
@@ -330,7 +330,7 @@ def test_casts_to_bf16_round_once() -> None:
             assert abs(Fraction(float(chosen)) - Fraction(value)) == best
 
 
-def test_sizes_become_numbers() -> None:
+def test_symbolic_sizes_are_runtime_values() -> None:
     inside = program([t("Bx3xf32")], lambda x: [size(2 * B + 1, i64), size(B, f32), size(4, f64),
                                                 tensor.Iota((B,), 0, i8)])
     got = Interpreter(inside).call("main", [np.zeros((5, 3), np.float32)])
@@ -367,7 +367,7 @@ def lanes_by_hand(x: Array, count: int, combine: Callable[[Any, Any], Any], iden
 
 @pytest.mark.parametrize("order, count", [("chain", 1), ("lanes<1>", 1), ("lanes<4>", 4), ("lanes<16>", 16)])
 @pytest.mark.parametrize("length", [0, 1, 3, 4, 5, 33])
-def test_orders_are_as_defined(order: str, count: int, length: int) -> None:
+def test_lane_order_of_sums_matches_its_definition(order: str, count: int, length: int) -> None:
     rng = np.random.default_rng(length)
     for dtype in (np.float32, np.float64):
         x = (rng.standard_normal((2, length)) * 10.0 ** rng.integers(-6, 6, (2, length))).astype(dtype)
@@ -378,7 +378,7 @@ def test_orders_are_as_defined(order: str, count: int, length: int) -> None:
 
 
 @pytest.mark.parametrize("length", [0, 1, 5, 33])
-def test_a_product_is_a_chain(length: int) -> None:
+def test_ordered_products_are_sequential(length: int) -> None:
     rng = np.random.default_rng(length)
     for dtype in (np.float32, np.float64):
         x, y = (rng.standard_normal((1, n, length)).astype(dtype) for n in (2, 3))
@@ -402,7 +402,7 @@ def runs_by_hand(x: Array, run: int, level: int, combine: Callable[[Any, Any], A
 
 @pytest.mark.parametrize("count, run", [(1, 2), (1, 5), (4, 2), (2, 3)])
 @pytest.mark.parametrize("length", [0, 1, 5, 16, 33, 100])
-def test_runs_are_as_defined(count: int, run: int, length: int) -> None:
+def test_run_order_of_sums_matches_its_definition(count: int, run: int, length: int) -> None:
     x = np.random.default_rng(length).standard_normal(length).astype(np.float32)
     for combine, identity in ((np.add, 0.0), (np.multiply, 1.0), (np.maximum, -np.inf)):
         whole = length - length % count
@@ -510,8 +510,8 @@ KINKS: list[tuple[Callable[..., Any], Callable[..., Any], list[Any]]] = [
 
 
 @pytest.mark.parametrize("ours, theirs, points", KINKS, ids=[str(i) for i in range(len(KINKS))])
-def test_derivatives_at_kinks_are_those_of_torch(ours: Callable[..., Any], theirs: Callable[..., Any],
-                                                 points: list[Any]) -> None:
+def test_derivatives_at_kinks_match_torch(ours: Callable[..., Any], theirs: Callable[..., Any],
+                                          points: list[Any]) -> None:
     def opened(*xs: Value) -> Value:
         op = ours(*xs)
         made: Any = op.decompose() if isinstance(op, tensor.Composite) and type(op).vjp is Op.vjp else op.result
@@ -534,7 +534,7 @@ def test_no_gradient_passes_stop_gradient() -> None:
 # -- promotion --------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("a", TORCH, ids=str)
 @pytest.mark.parametrize("b", TORCH, ids=str)
-def test_promotion_is_that_of_torch(a: Any, b: Any) -> None:
+def test_type_promotion_matches_torch(a: Any, b: Any) -> None:
     try:
         want = torch.promote_types(TORCH[a], TORCH[b])
     except RuntimeError:
@@ -636,7 +636,7 @@ REWRITES: list[tuple[str, str]] = [          # rule, body of a function of %x %y
 
 
 @pytest.mark.parametrize("rule, body", REWRITES, ids=[f"{i}-{r}" for i, (r, _) in enumerate(REWRITES)])
-def test_rewrites_keep_every_bit(rule: str, body: str) -> None:
+def test_rewrites_preserve_every_bit(rule: str, body: str) -> None:
     """The rule fires, alone, and the function gives the same bits for infinities, NaN, zeros and denormals."""
     result = body.rsplit(" to ", 1)[-1] if " to " in body.splitlines()[-1] else body.rsplit(" -> ", 1)[-1] \
         if "->" in body.splitlines()[-1] else body.rsplit(" : ", 1)[-1]
@@ -671,7 +671,7 @@ NO_REWRITE = [
 
 
 @pytest.mark.parametrize("body", NO_REWRITE)
-def test_what_must_not_be_rewritten(body: str) -> None:
+def test_unsound_rewrites_do_not_fire(body: str) -> None:
     text = f"func.func @main(%x: {F}, %y: {F}, %i: tensor<3xi32>) {{\n{body}\n}}"
     inside = parse_module(text.replace("\n}", "\nfunc.return\n}"))
     assert isinstance(inside, Module)
@@ -683,7 +683,7 @@ def test_what_must_not_be_rewritten(body: str) -> None:
     assert not isinstance(last, tensor.Exp) or last.fold() is None
 
 
-def test_location_of_what_a_rule_makes() -> None:
+def test_rewritten_operations_keep_the_location() -> None:
     inside = program([t("3xf32")], lambda x: tensor.Neg(tensor.Neg(x).result).result * 2.0)
     apply_rules(inside, "canonicalize")
     assert all(op.loc != Loc("", 0) for op in inside.walk() if op.name.startswith("tensor."))

@@ -125,7 +125,7 @@ def test_modules() -> None:
                                mlc.grad(lambda m, x: (m(x) ** 2).sum())(model, x).weight.numpy(), rtol=1e-5)
 
 
-def test_random_numbers_of_a_lane_are_its_own() -> None:
+def test_each_batch_element_draws_by_its_own_key() -> None:
     """Each batch element draws what its key draws alone, to the bit; a shared key gives all the same."""
     keys = mlc.random.split(mlc.random.key(3), 4)
     draws: list[Callable[[Any], Any]] = [
@@ -202,12 +202,12 @@ def test_control(f: Callable[..., Any]) -> None:
 
 
 @pytest.mark.parametrize("f", CONTROL, **ids)
-def test_control_where_only_the_number_is_of_a_lane(f: Callable[..., Any]) -> None:
+def test_control_flow_with_a_batched_trip_count_only(f: Callable[..., Any]) -> None:
     check(f, X[1], TRIP_COUNTS, axes=(None, 0))
 
 
 @pytest.mark.parametrize("f", CONTROL, **ids)
-def test_lanes_of_lanes(f: Callable[..., Any]) -> None:
+def test_nested_vmap(f: Callable[..., Any]) -> None:
     """vmap in vmap, each argument mapped by one of them: predicates of two axes."""
     want = np.stack([[mlc.compile(f)(x, n).numpy() for n in TRIP_COUNTS[:3]] for x in X[:2]])
     both = mlc.vmap(lambda x, n: mlc.vmap(lambda k: f(x, k))(n), in_axes=(0, None))
@@ -249,7 +249,7 @@ def test_vmap_and_jvp(f: Callable[..., Any]) -> None:
     np.testing.assert_allclose(got.numpy(), want, rtol=1e-9, atol=1e-12)
 
 
-def test_a_lane_ends_where_the_derivative_of_the_body_is_infinite() -> None:
+def test_a_stopped_batch_element_adds_no_nan_to_gradients() -> None:
     """Element 0 stops at x = 1, where sqrt(x - 1) has no finite derivative: it contributes nothing, rather than NaN."""
     def f(x: Any, n: Any) -> Any:
         return mlc.fori_loop(0, n, lambda i, y: mlc.sqrt(y - 1), x)
@@ -263,7 +263,7 @@ def test_a_lane_ends_where_the_derivative_of_the_body_is_infinite() -> None:
     assert branch(np.array([4.0, 0.0, -1.0])).tolist() == [0.25, -1.0, -1.0]
 
 
-def test_lanes_that_have_ended_check_no_positions() -> None:
+def test_stopped_batch_elements_check_no_indices() -> None:
     """A position is out of range only in a batch element that uses it; one that is used is still reported."""
     table = mlc.tensor(X)
 
@@ -276,7 +276,7 @@ def test_lanes_that_have_ended_check_no_positions() -> None:
         mlc.vmap(f)(X, np.array([1, 6, 0, 0, 0]))
 
 
-def test_updates_at_places_of_lanes() -> None:
+def test_dynamic_slices_with_batched_starts() -> None:
     def f(x: Any, n: Any) -> Any:
         return mlc.fori_loop(0, n, lambda i, y: mlc.dynamic_update_slice(y, y[:1] + n, [(i + n) % 3]), x)
 
@@ -299,7 +299,7 @@ def layers(w: Any, x: Any, n: Any) -> Any:
 
 
 @pytest.mark.parametrize("f", [rnn, layers], **ids)
-def test_lanes_that_share_weights_have_none_of_their_own(f: Callable[..., Any]) -> None:
+def test_shared_weights_are_not_batched(f: Callable[..., Any]) -> None:
     """Neither what a batched loop computes nor what its derivative keeps has a matrix or a table per batch element."""
     def total(w: Any, x: Any, n: Any) -> Any:
         return mlc.vmap(f, in_axes=(None, 0, 0))(w, x, n).sum()
@@ -315,7 +315,7 @@ def test_lanes_that_share_weights_have_none_of_their_own(f: Callable[..., Any]) 
 
 
 @pytest.mark.parametrize("f", [if_, for_, while_, if_in_while], **ids)
-def test_one_lane_and_none(f: Callable[..., Any]) -> None:
+def test_batches_of_one_and_none(f: Callable[..., Any]) -> None:
     check(f, X[:1], TRIP_COUNTS[1:2])
     loss = mlc.grad(lambda x, n: mlc.vmap(f)(x, n).sum())
     for g in (mlc.vmap(f), loss):
@@ -323,7 +323,7 @@ def test_one_lane_and_none(f: Callable[..., Any]) -> None:
 
 
 @pytest.mark.parametrize("bounds", [lambda n: (5, n), lambda n: (n, -5), lambda n: (n, n + 2)])
-def test_bounds_where_no_lane_is_live(bounds: Callable[[Any], Any]) -> None:
+def test_loop_bounds_without_active_batch_elements(bounds: Callable[[Any], Any]) -> None:
     """The greatest of no upper bounds, less the lower one, is not a large trip count."""
     def f(x: Any, n: Any) -> Any:
         low, high = bounds(n)
@@ -456,7 +456,7 @@ class Twice(tensor.base.TensorOp, name="test.twice"):
         return np.asarray(2 * x + y.sum())
 
 
-def test_an_operation_without_a_rule_is_done_lane_by_lane() -> None:
+def test_an_operation_without_a_batching_rule_becomes_a_loop() -> None:
     inside, one = empty_module(), func.function("one", [TensorType((3,), f64), TensorType((2,), f64)])
     inside.body.block.insert(one)
     with at_end(one.block):
@@ -494,7 +494,7 @@ def test_calls_are_batched_without_recursion() -> None:
     assert len(func.functions(inside)) == 2 * 1200 + 1
 
 
-def test_time_is_linear_in_the_length_of_a_function() -> None:
+def test_batching_takes_linear_time() -> None:
     def module(length: int) -> Op:
         body = "".join(f"  %{i + 1} = tensor.add %{i}, %x : tensor<3xf32>\n" for i in range(length))
         return parse_module(f"func.func private @f(%x: tensor<3xf32>, %0: tensor<3xf32>) -> tensor<3xf32> {{\n{body}"
@@ -505,7 +505,7 @@ def test_time_is_linear_in_the_length_of_a_function() -> None:
     assert_linear(seconds_by_count(module, find_pass("grad").run, (100, 200, 400)))
 
 
-def test_an_assert_concerns_the_lanes_that_come_to_it() -> None:
+def test_an_assert_is_checked_by_active_batch_elements_only() -> None:
     def f(x: Any) -> Any:
         if x < 100.0:
             assert x < 50.0, "too big"

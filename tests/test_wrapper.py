@@ -1,4 +1,4 @@
-"""The emitted wrapper: what takes its fast path, that all else means the same, that it neither leaks nor crashes."""
+"""The emitted wrapper: which calls take its fast path, that others give the same results, no leaks, no crashes."""
 from __future__ import annotations
 
 import gc
@@ -170,7 +170,7 @@ def test_error_record_raises_without_a_second_run() -> None:
 
 # -- the slow path ----------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("make", LAYOUTS.values(), ids=LAYOUTS)
-def test_other_layouts_mean_the_same(make: Callable[[Array], Array]) -> None:
+def test_other_layouts_give_the_same_results(make: Callable[[Array], Array]) -> None:
     x = ramp(6).reshape(2, 3)
     assert (Function("fixed").slowly(make(x)) == 2 * x).all()
     with pytest.raises(UserError, match=r"MLC0326.*donated"):
@@ -351,7 +351,7 @@ def test_eight_threads() -> None:
     assert not wrong and add.slow == arena.slow == 0
 
 
-def test_long_calls_let_others_run() -> None:
+def test_long_calls_release_the_gil() -> None:
     f, ticks, stop = Function("count"), 0, threading.Event()
 
     def tick() -> None:

@@ -37,7 +37,7 @@ EXAMPLES = """examples:
 """
 UNARY, BINARY = ({name.removeprefix("tensor."): cls.__name__ for name, cls in sorted(REGISTRY.items())
                   if issubclass(cls, family) and cls.rounding is Rounding.WIDE} for family in (Unary, Binary))
-"""Function -> the operation whose meaning in float64 tells the true value for narrower types."""
+"""Function -> the operation whose float64 reference gives the true value for narrower types."""
 NAMES = sorted({**UNARY, **BINARY})
 
 
@@ -63,13 +63,13 @@ class Format:
 FORMATS = {f.name: f for f in (Format("float16", 11, -13, 16), Format("bfloat16", 8, -125, 128),
                                Format("float32", 24, -125, 128), Format("float64", 53, -1021, 1024))}
 SAMPLES = {"float32": 2**19, "float64": 2000}
-"""Per kind of sample, of which there are four."""
+"""Number of samples of each of the four kinds."""
 CHUNK = 2**22
 
 
 @dataclass(frozen=True)
 class Error:
-    """The largest error found, and where."""
+    """The largest error found, and its argument."""
 
     ulps: float = 0.0
     at: tuple[float, ...] = ()
@@ -188,7 +188,7 @@ def arguments(name: str, format: Format, count: int | None, every: bool) -> Iter
 
 
 def _samples(format: Format, count: int) -> Array:
-    """Of any bits; near 1 and -1; within [-20, 20]; of small exponents."""
+    """Samples of random bits, near 1 and -1, within [-20, 20], and of small exponents."""
     random = np.random.default_rng(0)
     any_bits = random.integers(0, 2**format.bits, count, dtype=np.uint64).astype(f"u{format.bits // 8}")
     near = 1 + random.choice((-1, 1), count) * np.exp2(random.uniform(-format.digits, 0, count))
@@ -216,7 +216,7 @@ def _errors(name: str, xs: Sequence[Array], result: Array, format: Format) -> Ar
 
 
 def errors(f: Callable[..., Any], xs: Sequence[Array], result: Array, format: Format) -> Array:
-    """How far results are from those of `f` in float64, in units of the last place of the format."""
+    """Errors of results against `f` in float64, in units of the last place of the format."""
     with np.errstate(all="ignore"):
         wide, out = [x.astype(np.float64) for x in xs], result.astype(np.float64)
         true = np.asarray(f(*wide), np.float64)
@@ -230,7 +230,7 @@ def errors(f: Callable[..., Any], xs: Sequence[Array], result: Array, format: Fo
 
 
 def _errors_in_mpmath(name: str, xs: Sequence[Array], result: Array, format: Format) -> Array:
-    """The same with true values of many digits; where the function has no real value, its result must be NaN."""
+    """The same against multi-precision true values; where the function has no real value, its result must be NaN."""
     mp, exact = _mpmath(name)
     errors = np.zeros(result.shape)
     with mp.workprec(1400 if name in ("sin", "cos", "tan", "expm1", "tanh", "sinh") else 240):
@@ -253,7 +253,7 @@ _STEEP = frozenset({"exp", "exp2", "expm1", "sigmoid", "silu", "tanh", "erf", "e
 
 
 def _real(exact: Callable[..., Any], mp: Any, args: Sequence[float]) -> Any:
-    """The true value, None where there is no real one."""
+    """The true value; None if there is no real one."""
     try:
         true = exact(*map(mp.mpf, args))
     except (ValueError, ZeroDivisionError):              # at a pole

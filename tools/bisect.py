@@ -1,10 +1,10 @@
-"""mlc bisect: the smallest set of optional changes of the compiler that makes something go wrong.
+"""mlc bisect: find the smallest set of optional changes of the compiler that causes a failure.
 
-A change is one firing of a rewrite rule, one decision of a pass, or the run of a whole pass (ir/changes.py). What goes
-wrong is done again with a part of them allowed, then with part of that. Where neither of two halves goes wrong by
-itself, each is made small while the other is allowed. It is delta debugging (A. Zeller, R. Hildebrandt, "Simplifying
-and Isolating Failure-Inducing Input", 2002), on changes as Go's bisect has it, and not on a count of passes, as LLVM's
--opt-bisect-limit: what a compiler does after the change at fault stays as it is.
+A change is one firing of a rewrite rule, one decision of a pass, or the run of a whole pass (ir/changes.py). The
+failing program is run again with a part of the changes enabled, then with part of that. If neither of two halves fails
+by itself, each is minimised while the other is enabled. This is delta debugging (A. Zeller, R. Hildebrandt,
+"Simplifying and Isolating Failure-Inducing Input", 2002), on individual changes like Go's bisect, rather than on a
+count of passes like LLVM's -opt-bisect-limit, so that the compiler's work after the change at fault stays the same.
 """
 
 from __future__ import annotations
@@ -53,11 +53,11 @@ examples:
 """
 RATIO = 1.2
 FEW = 8
-"""Of so many changes at most it is tried whether it goes right without one; and so many lines are shown of each."""
+"""Limit on the changes that are tried one by one for whether the failure needs them, and on the lines shown of each."""
 
 
 class _Parser(report.Parser):
-    """Leaves what stands after `--` as it is: a command."""
+    """Parser that keeps the words after `--` as a command."""
 
     def parse_args(self, args: Sequence[str], namespace: None = None) -> argparse.Namespace:  # type: ignore[override]
         at = args.index("--") if "--" in args else len(args)
@@ -89,7 +89,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def ratio(text: str) -> float:
-    """A number above 1."""
+    """Parse a number above 1."""
     if not 1 < (number := float(text)) < float("inf"):
         raise ValueError
     return number
@@ -111,10 +111,10 @@ def main(options: argparse.Namespace) -> int:
 
 # -- the search -------------------------------------------------------------------------------------------------------
 class Search:
-    """Which of some keys are needed: `fails` is asked about sets of them, `tries` counts how often.
+    """Search for the necessary keys: `fails` tests a set of them, `tries` counts its calls.
 
     small  the smallest set found so far that fails
-    ended  whether it was run too often before the set was found from which nothing can be left out
+    ended  whether the limit on tries was reached before the set was minimal
     """
 
     def __init__(self, fails: Callable[[frozenset[str]], bool], most: int) -> None:
@@ -135,7 +135,7 @@ class Search:
         return self.known[wanted]
 
     def smallest(self, keys: Sequence[str]) -> list[str]:
-        """Some of `keys`, which fail together, from which no one can be left out."""
+        """A minimal failing subset of `keys`, which fail together."""
         assert self.fails(keys), "asked before"
         found = self._minimise(list(keys), [])
         if not self.fails(found):                          # changes stand in each other's way: the best that was seen
@@ -164,7 +164,7 @@ class Search:
 def _command(options: argparse.Namespace, folder: Path) -> int:
     """Bisect a command by its exit status."""
     def ends(text: str, log: Path | None = None) -> str | None:
-        """How it fails with this value of MLC_CHANGES."""
+        """How the command fails with this value of MLC_CHANGES."""
         environment = {**os.environ, VARIABLE: text, **({LOG: str(log)} if log is not None else {})}
         try:
             process = subprocess.Popen(options.command, env=environment, stdin=subprocess.DEVNULL,
@@ -256,7 +256,7 @@ def _file(options: argparse.Namespace, folder: Path) -> int:
 
 
 def _wrong(options: argparse.Namespace, calls: Sequence[Call], folder: Path) -> int:
-    """Bisect the first call that gives something else than what its function means, or does not end well."""
+    """Bisect the first call that gives a wrong result, crashes or hangs."""
     for call in calls:
         (folder / "log").unlink(missing_ok=True)
         if (failed := trials.failure(call, Choice(log=str(folder / "log")), options.timeout)) is not None:
@@ -293,7 +293,7 @@ def _above(call: Call, folder: Path, seconds: float) -> tuple[Failure, dict[str,
 
 def _one_wrong(options: argparse.Namespace, call: Call, failed: Failure, made: dict[str, Change], folder: Path,
                upper: Sequence[str] | None = None) -> int:
-    """Bisect one call; with `upper`, among those below these, which are made in any case."""
+    """Bisect one call; the changes `upper` are always enabled."""
     base, as_those = (upper, Choice(upper)) if upper is not None else ((), None)
     where = f"{call.line}: @{call.entry}"
     none = trials.failure(call, Choice(base), options.timeout, as_those)
@@ -326,7 +326,7 @@ def _one_wrong(options: argparse.Namespace, call: Call, failed: Failure, made: d
 
 def _explain(options: argparse.Namespace, what: str, call: Call, search: Search, made: dict[str, Change],
              found: Sequence[str], choice: Choice) -> tuple[str, str]:
-    """Show what was found, as a run with a choice explains it; (a file that replays it, options that it takes)."""
+    """Report the result, explained by a run with these changes; returns (path of a reproducer, options for it)."""
     assert choice.log is not None
     Path(choice.log).unlink(missing_ok=True)
     trials.failure(call, choice, options.timeout)
@@ -355,7 +355,8 @@ def _slow(options: argparse.Namespace, calls: Sequence[Call], folder: Path) -> i
 
 
 def _one_slow(options: argparse.Namespace, call: Call, folder: Path) -> str | None:
-    """Bisect one call: the changes with which alone it is slow, or those without which it is faster. Why not, else."""
+    """Bisect one call: the changes that alone make it slow, or without which it is faster. Otherwise, the reason why
+    there are none."""
     if (failed := trials.failure(call, Choice(log=str(folder / "log")), options.timeout)) is not None:
         raise UserError(f"@{call.entry} is not slow but wrong: {failed.message}", code="MLC0683",
                         hint="bisect that first: leave --slow out")
@@ -395,14 +396,14 @@ def _one_slow(options: argparse.Namespace, call: Call, folder: Path) -> str | No
 
 
 def _is_slower(timed: Callable[[frozenset[str]], Times | None], keys: frozenset[str], ratio: float) -> bool:
-    """Whether it is, and is again: of many groups that are timed some seem slow once."""
+    """Whether the result holds in a second measurement; of many timed groups, some seem slow by chance."""
     return all((found := timed(keys)) is not None and found.slower(ratio) for _ in range(2))
 
 
-# -- what is shown ----------------------------------------------------------------------------------------------------
+# -- output -----------------------------------------------------------------------------------------------------------
 def _show(what: str, search: Search, made: dict[str, Change], found: Sequence[str],
           detailed: dict[str, Change]) -> None:
-    """Print the failure, the number of runs tried and each change that is needed."""
+    """Print the failure, the number of runs and the necessary changes."""
     print(what)
     print(f"{len(made)} changes, {search.tries} runs: " + (
         "this one suffices" if len(found) == 1 else f"these {len(found)} suffice, and no fewer of them")
@@ -414,7 +415,7 @@ def _show(what: str, search: Search, made: dict[str, Change], found: Sequence[st
 
 
 def described(change: Change) -> list[str]:
-    """A change for people."""
+    """Description of a change."""
     number, _, name = change.step.partition(" ")
     out = [f"{change.key}  pass {int(number)}, {name}: " + (_rule(name, change) if change.rule else _summary(name)),
            f"  {change.op} at {change.loc}" if change.rule else "  the pass as a whole"]
@@ -426,7 +427,7 @@ def described(change: Change) -> list[str]:
 
 
 def _cut(text: str) -> list[str]:
-    """The first lines."""
+    """The first lines, and the number of the others."""
     lines = text.splitlines()
     return lines if len(lines) <= FEW else [*lines[:FEW], f"... and {len(lines) - FEW} more"]
 

@@ -1,4 +1,4 @@
-"""mlc cache: where the compile cache is and what it holds; clear it; check every entry."""
+"""mlc cache: show the location and contents of the compile cache, clear it, or verify its entries."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def main(options: argparse.Namespace) -> int:
 
 
 def info(store: cache.Store) -> int:
-    """Print what is in the folder."""
+    """Print the contents of the folder."""
     found = list(store.entries())
     total = sum(status.st_size for _, status in found)
     print(f"folder     {store.folder}{'' if store.folder.exists() else ' (not there yet)'}")
@@ -62,7 +62,7 @@ def info(store: cache.Store) -> int:
 
 
 def verify(store: cache.Store) -> int:
-    """Check every entry; those that are damaged go."""
+    """Check every entry, and delete corrupt ones."""
     count = sum(1 for _ in store.entries())
     bad = store.verify()
     for name, why in bad:

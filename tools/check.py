@@ -1,10 +1,10 @@
-"""Check a compilation by execution: interpret after every pass, compare, and name the pass and rule that is to blame.
+"""Check a compilation by execution: interpret after every pass, compare, and name the pass and rule at fault.
 
-Above fix_numerics a pass may round differently, within what rounding can do; from there on results agree to the bit,
-down to native code, which runs with 1 and 2 threads in memory with red zones. Each pass is compared with what it was
-given, so small differences do not add up to a false alarm. What decompose and fix_numerics make of an operation is
-also compared by itself (expansions.py). All of it is lowered a second time, for narrower vectors and with every kernel
-shared out among threads however small it is, as other hardware and sizes would choose, and run on other numbers, too
+Up to fix_numerics a pass may change results within rounding error; from there on results agree to the bit, down to
+native code, which runs with 1 and 2 threads in memory with red zones. Each pass is compared with its own input, so
+small differences do not accumulate to a false alarm. The expansions of operations by decompose and fix_numerics are
+also checked one by one (expansions.py). The module is lowered a second time, for narrower vectors and with every
+kernel, however small, distributed over threads, as for other hardware and sizes, and run on special values, too
 (otherwise.py).
 """
 
@@ -35,27 +35,27 @@ if TYPE_CHECKING:
 Array = np.ndarray[Any, Any]
 
 RANGES = {"float16": (64.0, 0.02), "bfloat16": (1e17, 1e-17), "float32": (1e17, 1e-17), "float64": (1e150, 1e-150)}
-"""Absolute values between which a number, its square and its reciprocal are far from overflow and underflow."""
+"""Range of absolute values in which a number, its square and its reciprocal are far from overflow and underflow."""
 PATIENCE = 3
-"""With other numbers a program may take so many times as many operations as with its own."""
+"""Limit on the number of operations on special values, relative to that on the program's own arguments."""
 WORK, FEWEST, ELEMENTS = 3000, 8, 4096
-"""So many operations, each on so many elements, rounds of other numbers may take; where that is not enough for the
-fewest, there is one, with all numbers."""
+"""Limit on the work (operations times elements) of the rounds of special values; if it is less than the fewest rounds
+take, there is a single round with all numbers."""
 
 DECIDE = {"fuse": "keeps operations apart", "bufferize": "lets no two values share memory"}
-"""Passes that choose what those after them have to live with, and what they do where they make no choice."""
+"""Passes whose choices constrain later passes, and how they behave without these choices."""
 
 
 class Check:
     """One entry of one module on one set of arrays, through any number of passes.
 
     exact   results agree to the bit from here on
-    say     is told, pass by pass, what has been found
-    keep    leave a file that replays what goes wrong
-    limit   how many operations its meaning may take
-    odd     the arguments are not the program's own: where numbers come near the ends of what floats hold, a formula may
-            overflow, and only passes with exact results are compared
-    taken   how many operations the entry took when it was interpreted last
+    say     callback for progress messages, one per pass
+    keep    whether to write a reproducer for a failure
+    limit   limit on the number of interpreted operations
+    odd     whether the arguments are special values: near the limits of a float type a formula may overflow, so only
+            passes with exact results are compared
+    taken   number of operations of the last interpretation
     """
 
     def __init__(self, module: Op, entry: str, arrays: Sequence[Any], exact: bool = False,
@@ -70,9 +70,9 @@ class Check:
         self.exact = exact or pipeline.stage(module) > _row("fix_numerics")
         self.say = say
         self.keep = keep
-        self.number = 0                          # of the pass that is being checked, in its pipeline
+        self.number = 0                          # of the pass being checked, in its pipeline
         self.form: Form | None = None
-        self.before: Op = module                 # as it was given to the pass that is being checked
+        self.before: Op = module                 # the input of the pass being checked
         self.deciders: dict[str, tuple[int, Op]] = {}
         """The passes whose decisions others have to live with: their number, and the module as they were given it."""
         try:
@@ -95,7 +95,7 @@ class Check:
             self.taken = interpreter.steps
 
     def run(self, steps: Sequence[Step]) -> None:
-        """Run passes, each checked; InternalError at the first that changes what the entry means.
+        """Run passes, checking each; InternalError at the first that changes the results of the entry.
 
         IRError where the module has not the form that the first of them takes.
         """
@@ -114,7 +114,7 @@ class Check:
             try:
                 with rewrite.watched(firings):
                     broken = self._try(step, self.module)
-            except UserError:                              # the program's own, which this pass is the first to see
+            except UserError:                              # the program's error, which this pass is the first to detect
                 raise
             except FAILURES as error:
                 if isinstance(error, IRError) and (decider := self.decider("fuse", steps)) is not None:
@@ -144,14 +144,14 @@ class Check:
         return numbers
 
     def differentiate(self) -> None:
-        """InternalError where a derivative that the module takes is not what differences give."""
+        """InternalError if a derivative in the module disagrees with finite differences."""
         if (found := derivatives.mistake(self.module, self.entry, self.arrays)) is not None:
             message, loc = found
             raise self.leave(InternalError(f"pass grad: {message}", code="MLC0662", loc=loc), self.module, "grad",
                              "mlc-wrong-grad.mlir")
 
     def expand(self, step: Step) -> None:
-        """InternalError where a pass makes something else of an operation than it means."""
+        """InternalError if a pass expands an operation to one with other semantics."""
         if (found := expansions.mistake(self.module, step, self.numbers())) is not None:
             message, loc = found
             name = step.transform.name
@@ -159,8 +159,8 @@ class Check:
                              f"mlc-wrong-{name}.mlir")
 
     def decider(self, name: str, steps: Sequence[Step], broken: str = "") -> InternalError | None:
-        """The error of an earlier pass, if the one that runs goes right where that one leaves out what it may: two
-        values in one buffer, two operations in one kernel."""
+        """The error of an earlier pass, if the current one succeeds when that one makes no choices: no two values in
+        one buffer, no two operations in one kernel."""
         number, given = self.deciders.get(name, (0, self.before))
         if not 0 < number < self.number:
             return None
@@ -170,7 +170,7 @@ class Check:
             with changes.chosen(changes.Choice(())):
                 steps[number - 1].apply(module, number)
             if nameless_text(module) == nameless_text(usual):
-                return None                                # it makes no choice
+                return None                                # the earlier pass makes no choice
             for k, step in enumerate(steps[number: self.number], number + 1):
                 step.apply(module, k)
             if self.wrong(module, step.transform.gives or self.form) is not None:
@@ -185,7 +185,7 @@ class Check:
         return self.leave(error, given, ",".join(map(str, steps[number - 1: self.number])), f"mlc-wrong-{name}.mlir")
 
     def _failed(self, step: Step, before: Op, error: Exception) -> InternalError:
-        """The error of a pass that does not come to an end."""
+        """The error of a pass that raises an exception."""
         message = error.message if isinstance(error, Error) else str(error)
         wrong = InternalError(f"pass {step.transform.name} fails on @{self.entry}: {type(error).__name__}: {message}",
                               code="MLC0660", loc=getattr(error, "loc", UNKNOWN),
@@ -193,7 +193,7 @@ class Check:
         return self.leave(wrong, before, str(step), f"mlc-wrong-{step.transform.name}.mlir")
 
     def _wrong_rule(self, step: Step, before: Op, firings: rules.Firings) -> InternalError:
-        """The error of a rewrite whose two sides differ, whether or not the program shows it."""
+        """The error of a rewrite whose two sides differ, even if the results of the program do not."""
         assert firings.wrong is not None
         name, number, message = firings.wrong
         error = InternalError(f"pass {step.transform.name} changes the answer of @{self.entry}: {message} where an "
@@ -202,7 +202,7 @@ class Check:
         return self.leave(error, before, str(_limited(step, number)), f"mlc-wrong-{step.transform.name}.mlir")
 
     def wrong(self, module: Op, form: Form | None = None) -> str | None:
-        """Describe the defect of a module that should mean the same; None if there is none."""
+        """Describe how a module differs from the expected outcome; None if it does not."""
         try:
             verify(module)
             if form is not None:
@@ -239,7 +239,7 @@ class Check:
         return found
 
     def _slack(self) -> list[Array]:
-        """How far rounding may move the results of the program that the pass was given.
+        """Bound on the effect of rounding on the results of the pass's input.
 
         This is asked for where something differs, so it is worth many trials: of a step of Adam along a gradient that
         is rounding alone, one trial in two has the other sign. Of other numbers than the program's own, a result of
@@ -250,7 +250,7 @@ class Check:
                 for s, r in zip(slack, self.outcome.results)]
 
     def _guilty(self, step: Step, before: Op, broken: str) -> InternalError:
-        """The error that names the pass, the rule if there is one, and the line that replays it."""
+        """The error that names the pass, the rule if there is one, and the command that reproduces it."""
         rule = guilty_rule(before, step, self._try, self.number)
         notes = list[str]()
         if rule is not None:
@@ -262,7 +262,7 @@ class Check:
         return self.leave(error, before, str(step), f"mlc-wrong-{step.transform.name}.mlir")
 
     def leave(self, error: InternalError, before: Op, steps: str, name: str) -> InternalError:
-        """Write what replays `error`, and say so in it."""
+        """Write a reproducer for `error`, and add its command to the error."""
         if not self.keep:
             return error
         path = files.scratch_file(name)
@@ -288,7 +288,7 @@ class Check:
         return self.outcome.results
 
     def wrong_native(self, message: str) -> InternalError:
-        """The error of native code; `message` says how it was run, and what it did."""
+        """The error of native code; `message` says how it was run, and how it failed."""
         from mlc.tools.native import DIES, HANGS
         code = "MLC0905" if any(word in message for word in (DIES, HANGS)) else "MLC0902"
         return self.leave(InternalError(f"native code of @{self.entry}{message}", code=code), self.module, "",
@@ -296,7 +296,7 @@ class Check:
 
 
 def _limited(step: Step, number: int) -> Step:
-    """A pass that stops after so many rewrites, where it can."""
+    """A pass that stops after a number of rewrites, if it supports that."""
     if "limit" not in inspect.signature(step.transform.run).parameters:
         return step
     return Step(step.transform, (*(o for o in step.options if o[0] != "limit"), ("limit", number)))
@@ -304,7 +304,7 @@ def _limited(step: Step, number: int) -> Step:
 
 def guilty_rule(before: Op, step: Step, attempt: Callable[..., str | None],
                 number: int = 0) -> tuple[int, int, str] | None:
-    """(firing, of how many, `pass/rule@place`) of the rewrite with which a pass first goes wrong, found by bisection.
+    """(firing, number of firings, `pass/rule@place`) of the first rewrite that makes a pass wrong, by bisection.
 
     None where the pass applies no rules, or is wrong without any.
     """
@@ -349,7 +349,7 @@ def check_otherwise(module: Op, entry: str, arrays: Sequence[Any], exact: bool, 
     """Check a second lowering of a module, on other numbers: where these are fixed, where schedules stand, and native
     code. Where one of these is wrong, every pass is checked on those numbers, to name it.
 
-    taken  how many operations the module takes on its own numbers
+    taken  number of interpreted operations on the module's own arguments
     """
     from mlc.tools.native import wrong_natively
     if not (steps := otherwise.other_steps(module)):

@@ -1,4 +1,4 @@
-"""Work in a process of its own, which may crash or hang."""
+"""Work in a child process, which may crash or hang."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ Tell = Callable[[Any], None]
 
 
 class Child:
-    """A forked process that tells things as JSON, a line each."""
+    """A forked process that sends messages as lines of JSON."""
 
     def __init__(self, work: Callable[[Tell], None]) -> None:
         reader, writer = os.pipe()
         self.pid = os.fork()
         if self.pid == 0:
             os.close(reader)
-            faulthandler.disable()                         # how it ends is told by its status
+            faulthandler.disable()                         # its exit status says how it ended
             with os.fdopen(writer, "w", encoding="utf-8") as out:
                 try:
                     work(lambda answer: print(json.dumps(answer), file=out, flush=True))
@@ -37,7 +37,7 @@ class Child:
         self.status, self.seconds = 0, 0.0
 
     def answers(self, seconds: float, patience: int = 1) -> Iterator[Any]:
-        """Messages of the child until it ends; TimeoutError if it sends nothing for so many seconds.
+        """Messages of the child until it ends; TimeoutError if it sends nothing for this many seconds.
 
         patience  how many times as long it may take by the clock, as long as it does not use that much processor time
         """
@@ -67,7 +67,7 @@ class Child:
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     def end(self, kill: bool = False) -> str | None:
-        """Wait for the end, or bring it about; the name of the signal that ended the process."""
+        """Wait for the process to end, or kill it; returns the name of the signal that ended it."""
         if kill:
             os.kill(self.pid, signal.SIGKILL)
         os.close(self.reader)
@@ -77,7 +77,7 @@ class Child:
 
 
 def asked(question: Callable[[], Any], seconds: float) -> tuple[Any, str | None]:
-    """The answer to a question, as JSON has it, and None; or None, and how the process was ended before it gave one."""
+    """(result of the function as JSON, None); or (None, how the process ended before it returned)."""
     child = Child(lambda tell: tell(question()))
     try:
         answers = list(child.answers(seconds))

@@ -1,6 +1,6 @@
-"""The `mlc` command: finds the sub-command, imports its module, and turns whatever goes wrong into one message.
+"""The `mlc` command: finds the sub-command, imports its module, and reports any error as one message.
 
-Exit status: 0 done, 1 the input is wrong, 2 the command line, a file or the machine is in the way, 101 a defect of mlc,
+Exit status: 0 done, 1 the input is wrong, 2 an error of the command line, a file or the machine, 101 a defect of mlc,
 130 interrupted. Data goes to stdout, messages to stderr. Nothing heavy is imported here: `mlc --help` is instant.
 """
 
@@ -102,7 +102,7 @@ def _run(words: list[str]) -> int:
 
 
 def _unknown(word: str) -> int:
-    """Say which command may have been meant."""
+    """Error for an unknown command, with a suggestion."""
     from difflib import get_close_matches
 
     from mlc.tools import report
@@ -118,7 +118,7 @@ def version() -> str:
 
 
 def _silence_stdout() -> None:
-    """Nobody listens any more: what is still buffered must not raise at exit."""
+    """Discard buffered output after a broken pipe, so that it does not raise at exit."""
     try:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except (OSError, ValueError):                # stdout is no file, as in a test

@@ -1,4 +1,4 @@
-"""mlc compile: a function of a Python, .mlc or .mlir file, down to any level."""
+"""mlc compile: lower a function of a Python, .mlc or .mlir file to any level."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""mlc completion: a script that completes commands and options in a shell, made of the commands' own parsers."""
+"""mlc completion: a script that completes commands and options in a shell, generated from the commands' parsers."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def described() -> Iterable[Command]:
 
 # -- bash -------------------------------------------------------------------------------------------------------------
 def bash(commands: list[Command]) -> str:
-    """Words after an option that takes one of a few values, else the options or words of the command, or files."""
+    """Completes the values of an option that has choices, else the options or words of the command, or files."""
     cases = list[str]()
     for command in commands:
         values = "".join(f"            {'|'.join(o.spellings)}) words={shlex.quote(' '.join(o.values))} ;;\n"

@@ -1,8 +1,8 @@
-"""Check derivatives by differences: the rule of each operation that a program runs, and each derivative as a whole.
+"""Check derivatives by finite differences: the rule of each operation that a program runs, and each whole derivative.
 
-Passes are compared with the interpreter, and what the interpreter makes of a derivative is made of the same rules. So
-the program is run once more in float64, and beside it every operation, and every differentiated function, a little to
-both sides of where it was: along a direction d, the derivative lies between the slopes to the left and to the right.
+Passes are compared with the interpreter, but the interpreter expands derivatives by the same rules. So the program is
+run once more in float64, and every operation and every differentiated function is also evaluated at nearby points:
+along a direction d, the derivative must lie between the slopes to the left and to the right.
 
     sum(ct * (f(x + h d) - f(x - h d)) / 2 h) == sum(vjp(ct) * d)
 """
@@ -30,15 +30,15 @@ Array = np.ndarray[Any, Any]
 Function = Callable[[Sequence[Array]], list[Array]]
 
 STEP = 1e-5
-"""How far from a point its neighbours are, in units of its size."""
+"""Relative distance of the nearby points."""
 TOLERANCE, SMALL = 1e-4, 1e-5
 """Tolerance of a derivative, relative to the magnitude of its terms; and the weight of the values in that magnitude."""
 LARGEST, REPEATS = 1 << 14, 2
-"""Elements of an operation that is checked at all, and how often one is that is run again and again."""
+"""Limit on the elements of a checked operation, and on the number of checks of one that runs repeatedly."""
 
 
 def mistake(module: Op, entry: str, arrays: Sequence[Array]) -> tuple[str, Loc] | None:
-    """The error in a derivative that `entry` takes, and its location; None if it takes none or all are right."""
+    """The error in a derivative that `entry` computes, and its location; None if there is none."""
     if not are_taken(module):
         return None
     wide = in_f64(module)
@@ -52,7 +52,7 @@ def mistake(module: Op, entry: str, arrays: Sequence[Array]) -> tuple[str, Loc] 
 
 
 def are_taken(module: Op) -> bool:
-    """Whether a module holds derivatives as operations."""
+    """Whether a module contains operations of the autodiff dialect."""
     return any(isinstance(op, Grad | Vjp | Jvp) for op in module.walk())
 
 
@@ -62,7 +62,7 @@ def _is_float(x: Array) -> bool:
 
 # -- float64 ----------------------------------------------------------------------------------------------------------
 def in_f64(module: Op) -> Op:
-    """A copy of a module of tensors that computes in float64 what it computes in other floats."""
+    """A copy of a tensor module with float64 in place of the other float types."""
     out = module.clone()
     for op in out.walk():
         for value in (*op.results, *(a for region in op.regions for b in region.blocks for a in b.args)):
@@ -72,7 +72,7 @@ def in_f64(module: Op) -> Op:
 
 
 def _wide(x: Any) -> Any:
-    """A type or an attribute with float64 for other floats."""
+    """A type or an attribute with float64 in place of other float types."""
     if isinstance(x, FloatType):
         return f64
     if isinstance(x, TensorType):
@@ -86,7 +86,7 @@ def _wide(x: Any) -> Any:
 
 # -- watching ---------------------------------------------------------------------------------------------------------
 class _Watching(Interpreter):
-    """Runs a module and checks on the way what it takes derivatives of."""
+    """Interprets a module, checking the operations and functions that it differentiates."""
 
     def __init__(self, module: Op, outer: _Watching | None = None) -> None:
         super().__init__(module)
@@ -101,7 +101,7 @@ class _Watching(Interpreter):
         return _WatchingFrame(self)
 
     def report(self, message: str, op: Op) -> None:
-        """Keep the first mistake; one of a rule comes before what it does to the whole."""
+        """Record the first error; an error in a rule takes precedence over its effect on a whole derivative."""
         watching: _Watching | None = self
         while watching is not None:
             watching.found = watching.found or (message, op.loc)
@@ -128,7 +128,7 @@ class _WatchingFrame(Frame):
 
 
 def _is_new(watching: _Watching, op: Op, operands: Sequence[Array]) -> bool:
-    """Whether this operation, which may be run in several copies of the program, has not been checked often enough."""
+    """Whether this operation, which may run in several copies of the program, needs further checks."""
     key = type(op), str(sorted((k, str(v)) for k, v in op.attrs.items())), tuple(
         (x.shape, x.tobytes()[:256]) for x in operands)
     place = type(op), op.loc.file, op.loc.line, op.loc.col
@@ -141,7 +141,7 @@ def _is_new(watching: _Watching, op: Op, operands: Sequence[Array]) -> bool:
 
 # -- one operation ----------------------------------------------------------------------------------------------------
 def _rule(op: Op, operands: Sequence[Array], numbers: dict[str, int]) -> str | None:
-    """Describe the error in the cotangents that an operation gives its operands here; None if they are right."""
+    """Describe the error in the operand cotangents of an operation at this point; None if they are right."""
     wrt = [i for i, x in enumerate(operands) if _is_float(x) and np.all(np.isfinite(x)) and x.size]
     if op.blocks_gradient or not wrt or not all(has_cotangent(r.type) for r in op.results):
         return None
@@ -220,7 +220,7 @@ def _whole(watching: _Watching, op: Grad | Vjp | Jvp, operands: Sequence[Any], r
 
 
 def _has_own_rules(function: Func, table: dict[str, Func], seen: set[str]) -> bool:
-    """Whether a function, or one that it calls, has derivatives that are not those of what it computes."""
+    """Whether a function, or one that it calls, has a custom derivative or blocks gradients."""
     if function.sym_name in seen:
         return False
     seen.add(function.sym_name)
@@ -231,8 +231,8 @@ def _has_own_rules(function: Func, table: dict[str, Func], seen: set[str]) -> bo
 # -- differences ------------------------------------------------------------------------------------------------------
 @dataclass
 class _Part:
-    """How one result moves along a direction: the mean of the slopes to both sides, half of what they differ by, and
-    where both mean something; and the result."""
+    """Change of one result along a direction: the mean of the slopes to both sides, half their difference, the mask of
+    elements where both are valid; and the result."""
 
     slope: Array
     half: Array
@@ -242,13 +242,13 @@ class _Part:
 
 @dataclass
 class _Slopes:
-    """How the results of a function move along a direction."""
+    """Slopes of the results of a function along a direction."""
 
     direction: dict[int, Array]
     parts: list[_Part]
 
     def compare(self, cotangent: Array, weights: Sequence[Array]) -> str | None:
-        """None if the cotangent of the one operand that moves fits the slopes of the results, weighed."""
+        """None if the cotangent of the perturbed operand matches the weighted slopes of the results."""
         d, = self.direction.values()
         with np.errstate(all="ignore"):
             got, size = float(np.sum(cotangent * d)), float(np.sum(np.abs(cotangent * d)))
@@ -265,7 +265,7 @@ class _Slopes:
         return f"{got:.6g} along a direction in which differences give {want:.6g}"
 
     def compare_each(self, tangents: Sequence[Array]) -> str | None:
-        """None if the tangents of the results are their slopes."""
+        """None if the tangents of the results match their slopes."""
         for part, t in zip(self.parts, map(np.asarray, tangents)):
             size = np.abs(t) + np.abs(part.slope) + SMALL * np.abs(part.value)
             wrong = part.ok & ~(np.abs(t - part.slope) <= part.half + TOLERANCE * size + 1e-9)

@@ -33,7 +33,7 @@ class Expectation:
 
 @dataclass
 class Checker:
-    """Collects what is expected and what happens; `finish` says where they differ."""
+    """Collects the expected and the actual diagnostics; `finish` reports the differences."""
 
     file: str
     expected: list[Expectation] = field(default_factory=list)
@@ -47,7 +47,7 @@ class Checker:
                 self.expected.append(Expectation(m[1], _target(m[3], number, lines), number, m[4], bool(m[2])))
 
     def report(self, error: Error) -> None:
-        """An error happened: it must be expected, its notes may be."""
+        """Match an error, which must be expected; its notes may be."""
         if not self._meet("error", error.loc.line, f"{error.message} [{error.code}]"):
             self.faults.append(f"{error.loc}: unexpected error: {error.message} [{error.code}]")
         for note in error.notes:
@@ -69,12 +69,12 @@ class Checker:
 
 
 def _target(where: str | None, number: int, lines: list[str]) -> int:
-    """The line that `@where` of a comment on line `number` speaks of."""
+    """The line that `@where` of a comment on line `number` refers to."""
     if where is None:
         return number
     if where == "unknown":
         return 0
-    if where in ("above", "below"):              # the next line that is no such comment itself
+    if where in ("above", "below"):              # the next line that is not such a comment itself
         step = 1 if where == "below" else -1
         at = number + step
         while 0 < at <= len(lines) and _COMMENT.search(lines[at - 1]):

@@ -1,11 +1,11 @@
-"""Check what operations become, one by one: a composite that is decomposed, an elementary function that gets a formula.
+"""Check the expansions of operations one by one: decompositions of composites, formulas of elementary functions.
 
-A program's own numbers seldom come to where a formula loses its digits or overflows, and where they do, what else it
-computes hides it. So each operation is taken apart by itself, on numbers of all sizes that it has to work on.
+A program's own numbers seldom reach arguments for which a formula loses digits or overflows, and if they do, later
+operations mask it. So each operation is expanded by itself and tested on numbers of all magnitudes.
 
-- What decompose makes of a composite agrees with its meaning within rounding, also of rows all of whose elements are
-  large, equal or infinite: a softmax of 1000s has no infinity in it.
-- What fix_numerics makes of an elementary function is as close to the true value as dialects/tensor/ACCURACY.md says.
+- The decomposition of a composite agrees with its semantics within rounding, also on rows whose elements are all large,
+  equal or infinite: a softmax of 1000s has no infinities.
+- The formula of an elementary function is as close to the true value as dialects/tensor/ACCURACY.md says.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ from mlc.tools.derivatives import alone
 Array = np.ndarray[Any, Any]
 
 PASSES = ("decompose", "fix_numerics")
-"""The passes whose work on single operations is checked."""
+"""The passes whose expansions are checked."""
 LARGEST = 1 << 14
-"""Elements of a composite that is checked at all."""
+"""Limit on the elements of a checked composite."""
 SAMPLES = 300
-"""Arguments of each kind for an elementary function, of which there are four."""
+"""Number of arguments of each of the four kinds for an elementary function."""
 CLOSE = {"float16": (2e-3, 1e-5), "bfloat16": (2e-2, 1e-4), "float32": (1e-5, 1e-6), "float64": (1e-8, 1e-10)}
-"""How far a decomposition may be off, relative and absolute."""
+"""Relative and absolute tolerance of a decomposition."""
 MORE = 4.0
-"""Units of the last place that float64 may be off more: it is compared with numpy, which is not exact either."""
+"""Additional tolerance for float64 in units of the last place, since its reference, numpy, is not exact either."""
 
 
 SORTED = "tensor.search_sorted"
@@ -169,7 +169,7 @@ def _of_function(op: Op, step: Step) -> str | None:
 
 
 def told_apart(a: float, b: float) -> tuple[str, str]:
-    """Two numbers, with as many digits as it takes to see that they differ."""
+    """Texts of two numbers, with enough digits to show their difference."""
     texts = ((f"{a:.{n}g}", f"{b:.{n}g}") for n in range(6, 18))
     return next((pair for pair in texts if pair[0] != pair[1]), (repr(a), repr(b)))
 

@@ -1,4 +1,4 @@
-"""mlc compile -o net.so: functions of a file as a module that Python imports, with its stub and its C header."""
+"""mlc compile -o net.so: compile functions of a file to a Python extension module, with its stub and C header."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ _TOKEN = re.compile(r"\s*(?:(?P<type>\w+)(?P<shape>\[[^\]]*\])?|(?P<mark>[{}()\[
 
 
 def parse_trees(text: str) -> list[Any]:
-    """`f32[B,16],{w: f32[16,4], b: f32[4]},(i64,[f32])` as specifications."""
+    """Parse `f32[B,16],{w: f32[16,4], b: f32[4]},(i64,[f32])` to specifications."""
     tokens = list[tuple[str, str]]()
     at = 0
     while at < len(text):

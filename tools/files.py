@@ -1,4 +1,4 @@
-"""Reading and writing for commands: `-` is stdin or stdout, and a file is written whole or not at all."""
+"""Reading and writing for commands: `-` is stdin or stdout, and files are written atomically."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ def read_text(path: str) -> tuple[str, str]:
 
 
 def remember_source(name: str, text: str) -> None:
-    """Let messages quote lines of a text that is not a file."""
+    """Register a text that is not a file, so that messages can quote its lines."""
     linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
 
 
 def write(path: str | None, data: str | bytes) -> None:
-    """Write to a file, whole or not at all; None and `-` are stdout."""
+    """Write to a file atomically; None and `-` are stdout."""
     if path is None or path == "-":
         if isinstance(data, bytes):
             sys.stdout.flush()
@@ -60,7 +60,7 @@ def write(path: str | None, data: str | bytes) -> None:
 
 
 def scratch_file(name: str) -> Path:
-    """Where to leave a file that nobody named: the current folder, or the system's if that cannot be written."""
+    """A path for an unnamed output file: in the current folder, or the temporary folder if that is not writable."""
     folder = Path.cwd() if os.access(Path.cwd(), os.W_OK) else Path(tempfile.gettempdir())
     stem, suffix = os.path.splitext(name)
     number = 0
@@ -70,7 +70,7 @@ def scratch_file(name: str) -> Path:
 
 
 def find_modules_here(*pipelines: str) -> None:
-    """Let passes of the user's own be found in the current folder, where one is asked for by its module's name.
+    """Add the current folder to the import path, if a pass of the user's own is requested by its module's name.
 
     Otherwise nothing is imported from there: it may be a folder that somebody sent.
     """

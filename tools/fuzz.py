@@ -1,9 +1,9 @@
-"""mlc fuzz: random programs, inputs with mistakes, and calls that make no sense, each of which follows from a seed.
+"""mlc fuzz: random programs, invalid inputs, and calls with arbitrary arguments, each generated from a seed.
 
-valid    programs of all tensor operations, of functions with loops and conditions, derivatives and lanes of those, and
-         of Python: the same at all levels, as native code, however they are run, and in PyTorch where it is installed
-invalid  texts of both languages with mistakes, and operations with attributes that make no sense: taken or refused
-calls    public functions with any arguments: taken or refused
+valid    programs of all tensor operations, of functions with loops and conditions, their derivatives and batches, and
+         in Python: the same results at all levels, as native code, however they are run, and in PyTorch if installed
+invalid  texts of both languages with mistakes, and operations with arbitrary attributes: accepted or rejected
+calls    public functions with arbitrary arguments: accepted or rejected
 
 A failure is reported once, made smaller where a pass is at fault, and left as a file that shows it again: paste it into
 tests/cases, with what is to be tested in its first line.
@@ -33,7 +33,7 @@ EXAMPLES = """examples:
 BATCH = 400
 """Seeds of one process: what they leave behind in it ends with them."""
 SECONDS = {"valid": 60.0, "invalid": 5.0, "calls": 15.0}
-"""Of one seed, before it counts as hanging: a valid program may be large, and refusing one is a matter of moments."""
+"""Timeout of one seed: a valid program may be large, while rejecting an invalid one is quick."""
 
 
 def parser() -> argparse.ArgumentParser:
@@ -81,7 +81,7 @@ def main(options: argparse.Namespace) -> int:
 
 
 def shard_of(text: str) -> tuple[int, int]:
-    """`0/2`: the number of this part, and of how many."""
+    """Parse `0/2`: the index of this shard, and the number of shards."""
     part, slash, parts = text.partition("/")
     if not (slash and part.isdecimal() and parts.isdecimal() and int(part) < int(parts)):
         raise report.usage_error(f"--shard: {text!r} is no part", "write I/N, with I from 0 to N - 1", "MLC0391")
@@ -99,7 +99,7 @@ def batches(start: int, first: int, count: int | None, part: int, parts: int) ->
 
 
 def leave(failure: Failure, kind: str, seed: int, folder: str | None) -> str:
-    """Write the file that shows a failure again, if one is wanted; its path."""
+    """Write the reproducer of a failure, if requested; returns its path."""
     if folder is None or not failure.text:
         return ""
     Path(folder).mkdir(parents=True, exist_ok=True)

@@ -1,11 +1,11 @@
-"""Is what mlc computes on the GPU of this machine right, and how fast is it?
+"""Check mlc on the GPU of this machine, and measure its speed.
 
     python -m mlc.tools.gpu_check --out results
     python -m mlc.tools.gpu_check --only programs,speed --minutes 3
 
 Programs, operations and training steps run on the device and on the CPU, on random inputs that are new each time
-(--seed repeats a run), with memory full of NaNs before each call; by the design of mlc the two agree to the bit.
-Products by tensor cores are held against float64. Then speed is measured, beside PyTorch's where that sees the device.
+(--seed repeats a run), with memory full of NaNs before each call; by design of mlc the two agree to the bit. Products
+by tensor cores are compared with float64. Then speed is measured, and PyTorch's too, if it supports the device.
 The programs and operations are those of the tests, and the models those of the examples, where they are to be
 found. A kernel that takes the device along costs the process; with --out another one goes on after it. Exit status 1:
 something is wrong, or there is no device.
@@ -47,9 +47,9 @@ SECTIONS = ("copies", "programs", "operations", "products", "models", "speed")
 ROOT = Path(__file__).resolve().parents[1]
 LOST = "MLC0587"
 ROUNDED = {"bfloat16": 2.0 ** -7, "float16": 2.0 ** -10, "tf32": 2.0 ** -8}
-"""Twice what rounding the result or, in tf32, the factors changes, relative to the largest number."""
+"""Tolerance relative to the largest number: twice the rounding error of the result or, for tf32, of the factors."""
 CLOSE = 1e-5
-"""How far apart, relative to the largest, numbers may be that should be equal; beyond it they are wrong."""
+"""Largest difference, relative to the largest number, that counts as close; beyond it, a result is wrong."""
 
 
 @dataclass
@@ -68,11 +68,11 @@ class Row:
 
 
 class Lost(Exception):
-    """The device does nothing more in this process."""
+    """The device is unusable in this process."""
 
 
 class Report:
-    """Rows as they come, and when to stop."""
+    """Collects result rows, and keeps track of the time limit."""
 
     def __init__(self, out: Path | None, seconds: float, resume: bool = False) -> None:
         self.out, self.rows = out, list[Row]()
@@ -84,7 +84,7 @@ class Report:
         self.done = {(row.section, row.name) for row in self.rows}
 
     def left(self) -> float:
-        """Seconds until everything should be done."""
+        """Seconds until the time limit."""
         return self.seconds - (time.monotonic() - self.started)
 
     def add(self, row: Row) -> None:
@@ -96,7 +96,7 @@ class Report:
             write_text(self.out / "results.json", json.dumps([asdict(r) for r in self.rows], indent=1))
 
     def check(self, section: str, name: str, run: Callable[[], Row]) -> None:
-        """Do one check, and go on whatever happens in it, unless the device is lost."""
+        """Run one check, recording any exception, unless the device is lost."""
         if (section, name) in self.done:
             return
         try:
@@ -108,7 +108,7 @@ class Report:
 
 
 def compared(section: str, name: str, found: Sequence[Any], wanted: Sequence[Any], **numbers: float) -> Row:
-    """How arrays agree with those that they should equal."""
+    """Compare arrays with the expected ones."""
     worst, same = 0.0, True
     for i, (a, b) in enumerate(zip(found, map(np.asarray, wanted), strict=True)):
         if a.dtype != b.dtype or a.shape != b.shape:
@@ -130,9 +130,9 @@ def compared(section: str, name: str, found: Sequence[Any], wanted: Sequence[Any
     return Row(section, name, "bits" if same else "close", "", {**numbers, "worst": worst})
 
 
-# -- is it right? -----------------------------------------------------------------------------------------------------
+# -- correctness ------------------------------------------------------------------------------------------------------
 def copies(report: Report, rng: np.random.Generator, small: bool) -> None:
-    """Arrays there and back."""
+    """Copy arrays to the device and back."""
     memory = device_memory()
     for size in (1, 3, 511, 4096, (4 << 20) - 1, (4 << 20) + 1, 100_000_007):
         if small and size > 5_000_000:
@@ -147,7 +147,7 @@ def copies(report: Report, rng: np.random.Generator, small: bool) -> None:
 
 
 def on_device(build: Callable[[], Any], args: Sequence[Array], section: str, name: str, graphs: bool) -> Row:
-    """A module on the device, three times where graphs are asked for too, and on the CPU."""
+    """Run a module on the device, three times if CUDA graphs are tested, and on the CPU."""
     memory = device_memory()
     started = time.perf_counter()
     made = image.compile_image(build(), target_for(memory.device), memory.device.assemble, "ieee")
@@ -164,7 +164,7 @@ def on_device(build: Callable[[], Any], args: Sequence[Array], section: str, nam
 
 
 def tests(name: str) -> Any:
-    """A module of the tests, if they are there."""
+    """A module of the tests, if they are available."""
     if str(ROOT) not in sys.path:
         sys.path.insert(0, str(ROOT))
     try:
@@ -192,13 +192,13 @@ def programs(report: Report, rng: np.random.Generator, small: bool) -> None:
 
 
 def fresh(x: Array, rng: np.random.Generator) -> Array:
-    """Other numbers of the kind of x's: its elements in another order, floats multiplied by numbers around 1."""
+    """Similar numbers: the elements of x in another order, floats multiplied by factors near 1."""
     out = rng.permutation(x.reshape(-1)).reshape(x.shape)
     return (out * rng.uniform(0.5, 1.5, x.shape)).astype(x.dtype) if x.dtype.kind == "f" else out
 
 
 def operations(report: Report, rng: np.random.Generator, small: bool) -> None:
-    """The samples of every operation, of each a few first, until the time for them is over."""
+    """The samples of every operation, a few of each first, until their share of the time is over."""
     if (found := tests("op_samples")) is None:
         return
     rounds: dict[str, int] = {}
@@ -218,7 +218,7 @@ def operations(report: Report, rng: np.random.Generator, small: bool) -> None:
 
 
 def products(report: Report, rng: np.random.Generator, small: bool) -> None:
-    """Products by tensor cores, whose sums are rounded a little otherwise than the interpreter's."""
+    """Products by tensor cores, whose sums round slightly differently from the interpreter's."""
     shapes = (16, 16, 8), (40, 48, 72), (33, 1600, 50), (500, 256, 1000), (2048, 4096, 1024)
     for (m, k, n), dtype, transposed in itertools.product(shapes[:2] if small else shapes, ROUNDED, (False, True)):
         name = f"{m}x{k}x{n} {dtype}{' transposed' if transposed else ''}"
@@ -238,7 +238,7 @@ def products(report: Report, rng: np.random.Generator, small: bool) -> None:
 
 
 def example(name: str) -> Any:
-    """A module of the examples, if they are there."""
+    """A module of the examples, if they are available."""
     path = ROOT / "examples" / f"{name}.py"
     spec = importlib.util.spec_from_file_location(name, path) if path.exists() else None
     if spec is None or spec.loader is None:
@@ -281,7 +281,7 @@ def models(report: Report, rng: np.random.Generator, small: bool) -> None:
         report.check("models", name, one)
 
 
-# -- how fast is it? --------------------------------------------------------------------------------------------------
+# -- speed ------------------------------------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class Speed:
     """One measurement: `make(n)` gives arrays; `count(n)` bytes moved, or operations of a product; `close`: how far
@@ -368,7 +368,7 @@ def seconds_of(call: Callable[[], Any], wait: Callable[[], None], least: float) 
 
 
 def speed(report: Report, rng: np.random.Generator, small: bool) -> None:
-    """Rates on the device, and PyTorch's."""
+    """Measure the rates of mlc, and of PyTorch, on the device."""
     torch = torch_with_device()
     for what in SPEEDS:
         for n in (16,) if small else what.sizes:
@@ -399,7 +399,7 @@ def measured(what: Speed, n: int, rng: np.random.Generator, torch: Any, small: b
 
 
 def far(what: Speed, arrays: Sequence[Array], found: mlc.Tensor) -> float:
-    """How far some rows of a result are from what float64 gives, relative to its largest."""
+    """Error of some rows of a result against float64, relative to the largest number."""
     rows = sorted({0, len(arrays[0]) // 2, len(arrays[0]) - 1})
     x, *rest = (a.astype(np.float64) for a in (arrays[0][rows], *arrays[1:]))
     if what.name == "copy":
@@ -416,7 +416,7 @@ def far(what: Speed, arrays: Sequence[Array], found: mlc.Tensor) -> float:
     return float(np.abs(found.numpy()[rows].astype(np.float64) - wanted).max() / np.abs(wanted).max())
 
 
-# -- what is said of it -----------------------------------------------------------------------------------------------
+# -- reporting --------------------------------------------------------------------------------------------------------
 def header() -> Iterator[str]:
     """Lines describing the device, the code generated for it and the versions in use."""
     device = device_memory().device
@@ -431,7 +431,7 @@ def header() -> Iterator[str]:
 
 
 def table(report: Report) -> Iterator[str]:
-    """The whole run in a few lines: what was right, then speeds."""
+    """Summary of the run: correctness, then speeds."""
     for section in SECTIONS[:-1]:
         rows = [r for r in report.rows if r.section == section]
         if rows:

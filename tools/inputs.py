@@ -20,13 +20,13 @@ from mlc.tools import files, report
 Array = np.ndarray[Any, Any]
 
 SIZES = (3, 2, 5, 4)
-"""Numbers for size symbols that nothing tells, in order of appearance."""
+"""Default values for unspecified size symbols, in order of appearance."""
 
 _ARGUMENT = re.compile(r"\s*(\w+)\s*(?:\[([^\]]*)\])?\s*(,|$)")
 
 
 def entries(module: Op) -> dict[str, FunctionType]:
-    """The functions of a module that can be called, with what they take and give as arrays."""
+    """The callable functions of a module, with the types of their arguments and results as arrays."""
     out = dict[str, FunctionType]()
     companions = set[str]()
     for op in module.regions[0].block:
@@ -41,12 +41,12 @@ def entries(module: Op) -> dict[str, FunctionType]:
 
 
 def has_interface(module: Op, name: str) -> bool:
-    """Whether a function takes tensors, at the level of tensors or by its interface below."""
+    """Whether a function takes tensors, by its type or, below the tensor level, by its interface."""
     return all(isinstance(t, TensorType) for t in entries(module)[name].inputs)
 
 
 def choose_entry(module: Op, wanted: str | None) -> str:
-    """The function that is meant: the one asked for, @main, or the only one."""
+    """The function to call: the requested one, @main, or the only one."""
     known = entries(module)
     name = wanted.removeprefix("@") if wanted is not None else "main" if "main" in known or len(known) != 1 \
         else next(iter(known))
@@ -60,7 +60,7 @@ def choose_entry(module: Op, wanted: str | None) -> str:
 
 
 def parse_args(text: str) -> list[TensorType]:
-    """`f32[B,16],i64[B],f32` as tensor types."""
+    """Parse `f32[B,16],i64[B],f32` to tensor types."""
     out, at = list[TensorType](), 0
     while at < len(text):
         m = _ARGUMENT.match(text, at)
@@ -78,7 +78,7 @@ def parse_args(text: str) -> list[TensorType]:
 
 
 def check_given(given: Sequence[TensorType], wanted: Sequence[Type]) -> None:
-    """Refuse --args that are not types an entry takes: `wanted`, with numbers for symbols."""
+    """Usage error if the types of --args do not match those of the entry, `wanted`, with numbers for symbols."""
     fits = len(given) == len(wanted) and all(
         isinstance(w, TensorType) and w.rank == g.rank and w.dtype == g.dtype
         and all(not isinstance(d, int) or not isinstance(n, int) or d == n for d, n in zip(w.shape, g.shape))
@@ -95,7 +95,7 @@ def _bad_args(text: str) -> UserError:
 
 
 def parse_sizes(text: str | None) -> dict[str, int]:
-    """`B=4,N=8`."""
+    """Parse `B=4,N=8`."""
     out = dict[str, int]()
     for item in re.split(r"[\s,]+", (text or "").strip()):
         if not item:
@@ -156,13 +156,13 @@ def load_arrays(text: str) -> list[Array]:
     return out
 
 
-# -- reproducers: the arrays stand in the file, beside the pipeline ----------------------------------------------------
+# -- reproducers, which contain the arrays as well as the pipeline -----------------------------------------------------
 _CHECK = re.compile(r"mlc_check:\s*\{(.*?)\n\s*\}", re.S)
 _FIELD = re.compile(r'(\w+):\s*(?:"([^"]*)"|(\w+))')
 
 
 def reproducer(text: str, pipeline: str, entry: str, arrays: Sequence[Any], types: Sequence[Type], exact: bool) -> str:
-    """MLIR's reproducer file with one more resource: what to call, with which arrays, and how to compare."""
+    """MLIR's reproducer format with an additional resource: the entry, its arrays, and the kind of comparison."""
     rows = [f'entry: "{entry}"', f"exact: {'true' if exact else 'false'}"]
     for i, (array, type) in enumerate(zip(arrays, types)):
         scalar = element(type)
@@ -175,7 +175,7 @@ def reproducer(text: str, pipeline: str, entry: str, arrays: Sequence[Any], type
 
 
 def held_call(text: str) -> tuple[str, list[Array], bool] | None:
-    """(entry, arrays, exact) that a reproducer holds."""
+    """(entry, arrays, exact) of a reproducer."""
     found = _CHECK.search(text, text.find("{-#") if "{-#" in text else len(text))
     if found is None:
         return None
@@ -192,7 +192,7 @@ def held_call(text: str) -> tuple[str, list[Array], bool] | None:
 
 
 def show(results: Sequence[Any], types: Sequence[Type]) -> str:
-    """Results for people: the type of each, and its elements."""
+    """Text of the results: the type and the elements of each."""
     lines = list[str]()
     with np.printoptions(threshold=1000, linewidth=120):
         for i, (array, type) in enumerate(zip(results, types)):
@@ -202,7 +202,7 @@ def show(results: Sequence[Any], types: Sequence[Type]) -> str:
 
 
 def save(path: str, results: Sequence[Any]) -> None:
-    """The results as .npy (one) or .npz (any number), whole or not at all."""
+    """Write the results as .npy (one) or .npz (any number), atomically."""
     import io
     buffer = io.BytesIO()
     if path.endswith(".npy") and len(results) == 1:

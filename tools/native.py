@@ -1,4 +1,4 @@
-"""Native code beside the interpreter: in a process of its own, which it may end, and in memory that shows what it does.
+"""Comparison of native code with the interpreter, in a child process, which it may crash, and in guarded memory.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ PATIENCE_SECONDS = 60
 
 
 def wrong_natively(module: Op, runs: Sequence[Call], target: Target | None = None) -> tuple[int, str] | None:
-    """(number of the run, how it was made and what is wrong) of the first call of native code that is wrong.
+    """(number of the run, description of how it was run and how it failed) of the first failing call of native code.
 
     All are made in a process of their own, which the code may end. Without a target also once as programs call it.
     """
@@ -67,7 +67,7 @@ def wrong_natively(module: Op, runs: Sequence[Call], target: Target | None = Non
 
 
 def wrong_with(entry: Entry, call: Call, count: int | None, memory: Memory | None) -> str | None:
-    """Describe the fault in a call of native code, with so many threads and in this memory; None if there is none."""
+    """Describe the fault in a call of native code with this number of threads and memory; None if there is none."""
     called = entry if memory is None else FencedEntry(entry, memory)
     threads.set_num_threads(count or threads.get_num_threads())
     found = Outcome()

@@ -61,7 +61,7 @@ def listing(ops: dict[str, type[Op]]) -> str:
 
 
 def facets(cls: type[Op]) -> list[str]:
-    """The facets that the class or its family gives."""
+    """The facets that the class or its family defines."""
     return [f for f in FACETS if getattr(cls, f, None) is not getattr(Op, f, None)]
 
 
@@ -72,7 +72,7 @@ def equation(cls: type[Op]) -> str:
 
 
 def describe(cls: type[Op]) -> str:
-    """All that is known of an operation."""
+    """The full description of an operation."""
     lines = [cls.name, ""]
     docs = [c.__dict__.get("__doc__") for c in cls.__mro__[:cls.__mro__.index(Op)]]
     if doc := next(filter(None, docs), None):
@@ -98,12 +98,12 @@ def describe(cls: type[Op]) -> str:
 
 
 def _fact_text(fact: object) -> str:
-    """A fact of a class as words; one that depends on the operands is a property."""
+    """Text of a trait of a class; a trait that depends on the operands is a property."""
     return "by operands" if isinstance(fact, property) else str(fact.value if isinstance(fact, Enum) else fact)
 
 
 def _origin(cls: type[Op], facet: str) -> str:
-    """The class that gives a facet; the place of `partial` where a family's vjp asks for that of the operation."""
+    """The class that defines a facet; for a family's vjp that calls `partial`, the location of the operation's own."""
     base = next(b for b in cls.__mro__ if facet in b.__dict__)
     for rule in ("partial", "partials") if facet == "vjp" and base is not cls else ():
         if (owner := next((b for b in cls.__mro__ if rule in b.__dict__), base)) is not base:

@@ -161,7 +161,7 @@ def all_rules() -> list[rewrite.Rule]:
 
 
 def rule_stats(earlier: dict[int, tuple[int, int, float]], instruments: Instruments) -> str:
-    """Statistics of the rewrite rules since `earlier`, most firings first; then the firings of each pass."""
+    """Statistics of the rewrite rules since `earlier`, by descending number of firings; then the firings per pass."""
     rows = list[tuple[int, int, float, str]]()
     for rule in all_rules():
         tried, fired, seconds = earlier.get(id(rule), (0, 0, 0.0))

@@ -1,9 +1,9 @@
-"""Further checks of a program: the lowering that other hardware would choose, and other numbers.
+"""Further checks of a program: with the lowering for other hardware, and with special values.
 
-A fault of one schedule does not show in another, nor one of an infinity where there is none. So a module is lowered a
-second time, and run on its own arguments with some of their elements exchanged, in rounds: each argument holds each
-number of PECULIAR in some round, also one that is a scalar. Few numbers go into one round, ordinary ones into the
-first: a NaN hides whatever else happens to a sum, and an overflow excuses a formula.
+A fault of one schedule does not show in another, nor a fault with infinities if there are none. So a module is lowered
+a second time, and run on its own arguments with some of their elements replaced, in rounds: each argument, also a
+scalar, holds each number of PECULIAR in some round. A round uses few of the numbers, the first one ordinary ones, since
+a NaN masks any other fault in a sum, and an overflow masks one in a formula.
 """
 
 from __future__ import annotations
@@ -25,25 +25,25 @@ Array = np.ndarray[Any, Any]
 
 PECULIAR: tuple[tuple[float, ...], ...] = (
     (0.0, 1.0, 100.0, -3.0), (-0.0, -1.0, 0.5, -200.0, 2.5), (math.inf, 1e4), (-math.inf, 0.0), (math.nan, -1e4))
-"""Numbers that some formula of some function has trouble with: those of one round each, where arrays have the room."""
+"""Special values for elementary functions, grouped by round, if the arrays are large enough."""
 ENDS = (1e-40, -1e-310, 3e38, -1e300, 65504.0, 3e-8)
-"""Denormal, or next to the greatest, of some float: a round by themselves, as what a formula squares overflows."""
+"""Denormals and numbers near the maximum of some float type: a round of their own, since their squares overflow."""
 INTEGERS = (0, -1, 1, -2**63, 2**63 - 1, 31, 32, -7, 255, 3)
-"""The same for integers, the ends of their type among them; where they are indices, a program and its code raise."""
+"""Special values for integers, with the limits of their type; used as indices, they make program and code raise."""
 SHARE, EQUAL = 0.12, 0.15
-"""Which part of an array is exchanged for them, at the least; and which part for other elements of it."""
+"""The least fraction of an array that is replaced by them, and the fraction replaced by other elements of the array."""
 SCHEDULED = "parallelize"
-"""The pass after which kernels have their schedules: nothing below chooses."""
+"""The pass after which all kernels have schedules, so that no later pass makes choices."""
 
 
 def narrow_target() -> Target:
-    """A machine with narrower vectors than this one, whose code runs here; or this one."""
+    """The model of a machine with narrower vectors whose code runs here; or of this one."""
     from mlc.backends.cpu.targets import LEVELS, host
     return next((t for t in LEVELS.values() if host().runs(t) and t.vector_bits < host().vector_bits), host())
 
 
 def other_steps(module: Op) -> list[Step]:
-    """The passes from where a module stands to the llvm level, as they would be for narrower vectors and more work.
+    """The remaining passes to the llvm level, configured for narrower vectors and larger workloads.
 
     There are none where the module has its schedules already.
     """
@@ -97,6 +97,6 @@ def _exchanged(x: Array, numbers: Sequence[float], rng: np.random.Generator, par
 
 
 def _within(number: int, dtype: np.dtype[Any]) -> int:
-    """The number of a type that is next to this one."""
+    """The nearest number of a type."""
     info = np.iinfo(dtype)
     return min(max(number, int(info.min)), int(info.max))

@@ -13,7 +13,7 @@ from mlc.ir.diag import BackendError, IRError, UserError
 Array = np.ndarray[Any, Any]
 
 TOLERANCES = {"float16": (1e-3, 1e-5), "bfloat16": (1.6e-2, 1e-5), "float32": (1.3e-6, 1e-5), "float64": (1e-7, 1e-7)}
-"""Relative and absolute, by dtype; everything else agrees exactly. See rounding.py for what passes them."""
+"""Relative and absolute tolerances by dtype; other dtypes must agree exactly. See rounding.py for larger ones."""
 
 FAILURES = (ArithmeticError, LookupError, TypeError, ValueError, AttributeError, NotImplementedError, AssertionError,
             IRError, BackendError)
@@ -28,7 +28,7 @@ class Outcome:
     error: UserError | None = None
 
     def difference(self, other: Outcome, exact: bool, slack: Callable[[], Sequence[Array]] | None = None) -> str | None:
-        """None if this agrees with the `other`, else where it does not.
+        """None if this agrees with `other`, else a description of the difference.
 
         slack  how far each element may be off, asked for where the tolerance is passed
         """
@@ -48,7 +48,7 @@ class Outcome:
 
 
 def difference(got: Array, want: Array, exact: bool, slack: Array | float = 0.0) -> str | None:
-    """None if two arrays agree, else where they do not. NaNs are alike; exactly, the two zeros differ."""
+    """None if two arrays agree, else a description of the difference. NaNs are equal; if exact, +0 and -0 differ."""
     got, want = np.asarray(got), np.asarray(want)
     if got.dtype != want.dtype or got.shape != want.shape:
         return f"{got.dtype}{list(got.shape)} in place of {want.dtype}{list(want.shape)}"

@@ -46,7 +46,7 @@ def everything() -> str:
 
 
 def one(name: str) -> str:
-    """All that the module of a pass says about it."""
+    """The documentation of a pass, from its module."""
     transform = find_pass(name)
     lines = [signature(transform), "", inspect.cleandoc(inspect.getmodule(transform.run).__doc__ or ""), ""]
     for parameter in options_of(transform):
@@ -82,11 +82,11 @@ def form(form: object) -> str:
 
 
 NARROWEST = 24
-"""Columns that the last cells of a table get at least, however narrow the terminal is."""
+"""Minimum width of the last column of a table, however narrow the terminal is."""
 
 
 def table(rows: Sequence[tuple[str, ...]], width: int = 0) -> list[str]:
-    """Rows with aligned columns, the last of which is wrapped to fit `width`; 0 for as wide as it gets."""
+    """Rows with aligned columns, the last of which is wrapped to fit `width`; 0 for no limit."""
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]) - 1)]
     before = sum(widths) + 2 * len(widths)
     wrap_width = max(width - before, NARROWEST) if width else max(1, *(len(row[-1]) for row in rows))

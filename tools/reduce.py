@@ -4,8 +4,8 @@ Failures are those of `mlc opt` and of `mlc run --check`: an error code with the
 ends the process. Each smaller module is tried in a process of its own, so that crashes and endless loops are failures
 like others.
 
-What is tried, the largest parts first, and kept where the failure stays: to leave out functions; to put an operand or
-zeros in the place of operations; to return less; to take fewer arguments. It is delta debugging (A. Zeller,
+The reducer tries, the largest parts first, to remove functions, to replace operations by an operand or zeros, to return
+less, and to take fewer arguments, and keeps a change if the failure persists. This is delta debugging (A. Zeller,
 R. Hildebrandt, "Simplifying and Isolating Failure-Inducing Input", 2002).
 """
 
@@ -80,9 +80,9 @@ def size(module: Op) -> int:
     return sum(1 for _ in module.walk()) - 1
 
 
-# -- what fails -------------------------------------------------------------------------------------------------------
+# -- failures ---------------------------------------------------------------------------------------------------------
 def failure(text: str, command: Sequence[str], folder: Path, seconds: int) -> str | None:
-    """How a command fails on a text, in words that are the same for the same failure; None if it does not."""
+    """Description of how a command fails on a text, equal for equal failures; None if it succeeds."""
     write_text(folder / "module.mlir", text)
     own = [os.getcwd()] if any("." in word for word in command) else []        # where passes of the user's own are
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([*map(os.path.abspath, sys.path), *own])}
@@ -100,7 +100,7 @@ def failure(text: str, command: Sequence[str], folder: Path, seconds: int) -> st
 
 
 class Reduction:
-    """The search: `fails` is asked how a module fails, `tries` counts how often."""
+    """The search: `fails` describes how a module fails, `tries` counts its calls."""
 
     def __init__(self, fails: Callable[[Op], str | None], most: int) -> None:
         self._fails, self.most, self.tries = fails, most, 0
@@ -110,7 +110,7 @@ class Reduction:
         return self._fails(module)
 
     def reduce(self, module: Op, wanted: str, keep_arguments: bool = False) -> Op:
-        """The smallest module found that fails as wanted."""
+        """The smallest module found that fails in the same way."""
         steps = [without_functions, without_operations, without_results]
         steps += [] if keep_arguments else [without_arguments]
         changed = True
@@ -130,7 +130,7 @@ class Reduction:
         return None
 
 
-# -- what is tried ----------------------------------------------------------------------------------------------------
+# -- reductions -------------------------------------------------------------------------------------------------------
 def parts(count: int) -> Iterator[range]:
     """All of `count` things, both halves, the quarters, ..., each alone; the last first, since the first are used."""
     length = count
@@ -164,7 +164,7 @@ def _replaceable(module: Op) -> Iterator[Op]:
 
 
 def _replace(op: Op) -> bool:
-    """Put something simpler in the place of an operation, if there is anything."""
+    """Replace an operation by something simpler, if possible."""
     if not any(r.uses for r in op.results):
         op.erase()
         return True

@@ -1,7 +1,7 @@
-"""Calls of native code in memory that shows what is written outside of it, or traps what is read there.
+"""Calls of native code in memory that detects accesses out of bounds: writes by red zones, any access by guard pages.
 
-A buffer lies between bytes of a pattern, which are looked at after the call, or with one end at a page that may not be
-touched. Arguments start wherever an element may: compiled code may ask for no more.
+A buffer lies between red zones, whose byte pattern is checked after the call, or with one end at a guard page.
+Arguments have only the alignment of an element, as compiled code may require no more.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ PATTERN, ZONE = 0xA5, 256
 
 
 class Memory:
-    """Buffers between red zones: bytes of a pattern."""
+    """Buffers between red zones, which are filled with a pattern."""
 
     def __init__(self) -> None:
         self.zones: list[tuple[str, Array, int, int]] = []     # whose; all bytes, of which those from, to are its own
 
     def bytes(self, name: str, size: int, alignment: int) -> Array:
-        """A buffer of so many bytes, which starts at a multiple of `alignment` and of no higher power of two."""
+        """A buffer whose address is a multiple of `alignment`, and of no higher power of two."""
         storage = np.full(size + 2 * ZONE + 2 * alignment, PATTERN, np.uint8)
         start = ZONE + -(_address(storage) + ZONE) % (2 * alignment) + alignment
         return self.own(name, storage, start, size)
@@ -46,7 +46,7 @@ class Memory:
         return data.view(dtype).reshape(shape)
 
     def damage(self) -> str | None:
-        """The first red zone that was written to, in words."""
+        """Message about the first red zone that was written to."""
         for name, storage, start, end in self.zones:
             before, behind = np.flatnonzero(storage[:start] != PATTERN), np.flatnonzero(storage[end:] != PATTERN)
             if before.size:
@@ -57,7 +57,7 @@ class Memory:
 
 
 class Pages(Memory):
-    """Buffers that end, or begin, at a page that may not be read or written: an access there ends the process."""
+    """Buffers that end, or begin, at a guard page, where any access ends the process."""
 
     def __init__(self, at_end: bool) -> None:
         super().__init__()
@@ -80,7 +80,7 @@ class Pages(Memory):
 
 
 class FencedEntry(Entry):
-    """A compiled function all of whose memory lies between red zones. One call; `damage` says what it did to them."""
+    """A compiled function whose whole memory lies between red zones, for one call; `damage` reports writes to them."""
 
     def __init__(self, entry: Entry, memory: Memory) -> None:
         super().__init__(entry.library, entry.interface)
@@ -116,13 +116,13 @@ class FencedEntry(Entry):
         return own
 
     def _fresh(self, name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
-        """Memory for a result, with the alignment of an element: full of what shows where it is not written."""
+        """Memory for a result, with the alignment of an element, filled with a pattern to detect unwritten elements."""
         own = self.memory.array(name, shape, dtype)
         own.reshape(-1).view(np.uint8)[:] = 0xFF
         return own
 
     def _run(self, inputs: Sequence[int], numbers: Sequence[int], results: Sequence[int]) -> tuple[int, int]:
-        """The status of the call and its error record; the arena has exactly the bytes that it asks for."""
+        """The status of the call and its error record; the arena has exactly the size that the code requests."""
         context = Context()
         arguments = ((ctypes.c_void_p * len(inputs))(*inputs), (ctypes.c_int64 * len(numbers))(*numbers),
                      (ctypes.c_void_p * len(results))(*results))

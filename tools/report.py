@@ -1,4 +1,4 @@
-"""How the command reports: options that every command has, messages for people, and the exit status of an error."""
+"""Reporting of the command: common options, error messages, and exit statuses."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from mlc.tools.exit_status import DEFECT, OK, USAGE, WRONG_INPUT
 USAGE_CODES = frozenset({"MLC0201", "MLC0330", "MLC0331", "MLC0332", "MLC0333", "MLC0334", "MLC0335",
                          "MLC0388", "MLC0399", "MLC0410", "MLC0411", "MLC0501", "MLC0502", "MLC0680",
                          *(f"MLC039{n}" for n in range(8))})
-"""Errors about options, files and the machine rather than about what the files say: exit status 2."""
+"""Errors about options, files and the machine rather than the contents of files: exit status 2."""
 
 
 COLORS = ("auto", "always", "never")
@@ -54,14 +54,14 @@ class Options:
 
 
 class Help(argparse.RawDescriptionHelpFormatter):
-    """Examples stay as they are written."""
+    """Help formatter that keeps the layout of examples."""
 
     def __init__(self, prog: str) -> None:
         super().__init__(prog, max_help_position=30, width=110)
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser whose complaints are ours: one coded message, and what may have been meant."""
+    """Argument parser that reports errors as one coded message with a suggestion."""
 
     def __init__(self, command: str, description: str, examples: str) -> None:
         super().__init__(prog=f"mlc {command}", description=description, epilog=examples, formatter_class=Help,
@@ -91,7 +91,7 @@ def exit_status(stop: SystemExit) -> int:
 
 
 def status_of(error: BaseException) -> int:
-    """The exit status that an exception stands for."""
+    """The exit status for an exception."""
     if isinstance(error, MemoryError):
         return USAGE
     if isinstance(error, InternalError) or not isinstance(error, Error | OSError):
@@ -102,7 +102,7 @@ def status_of(error: BaseException) -> int:
 
 
 def failure(error: Exception, options: Options, words: list[str]) -> int:
-    """Print what is wrong, once; the result is the exit status."""
+    """Print an error; returns the exit status."""
     if options.debug:
         traceback.print_exception(error)
     status = status_of(error)
@@ -125,7 +125,7 @@ def file_error(error: OSError, what: str = "use") -> UserError:
 
 
 def _defect(error: Exception, words: list[str]) -> InternalError:
-    """An exception that nobody expected, with the place in our sources and the line that shows it again."""
+    """InternalError for an unexpected exception, with its location in our sources and the reproducing command."""
     where = tuple(f"raised at {_place(frame)}" for frame in traceback.extract_tb(error.__traceback__)[-1:])
     replay = f"mlc {shlex.join(words)} --debug"
     if isinstance(error, RecursionError):
@@ -137,14 +137,14 @@ def _defect(error: Exception, words: list[str]) -> InternalError:
 
 
 def terminal_width() -> int:
-    """Columns of the terminal that stdout is, or that COLUMNS says; 0 where neither tells and nothing is to be cut."""
+    """Width of the terminal, from stdout or COLUMNS; 0 if unknown, so that nothing is truncated."""
     fallback = shutil.get_terminal_size((80, 24)).columns if sys.stdout.isatty() else 0
     columns = os.environ.get("COLUMNS", "")
     return int(columns) if columns.isdecimal() else fallback
 
 
 def message(text: str, color: str = "auto") -> None:
-    """A diagnostic on stderr, in colour where a person sees it."""
+    """Print a diagnostic on stderr, in colour on a terminal."""
     print(colored(text) if wants_color(color) else text, file=sys.stderr)
 
 
@@ -162,7 +162,7 @@ def colored(text: str) -> str:
 
 
 def users_fault(error: BaseException) -> Error:
-    """An exception that the user's own program raised, at the innermost of its lines."""
+    """Error for an exception raised by the user's program, at its innermost frame there."""
     if isinstance(error, Error):
         return error
     loc = UNKNOWN
@@ -180,7 +180,7 @@ def users_fault(error: BaseException) -> Error:
 
 
 def _failed_in_mlc(frames: traceback.StackSummary) -> bool:
-    """Whether an exception escaped from mlc's own code, which raises on purpose only what is meant for the user."""
+    """Whether an exception is a defect of mlc's own code, which deliberately raises only errors for the user."""
     import mlc
     inside = [any(f.filename.startswith(folder + os.sep) for folder in mlc.__path__) for f in frames]
     tools = os.path.dirname(__file__) + os.sep

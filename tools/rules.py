@@ -1,7 +1,7 @@
-"""Check rewrites one by one: both sides of each are interpreted on values at which floats and integers are peculiar.
+"""Check rewrites one by one: both sides of each are interpreted on special values of floats and integers.
 
-What a program is given seldom holds a zero of the other sign, an infinity or two equal numbers where a rule needs them
-to be wrong. So the few operations before a rewrite are run again, with such numbers in place of what they read.
+The arguments of a program seldom contain the negative zero, infinity or two equal numbers that expose a wrong rule. So
+the few operations before a rewrite are run again, with special values in place of their inputs.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from mlc.ir.types import FloatType, IndexType, IntType, TensorType, to_numpy
 Array = np.ndarray[Any, Any]
 
 DEPTH, LARGEST = 4, 1 << 14
-"""How many operations before a rewrite are run again, one after the other; and elements of a value at most."""
+"""Number of dependent operations before a rewrite that are run again, and limit on the elements of a value."""
 FLOATS = (0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, 2.5, -2.5, 0.5, 1e-40, -3.0, 3e38, 7.0, 1.0)
-"""Numbers at which floats are peculiar; the first of them are for short arrays."""
+"""Special values of floats; the first of them are for short arrays."""
 TRIALS = 3
 
 
 class Firings:
-    """Watches rewrites: what is wrong with the first of which both sides differ."""
+    """Watches rewrites, and records the first one whose sides differ."""
 
     def __init__(self, numbers: dict[str, int]) -> None:
         self.numbers = numbers
@@ -42,7 +42,7 @@ class Firings:
 
 
 def difference(op: Op, values: Sequence[Value], numbers: dict[str, int]) -> str | None:
-    """How what shall stand for the results of `op` differs from them; None if it does not, or nobody can tell."""
+    """How the replacements of the results of `op` differ from them; None if they agree, or it is unknown."""
     order, leaves = _slice(op, values)
     if any(_shape(v, numbers) is None for v in leaves) or any(inner.regions for inner in order):
         return None
@@ -59,7 +59,7 @@ def difference(op: Op, values: Sequence[Value], numbers: dict[str, int]) -> str 
                 for inner in order:
                     frame.step(inner)
         except (Error, ArithmeticError, LookupError, NotImplementedError, TypeError, ValueError):
-            continue                                       # an index out of range, a size that nobody has told
+            continue                                       # an index out of range, or an unbound size
         for result, value in zip(op.results, values):
             if (message := _unlike(frame.env[value], frame.env[result], exact)) is not None:
                 return message
@@ -75,7 +75,7 @@ class _Nothing:
 
 
 def _slice(op: Op, values: Sequence[Value]) -> tuple[list[Op], list[Value]]:
-    """The operations that both sides are computed by, each after those that it reads, and the values they start from.
+    """The operations that compute both sides, in topological order, and their input values.
     """
     depth: dict[Op, int] = {}
     work = [(op, 0), *((v.op, 0) for v in values if v.op is not None)]
@@ -137,7 +137,7 @@ def _peculiar(value: Value, numbers: dict[str, int], rng: np.random.Generator) -
 
 
 def _unlike(got: Any, want: Any, exact: bool) -> str | None:
-    """Where two values differ; NaNs are alike, zeros of two signs are not, and only sums may be rounded otherwise."""
+    """Where two values differ; NaNs are equal, zeros of different signs are not, only sums may round differently."""
     a, b = np.asarray(got), np.asarray(want)
     if a.shape != b.shape or a.dtype != b.dtype:
         return f"{a.dtype}{list(a.shape)} in place of {b.dtype}{list(b.shape)}"

@@ -30,9 +30,9 @@ EXAMPLES = """examples:
   mlc run --checked model.py
 """
 OF_FUNCTIONS = ("entry", "args", "sizes", "inputs", "seed", "exec", "pipeline", "output")
-"""Options that say something about the call of one function, and nothing about a Python program."""
+"""Options about the call of one function, which do not apply to a Python program."""
 SECONDS_APART = 60
-"""How long calls of the wrappers of one function may take."""
+"""Timeout of the calls of the wrappers of one function."""
 OF_RANDOM_ARRAYS = ("args", "sizes", "seed")
 
 
@@ -58,7 +58,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def seed(text: str) -> int:
-    """A whole number that is not negative, as numpy's generators want it."""
+    """Parse a nonnegative integer, as numpy's generators require."""
     if not text.isdecimal():
         raise ValueError
     return int(text)
@@ -95,7 +95,7 @@ def main(options: argparse.Namespace) -> int:
 
 def call_in_file(path: str, name: str | None, options: argparse.Namespace) -> tuple[
         Op, str, list[Any], list[Step], tuple[str, list[Any], bool] | None]:
-    """(module, entry, arrays, passes to run first, what the file holds of that) for a function of a file."""
+    """(module, entry, arrays, passes to run first, contents of a reproducer) for a function of a file."""
     from mlc.tools import inputs
     module, text = module_of(path, name, options)
     held = inputs.held_call(text) if text else None
@@ -119,7 +119,7 @@ def call_in_file(path: str, name: str | None, options: argparse.Namespace) -> tu
 
 
 def named(options: argparse.Namespace) -> tuple[str, str | None]:
-    """The file, and the function that is asked for by FILE:FUNCTION or by --entry."""
+    """The file, and the function requested by FILE:FUNCTION or --entry."""
     path, colon, name = options.file.rpartition(":")
     if not colon or os.path.exists(options.file) or not path.endswith((".py", ".mlc", ".mlir")):
         return options.file, None if options.file.endswith(".py") else options.entry
@@ -130,14 +130,14 @@ def named(options: argparse.Namespace) -> tuple[str, str | None]:
 
 
 def refuse(options: argparse.Namespace, names: Sequence[str], why: str, hint: str) -> None:
-    """A usage error for the first of these options that is given: none is ignored in silence."""
+    """Usage error for the first of these options that is given, so that none is silently ignored."""
     for name in names:
         if getattr(options, name) is not None:
             raise report.usage_error(f"--{name} has no meaning here: {why}", hint, "MLC0391")
 
 
 def module_of(path: str, name: str | None, options: argparse.Namespace) -> tuple[Op, str]:
-    """The module that holds the function, and its text where it was read from one."""
+    """The module of the function, and its text if it was parsed."""
     if not path.endswith((".py", ".mlc")):
         text, shown = files.read_text(path)
         module = parse_module(text, shown)
@@ -216,7 +216,7 @@ def program(path: str, arguments: Sequence[str], check: bool) -> int:
 
 @contextmanager
 def all_code_checked() -> Iterator[None]:
-    """Within, whatever mlc compiles is checked code."""
+    """Context in which mlc compiles checked code."""
     from mlc.code import Checked
     Checked.always = True
     try:
@@ -227,8 +227,8 @@ def all_code_checked() -> Iterator[None]:
 
 @contextmanager
 def checking() -> Iterator[list[CheckedExecutable]]:
-    """Within, what mlc compiles is checked on the arrays of its first call, and each call against plain Python; what it
-    gives grows meanwhile."""
+    """Context in which each compiled function is checked on the arrays of its first call, and each call against plain
+    Python; the yielded list grows meanwhile."""
     from mlc import api
     from mlc.checks import Checks
     from mlc.frontend.devices import CPU
@@ -263,7 +263,7 @@ def checking() -> Iterator[list[CheckedExecutable]]:
 
 
 def apart(work: Callable[[], None]) -> None:
-    """Do some work, of which only what it raises counts, in a process of its own; InternalError if it ends that."""
+    """Run `work`, for its exceptions only, in a child process; InternalError if it crashes that."""
     from mlc.frontend.location import user_loc
 
     def question() -> tuple[str, str | None]:
@@ -282,7 +282,7 @@ def apart(work: Callable[[], None]) -> None:
 
 
 def key_is_sound(module: Any, texts: dict[Any, str]) -> None:
-    """InternalError where what a module's code is kept under is also what the code of another one is kept under.
+    """InternalError if the cache keys of two different modules are equal.
 
     texts  of the modules that were seen before, by that
     """
@@ -299,8 +299,8 @@ def key_is_sound(module: Any, texts: dict[Any, str]) -> None:
 
 
 def name_the_pass(module: Any) -> None:
-    """InternalError of the first pass after which a module that cannot be compiled is ill-formed, if one is; of fuse,
-    if what a later one refuses is a kernel that fuse need not have made."""
+    """InternalError for a module that cannot be compiled: about the first pass after which it is ill-formed, if any, or
+    about fuse, if a later pass rejects a kernel that fuse chose to build."""
     from mlc.backends.cpu.targets import host
     from mlc.tools.check import DECIDE
     from mlc.tools.outcome import FAILURES
@@ -319,7 +319,7 @@ def name_the_pass(module: Any) -> None:
 
 
 def what_was_checked(made: Sequence[CheckedExecutable], path: str) -> str:
-    """A line that says so; UserError if it was nothing, which is no success."""
+    """Summary of the check; UserError if nothing was checked."""
     entries = [entry for one in made for entry in one.checked.values()]
     count = sum(entry.done for entry in entries)
     if not count:
@@ -347,7 +347,7 @@ class CheckedExecutable:
 
 
 class CheckedEntry:
-    """A compiled function. The first call checks all passes on its arguments; then it is what it stands for."""
+    """A compiled function whose first call checks all passes on its arguments; later calls run the wrapped entry."""
 
     def __init__(self, module: Op, name: str, native: Any) -> None:
         self.module = module

@@ -15,7 +15,7 @@ from mlc.tools import report
 
 
 def check_count(function: Callable[..., Any], specs: Sequence[Any], where: str) -> None:
-    """Refuse --args that are too few or too many."""
+    """Usage error if --args has too few or too many types."""
     import inspect
     try:
         inspect.signature(function).bind(*specs)
@@ -24,7 +24,7 @@ def check_count(function: Callable[..., Any], specs: Sequence[Any], where: str) 
 
 
 def load(path: str, name: str) -> Callable[..., Any]:
-    """An attribute of the user's file, which is imported by its path."""
+    """An attribute of the user's file, imported by its path."""
     if not os.path.isfile(path):
         raise report.usage_error(f"cannot read {path}: no such file", "give the path of a .py, .mlc or .mlir file",
                                  "MLC0392")
@@ -91,9 +91,9 @@ def annotated(function: Any, where: str) -> list[Any]:
             missing.append(name)
     if missing:
         if ".mlc:" in where:
-            raise report.usage_error(f"{where}: nothing tells the type of {', '.join(missing)}",
+            raise report.usage_error(f"{where}: no type is given for {', '.join(missing)}",
                                      f"declare it, {missing[0]}: f32[N], or give it a default", "MLC0388")
-        raise report.usage_error(f"{where}: nothing tells the type of {', '.join(missing)}",
+        raise report.usage_error(f"{where}: no type is given for {', '.join(missing)}",
                                  f'annotate it, def {f.__name__}({missing[0]}: mlc.spec("B", 16)), or give --args',
                                  "MLC0388")
     return specs

@@ -1,4 +1,4 @@
-"""mlc verify: whether files that hold compiled code are whole and for this machine; nothing in them is run."""
+"""mlc verify: check that files of compiled code are intact and made for this machine, without running them."""
 
 from __future__ import annotations
 

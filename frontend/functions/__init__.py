@@ -43,7 +43,7 @@ ALIASES = {
     "multiply": "mul", "negative": "neg", "not_equal": "ne", "row_stack": "vstack", "slogdet": "linalg.slogdet",
     "subtract": "sub", "swapdims": "transpose", "true_divide": "div",
 }
-"""Second names that PyTorch has for functions."""
+"""PyTorch's aliases of functions."""
 OPERATIONS.update({name: OPERATIONS[of] for name, of in ALIASES.items()})
 NETWORKS = (convolution, losses, neural, normalization, pooling, resize)
 """Modules whose functions are found in mlc.nn.functional, but for those that PyTorch has among its own, too."""
@@ -51,18 +51,18 @@ ALSO_PUBLIC = frozenset({
     "celu", "cosine_similarity", "layer_norm", "log_softmax", "pairwise_distance", "prelu", "relu", "rms_norm", "selu",
     "softmax", "threshold"})
 NOT_PUBLIC = frozenset({"getitem", "fftfreq", "key", "rfftfreq"})
-"""Operations that stand in a namespace of their own, or are operators."""
+"""Operations that belong to a namespace such as mlc.linalg, or are operators."""
 PUBLIC = {name: f for name, f in OPERATIONS.items()
           if name in ALSO_PUBLIC or not ("." in name or name.startswith("_") or name in NOT_PUBLIC
                                          or f.__module__.startswith(tuple(m.__name__ for m in NETWORKS)))}
 """The functions that are names of mlc itself."""
 NO_METHODS = frozenset({"cast", "std_mean", "var_mean"})
-"""Functions of one tensor that PyTorch has as no methods."""
+"""Functions of one tensor that are not methods in PyTorch."""
 for _module in (elementwise, trigonometry, reduce, scan):
     for _name, _f in PUBLIC.items():
         if _f.__module__.startswith(_module.__name__) and not hasattr(Tensor, _name) and _name not in NO_METHODS and (
                 next(iter(inspect.signature(_f).parameters)) == "input"):
-            setattr(Methods, _name, _f)                    # a method without a line in methods.py, which types it
+            setattr(Methods, _name, _f)                    # a method that methods.py does not declare
 for _name, _method in vars(Methods).items():
     if not _name.startswith("_") and inspect.isfunction(_method) and not _method.__doc__ and _name in OPERATIONS:
         _method.__doc__ = OPERATIONS[_name].__doc__       # which calls the tensor `input`

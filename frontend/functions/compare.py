@@ -1,4 +1,4 @@
-"""Whether tensors agree as a whole: functions that give Python a bool, so none to record."""
+"""Comparisons of whole tensors, which return a Python bool and so cannot be recorded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Convolutions, and the windows they are made of as functions of their own: unfold and fold."""
+"""Convolutions, and unfold and fold, which extract and combine their windows."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def unbatched(x: Tensor, was_added: bool) -> Tensor:
 
 def pads(padding: Padding, kernel: Sequence[Dim], stride: Sequence[int],
          dilation: Sequence[int]) -> tuple[tuple[Dim, ...], tuple[Dim, ...]]:
-    """How many zeros go before and after each spatial dimension."""
+    """The zero padding before and after each spatial dimension."""
     if padding == "valid":
         padding = 0
     if padding == "same":
@@ -76,7 +76,7 @@ def _convolution(spatial: int, input: Operand, weight: Operand, bias: Operand, s
 
 
 def fits(out: Tracer, x: Tracer) -> None:
-    """UserError if a window is larger than the image it should slide over."""
+    """UserError if a window is larger than the padded image."""
     message = f"a window is larger than the image, which has {list(x.shape[2:])} elements and the padding"
     if 0 in out.shape[2:] and 0 not in x.shape[2:]:
         raise UserError(message, code="MLC0367")

@@ -1,4 +1,4 @@
-"""Pieces of a tensor that start where a value says; a start from which the piece would stick out is moved."""
+"""Dynamic slices: their start indices are tensors, clamped so that the slice lies within the tensor."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ def _affine(x: Tracer, weight: Operand, bias: Operand) -> Tracer:
 
 
 def _channels(input: Operand, name: str) -> tuple[Tracer, Tracer]:
-    """The input, and the same in at least float32, where its statistics are computed."""
+    """The input, and the input in at least float32, for computing its statistics."""
     x = floating(input)
     if x.ndim < 2:
         raise UserError(f"{name} needs at least 2 dimensions, found {x.ndim}", code="MLC0364")
@@ -269,7 +269,7 @@ def _width(q: Tracer) -> int:
 
 
 def _heads(q: Tracer, k: Tracer, v: Tracer, grouped: bool) -> tuple[Tracer, Tracer, Tracer, int]:
-    """The operands with the same batch dimensions; heads of queries that share keys as a dimension of their own."""
+    """Broadcast the batch dimensions of the operands; query heads that share a key head become a dimension."""
     heads = 0
     if grouped and q.ndim > 2 and k.ndim > 2 and q.shape[-3] != k.shape[-3]:
         if k.shape[-3] != v.shape[-3] or k.shape[-3] == 0 or q.shape[-3] % k.shape[-3] != 0:
@@ -286,7 +286,7 @@ def _heads(q: Tracer, k: Tracer, v: Tracer, grouped: bool) -> tuple[Tracer, Trac
 
 
 def _mask(mask: Operand, q: Tracer, k: Tracer, heads: int) -> Tracer | None:
-    """The mask, with the dimension of heads that share keys where q has it."""
+    """The mask, with the dimension of query heads that share a key head, if q has it."""
     if mask is None:
         return None
     m = tracer(mask)
@@ -298,7 +298,7 @@ def _mask(mask: Operand, q: Tracer, k: Tracer, heads: int) -> Tracer | None:
 
 
 def _weights(q: Tracer, k: Tracer, mask: Tracer | None, scale: float, causal: bool) -> Tensor:
-    """The weight of each key for each query, written out."""
+    """The materialised attention weights, of each key for each query."""
     if q.ndim > k.ndim:
         k = reshape(k, [*k.shape[:-2], 1, *k.shape[-2:]])
     scores: Any = C.matmul(q, S.transpose(k, -1, -2)) * scale

@@ -27,13 +27,13 @@ from mlc.ir.types import i64
 from mlc.passes.analysis.structural_key import attribute_key
 
 DEPTH = 8
-"""How far back two masks are compared."""
+"""Depth to which the definitions of two masks are compared."""
 
 
 def picked(mask: Tracer) -> Tracer:
-    """The positions where a mask holds, in its elements in row-major order, ascending."""
+    """The positions of the true elements of a mask in row-major order, ascending."""
     trace = current()
-    if (known := trace.elements(mask)) is not None:        # how many they are is a number
+    if (known := trace.elements(mask)) is not None:        # so their number is static
         return tracer(np.flatnonzero(known))
     return trace.data_dependent.once(_computed(trace.local(mask), DEPTH),
                              lambda: _positions(reshape(mask, [sizes.product(mask.shape)])))
@@ -55,7 +55,7 @@ def _positions(mask: Tracer) -> Tracer:
 
 
 def _computed(value: Value, depth: int) -> Hashable:
-    """Equal for values that are computed in the same way from the same values."""
+    """A key that is equal for values computed by the same operations from the same values."""
     op = value.op
     if depth == 0 or op is None or op.regions or not op.pure or isinstance(op, T.Constant):
         return id(value)
@@ -64,7 +64,7 @@ def _computed(value: Value, depth: int) -> Hashable:
 
 
 def coordinates(positions: Tracer, shape: Sequence[Dim]) -> tuple[Tracer, ...]:
-    """The indices along each axis of `shape` that positions in row-major order stand for."""
+    """Convert positions in row-major order to indices along each axis of `shape`."""
     out = []
     for i, n in enumerate(shape):
         later = sizes.product(shape[i + 1:])

@@ -1,4 +1,4 @@
-"""Images in other sizes, and channels in another order."""
+"""Resizing of images, and rearrangement of channels."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from mlc.ir.types import f32, to_numpy
 Array = np.ndarray[Any, Any]
 
 LINEAR = {"linear": 1, "bilinear": 2, "trilinear": 3, "bicubic": 2}
-"""The modes that mix neighbours, and the spatial dimensions they need."""
+"""The interpolating modes, and the numbers of spatial dimensions that they support."""
 MODES = ("nearest", "nearest-exact", *LINEAR, "area")
 
 
@@ -84,7 +84,7 @@ def interpolate(input: Operand, size: Any = None, scale_factor: Any = None, mode
 
 
 def _sizes(x: Tracer, size: Any, factor: Any, recompute: bool) -> tuple[list[int], list[float]]:
-    """The sizes of the result, and how many pixels of the input one of its pixels stands for."""
+    """The sizes of the result, and the scale factors from output to input pixels."""
     spatial = x.ndim - 2
     if 0 in x.shape[2:]:
         raise UserError(f"an image of size {list(x.shape[2:])}", code="MLC0358")
@@ -115,7 +115,7 @@ def _known(n: Dim) -> int:
 
 
 def _nearest(x: Tracer, at: int, n: int, o: int, scale: float, mode: str) -> Tracer:
-    """x with each pixel along a dimension taken from the one below its left edge, or with "-exact" its centre."""
+    """Nearest-neighbour resampling along a dimension, by the left edge of each pixel, or with "-exact" its centre."""
     if o % n == 0 and scale == n / o:
         wide = broadcast_to(reshape(x, [*x.shape[: at + 1], 1, *x.shape[at + 1:]]),
                             [*x.shape[: at + 1], o // n, *x.shape[at + 1:]])
@@ -126,7 +126,7 @@ def _nearest(x: Tracer, at: int, n: int, o: int, scale: float, mode: str) -> Tra
 
 
 def _taps(n: int, o: int, scale: float, align_corners: bool, cubic: bool) -> tuple[Array, Array]:
-    """For each pixel along a dimension, the pixels that it is mixed from and how much of each: [taps, o]."""
+    """Indices and weights of the input pixels that contribute to each output pixel along a dimension: [taps, o]."""
     place = np.arange(o, dtype=np.float64)
     if align_corners:
         source = place * ((n - 1) / (o - 1) if o > 1 else 0.0)

@@ -1,4 +1,4 @@
-"""Functions of every prefix of a dimension: running sums, products and extrema; and differences, which undo sums."""
+"""Cumulative functions (scans): running sums, products and extrema; and differences, the inverse of sums."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Functions that write to computed places: scatter and its relatives, in the order of the updates."""
+"""Scatter functions, which write to computed indices; updates are applied in order."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ REDUCE = {"sum": "add", "prod": "mul", "amax": "max", "amin": "min"}
 
 
 def _along(input: Operand, dim: int, index: Operand, src: Operand, how: str) -> Tracer:
-    """input with src combined into it at the places `index` says along `dim`."""
+    """input with src combined into it at the indices `index` along `dim`."""
     x, i = tracer(input), integer(index, "index")
     u = cast(tracer(src), x.type.dtype)
     at = axis(dim, x.ndim)
@@ -39,7 +39,7 @@ def _along(input: Operand, dim: int, index: Operand, src: Operand, how: str) -> 
 
 
 def cut(x: Tracer, shape: tuple[Dim, ...], what: str) -> Tracer:
-    """The first elements of x along each dimension, as many as `shape` says."""
+    """The leading slice of x of the given shape."""
     for k, (n, m) in enumerate(zip(x.shape, shape)):
         if isinstance(n, int) and isinstance(m, int) and m > n:
             raise UserError(f"the index has size {m} in dimension {k}, {what} {n}", code="MLC0367")
@@ -155,14 +155,14 @@ def _neutral(reduce: str, x: Tracer) -> Tracer:
 
 
 def _hit(x: Tracer, at: int, index: Operand) -> Tensor:
-    """Where some index points to."""
+    """Mask of the elements that some index refers to."""
     zeros = broadcast_to(emit(T.Full, 0, (), i64), x.shape)
     i = tracer(index)
     return _along(zeros, at, i, broadcast_to(emit(T.Full, 1, (), i64), i.shape), "set") != 0
 
 
 def _rows(input: Operand, dim: int, index: Operand, source: Operand, how: str) -> Tracer:
-    """input with the slices of `source` combined into the slices of `dim` that a vector names."""
+    """input with the slices of `source` combined into its slices along `dim` at the indices in a vector."""
     x, i = tracer(input), integer(index, "index")
     if i.ndim > 1:
         raise UserError(f"the index has {i.ndim} dimensions, expected 1", code="MLC0364")

@@ -1,4 +1,4 @@
-"""Declared types: what an argument of one is while a program is checked, and whether a value is of one.
+"""Declared types: abstract arguments of these types for checking a program, and type checks of values.
 
 A name among the sizes that stands for nothing else is a size of its own: it is told by the first argument that has it,
 and the same in all others.
@@ -25,11 +25,11 @@ from mlc.ir.sizes import Dim, Size
 from mlc.ir.types import TensorType
 
 REST = "..."
-"""The name under which a env has the sizes that `...` in a type stands for."""
+"""The name in an env of the sizes that match `...` in a type."""
 
 
 class Modelled(Applicable):
-    """A model of the program, as types need it."""
+    """Interface of a model of the program for types."""
 
     def template(self, call: tuple[Sequence[Any], dict[str, Any]] | None, at: int, env: Environment) -> Any:
         """An instance with `Spec`s in place of its tensors."""
@@ -55,7 +55,7 @@ def names_of(nodes: Sequence[S.Node]) -> list[S.Name]:
 
 
 def _open_names(node: S.Node, env: Environment) -> list[str]:
-    """The names in a size that stand for nothing yet."""
+    """The unbound names in a size."""
     return [n for n in dict.fromkeys(x.name for x in names_of([node])) if not _is_known(n, env)]
 
 
@@ -65,7 +65,7 @@ def _is_known(name: str, env: Environment) -> bool:
 
 
 def _size(node: S.Node, env: Environment) -> Any:
-    """The value of a size whose names are all known; POISON if it is wrong."""
+    """The value of a size whose names are all bound; POISON on an error."""
     value = evaluate(node, env)
     if value is POISON:
         return POISON
@@ -84,7 +84,7 @@ def _element(node: S.TensorType | S.NamedType, name: str, env: Environment) -> A
 
 
 def _no_type(name: str, node: S.Node, env: Environment, models: Sequence[str]) -> UserError:
-    """The error for a name that is no type; `float32` is meant as f32."""
+    """The error for an unknown type name; suggests f32 for `float32`."""
     digits = name.lstrip("abcdefghijklmnopqrstuvwxyz_")
     other = {"float": "f32", "int": "i64", "double": "f64", "long": "i64", "Tensor": "f32[sizes]", "half": "f16",
              "str": "no type at all"}.get(name) or (name[0] + digits if name[0] + digits in ELEMENTS else "")
@@ -98,7 +98,7 @@ def _is_rest(node: S.Node) -> bool:
 
 
 def is_definite(node: S.Node) -> bool:
-    """Whether a declared type says how many dimensions there are."""
+    """Whether a declared type determines the rank."""
     if isinstance(node, S.TupleType):
         return all(map(is_definite, node.items))
     return not isinstance(node, S.TensorType) or not any(map(_is_rest, node.shape))
@@ -111,9 +111,9 @@ def _shape_nodes(node: S.TensorType | S.NamedType, env: Environment) -> Sequence
     return nodes
 
 
-# -- what an argument is ----------------------------------------------------------------------------------------------
+# -- abstract arguments -----------------------------------------------------------------------------------------------
 def template(node: S.Node, env: Environment) -> Any:
-    """A tree of `Spec`s for a declared type. Sizes that are open become symbols, which the env then knows."""
+    """A tree of `Spec`s for a declared type. Unbound sizes become symbols, bound in the env."""
     if isinstance(node, S.TupleType):
         items = tuple(template(x, env) for x in node.items)
         return POISON if is_poisoned(items) else items
@@ -161,7 +161,7 @@ def _model(node: S.NamedType, env: Environment) -> Modelled:
 
 
 class _Wrong(Modelled):
-    """Stands for a model that is wrong."""
+    """Placeholder for a model with errors."""
 
     def template(self, call: Any, at: int, env: Environment) -> Any:
         return POISON
@@ -178,16 +178,16 @@ def argument(specs: Any, name: str) -> Any:
                                 for x in leaves])
 
 
-# -- whether a value is of a type -------------------------------------------------------------------------------------
+# -- type checks of values --------------------------------------------------------------------------------------------
 class Misfit(Exception):
-    """A value is not of its declared type: why, and what to do."""
+    """A value does not have its declared type: the reason, and a hint."""
 
     def __init__(self, message: str, hint: str) -> None:
         self.message, self.hint = message, hint
 
 
 def fit(node: S.Node, value: Any, env: Environment, what: str) -> Any:
-    """The value as one of the declared type: numbers become tensors. Raises Misfit; sizes that are open are told."""
+    """Convert a value to the declared type: numbers become tensors, unbound sizes are bound. Raises Misfit."""
     if is_poisoned(value):
         return POISON
     if isinstance(node, S.TupleType):
@@ -234,7 +234,7 @@ def _differs(node: S.Node, value: Any, env: Environment, what: str) -> Misfit:
 
 
 def _fits(node: S.Node, found: Dim, env: Environment) -> bool:
-    """Whether a size is the declared one; a name that is open is told by it."""
+    """Whether a size matches the declared one; binds an unbound name."""
     names = _open_names(node, env)
     if not names:
         wanted = _size(node, env)
@@ -244,7 +244,7 @@ def _fits(node: S.Node, found: Dim, env: Environment) -> bool:
         inner.names[name] = sizes.sym(name)
     wanted = _size(node, inner)
     if len(names) > 1 or wanted is POISON:
-        return True                                        # told by other arguments, or not at all
+        return True                                        # bound by other arguments, or not at all
     name = names[0]
     rest = sizes.substitute(wanted, {name: 0})
     factor = sizes.substitute(wanted, {name: 1}) - rest
@@ -286,7 +286,7 @@ def _fit_like(node: S.LikeType, value: Any, env: Environment, what: str) -> Any:
 
 # -- as text ----------------------------------------------------------------------------------------------------------
 def written(node: S.Node, env: Environment) -> str:
-    """A type or size as the program writes it."""
+    """Source text of a type or size."""
     if isinstance(node, S.TensorType):
         return f"{node.element}[{', '.join(written(x, env) for x in node.shape)}]"
     if isinstance(node, S.NamedType):

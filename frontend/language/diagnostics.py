@@ -1,4 +1,4 @@
-"""Diagnostics of a program: all that one run finds, each at its line and column."""
+"""Diagnostics of a program: all errors found in one run, each with line and column."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from difflib import get_close_matches
 from mlc.ir.diag import Loc, UserError, render
 
 MOST = 50
-"""So many diagnostics are shown of one program; the rest are counted."""
+"""Number of diagnostics shown for one program; the rest are counted."""
 
 
 class Source:
-    """The text of a file, which knows the line and column of every offset."""
+    """The text of a file, with the line and column of every offset."""
 
     def __init__(self, name: str, text: str) -> None:
         self.name = name
@@ -32,7 +32,7 @@ class Source:
 
 
 class ProgramError(UserError):
-    """Everything that is wrong with a program.
+    """All errors of a program.
 
     diagnostics   UserErrors in the order of their places
     """
@@ -51,7 +51,7 @@ class ProgramError(UserError):
 
 
 class Diagnostics:
-    """Collects what is wrong, each thing at each place once."""
+    """Collects errors, without duplicates."""
 
     def __init__(self) -> None:
         self.found: dict[tuple[Loc, str], UserError] = {}
@@ -60,7 +60,7 @@ class Diagnostics:
         self.found.setdefault((error.loc, error.code), error)
 
     def check(self) -> None:
-        """ProgramError if anything was found."""
+        """ProgramError if there is any diagnostic."""
         if self.found:
             raise ProgramError(self.found.values())
 

@@ -1,7 +1,7 @@
-"""The value of an expression: the library's own functions, called on what its parts are.
+"""Evaluation of expressions, by calls of the library's functions on the values of their operands.
 
-While a program is checked, tensors are tracers of the declared types; so types are inferred, and shapes compared, by
-the same rules that Python programs get. What is wrong is reported at its place and gives POISON.
+While a program is checked, tensors are tracers of the declared types; so types are inferred, and shapes checked, by the
+same rules as in Python programs. An error is reported at its location, and its value is POISON.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ from mlc.ir.sizes import Size
 
 PROPERTIES = frozenset({"T", "mT", "shape", "ndim", "dtype"})
 LONGEST = 10_000
-"""How many times a loop may be unrolled, and elements a list may have."""
+"""Limit on the trip count of unrolled loops and on the length of lists."""
 
 
 def evaluate(node: S.Node, env: Environment) -> Any:
-    """The value of an expression; POISON of one that is wrong, if errors are collected."""
+    """The value of an expression; POISON on an error, if errors are collected."""
     with deeper(env, node.at):
         try:
             return EVALUATE[type(node)](node, env)
@@ -48,7 +48,7 @@ def evaluate(node: S.Node, env: Environment) -> Any:
 
 
 def known(node: S.Node, env: Environment, what: str) -> Any:
-    """The value of an expression that must be known while the function is read: no tensor."""
+    """The value of an expression that must be a compile-time constant, not a tensor."""
     value = evaluate(node, env)
     if isinstance(value, Tensor):
         raise env.error(node.at, "MLC0631", f"{what} is {shown(value)}, which is known only when the program runs",
@@ -140,7 +140,7 @@ class Scoped:
 
 
 def _member(value: Any, name: str, at: int, env: Environment) -> Any:
-    """A parameter, layer, size or function of a model; of a layer of the library, what it holds."""
+    """A parameter, layer, size or function of a model, or an attribute of a library layer."""
     names = value.member_names() if hasattr(value, "member_names") else [
         n for n, x in vars(value).items() if (not n.startswith("_") and not callable(x)) or isinstance(
             x, tree.AttributeTree)]
@@ -167,7 +167,7 @@ def _comprehension(node: S.Comprehension, env: Environment) -> Any:
     if nothing_is_known(source):
         inner = env.copy()
         bind(node.target, POISON, inner)
-        evaluate(node.value, inner)                        # finds what is wrong there
+        evaluate(node.value, inner)                        # reports its errors
         return POISON
     for value in unrolled(source, node.source.at, env):
         inner = env.copy()
@@ -177,12 +177,12 @@ def _comprehension(node: S.Comprehension, env: Environment) -> Any:
 
 
 def nothing_is_known(source: Any) -> bool:
-    """Whether what a loop goes through is wrong, so that its trip count is unknown."""
+    """Whether the source of a loop has an error, so that its trip count is unknown."""
     return is_poisoned(source) or (isinstance(source, Zipped) and is_poisoned(source.parts))
 
 
 def unrolled(source: Any, at: int, env: Environment) -> Sequence[Any]:
-    """The values that an unrolled loop goes through."""
+    """The values that an unrolled loop iterates over."""
     if isinstance(source, Zipped):
         return list(zip(*(unrolled(part, at, env) for part in source.parts)))
     if isinstance(source, Span):
@@ -216,7 +216,7 @@ def range_of(source: Tensor, at: int, env: Environment) -> Sequence[Any]:
 
 
 def bind(target: S.Node, value: Any, env: Environment) -> None:
-    """Give a name, or a tuple of names, a value."""
+    """Assign a value to a name or a tuple of names."""
     if isinstance(target, S.Name):
         env.names[target.name] = value
         return

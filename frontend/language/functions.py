@@ -1,4 +1,4 @@
-"""Functions of a program: how arguments are bound, when a function is checked, and what running its body gives."""
+"""Functions of a program: binding of arguments, checking, and evaluation of bodies."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ from mlc.ir.diag import UserError
 
 
 class Status:
-    """State of the check of a definition: whether it has begun, and whether something is wrong with it."""
+    """State of the check of a definition: whether it has begun, and whether it found errors."""
 
     begun = broken = False
 
     def begin(self) -> bool:
-        """Whether it is still to be checked, by whoever asks."""
+        """Whether the definition is unchecked; if so, marks its check as begun, which the caller must do."""
         first, self.begun = not self.begun, True
         return first
 
@@ -44,7 +44,7 @@ class Status:
 
 
 class Function(Applicable):
-    """`def name(parameters) -> result`, or `x => value` with the names that stand around it.
+    """`def name(parameters) -> result`, or `x => value` with the names in scope.
 
     owner   the model that the function belongs to
     """
@@ -81,7 +81,7 @@ class Function(Applicable):
                                                     else ...) for p in self.node.parameters])
 
     def __call__(self, *args: Any, **keywords: Any) -> Any:
-        """As the library calls it: grad, vmap and the like."""
+        """A call from the library, by grad, vmap and the like."""
         if state.trace is None:
             return run_now(self._on, (self.owner, args, keywords), {})
         out = self.apply(args, keywords, -1, self.env())
@@ -174,7 +174,7 @@ class Function(Applicable):
 
     # -- checking -----------------------------------------------------------------------------------------------------
     def check(self) -> None:
-        """Find what is wrong with it by itself, once."""
+        """Check the definition once, independently of its calls."""
         if session.diagnostics is not None and self.status.begin():
             before = len(session.diagnostics.found)
             with checking(session.diagnostics):
@@ -182,7 +182,7 @@ class Function(Applicable):
             self.status.end(len(session.diagnostics.found) > before)
 
     def look(self) -> None:
-        """Find what is wrong with it for arguments of its declared types, whatever those without a type are."""
+        """Check the body for arguments of the declared types, with unknown values for untyped ones."""
         trace = Trace(self.name if self.name.isidentifier() else "f", current())
         saved, location.text.loc = location.text.loc, self.scope.source.loc(self.node.at)
         try:
@@ -205,7 +205,7 @@ class Function(Applicable):
             report(inner.error(p.default.at, "MLC0626", misfit.message, misfit.hint))
 
     def arguments(self, inner: Environment) -> list[Any]:
-        """Specifications of the parameters, and arguments of these types in the env; None for what has no type."""
+        """Specifications of the parameters, and arguments of these types in the env; None for untyped ones."""
         out: list[Any] = []
         for p in self.node.parameters:
             specs = None
@@ -227,7 +227,7 @@ class Function(Applicable):
 
 
 def last_return(body: Sequence[S.Node]) -> int | None:
-    """Where the result of a block is."""
+    """Location of the result of a block."""
     last = body[-1] if body else None
     return last.value.at if isinstance(last, S.Returned) and last.value is not None else None
 

@@ -1,7 +1,7 @@
-"""From a text to logical lines: comments and line ends within brackets and strings do not count, indentation does.
+"""Logical lines and indentation: comments, and line ends within brackets and strings, are skipped.
 
-A line that opens with a word that begins a statement ends brackets that were left open above it, so that a missing
-bracket is one error, at the bracket.
+A line that begins with the keyword of a statement closes any brackets left open above it, so that a missing bracket is
+a single error, at the opening bracket.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ _PAIRS = {"(": ")", "[": "]", "{": "}"}
 
 @dataclass
 class Line:
-    """A logical line, from offset `at` to `end`, and the lines of the block it is the head of."""
+    """A logical line, from offset `at` to `end`, and the lines of the block that it introduces."""
 
     at: int
     end: int
     indent: str
-    broken: bool = False                                   # what is wrong has been said
+    broken: bool = False                                   # its error has been reported
     block: list[Line] = field(default_factory=list)
 
 

@@ -1,6 +1,7 @@
-"""The library as the language sees it: functions by name, layers of nn, optimisers, random, linalg, fft.
+"""The library in the language: functions by name, layers of nn, optimisers, random, linalg, fft.
 
-Only what computes is found. What reads files, changes the process or makes foreign objects is not: a program is data.
+Only pure computations are accessible, nothing that reads files, changes the process or creates foreign objects, since
+programs may be untrusted.
 """
 
 from __future__ import annotations
@@ -34,8 +35,8 @@ from mlc.ir.diag import BackendError, Error, InternalError, UserError
 from mlc.ir.sizes import Size
 
 PACKAGE = __name__.partition(".")[0]
-"""The programs' names for layers and optimisers are those of the package, which knows this module and not the other
-way round: they are looked up as a text gives them."""
+"""Root package in which the programs' names of layers and optimisers are looked up. They are found by name at run time,
+since the package imports this module and not the other way round."""
 WITHHELD = frozenset({"from_numpy", "from_dlpack", "asarray", "as_tensor", "_getitem", "getitem", "Tensor.unfold",
                       "equal", "allclose"})
 TRANSFORMS = frozenset({"grad", "value_and_grad", "vjp", "jvp", "vmap", "jacfwd", "jacrev", "hessian", "hvp",
@@ -93,7 +94,7 @@ def find(name: str) -> Any:
 
 
 def _is_for_programs(x: Any) -> bool:
-    """Whether it is a layer, an optimiser, or a function that only computes."""
+    """Whether an object is a layer, an optimiser, or a pure function."""
     if isinstance(x, type):
         bases = package("nn.Module"), package("optim.Optimizer")
         return issubclass(x, bases) and x not in bases
@@ -103,7 +104,7 @@ def _is_for_programs(x: Any) -> bool:
 # -- calling ----------------------------------------------------------------------------------------------------------
 def call_library(function: Callable[..., Any], name: str, args: Sequence[Any], keywords: dict[str, Any], at: int,
                  env: Environment) -> Any:
-    """function(*args, **keywords) at this place of the text."""
+    """Call function(*args, **keywords) at a location of the text."""
     if is_poisoned(args) or is_poisoned(keywords):
         return POISON
     loc = env.loc(at)
@@ -153,7 +154,7 @@ KNOWN = {
 
 
 def _check_count(function: Callable[..., Any], name: str, args: Sequence[Any], at: int, env: Environment) -> None:
-    """UserError for a tensor of numbers that is too large to be computed while the program is read."""
+    """UserError for a tensor of numbers that is too large to be computed at compile time."""
     count = 0
     if name in KNOWN and args and all(isinstance(x, int | float) for x in args):
         count = KNOWN[name](*args)
@@ -183,7 +184,7 @@ class Layer(Applicable):
         self.name = cls.__name__
 
     def apply(self, args: Sequence[Any], keywords: dict[str, Any], at: int, env: Environment) -> Any:
-        """One of them. While a program is checked its parameters are types only, and take no memory."""
+        """Create an instance. While a program is checked, its parameters are types only and take no memory."""
         for x in (*args, *keywords.values()):
             if isinstance(x, Size):
                 if session.general:
@@ -198,7 +199,7 @@ class Layer(Applicable):
 
 
 def abstract(made: Any) -> Any:
-    """A layer with zeros that are being recorded in place of its tensors."""
+    """A layer whose tensors are replaced by recorded zeros."""
     leaves, structure = tree.flatten(made)
     if not isinstance(made, tree.AttributeTree):
         return made
@@ -220,7 +221,7 @@ def names_in(path: str) -> list[str]:
     return sorted({*own, *(n for n in dir(package(path)) if find(f"{path}.{n}") is not None)})
 
 
-# -- numbers that are known ------------------------------------------------------------------------------------------
+# -- compile-time constants ------------------------------------------------------------------------------------------
 CONSTANTS = {"pi": math.pi, "inf": math.inf, "nan": math.nan}
 NUMERIC: dict[str, Callable[..., Any]] = {
     "sqrt": math.sqrt, "exp": math.exp, "log": math.log, "log2": math.log2, "sin": math.sin, "cos": math.cos,

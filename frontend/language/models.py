@@ -1,7 +1,7 @@
-"""Models of a program: each is a class of modules, `mlc.nn.Module`, made from declarations.
+"""Models of a program: each is a subclass of `mlc.nn.Module`, created from declarations.
 
-Among the declarations, `name: type = value` and `name: type ~ distribution` are parameters, with `buffer` before them
-state, and `name = value` layers and sizes. Functions see all of them, by name alone.
+The declarations `name: type = value` and `name: type ~ distribution` are parameters, or with a leading `buffer`,
+buffers; `name = value` are layers and sizes. All are in scope in the functions of the model.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ from mlc.ir.diag import UserError
 from mlc.ir.sizes import Size
 
 HIDDEN = frozenset({"training", "_parameters", "_buffers", "_frozen", "_unsaved"})
-"""Attributes of a module that its declarations did not make."""
+"""Attributes of a module that do not come from its declarations."""
 
 
 def _is_of_every_model(name: str) -> bool:
-    """Whether modules have something of this name that a model does not define itself."""
+    """Whether every module has an attribute of this name."""
     return name != "forward" and (hasattr(library.package("nn.Module"), name) or name in ("member_names", "model"))
 
 
@@ -58,7 +58,7 @@ class Method:
 
 
 class Model(Modelled):
-    """`model Name(parameters):`. What the parameters are is known when a model is made."""
+    """`model Name(parameters):`. The parameters are compile-time constants."""
 
     def __init__(self, node: S.Model, scope: FileScope) -> None:
         self.node = node
@@ -88,7 +88,7 @@ class Model(Modelled):
 
     @property
     def is_whole(self) -> bool:
-        """Whether all its lines could be read."""
+        """Whether all its lines could be parsed."""
         return not any(isinstance(x, S.Broken) for x in self.node.body)
 
     def functions(self) -> list[str]:
@@ -97,7 +97,7 @@ class Model(Modelled):
     def env(self) -> Environment:
         return Environment(self.scope)
 
-    # -- making one ---------------------------------------------------------------------------------------------------
+    # -- instantiation ------------------------------------------------------------------------------------------------
     def apply(self, args: Sequence[Any], keywords: dict[str, Any], at: int, env: Environment) -> Any:
         given = self.bound(args, keywords, at, env)
         if session.diagnostics is not None:
@@ -132,7 +132,7 @@ class Model(Modelled):
         return dict(inner.names)
 
     def fill(self, instance: Any, given: dict[str, Any]) -> Any:
-        """Give an instance its sizes, parameters and layers; POISON in place of those that are wrong."""
+        """Set the sizes, parameters and layers of an instance; POISON for those with errors."""
         inner = self.env()
         inner.names.update(given)
         for name, value in given.items():
@@ -192,7 +192,7 @@ class Model(Modelled):
             setattr(instance, name, value)
 
     def _parameter(self, x: S.Declared, inner: Environment) -> Any:
-        """The initial value of a parameter; while a program is checked, zeros that are being recorded."""
+        """The initial value of a parameter; while a program is checked, recorded zeros."""
         known = set(inner.names)
         specs = template(x.type, inner)
         if opened := [n for n in inner.names if n not in known]:
@@ -270,7 +270,7 @@ class Model(Modelled):
         return isinstance(value, self.cls)
 
     def _general(self) -> Any:
-        """An instance for all sizes; of parameters without a default that are no sizes nothing is known."""
+        """An instance for all sizes; parameters without a default that are not sizes are unknown."""
         used = _sizes_of(self.node)
         given = {p.name: sizes.sym(p.name) if p.name in used else POISON for p in self.node.parameters
                  if p.default is None}
@@ -278,7 +278,7 @@ class Model(Modelled):
 
     # -- checking -----------------------------------------------------------------------------------------------------
     def check(self) -> None:
-        """Find what is wrong with it by itself, once, for all sizes."""
+        """Check the model once, independently of its instances, for all sizes."""
         if not self.status.begin():
             return
         assert session.diagnostics is not None
@@ -325,12 +325,12 @@ def _is_wrong(instance: Any) -> bool:
 
 
 def _is_open(error: UserError) -> bool:
-    """Whether other sizes than all of them might be right: what is left of a division decides."""
+    """Whether the error may not occur for all sizes, since it depends on the remainder of a division."""
     return "floordiv" in error.message or " mod " in error.message
 
 
 def _sizes_of(node: S.Model) -> set[str]:
-    """The names that stand among the sizes of declared types."""
+    """The names that occur in the sizes of declared types."""
     used = set[str]()
     work: list[Any] = [*node.body]
     while work:

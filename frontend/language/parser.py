@@ -1,8 +1,8 @@
-"""From text to the syntax tree: lark reads each logical line by grammar.lark, the layout says how lines nest.
+"""Parser: lark parses each logical line by grammar.lark, and the layout determines how lines nest.
 
-A line that cannot be read is reported, and reading goes on with the next; so all syntax errors of a file are found in
-one run. Trees are built while lark reduces, without recursion, and each node knows its height: what is nested too
-deeply is refused before anything recursive sees it.
+A line with a syntax error is reported, and parsing continues with the next, so all syntax errors of a file are found in
+one run. Trees are built while lark reduces, without recursion, and each node has its height, so that too deep nesting
+is rejected before any recursive function runs.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from mlc.frontend.language.layout import Layout, Line
 from mlc.ir.diag import UserError
 
 DEEPEST = 60
-"""How deep expressions may be nested."""
+"""Limit on the nesting of expressions."""
 KEYWORDS = frozenset({"def", "model", "import", "from", "as", "for", "in", "if", "elif", "else", "while", "unroll",
                       "return", "yield", "assert", "buffer", "and", "or", "not", "true", "false", "none"})
 _HEADS = (S.If, S.Else, S.While, S.For, S.Function, S.Model, S.Broken)
@@ -36,14 +36,14 @@ class TooDeep(Exception):
 
 
 class Keyword(Exception):
-    """A word of the language stands where a name is."""
+    """A keyword is used as a name."""
 
     def __init__(self, token: Token) -> None:
         self.token = token
 
 
 class Builder(Transformer[Token, Any]):
-    """Makes nodes of what lark has found. Offsets are those of the line until `Reader` moves them."""
+    """Builds nodes from lark's reductions. Offsets are relative to the line until `Reader` moves them."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -334,7 +334,7 @@ class Misplaced(Exception):
 
 
 def _kept(children: Sequence[Any]) -> list[Any]:
-    """The children that are no punctuation and no gap."""
+    """The children without punctuation and gaps."""
     return [x for x in children if x is not None and not isinstance(x, Token)]
 
 
@@ -354,7 +354,7 @@ _ESCAPES = {"n": "\n", "t": "\t", '"': '"', "\\": "\\"}
 
 
 def unquoted(text: str) -> str:
-    """The string that a literal stands for."""
+    """The value of a string literal."""
     inside = text[3:-3] if text.startswith('"""') else text[1:-1]
     return re.sub(r"\\(.)", lambda m: _ESCAPES.get(m[1], m[0]), inside)
 
@@ -373,7 +373,7 @@ def _lark() -> tuple[Lark, Builder]:
 
 # -- a whole file -----------------------------------------------------------------------------------------------------
 class Reader:
-    """Reads one source; what is wrong goes to `diagnostics`."""
+    """Parses one source; errors go to `diagnostics`."""
 
     def __init__(self, source: Source, diagnostics: Diagnostics) -> None:
         self.source = source
@@ -416,7 +416,7 @@ class Reader:
         return out
 
     def _join(self, node: S.Else, before: list[S.Node]) -> None:
-        """Put an `elif` or `else` where it belongs: to the `if` right above it."""
+        """Attach an `elif` or `else` to the `if` directly above it."""
         last = before[-1] if before else None
         while isinstance(last, S.If) and last.other and isinstance(last.other[0], S.If) and last.other[0].is_elif:
             last = last.other[0]
@@ -453,7 +453,7 @@ class Reader:
         return self._broken(line, text)
 
     def _broken(self, line: Line, text: str) -> S.Broken:
-        """Placeholder for a line that could not be parsed: the names that it would have bound are not unknown."""
+        """Placeholder for a line that could not be parsed; its names are not reported as unknown."""
         out = S.Broken(bound_names(text))
         out.at = line.at
         return out
@@ -472,7 +472,7 @@ class Reader:
 
 
 def bound_names(text: str) -> list[str]:
-    """The names that a line which cannot be read seems to give a value."""
+    """The names that an unparsable line seems to assign."""
     words: list[str] = re.findall(r"[^\W\d]\w*", text)
     if words and words[0] in ("def", "model"):
         return words[1:2]
@@ -484,7 +484,7 @@ def bound_names(text: str) -> list[str]:
 
 
 def _take_doc(body: list[S.Node]) -> str | None:
-    """Take the text that begins a block off it."""
+    """Remove the docstring from a block."""
     first = body[0] if body else None
     if isinstance(first, S.Evaluated) and isinstance(first.value, S.Literal) and isinstance(first.value.value, str):
         del body[0]
@@ -493,5 +493,5 @@ def _take_doc(body: list[S.Node]) -> str | None:
 
 
 def parse(source: Source, diagnostics: Diagnostics) -> S.File:
-    """The syntax tree of a text, with `Broken` in place of what could not be read."""
+    """Parse a text to a syntax tree, with `Broken` for unparsable lines."""
     return Reader(source, diagnostics).read()

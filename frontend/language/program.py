@@ -1,4 +1,4 @@
-"""Programs: files, what they define and import, and what a loaded program is to Python."""
+"""Programs: files, their definitions and imports, and the Python interface of a loaded program."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ class File(FileScope, Scoped):
                           suggestion(name, self.names()) or "it has " + (", ".join(self.names()) or "nothing"))
 
     def _given(self, given: LazyBinding, name: str) -> Any:
-        """The value of a binding: known once and for all, or, of tensors, recorded where it is used."""
+        """The value of a binding: evaluated once, or, for tensors, recorded at each use."""
         env = Environment(self)
         key = (id(given), 0)
         if key in session.active:
@@ -167,7 +167,7 @@ class File(FileScope, Scoped):
             location.text.loc = saved
 
     def check(self, root: Trace) -> None:
-        """Find what is wrong with every definition."""
+        """Check every definition."""
         for name in self.order:
             found = self.defined[name]
             root.left, session.steps = MOST_OPERATIONS, 0
@@ -192,7 +192,7 @@ class Imported:
 
 
 class Loader:
-    """Reads a file and all that it imports."""
+    """Reads a file and, recursively, its imports."""
 
     def __init__(self) -> None:
         self.diagnostics = Diagnostics()

@@ -1,7 +1,7 @@
 """Blocks and statements: bindings, and `if`, `for` and `while` as Python has them.
 
-On values that are known while the function is read, they run as they stand. On tensors they are recorded: what a block
-assigns is the result of the branch, or what the loop carries from one step to the next.
+On compile-time constants they are evaluated. On tensors they are recorded: the variables that a block assigns are
+results of the branch, or loop-carried.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def returns(body: Sequence[S.Node]) -> str:
 
 
 def assigned(body: Sequence[S.Node]) -> list[str]:
-    """The names that statements give values, in the order in which they first do."""
+    """The names that statements assign, in the order of their first assignments."""
     out: list[str] = []
     for x in body:
         if isinstance(x, S.Assigned):
@@ -144,7 +144,7 @@ def _evaluated(node: S.Evaluated, env: Environment) -> None:
 
 
 def hold(node: S.Asserted, env: Environment) -> None:
-    """`assert`, of what is known while the function is read."""
+    """`assert`, on compile-time constants."""
     value = known(node.condition, env, "the condition of assert")
     if value is POISON:
         return
@@ -177,7 +177,7 @@ def _located(f: Callable[[], Any], what: str, node: S.Node, env: Environment) ->
 
 
 def _if(node: S.If, rest: Sequence[S.Node], env: Environment) -> Any:
-    """Return value of the function, if the branches return; the statements after this one belong to them then."""
+    """Return value of the function if the branches return; the statements after this one then belong to them."""
     condition = evaluate(node.condition, env)
     if isinstance(condition, bool):
         return run_block(node.body if condition else node.other, env)
@@ -228,7 +228,7 @@ def _has_value(name: str, env: Environment) -> bool:
 
 def _branches(node: S.Node, condition: Any, names: Sequence[str], ways: Sequence[Callable[[], list[Any]]],
               env: Environment) -> list[Any]:
-    """The values of names after one of two ways; POISON where one of them is wrong."""
+    """The values of names after one of two branches; POISON if one of them is."""
     site = _site("this if", node, env, names)
     wrong: set[int] = set()
     sides: list[list[Any]] = []
@@ -248,7 +248,7 @@ def _branches(node: S.Node, condition: Any, names: Sequence[str], ways: Sequence
 
 
 def chosen(node: S.Choice, env: Environment) -> Any:
-    """value if condition else other: only what is chosen is computed"""
+    """value if condition else other: only the selected operand is computed"""
     condition = evaluate(node.condition, env)
     if isinstance(condition, bool):
         return evaluate(node.value if condition else node.other, env)
@@ -268,7 +268,7 @@ def _carried(body: Sequence[S.Node], env: Environment, own: Sequence[str] = ()) 
 
 
 class _Body:
-    """The block of a loop, as what it carries goes through it."""
+    """The body of a loop as a function of the loop-carried values."""
 
     def __init__(self, node: S.While | S.For, names: Sequence[str], env: Environment) -> None:
         self.node = node
@@ -283,13 +283,13 @@ class _Body:
         return inner
 
     def after(self, inner: Environment, values: Sequence[Any]) -> list[Any]:
-        """Values of the names at the end of the block; for those that are wrong, the values before it."""
+        """Values of the names at the end of the block; for POISON, the values before it."""
         now = [inner.names[n] for n in self.names]
         self.wrong.update(n for n, x in zip(self.names, now) if is_poisoned(x) or isinstance(x, Missing))
         return [before if n in self.wrong else x for n, x, before in zip(self.names, now, values)]
 
     def finish(self, found: Any) -> None:
-        """Give the names what they hold after the loop."""
+        """Assign the values after the loop to the names."""
         for i, n in enumerate(self.names):
             self.env.names[n] = POISON if n in self.wrong or found is POISON else found[i]
         for n in assigned(self.node.body):
@@ -305,7 +305,7 @@ def _no_return(node: S.While | S.For, env: Environment) -> None:
 
 
 def _all(body: Sequence[S.Node], collecting: bool = True) -> list[S.Node]:
-    """The statements of a block and of those within it, but for loops that collect values if these do not count."""
+    """The statements of a block and its nested blocks, optionally without those of loops that collect values."""
     out: list[S.Node] = []
     work = list(body)
     while work:
@@ -341,7 +341,7 @@ def _while(node: S.While, env: Environment) -> None:
 
 
 def _look_inside(node: S.For, env: Environment) -> None:
-    """Find what is wrong in a loop over something wrong."""
+    """Check the body of a loop whose source has an error."""
     inner = env.copy()
     bind(node.target, POISON, inner)
     run_block([x for x in node.body if not isinstance(x, S.Yielded)], inner)

@@ -1,4 +1,4 @@
-"""The syntax tree. `at` is where a node shows its errors: an offset into the file's text; `depth` is its height."""
+"""The syntax tree. `at` is the location of a node's errors, an offset into the file's text; `depth` is its height."""
 
 from __future__ import annotations
 
@@ -168,7 +168,7 @@ class LikeType(Node):
 # -- statements -------------------------------------------------------------------------------------------------------
 @dataclass(slots=True, eq=False)
 class Parameter(Node):
-    """x: type = default. One without a type is known when the program is compiled."""
+    """x: type = default. A parameter without a type is a compile-time constant."""
 
     name: str
     type: Node | None = None
@@ -236,7 +236,7 @@ class While(Node):
 
 @dataclass(slots=True, eq=False)
 class For(Node):
-    """for target in source; `results` are what the yielded values are stacked to"""
+    """for target in source; `results` are the names of the stacked yielded values"""
 
     target: Node
     source: Node
@@ -247,7 +247,7 @@ class For(Node):
 
 @dataclass(slots=True, eq=False)
 class Broken(Node):
-    """A line that could not be read; nobody complains of the names it may have bound."""
+    """A line that could not be parsed; the names that it may have bound are not reported as unknown."""
 
     names: Sequence[str] = ()
     body: list[Node] = field(default_factory=list)

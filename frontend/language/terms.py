@@ -23,7 +23,7 @@ _WORDS = ((r"\b_?getitem: ", "indexing: "),
 
 
 def in_terms(text: str) -> str:
-    """A message, note or hint of the library as one of the language."""
+    """Translate a message, note or hint of the library to the terms of the language."""
     text = _TYPE.sub(_type, text)
     for pattern, word in _WORDS:
         text = re.sub(pattern, word, text)

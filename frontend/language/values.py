@@ -1,7 +1,7 @@
-"""Values of names while a program is read, and the state of the reading.
+"""Values of names during the evaluation of a program, and the state of that evaluation.
 
-A value is a tensor, what Python knows when a function is recorded (a number, a size, a text, a tuple), a function, a
-model, or POISON: what an expression that is wrong gives, of which nobody complains again.
+A value is a tensor, a compile-time constant (a number, a size, a string, a tuple), a function, a model, or POISON: the
+value of an erroneous expression, which causes no further errors.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from mlc.ir.types import TensorType
 
 
 class Poison:
-    """The value of what is wrong."""
+    """The value of an expression with an error."""
 
     def __repr__(self) -> str:
         return "<wrong>"
@@ -32,16 +32,16 @@ POISON = Poison()
 
 
 class Poisoned(Exception):
-    """A function of the program gave POISON to a function of the library, which cannot go on."""
+    """A function of the program returned POISON to a library function, which cannot continue."""
 
 
 class Enough(UserError):
-    """The program is too large to go on with; no other diagnostic follows."""
+    """The program exceeds a limit, which ends its evaluation."""
 
 
 @dataclass(frozen=True)
 class Missing:
-    """Placeholder for the value of a name that has none here, with the reason."""
+    """Placeholder for the value of an unassigned name, with the reason."""
 
     why: str
 
@@ -56,7 +56,7 @@ class Span:
 
 @dataclass(frozen=True)
 class Zipped:
-    """zip(a, b): what a loop goes through together."""
+    """zip(a, b): iterables that a loop iterates over in parallel."""
 
     parts: tuple[Any, ...]
 
@@ -109,9 +109,9 @@ class Environment:
         return UserError(message, code=code, loc=self.loc(at), hint=hint, notes=notes)
 
 
-# -- the reading ------------------------------------------------------------------------------------------------------
+# -- state of the evaluation ------------------------------------------------------------------------------------------
 DEEPEST = 90
-"""How deep evaluation may go, through calls, blocks and expressions: well within Python's own limit."""
+"""Limit on the depth of evaluation, through calls, blocks and expressions: well within Python's own limit."""
 MOST_STEPS, MOST_OPERATIONS = 200_000, 20_000
 """Expressions that are evaluated, and operations recorded, while one definition is checked, unrolled loops and calls
 included."""
@@ -166,7 +166,7 @@ def deeper(env: Environment, at: int, by: int = 1) -> Iterator[None]:
 
 
 def report(error: UserError) -> Poison:
-    """Collect an error, or raise it where none are collected."""
+    """Collect an error, or raise it if errors are not collected."""
     if session.diagnostics is None or isinstance(error, Enough):
         raise error
     session.diagnostics.add(error)
@@ -179,7 +179,7 @@ def is_static_number(x: Any) -> bool:
 
 
 def is_poisoned(x: Any, depth: int = 8) -> bool:
-    """Whether POISON is in a value or in the containers of it."""
+    """Whether a value is or contains POISON."""
     if x is POISON:
         return True
     if depth and isinstance(x, list | tuple):
@@ -188,7 +188,7 @@ def is_poisoned(x: Any, depth: int = 8) -> bool:
 
 
 def shown(x: Any) -> str:
-    """A value as messages speak of it: `f32[B, 16]`."""
+    """Description of a value for error messages: `f32[B, 16]`."""
     if isinstance(x, Tensor):
         return type_text(TensorType(x.shape, x.dtype.ir))
     if isinstance(x, bool):

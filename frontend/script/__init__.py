@@ -1,6 +1,6 @@
-"""Python as it is written: a function's own `if`, `while`, `for` and so on become operations where tensors decide.
+"""Python control flow: the `if`, `while`, `for` and so on of a function are recorded if they depend on tensors.
 
-`source` finds the syntax of a function, `jumps`, `liveness` and `rewrite` make it that of a function which asks
-`runtime` at each of them, and that one looks at the values: on Python's it does what Python does, on tensors that are
-being recorded it records loops and conditions (`frontend/loop_carried`). `capture` does it, once for each function.
+`source` finds the syntax tree of a function; `jumps`, `liveness` and `rewrite` transform it so that each construct
+calls `runtime`. That dispatches on the values: on Python values it has Python's semantics, on tracers it records loops
+and conditions (`frontend/loop_carried`). `capture` does all this, once for each function.
 """

@@ -1,4 +1,4 @@
-"""Python's own functions where tensors are passed: range, enumerate, zip, reversed, and those that make numbers."""
+"""Replacements for Python's built-ins on tensors: range, enumerate, zip, reversed, and conversions to numbers."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ from mlc.ir.sizes import Size
 class Steps:
     """Iteration domain of a loop on tensors: `item(i)` for i in range(length), where length is a number or a tensor.
 
-    known    the items one by one, where it is known how many there are
-    once     whether it is an iterator, as enumerate(x) is: gone through once
-    sources  what an iterator goes through itself
-    begun    of an iterator, what is left of it, and how many items have been `taken`
+    known    the items, if the length is known
+    once     whether it is an iterator, as enumerate(x) is, and so can be consumed only once
+    sources  the iterables that an iterator consumes
+    begun    of an iterator, its remaining items; `taken` is the number of items consumed
     """
 
     length: Any
@@ -62,37 +62,37 @@ class Steps:
 
     def _items(self) -> Iterator[Any]:
         if self.known is None:
-            raise refusal("a tensor says how many steps this takes, so only a `for` loop can go through it",
+            raise refusal("the length of this iterable depends on a tensor, so only a `for` loop can iterate over it",
                           code="MLC0609", loc=user_loc(), hint="write a `for` loop, or use mlc.scan or mlc.map")
         return iter(self.known())
 
     def iterators(self) -> Iterator[Steps]:
-        """This and what it goes through, as far as they are iterators."""
+        """This and its sources, if they are iterators."""
         if self.once:
             yield self
         for source in self.sources:
             yield from source.iterators()
 
     def leave(self, stopped: bool) -> None:
-        """A loop has been recorded that goes through all of it, or that a tensor may have stopped before."""
+        """Mark as consumed by a recorded loop; a tensor may have ended the loop early."""
         for x in self.iterators():
             x.begun = iter(_unknown_rest, None) if stopped else iter(())
             x.taken = x.length
 
 
 def _unknown_rest() -> None:
-    raise refusal("only tensors say what a loop with `break` has left of this iterator", code="MLC0609", loc=user_loc(),
-                  hint="go through the tensor itself, or a slice of it")
+    raise refusal("what a loop with `break` leaves of this iterator depends on tensors", code="MLC0609", loc=user_loc(),
+                  hint="iterate over the tensor itself, or a slice of it")
 
 
 def steps(x: Any) -> Steps | None:
-    """An iterable as steps of a loop on tensors; None if Python goes through it, or through what is left of it."""
+    """An iterable as steps of a loop on tensors; None if Python iterates over it, or over its remaining items."""
     if isinstance(x, Steps):
         return x if all(y.begun is None for y in x.iterators()) else None
     if not isinstance(x, Tracer):
         return None
     if not x.shape:
-        raise UserTypeError(f"a {x.type} has no elements to go through", code="MLC0606", loc=user_loc())
+        raise UserTypeError(f"a {x.type} has no rows to iterate over", code="MLC0606", loc=user_loc())
     return _rows(x)
 
 
@@ -100,7 +100,7 @@ def _rows(x: Tensor) -> Steps:
     n = x.shape[0]
 
     def item(i: Any) -> Any:
-        if isinstance(n, Size):                            # there may be none: this index is looked at when it runs
+        if isinstance(n, Size):                            # may be 0, which only the compiled function can check
             return x[i]
         with located(user_loc()):
             return functions.row(tracer(x), tracer(i), n)
@@ -108,7 +108,7 @@ def _rows(x: Tensor) -> Steps:
 
 
 def counted(numbers: Sequence[int]) -> Steps:
-    """Steps of the rest of a range, which has at least two numbers."""
+    """Steps of the remaining part of a range, of at least two numbers."""
     first, step = numbers[0], numbers[1] - numbers[0]
     return Steps(len(numbers), lambda i: first + i * step, once=False)
 
@@ -122,9 +122,9 @@ def index(i: Value, site: SourceConstruct) -> Tracer:
     return functions.counter(i, site)
 
 
-# -- in place of Python's ---------------------------------------------------------------------------------------------
+# -- replacements for built-ins ---------------------------------------------------------------------------------------
 def replaced(f: Any) -> Any:
-    """Replacement for a function of Python's during recording; None if it is to be called itself."""
+    """Replacement for a built-in function during recording; None if it may be called itself."""
     if isinstance(f, types.BuiltinMethodType) and f.__name__ in changes.MUTATORS:
         if isinstance(f.__self__, changes.CONTAINERS):
             changes.check(f.__self__, f"a {type(f.__self__).__name__} is changed by {f.__name__}()")
@@ -132,9 +132,9 @@ def replaced(f: Any) -> Any:
     if isinstance(f, types.BuiltinFunctionType | types.MethodType | types.FunctionType) and _differs_each_time(f):
         owner = getattr(f, "__self__", None) or sys.modules[f.__module__]
         name = f"{getattr(owner, '__name__', type(owner).__name__)}.{f.__name__}"
-        raise refusal(f"{name}() is called while the function is recorded: what it gives now would be the same in "
-                      "every call", code="MLC0616", loc=user_loc(),
-                      hint="call it outside and pass what it gives; for random numbers pass a key to mlc.random")
+        raise refusal(f"{name}() is called while the function is recorded: its result would be the same in every call",
+                      code="MLC0616", loc=user_loc(),
+                      hint="call it outside and pass its result; for random numbers pass a key to mlc.random")
     if isinstance(f, types.MethodDescriptorType) and f.__name__ in changes.MUTATORS:
         return lambda x, *args, **keywords: replaced_method(f, x)(*args, **keywords)
     try:
@@ -144,7 +144,7 @@ def replaced(f: Any) -> Any:
 
 
 def _differs_each_time(f: types.BuiltinFunctionType | types.MethodType | types.FunctionType) -> bool:
-    """Whether a function of Python or numpy is asked for what it does not know from its arguments: time, chance, files.
+    """Whether a function of Python or numpy depends on more than its arguments: the time, random state or files.
     """
     if isinstance(f, types.FunctionType):
         return f.__name__ in _OUTSIDE.get(f.__module__, ())
@@ -167,7 +167,7 @@ _OUTSIDE = {
     "posix": ("urandom", "getrandom", "times", "getcwd", "getpid", "listdir", "scandir", "stat"),
     "uuid": ("uuid1", "uuid4"), "secrets": ("randbelow", "token_bytes", "token_hex", "token_urlsafe"),
     "_thread": ("get_ident", "get_native_id"), "threading": ("current_thread",)}
-"""By module, the functions of Python that tell something of the world outside the program."""
+"""Impure functions of the standard library, by module."""
 
 
 def replaced_method(f: Any, x: Any) -> Any:
@@ -183,12 +183,12 @@ def _setattr(x: Any, name: str, *value: Any) -> None:
 
 
 def _isinstance(x: Any, kind: Any) -> bool:
-    """A size with symbols is an integer, as it is in a plain run."""
+    """isinstance, for which a symbolic size is an integer, as in eager execution."""
     return isinstance(0 if isinstance(x, Size) else x, kind)
 
 
 def _type(x: Any, *rest: Any) -> Any:
-    """The type of a value; that of a size is int and that of a tensor Tensor, as in a plain run."""
+    """The type of a value: int for a symbolic size, Tensor for a tracer, as in eager execution."""
     return type(x, *rest) if rest else int if isinstance(x, Size) else Tensor if isinstance(x, Tracer) else type(x)
 
 
@@ -237,8 +237,8 @@ def _zip(*iterables: Any, strict: bool = False) -> Any:
     if len(lengths) != len(every) or any(
             n is not lengths[0] and (isinstance(n, Tensor) or isinstance(lengths[0], Tensor) or n != lengths[0])
             for n in lengths):
-        raise UserError("zip() of tensors goes through tensors of one length", code="MLC0609", loc=user_loc(),
-                        hint="cut them to one length, or make tensors of the others")
+        raise UserError("zip() needs tensors of equal length", code="MLC0609", loc=user_loc(),
+                        hint="slice them to equal length, or convert the other arguments to tensors")
     parts = [s for s in every if s is not None]
     return Steps(lengths[0], lambda i: tuple(s.item(i) for s in parts),
                  (lambda: zip(*parts)) if all(s.known is not None for s in parts) else None, sources=tuple(parts))
@@ -252,7 +252,7 @@ def _reversed(x: Any) -> Any:
 
 
 def _len(x: Any) -> Any:
-    """A size of a tensor as the symbol that it is."""
+    """len(), which gives a symbolic size for a tracer."""
     if isinstance(x, Steps) and not x.once:
         x = [*x]
     return x.size(0) if isinstance(x, Tracer) and x.shape else len(x)
@@ -271,7 +271,7 @@ def _print(*args: Any, **keywords: Any) -> None:
 
 
 def _converted(plain: Any, dtype: str) -> Callable[..., Any]:
-    """int, float or bool of a tensor: the number that it will be, which gives way to the type of what it meets."""
+    """int, float or bool of a tensor: a weakly typed tracer in place of the number."""
     def convert(*args: Any, **keywords: Any) -> Any:
         if len(args) != 1 or keywords or not isinstance(args[0], Tracer):
             return plain(*args, **keywords)

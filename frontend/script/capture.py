@@ -1,6 +1,6 @@
-"""A user's function -> the one that records its control flow, made once for each code object.
+"""Rewrites a user's function to one that records its control flow, once for each code object.
 
-The new function has the old one's globals, closure cells, defaults and attributes, so it sees what that sees.
+The new function shares the globals, closure cells, defaults and attributes of the old one.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ _FUTURE = functools.reduce(int.__or__, (getattr(__future__, n).compiler_flag for
 _FACTORY, _FUNCTION = "_mlc_factory", "_mlc_function"
 
 _made: dict[tuple[CodeType, str], CodeType | str] = {}
-"""By code and file: the code that records it, or why there is none."""
+"""By code and file: the rewritten code, or the reason why there is none."""
 _results: set[CodeType] = set()
 
 
 def captured(f: Any, runtime: CellType) -> Any:
     """Callable to use in place of `f` during recording: `f` itself if it is not the user's, or cannot be rewritten.
 
-    runtime  holds what rewritten functions call: the module runtime.py
+    runtime  the module runtime.py, which rewritten functions call
     """
     if isinstance(f, types.FunctionType):
         return _function(f, runtime)
@@ -47,7 +47,7 @@ def captured(f: Any, runtime: CellType) -> Any:
 
 
 def is_users(f: types.FunctionType) -> bool:
-    """Whether a function is neither this package's, nor numpy's, nor Python's own."""
+    """Whether a function belongs neither to this package, nor numpy, nor the standard library."""
     module = str(f.__globals__.get("__name__", ""))
     if is_ours(module):
         return False
@@ -56,7 +56,7 @@ def is_users(f: types.FunctionType) -> bool:
 
 
 def way_out() -> str:
-    """Hint for a line of the user's that asks a tensor for its truth where that is not recorded."""
+    """Hint for a line that uses the truth of a tensor where that cannot be recorded."""
     frame = sys._getframe(1)
     while frame.f_back is not None and is_ours(frame.f_globals.get("__name__", "")):
         frame = frame.f_back
@@ -90,15 +90,15 @@ def _function(f: types.FunctionType, runtime: CellType) -> types.FunctionType:
 
 
 def _uses_us(code: CodeType, known: dict[str, Any]) -> bool:
-    """Whether a function, with what its module holds, may be for tensors: of installed packages, those that use this
-    one."""
+    """Whether a function may work on tensors, judging by the contents of its module: an installed package may if it
+    uses this one."""
     if not {"site-packages", "dist-packages"}.intersection(Path(code.co_filename).parts):
         return True
     return any(is_ours(str(getattr(x, "__module__", None) or getattr(x, "__name__", ""))) for x in known.values())
 
 
 def _make(code: CodeType, known: dict[str, Any]) -> CodeType | str:
-    """The code of the rewritten function, or a reason."""
+    """The code of the rewritten function, or the reason why there is none."""
     kinds = {inspect.CO_GENERATOR: "a generator", inspect.CO_COROUTINE: "a coroutine",
              inspect.CO_ASYNC_GENERATOR: "a generator"}
     for flag, name in kinds.items():
@@ -137,9 +137,9 @@ def _make(code: CodeType, known: dict[str, Any]) -> CodeType | str:
 
 
 def _rewritten(node: source.Function) -> ast.stmt:
-    """The definition of the function that asks the runtime, or of one that returns it."""
+    """The definition of the rewritten function, or of a function that returns it."""
     if isinstance(node, ast.FunctionDef):
-        node.decorator_list, node.returns, node.name = [], None, _FUNCTION    # its own name is one of those it sees
+        node.decorator_list, node.returns, node.name = [], None, _FUNCTION    # must not shadow a name it refers to
         return rewrite.rewrite_function(node)
     return ast.Return(rewrite.rewrite_lambda(node))
 

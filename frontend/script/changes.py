@@ -1,6 +1,6 @@
-"""Changes of Python objects in a loop or branch on tensors: they would happen once, while it is recorded.
+"""Side effects on Python objects in a loop or branch on tensors: they would happen only once, during recording.
 
-Objects that the loop or branch made itself may change. Others are those that the function around can reach.
+Objects created in the loop or branch may change; objects that the enclosing functions can reach may not.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ LIMIT = 100_000
 _CLOSED = (Tensor, type, types.FunctionType, types.ModuleType, str, int, float)
 
 class _Around(threading.local):
-    """Variables and globals of the functions around the loops and branches in progress, in this thread."""
+    """Variables and globals of the functions that enclose the loops and branches in progress in this thread."""
 
     def __init__(self) -> None:
         self.functions: list[tuple[dict[str, Any], dict[str, Any]]] = []
@@ -34,7 +34,7 @@ _around = _Around()
 
 
 class region:
-    """Within, a loop or branch of the function of `frame`, at the user's line, is being recorded."""
+    """Context in which a loop or branch in the function of `frame` is recorded."""
 
     def __init__(self, frame: FrameType) -> None:
         self.variables = dict(frame.f_locals), frame.f_globals
@@ -53,19 +53,19 @@ class region:
                           hint="carry what changes in variables of the function, and assign the object after the loop")
 
     def undone(self) -> bool:
-        """Let everything be as it was before; False if that may not be, as iterators do not go back."""
+        """Restore all state; False if that is impossible, since iterators cannot be rewound."""
         self.reached.restore()
         return self.reached.holds() and all(p.is_known for p in self.reached.places if isinstance(p, Progress))
 
 
 def check(x: Any, how: str) -> None:
-    """UserError if x is changed in a loop or branch that did not make it."""
+    """UserError if x is changed in a loop or branch that did not create it."""
     if state.trace is not None and current().in_region:
         check_here(x, how)
 
 
 def check_here(x: Any, how: str) -> None:
-    """The same where a loop begins, of which nothing is recorded yet."""
+    """The same at the start of a loop, before anything of it is recorded."""
     if not _around.functions:
         return
     if isinstance(x, Tensor | types.ModuleType) or not _reached(x):
@@ -82,7 +82,7 @@ def _way_out(x: Any) -> str:
 
 
 def _reached(x: Any) -> bool:
-    """Whether functions around reach an object, by their variables or as a global."""
+    """Whether the enclosing functions reach an object, by their variables or as a global."""
     for variables, globals in _around.functions:
         if any(v is x for v in globals.values()):
             return True

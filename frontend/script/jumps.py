@@ -1,11 +1,12 @@
-"""Jumps as values: `break`, `continue` and early `return` become assignments, so that only if, while and for are left.
+"""Elimination of jumps: `break`, `continue` and early `return` become assignments; only if, while and for remain.
 
-What follows an `if` that jumps moves into the branch that goes on:
+The statements after an `if` that jumps move into the branch that falls through:
 
     if c: return a                       if c: value = a
     rest                       ->        else: rest
 
-Where both may go on, and after loops, a flag tells whether to skip the rest. A loop stops at its flags (`stops`).
+If both branches may fall through, and after loops, a flag guards the rest. A loop ends when a flag of it (`stops`) is
+set.
 """
 
 from __future__ import annotations
@@ -21,11 +22,11 @@ LOOPS = (ast.For, ast.While)
 
 
 class NotRecordable(Exception):
-    """A function stays as Python has it, for this reason."""
+    """A function cannot be rewritten, for this reason; it runs as plain Python."""
 
 
 def statements(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
-    """All statements of a function, those of functions within left out."""
+    """All statements of a function, except those of nested functions."""
     for s in body:
         yield s
         if not isinstance(s, SCOPES):
@@ -41,17 +42,17 @@ def blocks(s: ast.stmt) -> list[list[ast.stmt]]:
 
 
 def stops_of(loop: ast.stmt) -> list[str]:
-    """The flags at which a loop stops."""
+    """The flags that end a loop."""
     return getattr(loop, "stops", [])
 
 
 def without_jumps(body: list[ast.stmt]) -> list[ast.stmt]:
-    """The body of a function with its jumps as assignments, which ends with its only `return`, if any."""
+    """The body of a function with its jumps replaced by assignments; it ends with its only `return`, if any."""
     return _Jumps(body).function()
 
 
 class _Around:
-    """Target of the jumps in a statement: a loop's body, or the function (no loop).
+    """Target of the jumps in a statement: the body of a loop, or the function.
 
     skip   the flag that is set by all jumps out of the body, if some rest needs it
     """
@@ -103,7 +104,7 @@ class _Jumps:
                 s.body, s.orelse = self.block([*s.body, *rest], around), self.block(s.orelse, around)
                 return [*out, s]
             if isinstance(s, ast.Try) and _jumps(s.finalbody):
-                raise NotRecordable("a jump out of `finally` drops what was raised")
+                raise NotRecordable("a jump out of `finally` discards the exception")
             if isinstance(s, ast.Try) and s.orelse and _jumps(s.body):
                 otherwise, s.orelse = s.orelse, []
                 s.orelse = self.guarded(around, otherwise, s)
@@ -162,7 +163,7 @@ class _Jumps:
                 again = [_unless(flag, [], again, s)]
             s.body += again
         if is_endless(s) and not inside.breaks:
-            rest = orelse = []                             # it ends by `return` alone
+            rest = orelse = []                             # only a `return` leaves the loop
         if orelse:
             rest = [_unless(stop, [], orelse, s), *rest] if inside.breaks else [*orelse, *rest]
         if not returns:
@@ -187,25 +188,25 @@ def _going(loop: Any, number: int) -> ast.stmt | None:
 
 
 def is_endless(s: ast.stmt) -> bool:
-    """Whether the test of a loop is a constant that is true: then only a jump leaves it."""
+    """Whether the test of a loop is a true constant, so that only a jump leaves it."""
     return isinstance(s, ast.While) and isinstance(s.test, ast.Constant) and bool(s.test.value)
 
 
 def _breaks(body: Sequence[ast.stmt]) -> bool:
-    """Whether a `break` of the loop with this body stands in it."""
+    """Whether the body of a loop contains a `break` of that loop."""
     return any(isinstance(s, ast.Break) or (not isinstance(s, (*SCOPES, *LOOPS)) and any(map(_breaks, blocks(s))))
                or (isinstance(s, LOOPS) and _breaks(s.orelse)) for s in body)
 
 
 def _jumps(body: Sequence[ast.stmt], in_loop: bool = False) -> bool:
-    """Whether control may leave these statements for another place than their end."""
+    """Whether control may leave these statements by a jump."""
     return any(isinstance(s, ast.Return) or (isinstance(s, ast.Break | ast.Continue) and not in_loop)
                or (not isinstance(s, SCOPES) and any(_jumps(inner, in_loop or isinstance(s, LOOPS))
                                                      for inner in blocks(s))) for s in body)
 
 
 def _goes_on(body: Sequence[ast.stmt]) -> bool:
-    """Whether control may come to the end of these statements."""
+    """Whether control may fall through to the end of these statements."""
     for s in body:
         if isinstance(s, ast.Return | ast.Break | ast.Continue | ast.Raise):
             return False

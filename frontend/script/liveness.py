@@ -1,7 +1,7 @@
-"""Which variables of a function are wanted later, and which have a value: two walks over statements without jumps.
+"""Live variables and possibly unassigned variables of a function: two walks over statements without jumps.
 
-`live` on an if, while or for is what is read after it; `head` on a loop what is read after it or by an iteration
-before that assigns it. Names that functions within use are wanted everywhere.
+`live` on an if, while or for holds the variables that are read after it; `head` on a loop also those that an iteration
+reads before it assigns them. Names that nested functions use are live everywhere.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def reads(*nodes: ast.AST | None) -> Names:
 
 
 def stores(node: ast.AST | Sequence[ast.stmt]) -> Names:
-    """The names that statements or a target bind in their own function; those of `except ... as` are gone after it."""
+    """The names that statements or a target bind in their function, without those of `except ... as`."""
     out: set[str] = set()
     work: list[Any] = [*node] if isinstance(node, list | tuple) else [node]
     while work:
@@ -48,20 +48,20 @@ def stores(node: ast.AST | Sequence[ast.stmt]) -> Names:
 
 
 def shared(body: Sequence[ast.stmt]) -> Names:
-    """The names that functions within a body use."""
+    """The names that functions nested in a body use."""
     inner = [n for s in body for n in ast.walk(s) if isinstance(n, (*SCOPES, ast.GeneratorExp))]
     declared = {x for n in inner for m in ast.walk(n) if isinstance(m, ast.Nonlocal) for x in m.names}
     return reads(*inner) | declared
 
 
 def assigned_within(body: Sequence[ast.stmt]) -> Names:
-    """The names of a function that those within it assign."""
+    """The names of a function that nested functions assign."""
     return frozenset(x for s in body for n in ast.walk(s) if isinstance(n, SCOPES)
                      for m in ast.walk(n) if isinstance(m, ast.Nonlocal) for x in m.names)
 
 
 def mark(body: list[ast.stmt], outer: Names) -> None:
-    """Note `live` and `head` on the statements of a function; its `outer` variables belong to others."""
+    """Set `live` and `head` on the statements of a function; its `outer` variables belong to other functions."""
     _Live(shared(body) | outer).block(body, outer)
 
 
@@ -108,7 +108,7 @@ class _Live:
 
 
 def unsure(body: list[ast.stmt], given: Iterable[str], local: Names) -> set[ast.Name]:
-    """The places where a local variable is read that may have no value there."""
+    """The reads of local variables that may be unassigned."""
     found: set[ast.Name] = set()
     _walk(body, frozenset(given), local, found)
     return found

@@ -1,11 +1,11 @@
-"""State that a function reaches by itself, as it is now: closure cells, globals, and the objects behind them.
+"""Snapshots of the Python state that a function captures: closure cells, globals, and the objects behind them.
 
-A recording holds what the function read there. So whoever keeps it asks before each call whether all of that is still
-so (`holds`), and, when it was made, whether the function itself has changed any of it (`change`): that would happen
-once, not in each call.
+A recording depends on the state that the function read. So a cached recording is used only if that state is unchanged
+(`holds`), and after recording, `change` finds state that the function itself has changed: that would happen once, not
+in each call.
 
-Found are the names that the code of a function and of those inside it mention, then what these hold: containers,
-instances of classes that are neither Python's nor numpy's, classes of the program, and the functions among all that.
+The search starts from the names in the code of a function and its nested functions, and follows their values:
+containers, instances of classes other than Python's and numpy's, classes of the program, and functions.
 """
 
 from __future__ import annotations
@@ -38,19 +38,19 @@ _ATOMS = (type(None), bool, int, float, complex, str, bytes, Tensor, Size, DType
           type(Ellipsis), types.CodeType)
 _NAMESPACES = (types.SimpleNamespace, argparse.Namespace, threading.local)
 _STATEFUL = ("mlc.nn", "mlc.optim")
-"""Modules of this package whose objects belong to the program."""
+"""Modules of this package whose objects count as the program's state."""
 _MISSING = object()
 Contents = tuple[Any, Collection[Any]]
 """(keys, values)"""
 
 
-# -- what may change --------------------------------------------------------------------------------------------------
+# -- kinds of mutable state -------------------------------------------------------------------------------------------
 class ReachedState:
     """Mutable state that a function reaches: a container `x` with its keys and values at recording."""
 
     __slots__ = ("keys", "path", "values", "x")
     indexed = "[{!r}]"
-    """How the program spells a value under its key."""
+    """Python expression for the value under a key."""
 
     def __init__(self, path: str, x: Any) -> None:
         self.path = path
@@ -63,11 +63,11 @@ class ReachedState:
         raise NotImplementedError
 
     def restore(self) -> None:
-        """Let it hold what it did."""
+        """Restore the recorded contents."""
         raise NotImplementedError
 
     def inside(self) -> Iterator[tuple[str, Any]]:
-        """The values that it had, each with its path."""
+        """The recorded values, each with its path."""
         named = self.keys if len(self.keys) == len(self.values) else range(len(self.values))
         for key, value in zip(named, self.values):
             yield self.path + self.indexed.format(key), value
@@ -78,7 +78,7 @@ class ReachedState:
             all(map(operator.is_, values, self.values)) or all(map(_same, values, self.values)))
 
     def change(self) -> str:
-        """The path of what is another value now."""
+        """The path of a value that has changed."""
         keys, values = self.contents()
         if keys != self.keys or len(values) != len(self.values):
             return self.path
@@ -86,7 +86,7 @@ class ReachedState:
 
 
 class Variable(ReachedState):
-    """A global variable, that of a function around, or what a function has itself: its attributes and defaults.
+    """A global or nonlocal variable, or an attribute or the defaults of a function.
 
     `x` is (dict, name), (cell, None), or (function, "__code__", "__defaults__" or "__kwdefaults__").
     """
@@ -125,12 +125,12 @@ class ContextVariable(ReachedState):
         return (), (self.x.get(_MISSING),)
 
     def restore(self) -> None:
-        if self.values[0] is not _MISSING:                 # a context has no way back to none
+        if self.values[0] is not _MISSING:                 # a context variable cannot be unset
             self.x.set(self.values[0])
 
 
 class Items(ReachedState):
-    """A list, or a queue."""
+    """The items of a list or deque."""
 
     __slots__ = ()
 
@@ -143,7 +143,7 @@ class Items(ReachedState):
 
 
 class Entries(ReachedState):
-    """A dictionary, or what can be read like one."""
+    """The entries of a dictionary or other mapping."""
 
     __slots__ = ()
 
@@ -157,7 +157,7 @@ class Entries(ReachedState):
 
 
 class Members(ReachedState):
-    """A set."""
+    """The members of a set."""
 
     __slots__ = ()
 
@@ -173,7 +173,7 @@ class Members(ReachedState):
 
 
 class Elements(ReachedState):
-    """The elements of an array or bytearray that can be written to."""
+    """The elements of a writable array or bytearray."""
 
     __slots__ = ()
 
@@ -197,7 +197,7 @@ class Elements(ReachedState):
 
 
 class Attributes(ReachedState):
-    """The class of an object, and its attributes without those that are `spared`."""
+    """The class of an object, and its attributes except those in `spared`."""
 
     __slots__ = ("kind", "spared")
     indexed = ".{}"
@@ -243,7 +243,7 @@ class Slots(ReachedState):
 
 
 class Progress(ReachedState):
-    """How far an iterator has gone, as far as it tells; it cannot go back."""
+    """The position of an iterator, if it can be observed; it cannot be restored."""
 
     __slots__ = ()
 
@@ -254,7 +254,7 @@ class Progress(ReachedState):
             frame = self.x.gi_frame
             return ((), ()) if frame is None else ((frame.f_lasti, *frame.f_locals), frame.f_locals.values())
         if isinstance(self.x, enumerate | zip | map | filter):
-            return (), self.x.__reduce__()[1]              # the iterators that they go through
+            return (), self.x.__reduce__()[1]              # the iterators that they consume
         return operator.length_hint(self.x, -1), ()
 
     def inside(self) -> Iterator[tuple[str, Any]]:
@@ -262,7 +262,7 @@ class Progress(ReachedState):
 
     @property
     def is_known(self) -> bool:
-        """Whether it can be seen; itertools.chain, say, does not tell."""
+        """Whether the position can be observed; that of itertools.chain, for example, cannot."""
         return self.keys != -1 or bool(self.values)
 
     def restore(self) -> None:
@@ -289,17 +289,17 @@ class ClassAttributes(ReachedState):
 
 # -- finding it -------------------------------------------------------------------------------------------------------
 class Reached:
-    """The places that some functions and values reach, and what they hold now.
+    """The mutable state that some functions and values reach, and its current contents.
 
-    variables  whether those of functions and modules are among them, and not only what they hold
-    buffers    whether the buffers of modules are
+    variables  whether to include the variables of functions and modules themselves, besides their contents
+    buffers    whether to include the buffers of modules
     """
 
     def __init__(self, roots: Mapping[str, Any], variables: bool = True, buffers: bool = True) -> None:
         self._variables, self._buffers = variables, buffers
         self.places: list[ReachedState] = []
         self._seen: dict[int, Any] = {}
-        self._uncomputed: list[tuple[Any, list[str]]] = []             # cached properties that nobody has asked for
+        self._uncomputed: list[tuple[Any, list[str]]] = []             # cached properties not computed yet
         self._work: list[tuple[str, Any]] = list(roots.items())
         while self._work:
             path, x = self._work.pop()
@@ -308,15 +308,15 @@ class Reached:
                 self._visit(path, x)
 
     def holds(self) -> bool:
-        """Whether everything is as it was."""
+        """Whether nothing has changed."""
         return all(place.holds() for place in self.places)
 
     def change(self) -> str | None:
-        """The first thing that is not as it was."""
+        """The path of the first change."""
         return next((place.change() for place in self.places if not place.holds()), None)
 
     def restore(self) -> None:
-        """Let everything be as it was."""
+        """Restore all state."""
         for place in self.places:
             if not place.holds():
                 place.restore()
@@ -326,7 +326,7 @@ class Reached:
 
     @property
     def variables(self) -> list[tuple[Any, str | None, Any]] | None:
-        """The variables that are reached, with what each holds; None if there is something else that may change."""
+        """The reached variables and their values; None if there is other mutable state."""
         if not all(isinstance(p, Variable) and p.values[0] is not _MISSING for p in self.places):
             return None
         return [(*p.x, p.values[0]) for p in self.places]
@@ -352,7 +352,7 @@ class Reached:
             if type(x).__module__ not in ("builtins", "collections"):
                 self._object(path, x)
         elif isinstance(x, types.BuiltinFunctionType):
-            self._work.append((path, x.__self__))          # a method of a container, maybe
+            self._work.append((path, x.__self__))          # may be a method of a container
         elif isinstance(x, Iterator):
             self._add(Progress(path, x))
             self._object(path, x)
@@ -430,7 +430,7 @@ class Reached:
 
 @functools.lru_cache(maxsize=4096)
 def _cached_properties(kind: type) -> tuple[str, ...]:
-    """Attributes that objects of a class compute when they are first read: that is no change."""
+    """Cached properties of a class: computing them does not count as a change."""
     every = {name: x for base in reversed(kind.__mro__) for name, x in vars(base).items()}
     return tuple(name for name, x in every.items() if isinstance(x, functools.cached_property))
 
@@ -444,12 +444,12 @@ def _slots(kind: type) -> tuple[str, ...]:
 
 
 def _is_atom(x: Any) -> bool:
-    """Whether nothing in a value can change: of a subclass, whether it has attributes of its own."""
+    """Whether a value is immutable; an instance of a subclass is only if it has no attributes of its own."""
     return isinstance(x, _ATOMS) and not (isinstance(x, int | float | complex | str | bytes) and hasattr(x, "__dict__"))
 
 
 def _may_be_written(x: Any) -> bool:
-    """Whether somebody can write to an array, or to one that it is a view of."""
+    """Whether an array, or an array that it is a view of, is writable."""
     while isinstance(x, np.ndarray):
         if x.flags.writeable:
             return True
@@ -463,7 +463,7 @@ def _same(a: Any, b: Any) -> bool:
 
 
 def codes_of(code: types.CodeType) -> Iterator[types.CodeType]:
-    """A code and those of the functions and classes within it."""
+    """A code object and those of the functions and classes nested in it."""
     yield code
     for inner in code.co_consts:
         if isinstance(inner, types.CodeType):
@@ -471,19 +471,19 @@ def codes_of(code: types.CodeType) -> Iterator[types.CodeType]:
 
 
 def _is_foreign(module: str) -> bool:
-    """Whether a module is neither this package's, nor numpy's, nor Python's own."""
+    """Whether a module belongs neither to this package, nor numpy, nor the standard library."""
     root = module.partition(".")[0]
     return root == "__main__" or not (is_ours(module) or root in sys.stdlib_module_names or root == "numpy")
 
 
 @functools.lru_cache(maxsize=4096)
 def _is_programs(module: str, file: str) -> bool:
-    """Whether a module is part of the program, and not an installed package."""
+    """Whether a module is part of the program, not of an installed package."""
     return _is_foreign(module) and not {"site-packages", "dist-packages"}.intersection(Path(file).parts)
 
 
 def _modules(found: list[Any], names: set[str]) -> list[types.ModuleType]:
-    """The modules of the program among some values, and those that they hold under one of the names."""
+    """The modules of the program among the values, and those that these hold under one of the names."""
     out: dict[str, types.ModuleType] = {}
     while found:
         m = found.pop()

@@ -8,12 +8,12 @@ from typing import Any
 from mlc.ir.diag import Loc, UserError
 
 UNRECORDED = frozenset({"MLC0350", *(f"MLC06{n:02}" for n in range(20))})
-"""The codes of what cannot be recorded, for which a function may run as Python."""
+"""Codes of refusals, after which a function may fall back to plain Python."""
 
 
 @dataclass(frozen=True)
 class Report:
-    """One specialisation of a function: the types of its arrays, the values of what is none, and what became of it."""
+    """One specialisation of a function: its array types, the values of other arguments, and how it was recorded."""
 
     types: list[str]
     values: list[tuple[str, Any]]

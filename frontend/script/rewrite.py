@@ -1,4 +1,4 @@
-"""The syntax of a function -> that of one which asks the runtime what to do at each `if`, loop, `and` and call.
+"""Rewrites the syntax tree of a function so that each `if`, loop, `and` and call goes through the runtime.
 
     if x > 0:                  def _mlc_then_1(): nonlocal y; y = x
         y = x           ->     def _mlc_else_1(): nonlocal y; y = -x
@@ -7,7 +7,7 @@
                                _mlc_.if_(x > 0, _mlc_then_1, _mlc_else_1,
                                          _mlc_.Variables(_mlc_get_1, _mlc_set_1, ('y',), ('y',), ()), False)
 
-All that is made has the place of what it stands for, so errors and operations name the user's lines.
+New nodes have the positions of those they replace, so errors and operations have the user's lines.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Body = list[ast.stmt]
 
 
 def rewrite_function(node: ast.FunctionDef) -> ast.FunctionDef:
-    """The function, rewritten; its decorators, annotations and defaults stay as they are."""
+    """The rewritten function; its decorators, annotations and defaults are unchanged."""
     _Rewriter(node.args, node.body).function(node)
     return node
 
@@ -38,7 +38,7 @@ def rewrite_lambda(node: ast.Lambda) -> ast.Lambda:
 
 
 def is_plain(node: ast.FunctionDef | ast.Lambda) -> bool:
-    """Whether a function is no generator: it has no `yield` of its own."""
+    """Whether a function is not a generator: it has no `yield` of its own."""
     work: list[ast.AST] = list(node.body) if isinstance(node.body, list) else [node.body]
     while work:
         n = work.pop()
@@ -87,12 +87,12 @@ _FREE = (ast.Name, ast.Constant, ast.UnaryOp, ast.unaryop, ast.Load)
 
 
 def _is_cheap(node: ast.expr) -> bool:
-    """Whether an expression on tensors may as well be computed where it is not wanted: it neither calls nor indexes."""
+    """Whether an expression on tensors may be evaluated speculatively: it neither calls nor indexes."""
     return all(isinstance(n, _CHEAP) for n in ast.walk(node))
 
 
 def _is_free(node: ast.expr) -> bool:
-    """The same where it may be differentiated: only what is there already."""
+    """The same where derivatives may be taken: it reads only existing values."""
     return all(isinstance(n, _FREE) for n in ast.walk(node))
 
 
@@ -102,7 +102,7 @@ def _binds(*nodes: ast.expr) -> bool:
 
 
 class _Rewriter(ast.NodeTransformer):
-    """One function; those within it get a rewriter each."""
+    """Rewriter of one function; each nested function has its own."""
 
     def __init__(self, args: ast.arguments, body: Body) -> None:
         every = list(jumps.statements(body))
@@ -158,7 +158,7 @@ class _Rewriter(ast.NodeTransformer):
 
     # -- statements -----------------------------------------------------------------------------------------------
     def part(self, name: str, body: Body, written: Names, *args: str) -> ast.FunctionDef:
-        """A function that runs a part of this one on its variables."""
+        """A nested function that runs a part of this one on its variables."""
         return define(name, args, [*self.declared(written & self.globals, written - self.globals), *body])
 
     def declared(self, globals: Names, nonlocals: Names) -> Body:
@@ -170,7 +170,7 @@ class _Rewriter(ast.NodeTransformer):
     visit_Nonlocal = visit_Global
 
     def state(self, node: Any, written: Names) -> tuple[Body, ast.expr]:
-        """Functions that get and set the variables, and what tells the runtime of them."""
+        """Functions that get and set the variables, and the `Variables` object for the runtime."""
         names = tuple(sorted(written))
         wanted = [_constant(tuple(sorted(getattr(node, which, frozenset()) & written))) for which in ("live", "head")]
         get = self.part(f"_mlc_get_{self.count}", [ast.Return(_tuple(names, ast.Load()))], frozenset())
@@ -277,7 +277,7 @@ class _Rewriter(ast.NodeTransformer):
         return [*grows, self.generic_visit(node)]  # type: ignore[list-item]
 
     def visit_Attribute(self, node: ast.Attribute | ast.Subscript) -> ast.expr:
-        """The runtime is told of an assignment to a part of an object."""
+        """Report an assignment to a part of an object to the runtime."""
         self.generic_visit(node)
         if not isinstance(node.ctx, ast.Load):
             node.value = _place(_runtime("changed", node.value, _constant(getattr(node, "attr", None))), node.value)
@@ -292,7 +292,7 @@ class _Rewriter(ast.NodeTransformer):
         return _place(_runtime("use", _name(node.id), _constant(node.id)), node)
 
     def test(self, node: ast.expr) -> ast.expr:
-        """An expression of which only the truth is asked for: operands of `and` and `or` need not be of one kind."""
+        """An expression in a boolean context, where operands of `and` and `or` may be of different types."""
         return self.visit_BoolOp(node, True) if isinstance(node, ast.BoolOp) else self.visit(node)
 
     def visit_BoolOp(self, node: ast.BoolOp, truth: bool = False) -> ast.expr:
@@ -345,7 +345,7 @@ def _tuple(names: Sequence[str], context: ast.expr_context) -> ast.expr:
 
 
 def _place(node: N, at: ast.AST) -> N:
-    """A node with the place of another, in all that has none yet."""
+    """Copy the position of a node to the parts of another that have none."""
     ast.copy_location(node, at) if not hasattr(node, "lineno") else None
     work: list[ast.AST] = [node]
     while work:

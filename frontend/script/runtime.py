@@ -1,4 +1,4 @@
-"""Runtime of rewritten functions: Python's meaning on Python's values, recorded operations on tensors."""
+"""Runtime of rewritten functions: Python semantics on Python values, recorded operations on tensors."""
 
 from __future__ import annotations
 
@@ -55,32 +55,32 @@ def callee(f: Any) -> Any:
 
 
 def use(value: Any, name: str) -> Any:
-    """A variable that may have no value."""
+    """Read a variable that may be unassigned."""
     if isinstance(value, Undefined):
         unbound(value, name)
     return value
 
 
 def changed(x: R, attribute: str | None) -> R:
-    """x, to whose attribute or to an element of which an assignment follows. Buffers of modules are carried."""
+    """Check that an attribute or element of x may be assigned, and return x. Buffers of modules are loop-carried."""
     if not (isinstance(x, AttributeTree) and attribute in x._buffers):
         python_state.check(x, f"a {type(x).__name__} is changed")
     return x
 
 
 def grows(x: Any) -> None:
-    """`x += ...` follows."""
+    """Check that x may be changed in place by `x += ...`."""
     if isinstance(x, python_state.CONTAINERS):
         changed(x, None)
 
 
 def is_tensor(x: Any) -> bool:
-    """Whether only the compiled function will know x."""
+    """Whether the value of x is known only at run time."""
     return isinstance(x, Tracer)
 
 
 def decided(test: Any) -> bool:
-    """The truth of a value of Python's; of a tensor that the function reached by itself, reports tell it."""
+    """The truth of a Python value, or of a captured tensor, which reports note."""
     found = bool(test)
     if state.trace is not None and loop_carried.is_array(test):
         note("value", f"a tensor from outside is {found}, and the function was recorded for that")
@@ -104,7 +104,7 @@ def not_(x: Any) -> Any:
 
 
 def truths(x: Any) -> Any:
-    """An operand of `and` or `or` where only its truth is asked for: a bool, or a tensor."""
+    """An operand of `and` or `or` in a boolean context: a bool, or a tensor."""
     return x if is_tensor(x) else bool(x)
 
 
@@ -121,7 +121,7 @@ def or_(a: Any, b: Thunk, cheap: bool) -> Any:
 
 
 def _either(test: Tracer, a: Thunk, b: Thunk, word: str, cheap: bool) -> Any:
-    """`test ? a() : b()` of an `and` or `or`; if both are cheap, and bools, without a branch."""
+    """`test ? a() : b()` of an `and` or `or`; without a branch if both are cheap bools."""
     where = truth(test, f"`{word}`")
     if cheap and test.type.dtype.is_bool:
         other = (a if word == "and" else b)()
@@ -156,7 +156,7 @@ def _chosen(where: Tracer, a: Thunk, b: Thunk, what: str) -> Any:
 
 
 def chain(left: Any, cheap: bool, *pairs: tuple[Callable[[Any, Any], Any], Thunk]) -> Any:
-    """`left < middle < right`; each operand is computed once, and only if it is asked for."""
+    """`left < middle < right`; each operand is evaluated once, and only if needed."""
     (compare, operand), *rest = pairs
     right = operand()
     found = compare(left, right)
@@ -168,9 +168,9 @@ def chain(left: Any, cheap: bool, *pairs: tuple[Callable[[Any, Any], Any], Thunk
 class Variables:
     """The variables that an `if` or loop assigns.
 
-    get, put   all their values; of a part of the function, which `if` and loops are made of, they are its own
-    live       those that are read after it
-    head       of a loop: and those that an iteration reads before it assigns them
+    get, put   read and write all their values
+    live       those that are read after the construct
+    head       of a loop: also those that an iteration reads before it assigns them
     """
 
     get: Callable[[], State]
@@ -180,7 +180,7 @@ class Variables:
     head: Names
 
     def recording(self, run: Callable[[], R]) -> R:
-        """`run()`; if it fails, they hold again what they did."""
+        """`run()`; if it fails, the variables are restored."""
         before = self.get()
         try:
             return run()
@@ -254,7 +254,7 @@ def for_(iterable: Any, body: Callable[[Any], None], stop: Thunk | None, variabl
             assert stop is not None
             site = _site(LOOP, variables.names, guarded)
             with python_state.region(sys._getframe(1)):
-                if isinstance(iterable, Iterator):         # nobody may ask later how far it went
+                if isinstance(iterable, Iterator):         # its position must not be observable later
                     python_state.check_here(iterable, "an iterator goes on by a `for` loop")
                 return _rest(list(pending), isinstance(iterable, range), body, stop, variables, site)
         if stopped:
@@ -265,19 +265,19 @@ def for_(iterable: Any, body: Callable[[Any], None], stop: Thunk | None, variabl
 
 
 def _emitted() -> int:
-    """How many operations have been recorded."""
+    """Number of operations recorded so far."""
     return state.trace.root.emitted if state.trace is not None else 0
 
 
 def _rest(items: Sequence[Any], counts: bool, body: Callable[[Any], None], stop: Thunk, variables: Variables,
           site: SourceConstruct) -> None:
-    """Rest of a loop over Python's values that a tensor may stop: a loop if it counts, else an `if` per step."""
+    """Remaining steps of a loop over Python values that a tensor may end: a loop if it counts, else `if`s."""
     if counts and len(items) > 1:
         try:
             with attempt():
                 _Loop(site, variables).over(builtin.counted(items), body, stop)
             return note("for", f"{site.what}, after its first step")
-        except UserError as error:                         # it needs the numbers
+        except UserError as error:                         # the body needs the numbers
             if error.code not in UNRECORDED:
                 raise
     every = Variables(variables.get, variables.put, variables.names, tuple({*variables.live, *variables.head}), ())
@@ -289,7 +289,7 @@ def _rest(items: Sequence[Any], counts: bool, body: Callable[[Any], None], stop:
 class _Loop:
     """A loop on tensors and the variables of the function that it assigns.
 
-    carried   numbers of the variables that it carries: those that are wanted by an iteration or after the loop
+    carried   numbers of the loop-carried variables: those that an iteration or the code after the loop reads
     """
 
     def __init__(self, site: SourceConstruct, variables: Variables) -> None:
@@ -301,7 +301,7 @@ class _Loop:
         self.site = _only(site, self.carried)
 
     def enter(self, carried: loop_carried.Trees) -> None:
-        """Begin an iteration: what is not carried has no value."""
+        """Begin an iteration: variables that are not carried are unassigned."""
         now: list[Any] = [UNDEFINED] * len(self.names)
         for i, x in zip(self.carried, carried):
             now[i] = x
@@ -328,7 +328,7 @@ class _Loop:
         self.done(self.variables.recording(lambda: loop_carried.while_(going, body, self.init, self.site, True)))
 
     def over(self, steps: Steps, body: Callable[[Any], None], stop: Thunk | None) -> None:
-        """Go through `steps`; a loop that may stop counts its own steps."""
+        """Iterate over `steps`; a loop that may end early counts its own steps."""
         def step(at: Tracer, x: loop_carried.Trees) -> list[Any]:
             self.enter(x)
             body(steps.item(at))
@@ -366,7 +366,7 @@ def _only(site: SourceConstruct, which: Sequence[int]) -> SourceConstruct:
 
 
 def _site(what: str, names: Names, guarded: bool) -> SourceConstruct:
-    """Where a construct on tensors stands; UserError if that is within `try`."""
+    """Location of a construct on tensors; UserError if it is within `try`."""
     loc = user_loc()
     if guarded:
         raise refusal(f"{what} stands within `try` and depends on a tensor: what it raises only the compiled function "
@@ -376,9 +376,9 @@ def _site(what: str, names: Names, guarded: bool) -> SourceConstruct:
 
 
 def raises() -> None:
-    """A `raise` follows."""
+    """Check that a `raise` may be executed here."""
     if state.trace is not None and current().in_region:
-        raise refusal("this `raise` depends on a tensor: whether it happens only the compiled function will know",
+        raise refusal("this `raise` depends on a tensor, whose value is known only when the compiled function runs",
                       code="MLC0611", loc=user_loc(), hint="use `assert condition, message`")
 
 

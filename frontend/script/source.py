@@ -1,4 +1,4 @@
-"""The syntax of a function that is there as code: found in its file by its first line, its name and its parameters."""
+"""The syntax tree of a code object, found in its file by first line, name and parameters."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Function = ast.FunctionDef | ast.Lambda
 
 @lru_cache(maxsize=256)
 def _functions(text: str) -> dict[int, list[tuple[Function, str]]]:
-    """The functions of a file by their first line, each with the class it stands in."""
+    """The functions of a file by their first line, each with the enclosing class."""
     found: dict[int, list[tuple[Function, str]]] = {}
     work: list[tuple[ast.AST, str]] = [(ast.parse(text), "")]
     while work:
@@ -28,7 +28,7 @@ def _functions(text: str) -> dict[int, list[tuple[Function, str]]]:
 
 
 def find(code: CodeType) -> tuple[Function, str] | None:
-    """A copy of a function's syntax and the class whose private names it sees; None if the source is not at hand."""
+    """A copy of a function's syntax tree, and the class whose private names it sees; None without source."""
     linecache.checkcache(code.co_filename)
     lines = linecache.getlines(code.co_filename)
     try:
@@ -69,7 +69,7 @@ def _is(node: Function, code: CodeType) -> bool:
 
 
 def _covers(node: ast.Lambda, code: CodeType) -> bool:
-    """Whether the code of a lambda expression is that of this one, of several on a line: the places agree."""
+    """Whether a code object is that of this lambda expression, by their positions; a line may have several."""
     line, column, end_line, end_column = _place(node.body)
     found = [p for p in code.co_positions() if None not in p and p[2:] != (0, 0)]
     return bool(found) and all((line, column) <= (p[0], p[2]) and (p[1], p[3]) <= (end_line, end_column)

@@ -1,4 +1,4 @@
-"""Variables that have no value, or may have none."""
+"""Placeholders for variables that are, or may be, unassigned."""
 
 from __future__ import annotations
 

@@ -195,7 +195,7 @@ def _tensors(query: Operand, key: Operand, value: Operand) -> tuple[Tensor, ...]
 
 
 def _by_identity(f: Callable[[Any], Tensor], query: Any, key: Any, value: Any) -> tuple[Tensor, ...]:
-    """f of each; the same tensor stays the same tensor."""
+    """Apply f to each tensor, once for identical ones."""
     q = f(query)
     k = q if key is query else f(key)
     return q, k, k if value is key else f(value)

@@ -16,7 +16,7 @@ from mlc.nn.parameter import Parameter
 
 
 class _Named(Module):
-    """Things in order, each with a name."""
+    """An ordered container of named items."""
 
     def __init__(self) -> None:
         self._names: tuple[str, ...] = ()
@@ -43,7 +43,7 @@ class _Named(Module):
 
 
 class _Listed(_Named):
-    """Things by position: under the names "0", "1", ..."""
+    """A container of items by position, named "0", "1", ..."""
 
     def __init__(self, things: Iterable[Any] = ()) -> None:
         super().__init__()

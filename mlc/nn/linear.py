@@ -206,7 +206,7 @@ class EmbeddingBag(Module):
 
 def _table(rows: int, columns: int, padding: int | None, dtype: DTypeLike,
            generator: init.Generator | None) -> tuple[Tensor, int | None]:
-    """Normally distributed rows, and the number of the one that is zero."""
+    """Normally distributed rows, and the index of the padding row, which is zero."""
     if padding is not None and not -rows <= padding < rows:
         raise UserError(f"padding_idx = {padding} is not within {rows} rows", code="MLC0366", loc=user_loc())
     weight = init.normal((rows, columns), dtype=dtype, generator=generator)

@@ -60,7 +60,7 @@ class Module(tree.AttributeTree):
             setattr(cls, "__init__", _blamed(vars(cls)["__init__"]))  # noqa: B010 (for mypy)
 
     def __init__(self) -> None:
-        """A module without anything in it."""
+        """An empty module."""
 
     def forward(self, *args: Any, **keywords: Any) -> Any:
         """Compute the result of the module; every module that is called defines it.
@@ -95,7 +95,7 @@ class Module(tree.AttributeTree):
 
     def __getattr__(self, name: str) -> Any:
         if hasattr(type(self), name):
-            object.__getattribute__(self, name)              # a property that failed: let its own error be seen
+            object.__getattribute__(self, name)              # raises the error of a property that failed
         raise unsupported_api.error(type(self).__name__, name, unsupported_api.MODULE.get(name), self)
 
     # -- what is inside -----------------------------------------------------------------------------------------------
@@ -264,7 +264,7 @@ class Module(tree.AttributeTree):
             The module itself.
         """
         for module in self.modules():
-            vars(module).pop("training", None)             # the class says True: a module is what it was when made
+            vars(module).pop("training", None)             # the default of the class is True
             if not mode:
                 module.training = False
         return self
@@ -450,13 +450,13 @@ _CONTAINERS = frozenset({list, tuple, dict})
 
 def _check_count(error: BaseException, f: Callable[..., Any], name: str, args: Sequence[Any],
                  keywords: dict[str, Any]) -> None:
-    """As `as_coded` for a `forward` of the user's: what its annotations say is not for mlc to hold against anybody."""
+    """As `as_coded` for a user-defined `forward`, whose annotations mlc does not enforce."""
     if isinstance(error, TypeError):
         check_call(f, name, args, keywords)
 
 
 def _blamed(init: Callable[..., None]) -> Callable[..., None]:
-    """An __init__ whose errors are the user's, at their line."""
+    """Wraps an __init__ so that its errors have the user's line."""
 
     @functools.wraps(init)
     def located(self: Module, *args: Any, **keywords: Any) -> None:

@@ -66,7 +66,7 @@ def fitting(state_dict: Mapping[str, Any], own: Mapping[str, Tensor], ties: Mapp
 
 
 def _kind(dtype: np.dtype[Any]) -> str:
-    """Which element types of a state may take each other's place: bool, integers, or floats, bfloat16 among them."""
+    """Kind of an element type: bool, integer or float. Arrays of a state may differ in element type within a kind."""
     found = from_numpy(dtype)
     return "float" if found.is_float else "bool" if found.is_bool else "integer"
 

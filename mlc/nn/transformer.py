@@ -46,7 +46,7 @@ class _Layer(Module):
         self.dropout2 = Dropout(dropout, generator=generator)
 
     def _sum(self, x: Tensor, norm: LayerNorm, part: Callable[[Tensor], Tensor]) -> Tensor:
-        """x plus a part of the layer, normalised before the part or after the sum."""
+        """Residual connection around a part of the layer, with pre- or post-normalisation."""
         if self.norm_first:
             return x + part(norm(x))
         out: Tensor = norm(x + part(x))
@@ -380,7 +380,7 @@ class Transformer(Module):
 
 
 def _copy(layer: M) -> M:
-    """A layer with the same initial values, that draws other random numbers."""
+    """A copy of a layer with the same initial values and other random keys."""
     if not isinstance(layer, Module):
         raise UserTypeError(f"the layer is a {type(layer).__name__}, expected a module", code="MLC0421")
     out = copy.deepcopy(layer)

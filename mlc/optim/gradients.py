@@ -87,7 +87,7 @@ def clip_by_value(grads: Any, clip_value: float) -> Any:
 
 
 def _gradient(x: Any) -> Tensor:
-    """A leaf of gradients, which are arrays."""
+    """Check that a leaf of gradients is an array."""
     if not is_operand(x):
         raise UserTypeError(f"a leaf of the gradients is a {type(x).__name__}, expected an array", code="MLC0353",
                             loc=user_loc())

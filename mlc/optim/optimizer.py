@@ -20,7 +20,7 @@ Schedule = Callable[[Any], Any]
 """The learning rate of a step: a function of the number of steps already made, which may be a tensor."""
 Rate = float | Tensor | Schedule
 Group = tuple[Callable[[str], bool], dict[str, Any]]
-"""Which parameters, by name, and the settings that are different for them."""
+"""A predicate on parameter names, and the settings of these parameters."""
 
 
 class Optimizer:
@@ -252,7 +252,7 @@ def _like(new: Tensor, old: Tensor) -> Tensor:
 
 
 def leaves_of(params: Any, **trees: Any) -> tuple[tree.TreeDef, list[tuple[Tensor, ...]]]:
-    """The structure of what is trained, and the leaves that belong together, one tuple for each parameter."""
+    """The structure of the trained part, and one tuple of corresponding leaves for each parameter."""
     first, structure = tree.flatten(tree.trained_part(params))
     rows = [first]
     for name, t in trees.items():
@@ -277,7 +277,7 @@ def with_trained(params: Any, new: Any) -> Any:
 
 
 def _check_distinct(names: Sequence[str], leaves: Sequence[Any]) -> None:
-    """UserError if a tensor is two parameters: they would have gradients and updates of their own, and part."""
+    """UserError if a tensor is two parameters, since their separate updates would diverge."""
     first: dict[int, str] = {}
     for name, p in zip(names, leaves):
         other = first.setdefault(id(p), name)

@@ -1,6 +1,6 @@
 """The table of error codes: what each means, an example that raises it, and what to do about it.
 
-The texts are in the modules of this package, by the part of mlc that raises them. An entry is
+The entries are in the modules of this package, one per part of mlc that raises them. An entry is
 
     MLC0105 The title: one sentence.
     Why it is an error, in a paragraph.
@@ -8,10 +8,9 @@ The texts are in the modules of this package, by the part of mlc that raises the
         the input that raises it
     fix: what to do.
 
-and the word after `example` says what the input is: `mlir` is parsed and verified, `mlir PASSES` goes through passes as
-well, `python` is run as a program, `mlc` is loaded as one in the text language, `shell` is a command line. A test runs
-them all. `text` shows what it looks like where no small input raises it: files that are damaged, another machine, a
-defect.
+and the word after `example` says how it is run: `mlir` is parsed and verified, `mlir PASSES` also goes through these
+passes, `python` is run as a program, `mlc` is loaded as a program in the text language, `shell` is a command line. A
+test runs them all. `text` shows the message where no small input raises it: damaged files, other machines, defects.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ _BODY = re.compile(r"(?P<why>.*?)^example (?P<kind>\w+)(?: (?P<passes>[^\n]*?))?
 
 @dataclass(frozen=True)
 class Code:
-    """One error code. `kind` is mlir, python, shell or text; `passes` are those that a mlir example goes through."""
+    """One error code. `kind` is mlir, mlc, python, shell or text; `passes` is the pipeline of an mlir example."""
 
     name: str
     title: str
@@ -39,7 +38,7 @@ class Code:
     fix: str
 
     def text(self) -> str:
-        """All of it, for people."""
+        """The explanation that `mlc explain-error` prints."""
         how = {"mlir": f"example (mlc opt -{f' -p {self.passes}' * bool(self.passes)}):", "python": "example:",
                "mlc": "example (a .mlc file):", "shell": "example:", "text": "what it looks like:"}[self.kind]
         return (f"{self.name}: {self.title}\n\n{textwrap.fill(self.why, 100)}\n\n{how}\n\n"
@@ -49,7 +48,7 @@ class Code:
 
 @cache
 def load() -> dict[str, Code]:
-    """Every code, in order of number."""
+    """All codes by name, in the order of their numbers."""
     from mlc.tools.codes import backend, command, control, frontend, general, gpu, language, levels, tensor, text
     modules = (general, tensor, levels, gpu, text, frontend, control, language, command, backend)
     found = [code for module in modules for code in read(module.TEXT)]
@@ -57,11 +56,11 @@ def load() -> dict[str, Code]:
 
 
 def read(text: str) -> list[Code]:
-    """The entries of a text."""
+    """Parse the entries of a text."""
     out = list[Code]()
     for m in _ENTRY.finditer(text):
         body = _BODY.fullmatch(m[3])
-        assert body is not None, f"{m[1]} has not the form of an entry"
+        assert body is not None, f"{m[1]} is not a well-formed entry"
         out.append(Code(m[1], m[2], " ".join(body["why"].split()), body["kind"], body["passes"] or "",
                         textwrap.dedent(body["example"]), " ".join(body["fix"].split())))
     return out

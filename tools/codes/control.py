@@ -1,8 +1,8 @@
-"""Error codes of control flow: loops and conditions on tensors, as functions and as Python."""
+"""Error codes of control flow: loops and conditions on tensors, as functions or Python statements."""
 
 TEXT = '''
-MLC0600 A value computed inside of a loop or branch is used outside of it.
-A branch may not run, and a loop runs often: what they compute leaves them only as their result.
+MLC0600 A value computed inside a loop or branch is used outside of it.
+A branch may not run, and a loop body may run many times, so their values are visible outside only as results.
 example python:
     import mlc
     @mlc.compile
@@ -13,12 +13,13 @@ example python:
     f(mlc.tensor(1.0))
 fix: return it from the loop or branch, or carry it through the loop.
 
-MLC0601 What a loop carries changes its structure, shape or element type.
-The body is compiled once for all iterations. A Python number that begins takes on the type of what the body gives.
+MLC0601 A loop-carried value changes its structure, shape or element type.
+The body is compiled once for all iterations. An initial value that is a Python number is promoted to the type that the
+body returns.
 example python:
     import mlc
     mlc.fori_loop(0, 3, lambda i, x: mlc.stack([x, x]), mlc.tensor(1.0))
-fix: begin with a value of the type that the body gives, or cast it there.
+fix: use an initial value of the type that the body returns, or cast in the body.
 
 MLC0602 A condition is a tensor of more than one element.
 example python:
@@ -29,34 +30,34 @@ example python:
             x = x + 1
         return x
     f(mlc.zeros(3))
-fix: say which elements decide with mlc.all or mlc.any, or choose for each with mlc.where.
+fix: reduce it with mlc.all or mlc.any, or select elementwise with mlc.where.
 
-MLC0603 Two branches give values of different structure, shape or element type.
+MLC0603 The results of two branches differ in structure, shape or element type.
 example python:
     import mlc
     mlc.cond(mlc.tensor(True), lambda: mlc.zeros(3), lambda: mlc.zeros(2))
-fix: give the same from both; Python numbers take on the type of what they meet.
+fix: return the same types from both; a Python number takes on the type of the other branch's tensor.
 
-MLC0604 The function of mlc.scan does not give a pair.
+MLC0604 The function passed to mlc.scan does not return a pair.
 example python:
     import mlc
     mlc.scan(lambda c, x: c + x, 0.0, mlc.ones(3))
 fix: return (carry, y), with None for y if there is nothing to collect.
 
-MLC0605 A bound of a loop is no integer.
+MLC0605 A bound of a loop is not an integer.
 example python:
     import mlc
     mlc.fori_loop(0, mlc.tensor([1, 2]), lambda i, x: x + i, 0)
 fix: use integers, or integer tensors of one element.
 
-MLC0606 What a loop goes through has no length, or several.
+MLC0606 The arrays that a loop iterates over have different lengths, or none is given.
 example python:
     import mlc
     mlc.scan(lambda c, x: (c, x), 0.0, (mlc.zeros(3), mlc.zeros(2)))
-fix: pass arrays with as many rows each; without arrays, pass length.
+fix: pass arrays with equal numbers of rows; without arrays, pass length.
 
-MLC0607 A variable may have no value.
-A loop on tensors may run no iteration, and of two branches only one runs.
+MLC0607 A variable may be unassigned.
+A loop on tensors may run no iteration, and only one of two branches runs.
 example python:
     import mlc
     @mlc.compile
@@ -65,10 +66,10 @@ example python:
             y = x
         return y
     f(mlc.tensor(1.0))
-fix: give the variable a value before the loop or in both branches.
+fix: assign the variable before the loop, or in both branches.
 
-MLC0608 Python's state changes in a loop or branch on tensors.
-The loop or branch is recorded once, so a list would grow by one element, and print would print once.
+MLC0608 A loop or branch on tensors has a Python side effect.
+Its body is recorded only once, so a list would grow by one element, and print would print once.
 example python:
     import mlc
     @mlc.compile
@@ -79,18 +80,18 @@ example python:
             x = x * 2
         return seen
     f(mlc.tensor(1.0))
-fix: carry tensors in variables, write rows with mlc.dynamic_update_slice, or use mlc.scan.
+fix: assign to variables, which are loop-carried, write rows with mlc.dynamic_update_slice, or use mlc.scan.
 
-MLC0609 Python goes through something whose length a tensor says.
+MLC0609 A Python iteration has a length that is the value of a tensor.
 example python:
     import mlc
     @mlc.compile
     def f(n):
         return [i * n for i in range(n)]
     f(mlc.tensor(3))
-fix: write a for loop, or use mlc.scan or mlc.map.
+fix: write a for statement, or use mlc.scan or mlc.map.
 
-MLC0610 A loop or condition on tensors stands within try.
+MLC0610 A loop or condition on tensors is inside a try statement.
 example python:
     import mlc
     @mlc.compile
@@ -102,9 +103,9 @@ example python:
             pass
         return x
     f(mlc.tensor(1.0))
-fix: move it out of the try, or choose between values with mlc.where.
+fix: move it out of the try, or select between values with mlc.where.
 
-MLC0611 A raise depends on a tensor.
+MLC0611 A raise statement depends on the value of a tensor.
 example python:
     import mlc
     @mlc.compile
@@ -115,8 +116,8 @@ example python:
     f(mlc.tensor(1.0))
 fix: use assert, which compiled code checks.
 
-MLC0612 An assert does not hold.
-The error is an AssertionError as well.
+MLC0612 An assertion failed.
+The error is also an AssertionError.
 example python:
     import mlc
     @mlc.compile
@@ -126,8 +127,8 @@ example python:
     f(mlc.tensor(-1.0))
 fix: the message and the line are those of the assert.
 
-MLC0613 Functions call each other until a tensor says stop.
-While such functions are recorded, nothing ends them.
+MLC0613 A recursion ends depending on the value of a tensor.
+While the functions are recorded, tensors have no values, so the recursion would not end.
 example python:
     import mlc
     @mlc.compile
@@ -136,15 +137,15 @@ example python:
     factorial(mlc.tensor(5))
 fix: write a loop.
 
-MLC0614 A function that is transformed returns a value of a data-dependent size.
-mlc.grad, mlc.vjp and mlc.jvp take such functions; rules of one's own and vmap need sizes that are known.
+MLC0614 A transformed function returns a value of data-dependent size.
+mlc.grad, mlc.vjp and mlc.jvp support such functions; vmap and custom derivative rules do not.
 example python:
     import mlc
     mlc.vmap(lambda x, y: (x * 2, y[y > 0]), in_axes=(0, None), out_axes=(0, None))(mlc.ones(3), mlc.ones(2))
-fix: reduce it in the function, or keep the size and choose by the mask with mlc.where.
+fix: reduce it in the function, or keep the size and select by the mask with mlc.where.
 
-MLC0615 A function that is compiled changes something that was there before: a global, an attribute, a list.
-It is recorded once and then called often; in plain Python every call would change it.
+MLC0615 A compiled function changes existing Python state: a global, an attribute or a list.
+The function is recorded only once, so the state would change once instead of in every call.
 example python:
     import mlc
     class Counter(mlc.nn.Module):
@@ -154,13 +155,13 @@ example python:
             self.calls += 1
             return x
     mlc.compile(Counter())(mlc.ones(3))
-fix: return the new value, or make it a buffer of a module that is passed: register_buffer.
+fix: return the new value, or make it a buffer (register_buffer) of a module that is passed as an argument.
 
-MLC0616 A function that is compiled asks for the time, for a random number or for input, or returns an iterator.
-It is recorded once, and every call would get what that moment gave.
+MLC0616 A compiled function reads the time, a random number or input, or returns an iterator.
+The function is recorded only once, so every call would use the values from the recording.
 example python:
     import time
     import mlc
     mlc.compile(lambda x: x + time.time())(mlc.ones(3))
-fix: call it outside and pass what it gives; for random numbers pass a key to the functions of mlc.random.
+fix: compute the value outside and pass it as an argument; for random numbers, pass a key to a function of mlc.random.
 '''

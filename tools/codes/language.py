@@ -1,76 +1,76 @@
-"""Codes of programs in the text language."""
+"""Error codes of programs in the text language."""
 
 TEXT = r'''
-MLC0620 A line is not of the language.
-Every line is read by itself, so that each mistake is reported once and the lines after it are read too.
+MLC0620 A line has a syntax error.
+Each line is parsed by itself, so that one mistake does not hide those on later lines.
 example mlc:
     def f(x: f32[N] = x + 1
 fix: the message says what was expected at the caret.
 
-MLC0621 A program passes a limit on nesting or size.
-Programs come from outside: what no real one needs is refused before time and memory are spent on it.
+MLC0621 A program exceeds a limit on nesting or size.
+Program files may come from untrusted sources: what no real program needs is rejected before it costs time and memory.
 example mlc:
     def f(x: f32) -> f32:
         unroll for i in 0..1000000:
             x = x + 1
         return x
-fix: name parts of an expression on lines of their own; leave unroll out.
+fix: split the expression into named parts; for a loop, leave out unroll.
 
-MLC0622 A name stands for nothing.
+MLC0622 A name is not defined.
 example mlc:
     def f(x: f32[N]) = sotfmax(x, dim=0)
-fix: correct the name, define it above, or give it as a parameter.
+fix: correct the name, define it above its use, or make it a parameter.
 
-MLC0623 A name has no value here.
-What one branch of an if on tensors assigns has a value after it only if the other branch assigns it too, or if it had
-one before; what a loop assigns first has one within the loop only.
+MLC0623 A variable may be unassigned here.
+After an if on tensors, a variable has a value only if both branches assign it or it had one before. A variable that is
+first assigned in a loop has a value only within the loop.
 example mlc:
     def f(x: f32) -> f32:
         if x > 0:
             y = x
         return y
-fix: give the name a value before the branch or loop.
+fix: assign the variable before the branch or loop.
 
 MLC0624 A value has no such attribute.
 example mlc:
     def f(x: f32[N]) = x.length
-fix: write a function of the library, x.sum() or sum(x), or one of T, mT, shape, ndim and dtype.
+fix: call a library function, as x.sum() or sum(x), or use one of T, mT, shape, ndim and dtype.
 
-MLC0625 What is called is no function.
+MLC0625 The called value is not a function.
 example mlc:
     def f(x: f32[N]) = x(1)
 fix: index with [ ], multiply with *.
 
-MLC0626 A value is not of its declared type.
+MLC0626 A value does not have its declared type.
 example mlc:
     def f(x: f32[N, 3]) = sum(x)
     def g(x: f32[4, 2]) = f(x)
 fix: change the value or the declared type; cast(x, f64) changes the element type.
 
-MLC0627 A call does not fit the parameters of the function or model.
+MLC0627 A call does not match the parameters of the function or model.
 example mlc:
     def f(x: f32, y: f32) = x + y
     def g(x: f32) = f(x)
-fix: give each parameter without a default one value.
+fix: pass exactly one value for each parameter that has no default.
 
-MLC0628 A function calls itself, or a model holds itself.
-What is compiled is finite: calls are part of their callers.
+MLC0628 A function is recursive, or a model contains itself.
+All calls are inlined, so recursion would not end.
 example mlc:
     def f(x: f32) -> f32 = f(x - 1)
-fix: repeat with for or while.
+fix: use a for or while loop.
 
 MLC0629 A function of the library does not take these arguments.
 example text:
     error[MLC0629]: f does not take (3, f32[N])
-fix: the documentation of the function in mlc says what it takes.
+fix: see the documentation of the mlc function of this name.
 
-MLC0630 Arithmetic on numbers that are known has no result.
+MLC0630 Compile-time arithmetic fails: division by zero, overflow, or an undefined result.
 example mlc:
     n = 1 / 0
-fix: change the numbers; integers are those of 64 bits.
+fix: change the numbers; integers have 64 bits.
 
-MLC0631 A value must be known while the program is compiled, and is not.
-Sizes, the bounds of unrolled loops and the indices of lists decide what is compiled.
+MLC0631 A value that must be a compile-time constant is not one.
+Sizes, the bounds of unrolled loops and the indices of lists must be known when the program is compiled.
 example mlc:
     def f(x: f32[N], n: i64):
         y = 0
@@ -79,55 +79,55 @@ example mlc:
         return y
 fix: use a number or a size, or leave unroll out.
 
-MLC0632 A loop has nothing to go through.
+MLC0632 A for loop cannot iterate over this value.
 example mlc:
     def f(x: f32) -> f32:
         for y in x:
             x = y
         return x
-fix: go through a range first..last, the rows of a tensor, a list, or zip of them.
+fix: iterate over a range first..last, the rows of a tensor, a list, or zip of these.
 
-MLC0633 There are more or fewer names than values.
+MLC0633 An assignment has more or fewer names than values.
 example mlc:
     def f(x: f32):
         a, b = x, x, x
         return a
-fix: write as many names as there are values.
+fix: give one name per value.
 
-MLC0634 An operator is not defined on these values.
+MLC0634 An operator is not defined for these operands.
 example mlc:
     def f(x: f32) = x + "1"
 fix: use tensors, numbers, or models and gradients of equal structure.
 
-MLC0635 A tuple or list has no such part.
+MLC0635 The index of a tuple or list is out of range.
 example mlc:
     def f(x: f32) = (x, x)[2]
-fix: count from 0, or from -1 at the end.
+fix: count from 0, or backwards from -1.
 
-MLC0636 Nothing is done with a value.
+MLC0636 The value of an expression is not used.
 example mlc:
     def f(x: f32) -> f32:
         x + 1
         return x
-fix: return it, or give it a name.
+fix: return it, or assign it to a name.
 
-MLC0637 This is no size.
+MLC0637 An expression is not a valid size.
 example mlc:
     def f(x: f32[2.5]) = x
 fix: a size is a number of at least 0, a name, or arithmetic of them, such as f32[2 * B].
 
-MLC0638 This is no type.
+MLC0638 An expression is not a type.
 example mlc:
     def f(x: float32[N]) = x
 fix: a type is f32[sizes] or another element type with sizes, a model, (type, type), or like value.
 
-MLC0639 A function's result is not of its declared type.
+MLC0639 A function's result does not have its declared type.
 example mlc:
     def f(x: f32[N]) -> f32 = x
 fix: change the result or the declared type.
 
-MLC0640 A declaration does not fit its place.
-Parameters are declared in models, with what they begin as; functions bind names to values.
+MLC0640 A declaration is not allowed here.
+Models declare parameters, with their initial values; functions assign values to names.
 example mlc:
     model Net(n):
         w: f32[n]
@@ -138,51 +138,51 @@ example mlc:
     model Heads(d, n):
         assert d % n == 0, "the heads share the width equally"
     def f(net: Heads(10, 3), x: f32) = x
-fix: use other numbers or sizes.
+fix: use numbers or sizes that satisfy the assertion.
 
-MLC0642 A yield stands where nothing collects it.
+MLC0642 A yield is outside of a loop that collects its values.
 example mlc:
     def f(x: f32[N]):
         for y in x:
             yield y
         return x
-fix: write results = for y in x: and yield last in its block.
+fix: write `results = for y in x:`, with the yield as the last statement of its body.
 
-MLC0643 A line stands where it cannot.
-A file holds imports, definitions and bindings; a model declarations and functions; a function statements.
+MLC0643 A line is not allowed in this block.
+A file contains imports, definitions and bindings; a model, declarations and functions; a function, statements.
 example mlc:
     def f(x: f32):
         def g(y: f32) = y
         return g(x)
-fix: move it to where it belongs; within functions, write g = y => value.
+fix: move it to a block that allows it; for a function within a function, write g = y => value.
 
-MLC0644 A function returns on some of its ways only, or out of a loop on tensors.
+MLC0644 A function returns on some control-flow paths only, or from within a loop on tensors.
 example mlc:
     def f(x: f32):
         while x > 1:
             return x
         return x
-fix: return at the end of both branches of an if, and after loops.
+fix: return at the end of both branches of an if, and after a loop.
 
 MLC0645 A file cannot be read or imported.
 example mlc:
     import "missing.mlc"
-fix: give the path from the importing file to a .mlc file; files do not import each other in a circle.
+fix: give the path of a .mlc file, relative to the importing file; imports must not be circular.
 
 MLC0646 A name is defined twice.
 example mlc:
     def f(x: f32) = x
     def f(x: f32) = x + 1
-fix: give one of the two another name.
+fix: rename one of the two.
 
-MLC0647 This is no distribution.
+MLC0647 A distribution is unknown.
 example mlc:
     model Net(n):
         w: f32[n] ~ gauss(0, 1)
-fix: use one of those that the message lists; for other values write = in place of ~.
+fix: use one that the message lists; to give a value instead of a distribution, write = in place of ~.
 
 MLC0650 A name begins with two underscores.
-Such names are Python's: a method of that name would run when an object is printed, copied or collected.
+Python reserves such names: it calls the methods implicitly when it prints, copies or collects an object.
 example mlc:
     model Net(n):
         def __call__(x: f32[n]) = x

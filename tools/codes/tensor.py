@@ -1,8 +1,8 @@
-"""Codes of the tensor dialect."""
+"""Error codes of the tensor dialect."""
 
 TEXT = r'''
-MLC0110 A dtype has no element type here.
-Arrays hold bool, integers of 8 to 64 bits, and floats: f16, bf16, f32, f64.
+MLC0110 A numpy dtype has no corresponding element type.
+Tensors hold bool, integers of 8 to 64 bits, or floats: f16, bf16, f32, f64.
 example python:
     import numpy as np
     from mlc.ir.types import from_numpy
@@ -10,15 +10,15 @@ example python:
 fix: convert the array, for example with x.astype(np.float32).
 
 MLC0111 Shapes do not broadcast.
-From the right, two sizes go together if they are provably equal or one of them is the literal 1. A symbolic size that
-happens to be 1 when the program runs does not broadcast.
+Shapes are aligned at the right; two sizes are compatible if they are provably equal or one of them is the literal 1. A
+symbolic size that happens to be 1 at run time does not broadcast.
 example python:
     import mlc, numpy as np
     mlc.add(np.zeros((2, 3), np.float32), np.zeros(4, np.float32))
 fix: reshape or transpose one operand; to let a symbolic size broadcast, make it 1 in the type.
 
 MLC0112 The element types of operands differ.
-The IR converts nothing on its own: promotion is done where the program is written.
+The IR has no implicit conversions: the frontend inserts the casts of type promotion.
 example mlir:
     func.func @f(%x: tensor<2xf32>, %y: tensor<2xf64>) -> tensor<2xf64> {
       %z = tensor.add %x, %y : (tensor<2xf32>, tensor<2xf64>) -> tensor<2xf64>
@@ -26,7 +26,7 @@ example mlir:
     }
 fix: tensor.cast the operands to one type.
 
-MLC0113 An operation does not work on elements of this type.
+MLC0113 An operation does not support this element type.
 example mlir:
     func.func @f(%x: tensor<2xi32>) -> tensor<2xi32> {
       %y = tensor.exp %x : tensor<2xi32>
@@ -42,23 +42,23 @@ example mlir:
     }
 fix: count axes from 0 to rank - 1, in ascending order; negative ones exist only in the Python interface.
 
-MLC0115 Sizes do not fit: of contracted axes, of a reshape, of what is joined, or of indices.
+MLC0115 Sizes do not match: of contracted axes, of a reshape, of concatenated tensors, or of indices.
 example mlir:
     func.func @f(%x: tensor<2x3xf32>) -> tensor<5xf32> {
       %y = tensor.reshape %x : tensor<2x3xf32> to tensor<5xf32>
       func.return %y : tensor<5xf32>
     }
-fix: the message shows both sizes and where they stand; change one of the shapes.
+fix: the message shows both sizes and their axes; change one of the shapes.
 
-MLC0688 An operation has to know a size as a number.
+MLC0688 An operation requires a static size.
 example mlir:
     func.func @f(%x: tensor<BxTx2xf32>) -> tensor<BxTx2xf32> {
       %y = tensor.dft %x {axis = 1} : tensor<BxTx2xf32>
       func.return %y : tensor<BxTx2xf32>
     }
-fix: give the size as a number; mlc.compile does so by itself, unless a specification names a symbol there.
+fix: use a number for the size; mlc.compile does so by itself, unless a specification has a symbol there.
 
-MLC0116 An attribute has a value that makes no sense for the operation.
+MLC0116 An attribute has an invalid value.
 example mlir:
     func.func @f(%x: tensor<2x3xf32>) -> tensor<3x2xf32> {
       %y = tensor.transpose %x {perm = [1, 1]} : (tensor<2x3xf32>) -> tensor<3x2xf32>
@@ -66,7 +66,7 @@ example mlir:
     }
 fix: give one of the values that the message lists.
 
-MLC0117 A list has not one entry per dimension, or nothing is given where something is needed.
+MLC0117 A list attribute does not have one entry per dimension, or is empty where it may not be.
 example mlir:
     func.func @f(%x: tensor<4xf32>) -> tensor<2xf32> {
       %y = tensor.slice %x {starts = [0, 0], stops = [2, 2], steps = [1, 1]} : (tensor<4xf32>) -> tensor<2xf32>
@@ -74,15 +74,15 @@ example mlir:
     }
 fix: write one entry for each dimension of the operand.
 
-MLC0118 An operand is no tensor.
+MLC0118 An operand is not a tensor.
 example mlir:
     func.func @f(%x: f32) -> f32 {
       %y = tensor.exp %x : f32
       func.return %y : f32
     }
-fix: operations of the tensor dialect take tensors; for scalars there are arith and math.
+fix: operations of the tensor dialect take tensors; use arith and math for scalars.
 
-MLC0119 The body of a tensor.map does not fit its operands.
+MLC0119 The body of a tensor.map does not match its operands.
 example mlir:
     func.func @f(%x: tensor<2xf32>) -> tensor<2xf32> {
       %y = tensor.map %x : tensor<2xf32> {
@@ -91,9 +91,9 @@ example mlir:
       }
       func.return %y : tensor<2xf32>
     }
-fix: the body takes one scalar per operand, of its element type, and yields one value.
+fix: the body must take one scalar per operand, of its element type, and yield one value.
 
-MLC0153 The body of a kernel does not fit its operands or buffers.
+MLC0153 The block arguments of a kernel's body do not match its operands or buffers.
 example mlir:
     func.func @f(%x: tensor<2xf32>) -> tensor<2xf32> {
       %y = tensor.kernel %x {label = "copy", domain = [2], iterator_types = ["parallel"], indexing_maps =
@@ -103,9 +103,9 @@ example mlir:
       }
       func.return %y : tensor<2xf32>
     }
-fix: the body's arguments have the operands' types.
+fix: give the block arguments the types of the operands.
 
-MLC0143 The iteration domain or an indexing map of a tensor.kernel is not what its body computes.
+MLC0143 The iteration domain or an indexing map of a tensor.kernel does not match its body.
 example mlir:
     func.func @f(%x: tensor<2x3xf32>) -> tensor<2x3xf32> {
       %y = tensor.kernel %x {label = "copy", domain = [2, 3], iterator_types = ["parallel", "parallel"], indexing_maps =
@@ -116,10 +116,10 @@ example mlir:
       }
       func.return %y : tensor<2x3xf32>
     }
-fix: the maps of results say what a point of the domain computes, each element at one point; those of operands follow
-from them and the body. The message says what they are.
+fix: use the maps in the message. The map of a result says which element a point of the domain computes, each element at
+one point; the maps of operands follow from these and the body.
 
-MLC0144 The stages of a tensor.kernel do not fit its body.
+MLC0144 The stages of a tensor.kernel do not match its body.
 example mlir:
     func.func @f(%x: tensor<2x3xf32>) -> tensor<2xf32> {
       %y = tensor.kernel %x {label = "sum", domain = [2, 3], iterator_types = ["parallel", "reduction"], indexing_maps =
@@ -131,6 +131,6 @@ example mlir:
       }
       func.return %y : tensor<2xf32>
     }
-fix: a reduction is known after its `stage`, and `stores` and `last_reads` say in which stage a result is stored and an
-operand is read for the last time; `stages` itself stands for what comes after all of them.
+fix: a reduction may be used only after its `stage`; `stores` gives the stage in which each result is stored, and
+`last_reads` that in which each operand is last read. The number `stages` stands for the point after all stages.
 '''

@@ -1,8 +1,8 @@
-"""Codes of the parser of IR text."""
+"""Error codes of the IR parser."""
 
 TEXT = r'''
-MLC0200 The text is not IR, in a way that has no code of its own.
-The fallback of the parser.
+MLC0200 The text is not valid IR in a way that has no code of its own.
+This is the fallback of the parser.
 example text:
     error[MLC0200]: ...
 fix: the message says what was expected.
@@ -15,15 +15,15 @@ fix: check the path and its permissions.
 MLC0202 A file is not UTF-8 text.
 example text:
     error[MLC0202]: model.mlir is not UTF-8: byte 0xff at offset 0
-fix: convert it to UTF-8; bytecode and object files are not read here.
+fix: convert it to UTF-8; bytecode and object files are not IR text.
 
-MLC0203 The text breaks the grammar: another token was expected.
+MLC0203 Syntax error: another token was expected.
 example mlir:
     func.func @f( {
-fix: the caret shows where; an expected token that is missing is often missing on the line before.
+fix: the caret shows where; a missing token is often missing at the end of the line before.
 
-MLC0204 The text passes a limit on nesting, sizes or length.
-Files are taken for hostile: what no real program needs is refused before memory is spent on it.
+MLC0204 The text exceeds a limit on nesting, sizes or length.
+Files may come from untrusted sources: what no real program needs is rejected before memory is allocated for it.
 example mlir:
     func.func @f(%x: tensor<99999999999999999999xf32>) { func.return }
 fix: write the program with less nesting, or smaller static sizes.
@@ -34,13 +34,13 @@ example mlir:
     func.func @f(%x: tensor<(B+*2)xf32>) { func.return }
 fix: write for example tensor<(2*B + 1)xf32> or tensor<(B floordiv 2)xf32>.
 
-MLC0450 A symbolic size has more terms, or divisions within divisions, than a size may have.
-Sizes are kept as polynomials: a product of twenty sums would have a million terms.
+MLC0450 A symbolic size has too many terms or too deeply nested divisions.
+Sizes are normalized to polynomials: a product of twenty sums would have a million terms.
 example mlir:
     func.func @f(%x: tensor<((A+B)*(C+D)*(E+F)*(G+H)*(I+J)*(K+L)*(M+N)*(O+P)*(Q+R)*(S+T)*(U+V)*(W+X))xf32>) {
       func.return
     }
-fix: give a name to what is added up, as in tensor<(A*C*E)xf32>, or give some of the sizes as numbers.
+fix: use one symbol in place of each sum, as in tensor<(A*C*E)xf32>, or numbers for some of the symbols.
 
 MLC0206 A type is ill-formed or unknown.
 example mlir:
@@ -54,7 +54,7 @@ example mlir:
       %0 = tensor.constant dense<[1.0, 2.0]> : tensor<3xf32>
       func.return %0 : tensor<3xf32>
     }
-fix: give as many elements as the type has, or one for all.
+fix: give as many elements as the type has, or a single one for all (a splat).
 
 MLC0208 A value or block is used that is not defined.
 example mlir:
@@ -63,14 +63,14 @@ example mlir:
     }
 fix: define it, or correct the name; values of another function are not visible.
 
-MLC0209 A value is used with another type than it has, or there are more operands than types.
+MLC0209 A value is used with a type other than its own, or the numbers of operands and types differ.
 example mlir:
     func.func @f(%x: f32) -> f64 {
       func.return %x : f64
     }
 fix: write the value's own type, or convert it.
 
-MLC0210 A name is defined twice, or the number of names is not that of the results.
+MLC0210 A value name is defined twice, or the number of names is not the number of results.
 example mlir:
     func.func @f(%x: f32) -> f32 {
       %x = arith.addf %x, %x : f32
@@ -78,7 +78,7 @@ example mlir:
     }
 fix: use a new name; write %r:2 = ... for two results.
 
-MLC0211 There is no operation of this name.
+MLC0211 The operation is unknown.
 example mlir:
     func.func @f(%x: tensor<2xf32>) {
       %y = tensor.expp %x : tensor<2xf32>
@@ -86,7 +86,7 @@ example mlir:
     }
 fix: mlc ops lists the operations; a dialect of your own has to be imported first.
 
-MLC0212 An operation lacks an attribute, or is ill-formed in itself.
+MLC0212 An operation lacks a required attribute, or is otherwise ill-formed.
 example mlir:
     func.func @f(%x: tensor<2xf32>) -> tensor<f32> {
       %y = "mlc.tensor.reduce_sum"(%x) : (tensor<2xf32>) -> tensor<f32>

@@ -1,1 +1,1 @@
-"""Random programs, texts and calls for `mlc fuzz` and for the tests: each follows from its seed alone."""
+"""Random programs, texts and calls for `mlc fuzz` and for the tests, each generated from its seed alone."""

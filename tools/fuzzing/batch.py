@@ -1,4 +1,4 @@
-"""Seeds one after the other in a process of their own, which may crash or hang."""
+"""Runs batches of seeds in a child process, which may crash or hang."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from mlc.tools.child import Child, Tell
 from mlc.tools.fuzzing.levels import Failure, key_of
 
 HANGS = 5.0
-"""Seconds of one seed after which it counts as hanging: refusing an input takes milliseconds."""
+"""Seconds after which a seed counts as hanging; rejecting an input takes milliseconds."""
 BUSY = 6
-"""How many times as long a seed may take by the clock, where other work takes the processors."""
+"""Factor by which a seed may take longer by the clock, where other work takes the processors."""
 
 
 @dataclass
 class Done:
-    """A batch of seeds: how many came to an end, how it went, and the processor time they took."""
+    """Result of a batch of seeds: the number completed, the failures, and the processor time."""
 
     count: int
     failures: list[tuple[int, Failure]]
@@ -30,7 +30,7 @@ class Done:
 
 def run(examine: Callable[[int], Failure | None], seeds: Sequence[int], seconds: float = HANGS,
         until: float | None = None) -> Done:
-    """Examine seeds in a child; what crashes it or takes so long is a failure of that seed, and the others go on.
+    """Examine seeds in a child process; a crash or timeout is a failure of its seed, and the others continue.
 
     until  the value of `time.monotonic` at which no further seed is begun
     """

@@ -1,4 +1,4 @@
-"""Programs that take derivatives of random programs, or batch them, and nest both.
+"""Random programs that contain derivatives and batched versions of other random programs, also nested.
 
 @main of a random program becomes private, and a new @main asks for its vjp, jvp or vmap, once or twice over. The
 interpreter runs batch elements one after the other, so it is a reference for `vmap`; derivatives are held against the

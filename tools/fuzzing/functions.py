@@ -20,7 +20,7 @@ from mlc.ir.types import TensorType, Type, bind_symbols, f32, i1
 from mlc.tools.fuzzing.programs import DTYPES, MOST_ELEMENTS, NUMBERS, WEIGHTS, Generator, Program, program
 
 DEEPEST, MOST_FUNCTIONS, MOST_LOOPS = 3, 6, 2
-"""Limits of calls within calls, of functions in a module, and of loops within loops."""
+"""Limits on the depth of calls, the number of functions, and the depth of loops."""
 
 
 class NoArgument(Exception):
@@ -28,14 +28,14 @@ class NoArgument(Exception):
 
 
 class CallGenerator(Generator):
-    """As its base class, of more families. Each may give several values; callees have generators of their own."""
+    """The base generator with more families, which may return several values; callees have generators of their own."""
 
     def __init__(self, seed: int, caller: CallGenerator | None = None) -> None:
         super().__init__(seed)
         self.depth: int = caller.depth + 1 if caller else 0
         self.loops = 0
         self.callees: dict[Func, dict[str, Dim]] = {}
-        """The functions that may be called here, and what their symbols stood for at first."""
+        """The functions that may be called here, and the sizes that their symbols had at first."""
         self.names: list[str] = caller.names if caller else []
         if caller:
             self.inside, self.numbers = caller.inside, dict(caller.numbers)
@@ -49,7 +49,7 @@ class CallGenerator(Generator):
         return self.inside
 
     def grow(self, count: int) -> None:
-        """About so many more values, at the insertion point."""
+        """Generate about `count` more values at the insertion point."""
         for _ in range(6 * count):
             family = self.rng.choices(FAMILIES, [w for _, w in ALL])[0]
             try:
@@ -68,7 +68,7 @@ class CallGenerator(Generator):
         return super().argument(type)
 
     def results(self, count: int) -> None:
-        """Return values that nobody uses, some others, and one twice; tell all sizes; donate arguments."""
+        """Return unused values, some others, and one twice; bind all size symbols; donate arguments."""
         rng, main = self.rng, self.main
         last = [v for v in self.values if v.op is not None and not v.uses] or self.values
         out = rng.sample(last, min(len(last), count)) + [v for v in self.values if rng.random() < 0.07]
@@ -94,7 +94,7 @@ class CallGenerator(Generator):
                              kind=self.rng.choice(("add", "mul", "max", "min"))).result
 
     def scatter(self, x: Value) -> Value | None:
-        """Few positions, so updates meet."""
+        """Few positions, so that updates collide."""
         rng, shape = self.rng, x.type.shape
         axes = [a for a, d in enumerate(shape) if self.positive(d)]
         if not axes:
@@ -142,7 +142,7 @@ class CallGenerator(Generator):
         return list(cond(flag, *[lambda: self.body(rng.randint(0, 3), types)] * 2))
 
     def call(self, x: Value) -> list[Value] | None:
-        """A call of a function that is there, or of a new one that takes `x`."""
+        """A call of an existing function, or of a new one that takes `x`."""
         if self.callees and self.rng.random() < 0.65:
             return self.call_of(self.rng.choice([*self.callees]))
         if self.depth >= DEEPEST or len(self.names) >= MOST_FUNCTIONS:

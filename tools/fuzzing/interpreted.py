@@ -1,4 +1,4 @@
-"""The interpreter in the place of native code: what is recorded runs at once, and nothing waits for LLVM."""
+"""The interpreter as a replacement for native code, so that recorded functions run without compilation by LLVM."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from mlc.passes.analysis.size_constraints import size_constraints
 
 Array = np.ndarray[Any, Any]
 FIXED = [text for _, text, _ in pipeline.SHARED].index("fix_numerics") + 1
-"""So many passes lead to where sums have their order: from there on every pass keeps every bit."""
+"""Number of passes up to fix_numerics, after which every pass preserves results bit for bit."""
 DERIVED = [text for _, text, _ in pipeline.SHARED].index("grad") + 1
-"""So many to where derivatives are ordinary operations."""
+"""Number of passes after which derivatives are ordinary operations."""
 
 
 class Interpreted:

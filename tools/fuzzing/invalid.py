@@ -1,9 +1,8 @@
-"""Programs that are nearly right, in both text languages and built directly: each is taken, or refused by an Error.
+"""Almost valid programs, in both text languages and built directly: each must be accepted, or rejected by an Error.
 
-Texts of the IR are programs of a seed, as they are after a pass drawn at random; what still parses has to verify or to
-be refused as well, and to print as it is read. Tensor programs that survive that are programs like any other: they go
-all the way down. Texts of the `.mlc` language are loaded. Operations are built from what their classes declare, with
-attributes that make no sense.
+IR texts are mutations of random programs after a random pass; one that still parses must verify or be rejected too, and
+must round-trip. Tensor programs that pass all this are lowered to kernels. Texts of the `.mlc` language are loaded.
+Operations are built from the declarations of their classes, with arbitrary attributes.
 """
 
 from __future__ import annotations
@@ -35,9 +34,9 @@ from mlc.tools.fuzzing.programs import Program, random_array
 from mlc.tools.fuzzing.texts import mutated
 
 CORPUS = 12
-"""Programs whose texts are mutated, of every generator; making one costs more than reading it many times."""
+"""Number of programs per generator whose texts are mutated; generating one costs more than parsing it many times."""
 LONGEST = 8000
-"""Characters of a text: a longer one is read slowly, and has nothing that shorter ones have not."""
+"""Limit on the length of a text; longer ones take more time and test nothing else."""
 
 
 def examine(seed: int) -> Failure | None:
@@ -49,7 +48,7 @@ def examine(seed: int) -> Failure | None:
 # -- texts of the IR --------------------------------------------------------------------------------------------------
 @cache
 def corpus(number: int) -> list[str]:
-    """The texts of a program after each pass in which it changes."""
+    """The texts of a program after each pass that changes it."""
     made = (functions if number % 2 else programs).generate(number).module()
     texts = [to_text(made), to_text(made, generic=True)]
     for step in pipeline.steps("llvm"):
@@ -61,7 +60,7 @@ def corpus(number: int) -> list[str]:
 
 
 def ir_text(rng: random.Random) -> Failure | None:
-    """A mutated text: read and printed, or refused with a place."""
+    """Check a mutated text: it must round-trip, or be rejected with a location."""
     text = mutated(rng, rng.choice(corpus(rng.randrange(CORPUS))))
     try:
         module = parse_module(text, "mutated.mlir")
@@ -84,7 +83,7 @@ def ir_text(rng: random.Random) -> Failure | None:
 
 
 def lowered(module: Module, text: str) -> Failure | None:
-    """A module of the tensor level goes down to kernels and means the same there, or is refused."""
+    """Check a tensor module: lowering to kernels must preserve its results, or be rejected."""
     if not any(op.name.startswith("tensor.") for op in module.walk()) or pipeline.stage(module) > 0:
         return None
     steps = pipeline.steps("llvm")
@@ -110,7 +109,7 @@ def lowered(module: Module, text: str) -> Failure | None:
 
 
 def can_run(program: Program) -> bool:
-    """Whether a program means anything for its arguments: it has no step of 0 and no index outside."""
+    """Whether a program is well-defined for its arguments: no step of 0, no index out of range."""
     try:
         run_function(program.module(), "main", program.arguments)
     except Error as error:
@@ -133,7 +132,7 @@ def called(text: str) -> Program | None:
 
 # -- texts of the language --------------------------------------------------------------------------------------------
 def language_text(rng: random.Random) -> Failure | None:
-    """A mutated program: every diagnostic has a place and a hint."""
+    """Check a mutated program: every diagnostic must have a location and a hint."""
     text = language_texts.mutated(rng.randrange(1 << 40))
     with tempfile.TemporaryDirectory(prefix="mlc-fuzz-") as folder:
         path = Path(folder) / "mutated.mlc"
@@ -151,7 +150,7 @@ def language_text(rng: random.Random) -> Failure | None:
 
 # -- operations -------------------------------------------------------------------------------------------------------
 def built(rng: random.Random) -> Failure | None:
-    """Operations of a class on values of many types, with attributes of the right kinds and no sense."""
+    """Build operations of a class on values of many types, with arbitrary attributes of the right kinds."""
     inside, main = module(), some_arguments()
     inside.body.block.insert(main)
     names = [name for name, cls in sorted(REGISTRY.items()) if not any(

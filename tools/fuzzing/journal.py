@@ -1,4 +1,4 @@
-"""The log of `mlc fuzz`: what has been done, so that the next run goes on from there.
+"""The log of `mlc fuzz`, from which the next run continues.
 
 A text file of JSON objects, one a line, only ever appended to:
 
@@ -42,12 +42,12 @@ class Journal:
         return out
 
     def next(self, kind: str, seed: int, shard: str) -> int:
-        """The number of the first seed that is still to be done."""
+        """The first seed that is not done."""
         return max((int(e["next"]) for e in self.entries() if "next" in e and e.get("kind") == kind
                     and e.get("seed") == seed and e.get("shard") == shard), default=seed)
 
     def failures(self) -> set[str]:
-        """The failures that are known already."""
+        """The keys of the failures in the log."""
         return {str(e["failure"]) for e in self.entries() if "failure" in e}
 
     def add(self, **entry: Any) -> None:

@@ -30,17 +30,17 @@ from mlc.tools.fuzzing.programs import Program
 from mlc.tools.reduce import Reduction
 
 DEPTHS = (("fuse", 10), ("bufferize", 6), ("outline", 1), ("llvm", 3))
-"""How far down a program is followed, and how often: the lower levels cost the most, and see the fewest mistakes."""
+"""How far down programs are lowered, and how often: the lower levels cost the most and find the fewest faults."""
 NATIVE_EVERY = 50
-"""Of so many seeds one is followed down to native code."""
+"""One seed in this many is lowered to native code."""
 FORMS: dict[str, tuple[int, Callable[[int], Program]]] = {
     "tensor": (5, programs.generate), "functions": (2, functions.generate), "derivatives": (2, derivatives.generate)}
 REDUCTIONS = 300
-"""Smaller modules that are tried at most."""
+"""Limit on the number of smaller modules tried."""
 
 
 def valid(seed: int) -> Failure | None:
-    """A valid program: the same at all levels, however it is run, and in PyTorch."""
+    """A valid program, which must give the same results at all levels, in all ways of running it, and in PyTorch."""
     rng = random.Random(f"valid {seed}")
     form = rng.choices((*FORMS, "rewrites", "python"), (*(weight for weight, _ in FORMS.values()), 3, 1))[0]
     if form == "python":
@@ -53,7 +53,7 @@ def valid(seed: int) -> Failure | None:
 
 
 def calls(seed: int) -> Failure | None:
-    """One call of one public function with arguments that make no sense."""
+    """One call of one public function with arbitrary arguments."""
     rng = random.Random(f"calls {seed}")
     name, f = rng.choice(_public())
     call = odd_calls.drawn(name, f, rng)
@@ -71,7 +71,7 @@ KINDS: dict[str, Callable[[int], Failure | None]] = {"valid": valid, "invalid": 
 
 
 def prepare(kind: str) -> None:
-    """Load what programs of a kind will need, once and for all processes to come."""
+    """Import the modules that programs of a kind need, before child processes are forked."""
     if kind == "valid":
         importlib.import_module("mlc.backends.executable")
         if importlib.util.find_spec("torch") is not None:
@@ -84,7 +84,7 @@ def prepare(kind: str) -> None:
 
 
 def reduced(failure: Failure, seconds: float) -> Failure:
-    """The failure on a smaller module, where it is one of a pass."""
+    """Reduce the module of a failure, if a pass is at fault."""
     held = inputs.held_call(failure.text) if failure.steps else None
     if held is None:
         return failure

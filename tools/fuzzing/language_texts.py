@@ -1,4 +1,4 @@
-"""Programs with mistakes in them: mutations of sound programs, by characters, words and lines."""
+"""Programs with mistakes: mutations of valid programs, by characters, words and lines."""
 from __future__ import annotations
 
 import random
@@ -30,7 +30,7 @@ def _character(text: str, draw: random.Random) -> str:
 
 
 def _word(text: str, draw: random.Random) -> str:
-    """One word becomes another of the program or of the language."""
+    """Replace a word by another one of the program or the language."""
     spans = [m.span() for m in re.finditer(r"\w+|[^\w\s]+", text)]
     if not spans:
         return text
@@ -45,7 +45,7 @@ def _words(text: str, draw: random.Random) -> str:
 
 
 def _line(text: str, draw: random.Random) -> str:
-    """A line goes, comes twice, or moves to another depth."""
+    """Delete, duplicate or re-indent a line."""
     lines = text.split("\n")
     i = draw.randrange(len(lines))
     kind = draw.randrange(4)
@@ -61,6 +61,6 @@ def _line(text: str, draw: random.Random) -> str:
 
 
 def _swap(text: str, draw: random.Random) -> str:
-    """Two stretches of the program change places."""
+    """Swap two parts of the program."""
     a, b, c, d = sorted(draw.randrange(len(text) + 1) for _ in range(4))
     return text[:a] + text[c:d] + text[b:c] + text[a:b] + text[d:]

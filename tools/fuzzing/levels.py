@@ -1,7 +1,7 @@
-"""A program at all levels: interpreted before and after passes, and run as native code.
+"""Differential testing across levels: a program is interpreted before and after passes, and run as native code.
 
-`check` compares after every pass, and is what tests of single passes use. `examine` is `mlc fuzz`'s: it interprets at
-the few places where a level ends, and only where something is wrong again after every pass, to name the one at fault.
+`check` compares after every pass; tests of single passes use it. `examine`, for `mlc fuzz`, interprets only at the end
+of each level, and on a failure again after every pass, to name the one at fault.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from mlc.tools.fuzzing.programs import Array, Program
 from mlc.tools.outcome import difference
 
 ROUNDS = ("decompose", "fix_numerics")
-"""Passes that may choose other roundings; across all others every bit stays."""
+"""Passes that may change rounding; all others preserve results bit for bit."""
 LANDMARKS = ("dead_argument_elimination", "fix_numerics", "fuse", "bufferize", "outline", "scf_to_llvm")
-"""The passes after which `examine` interprets a module: each is the last before another form of it."""
+"""The passes after which `examine` interprets a module: the last one of each level."""
 _VARIES = re.compile(
     r"'[^']*'|\"[^\"]*\"|[@%#][\w.$-]+|(?<!\w)[-+]?(?:\d[\d.e+-]*|inf|nan)|\[[^\]]*\]|!?\w+<[^>]*>")
 
@@ -56,7 +56,7 @@ def check(program: Program, target: Target | None = None, machine: Model | None 
 
 def lower(program: Program, steps: Pipeline, between: Callable[[Step, Module], None] | None = None
           ) -> tuple[Module, list[Array]]:
-    """The program after the last pass, and its results; AssertionError unless they are the same after every pass."""
+    """The program after the last pass, and its results; AssertionError if they change after any pass."""
     lowered = program.module()
     wanted = run_function(lowered, "main", program.arguments)
 
@@ -92,11 +92,11 @@ def same(found: Sequence[Array], wanted: Sequence[Array], where: str) -> None:
 class Failure:
     """Failure found with one seed.
 
-    key      the same for the same defect: the pass or rule, and the message without what varies
-    message  what was found
-    text     a file that shows it again
-    suffix   what kind of file that is
-    steps    the pass that is to blame, and whether it has to keep every bit
+    key      identifies the defect: the pass or rule, and the message without its variable parts
+    message  description of the failure
+    text     contents of a reproducer
+    suffix   file suffix of the reproducer
+    steps    the pass at fault, and whether it must preserve every bit
     """
 
     key: str
@@ -108,7 +108,7 @@ class Failure:
 
 
 def key_of(error: BaseException | str, where: str = "") -> str:
-    """Key of an error that is independent of its occurrence: its code or class, the place, and its words."""
+    """Key of an error that does not depend on the occurrence: its code or class, location, and message."""
     if isinstance(error, str):
         return f"{where}: {_VARIES.sub('_', error)}"[:200]
     what = error.code or type(error).__name__ if isinstance(error, Error) else type(error).__name__
@@ -118,7 +118,7 @@ def key_of(error: BaseException | str, where: str = "") -> str:
 
 
 def examine(program: Program, depth: str = "llvm", run_native: bool = False) -> Failure | None:
-    """None if the program means the same at each landmark as far down as the pass `depth`, and as native code."""
+    """None if the results of the program are the same at each landmark down to the pass `depth`, and as native code."""
     try:
         checked = StepwiseCheck(program)
         agrees = all(checked.take(step, exact, step.transform.name in LANDMARKS)
@@ -131,7 +131,7 @@ def examine(program: Program, depth: str = "llvm", run_native: bool = False) -> 
 
 
 def examine_rewrites(program: Program) -> Failure | None:
-    """None if the program means the same after canonicalize, and both sides of each rewrite do on peculiar values."""
+    """None if canonicalize preserves the results of the program, and of each rewrite on special values."""
     step, = parse_pipeline("canonicalize")
     run = Check(program.module(), "main", program.arguments, keep=False)
     try:
@@ -143,7 +143,7 @@ def examine_rewrites(program: Program) -> Failure | None:
 
 
 def first_failure(program: Program, depth: str, run_native: bool) -> Failure:
-    """The failure of a program that is known to fail, with the pass that is to blame."""
+    """The failure of a failing program, with the pass at fault."""
     checked: StepwiseCheck | None = None
     at: Step | None = None
     try:
@@ -166,7 +166,7 @@ def first_failure(program: Program, depth: str, run_native: bool) -> Failure:
 
 
 def stages(depth: str, program: Program) -> list[tuple[Step, bool]]:
-    """The passes of an examination as far as `depth`, and whether each has to keep every bit.
+    """The passes of an examination down to `depth`, and whether each must preserve every bit.
 
     All do but those from decompose to fix_numerics, which choose how numbers are computed, and `grad`: what it makes
     of a derivative is what the interpreter runs, of a batch it is not.
@@ -180,7 +180,7 @@ def stages(depth: str, program: Program) -> list[tuple[Step, bool]]:
 
 
 class StepwiseCheck:
-    """Lowers a program pass by pass, and compares it with the module of the last comparison."""
+    """Lowers a program pass by pass, comparing it with the module at the previous comparison."""
 
     def __init__(self, program: Program, module: Op | None = None, exact: bool = False) -> None:
         module = module if module is not None else program.module()
@@ -188,7 +188,7 @@ class StepwiseCheck:
         self.before = module.clone()
 
     def take(self, step: Step, exact: bool, compare: bool) -> bool:
-        """Run one pass; whether the module means the same, where it is compared."""
+        """Run one pass; returns whether the results are the same, if this pass is compared."""
         run = self.run
         run.exact = exact
         step.transform.run(run.module, **dict(step.options))
@@ -206,13 +206,13 @@ class StepwiseCheck:
 
 
 def held_by(run: Check, step: Step) -> str:
-    """A file that fails again: the module before the pass, with the pass and the arrays."""
+    """A reproducer: the module before the pass, with the pass and the arrays."""
     return f"// test: pass {step}\n" + inputs.reproducer(to_text(run.before, locations=False), str(step), run.entry,
                                                         run.arrays, run.types, run.exact)
 
 
 def fails_again(module: Op, arrays: Sequence[Any], step: Step, exact: bool) -> str | None:
-    """The key of what is wrong with one pass on a module; None if nothing is."""
+    """The key of the failure of one pass on a module; None if it does not fail."""
     try:
         run = Check(module.clone(), "main", arrays, exact, keep=False)
         run.run([step])

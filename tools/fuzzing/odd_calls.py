@@ -1,4 +1,4 @@
-"""Calls of public functions with arguments that make no sense: each is refused with a code, or taken."""
+"""Calls of public functions with arbitrary arguments: each must succeed, or be rejected with a code."""
 
 from __future__ import annotations
 
@@ -191,7 +191,7 @@ class Ran(Exception):
 
 
 class Stopped:
-    """In place of compiled code."""
+    """Stand-in for compiled code."""
 
     def call(self, arrays: Any) -> Any:
         raise Ran
@@ -199,7 +199,7 @@ class Stopped:
 
 @contextmanager
 def without_native_code() -> Iterator[None]:
-    """Within, what an operation would run is recorded and goes no further."""
+    """Context in which operations are recorded but not run."""
     with eager.compiled_by(lambda module, where: Stopped()):
         yield
 
@@ -209,7 +209,7 @@ def _hangs(number: int, frame: FrameType | None) -> None:
 
 
 def fault(call: Call, recorded: bool) -> str:
-    """Describe the fault in how a call ends; "" if it succeeds correctly or is rejected with a code."""
+    """Describe how a call fails improperly; "" if it succeeds or is rejected with a code."""
     signal.signal(signal.SIGALRM, _hangs)
     signal.alarm(SECONDS)
     try:
@@ -246,7 +246,7 @@ def fault(call: Call, recorded: bool) -> str:
 
 
 def faults(count: int, seed: int, only: str = "", modes: tuple[bool, ...] = (True, False)) -> list[tuple[str, str]]:
-    """(call, what is wrong with how it ends) of `count` calls of every function."""
+    """(call, fault) of the improper failures among `count` calls of every function."""
     out = []
     for name, f in public_functions().items():
         if only and only not in name:

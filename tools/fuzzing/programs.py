@@ -39,7 +39,7 @@ NUMBERS = {"B": (1, 2, 3, 7, 20, 0), "N": (1, 5, 37, 0)}
 """Values that a symbol may take; 0 is drawn rarely."""
 MOST_ELEMENTS = 1200
 MOST_STEPS = 20_000
-"""Limits of a tensor and of a product, for the interpreter's sake."""
+"""Limits on the size of a tensor and the work of a product, so that the interpreter is fast enough."""
 
 
 def kind(dtype: ScalarType) -> str:
@@ -65,7 +65,7 @@ class Program:
 
 
 class Generator:
-    """Makes one program. Each of `FAMILIES` gives a new value made from `x`, or None where it does not apply."""
+    """Generates one program. Each of `FAMILIES` returns a new value computed from `x`, or None if it does not apply."""
 
     def __init__(self, seed: int) -> None:
         self.rng = random.Random(seed)
@@ -93,7 +93,7 @@ class Generator:
         return self.inside
 
     def finish(self) -> None:
-        """Return the values that nobody uses, and some others; donate arguments, most often ones that fit a result."""
+        """Return the unused values, and some others; donate arguments, mostly ones of the type of a result."""
         rng, block = self.rng, self.main.block
         for op in reversed(block.ops):              # values that were too large have not been kept
             if not any(r.uses or r in self.values for r in op.results):
@@ -120,7 +120,7 @@ class Generator:
         return math.prod(max(1, evaluate(d, self.numbers)) for d in shape)
 
     def fits(self, value: Value) -> bool:
-        """Whether a value is a tensor of moderate size, whatever the symbols in it stand for."""
+        """Whether a value is a tensor of moderate size for all values of its symbols."""
         return self.elements(value.type.shape) <= MOST_ELEMENTS and all(
             evaluate(d, self.numbers) >= 0 for d in value.type.shape)
 
@@ -131,17 +131,17 @@ class Generator:
                 return shape
 
     def argument(self, type: TensorType) -> Value:
-        """A new argument; the sizes of arguments are numbers or symbols, so that calls can tell them."""
+        """A new argument; its sizes are numbers or symbols, so that a call binds the symbols."""
         value = self.main.block.add_arg(type)
         self.values.append(value)
         return value
 
     def pick(self) -> Value:
-        """A value to go on from, more often a recent one."""
+        """A value to use as an operand, mostly a recent one."""
         return self.values[-1 - min(int(self.rng.expovariate(0.35)), len(self.values) - 1)]
 
     def other(self, dtype: ScalarType, shape: Sequence[Dim]) -> Value:
-        """A value of an element type that broadcasts to `shape`: one that is there, a number, or a new argument."""
+        """A value of an element type that broadcasts to `shape`: an existing one, a number, or a new argument."""
         rng = self.rng
         fitting = [v for v in self.values if v.type.dtype == dtype and broadcasts(v.type.shape, shape)]
         choice = rng.random()
@@ -247,7 +247,7 @@ class Generator:
         return tn.Slice(x, starts, stops, steps).result
 
     def positive(self, d: Dim) -> bool:
-        """Whether a size is at least 1 for every number of its symbols that is drawn here."""
+        """Whether a size is at least 1 for all values that its symbols may get."""
         return evaluate(d, self.numbers) >= 1
 
     def pad(self, x: Value) -> Value | None:
@@ -346,7 +346,7 @@ class Generator:
         return by_axis(x, axis).result if self.rng.random() < 0.6 else by_axes(x, (axis,)).result
 
     def registered(self, x: Value) -> Value | None:
-        """An operation of any class: those that came later are among them without being named here."""
+        """An operation of any registered class."""
         op = registry.drawn(self.rng.choice(registry.functions()), [*self.values, x], self.rng)
         return op.results[0] if op is not None else None
 
@@ -392,7 +392,7 @@ def erase_dead(main: Func) -> None:
 
 
 def random_array(rng: np.random.Generator, shape: Sequence[int], dtype: ScalarType) -> Array:
-    """Small numbers; some of them equal, zeros of either sign, infinite, NaN, denormal, or as large as there are."""
+    """Small numbers; some are equal, zeros of either sign, infinite, NaN, denormal, or the limits of the type."""
     target = to_numpy(dtype)
     if dtype == i1:
         return np.asarray(rng.random(shape) < 0.5)

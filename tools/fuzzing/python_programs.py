@@ -1,7 +1,7 @@
-"""Random Python programs that mlc and PyTorch run: op by op, recorded for these sizes and for all, and differentiated.
+"""Random Python programs, run by mlc and PyTorch: eagerly, compiled for static and symbolic sizes, differentiated.
 
-A program is the text of a module with one function, `f`. It names its library `T`, so the same text runs with either.
-Arrays hold float64, in which the roundings of so few operations stay far from what a mistake makes.
+A program is the text of a module with one function, `f`. It calls its library `T`, so the same text runs with either.
+Arrays hold float64, in which the rounding errors of so few operations are far below the effect of a mistake.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class PythonProgram:
         return f"\n\ndef f({self.parameters}):\n{body}    return {', '.join(self.results)},\n{LOSS}"
 
     def beginnings(self) -> Iterator[PythonProgram]:
-        """The program up to each of its assignments, whose value is all that is returned."""
+        """The program truncated after each of its assignments, returning only the assigned value."""
         for end, line in enumerate(self.lines, 1):
             name = re.match(r"    (v\d+) = ", line)
             if name is not None:
@@ -110,7 +110,7 @@ def functions() -> list[str]:
 
 
 class Writer:
-    """Writes one program line by line, and knows the shape of every variable."""
+    """Generates one program line by line, tracking the shape of every variable."""
 
     def __init__(self, seed: int) -> None:
         self.rng = random.Random(f"python {seed}")
@@ -160,7 +160,7 @@ class Writer:
             rng.choice((self.loop, self.branch, self.repeat, self.listed))(x)
 
     def any_function(self) -> None:
-        """A call of any public function, whose results may be anything: nothing goes on from there."""
+        """A call of any public function; its results may be anything, so they are not used further."""
         rng, names = self.rng, [*self.shapes]
         tensors = [rng.choice(names) for _ in range(rng.choice((1, 1, 1, 2, 2, 3)))]
         numbers = rng.choices(("0", "1", "-1", "2", "0.5", "True", "(0,)", "None"), k=rng.choice((0, 0, 1, 2)))
@@ -239,7 +239,7 @@ def _swapped(shape: Sequence[int], d: int) -> list[int]:
 
 
 def generate(seed: int) -> PythonProgram:
-    """The program of a seed, and what it is called with: strided arrays, one array twice, and rare values."""
+    """The program of a seed, and its arguments: strided arrays, one array twice, and special values."""
     writer = Writer(seed)
     rng, numbers = writer.rng, np.random.default_rng(seed)
     arrays = []
@@ -275,7 +275,7 @@ def _array(numbers: np.random.Generator, shape: tuple[int, ...], rng: random.Ran
 
 
 def examine(program: PythonProgram) -> Failure | None:
-    """None if the program gives the same however it is run."""
+    """None if all ways of running the program give the same results."""
     with tempfile.TemporaryDirectory(prefix="mlc-fuzz-") as folder, interpreted():
         own = program.load(Path(folder), "mlc")
         f = own.f
@@ -323,7 +323,7 @@ def _leaves(x: Any) -> Iterator[Any]:
 
 
 def outcome(f: Callable[..., Any], args: Sequence[Any]) -> list[Array] | str:
-    """The results of a call as arrays, or how it is refused."""
+    """The results of a call as arrays, or the text of its error."""
     try:
         found = [np.asarray(x.numpy() if hasattr(x, "numpy") else x) for x in _leaves(f(*args))]
         return found if all(x.dtype != object for x in found) else "no numbers"           # a function, say
@@ -363,7 +363,7 @@ def _failure(program: PythonProgram, where: str, message: str) -> Failure:
 
 
 def examine_all(program: PythonProgram) -> Failure | None:
-    """As `examine`, of the shortest beginning that fails, which tells failures of different expressions apart."""
+    """As `examine`, for the shortest failing prefix, so that failures of different expressions have different keys."""
     found = examine_safely(program)
     if found is None:
         return None
@@ -375,7 +375,7 @@ def examine_all(program: PythonProgram) -> Failure | None:
 
 
 def examine_safely(program: PythonProgram) -> Failure | None:
-    """As `examine`; what it dies of is a failure, too."""
+    """As `examine`; an unexpected exception is a failure, too."""
     try:
         return examine(program)
     except Exception as error:                             # whatever a recording dies of is a finding
@@ -383,5 +383,5 @@ def examine_safely(program: PythonProgram) -> Failure | None:
 
 
 def crashed(program: PythonProgram, error: BaseException) -> Failure:
-    """The failure of a program that ends with an error which is none of the user's."""
+    """The failure of a program that raises an error other than a UserError."""
     return _failure(program, key_of(error), f"{type(error).__name__}: {error}")

@@ -1,7 +1,7 @@
-"""Operations of any class with operands and attributes drawn at random, from what their fields declare alone.
+"""Random operations of any class: operands and attributes are drawn from the declarations of its fields alone.
 
-Most draws are refused by `infer`, and what is refused has to be refused by an Error: so the same draws give operations
-for valid programs and show what ill-formed ones do.
+`infer` rejects most draws, which it must do by an Error. So the same draws provide operations for valid programs and
+test the rejection of ill-formed ones.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from mlc.ir.types import TensorType, bf16, f16, f32, f64, i1, i8, i32, i64
 WORDS = ("sum", "mean", "none", "prod", "max", "min", "add", "mul", "set", "eq", "ne", "lt", "le", "tanh")
 LEFT_OUT = frozenset(f"tensor.{name}" for name in (
     "map", "argmax", "pick", "place", "search_sorted"))
-"""Operations that programs of any values do not hold although their classes do not tell: near arguments give results
-that are far apart, or hardly any attributes fit."""
+"""Operations excluded from random programs that their traits do not exclude: ill-conditioned ones, and those for which
+hardly any attributes are valid."""
 
 
 def is_left_out(cls: type[Op]) -> bool:
-    """Whether programs of any values do not hold an operation: it is no function of tensors, it refuses values, or it
-    is a decomposition, in which near arguments give results that are far apart."""
+    """Whether an operation is excluded from random programs: it is not a function of tensors, it rejects some values,
+    or it is a matrix decomposition, which is ill-conditioned."""
     return not issubclass(cls, FusionInterface) or issubclass(cls, HostOp | MatrixOp) or (
         cls.checked_operand is not None or cls.name in LEFT_OUT)
 
@@ -42,9 +42,9 @@ def functions() -> list[type[Op]]:
 
 
 def drawn(cls: type[Op], values: Sequence[Value], rng: random.Random, strange: bool = False) -> Op | None:
-    """An operation of a class on some of these values, or None where it is refused.
+    """An operation of a class on some of these values, or None if it is rejected.
 
-    strange  attributes that hardly ever make sense, too
+    strange  whether to draw attributes that are seldom valid, too
     """
     near = values[-1 - min(int(rng.expovariate(0.5)), len(values) - 1)]
     given = {f.name: _value(f, near, values, rng, strange) for f in cls.fields
@@ -68,7 +68,7 @@ def _value(field: Field, near: Value, values: Sequence[Value], rng: random.Rando
 
 
 def _operand(near: Value, values: Sequence[Value], rng: random.Random) -> Value:
-    """Mostly a value that the others go with."""
+    """A value that is mostly compatible with the others."""
     alike = [v for v in values if v.type == near.type] if rng.random() < 0.7 else values
     return rng.choice(alike)
 

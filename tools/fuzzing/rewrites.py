@@ -1,8 +1,8 @@
-"""Random programs around one rewrite: a few operations of the classes that its rule looks for, and numbers it may need.
+"""Random programs around one rewrite: a few operations of the classes that its rule matches, and suitable constants.
 
-Among programs of all operations hardly any holds the two or three in a row that a rule takes, with the attributes for
-which it is wrong. Here the classes are those that the rule's code names, so a rule that comes later has such programs
-at once. Of a constant that is folded there is nothing but its class.
+Programs of arbitrary operations seldom contain the two or three in a row that a rule matches, with the attributes for
+which it is wrong. Here the classes are those that the rule's code names, so new rules are covered automatically. For
+constant folding, that is only the class of the folded operation.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ MADE_BY: tuple[tuple[type[Op], Family], ...] = (
 """The family that makes operations of a class with operands that suit it."""
 ATTEMPTS = 25
 SIZES: tuple[Dim, ...] = (1, 2, 3, 4, 5, 6, 7, 2, 3, 4, 5, 0, sym("B"), sym("N"))
-"""Few elements, which are enough to tell what an operation does with them."""
+"""Few elements are enough to observe the semantics of an operation."""
 
 
 @cache
 def subjects() -> list[tuple[str, type[Op], tuple[type[Op], ...]]]:
-    """(rule, what it rewrites, the classes that it looks for), of all rules and foldings of tensor operations."""
+    """(rule, rewritten class, classes that it matches) of all rules and foldings of tensor operations."""
     out = []
     for target, rules in RULES.items():
         if target.__module__.startswith(tn.__name__):
@@ -54,7 +54,7 @@ def subjects() -> list[tuple[str, type[Op], tuple[type[Op], ...]]]:
 
 
 def concrete(cls: type[Op]) -> list[type[Op]]:
-    """The operations of a class that random values may be given to."""
+    """The operations of a class that accept random operands."""
     return [c for n, c in REGISTRY.items() if n.startswith("tensor.") and issubclass(c, cls)
             and (not registry.is_left_out(c) or families(c))]
 
@@ -80,7 +80,7 @@ def _named(f: Callable[..., Any]) -> Iterator[type[Op]]:
 
 
 class RewriteGenerator(Generator):
-    """A program of 2 to 7 operations of which the last is one that a rule rewrites."""
+    """A program of 2 to 7 operations, the last of which is of the class that a rule rewrites."""
 
     def __init__(self, seed: int, subject: int | None = None) -> None:
         super().__init__(seed)
@@ -103,7 +103,7 @@ class RewriteGenerator(Generator):
         return self.inside
 
     def other(self, dtype: ScalarType, shape: Sequence[Dim]) -> Value:
-        """Often the last value that fits, or one of equal elements: what rules look for."""
+        """Often the last value that fits, or a splat, since rules match these."""
         way = self.rng.random()
         if way < 0.5:
             for v in reversed(self.values):
@@ -115,7 +115,7 @@ class RewriteGenerator(Generator):
         return super().other(dtype, shape)
 
     def splat(self) -> Value | None:
-        """A value of equal elements, of the type of one that is there; now and then any other source."""
+        """A splat of the type of an existing value; sometimes any other source."""
         x = self.pick()
         if self.rng.random() < 0.2:
             return self.source(x)
@@ -143,7 +143,7 @@ class RewriteGenerator(Generator):
         return tuple(self.rng.choice(SIZES) for _ in range(self.rng.choices(range(5), (1, 3, 6, 8, 3))[0]))
 
     def one_of(self, pool: Sequence[type[Op]]) -> Value | None:
-        """The result of an operation of one of some classes, if one can be made of what is there."""
+        """The result of an operation of one of some classes, if one can be built from the existing values."""
         cls = self.rng.choice(pool)
         made_by = families(cls)
         for _ in range(ATTEMPTS):

@@ -1,4 +1,4 @@
-"""Schedules drawn at random for the kernels of a module: any of them gives the same bits."""
+"""Random schedules for the kernels of a module, all of which must give the same bits."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LARGEST = 1 << 9
 
 
 def reschedule(module: Module, rng: random.Random) -> None:
-    """Other block sizes and vector dimensions for the kernels of a module of the loop level.
+    """Random tile sizes and vector dimensions for the kernels of a loop-level module.
 
     In a reduction by lanes or in runs, the dimension and the size of its blocks are the order of summation, and stay.
     """

@@ -1,4 +1,4 @@
-"""Texts that are nearly right: mutations of a module's text, at the places where a parser has to decide something."""
+"""Mutations of a module's text, at tokens where the parser makes decisions."""
 from __future__ import annotations
 
 import random

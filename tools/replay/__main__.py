@@ -1,10 +1,9 @@
-"""Whether a change of the compiler changes what it emits, and what that costs.
+"""Compare the emitted code and the compile time of two versions of the compiler.
 
-`python -m mlc.tools.replay record DIR` writes down what the passes make of every sample of the registry, of whole
-programs and of the examples in the text language: the text at each level, LLVM IR or PTX, the size of the code, and
-the seconds of every pass. `compare DIR`, with other sources, says what has become different, subject by subject, and
-which passes got slower. What was written down already is not done again, so both can be stopped, and shared among
-processes with `--shard`.
+`python -m mlc.tools.replay record DIR` records the output of the passes for every sample of the registry, whole
+programs and the examples in the text language: the text at each level, LLVM IR or PTX, the size of the code, and the
+seconds of every pass. `compare DIR`, with other sources, reports the differences by subject, and which passes got
+slower. Recorded subjects are skipped, so both can be interrupted, and divided among processes with `--shard`.
 """
 
 from __future__ import annotations

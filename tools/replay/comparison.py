@@ -14,10 +14,10 @@ LINES = 40
 
 
 class Comparison:
-    """Collects what differs.
+    """Collects the differences.
 
-    changed  lines that each name a subject, a target and the first level that differs
-    new      subjects of which nothing is written down
+    changed  lines that name a subject, a target and the levels that differ
+    new      subjects that are not in the record
     """
 
     def __init__(self, records: Records, shown: int) -> None:

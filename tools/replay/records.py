@@ -23,7 +23,7 @@ from mlc.tools.fuzzing.journal import Journal
 from mlc.tools.replay.subjects import ROOT
 
 PLACE = re.compile(r"(?<=tools/replay/__main__\.py):\d+")
-"""The line of `record` or `compare` that is taken for the user's; texts are the same wherever the sources lie, too."""
+"""The line of `record` or `compare` that appears as the user's location; texts do not depend on the sources' path."""
 
 
 @dataclass
@@ -43,7 +43,7 @@ class Observed:
 
 
 def observed(module: Op, target: Target) -> Observed:
-    """Lower a module for a target, and write down what stands at every level."""
+    """Lower a module for a target, recording its text at every level."""
     out = Observed({}, 0, [], {})
     rows = pipeline.order(target.machine)
     steps = pipeline.steps("llvm", target.machine, target.products(None))
@@ -85,7 +85,7 @@ class Records:
                 self.known[key] = Observed(**row)
 
     def add(self, subject: str, target: str, found: Observed) -> None:
-        """Keep what was observed; its texts become their digests."""
+        """Store a record; its texts are replaced by their digests."""
         kept = {level: self._keep(text) for level, text in found.texts.items()}
         self.journal.add(subject=subject, target=target, **asdict(replace(found, texts=kept)))
 

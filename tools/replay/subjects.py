@@ -1,4 +1,4 @@
-"""The modules that a change of the compiler is held against: of the tests' samples, of programs and of examples."""
+"""The modules on which changes of the compiler are compared: the tests' samples, programs and examples."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Subject:
 
 
 def subjects(each: int | None = None) -> list[Subject]:
-    """All of them, in an order that stays; at most `each` samples of every operation."""
+    """All subjects, in a fixed order; at most `each` samples of every operation."""
     return [*_samples(each), *_programs(), *_examples(), *_models()]
 
 

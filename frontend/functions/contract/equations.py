@@ -63,7 +63,7 @@ def einsum(equation: str, *operands: Operand) -> Tensor:
 
 
 def _cheapest(parts: Sequence[tuple[Tracer, list[str]]]) -> tuple[int, int]:
-    """The two operands whose product takes the fewest multiplications; a size that is not known counts as many."""
+    """The two operands whose product takes the fewest multiplications; a symbolic size counts as a large one."""
     def work(pair: tuple[int, int]) -> int:
         found = {c: d for k in pair for c, d in zip(parts[k][1], parts[k][0].shape)}
         return math.prod(d if isinstance(d, int) else _MANY for d in found.values())
@@ -74,7 +74,7 @@ _MANY = 1024
 
 
 def _parse(equation: str, ranks: Sequence[int]) -> tuple[list[list[str]], list[str]]:
-    """The letters of each operand and of the result; an ellipsis becomes as many letters as it stands for."""
+    """The letters of each operand and of the result; an ellipsis is expanded to letters of its own."""
     left, arrow, right = equation.replace(" ", "").partition("->")
     terms = left.split(",")
     if len(terms) != len(ranks):
@@ -101,7 +101,7 @@ def _parse(equation: str, ranks: Sequence[int]) -> tuple[list[list[str]], list[s
 
 
 def _diagonal(x: Tracer, letters: list[str]) -> tuple[Tracer, list[str]]:
-    """x with every letter once: a repeated one takes the diagonal."""
+    """Make the letters of x unique: a repeated letter takes the diagonal."""
     from mlc.frontend.functions.shape import coordinates
     for c in dict.fromkeys(letters):
         while letters.count(c) > 1:
@@ -114,7 +114,7 @@ def _diagonal(x: Tracer, letters: list[str]) -> tuple[Tracer, list[str]]:
 
 
 def _pair(a: Tracer, left: list[str], b: Tracer, right: list[str], needed: set[str]) -> tuple[Tracer, list[str]]:
-    """The product of two operands, summed over the letters that are not needed any more."""
+    """The product of two operands, summed over the letters that do not occur later."""
     a, left = _sum_own(a, left, right, needed)
     b, right = _sum_own(b, right, left, needed)
     shared = [c for c in left if c in right]

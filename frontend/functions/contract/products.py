@@ -20,7 +20,7 @@ Pairs = tuple[tuple[int, int], ...]
 
 
 def dot_general(a: Tracer, b: Tracer, batch: Pairs, contract: Pairs) -> Tracer:
-    """Batch dimensions, then what is free of a, then what is free of b."""
+    """The result dimensions are the batch dimensions, the free ones of a, and the free ones of b."""
     return typed(Tracer, emit(T.DotGeneral, a, b, batch, contract))
 
 

@@ -1,4 +1,4 @@
-"""Tensors made of nothing but sizes and numbers.
+"""Functions that create tensors from sizes and numbers.
 
 Outside a recorded function their elements are written once, by numpy; inside one they are an operation.
 """

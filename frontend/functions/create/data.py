@@ -1,4 +1,4 @@
-"""Tensors made of data of Python and of other libraries."""
+"""Tensors from Python data and arrays of other libraries."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tensors of one number."""
+"""Constant tensors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How functions that create tensors become public, and report errors."""
+"""Decorator of the public functions that create tensors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tensors of numbers in order, and the identity matrix."""
+"""Ranges, and the identity matrix."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def arange(start: Any = None, end: Any = None, step: Number = 1, *, dtype: DType
     """
     first, last = (0, start) if end is None else (0 if start is None else start, end)
     if last is None:
-        raise UserTypeError("there is no end", code="MLC0321")
+        raise UserTypeError("the end is missing", code="MLC0321")
     if state.trace is not None and not isinstance(last, int | float):
         last, first, by = size(last, "end"), plain_int(first, "start"), plain_int(step, "step")
         if by != 1:
@@ -130,7 +130,7 @@ def eye(n: int, m: int | None = None, *, dtype: DTypeLike = float32, device: Any
 
 
 def _known(array: Array) -> Tensor:
-    """A tensor whose elements are there already; within a trace, a constant of it."""
+    """Wrap an existing array as a tensor; within a trace, as a constant."""
     if state.trace is None:
         return wrap(array)
     return Tracer(T.Constant(array).result, current())

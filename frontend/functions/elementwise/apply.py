@@ -1,4 +1,4 @@
-"""Elementwise operations on operands: brought to one dtype, or refused."""
+"""Application of elementwise operations, with type promotion and checks of the dtype."""
 
 from __future__ import annotations
 

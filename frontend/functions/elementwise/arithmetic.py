@@ -137,7 +137,7 @@ def detach(input: Operand) -> Tensor:
 
 
 def _weighted(input: Operand, other: Operand, alpha: Operand) -> list[Tracer]:
-    """input and alpha * other; the product is of the type of both, in which it may fit where it does not in other's."""
+    """input and alpha * other; the product is computed in the promoted type, as it may overflow the type of other."""
     a, b = together(input, other)
     if isinstance(alpha, int):
         return [a, b if alpha == 1 else cast(tracer(mul(b, alpha)), a.type.dtype)]

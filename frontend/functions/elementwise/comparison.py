@@ -1,4 +1,4 @@
-"""Comparisons and tests of elements, which give bools."""
+"""Elementwise comparisons and predicates."""
 
 from __future__ import annotations
 

@@ -331,7 +331,7 @@ def logaddexp2(input: Operand, other: Operand) -> Tensor:
 
 
 def _minus_distance(a: Tracer, b: Tracer) -> Tensor:
-    """-|a - b|, 0 also where both are the same infinity"""
+    """-|a - b|, and 0 if both are the same infinity"""
     return where(a == b, 0.0, -abs(a - b))
 
 
@@ -399,7 +399,7 @@ def ldexp(input: Operand, other: Operand) -> Tensor:
 
 
 def _in_steps(x: Tracer, e: Tracer) -> Tensor:
-    """x * 2 ** e, by three factors that are no infinities. The last one is the farthest from 1: it alone rounds."""
+    """x * 2 ** e, by three finite factors. Only the last one, the farthest from 1, rounds."""
     down, up = (-969, 1023) if e.type.dtype == f64 else (-102, 127)
     e = tracer(clamp(e, 3 * down, 3 * up))                 # beyond, the product is 0 or infinite anyway
     for n in (2, 1):

@@ -1,4 +1,4 @@
-"""Rounding to integers, and what is left of it."""
+"""Rounding to integers, and fractional parts."""
 
 from __future__ import annotations
 

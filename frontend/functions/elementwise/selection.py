@@ -19,7 +19,7 @@ from mlc.ir.types import ScalarType, bf16, f16, f32, f64
 LARGEST: dict[ScalarType, float] = {
     f16: 65504.0, bf16: (2 - 2.0**-7) * 2.0**127, f32: (2 - 2.0**-23) * 2.0**127, f64: sys.float_info.max,
 }
-"""The greatest finite number of each float type."""
+"""Largest finite number of each float type."""
 
 
 @operation()
@@ -129,7 +129,7 @@ def fmin(input: Operand, other: Operand) -> Tensor:
 
 
 def _greater(input: Operand, other: Operand, wins: str) -> Tensor:
-    """`input` where `input wins other` or `other` is NaN, else `other`; the derivative is that of what is taken."""
+    """`input` where `input wins other` or `other` is NaN, else `other`; the derivative goes to the selected operand."""
     a, b = together(input, other)
     taken = compare(wins, a, b)
     return where(logical_or(taken, isnan(b)) if b.type.dtype.is_float else taken, a, b)
@@ -203,7 +203,7 @@ def clamp(input: Operand, min: Operand = None, max: Operand = None) -> Tensor:
 
 
 def _limited(x: Tracer, limit: Operand, loses: str) -> Tracer:
-    """`limit` where `x loses limit` or it is NaN, else x, which has the whole derivative also where they are equal."""
+    """`limit` where `x loses limit` or it is NaN, else x; where they are equal, the derivative goes to x alone."""
     a, b = together(x, limit)
     outside = compare(loses, a, b)
     if isinstance(limit, Tensor) and b.type.dtype.is_float:

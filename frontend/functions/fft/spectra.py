@@ -18,7 +18,7 @@ from mlc.ir.types import to_numpy
 
 
 def _known(values: Any, dtype: DTypeLike) -> Tensor:
-    """Numbers known in advance, as a tensor."""
+    """A constant tensor of precomputed numbers."""
     made = wrap(np.ascontiguousarray(np.asarray(values).astype(to_numpy(as_ir(dtype)))))
     return tracer(made) if state.trace is not None else made
 

@@ -16,7 +16,7 @@ from mlc.ir.diag import UserError
 
 
 def _several(x: Tracer, rank: int, s: Any, dim: Any) -> tuple[list[int], list[Any]]:
-    """The axes that are transformed, and how many points each has (None: as many as there are)."""
+    """The transformed axes, and the number of points along each (None: the size of the axis)."""
     if dim is None:
         over = list(range(rank)) if s is None else list(range(rank - len(s), rank))
     else:

@@ -21,11 +21,11 @@ from mlc.ir import sizes
 from mlc.ir.diag import UserError
 
 MOST_PIECES = 1 << 20
-"""Tensors that a function gives at most."""
+"""Largest number of tensors that a function returns."""
 
 
 def operand_list(tensors: Sequence[Any]) -> list[Tracer]:
-    """Operands given one by one or as one list."""
+    """Operands passed one by one or as one list."""
     given = tensors[0] if len(tensors) == 1 and isinstance(tensors[0], tuple | list) else tensors
     return [tracer(x) for x in given]
 

@@ -1,4 +1,4 @@
-"""Matrices with given diagonals, and rotations."""
+"""Diagonal and block-diagonal matrices, and rotations."""
 
 from __future__ import annotations
 

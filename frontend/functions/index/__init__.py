@@ -1,7 +1,7 @@
 """Functions that pick elements: indexing, gathering, embedding.
 
-Negative indices count from the end. An index out of range is found when the code runs, and raised as an IndexError
-that names the line.
+Negative indices count from the end. Indices are checked at run time; one that is out of range raises an IndexError with
+the line.
 """
 
 # ruff: noqa: F403

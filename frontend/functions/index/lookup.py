@@ -58,7 +58,7 @@ def one_hot(tensor: Operand, num_classes: int = -1) -> Tensor:
 
 
 def rows_of(table: Tracer, index: Operand) -> Tracer:
-    """The rows at the indices, none of which may be negative: there is no word before the first."""
+    """The rows at the indices, which must not be negative: embeddings do not count from the end."""
     return emit(T.Take, table, integer(index, "input"), 0, weak=False)  # type: ignore[no-any-return]
 
 

@@ -27,7 +27,7 @@ def from_the_front(index: Tracer, n: Dim) -> Tracer:
 
 
 def take(x: Tracer, index: Operand, at: int, what: str = "index") -> Tracer:
-    """x at the indices along one axis, whose place the dimensions of `index` take."""
+    """x at the indices along one axis, which is replaced by the dimensions of `index`."""
     wrapped = from_the_front(integer(index, what), x.shape[at])
     return emit(T.Take, x, wrapped, at, weak=False)  # type: ignore[no-any-return]
 
@@ -161,7 +161,7 @@ def take_flat(input: Operand, index: Operand) -> Tensor:
 
 
 def known_integers(x: Any) -> Array | None:
-    """The elements of an array of integers, where they are there: of no argument of a function being recorded."""
+    """The elements of an integer array, if they are known while recording."""
     if isinstance(x, Tracer):
         found = current().elements(x)
     else:

@@ -1,4 +1,4 @@
-"""Subscripts as numpy has them: x[...]."""
+"""Subscripts with numpy's semantics: x[...]."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ def _getitem(input: Operand, keys: Sequence[Any], arrays: Sequence[Operand]) -> 
 
 def _without_masks(x: Tracer, keys: Sequence[Any], arrays: Sequence[Operand]
                    ) -> tuple[Tracer, list[Any], list[Operand]]:
-    """The same index with the positions that masks pick in place of them.
+    """Replace the masks in an index by the positions of their true elements.
 
     A mask alone picks from its dimensions made one; beside other arrays it stands for an index into each of them.
     """
@@ -168,7 +168,7 @@ def _without_masks(x: Tracer, keys: Sequence[Any], arrays: Sequence[Operand]
 
 def _without_numbers(x: Tracer, keys: Sequence[Any], arrays: Sequence[Operand]
                      ) -> tuple[Tracer, list[Any], list[Operand]]:
-    """The same index without arrays of no dimension, which stand for integers: they move no dimension to the front."""
+    """Replace 0-d arrays in an index by integers, since they do not move dimensions to the front."""
     out, found, given, at = list(keys), [], iter(arrays), 0
     for i, k in enumerate(keys):
         if k == "array":
@@ -202,7 +202,7 @@ def _listing(shape: Sequence[Dim]) -> str:
 
 
 def _adjacent(keys: Sequence[Any]) -> bool:
-    """Whether nothing but integers stands between the first and the last array: PyTorch's rule for where they go.
+    """Whether only integers separate the first and the last array: then their dimensions stay in place, as in PyTorch.
 
     numpy's is another, for which an integer is an array, too: x[0, :, i] begins with the dimension of i.
     """
@@ -220,7 +220,7 @@ def _checked(index: Tracer, n: Dim) -> Tracer:
 
 
 _FAR = -(1 << 40)
-"""An index that stays out of range whatever the other dimensions add to it."""
+"""An index that is out of range whatever the indices of the other dimensions add to it."""
 
 
 def _basic_part(x: Tracer, keys: Sequence[Any]) -> Tracer:
@@ -270,7 +270,7 @@ def _place(k: int | Size, n: Dim) -> Dim:
 
 
 def _at_most(x: Dim, n: Dim) -> Dim:
-    """min(x, n), told by data as n is."""
+    """min(x, n), for a data-dependent size n."""
     counts = current().data_dependent
 
     def smaller() -> Dim:

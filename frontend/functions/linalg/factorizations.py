@@ -188,7 +188,7 @@ def svd(A: Operand, full_matrices: bool = True) -> Svd:
 
 
 def _completed(u: Tracer) -> Tracer:
-    """Orthonormal columns and further ones, up to a square matrix."""
+    """Extend orthonormal columns to an orthogonal square matrix."""
     m, k = u.shape[-2:]
     if m == k:
         return u
@@ -321,12 +321,12 @@ def lu_solve(LU: Operand, pivots: Operand, B: Operand, *, left: bool = True, adj
 
 
 def _order(pivots: Any) -> Any:
-    """The permutation that exchanges of row i and row pivots[i] - 1 amount to."""
+    """The permutation that results from exchanging row i and row pivots[i] - 1 for each i."""
     from mlc.dialects.tensor.linalg.elimination import order_of_pivots
     return order_of_pivots(pivots)
 
 
 def _taken(x: Tracer, order: Tracer) -> Tracer:
-    """Rows in another order."""
+    """Permute the rows of a matrix."""
     index = broadcast_to(reshape(order, [*order.shape, 1]), [*x.shape[:-2], order.shape[-1], 1])
     return emit(T.TakeAlong, x, broadcast_to(index, x.shape), x.ndim - 2)  # type: ignore[no-any-return]

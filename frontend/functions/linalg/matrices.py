@@ -1,4 +1,4 @@
-"""Operands of linear algebra: matrices of float32 or float64, and batches of them."""
+"""Normalization of the operands of linear algebra: batches of float32 or float64 matrices."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def as_square(input: Operand) -> Tracer:
 
 
 def symmetric_from(input: Operand, upper: bool = False) -> Tracer:
-    """The symmetric matrix one of whose triangles is that of a square one; derivatives reach both alike."""
+    """The symmetric matrix given by one triangle of a square matrix; its derivative is symmetric too."""
     x = as_square(input)
     y = matrix_transpose(x)
     row, column = (emit(T.Iota, x.shape[-2:], a, i64) for a in range(2))
@@ -48,7 +48,7 @@ def same_type_and_batch(a: Tracer, b: Tracer) -> tuple[Tracer, Tracer]:
 
 
 def right_sides(a: Tracer, other: Operand) -> tuple[Tracer, bool]:
-    """Right-hand sides as matrices, and whether they were vectors, which PyTorch tells by the shape."""
+    """Right-hand sides as matrices, and whether they were vectors, which follows from the shape as in PyTorch."""
     b = floating(other)
     vector = b.ndim == 1 or (a.ndim - 1 == b.ndim and same_shape(b.shape, a.shape[:-1]))
     b = reshape(b, [*b.shape, 1]) if vector else b

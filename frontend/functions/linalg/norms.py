@@ -31,7 +31,7 @@ class Slogdet(NamedTuple):
 
 
 def _cut(a: Tracer, s: Tracer, atol: Any, rtol: Any) -> Tensor:
-    """Which singular values count as zero: those up to this."""
+    """Threshold up to which singular values count as zero."""
     m, n = a.shape[-2:]
     eps = 2.0 ** (-52 if a.type.dtype == f64 else -23)
     if rtol is None:
@@ -44,7 +44,7 @@ def _cut(a: Tracer, s: Tracer, atol: Any, rtol: Any) -> Tensor:
 
 
 def _column(bound: Any) -> Tracer:
-    """A number, or one for each matrix of a batch, beside that matrix's singular values."""
+    """A tolerance, one number or one per matrix, shaped to broadcast against the singular values."""
     b = tracer(bound)
     return reshape(b, [*b.shape, 1]) if b.ndim else b
 
@@ -176,7 +176,7 @@ def vector_norm(x: Operand, ord: Any = 2, dim: Dims = None, keepdim: bool = Fals
 
 
 def _greatest(x: Tensor) -> Tensor:
-    """The greatest of numbers that are not negative, along the last dimension; 0 of none."""
+    """Maximum of nonnegative numbers along the last dimension; 0 if it is empty."""
     return R.sum(x, -1) if tracer(x).shape[-1] == 0 else R.amax(x, -1)
 
 

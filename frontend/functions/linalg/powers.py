@@ -88,7 +88,7 @@ def multi_dot(tensors: Sequence[Operand]) -> Tensor:
 
 
 def _best_splits(sides: Sequence[int]) -> dict[tuple[int, int], int]:
-    """Where each product of matrices i to j is split for the least work: sides[i] are the rows of matrix i."""
+    """Optimal split of each product of matrices i to j (matrix chain order); sides[i] is the row count of matrix i."""
     n = len(sides) - 1
     cost = {(i, i): 0 for i in range(n)}
     split = {}

@@ -21,7 +21,7 @@ from mlc.ir.types import f32, i64
 
 
 def class_axis(x: Tracer, target: Tracer, name: str) -> int:
-    """The axis of the classes: 1, or 0 for one sample; the target has the other dimensions."""
+    """The class axis: 1, or 0 for one sample. The target must have the remaining dimensions."""
     at = 0 if x.ndim == 1 else 1
     rest = x.shape[:at] + x.shape[at + 1:]
     if not x.ndim or target.shape != rest:
@@ -202,7 +202,7 @@ def binary_cross_entropy(input: Operand, target: Operand, weight: Operand = None
 
 
 def _bounded_log(x: Tensor, log: Callable[[Operand], Tensor], argument: Tensor) -> Tensor:
-    """log x = log(argument), but not below -100 and with a derivative of 10^12 at most, as PyTorch has it."""
+    """Clamp log x = log(argument) to at least -100 and its derivative to at most 10^12, as PyTorch does."""
     steepest = min(1e12, E.LARGEST[tracer(x).type.dtype])
     small = x < 1 / steepest
     beyond = E.detach(E.maximum(log(argument), -100.0)) + (x - E.detach(x)) * steepest

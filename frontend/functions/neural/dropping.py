@@ -11,7 +11,7 @@ from mlc.ir.diag import UserError
 
 
 def _dropped(p: float, training: bool, key: Operand) -> bool:
-    """Whether there is anything to drop; UserError if it is not said how."""
+    """Whether dropout has an effect; UserError if it has and there is no key."""
     if not 0 <= p <= 1:
         raise UserError(f"p = {p} is no probability", code="MLC0360")
     if training and p and key is None:

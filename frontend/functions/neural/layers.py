@@ -103,7 +103,7 @@ def rms_norm(input: Operand, normalized_shape: Sequence[Dim], weight: Operand = 
 
 
 def _of_shape(p: Operand, x: Tracer, shape: tuple[Dim, ...], name: str) -> Tracer | None:
-    """A parameter of the dimensions that are normalised, in the element type of x; None of None."""
+    """A parameter over the normalised dimensions, cast to the element type of x; None stays None."""
     out = None if p is None else parameter(p, x, name)
     if out is not None and out.shape != shape:
         raise UserError(f"the {name} has shape {list(out.shape)}, expected {list(shape)}", code="MLC0367",

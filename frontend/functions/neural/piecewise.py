@@ -1,4 +1,4 @@
-"""Activation functions that are linear or quadratic in pieces."""
+"""Piecewise linear and quadratic activation functions."""
 
 from __future__ import annotations
 
@@ -187,7 +187,7 @@ def hardswish(input: Operand) -> Tensor:
         tensor([-0.33333334,  0.        ,  1.6666666 ], dtype=mlc.float32)
     """
     def steps(x: Tracer) -> Tensor:
-        between = E.where(E.abs(x) < 3, x, 0.0)            # no infinity where it is not taken
+        between = E.where(E.abs(x) < 3, x, 0.0)            # keeps infinities out of the branch that is not selected
         return E.where(x <= -3, 0.0, E.where(x >= 3, x, E.where(E.isnan(x), x, between * (between + 3) / 6)))
     return rounded_once(steps, floating(input))
 

@@ -24,7 +24,7 @@ from mlc.ir.types import f32, i64
 
 
 def _outputs(output_size: Any, shape: Sequence[Dim]) -> list[Dim]:
-    """The sizes asked for; None keeps a size."""
+    """The requested output sizes; None keeps a size."""
     given = tuple(output_size) if isinstance(output_size, tuple | list) else (output_size,) * len(shape)
     if len(given) != len(shape):
         raise UserError(f"output_size = {output_size} has {len(given)} entries for {len(shape)} spatial dimensions",
@@ -41,7 +41,7 @@ def _divided(x: Tracer, out: Sequence[Dim], fill: float | int) -> tuple[Tracer, 
     total: Any = number(1, i64)
     for i, (n, o) in enumerate(zip(x.shape[2:], out)):
         at = 2 + 2 * i
-        if n == o:                                         # also of 0 elements: None keeps what is there
+        if n == o:                                         # also for 0 elements, where None keeps the size
             x = reshape(x, [*x.shape[:at], n, 1, *x.shape[at + 1:]])
         elif o == 0:
             raise UserError("output_size = 0", code="MLC0360")
@@ -96,7 +96,7 @@ def _adaptive_max(spatial: int, input: Operand, output_size: Any, return_indices
 
 
 def _last(x: Tracer) -> Tracer:
-    """The elements of windows, of all dimensions, as one last dimension."""
+    """Merge the window dimensions into one last dimension."""
     inside = range(3, x.ndim, 2)
     moved = tracer(permute(x, [*(a for a in range(x.ndim) if a not in inside), *inside]))
     return reshape(moved, [*moved.shape[: -len(inside)], sizes.product(moved.shape[-len(inside):])])

@@ -26,7 +26,7 @@ NEGATIVE_INFINITY = float("-inf")
 
 
 class Geometry:
-    """How windows lie along the last dimensions of an input."""
+    """Window sizes, strides, padding and dilation along the last dimensions of an input."""
 
     def __init__(self, spatial: int, kernel_size: Ints, stride: Ints | None, padding: Ints, dilation: Ints,
                  ceil_mode: bool) -> None:
@@ -64,7 +64,7 @@ def max_pool_windows(input: Operand, geometry: Geometry, return_indices: bool) -
 
 
 def _places(x: Tracer, out: Tracer, geometry: Geometry, high: Sequence[Dim]) -> Tracer:
-    """Where in each image, its spatial dimensions flattened, the first greatest element of a window lies."""
+    """The index of the first maximum of each window, in the flattened spatial dimensions of the image."""
     image, g = x.shape[2:], geometry
     place: Any = number(0, i64)
     for i, n in enumerate(image):

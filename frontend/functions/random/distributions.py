@@ -1,4 +1,4 @@
-"""Numbers of continuous distributions."""
+"""Samples from continuous distributions."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from mlc.ir.diag import UserTypeError
 from mlc.ir.types import FloatType, bf16, f16, f32, f64, i32, i64, ui32, ui64
 
 DIGITS = {f16: 11, bf16: 8, f32: 24, f64: 53}
-"""Binary digits of the floats in [0, 1) that are drawn: as many as the type has."""
+"""Binary digits of the floats drawn in [0, 1): the precision of the type."""
 
 
 def float_type(dtype: DTypeLike) -> FloatType:

@@ -1,4 +1,4 @@
-"""Keys, and the bits that are drawn with them."""
+"""Random keys, and the bits generated from them."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def bits_from(key: Operand, shape: Shape, dtype: ScalarType) -> Tracer:
 
 
 def high_and_low(bits: Tracer) -> list[Tracer]:
-    """The high and the low half of integers of 64 bits."""
+    """The high and the low half of 64-bit integers."""
     return [cast(tracer(E.bitwise_right_shift(bits, constant_like(32, bits))), ui32), cast(bits, ui32)]
 
 

@@ -1,4 +1,4 @@
-"""Functions that take dimensions away: sums, extrema, moments, norms, truth of all or any."""
+"""Reductions: sums, extrema, moments, norms, all and any."""
 
 # ruff: noqa: F403
 

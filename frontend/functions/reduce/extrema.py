@@ -1,4 +1,4 @@
-"""The greatest and the least elements, and where they are."""
+"""Maxima and minima, and their indices."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def amin(input: Operand, dim: Dims = None, keepdim: bool = False) -> Tensor:
 
 
 def _position(x: Tracer, best: Tensor, at: int) -> Tracer:
-    """Where along dimension `at` the first element equal to `best` stands (kept dimensions); a NaN equals a NaN."""
+    """Index along dimension `at` of the first element equal to `best` (kept dimensions); NaN equals NaN."""
     same = E.eq(x, best)
     if x.type.dtype.is_float:
         same = E.logical_or(same, E.isnan(x))

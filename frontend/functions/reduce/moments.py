@@ -123,7 +123,7 @@ def std(input: Operand, dim: Dims = None, *, correction: int = 1, keepdim: bool 
 
 
 def _root(x: Tensor, power: float = 0.5) -> Tensor:
-    """x ** power of what is not negative, with derivative 0 at 0, as PyTorch's norms have it, in place of infinity."""
+    """x ** power for nonnegative x, with derivative 0 instead of infinity at 0, as in PyTorch's norms."""
     zero = x == 0
     return E.where(zero, 0.0, E.pow(E.where(zero, 1.0, x), power))
 

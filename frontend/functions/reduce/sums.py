@@ -17,7 +17,7 @@ from mlc.ir.types import i64
 
 
 def kept(x: Tensor, like: Tracer, over: tuple[int, ...], keepdim: bool) -> Tensor:
-    """A reduced tensor, with 1 in place of the dimensions that are gone if they are to be kept."""
+    """A reduced tensor; with `keepdim`, the reduced dimensions have size 1."""
     assert isinstance(x, Tracer)
     return reshape(x, [1 if i in over else d for i, d in enumerate(like.shape)]) if keepdim else x
 
@@ -85,7 +85,7 @@ def prod(input: Operand, dim: Dims = None, keepdim: bool = False, *, dtype: DTyp
 
 
 def float_only(x: Tracer, name: str) -> Tracer:
-    """As PyTorch, which refuses means of integers."""
+    """UserTypeError unless x is of floats, as in PyTorch."""
     if not x.type.dtype.is_float:
         raise UserTypeError(f"{name} needs floats, found {x.dtype}", code="MLC0359", hint="cast it first: x.float()")
     return x

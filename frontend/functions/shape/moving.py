@@ -72,9 +72,9 @@ def roll(input: Operand, shifts: int | Sequence[int], dims: Dims = None) -> Tens
         raise UserError(f"shifts = {shifts} and dims = {dims} differ in length", code="MLC0357")
     for shift, dim in zip([plain_int(s, "shifts") for s in by], over):
         at = axis(dim, x.ndim)
-        n = x.shape[at] if x.ndim else 1                   # a 0-d tensor is taken for one of one element
+        n = x.shape[at] if x.ndim else 1                   # a 0-d tensor counts as a vector of one element
         if not isinstance(n, int) or n > 1:
-            start = n - shift % n if shift > 0 else -shift % n      # what a modulo is taken of is not negative
+            start = n - shift % n if shift > 0 else -shift % n      # the operand of a modulo must not be negative
             if start != 0:
                 x = emit(T.Concat, (sliced(x, at, start, n), sliced(x, at, 0, start)), at)
     return x
@@ -208,12 +208,12 @@ PLACES: dict[str, Callable[[Any, Any], tuple[Tensor, int]]] = {
     "replicate": lambda i, n: (E.minimum(E.maximum(i, 0), n - 1), sys.maxsize),
     "circular": lambda i, n: (E.remainder(i, n), n),
 }
-"""Where to find what stands at place i beside n elements, by the mode of `pad`, and how far out at most."""
+"""By mode of `pad`: the source index of position i outside of n elements, and the largest padding."""
 
 
 def _extended(x: Tracer, at: int, low: int, high: int, mode: str) -> Tracer:
-    """x with `low` and `high` more along one axis."""
-    if mode == "circular" and min(low, high) < 0:          # PyTorch goes round what is left
+    """Pad x by `low` and `high` elements along one axis."""
+    if mode == "circular" and min(low, high) < 0:          # PyTorch wraps around the cropped tensor
         x = sliced(x, at, max(0, -low), x.shape[at] - max(0, -high))
         low, high = max(0, low), max(0, high)
     n = x.shape[at]

@@ -1,4 +1,4 @@
-"""The same elements under another shape."""
+"""Views: functions that change the shape and keep the elements."""
 
 from __future__ import annotations
 

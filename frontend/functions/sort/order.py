@@ -1,4 +1,4 @@
-"""Sorting, and elements by their rank."""
+"""Sorting, and selection by rank."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def topk(input: Operand, k: int, dim: int = -1, largest: bool = True, sorted: bo
 
 
 def element_at(x: Tracer, position: Any, at: int, keepdim: bool, order: Tracer) -> ValuesAndIndices:
-    """The element whose place in the order is `position`, a number or a tensor with size 1 along the axis."""
+    """The element of rank `position`, a number or a tensor of size 1 along the axis."""
     if isinstance(position, int):
         index = tracer(narrow(order, at, position, 1))
     else:

@@ -134,7 +134,7 @@ def _quantile(input: Operand, q: Operand, dim: int | None, keepdim: bool, how: s
 
 
 def _between(place: Tracer, how: str) -> tuple[Tensor, Tensor]:
-    """The positions below and above a place between them, or the one that stands for both."""
+    """The positions below and above a fractional one, or the rounded one for both."""
     low, high = E.floor(place), E.ceil(place)
     if how in ("linear", "midpoint"):
         return low, high
