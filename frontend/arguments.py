@@ -10,7 +10,7 @@ import functools
 import inspect
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
@@ -18,7 +18,6 @@ import numpy as np
 from mlc.frontend.dtypes import DType, as_dtype
 from mlc.frontend.location import user_loc
 from mlc.frontend.tensor import Tensor, is_operand
-from mlc.frontend.trace import check_call
 from mlc.ir.diag import Error, Loc, UserError, UserTypeError
 from mlc.ir.sizes import Size
 
@@ -196,3 +195,24 @@ def coded_methods(cls: type, names: Iterable[str] = ()) -> None:
         if inspect.isfunction(f := vars(cls).get(name)):
             shown = cls.__name__ if name == "__init__" else f.__name__
             setattr(cls, name, wrapped.setdefault(f, coded(f, shown)))
+
+
+def check_call(f: Callable[..., Any], name: str, args: Sequence[Any], keywords: dict[str, Any]) -> None:
+    """UserTypeError at the user's line if the arguments do not fit the parameters of f."""
+    try:
+        signature = inspect.signature(f)
+    except (TypeError, ValueError):                        # a builtin without a signature
+        return
+    try:
+        signature.bind(*args, **keywords)
+    except TypeError as error:
+        known = signature.parameters
+        wrong = next((n for n in keywords if n not in known), None)
+        found = error if wrong is None else f"got an unexpected keyword argument {wrong!r}"
+        raise UserTypeError(f"{name}: {found}", code="MLC0321", loc=user_loc(),
+                            hint=f"it takes {_shown(known.values())}") from None
+
+
+def _shown(parameters: Iterable[inspect.Parameter]) -> str:
+    """Text of a parameter list, without the types."""
+    return ", ".join(str(p.replace(annotation=p.empty)) for p in parameters if p.name != "self") or "no arguments"

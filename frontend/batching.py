@@ -14,16 +14,17 @@ from typing import Any
 from mlc.dialects import autodiff
 from mlc.dialects import tensor as T
 from mlc.frontend import tree
-from mlc.frontend.arguments import coded
+from mlc.frontend.arguments import check_call, coded
 from mlc.frontend.buffers import Buffers
 from mlc.frontend.derivatives import Argnums, numbers_of, run_now, vjp
 from mlc.frontend.forward import jvp
 from mlc.frontend.functions.shape import movedim
 from mlc.frontend.location import user_loc
+from mlc.frontend.nested import record
 from mlc.frontend.operands import cast, is_tensor, reshape, tracer
 from mlc.frontend.signature import name_of, parameters, roots
 from mlc.frontend.tensor import Tensor
-from mlc.frontend.trace import Tracer, captured, check_call, current, emit, record, state
+from mlc.frontend.trace import Tracer, captured, current, emit, state
 from mlc.ir.core import located
 from mlc.ir.diag import UserError, UserTypeError
 from mlc.ir.sizes import Dim

@@ -15,16 +15,17 @@ from mlc.dialects import autodiff, func
 from mlc.dialects import tensor as T
 from mlc.dialects.tensor.bounded import up_to
 from mlc.frontend import tree
-from mlc.frontend.arguments import coded
+from mlc.frontend.arguments import check_call, coded
 from mlc.frontend.axes import plain_int
 from mlc.frontend.buffers import Buffers
 from mlc.frontend.compiler import compile_module
 from mlc.frontend.devices import device_of_call
 from mlc.frontend.location import user_loc
+from mlc.frontend.nested import record, results_of
 from mlc.frontend.operands import broadcast_to, cast, is_tensor, tracer
 from mlc.frontend.signature import Arguments, name_of, parameters, paths_of, record_entry
 from mlc.frontend.tensor import Tensor
-from mlc.frontend.trace import Tracer, captured, check_call, current, emit, record, results_of, state
+from mlc.frontend.trace import Tracer, captured, current, emit, state
 from mlc.ir import sizes
 from mlc.ir.core import Value, located
 from mlc.ir.diag import UserError, UserTypeError

@@ -8,13 +8,14 @@ from typing import Any
 from mlc.dialects import autodiff
 from mlc.dialects.tensor.bounded import first_of
 from mlc.frontend import tree
-from mlc.frontend.arguments import coded
+from mlc.frontend.arguments import check_call, coded
 from mlc.frontend.buffers import Buffers
 from mlc.frontend.derivatives import Inputs, grad, run_now
 from mlc.frontend.location import user_loc
+from mlc.frontend.nested import record, results_of
 from mlc.frontend.operands import broadcast_to, cast, tracer
 from mlc.frontend.signature import name_of
-from mlc.frontend.trace import Tracer, captured, check_call, current, record, results_of, state
+from mlc.frontend.trace import Tracer, captured, current, state
 from mlc.ir.core import located
 from mlc.ir.diag import UserError, UserTypeError
 

@@ -10,12 +10,13 @@ from typing import Any
 
 from mlc.dialects import autodiff, func
 from mlc.frontend import tree
-from mlc.frontend.arguments import coded
+from mlc.frontend.arguments import check_call, coded
 from mlc.frontend.derivatives import Argnums, Inputs, numbers_of
 from mlc.frontend.location import user_loc
+from mlc.frontend.nested import call, record
 from mlc.frontend.operands import broadcast_to, cast, tracer
 from mlc.frontend.signature import Arguments, Spec, name_of, record_entry
-from mlc.frontend.trace import Trace, Tracer, call, captured, check_call, current, record, state
+from mlc.frontend.trace import Trace, Tracer, captured, current, state
 from mlc.ir.core import Value, located
 from mlc.ir.diag import UserError, UserTypeError
 from mlc.ir.sizes import Dim

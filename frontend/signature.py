@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from mlc.frontend import tree
-from mlc.frontend.arguments import coded
+from mlc.frontend.arguments import check_call, coded
 from mlc.frontend.buffers import Buffers
 from mlc.frontend.data_dependent import unpad
 from mlc.frontend.devices import BackingArray, device_of_call
@@ -23,7 +23,7 @@ from mlc.frontend.operands import tracer
 from mlc.frontend.refusals import refusal
 from mlc.frontend.script.reach import Reached
 from mlc.frontend.tensor import Array, Consumed, DTypeLike, Tensor, as_array, as_backing_array, is_operand, wrap
-from mlc.frontend.trace import Trace, Tracer, as_user_error, captured, check_call
+from mlc.frontend.trace import Trace, Tracer, as_user_error, captured
 from mlc.ir import sizes
 from mlc.ir.affine_syntax import parse_size
 from mlc.ir.core import located

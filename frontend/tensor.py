@@ -290,11 +290,12 @@ class Tensor(Methods):
         out = out if placed is None else out.to_device(placed)
         return out.clone() if copy and out is self else out
 
-    def to_device(self, device: str) -> Tensor:
-        """The tensor on a device, named as by `devices.as_device`; itself if it is there."""
-        if device == self.device:
+    def to_device(self, device: Any) -> Tensor:
+        """The tensor on a device, "cpu", "cuda" or "cuda:1"; itself if it is there. UserError MLC0337 for any other."""
+        name = as_device(device) or CPU
+        if name == self.device:
             return self
-        return wrap(self.array if device == CPU else Devices.put(self.array, device))
+        return wrap(self.array if name == CPU else Devices.put(self.array, name))
 
     def type_as(self, other: Tensor) -> Tensor:
         """The elements in the dtype of `other`."""
@@ -306,8 +307,7 @@ class Tensor(Methods):
 
     def cuda(self, device: Any = None) -> Tensor:
         """The tensor on a GPU, `cuda:0` or that of a number or name; itself if it is there."""
-        return self.to_device(as_device("cuda" if device is None else f"cuda:{device}" if isinstance(device, int)
-                                    else device) or CPU)
+        return self.to_device("cuda" if device is None else f"cuda:{device}" if isinstance(device, int) else device)
 
     def new_zeros(self, *size: Any, dtype: DTypeLike = None) -> Tensor:
         """A tensor of zeros, of a shape, as `mlc.zeros`; dtype and device are those of this tensor by default."""

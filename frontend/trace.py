@@ -7,7 +7,6 @@ locations are deduplicated.
 
 from __future__ import annotations
 
-import inspect
 import math
 import sys
 import threading
@@ -19,18 +18,16 @@ import numpy as np
 
 from mlc.dialects import builtin, func
 from mlc.dialects import tensor as T
-from mlc.frontend import tree
-from mlc.frontend.buffers import Buffers
 from mlc.frontend.compiler import compiler
-from mlc.frontend.data_dependent import DataDependentSizes, Unpadding, refuse, unpadded
-from mlc.frontend.devices import CPU, BackingArray
+from mlc.frontend.data_dependent import DataDependentSizes, Unpadding, refuse
+from mlc.frontend.devices import CPU, BackingArray, as_device
 from mlc.frontend.dtypes import DType, of_ir
 from mlc.frontend.location import is_ours, user_loc
 from mlc.frontend.refusals import in_progress, refusal
 from mlc.frontend.symint import plain_sizes, symbolic
 from mlc.frontend.tensor import Array, Tensor, as_backing_array
 from mlc.ir import sizes
-from mlc.ir.core import Block, Op, Symbol, Value, at_end, insertion, located
+from mlc.ir.core import Block, Op, Symbol, Value, at_end, insertion
 from mlc.ir.diag import UNKNOWN, BackendError, Error, InternalError, IRError, Loc, UserError, UserTypeError
 from mlc.ir.printer import to_text
 from mlc.ir.sizes import Dim, Size
@@ -77,8 +74,8 @@ class Tracer(Tensor):
         """Always "cpu": the actual device is that of the arguments of a call, which is unknown while recording."""
         return CPU
 
-    def to_device(self, device: str) -> Tensor:
-        if device == CPU:
+    def to_device(self, device: Any) -> Tensor:
+        if (as_device(device) or CPU) == CPU:
             return self
         raise UserError("a recorded function cannot move tensors between devices: it runs on that of its arguments",
                         code="MLC0337", loc=user_loc(),
@@ -427,8 +424,7 @@ def as_tracer(x: Any) -> Tracer:
 
 
 def emit(cls: Callable[..., Any], *args: Any, weak: bool = False, **attrs: Any) -> Any:
-    """Record the operation `cls` on tracers (a tuple for a variadic operand); returns its result or a tuple of results.
-    """
+    """Record the operation `cls` on tracers (a tuple for a variadic operand); returns its result, or a tuple."""
     trace = current()
     trace.root.left -= 1
     trace.root.emitted += 1
@@ -452,59 +448,10 @@ def emit(cls: Callable[..., Any], *args: Any, weak: bool = False, **attrs: Any) 
     return results[0] if len(results) == 1 else results
 
 
-# -- functions inside functions ---------------------------------------------------------------------------------------
-def record(name: str, f: Callable[..., Any], inputs: Sequence[Tracer] | None, pads: bool = False, *args: Any,
-           **keywords: Any) -> tuple[Trace, func.Func, list[Tracer], tree.TreeDef, list[Any]]:
-    """Record `f` as a function of its own within the current trace.
-
-    If `inputs` is given, they become its arguments: `f` is called with tracers in their place. Other values that it
-    uses are captured. Returns the trace, the function, the tracers among its results, their structure, and the other
-    leaves by position (None for tracers). With `pads`, the results of a call must be passed to `results_of`.
-    """
-    inner = Trace(name, current())
-    inner.function.loc = user_loc()
-    f = captured(f)
-    with inner.recording():
-        own = [inner.arg(t.type, t.value.name, t.weak) for t in inputs] if inputs is not None else []
-        out = f(*own, *args, **keywords) if inputs is not None else f(*args, **keywords)
-        leaves, structure = tree.flatten(out)
-        traced = [x for x in leaves if isinstance(x, Tracer)]
-        with located(user_loc()):
-            function = inner.finish(traced, pads)
-    return inner, function, traced, structure, [None if isinstance(x, Tracer) else x for x in leaves]
-
-
-def results_of(inner: Trace, traced: Sequence[Tracer], values: Sequence[Value]) -> list[Tracer]:
-    """Results of a call of a function recorded as `inner` with `pads`: `values` unpadded, one per item of `traced`."""
-    outer, count = current(), len(traced)
-    numbers = dict(zip(inner.leaving, values[count:]))
-    found = unpadded(outer.data_dependent, inner.data_dependent, numbers, values[:count], [t.shape for t in traced])
-    return [Tracer(v, outer, t.weak) for v, t in zip(found, traced)]
-
-
-def call(name: str, f: Callable[..., Any], *args: Any, **keywords: Any) -> Any:
-    """Record f(*args, **keywords) as a call of a function."""
-    check_call(f, name, args, keywords)
-    buffers = Buffers(getattr(f, "__self__", None), args, keywords)
-
-    def body() -> Any:
-        out = captured(f)(*args, **keywords)
-        return out, buffers.take()
-
-    inner, function, traced, structure, others = record(name, body, None, True)
-    with located(user_loc()):
-        results = iter(results_of(inner, traced, func.call(function, inner.arguments())))
-    leaves = [x if x is not None else next(results) for x in others]
-    out, assigned = structure.unflatten(leaves)
-    buffers.assign(assigned)
-    return out
-
-
 # -- errors ------------------------------------------------------------------------------------------------------------
 def value_origin(value: Value) -> str:
-    op = value.op
-    if op is not None:
-        return str(op.loc)
+    if value.op is not None:
+        return str(value.op.loc)
     return f"the argument {value.name}" if value.name else "an argument"
 
 
@@ -531,30 +478,8 @@ def _element(array: Array) -> str:
         return str(array.dtype)
 
 
-def check_call(f: Callable[..., Any], name: str, args: Sequence[Any], keywords: dict[str, Any]) -> None:
-    """UserTypeError at the user's line if the arguments do not fit the parameters of f."""
-    try:
-        signature = inspect.signature(f)
-    except (TypeError, ValueError):                        # a builtin without a signature
-        return
-    try:
-        signature.bind(*args, **keywords)
-    except TypeError as error:
-        known = signature.parameters
-        wrong = next((n for n in keywords if n not in known), None)
-        found = error if wrong is None else f"got an unexpected keyword argument {wrong!r}"
-        raise UserTypeError(f"{name}: {found}", code="MLC0321", loc=user_loc(),
-                            hint=f"it takes {_shown(known.values())}") from None
-
-
-def _shown(parameters: Iterable[inspect.Parameter]) -> str:
-    """Text of a parameter list, without the types."""
-    return ", ".join(str(p.replace(annotation=p.empty)) for p in parameters if p.name != "self") or "no arguments"
-
-
 def as_user_error(error: Error, name: str, operands: Sequence[Any], loc: Loc) -> Error:
-    """Convert an error of an operation to one at the user's line that says where each operand comes from.
-    """
+    """Error of an operation as one at the user's line that says where each operand comes from."""
     if isinstance(error, InternalError | BackendError):
         return error
     if isinstance(error, UserError):

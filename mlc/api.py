@@ -26,10 +26,10 @@ from mlc.frontend.derivatives import grad, value_and_grad, vjp
 from mlc.frontend.forward import hvp, jvp, linearize
 from mlc.frontend.functions import MODULES
 from mlc.frontend.location import user_loc
+from mlc.frontend.nested import call as recorded_call
 from mlc.frontend.rules import checkpoint, custom_jvp, custom_vjp, saved_bytes
 from mlc.frontend.signature import Recorded, Spec, name_of, spec
 from mlc.frontend.tensor import OPERATIONS, Tensor
-from mlc.frontend.trace import call as recorded_call
 from mlc.frontend.trace import state
 from mlc.frontend_compiler import FrontendCompiler
 from mlc.ir.core import Op

@@ -161,7 +161,7 @@ def test_the_first_index_that_is_wrong_is_reported_through_calls() -> None:
     def layer(x: Any, i: Any) -> Any:
         return call("layer", lambda: nn.functional.softplus(nn.functional.gelu(mlc.take(x, i)) * 2 + 1) * x.sum())
 
-    from mlc.frontend.trace import call
+    from mlc.frontend.nested import call
     f = mlc.compile(picked)
     f(numbers(4), np.array([0, 1, 3, 2]))
     with pytest.raises(UserIndexError, match="an index of take is out of range for axis 0 of size 4"):

@@ -137,6 +137,7 @@ def test_other_mistakes(mistake: Callable[[Any], Any], error: type[Exception]) -
 
 @pytest.mark.parametrize("f", [lambda: mlc.ones(3).to("mps"), lambda: mlc.zeros(3, device="xpu"),
                                lambda: mlc.nn.ReLU().to("xla:0"), lambda: mlc.ones(3).to("cuda:x"),
+                               lambda: mlc.ones(3).to_device("sum"),
                                lambda: mlc.tensor([1], device=torch.device("meta"))])
 def test_there_is_no_such_device(f: Callable[[], Any]) -> None:
     with pytest.raises(UserError, match="there is no device") as caught:

@@ -15,7 +15,7 @@ from typing import Any
 
 import mlc.frontend.functions  # noqa: F401 (fills OPERATIONS)
 from mlc.frontend import dtypes, location, tree
-from mlc.frontend.arguments import FAILURES
+from mlc.frontend.arguments import FAILURES, check_call
 from mlc.frontend.language.terms import hint, in_terms
 from mlc.frontend.language.values import (
     ELEMENTS,
@@ -30,7 +30,7 @@ from mlc.frontend.language.values import (
     shown,
 )
 from mlc.frontend.tensor import OPERATIONS, Tensor
-from mlc.frontend.trace import TooMany, check_call
+from mlc.frontend.trace import TooMany
 from mlc.ir.diag import BackendError, Error, InternalError, UserError
 from mlc.ir.sizes import Size
 

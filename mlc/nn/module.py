@@ -7,12 +7,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 from mlc.frontend import tree, unsupported_api
-from mlc.frontend.arguments import FAILURES, as_coded
+from mlc.frontend.arguments import FAILURES, as_coded, check_call
 from mlc.frontend.dtypes import destination
 from mlc.frontend.functions.elementwise import cast_to
 from mlc.frontend.location import user_loc
+from mlc.frontend.nested import call
 from mlc.frontend.tensor import Consumed, DTypeLike, Tensor
-from mlc.frontend.trace import Tracer, call, check_call, state
+from mlc.frontend.trace import Tracer, state
 from mlc.ir.diag import Error, UserError, UserTypeError
 from mlc.nn.parameter import Parameter
 from mlc.nn.state import Incompatible, fitting

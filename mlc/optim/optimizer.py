@@ -11,8 +11,8 @@ from mlc.frontend.arguments import coded_methods, described
 from mlc.frontend.functions import create
 from mlc.frontend.functions import elementwise as E
 from mlc.frontend.location import user_loc
+from mlc.frontend.nested import call
 from mlc.frontend.tensor import Operand, Tensor
-from mlc.frontend.trace import call
 from mlc.frontend.trace import state as recording
 from mlc.ir.diag import UserError, UserTypeError
 

@@ -1,0 +1,62 @@
+"""Recorded functions within recorded functions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from mlc.dialects import func
+from mlc.frontend import tree
+from mlc.frontend.arguments import check_call
+from mlc.frontend.buffers import Buffers
+from mlc.frontend.data_dependent import unpadded
+from mlc.frontend.location import user_loc
+from mlc.frontend.trace import Trace, Tracer, captured, current
+from mlc.ir.core import Value, located
+
+
+def record(name: str, f: Callable[..., Any], inputs: Sequence[Tracer] | None, pads: bool = False, *args: Any,
+           **keywords: Any) -> tuple[Trace, func.Func, list[Tracer], tree.TreeDef, list[Any]]:
+    """Record `f` as a function of its own within the current trace.
+
+    If `inputs` is given, they become its arguments: `f` is called with tracers in their place. Other values that it
+    uses are captured. Returns the trace, the function, the tracers among its results, their structure, and the other
+    leaves by position (None for tracers). With `pads`, the results of a call must be passed to `results_of`.
+    """
+    inner = Trace(name, current())
+    inner.function.loc = user_loc()
+    f = captured(f)
+    with inner.recording():
+        own = [inner.arg(t.type, t.value.name, t.weak) for t in inputs] if inputs is not None else []
+        out = f(*own, *args, **keywords) if inputs is not None else f(*args, **keywords)
+        leaves, structure = tree.flatten(out)
+        traced = [x for x in leaves if isinstance(x, Tracer)]
+        with located(user_loc()):
+            function = inner.finish(traced, pads)
+    return inner, function, traced, structure, [None if isinstance(x, Tracer) else x for x in leaves]
+
+
+def results_of(inner: Trace, traced: Sequence[Tracer], values: Sequence[Value]) -> list[Tracer]:
+    """Results of a call of a function recorded as `inner` with `pads`: `values` unpadded, one per item of `traced`."""
+    outer, count = current(), len(traced)
+    numbers = dict(zip(inner.leaving, values[count:]))
+    found = unpadded(outer.data_dependent, inner.data_dependent, numbers, values[:count], [t.shape for t in traced])
+    return [Tracer(v, outer, t.weak) for v, t in zip(found, traced)]
+
+
+def call(name: str, f: Callable[..., Any], *args: Any, **keywords: Any) -> Any:
+    """Record f(*args, **keywords) as a call of a function."""
+    check_call(f, name, args, keywords)
+    buffers = Buffers(getattr(f, "__self__", None), args, keywords)
+
+    def body() -> Any:
+        out = captured(f)(*args, **keywords)
+        return out, buffers.take()
+
+    inner, function, traced, structure, others = record(name, body, None, True)
+    with located(user_loc()):
+        results = iter(results_of(inner, traced, func.call(function, inner.arguments())))
+    leaves = [x if x is not None else next(results) for x in others]
+    out, assigned = structure.unflatten(leaves)
+    buffers.assign(assigned)
+    return out
