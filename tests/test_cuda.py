@@ -207,7 +207,7 @@ def test_code_for_newer_devices_is_refused() -> None:
 
 def test_a_grid_beyond_the_device_is_refused() -> None:
     f = entry(DONATED)
-    with pytest.raises(BackendError, match=r"MLC0589.*has \[2147483647"):
+    with pytest.raises(BackendError, match=r"MLC0589.*has at most \[2147483647"):
         f.program.run("main", [1 << 50], [0] * 4, [(1 << 50,), (1 << 50,), (0,), (1,)])
 
 

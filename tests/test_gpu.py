@@ -372,7 +372,7 @@ def test_ptx_of_operations(sample: Sample) -> None:
 
 @pytest.mark.skipif(ptxas.find() is None, reason="ptxas is not installed")
 def test_ptx_that_the_assembler_refuses() -> None:
-    with pytest.raises(BackendError, match=r"(?s)MLC0591.*refuses PTX for cuda:sm_90.*line 1"):
+    with pytest.raises(BackendError, match=r"(?s)MLC0591.*rejects the PTX for cuda:sm_90.*line 1"):
         ptxas.resources("nonsense", GPUS["cuda:sm_90"])
 
 
