@@ -16,6 +16,7 @@ from mlc.dialects import tensor as T
 from mlc.dialects.tensor.bounded import up_to
 from mlc.frontend import tree
 from mlc.frontend.arguments import check_call, coded
+from mlc.frontend.autograd.function_node import FunctionRecord, copy_of, record_call, requires_grad
 from mlc.frontend.axes import plain_int
 from mlc.frontend.buffers import Buffers
 from mlc.frontend.compiler import compile_module
@@ -39,10 +40,15 @@ def run_now(f: Callable[..., Any], args: tuple[Any, ...], keywords: dict[str, An
     recorded = record_entry(f, arguments, paths_of(names, arguments, args, keywords), lifts=True)
     if not recorded.computes:
         return recorded.result(())
+    operands = [*arguments.operands(), *recorded.trace.lifted_from]
+    function = FunctionRecord(copy_of(recorded.trace.module)) if requires_grad(operands) else None
     arrays = [*arguments.arrays, *recorded.captured]
     results = compile_module(recorded.trace.module, device_of_call(arrays)).call(arrays)
     recorded.assign((args, keywords), results)
-    return recorded.result(results)
+    out = recorded.result(results)
+    if function is not None:
+        record_call(name_of(f), function, recorded, operands, out)
+    return out
 
 
 @coded

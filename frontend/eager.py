@@ -29,7 +29,7 @@ from mlc.ir.sizes import Dim
 from mlc.ir.types import TensorType, from_numpy
 
 if TYPE_CHECKING:
-    from mlc.frontend.operation import Operation
+    from mlc.frontend.recorded_operation import Operation
 
 MAX_SHAPES = 100_000
 """Number of shapes after which the table of shapes is cleared; the kernels are kept."""
@@ -96,13 +96,12 @@ def compiled_by(compile: Compile) -> Iterator[None]:
         _kernels, _by_shape = before
 
 
-def run(op: Operation, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+def run(call: Call) -> Any:
     """Run an operation on arrays eagerly."""
-    call = Call(op, args, keywords)
     try:
         kernel = _by_shape.get(call.key)
     except TypeError:
-        raise UserTypeError(f"{op.name}: takes no {_unhashable(args, keywords)} here", code="MLC0347",
+        raise UserTypeError(f"{call.op.name}: takes no {_unhashable(call.args, call.keywords)} here", code="MLC0347",
                             loc=user_loc()) from None
     if kernel is None:
         with compiling:
@@ -117,7 +116,7 @@ def run(op: Operation, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
                 kernel = _by_shape[call.key] = _build(call, [a.shape for a in call.arrays])
             result = kernel.run(call.arrays, call.given)
         for watch in _watching:
-            watch(op.name, call.arrays, result)
+            watch(call.op.name, call.arrays, result)
         return result
     except Error as error:                                 # the kernel may have been compiled for another line
         if isinstance(error, UserError):
@@ -144,10 +143,11 @@ def _with_index(message: str, call: Call) -> str:
 class Call:
     """The arguments of one call of an operation: the arrays, and the key of everything else.
 
-    given   the operands as they were passed, one for each array
+    given          the operands as they were passed, one for each array
+    requires_grad  whether one of them requires a gradient
     """
 
-    __slots__ = ("args", "arrays", "device", "given", "key", "keywords", "op", "weak")
+    __slots__ = ("args", "arrays", "device", "given", "key", "keywords", "op", "requires_grad", "weak")
 
     def __init__(self, op: Operation, args: tuple[Any, ...], keywords: dict[str, Any]) -> None:
         self.op, self.args, self.keywords = op, args, keywords
@@ -155,6 +155,7 @@ class Call:
         self.device = CPU
         self.given: list[Any] = []
         self.weak: list[bool] = []
+        self.requires_grad = False
         key: list[Any] = [op]
         for i, x in enumerate(args):
             name = op.parameter(i)
@@ -170,6 +171,8 @@ class Call:
         """Register an operand; returns its part of the key."""
         kind = type(x)
         if kind is Tensor:
+            if x._autograd is not None and x._autograd.requires_grad:
+                self.requires_grad = True
             return self._array(x.backing_array, x)
         if x is None or kind is bool:
             return x
@@ -221,7 +224,7 @@ def _find(call: Call) -> EagerKernel:
     """The kernel for a call with new shapes, compiled if there is none."""
     names: dict[int, Dim] = {n: sizes.sym(f"n{i}") for i, n in enumerate(call.sizes)}
     shapes: list[tuple[Dim, ...]] = [tuple(names.get(n, n) for n in a.shape) for a in call.arrays]
-    pattern = (_without_shapes(call.key), tuple(shapes))   # the key contains the device
+    pattern = (without_shapes(call.key), tuple(shapes))   # the key contains the device
     kernel = _kernels.get(pattern)
     if kernel is None and pattern not in _kernels:
         try:
@@ -239,10 +242,11 @@ def _find(call: Call) -> EagerKernel:
     return kernel
 
 
-def _without_shapes(key: Any) -> Any:
+def without_shapes(key: Any) -> Any:
+    """A call's key with the rank of each array in place of its shape."""
     if isinstance(key, tuple):
         return (key[0], len(key[1])) if len(key) == 2 and isinstance(key[0], np.dtype) else tuple(
-            _without_shapes(k) for k in key)
+            without_shapes(k) for k in key)
     return key
 
 
@@ -254,8 +258,8 @@ def _build(call: Call, shapes: Sequence[tuple[Dim, ...]]) -> EagerKernel:
               for a, shape, weak in zip(call.arrays, shapes, call.weak)]
     position = {t.value: i for i, t in enumerate(inputs)}
     pending = iter(inputs)
-    args = tuple(_traced(x, op, op.parameter(i), pending) for i, x in enumerate(call.args))
-    keywords = {name: _traced(x, op, name, pending) for name, x in call.keywords.items()}
+    args = tuple(with_operands(x, op, op.parameter(i), pending) for i, x in enumerate(call.args))
+    keywords = {name: with_operands(x, op, name, pending) for name, x in call.keywords.items()}
     with trace.recording():
         leaves, structure = tree.flatten(op.record(args, keywords))
         try:
@@ -273,12 +277,12 @@ def _build(call: Call, shapes: Sequence[tuple[Dim, ...]]) -> EagerKernel:
     return EagerKernel(compile_module(trace.module, call.device) if results else None, structure, outputs)
 
 
-def _traced(x: Any, op: Operation, parameter: str, pending: Any) -> Any:
-    """An argument with tracers in place of its arrays, in the order of `Call.operand`."""
+def with_operands(x: Any, op: Operation, parameter: str, pending: Any) -> Any:
+    """An argument with those of `pending` in place of its arrays, in the order of `Call.operand`."""
     if parameter not in op.operands or x is None or type(x) is bool:
         return x
     if isinstance(x, list | tuple):
-        return [_traced(t, op, parameter, pending) for t in x]
+        return [with_operands(t, op, parameter, pending) for t in x]
     if type(x) in (int, float) and parameter in op.literal:
         return x
     return next(pending)

@@ -136,6 +136,10 @@ class Arguments:
         self.device = device_of_call(self.arrays)
         self.key = tuple(key)
 
+    def operands(self) -> list[Any]:
+        """The tensors among the arguments as they are, so that their gradients are known; the arrays of all others."""
+        return [x if type(x) is Tensor else array for x, array in zip(self.given, self.arrays)]
+
     def input_types(self) -> list[TensorType]:
         return [wanted or TensorType(a.shape, from_numpy((as_array(a) if isinstance(a, np.ndarray) else a).dtype))
                 for a, wanted in zip(self.arrays, self.types)]
@@ -200,6 +204,7 @@ class Recorded:
               data-dependent size, ("first", (its number, the axes and the results that are its sizes))
     captured  arrays that the function captured (globals, closures); it takes them after its arguments
     assigned  for buffers of the argument modules that are assigned: number of the buffer, number of the result
+    function  a copy of the module for derivatives, where a call is recorded for `backward`
     """
 
     trace: Trace
@@ -207,6 +212,7 @@ class Recorded:
     outputs: list[tuple[str, Any]]
     captured: list[BackingArray] = field(default_factory=list)
     assigned: dict[int, int] = field(default_factory=dict)
+    function: Any = None
 
     @property
     def computes(self) -> bool:

@@ -14,6 +14,8 @@ import numpy as np
 
 from mlc.dialects.tensor.promotion import promote
 from mlc.frontend import unsupported_api
+from mlc.frontend.autograd.copy_node import same_elements
+from mlc.frontend.autograd.differentiable import Differentiable
 from mlc.frontend.axes import axis
 from mlc.frontend.devices import CPU, BackingArray, Devices, as_device, device_of
 from mlc.frontend.dlpack import dlpack_device, from_dlpack
@@ -48,7 +50,7 @@ class Consumed:
         return f"{self.function} at {self.loc}" if self.loc is not None else self.function
 
 
-class Tensor(Methods):
+class Tensor(Differentiable, Methods):
     """An immutable array of elements of one dtype, in the memory of the CPU or of a GPU.
 
     Operators and methods give new tensors, with broadcasting and with promotion of dtypes as in PyTorch. Subscripts are
@@ -69,7 +71,7 @@ class Tensor(Methods):
         ((3,), mlc.float64, 5.0)
     """
 
-    __slots__ = ("_array",)
+    __slots__ = ("_array", "_autograd")
     _array: Any                                          # a numpy array, one of a device, or Consumed
     shared = True
 
@@ -77,6 +79,7 @@ class Tensor(Methods):
 
     def __init__(self, data: Any) -> None:
         self._array = data if type(data) is np.ndarray else as_array(data)
+        self._autograd = None
 
     # -- what it is ---------------------------------------------------------------------------------------------------
     @property
@@ -246,7 +249,9 @@ class Tensor(Methods):
             return f"tensor(<donated to {self._array}>)"
         prefix = "tensor("
         text = np.array2string(self.array, separator=", ", prefix=prefix)
-        return f"{prefix}{text}, dtype={self.dtype}{'' if self.device == CPU else f', device={self.device!r}'})"
+        device = "" if self.device == CPU else f", device={self.device!r}"
+        history = f", grad_fn={self.grad_fn}" if self.grad_fn else ", requires_grad=True" if self.requires_grad else ""
+        return f"{prefix}{text}, dtype={self.dtype}{device}{history})"
 
     def __format__(self, spec: str) -> str:
         return format(self.item(), spec) if spec and not self.shape else format(repr(self), spec)
@@ -259,9 +264,12 @@ class Tensor(Methods):
 
     # -- what PyTorch has ---------------------------------------------------------------------------------------------
     def __getattr__(self, name: str) -> Any:
+        if name == "_autograd":                            # native code leaves the slot of its results empty
+            self._autograd = None
+            return None
         raise unsupported_api.of_tensor(name, self)
 
-    data, grad, requires_grad = unsupported_api.Attribute(), unsupported_api.Attribute(), unsupported_api.Attribute()
+    data = unsupported_api.Unsupported()
 
     # -- another like this one ----------------------------------------------------------------------------------------
     def to(self, target: Any = None, dtype: DTypeLike = None, *, device: Any = None, copy: _bool = False,
@@ -295,7 +303,11 @@ class Tensor(Methods):
         name = as_device(device) or CPU
         if name == self.device:
             return self
-        return wrap(self.array if name == CPU else Devices.put(self.array, name))
+        return same_elements(wrap(self.array if name == CPU else Devices.put(self.array, name)), self)
+
+    def replace_elements(self, new: Tensor) -> None:
+        """Take over the elements of another tensor, in place. What was computed of the former ones keeps them."""
+        self._array = new.backing_array
 
     def type_as(self, other: Tensor) -> Tensor:
         """The elements in the dtype of `other`."""
@@ -393,6 +405,7 @@ def wrap(array: BackingArray) -> Tensor:
     """The tensor of an array that is in standard layout, or on a device."""
     out = object.__new__(Tensor)
     out._array = array
+    out._autograd = None
     return out
 
 

@@ -26,6 +26,7 @@ from mlc.frontend.location import is_ours, user_loc
 from mlc.frontend.refusals import in_progress, refusal
 from mlc.frontend.symint import plain_sizes, symbolic
 from mlc.frontend.tensor import Array, Tensor, as_backing_array
+from mlc.frontend.unsupported_api import Unsupported
 from mlc.ir import sizes
 from mlc.ir.core import Block, Op, Symbol, Value, at_end, insertion
 from mlc.ir.diag import UNKNOWN, BackendError, Error, InternalError, IRError, Loc, UserError, UserTypeError
@@ -47,6 +48,10 @@ class Tracer(Tensor):
         self.value = value
         self.owner = trace
         self.weak = weak
+
+    backward, requires_grad_, register_hook = Unsupported(), Unsupported(), Unsupported()
+    grad, grad_fn, requires_grad, is_leaf = Unsupported(), Unsupported(), Unsupported(), Unsupported()
+    retain_grad, retains_grad, register_post_accumulate_grad_hook = Unsupported(), Unsupported(), Unsupported()
 
     @property
     def type(self) -> TensorType:
@@ -191,6 +196,8 @@ class Trace:
         self.block = self.function.block
         self.captured: dict[Value, Value] = {}             # of the parent's function -> argument of this one
         self.lifted: list[BackingArray] = []               # captured arrays that became arguments
+        self.lifted_from: list[Any] = []                   # what held them: a tensor, or the array itself
+        self.constant_tensors: list[Tensor] = []           # captured tensors that became constants
         # by id: the array, which keeps its id so; elements
         self.arrays: dict[int, tuple[BackingArray, Tracer, BackingArray]] = {}
         self.texts: dict[str, func.Func] = {}               # of the outermost: recorded functions by their text
@@ -285,7 +292,7 @@ class Trace:
                                 f"data-dependent size {name}", code="MLC0600", loc=user_loc(),
                                 hint="reduce it there, or choose by the mask with mlc.where, which keeps the size")
 
-    def known(self, array: BackingArray, of_tensor: bool = False) -> Tracer:
+    def known(self, array: BackingArray, tensor: Tensor | None = None) -> Tracer:
         """Tracer of a captured array: a constant, or an argument whose array is appended to `lifted`.
 
         Either way it stands for the current elements; only those of a Tensor are assumed to be immutable.
@@ -297,11 +304,14 @@ class Trace:
             return found[1]
         elements: BackingArray
         if keeper.lifts:
-            kept = of_tensor or not isinstance(array, np.ndarray) or not array.flags.writeable
+            kept = tensor is not None or not isinstance(array, np.ndarray) or not array.flags.writeable
             elements = array if kept else np.array(array, order="C")
             tracer = keeper.arg(TensorType(array.shape, from_numpy(array.dtype)))
             keeper.lifted.append(elements)
+            keeper.lifted_from.append(elements if tensor is None else tensor)
         else:
+            if tensor is not None:
+                self.root.constant_tensors.append(tensor)
             elements = np.array(array if isinstance(array, np.ndarray) else array.numpy(), order="C")
             with insertion(self.block, self.block.first if self.regions else None):    # for all regions to see
                 tracer = Tracer(T.Constant(elements).result, self)
@@ -420,7 +430,7 @@ def as_tracer(x: Any) -> Tracer:
     """Tracer in the current trace for a tensor or an array."""
     if isinstance(x, Tracer):
         return x
-    return current().known(as_backing_array(x), isinstance(x, Tensor))
+    return current().known(as_backing_array(x), x if isinstance(x, Tensor) else None)
 
 
 def emit(cls: Callable[..., Any], *args: Any, weak: bool = False, **attrs: Any) -> Any:

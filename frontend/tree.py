@@ -29,10 +29,12 @@ class Leaf:
     """Base of this package's own leaves: tensors and their specifications.
 
     shared   whether one object in several places of an `AttributeTree` is one leaf
+    frozen   of a parameter, whether it is not to be trained; None for other leaves
     """
 
     __slots__ = ()
     shared = False
+    frozen: bool | None = None
 
 
 class AttributeTree:
@@ -40,12 +42,19 @@ class AttributeTree:
 
     _parameters   names of the attributes that are differentiated and trained
     _buffers      names of the attributes that are state: not differentiated, and assigned anew while a function runs
-    _frozen       names of the parameters that are not differentiated for now
+    _frozen       names of the parameters that are not differentiated for now, where the tensors do not say it themselves
     """
 
     _parameters: tuple[str, ...] = ()
     _buffers: tuple[str, ...] = ()
     _frozen: tuple[str, ...] = ()
+
+
+def frozen_names(x: AttributeTree) -> tuple[str, ...]:
+    """The names of the parameters that are not differentiated for now."""
+    held = vars(x)
+    said = [(name, getattr(held.get(name), "frozen", None)) for name in x._parameters]
+    return tuple(name for name, frozen in said if frozen or (frozen is None and name in x._frozen))
 
 
 class Static:
@@ -285,7 +294,12 @@ _PLAIN = frozenset({int, float, bool, str, type(None)})
 
 def _attributes(x: AttributeTree) -> tuple[Token, Sequence[Any]]:
     names, children, statics = [], [], []
+    frozen = frozen_names(x) if x._parameters else ()
+    if frozen:
+        statics.append(("_frozen", Static(frozen)))
     for name, value in vars(x).items():
+        if name == "_frozen":
+            continue
         kind = type(value)
         if kind not in _PLAIN and (isinstance(value, Leaf | AttributeTree) or _holds_data(value)):
             names.append(name)
@@ -449,7 +463,8 @@ def _walk_trained(x: Any, wanted: bool | None, out: list[bool | None], seen: See
     token, children = found
     own = [wanted] * len(children)
     if isinstance(x, AttributeTree) and wanted is not False:
-        own = [False if name in x._buffers or name in x._frozen else True if name in x._parameters else None
+        frozen = frozen_names(x)
+        own = [False if name in x._buffers or name in frozen else True if name in x._parameters else None
                for name in token[2][0]]
     for child, scope, trains in zip(children, _scopes(x, token, seen), own):
         _walk_trained(child, trains, out, scope)

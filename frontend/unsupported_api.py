@@ -13,18 +13,12 @@ from mlc.ir.diag import UserAttributeError, UserTypeError
 Why = tuple[str, str]
 """(reason, replacement)"""
 
-_GRADIENT: Why = ("a tensor records no operations, and derivatives are taken of functions",
+_GRADIENT: Why = ("while a function is recorded, derivatives are taken of functions",
                   "value, gradient = mlc.value_and_grad(loss)(params, x)")
-_STEP: Why = ("an optimiser holds no parameters: it returns updated ones",
-              "state = opt.init(params); params, state = opt.update(gradients, state, params)")
-_STATE: Why = ("the state of an optimiser is the dict of arrays that `init` and `update` return", "save that")
-_GROUPS: Why = ("an optimiser does not hold parameters, and its groups are settings by name",
-                'AdamW(groups=[(lambda name: name.endswith("bias"), {"weight_decay": 0.0})])')
 _DEVICE: Why = ("tensors are in the CPU's memory, or on an NVIDIA GPU", 'x.to("cuda"), x.to("cpu")')
 _COMPLEX: Why = ("there are no complex element types", "mlc.fft has pairs (real, imaginary) in a last dimension of 2")
 _STORAGE: Why = ("tensors are immutable, so whether they share memory is not observable",
                  "x.numpy() is the array, with its strides and its address")
-_NO_TAPE: Why = ("nothing is recorded for derivatives unless mlc.grad asks for it", "leave it out; x.detach() is there")
 _HOOK: Why = ("modules have no hooks", "return the value from forward")
 _DRAW: Why = ("random numbers are functions of a key, so that a program draws the same ones compiled or not",
               "key = mlc.random.key(0); the functions of mlc.random take the key as their first argument")
@@ -35,8 +29,6 @@ def _each(names: str, why: Why) -> dict[str, Why]:
 
 
 TENSOR: dict[str, Why] = {
-    **_each("backward grad grad_fn requires_grad is_leaf retain_grad retains_grad register_hook requires_grad_",
-            _GRADIENT),
     "data": ("a tensor never changes", "x itself, or x.detach() where no derivative should pass"),
     **_each("xpu pin_memory get_device", _DEVICE),
     **_each("real imag conj angle is_complex resolve_conj adjoint H mH", _COMPLEX),
@@ -53,16 +45,13 @@ TENSOR: dict[str, Why] = {
     "bernoulli": (_DRAW[0], "mlc.random.bernoulli(key, x)"),
     "multinomial": (_DRAW[0], "mlc.random.categorical(key, mlc.log(x))"),
 }
+RECORDED: dict[str, Why] = _each("backward grad grad_fn requires_grad is_leaf retain_grad retains_grad register_hook "
+                                "requires_grad_ register_post_accumulate_grad_hook", _GRADIENT)
+"""Names that only tensors outside of a recorded function have."""
 MODULE: dict[str, Why] = {
     **_each("xpu", _DEVICE),
-    **_each("zero_grad", ("a module holds no gradients, mlc.grad returns them", "leave the call out")),
-    **_each("requires_grad_", ("whether a parameter is trained is said by name", "model.freeze(), model.unfreeze()")),
     **_each("add_module register_module", ("a module inside is an attribute", "self.layer = nn.Linear(3, 4)")),
     **_each("register_forward_hook register_forward_pre_hook register_full_backward_hook", _HOOK),
-}
-OPTIMIZER: dict[str, Why] = {
-    **_each("step zero_grad", _STEP), **_each("state_dict load_state_dict state", _STATE),
-    **_each("param_groups add_param_group", _GROUPS),
 }
 PACKAGE: dict[str, Why] = {
     **{name: (_DRAW[0], f"key = mlc.random.key(0); mlc.random.{name}(key, ...)") for name in (
@@ -70,8 +59,6 @@ PACKAGE: dict[str, Why] = {
     "normal": (_DRAW[0], "key = mlc.random.key(0); mlc.random.normal(key, shape, mean, std)"),
     "multinomial": (_DRAW[0], "mlc.random.categorical(key, mlc.log(x))"),
     "Generator": (_DRAW[0], "key = mlc.random.key(0)"),
-    **_each("no_grad enable_grad set_grad_enabled inference_mode is_grad_enabled", _NO_TAPE),
-    "autograd": _GRADIENT,
     **_each("mps device get_device set_default_device", _DEVICE),
     **_each("real imag conj angle is_complex complex view_as_complex view_as_real polar complex64 complex128",
             _COMPLEX),
@@ -79,7 +66,7 @@ PACKAGE: dict[str, Why] = {
 }
 
 
-class Attribute:
+class Unsupported:
     """Descriptor for an attribute that only PyTorch's tensors have: reading or setting it raises the reason."""
 
     def __set_name__(self, owner: type, name: str) -> None:
@@ -94,7 +81,7 @@ class Attribute:
 
 def of_tensor(name: str, tensor: Any) -> AttributeError:
     """The error for a missing attribute of a tensor; for an in-place method, it suggests the one without `_`."""
-    why = TENSOR.get(name)
+    why = TENSOR.get(name) or RECORDED.get(name)
     stem = name.removesuffix("_")
     if why is None and stem and stem != name and not name.startswith("_") and hasattr(type(tensor), stem):
         why = "a tensor never changes", f"x = x.{stem}(...)"

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     # isort: off
-    from mlc import cuda as cuda, fft as fft, linalg as linalg, nn as nn, optim as optim, random as random
+    from mlc import autograd as autograd, cuda as cuda, fft as fft, linalg as linalg, nn as nn, optim as optim, random as random
     from mlc.anomaly import detect_anomaly as detect_anomaly
     from mlc.api import (
         Compiled as Compiled, checkpoint as checkpoint, compile as compile, cond as cond, custom_jvp as custom_jvp,
@@ -29,6 +29,10 @@ if TYPE_CHECKING:
         while_loop as while_loop,
     )
     from mlc.artifact import load as load, save as save
+    from mlc.frontend.autograd.grad_mode import (
+        enable_grad as enable_grad, inference_mode as inference_mode, is_grad_enabled as is_grad_enabled,
+        no_grad as no_grad, set_grad_enabled as set_grad_enabled,
+    )
     from mlc.frontend.control import map as map
     from mlc.frontend.dtypes import (
         DType as DType, bfloat16 as bfloat16, bool_ as bool_, float16 as float16, float32 as float32,
@@ -122,8 +126,10 @@ _ELSEWHERE = {
     "UserError": "mlc.ir.diag", "load": "mlc.artifact", "manual_seed": "mlc.nn.init", "map": "mlc.frontend.control",
     "save": "mlc.artifact", "detect_anomaly": "mlc.anomaly", "gradcheck": "mlc.gradient_check",
     "gradgradcheck": "mlc.gradient_check",
+    **dict.fromkeys(("enable_grad", "inference_mode", "is_grad_enabled", "no_grad", "set_grad_enabled"),
+                    "mlc.frontend.autograd.grad_mode"),
 }
-_MODULES = frozenset({"cuda", "extension", "fft", "importer", "linalg", "nn", "optim", "random"})
+_MODULES = frozenset({"autograd", "cuda", "extension", "fft", "importer", "linalg", "nn", "optim", "random"})
 
 
 def __getattr__(name: str) -> Any:

@@ -17,9 +17,11 @@ from mlc.code import Placement, loaded
 from mlc.compiled import CompiledFunction
 from mlc.dialects.builtin import Module
 from mlc.dispatch_cache import RunAsPython, Specialization
-from mlc.execution import execute, wrap
+from mlc.execution import execute, record_for_backward, wrap
 from mlc.frontend import compiler as frontend
 from mlc.frontend.arguments import coded
+from mlc.frontend.autograd.function_node import FunctionRecord, copy_of, requires_grad
+from mlc.frontend.autograd.grad_mode import mode
 from mlc.frontend.batching import hessian, jacfwd, jacrev, vmap
 from mlc.frontend.control import cond, fori_loop, scan, while_loop
 from mlc.frontend.derivatives import grad, value_and_grad, vjp
@@ -114,12 +116,17 @@ class Compiled(CompiledFunction):
         code = self.cache.find(call) or specialize(self, call, record, self.build)
         if isinstance(code, RunAsPython):
             return self.signature.f(*call.args, **call.keywords)
-        return wrap(code, call, execute(code, call))
+        out = wrap(code, call, execute(code, call))
+        if mode.enabled:
+            record_for_backward(code, call, out)
+        return out
 
     def build(self, call: Call, recorded: Recorded) -> Specialization:
         """Code for the recording of a call, loaded on the device of the call."""
         if not recorded.computes:
             return Specialization(recorded)
+        if requires_grad(call.operands()):                 # lowering consumes the recording
+            recorded.function = FunctionRecord(copy_of(recorded.trace.module))
         executable = native_code(recorded.trace.module, self.placement.at(call.device))
         return Specialization(recorded, executable, executable.entry("main"), call.donated())
 

@@ -10,6 +10,13 @@ import numpy as np
 from mlc.call import Call, record
 from mlc.checks import Checks
 from mlc.dispatch_cache import Specialization
+from mlc.frontend.autograd.function_node import (
+    FunctionRecord,
+    Unrecorded,
+    differentiable_results,
+    record_call,
+    requires_grad,
+)
 from mlc.frontend.devices import CPU, BackingArray
 from mlc.frontend.location import user_loc
 from mlc.frontend.signature import at_the_call, consume
@@ -41,6 +48,23 @@ def wrap(code: Specialization, call: Call, results: Sequence[BackingArray]) -> A
     """Result of the function for a call; buffers of modules among the arguments get their new values."""
     code.recorded.assign((call.args, call.keywords), results)
     return code.recorded.result(results)
+
+
+def record_for_backward(code: Specialization, call: Call, out: Any) -> None:
+    """Record a call that returned `out`, if an argument or a tensor that the function captured requires a gradient."""
+    recorded, operands, name = code.recorded, call.operands(), call.signature.name
+    if requires_grad(recorded.trace.constant_tensors):
+        Unrecorded(list(differentiable_results(recorded, out).values()),
+                   f"{name} reaches a tensor that requires a gradient by itself, and backward does not find it there",
+                   f"pass the tensor, or the module that holds it, to {name} as an argument")
+    elif not requires_grad(operands):
+        return
+    elif code.donated:
+        Unrecorded(list(differentiable_results(recorded, out).values()),
+                   f"arguments of {name} were donated, and backward would need their elements",
+                   "leave out donate, or call it within mlc.no_grad")
+    else:                                                  # it may have been compiled within no_grad
+        record_call(name, recorded.function or FunctionRecord(record(call).trace.module), recorded, operands, out)
 
 
 def _brought(call: Call) -> Sequence[Any]:

@@ -115,8 +115,13 @@ def _report(call: Call, notes: list[Note], error: UserError | None = None) -> Re
 
 
 def _add_fast_path(function: CompiledFunction, state: State, call: Call, code: Specialization) -> None:
-    """Add a fast path for calls like this one, provided that the captured state consists of variables only."""
+    """Add a fast path for calls like this one, provided that the captured state consists of variables only.
+
+    A call that is recorded for derivatives takes the slow path.
+    """
     variables = state.reached[0].variables
+    if any(t.requires_grad for t in code.recorded.trace.constant_tensors):
+        return
     if (call.target_device != CPU or code.entry is None or function.dispatcher is None or variables is None
             or Checks.anomaly is not None or not call.is_flat(code.recorded)):
         return

@@ -35,7 +35,7 @@ pytestmark = pytest.mark.skipif(layout.problem() is not None, reason=str(layout.
 class Tensor:
     """Tensor of a frontend as the wrapper sees it: a class with a slot."""
 
-    __slots__ = ("__weakref__", "_array")
+    __slots__ = ("__weakref__", "_array", "_autograd")
     _array: Any
 
     def __init__(self, array: Array) -> None:

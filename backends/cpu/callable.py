@@ -71,10 +71,13 @@ class SlowCallable:
 
 
 def _binding(variable: Variable) -> Binding:
-    """The binding of a variable: a key of a dict, a cell, or a slot of a function, which is read like a cell."""
+    """The binding of a variable: a key of a dict, a cell, or a slot of an object, which is read like a cell."""
     place, key, value = variable
-    if isinstance(place, types.FunctionType):
-        return Binding(id(place) + layout.FUNCTION_SLOTS[str(key)] - layout.CELL_CONTENTS, None, id(value))
+    if not isinstance(place, dict) and key is not None:
+        slot = layout.FUNCTION_SLOTS[key] if isinstance(place, types.FunctionType) else layout.slot_offset(
+            type(place), key)
+        assert slot is not None, f"{type(place)} has no slot {key}"
+        return Binding(id(place) + slot - layout.CELL_CONTENTS, None, id(value))
     return Binding(id(place), None if key is None else id(key), id(value))
 
 
@@ -84,7 +87,8 @@ def make_callable(entry: Entry, slow_path: Function[..., Any], result: str = "te
     """A callable that runs `entry` on positional arrays, and `slow_path` on any other arguments.
 
     result       "tensor": results are instances of `tensor_type`; "ndarray": they are numpy arrays
-    tensor_type  instances are also taken as arguments; its slot `payload` holds a numpy array
+    tensor_type  instances are also taken as arguments: its slot `payload` holds a numpy array, and its slot `_autograd`
+                 is None or empty unless the slow path has to record the call for derivatives
     consumed     replaces the array of a donated tensor
     bindings     variables and the values that they must have for the fast path (guards)
     `fast_path` of the callable says "yes", or why every call takes the slow path.
@@ -93,9 +97,10 @@ def make_callable(entry: Entry, slow_path: Function[..., Any], result: str = "te
         raise ValueError(f"result is 'tensor', with a tensor_type, or 'ndarray'; got {result!r}")
     keep: tuple[Any, ...] = (entry, tensor_type)
     slot = layout.slot_offset(tensor_type, payload) if tensor_type is not None else 0
+    autograd = layout.slot_offset(tensor_type, "_autograd") if tensor_type is not None else 0
     reason = layout.problem() or _unsuited(entry.interface)
-    if reason is None and slot is None:
-        reason = f"{tensor_type} has no slot {payload}"
+    if reason is None and (slot is None or autograd is None):
+        reason = f"{tensor_type} has no slot {payload if slot is None else '_autograd'}"
     if reason is not None:
         return SlowCallable(slow_path, keep, reason)
     interface = entry.interface
@@ -110,6 +115,7 @@ def make_callable(entry: Entry, slow_path: Function[..., Any], result: str = "te
     fields.array_type = id(np.ndarray)
     fields.tensor_type = id(tensor_type) if tensor_type is not None else None
     fields.payload = slot or 0
+    fields.autograd, fields.none = autograd or 0, id(None)
     for name, address in layout.numpy_functions().items():
         setattr(fields, name, address)
     fields.calls, fields.all_calls = ctypes.addressof(entry.fast_calls), ctypes.addressof(FAST_ENTRIES)

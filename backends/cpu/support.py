@@ -55,6 +55,8 @@ class Callable(ctypes.Structure):
         ("keep", ctypes.c_void_p),                # owners of the memory that the pointers below refer to
         ("function", ctypes.c_void_p),            # the entry
         ("array_type", ctypes.c_void_p), ("tensor_type", ctypes.c_void_p), ("payload", ctypes.c_ssize_t),
+        ("autograd", ctypes.c_ssize_t),           # offset of a tensor's slot that is empty, or `none`, if it is constant
+        ("none", ctypes.c_void_p),
         ("new_from_descr", ctypes.c_void_p), ("set_base_object", ctypes.c_void_p),
         ("calls", ctypes.c_void_p), ("all_calls", ctypes.c_void_p),
         ("pool", ctypes.c_void_p),                # free `Scratch`es
@@ -91,16 +93,20 @@ def dtype_offset(type: ScalarType) -> int:
 
 def fitting_array(builder: ModuleBuilder, tensors: bool) -> None:
     """fitting_array(self, obj, dtype, rank, flags): the array that `obj` is or, as a tensor, holds; NULL unless it has
-    this element type and rank and at least these flags."""
+    this element type and rank and at least these flags, or if the tensor requires a gradient."""
     a = Assembler(builder, "fitting_array", [PTR, PTR, PTR, I32, I32], PTR)
     self, obj, dtype, rank, flags = a.args
     array_type = a.load(PTR, self, offset(Callable, "array_type"))
     kind = a.load(PTR, obj, layout.OB_TYPE)
     array, refused, fits = a.block(PTR), a.block(), a.block()
     if tensors:
-        other, tensor, held = a.block(), a.block(), a.block()
+        other, tensor, constant, held = a.block(), a.block(), a.block(), a.block()
         a.branch(a.compare("eq", kind, a.load(PTR, self, offset(Callable, "tensor_type"))), tensor, other)
         a.start(tensor)
+        autograd = a.load(PTR, a.at(obj, a.load(I64, self, offset(Callable, "autograd"))))
+        is_constant = a.or_(a.is_null(autograd), a.compare("eq", autograd, a.load(PTR, self, offset(Callable, "none"))))
+        a.branch(is_constant, constant, refused)
+        a.start(constant)
         payload = a.load(PTR, a.at(obj, a.load(I64, self, offset(Callable, "payload"))))
         a.branch(a.is_null(payload), refused, held)
         a.start(held)

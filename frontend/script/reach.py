@@ -115,6 +115,19 @@ class Variable(ReachedState):
             del place.cell_contents
 
 
+class Payload(ReachedState):
+    """The array that holds the elements of a tensor, `(tensor, name of the slot)`; in-place operations replace it."""
+
+    __slots__ = ()
+    indexed = ""
+
+    def contents(self) -> Contents:
+        return (), (self.x[0]._array,)
+
+    def restore(self) -> None:
+        self.x[0]._array = self.values[0]
+
+
 class ContextVariable(ReachedState):
     """A variable of the current context."""
 
@@ -303,7 +316,7 @@ class Reached:
         self._work: list[tuple[str, Any]] = list(roots.items())
         while self._work:
             path, x = self._work.pop()
-            if not _is_atom(x) and id(x) not in self._seen:
+            if id(x) not in self._seen and (type(x) is Tensor or not _is_atom(x)):
                 self._seen[id(x)] = x
                 self._visit(path, x)
 
@@ -326,13 +339,15 @@ class Reached:
 
     @property
     def variables(self) -> list[tuple[Any, str | None, Any]] | None:
-        """The reached variables and their values; None if there is other mutable state."""
-        if not all(isinstance(p, Variable) and p.values[0] is not _MISSING for p in self.places):
+        """The reached variables and the arrays of tensors, with their values; None if there is other mutable state."""
+        if not all(isinstance(p, Variable | Payload) and p.values[0] is not _MISSING for p in self.places):
             return None
         return [(*p.x, p.values[0]) for p in self.places]
 
     def _visit(self, path: str, x: Any) -> None:
-        if isinstance(x, types.FunctionType):
+        if type(x) is Tensor:
+            self.places.append(Payload(path, (x, "_array")))
+        elif isinstance(x, types.FunctionType):
             self._function(path, x)
         elif isinstance(x, types.MethodType):
             self._work += [(path, x.__func__), (path.rpartition(".")[0] or path, x.__self__)]

@@ -12,7 +12,7 @@ from mlc.frontend.location import user_loc
 from mlc.frontend.tensor import Tensor
 from mlc.ir.diag import UserError, UserIndexError, UserTypeError
 from mlc.nn.module import Module
-from mlc.nn.parameter import Parameter
+from mlc.nn.parameter import mark
 
 
 class _Named(Module):
@@ -209,7 +209,7 @@ class ParameterList(_Listed):
         super().__init__(values)
 
     def __setattr__(self, name: str, x: Any) -> None:
-        super().__setattr__(name, Parameter(x) if type(x) is Tensor and name.isdigit() else x)
+        super().__setattr__(name, mark(x, x.frozen is not True) if type(x) is Tensor and name.isdigit() else x)
 
 
 class ModuleDict(_Named):

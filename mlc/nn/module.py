@@ -15,7 +15,7 @@ from mlc.frontend.nested import call
 from mlc.frontend.tensor import Consumed, DTypeLike, Tensor
 from mlc.frontend.trace import Tracer, state
 from mlc.ir.diag import Error, UserError, UserTypeError
-from mlc.nn.parameter import Parameter
+from mlc.nn.parameter import Parameter, mark
 from mlc.nn.state import Incompatible, fitting
 
 M = TypeVar("M", bound="Module")
@@ -183,19 +183,23 @@ class Module(tree.AttributeTree):
         Returns:
             An integer.
         """
-        frozen = {id(x) for _, owner, attribute, x in self._tensors() if trained and attribute in owner._frozen}
+        frozen = {id(x) for _, owner, attribute, x in self._tensors() if trained and attribute in tree.frozen_names(owner)}
         return sum(x.numel() for x in self.parameters() if id(x) not in frozen)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        kind = type(value)
-        if kind is Parameter or (kind in _CONTAINERS and any(isinstance(x, Parameter) for x in tree.leaves(value))):
+        if isinstance(value, Parameter) or (type(value) in _CONTAINERS and any(
+                isinstance(x, Parameter) for x in tree.leaves(value))):
             self._parameters = (*(n for n in self._parameters if n != name), name)
-            if any(not x.trains for x in tree.leaves(value) if isinstance(x, Parameter)):
-                self._frozen = (*(n for n in self._frozen if n != name), name)
-            value = tree.map(lambda x: x.tensor if isinstance(x, Parameter) else x, value)
-        if isinstance(value, Tensor) and name in self._parameters and name not in self._frozen:
-            self._check_trained(name, value)
+        if type(value) is Tensor and name in self._parameters:
+            value = self._parameter(name, value)
         object.__setattr__(self, name, value)
+
+    def _parameter(self, name: str, value: Tensor) -> Tensor:
+        """The tensor that becomes a parameter: itself, or one of the same elements if it has a history."""
+        trained = name not in self._frozen if value.frozen is None else not value.frozen
+        if trained:
+            self._check_trained(name, value)
+        return mark(value if value.is_leaf else value.detach(), trained)
 
     def _check_trained(self, name: str, value: Tensor) -> None:
         if not value.dtype.is_floating_point:
@@ -316,13 +320,36 @@ class Module(tree.AttributeTree):
 
     def _freeze(self: M, which: Callable[[str], bool] | None,
                 change: Callable[[tuple[str, ...], str], tuple[str, ...]]) -> M:
-        for name, owner, attribute, _ in list(self._tensors()):
+        for name, owner, attribute, x in list(self._tensors()):
             if attribute in owner._parameters and (which is None or which(name)):
-                frozen = change(owner._frozen, attribute)
+                frozen = change(tree.frozen_names(owner), attribute)
                 vars(owner).pop("_frozen", None)
                 if frozen:
                     owner._frozen = frozen
+                if type(x) is Tensor:
+                    mark(x, attribute not in frozen)
         return self
+
+    def requires_grad_(self: M, requires_grad: bool = True) -> M:
+        """Set whether the parameters are trained: `unfreeze` or `freeze` of all.
+
+        Args:
+            requires_grad: Whether they are.
+
+        Returns:
+            The module itself.
+        """
+        return self.unfreeze() if requires_grad else self.freeze()
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Reset the gradients that `backward` has accumulated in the parameters.
+
+        Args:
+            set_to_none: Whether they become None, rather than zeros.
+        """
+        for p in self.parameters():
+            if p.grad is not None:
+                p.grad = None if set_to_none else p.grad.new_zeros(p.shape)
 
     def to(self: M, target: Any = None, dtype: DTypeLike = None, *, device: Any = None,
            non_blocking: bool = False) -> M:

@@ -4,19 +4,29 @@ from __future__ import annotations
 
 from typing import Any
 
-from mlc.frontend.arguments import coded_methods
-from mlc.frontend.tensor import Tensor, as_array
+from mlc.frontend.tensor import Tensor, as_backing_array, wrap
 
 
-class Parameter(Tensor):
+class _ParameterType(type):
+    """Type of `Parameter`: its instances are the tensors that are marked, so that there is one class of tensors."""
+
+    def __instancecheck__(cls, x: Any) -> bool:
+        meta = getattr(x, "_autograd", None) if type(x) is Tensor else None
+        return meta is not None and meta.is_parameter
+
+
+class Parameter(Tensor, metaclass=_ParameterType):
     """Tensor that is trained: an attribute of a module that is assigned one is a parameter from then on.
 
-    The module holds the tensor itself under that name. Unlike torch.nn.Parameter it is never changed in place: an
-    update makes a new model.
+    It is a leaf of the recorded graph: `backward` accumulates its gradient in `grad`, and optimizers update it in
+    place.
 
     Args:
-        data: A tensor, an array, or what `mlc.tensor` takes.
+        data: A tensor, whose elements it shares, an array, or what `mlc.tensor` takes.
         requires_grad: False for a parameter that is frozen, as by `Module.freeze`.
+
+    Returns:
+        Tensor that `isinstance(x, nn.Parameter)` holds for.
 
     Example:
         >>> class Scale(nn.Module):
@@ -26,12 +36,14 @@ class Parameter(Tensor):
         ['scale']
     """
 
-    __slots__ = ("tensor", "trains")
+    __slots__ = ()
 
-    def __init__(self, data: Any, requires_grad: bool = True) -> None:
-        self.tensor = data if type(data) is Tensor else Tensor(as_array(data))
-        self.trains = bool(requires_grad)
-        self._array = self.tensor.backing_array
+    def __new__(cls, data: Any = (), requires_grad: bool = True) -> Any:
+        return mark(wrap(as_backing_array(data)), requires_grad)
 
 
-coded_methods(Parameter, ("__init__",))
+def mark(tensor: Tensor, requires_grad: bool = True) -> Tensor:
+    """The tensor itself, marked as a parameter."""
+    meta = tensor.autograd_meta
+    meta.is_parameter, meta.requires_grad = True, bool(requires_grad)
+    return tensor

@@ -6,7 +6,7 @@ import copy
 from collections.abc import Callable, Sequence
 from typing import Any, Self
 
-from mlc.frontend import tree, unsupported_api
+from mlc.frontend import tree
 from mlc.frontend.arguments import coded_methods, described
 from mlc.frontend.functions import create
 from mlc.frontend.functions import elementwise as E
@@ -15,6 +15,7 @@ from mlc.frontend.nested import call
 from mlc.frontend.tensor import Operand, Tensor
 from mlc.frontend.trace import state as recording
 from mlc.ir.diag import UserError, UserTypeError
+from mlc.optim.parameter_groups import ParameterGroups
 
 Schedule = Callable[[Any], Any]
 """The learning rate of a step: a function of the number of steps already made, which may be a tensor."""
@@ -23,7 +24,7 @@ Group = tuple[Callable[[str], bool], dict[str, Any]]
 """A predicate on parameter names, and the settings of these parameters."""
 
 
-class Optimizer:
+class Optimizer(ParameterGroups):
     """Base of optimizers: `init` makes a state, `update` gives new parameters and a new state.
 
     It holds settings alone, so that an update is a pure function, which compiles with the step it is part of. The state
@@ -56,9 +57,8 @@ class Optimizer:
 
     def __new__(cls, *args: Any, **keywords: Any) -> Self:
         if args and not (callable(args[0]) or isinstance(args[0], int | float | Tensor)):
-            raise UserTypeError(f"{cls.__name__} takes a learning rate, found {type(args[0]).__name__}", code="MLC0383",
-                                loc=user_loc(), hint="parameters are given to init and update: "
-                                                     f"opt = {cls.__name__}(...); state = opt.init(model)")
+            raise UserTypeError(f"{cls.__name__} takes parameters or a learning rate, found {type(args[0]).__name__}",
+                                code="MLC0383", loc=user_loc(), hint=f"{cls.__name__}(model.parameters(), lr=...)")
         return super().__new__(cls)
 
     def __init__(self, lr: Rate, groups: Sequence[Group] = ()) -> None:
@@ -75,9 +75,6 @@ class Optimizer:
             other.validate()
             self.groups.append((chosen, other))
         self.validate()
-
-    def __getattr__(self, name: str) -> Any:
-        raise unsupported_api.error(type(self).__name__, name, unsupported_api.OPTIMIZER.get(name), self)
 
     @staticmethod
     def check(name: str, value: Any, below: float = float("inf")) -> None:

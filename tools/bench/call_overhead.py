@@ -56,7 +56,7 @@ module {
 class Tensor:
     """The least that a front end's tensor is: an object with a slot for its array."""
 
-    __slots__ = ("_array",)
+    __slots__ = ("_array", "_autograd")
 
     def __init__(self, array: Any) -> None:
         self._array = array

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from mlc.dialects import tensor as T
+from mlc.frontend.autograd.copy_node import same_elements
 from mlc.frontend.dtypes import as_ir
 from mlc.frontend.eager import to_default_dtype
 from mlc.frontend.functions.create.public import creation
@@ -29,7 +30,7 @@ from mlc.ir.sizes import Size
 
 
 @creation
-def tensor(data: Any, dtype: DTypeLike = None, *, device: Any = None) -> Tensor:
+def tensor(data: Any, dtype: DTypeLike = None, *, device: Any = None, requires_grad: bool = False) -> Tensor:
     """A tensor with a copy of the data.
 
     Python's bools, integers and floats become bool, int64 and float32; arrays keep their dtype, so those of numpy are
@@ -39,6 +40,7 @@ def tensor(data: Any, dtype: DTypeLike = None, *, device: Any = None) -> Tensor:
         data: Number, nested lists of equal lengths, numpy array, tensor, or anything with `__dlpack__`.
         dtype: Dtype of the result; floats are truncated on the way to integers.
         device: Device of the result; the CPU by default.
+        requires_grad: Whether operations on the result are recorded for `Tensor.backward`.
 
     Returns:
         Tensor of the shape of `data`.
@@ -85,7 +87,7 @@ def _joined(found: Sequence[Any], outer: Sequence[int]) -> Tracer:
 
 
 @creation
-def asarray(data: Any, dtype: DTypeLike = None, *, device: Any = None) -> Tensor:
+def asarray(data: Any, dtype: DTypeLike = None, *, device: Any = None, requires_grad: bool = False) -> Tensor:
     """A tensor of the data, without a copy where possible.
 
     It shares the memory of an array that has the dtype already; do not write to that array. Everything else is as in
@@ -95,6 +97,7 @@ def asarray(data: Any, dtype: DTypeLike = None, *, device: Any = None) -> Tensor
         data: Number, nested lists, numpy array, tensor, or anything with `__dlpack__`.
         dtype: Dtype of the result; that of the data by default.
         device: Device of the result.
+        requires_grad: Whether operations on the result are recorded for `Tensor.backward`.
 
     Returns:
         Tensor of the shape of `data`.
@@ -108,8 +111,10 @@ def asarray(data: Any, dtype: DTypeLike = None, *, device: Any = None) -> Tensor
     """
     if isinstance(data, Tracer):
         return cast(data, data.type.dtype if dtype is None else as_ir(dtype))
+    if isinstance(data, Tensor):
+        return data if dtype is None else data.to(dtype)
     if dtype is None and is_operand(data):
-        return data if isinstance(data, Tensor) else wrap(as_backing_array(data))
+        return wrap(as_backing_array(data))
     return wrap(as_array(data, dtype)) if is_operand(data) else tensor(data, dtype)
 
 
@@ -132,7 +137,7 @@ def clone(input: Operand) -> Tensor:
     if isinstance(input, Tracer):
         return input
     array = as_backing_array(input)
-    return wrap(np.array(array, order="C") if isinstance(array, np.ndarray) else array.copy())
+    return same_elements(wrap(np.array(array, order="C") if isinstance(array, np.ndarray) else array.copy()), input)
 
 
 @creation
@@ -155,7 +160,7 @@ def contiguous(input: Operand) -> Tensor:
     array = as_backing_array(input)
     if not isinstance(array, np.ndarray) or array.flags.c_contiguous:
         return input if isinstance(input, Tensor) else wrap(array)
-    return wrap(np.array(array, order="C"))
+    return same_elements(wrap(np.array(array, order="C")), input)
 
 
 @creation

@@ -46,13 +46,14 @@ def _of(value: Any) -> DType:
 
 
 @creation
-def zeros(*size: Any, dtype: DTypeLike = float32, device: Any = None) -> Tensor:
+def zeros(*size: Any, dtype: DTypeLike = float32, device: Any = None, requires_grad: bool = False) -> Tensor:
     """A tensor of zeros.
 
     Args:
         size: Sizes, as separate arguments or as one sequence.
         dtype: Dtype of the result; float32 by default.
         device: Device of the result, "cpu" or "cuda"; the CPU by default.
+        requires_grad: Whether operations on the result are recorded for `Tensor.backward`.
 
     Returns:
         Tensor of shape `size`.
@@ -69,13 +70,14 @@ def zeros(*size: Any, dtype: DTypeLike = float32, device: Any = None) -> Tensor:
 
 
 @creation
-def ones(*size: Any, dtype: DTypeLike = float32, device: Any = None) -> Tensor:
+def ones(*size: Any, dtype: DTypeLike = float32, device: Any = None, requires_grad: bool = False) -> Tensor:
     """A tensor of ones.
 
     Args:
         size: Sizes, as separate arguments or as one sequence.
         dtype: Dtype of the result; float32 by default.
         device: Device of the result, "cpu" or "cuda"; the CPU by default.
+        requires_grad: Whether operations on the result are recorded for `Tensor.backward`.
 
     Returns:
         Tensor of shape `size`.
@@ -92,7 +94,7 @@ def ones(*size: Any, dtype: DTypeLike = float32, device: Any = None) -> Tensor:
 
 
 @creation
-def empty(*size: Any, dtype: DTypeLike = float32, device: Any = None) -> Tensor:
+def empty(*size: Any, dtype: DTypeLike = float32, device: Any = None, requires_grad: bool = False) -> Tensor:
     """A tensor whose elements are to be replaced; here they are 0.
 
     Unlike PyTorch's, the elements are defined.
@@ -101,6 +103,7 @@ def empty(*size: Any, dtype: DTypeLike = float32, device: Any = None) -> Tensor:
         size: Sizes, as separate arguments or as one sequence.
         dtype: Dtype of the result; float32 by default.
         device: Device of the result, "cpu" or "cuda"; the CPU by default.
+        requires_grad: Whether operations on the result are recorded for `Tensor.backward`.
 
     Returns:
         Tensor of shape `size`.
@@ -117,7 +120,8 @@ def empty(*size: Any, dtype: DTypeLike = float32, device: Any = None) -> Tensor:
 
 
 @creation
-def full(size: Sequence[Dim], fill_value: Operand, *, dtype: DTypeLike = None, device: Any = None) -> Tensor:
+def full(size: Sequence[Dim], fill_value: Operand, *, dtype: DTypeLike = None,
+         device: Any = None, requires_grad: bool = False) -> Tensor:
     """A tensor filled with one number.
 
     Args:
@@ -125,6 +129,7 @@ def full(size: Sequence[Dim], fill_value: Operand, *, dtype: DTypeLike = None, d
         fill_value: Number or tensor of one element. Within a compiled function a tensor may have more and is broadcast.
         dtype: Dtype of the result; by default that of a tensor, and of a number bool, int64 or float32.
         device: Device of the result; the CPU by default.
+        requires_grad: Whether operations on the result are recorded for `Tensor.backward`.
 
     Returns:
         Tensor of shape `size`.
@@ -152,13 +157,14 @@ def _like(input: Operand, value: Number, dtype: DTypeLike) -> Tensor:
 
 
 @creation
-def zeros_like(input: Operand, *, dtype: DTypeLike = None, device: Any = None) -> Tensor:
+def zeros_like(input: Operand, *, dtype: DTypeLike = None, device: Any = None, requires_grad: bool = False) -> Tensor:
     """A tensor of zeros, shaped as another one.
 
     Args:
         input: Tensor or number that tells the shape.
         dtype: Dtype of the result; that of `input` by default.
         device: Device of the result; that of `input` by default.
+        requires_grad: Whether operations on the result are recorded for `Tensor.backward`.
 
     Returns:
         Tensor of the shape of `input`.
@@ -174,13 +180,14 @@ def zeros_like(input: Operand, *, dtype: DTypeLike = None, device: Any = None) -
 
 
 @creation
-def ones_like(input: Operand, *, dtype: DTypeLike = None, device: Any = None) -> Tensor:
+def ones_like(input: Operand, *, dtype: DTypeLike = None, device: Any = None, requires_grad: bool = False) -> Tensor:
     """A tensor of ones, shaped as another one.
 
     Args:
         input: Tensor or number that tells the shape.
         dtype: Dtype of the result; that of `input` by default.
         device: Device of the result; that of `input` by default.
+        requires_grad: Whether operations on the result are recorded for `Tensor.backward`.
 
     Returns:
         Tensor of the shape of `input`.
@@ -196,13 +203,14 @@ def ones_like(input: Operand, *, dtype: DTypeLike = None, device: Any = None) ->
 
 
 @creation
-def empty_like(input: Operand, *, dtype: DTypeLike = None, device: Any = None) -> Tensor:
+def empty_like(input: Operand, *, dtype: DTypeLike = None, device: Any = None, requires_grad: bool = False) -> Tensor:
     """A tensor of elements that are to be replaced; here they are 0, shaped as another one.
 
     Args:
         input: Tensor or number that tells the shape.
         dtype: Dtype of the result; that of `input` by default.
         device: Device of the result; that of `input` by default.
+        requires_grad: Whether operations on the result are recorded for `Tensor.backward`.
 
     Returns:
         Tensor of the shape of `input`.
@@ -218,7 +226,8 @@ def empty_like(input: Operand, *, dtype: DTypeLike = None, device: Any = None) -
 
 
 @creation
-def full_like(input: Operand, fill_value: Number, *, dtype: DTypeLike = None, device: Any = None) -> Tensor:
+def full_like(input: Operand, fill_value: Number, *, dtype: DTypeLike = None,
+              device: Any = None, requires_grad: bool = False) -> Tensor:
     """A tensor filled with one number, shaped as another one.
 
     Args:
@@ -226,6 +235,7 @@ def full_like(input: Operand, fill_value: Number, *, dtype: DTypeLike = None, de
         fill_value: Number.
         dtype: Dtype of the result; that of `input` by default.
         device: Device of the result; that of `input` by default.
+        requires_grad: Whether operations on the result are recorded for `Tensor.backward`.
 
     Returns:
         Tensor of the shape of `input`.

@@ -21,7 +21,7 @@ R = TypeVar("R")
 
 def creation(f: Callable[P, R]) -> Callable[P, R]:
     """Make `f` public; errors name the user's line. The result is on the device that the call names, or else on that of
-    the first argument, if it is a tensor."""
+    the first argument, if it is a tensor. With `requires_grad`, it is a leaf whose gradient is computed."""
 
     @functools.wraps(f)
     def public(*args: P.args, **keywords: P.kwargs) -> R:
@@ -44,9 +44,11 @@ def creation(f: Callable[P, R]) -> Callable[P, R]:
         except FAILURES as error:
             as_coded(error, f, f.__name__, args, keywords, loc)
             raise
-        if device is None or not isinstance(out, Tensor):
-            return out
-        return out.to_device(device)  # type: ignore[return-value]
+        if device is not None and isinstance(out, Tensor):
+            out = out.to_device(device)  # type: ignore[assignment]
+        if keywords.get("requires_grad"):
+            out.requires_grad_()  # type: ignore[attr-defined]
+        return out
 
     OPERATIONS[f.__name__] = public
     return public

@@ -27,7 +27,7 @@ def _in_64_bits(*numbers: Any) -> None:
 
 @creation
 def arange(start: Any = None, end: Any = None, step: Number = 1, *, dtype: DTypeLike = None,
-           device: Any = None) -> Tensor:
+           device: Any = None, requires_grad: bool = False) -> Tensor:
     """Equally spaced numbers from start on, below end: result[i] = start + i * step.
 
     There are ceil((end - start) / step) of them. With one argument, it is `end`, and counting begins with 0. Floats are
@@ -39,6 +39,7 @@ def arange(start: Any = None, end: Any = None, step: Number = 1, *, dtype: DType
         step: Distance between neighbours; it may be negative.
         dtype: Dtype of the result; by default int64 if all arguments are integers, else float32.
         device: Device of the result; the CPU by default.
+        requires_grad: Whether operations on the result are recorded for `Tensor.backward`.
 
     Returns:
         1-D tensor.
@@ -75,7 +76,8 @@ def arange(start: Any = None, end: Any = None, step: Number = 1, *, dtype: DType
 
 
 @creation
-def linspace(start: float, end: float, steps: int, *, dtype: DTypeLike = float32, device: Any = None) -> Tensor:
+def linspace(start: float, end: float, steps: int, *, dtype: DTypeLike = float32,
+             device: Any = None, requires_grad: bool = False) -> Tensor:
     """Numbers equally spaced from start to end, both included.
 
     They are computed in float64 and rounded once. With one step the result is `start` alone.
@@ -86,6 +88,7 @@ def linspace(start: float, end: float, steps: int, *, dtype: DTypeLike = float32
         steps: How many numbers there are.
         dtype: Dtype of the result; float32 by default. Integers are truncated.
         device: Device of the result; the CPU by default.
+        requires_grad: Whether operations on the result are recorded for `Tensor.backward`.
 
     Returns:
         1-D tensor of `steps` elements.
@@ -105,7 +108,8 @@ def linspace(start: float, end: float, steps: int, *, dtype: DTypeLike = float32
 
 
 @creation
-def eye(n: int, m: int | None = None, *, dtype: DTypeLike = float32, device: Any = None) -> Tensor:
+def eye(n: int, m: int | None = None, *, dtype: DTypeLike = float32,
+        device: Any = None, requires_grad: bool = False) -> Tensor:
     """The identity matrix, or its first rows and columns: result[i, j] = (i == j).
 
     Args:
@@ -113,6 +117,7 @@ def eye(n: int, m: int | None = None, *, dtype: DTypeLike = float32, device: Any
         m: Number of columns; `n` by default.
         dtype: Dtype of the result; float32 by default.
         device: Device of the result; the CPU by default.
+        requires_grad: Whether operations on the result are recorded for `Tensor.backward`.
 
     Returns:
         Tensor of shape (n, m).

@@ -34,7 +34,7 @@ def getitem(input: Tensor, key: Any) -> Tensor:
     loc = user_loc()
     try:
         if (state.trace is None and not isinstance(input, Tracer) and isinstance(input.backing_array, np.ndarray)
-                and not any(is_tensor(k) for k in keys)):
+                and not any(is_tensor(k) for k in keys) and not input.requires_grad):
             return wrap(np.array(input.array[_basic(keys, input.ndim)], order="C"))
         parts = _expanded(keys, input.ndim)
         arrays = [k for k in parts if is_tensor(k)]

@@ -1,0 +1,6 @@
+"""Define-by-run differentiation: eager operations on tensors that require a gradient are recorded, and run backward.
+
+`graph` has the recorded graph, `operation_node` records one call of an operation and computes its vector-Jacobian
+product as an operation of its own, and `engine` goes through the graph backward. `grad_mode` says whether anything is
+recorded, and `differentiable` has the attributes and methods of tensors.
+"""

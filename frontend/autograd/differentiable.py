@@ -1,0 +1,265 @@
+"""The attributes and methods of tensors that concern autograd, as a base class of `Tensor`."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mlc.frontend.autograd.engine import Root, run_backward
+from mlc.frontend.autograd.grad_mode import mode
+from mlc.frontend.autograd.graph import AutogradMeta, Hook, Node
+from mlc.frontend.location import user_loc
+from mlc.ir.diag import UserError, UserTypeError
+
+if TYPE_CHECKING:
+    from mlc.frontend.tensor import Tensor
+
+_keys = itertools.count()
+
+
+class RemovableHandle:
+    """Registration of a hook.
+
+    Example:
+        >>> x = mlc.tensor([1.0], requires_grad=True)
+        >>> handle = x.register_hook(lambda gradient: 2 * gradient)
+        >>> handle.remove()
+    """
+
+    def __init__(self, hooks: dict[int, Any]) -> None:
+        self.hooks, self.key = hooks, next(_keys)
+
+    def remove(self) -> None:
+        """Unregister the hook."""
+        self.hooks.pop(self.key, None)
+
+    def __enter__(self) -> RemovableHandle:
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self.remove()
+
+
+class Differentiable:
+    """Base of tensors that are differentiated by `backward`."""
+
+    __slots__ = ()
+    _autograd: AutogradMeta | None
+
+    @property
+    def autograd_meta(self) -> AutogradMeta:
+        """The record that autograd keeps of the tensor, made if there is none."""
+        if self._autograd is None:
+            self._autograd = AutogradMeta()
+        return self._autograd
+
+    @property
+    def requires_grad(self) -> bool:
+        """Whether operations on the tensor are recorded, so that `backward` computes its gradient."""
+        meta = self._autograd
+        return meta is not None and meta.requires_grad
+
+    @requires_grad.setter
+    def requires_grad(self, value: bool) -> None:
+        self.requires_grad_(value)
+
+    def requires_grad_(self: Any, requires_grad: bool = True) -> Any:
+        """Set whether operations on the tensor are recorded, in place.
+
+        Args:
+            requires_grad: Whether they are.
+
+        Returns:
+            The tensor itself.
+
+        Raises:
+            UserTypeError: The dtype is not of floats (MLC0433).
+            UserError: The tensor is the result of a recorded operation, which always requires a gradient (MLC0434).
+
+        Example:
+            >>> w = mlc.tensor([1.0, 2.0]).requires_grad_()
+            >>> (w * w).sum().backward()
+            >>> w.grad
+            tensor([2., 4.], dtype=mlc.float32)
+        """
+        if requires_grad and not self.dtype.is_floating_point:
+            raise UserTypeError(f"only tensors of floats can require a gradient, and this one is of {self.dtype.name}",
+                                code="MLC0433", loc=user_loc(), hint="convert it first: x.to(mlc.float32)")
+        if not requires_grad and not self.is_leaf:
+            raise UserError("the result of a recorded operation requires a gradient: requires_grad can be set to False "
+                            "for leaves only", code="MLC0434", loc=user_loc(),
+                            hint="x.detach() is the tensor without its history")
+        if requires_grad or self._autograd is not None:
+            self.autograd_meta.requires_grad = bool(requires_grad)
+        return self
+
+    @property
+    def frozen(self) -> bool | None:
+        """Whether a parameter is not to be trained; None for a tensor that is no parameter."""
+        meta = self._autograd
+        return None if meta is None or not meta.is_parameter else not meta.requires_grad
+
+    @property
+    def is_leaf(self) -> bool:
+        """Whether no recorded operation computed the tensor."""
+        meta = self._autograd
+        return meta is None or meta.node is None
+
+    @property
+    def grad_fn(self) -> Node | None:
+        """The recorded operation that computed the tensor; None for a leaf."""
+        meta = self._autograd
+        return None if meta is None else meta.node
+
+    @property
+    def retains_grad(self) -> bool:
+        """Whether `backward` accumulates the gradient of the tensor although it is no leaf."""
+        meta = self._autograd
+        return meta is not None and meta.retains
+
+    @property
+    def grad(self) -> Tensor | None:
+        """The gradient that `backward` has accumulated; None before, and for results of recorded operations unless
+        `retain_grad` was called."""
+        meta = self._autograd
+        return None if meta is None else meta.grad
+
+    @grad.setter
+    def grad(self: Any, value: Tensor | None) -> None:
+        if value is not None:
+            if not isinstance(value, Differentiable):
+                raise UserTypeError(f"a gradient is a tensor or None, found {type(value).__name__}", code="MLC0435",
+                                    loc=user_loc())
+            for what in ("shape", "dtype", "device"):
+                if getattr(value, what) != getattr(self, what):
+                    raise UserError(f"the gradient has {what} {getattr(value, what)}, its tensor {getattr(self, what)}",
+                                    code="MLC0435", loc=user_loc())
+        if value is not None or self._autograd is not None:
+            self.autograd_meta.grad = value
+
+    def retain_grad(self) -> None:
+        """Have `backward` accumulate the gradient of this result of a recorded operation in `grad`.
+
+        Raises:
+            UserError: The tensor does not require a gradient (MLC0430).
+
+        Example:
+            >>> x = mlc.tensor(3.0, requires_grad=True)
+            >>> y = x * 2
+            >>> y.retain_grad()
+            >>> (y * y).backward()
+            >>> y.grad
+            tensor(12., dtype=mlc.float32)
+        """
+        recorded(self, "the tensor").retain()
+
+    def register_hook(self, hook: Hook) -> RemovableHandle:
+        """Call a function of the tensor's gradient whenever one has been computed.
+
+        Args:
+            hook: Function of the gradient that returns another one to go on with, or None.
+
+        Returns:
+            A handle whose `remove()` unregisters the hook.
+
+        Raises:
+            UserError: The tensor does not require a gradient (MLC0430).
+
+        Example:
+            >>> x = mlc.tensor(3.0, requires_grad=True)
+            >>> _ = x.register_hook(lambda gradient: 10 * gradient)
+            >>> (x * x).backward()
+            >>> x.grad
+            tensor(60., dtype=mlc.float32)
+        """
+        meta = recorded(self, "the tensor")
+        handle = RemovableHandle(meta.hooks)
+        meta.add_hook(handle.key, hook)
+        return handle
+
+    def register_post_accumulate_grad_hook(self: Any, hook: Callable[[Any], None]) -> RemovableHandle:
+        """Call a function of a leaf whenever its `grad` has been updated.
+
+        Args:
+            hook: Function of the tensor; its result is ignored.
+
+        Returns:
+            A handle whose `remove()` unregisters the hook.
+
+        Raises:
+            UserError: The tensor does not require a gradient (MLC0430), or is no leaf (MLC0434).
+
+        Example:
+            >>> x = mlc.tensor(3.0, requires_grad=True)
+            >>> _ = x.register_post_accumulate_grad_hook(lambda x: print(x.grad.item()))
+            >>> (x * x).backward()
+            6.0
+        """
+        meta = recorded(self, "the tensor")
+        if meta.node is not None:
+            raise UserError("only leaves accumulate gradients", code="MLC0434", loc=user_loc(),
+                            hint="register_hook works for results of operations")
+        handle = RemovableHandle(meta.after)
+        meta.after[handle.key] = hook, self
+        return handle
+
+    def backward(self: Any, gradient: Any = None, retain_graph: bool | None = None, create_graph: bool = False,
+                 inputs: Sequence[Any] | Any = None) -> None:
+        """Compute the gradient of this tensor with respect to leaves, and add it to their `grad`.
+
+        Args:
+            gradient: Cotangent of this tensor, of its shape: the gradient is v @ J. None stands for 1 if there is a
+                single element.
+            retain_graph: Whether what was saved for the gradient is kept, so that backward may be called again; None
+                for the value of `create_graph`.
+            create_graph: Whether the computation of the gradient is recorded in turn, for higher derivatives.
+            inputs: The tensors whose `grad` is updated, one or several; None for all leaves that require it.
+
+        Raises:
+            UserError: The tensor does not require a gradient (MLC0430), what was saved has been dropped (MLC0431), or
+                there are several elements and no cotangent, or one of another shape (MLC0432).
+
+        Example:
+            >>> w = mlc.tensor([1.0, 2.0, 3.0], requires_grad=True)
+            >>> loss = (w * w).sum()
+            >>> loss.backward()
+            >>> w.grad
+            tensor([2., 4., 6.], dtype=mlc.float32)
+        """
+        only = None
+        if inputs is not None:
+            only = [recorded(x, f"input {i}") for i, x in enumerate(
+                (inputs,) if isinstance(inputs, Differentiable) else inputs)]
+        run_backward([root(self, gradient)], create_graph if retain_graph is None else retain_graph, create_graph, only)
+
+
+def recorded(x: Any, what: str) -> AutogradMeta:
+    """The record of a tensor that requires a gradient; UserError for one that does not."""
+    meta = x._autograd if isinstance(x, Differentiable) else None
+    if meta is None or not meta.requires_grad:
+        why = "" if mode.enabled else ", and nothing is recorded within no_grad"
+        raise UserError(f"{what} does not require a gradient: no operation that it comes from was recorded{why}",
+                        code="MLC0430", loc=user_loc(),
+                        hint="what to differentiate by needs requires_grad_() before it is used")
+    return meta
+
+
+def root(x: Any, gradient: Any, what: str = "the tensor") -> Root:
+    """Where a backward pass starts: a tensor, and its cotangent, which is 1 by default."""
+    meta = recorded(x, what)
+    if gradient is None:
+        if x.numel() != 1:
+            raise UserError(f"{what} has shape {list(x.shape)}, and only one element has a gradient by itself",
+                            code="MLC0432", loc=user_loc(),
+                            hint="sum or average it, or pass its cotangent: y.backward(mlc.ones_like(y))")
+        return meta, x.new_ones(x.shape)
+    if not isinstance(gradient, Differentiable | np.ndarray):
+        raise UserTypeError(f"a cotangent is a tensor, found {type(gradient).__name__}", code="MLC0435", loc=user_loc())
+    cotangent: Any = gradient if isinstance(gradient, Differentiable) else x.new_tensor(gradient)
+    if cotangent.shape != x.shape:
+        raise UserError(f"the cotangent has shape {list(cotangent.shape)}, {what} {list(x.shape)}", code="MLC0432",
+                        loc=user_loc())
+    return meta, cotangent.to(x.dtype)

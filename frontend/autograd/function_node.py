@@ -1,0 +1,172 @@
+"""Recorded calls of whole functions: those that `mlc.compile` compiles, and those that `mlc.scan`, `mlc.vmap` and the
+like record and run at once.
+
+What is kept for the derivative is the function as it was recorded, so that a change of the program's state between the
+call and `backward` does not matter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from mlc.dialects import autodiff, func
+from mlc.dialects.builtin import Module
+from mlc.frontend import tree
+from mlc.frontend.autograd.grad_mode import mode
+from mlc.frontend.autograd.graph import Node
+from mlc.frontend.compiler import Entry, compile_module
+from mlc.frontend.devices import BackingArray, device_of_call
+from mlc.frontend.location import user_loc
+from mlc.frontend.operands import broadcast_to, tracer
+from mlc.frontend.signature import Recorded
+from mlc.frontend.tensor import Tensor, as_backing_array, wrap
+from mlc.frontend.trace import Trace, Tracer
+from mlc.ir.core import Symbol, located
+from mlc.ir.diag import UserError
+
+
+class FunctionRecord:
+    """A recorded function, as a module of the tensor level with the entry @main, and its pullbacks.
+
+    pullbacks  vector-Jacobian products, by the operands that they are for and the results whose cotangents they take
+    """
+
+    def __init__(self, module: Module) -> None:
+        self.module = module
+        self.pullbacks: dict[Any, FunctionRecord] = {}
+        self.entries: dict[str, Entry] = {}
+
+    def call(self, operands: Sequence[Any]) -> Sequence[BackingArray]:
+        """The results of the function, compiled on the first call on a device."""
+        arrays = [as_backing_array(x) for x in operands]
+        device = device_of_call(arrays)
+        if device not in self.entries:
+            self.entries[device] = compile_module(copy_of(self.module), device)
+        return self.entries[device].call(arrays)
+
+    def pullback(self, wrt: Sequence[int], present: Sequence[int]) -> FunctionRecord:
+        """The function of the operands, and of cotangents of the results `present`, that gives the cotangents of the
+        operands `wrt`."""
+        key = tuple(wrt), tuple(present)
+        if key not in self.pullbacks:
+            self.pullbacks[key] = FunctionRecord(_pullback(self.module, wrt, present))
+        return self.pullbacks[key]
+
+
+def copy_of(module: Module) -> Module:
+    """A copy, which lowering may consume."""
+    copy = module.clone()
+    assert isinstance(copy, Module)
+    return copy
+
+
+def _pullback(module: Module, wrt: Sequence[int], present: Sequence[int]) -> Module:
+    trace = Trace("main")
+    functions = func.functions(copy_of(module))
+    names = {f.sym_name for f in functions}
+    for f in functions:
+        f.detach()
+        if f.sym_name == "main":
+            forward = f
+            f.sym_name = Symbol(next(n for i in range(len(names) + 1) if (n := f"forward_{i}") not in names))
+            f.attrs["sym_visibility"] = "private"
+        trace.module.body.block.insert(f)
+    types = forward.function_type
+    with located(user_loc()), trace.recording():
+        operands = [trace.arg(t) for t in types.inputs]  # type: ignore[arg-type]
+        given = {i: trace.arg(types.results[i]) for i in present}  # type: ignore[arg-type]
+        cotangents = [given[i] if i in given else broadcast_to(tracer(0.0), t.shape)
+                      for i, t in enumerate(types.results) if t.dtype.is_float]  # type: ignore[attr-defined]
+        found = autodiff.vjp(forward, [t.value for t in operands], [t.value for t in cotangents], wrt)
+        trace.finish([Tracer(v, trace) for v in found[len(types.results):]])
+    return trace.module
+
+
+class FunctionNode(Node):
+    """A recorded call of a function.
+
+    operands  what the function was called with; None once they have been dropped
+    wrt       the positions of the operands that require a gradient
+    numbers   the positions of the results that do
+    """
+
+    __slots__ = ("function", "numbers", "operands", "wrt")
+
+    def __init__(self, function: FunctionRecord, operands: Sequence[Any], results: dict[int, Tensor]) -> None:
+        self.wrt = [i for i, x in enumerate(operands) if type(x) is Tensor and x.requires_grad]
+        super().__init__([operands[i] for i in self.wrt], list(results.values()))
+        self.function = function
+        self.operands: Sequence[Any] | None = operands
+        self.numbers = list(results)
+
+    def name(self) -> str:
+        return "FunctionBackward"
+
+    def pull(self, cotangents: Sequence[Tensor | None]) -> Sequence[Tensor | None]:
+        assert self.operands is not None
+        given = {number: x for number, x in zip(self.numbers, cotangents) if x is not None}
+        pullback = self.function.pullback(self.wrt, list(given))
+        operands = [*self.operands, *given.values()]
+        found = [wrap(x) for x in pullback.call(operands)]
+        if mode.enabled:
+            FunctionNode(pullback, operands, dict(enumerate(found)))
+        return found
+
+    def release(self) -> None:
+        super().release()
+        self.operands = None
+
+
+class Unrecorded(Node):
+    """Stands for a call that should have been recorded and was not: `backward` through it raises `reason`."""
+
+    __slots__ = ("hint", "reason")
+
+    def __init__(self, results: Sequence[Tensor], reason: str, hint: str) -> None:
+        super().__init__([], results)
+        self.reason, self.hint = reason, hint
+
+    def name(self) -> str:
+        return "UnrecordedBackward"
+
+    def pull(self, cotangents: Sequence[Tensor | None]) -> Sequence[Tensor | None]:
+        raise UserError(self.reason, code="MLC0438", loc=user_loc(), hint=self.hint)
+
+
+def requires_grad(operands: Sequence[Any]) -> bool:
+    """Whether a call with these operands is to be recorded."""
+    return mode.enabled and any(type(x) is Tensor and x.requires_grad for x in operands)
+
+
+def takes_derivatives(module: Module) -> bool:
+    """Whether a function is differentiated within a module."""
+    return any(isinstance(op, autodiff.Derivative) for op in module.walk())
+
+
+def record_call(name: str, function: FunctionRecord, recorded: Recorded, operands: Sequence[Any], out: Any) -> None:
+    """Record a call of a function on `operands`, its arguments and what it captured, that returned `out`."""
+    results = differentiable_results(recorded, out)
+    if not results:
+        return
+    if takes_derivatives(function.module):
+        Unrecorded(list(results.values()), f"{name} takes derivatives itself, and a call of it is not differentiated by "
+                   "backward", f"differentiate by a function: mlc.grad of one that calls {name}")
+    elif recorded.trace.unpadding:
+        Unrecorded(list(results.values()), f"a result of {name} has a data-dependent size, and such a call is not "
+                   "differentiated by backward", "call its operations eagerly, or differentiate by mlc.grad")
+    else:
+        FunctionNode(function, operands, results)
+
+
+def differentiable_results(recorded: Recorded, out: Any) -> dict[int, Tensor]:
+    """The results of a function that have a gradient, by their numbers.
+
+    The parameters of a module that is returned are leaves, as all parameters are.
+    """
+    held = {id(t) for module in tree.attribute_trees(out) for t in tree.leaves(module)}
+    found = {}
+    for (kind, number), x in zip(recorded.outputs, tree.leaves(out)):
+        if type(x) is Tensor and kind != "value" and x.dtype.is_floating_point and id(x) not in held:
+            found[number if kind == "result" else number[0]] = x
+    return found

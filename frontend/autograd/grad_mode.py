@@ -1,0 +1,156 @@
+"""Grad mode: whether operations on tensors that require a gradient are recorded. Each thread has its own."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import threading
+from collections.abc import Callable, Generator
+from types import TracebackType
+from typing import Any, TypeVar
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class _Mode(threading.local):
+    enabled = True
+
+
+mode = _Mode()
+"""The grad mode of this thread; `mode.enabled` is what the eager path reads."""
+
+
+def is_grad_enabled() -> bool:
+    """Whether operations are recorded for `Tensor.backward` in this thread.
+
+    Returns:
+        A bool: True but for the scope of `no_grad` and its like.
+
+    Example:
+        >>> with mlc.no_grad():
+        ...     mlc.is_grad_enabled()
+        False
+    """
+    return mode.enabled
+
+
+class GradMode:
+    """Base of the context managers that set the grad mode of a thread. An instance also decorates a function."""
+
+    def __init__(self, enabled: bool) -> None:
+        self.enabled = enabled
+        self.before: list[bool] = []                       # of each entry: a context manager may be entered twice
+
+    def __enter__(self) -> None:
+        self.before.append(mode.enabled)
+        mode.enabled = self.enabled
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
+                 traceback: TracebackType | None) -> None:
+        mode.enabled = self.before.pop()
+
+    def __call__(self, f: F) -> F:
+        """The function `f`, run in this mode; a generator's body runs in it, and its consumer does not."""
+        @functools.wraps(f)
+        def in_mode(*args: Any, **keywords: Any) -> Any:
+            with GradMode(self.enabled):
+                return f(*args, **keywords)
+
+        @functools.wraps(f)
+        def generator_in_mode(*args: Any, **keywords: Any) -> Any:
+            return _GeneratorInMode(self.enabled, f(*args, **keywords))
+
+        return generator_in_mode if inspect.isgeneratorfunction(f) else in_mode  # type: ignore[return-value]
+
+
+class _GeneratorInMode(Generator[Any, Any, Any]):
+    """A generator each of whose steps runs in a mode."""
+
+    def __init__(self, enabled: bool, generator: Generator[Any, Any, Any]) -> None:
+        self.enabled, self.generator = enabled, generator
+
+    def send(self, value: Any) -> Any:
+        with GradMode(self.enabled):
+            return self.generator.send(value)
+
+    def throw(self, *raised: Any) -> Any:
+        with GradMode(self.enabled):
+            return self.generator.throw(*raised)
+
+
+class no_grad(GradMode):                                   # noqa: N801 (PyTorch's name)
+    """Context manager and decorator in whose scope no operation is recorded: results do not require a gradient.
+
+    Example:
+        >>> w = mlc.tensor([1.0], requires_grad=True)
+        >>> with mlc.no_grad():
+        ...     (w * 2).requires_grad
+        False
+    """
+
+    def __new__(cls, *f: Any) -> Any:
+        return super().__new__(cls) if not f else cls()(*f)            # `@mlc.no_grad` decorates as `@mlc.no_grad()` does
+
+    def __init__(self) -> None:
+        super().__init__(False)
+
+
+class inference_mode(GradMode):                            # noqa: N801
+    """`no_grad` under PyTorch's other name; with `mode=False`, it changes nothing.
+
+    Args:
+        mode: Whether to disable recording.
+
+    Example:
+        >>> with mlc.inference_mode():
+        ...     mlc.is_grad_enabled()
+        False
+    """
+
+    def __init__(self, mode: bool = True) -> None:
+        super().__init__(not mode)
+
+
+class enable_grad(GradMode):                               # noqa: N801
+    """Context manager and decorator in whose scope operations are recorded, also within `no_grad`.
+
+    Example:
+        >>> w = mlc.tensor([1.0], requires_grad=True)
+        >>> with mlc.no_grad(), mlc.enable_grad():
+        ...     (w * 2).requires_grad
+        True
+    """
+
+    def __init__(self) -> None:
+        super().__init__(True)
+
+
+class set_grad_enabled(GradMode):                          # noqa: N801
+    """Set the grad mode at once; as a context manager, restore the former one at the end.
+
+    Args:
+        mode: Whether operations are recorded.
+
+    Example:
+        >>> with mlc.set_grad_enabled(False):
+        ...     mlc.is_grad_enabled()
+        False
+    """
+
+    def __init__(self, mode: bool) -> None:
+        super().__init__(bool(mode))
+        self.outer = _set(bool(mode))
+
+    def __enter__(self) -> None:
+        self.before.append(self.outer)
+        mode.enabled = self.enabled
+
+    def __call__(self, f: F) -> F:
+        mode.enabled = self.outer
+        return super().__call__(f)
+
+
+def _set(enabled: bool) -> bool:
+    """The former mode."""
+    before, mode.enabled = mode.enabled, enabled
+    return before

@@ -1,0 +1,97 @@
+"""`Operation`: the body of a public function, and which of its parameters are arrays."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from mlc.frontend.arguments import FAILURES, as_coded, check_arguments, with_one_name
+from mlc.frontend.location import user_loc
+from mlc.frontend.symint import plain_sizes, symbolic_sizes
+from mlc.frontend.tensor import Tensor, check_fits
+from mlc.frontend.trace import as_user_error, state
+from mlc.ir.core import builder
+from mlc.ir.diag import Error
+from mlc.ir.types import to_numpy
+
+
+class Operation:
+    """A public function: its body, and which of its parameters are arrays.
+
+    literal   operands whose Python numbers are compile-time constants: `x ** 2` is not `x ** y`
+    stored    operands whose Python integers have to fit in the element type of another operand, since they are stored
+              as they are and would otherwise wrap around
+
+    The signature is inspected at the first call, since a program uses few of the functions that it imports.
+    """
+
+    def __init__(self, body: Callable[..., Any], literal: Iterable[str], stored: Mapping[str, str],
+                 name: str) -> None:
+        self.body = body
+        self.name = name
+        self.literal = frozenset(literal)
+        self.stored = stored
+
+    @functools.cached_property
+    def parameters(self) -> Mapping[str, inspect.Parameter]:
+        return inspect.signature(self.body).parameters
+
+    @functools.cached_property
+    def operands(self) -> frozenset[str]:
+        return frozenset(n for n, p in self.parameters.items() if "Operand" in str(p.annotation))
+
+    @functools.cached_property
+    def positional(self) -> tuple[str, ...]:
+        return tuple(n for n, p in self.parameters.items() if p.kind is not inspect.Parameter.VAR_POSITIONAL)
+
+    @functools.cached_property
+    def rest(self) -> str:
+        return next((n for n, p in self.parameters.items() if p.kind is inspect.Parameter.VAR_POSITIONAL), "")
+
+    def parameter(self, position: int) -> str:
+        """The name of the parameter that takes the positional argument `position`."""
+        return self.positional[position] if position < len(self.positional) and not self.rest else (
+            self.positional[position] if position < self._before_rest() else self.rest)
+
+    def _before_rest(self) -> int:
+        names = list(self.parameters)
+        return names.index(self.rest) if self.rest else len(names)
+
+    def check_stored(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> None:
+        """UserError if a `stored` integer does not fit in its element type."""
+        if int not in map(type, (*args, *keywords.values())):              # fast path: runs in every eager call
+            return
+        given = {**{self.parameter(i): x for i, x in enumerate(args)}, **with_one_name(self.parameters, keywords)}
+        for name, into in self.stored.items():
+            x, where = given.get(name), given.get(into)
+            if type(x) is int and isinstance(where, Tensor | np.ndarray):
+                check_fits(x, where.dtype if isinstance(where, np.ndarray) else to_numpy(where.dtype.ir))
+
+    def record(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+        """Run the body on tracers, at the user's line."""
+        loc = user_loc()
+        saved, builder.loc = builder.loc, loc
+        state.in_operation = True
+        try:
+            named = {n: plain_sizes(x) for n, x in with_one_name(self.parameters, keywords).items()}
+            return symbolic_sizes(self.body(*map(plain_sizes, args), **named))
+        except Error as error:
+            if error.code == "MLC0421":                    # from an operator in the body: an argument may be the cause
+                check_arguments(self.body, self.name, args, keywords, loc)
+            raise as_user_error(error, self.name, list(self._given(args, keywords)), loc) from None
+        except FAILURES as error:
+            as_coded(error, self.body, self.name, args, keywords, loc)
+            raise
+        finally:
+            builder.loc = saved
+            state.in_operation = False
+
+    def _given(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> Iterator[Any]:
+        """The operands of a call."""
+        for name, x in (*((self.parameter(i), x) for i, x in enumerate(args)), *keywords.items()):
+            if name in self.operands:
+                yield from x if isinstance(x, tuple | list) and any(isinstance(t, Tensor) for t in x) else (x,)

@@ -1,0 +1,228 @@
+"""Optimizers that hold parameters: `Adam(model.parameters(), lr=1e-3)`, `backward()`, `step()`.
+
+Such an optimizer moves its parameters in place, by the same rules as `update`: all parameters of a group in one
+compiled function.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from mlc.api import compile
+from mlc.frontend import unsupported_api
+from mlc.frontend.autograd.grad_mode import GradMode
+from mlc.frontend.functions import create
+from mlc.frontend.location import user_loc
+from mlc.frontend.tensor import Tensor
+from mlc.ir.diag import UserError, UserTypeError
+
+if TYPE_CHECKING:
+    from mlc.optim.optimizer import Optimizer
+
+_NO_PARAMETERS = ("it was made without parameters, as the one of a functional step", "opt = Adam(model.parameters())")
+
+
+class OptimizerType(type):
+    """Class of optimizers: with parameters as the first argument, the others are as without."""
+
+    def __call__(cls, *args: Any, **settings: Any) -> Any:
+        if "params" in settings:
+            args = (settings.pop("params"), *args)
+        if not args or not _are_parameters(args[0]):
+            return super().__call__(*args, **settings)
+        optimizer = super().__call__(*args[1:], **settings)
+        optimizer.hold(args[0])
+        return optimizer
+
+
+def _are_parameters(x: Any) -> bool:
+    """Whether an argument is parameters rather than a learning rate, which is a number, a tensor or a function."""
+    return isinstance(x, Iterable) and not isinstance(x, str | Mapping | Tensor) and not callable(x)
+
+
+class ParameterGroups(metaclass=OptimizerType):
+    """Part of an optimizer that holds parameters and their state.
+
+    param_groups  dicts of the parameters ("params") and the settings of each group, which may be changed
+    state         per parameter: the number of its updates ("step"), and its slots
+    """
+
+    param_groups: list[dict[str, Any]]
+    state: dict[Tensor, dict[str, Any]]
+    _updates: dict[Any, Callable[..., Any]]
+
+    def __getattr__(self, name: str) -> Any:
+        why = _NO_PARAMETERS if name in ("param_groups", "state", "_updates") else None
+        raise unsupported_api.error(type(self).__name__, name, why, self)
+
+    def hold(self, params: Iterable[Any]) -> None:
+        """Take parameters, tensors or dicts of settings with "params", into groups."""
+        self.param_groups, self.state, self._updates = [], {}, {}
+        given = list(params)
+        if not given:
+            raise UserError(f"{type(self).__name__} was given no parameters", code="MLC0378", loc=user_loc(),
+                            hint="an iterator such as model.parameters() is empty once it has been gone through")
+        for group in given if isinstance(given[0], dict) else [{"params": given}]:
+            self.add_param_group(group)
+
+    def add_param_group(self, param_group: dict[str, Any]) -> None:
+        """Add parameters with settings of their own.
+
+        Args:
+            param_group: Dict of "params", a tensor or several, and of the settings that differ.
+
+        Raises:
+            UserError: A setting is unknown or out of range (MLC0383), or a parameter is held already or is no leaf
+                (MLC0378).
+            UserTypeError: What is given is no dict, or a parameter is no tensor (MLC0378).
+
+        Example:
+            >>> w, b = mlc.ones(2, requires_grad=True), mlc.zeros(2, requires_grad=True)
+            >>> opt = mlc.optim.SGD([w], lr=0.1)
+            >>> opt.add_param_group({"params": b, "lr": 0.01})
+            >>> [group["lr"] for group in opt.param_groups]
+            [0.1, 0.01]
+        """
+        if not isinstance(param_group, dict) or "params" not in param_group:
+            raise UserTypeError("a group of parameters is a dict with the key 'params'", code="MLC0378", loc=user_loc())
+        given = param_group["params"]
+        params = [given] if isinstance(given, Tensor) else [x[1] if isinstance(x, tuple) else x for x in given]
+        held = {id(p) for group in self.param_groups for p in group["params"]}
+        for p in params:
+            if not isinstance(p, Tensor):
+                raise UserTypeError(f"a parameter is a tensor, found {type(p).__name__}", code="MLC0378",
+                                    loc=user_loc(), hint=f"{type(self).__name__}(model.parameters(), lr=...)")
+            if not p.is_leaf:
+                raise UserError("only leaves can be trained, and this is the result of an operation", code="MLC0378",
+                                loc=user_loc(), hint="x.detach().requires_grad_() is a leaf of the same elements")
+            if id(p) in held:
+                raise UserError("a parameter is held twice", code="MLC0378", loc=user_loc())
+            held.add(id(p))
+        settings = self._settings()
+        if unknown := sorted(set(param_group) - set(settings) - {"params", "initial_lr"}):
+            raise UserError(f"{type(self).__name__} has no setting {', '.join(unknown)}", code="MLC0383",
+                            loc=user_loc(), hint="it has " + ", ".join(settings))
+        self._with(group := {**settings, **param_group, "params": params})
+        self.param_groups.append(group)
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Reset the gradients of all parameters.
+
+        Args:
+            set_to_none: Whether they become None, rather than zeros.
+        """
+        for p in (p for group in self.param_groups for p in group["params"]):
+            if p.grad is not None:
+                p.grad = None if set_to_none else p.grad.new_zeros(p.shape)
+
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+        """Move the parameters by their gradients, in place; those without a gradient stay.
+
+        Args:
+            closure: Function that computes the loss and its gradients anew.
+
+        Returns:
+            The result of the closure; None without one.
+
+        Example:
+            >>> w = mlc.tensor([1.0, -2.0], requires_grad=True)
+            >>> opt = mlc.optim.SGD([w], lr=0.1)
+            >>> (w * w).sum().backward()
+            >>> opt.step()
+            >>> w
+            tensor([ 0.8, -1.6], dtype=mlc.float32, requires_grad=True)
+        """
+        loss = None
+        if closure is not None:
+            with GradMode(True):
+                loss = closure()
+        with GradMode(False):
+            for group in self.param_groups:
+                self._step(group)
+        return loss
+
+    def state_dict(self) -> dict[str, Any]:
+        """Collect the state and the settings, with numbers in place of the parameters.
+
+        Returns:
+            Dict of "state", by the number of the parameter, and "param_groups".
+        """
+        numbers = self._numbers()
+        state = {numbers[id(p)]: dict(held) for p, held in self.state.items()}
+        groups = [{**group, "params": [numbers[id(p)] for p in group["params"]]} for group in self.param_groups]
+        return {"state": state, "param_groups": groups}
+
+    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
+        """Take over the state and the settings of an optimizer of parameters of the same shapes.
+
+        Args:
+            state_dict: Result of `state_dict`.
+
+        Raises:
+            UserError: The groups are of other sizes, or a slot has another shape than its parameter (MLC0377).
+        """
+        groups = state_dict["param_groups"]
+        sizes, own = [len(g["params"]) for g in groups], [len(g["params"]) for g in self.param_groups]
+        if sizes != own:
+            raise UserError(f"the state is of groups of {sizes} parameters, the optimizer's are of {own}",
+                            code="MLC0377", loc=user_loc())
+        by_number = {n: p for theirs, ours in zip(groups, self.param_groups)
+                     for n, p in zip(theirs["params"], ours["params"])}
+        state = {}
+        for number, held in state_dict["state"].items():
+            p = by_number[number]
+            for name in self.slots:
+                if name not in held or held[name].shape != p.shape:
+                    raise UserError(f"the state of parameter {number} has no {name} of shape {list(p.shape)}",
+                                    code="MLC0377", loc=user_loc())
+            state[p] = dict(held)
+        self.state = state
+        for theirs, ours in zip(groups, self.param_groups):
+            ours.update({name: x for name, x in theirs.items() if name != "params"})
+
+    def _numbers(self) -> dict[int, int]:
+        """The number of each parameter, in the order of the groups."""
+        every = [p for group in self.param_groups for p in group["params"]]
+        return {id(p): i for i, p in enumerate(every)}
+
+    def _settings(self: Any) -> dict[str, Any]:
+        held = {"groups", "slots", "param_groups", "state", "_updates"}
+        return {name: x for name, x in vars(self).items() if name not in held}
+
+    def _with(self: Any, group: dict[str, Any]) -> Optimizer:
+        """The optimizer under the settings of a group."""
+        other = copy.copy(self)
+        for name in ("param_groups", "state", "_updates"):
+            vars(other).pop(name)
+        vars(other).update({name: x for name, x in group.items() if name not in ("params", "initial_lr")})
+        if isinstance(other.lr, int | float):
+            other.check("lr", other.lr)
+        other.validate()
+        return other  # type: ignore[no-any-return]
+
+    def _step(self: Any, group: dict[str, Any]) -> None:
+        """Update the parameters of a group: together those that have been updated as often."""
+        together: dict[int, list[Tensor]] = {}
+        for p in group["params"]:
+            if p.grad is not None:
+                if p not in self.state:
+                    self.state[p] = {"step": 0, **dict(zip(self.slots, self._with(group).fresh(p)))}
+                together.setdefault(self.state[p]["step"], []).append(p)
+        for count, params in together.items():
+            held = [self.state[p] for p in params]
+            state = {"step": create.tensor(count), **{name: [x[name] for x in held] for name in self.slots}}
+            lr = group["lr"](count) if callable(group["lr"]) else group["lr"]
+            new, after = self._update_of(group)(params, [p.grad for p in params], state, float(lr))
+            for i, (p, moved) in enumerate(zip(params, new)):
+                p.replace_elements(moved)
+                held[i].update({"step": count + 1, **{name: after[name][i] for name in self.slots}})
+
+    def _update_of(self, group: dict[str, Any]) -> Callable[..., Any]:
+        """The compiled `update` under the settings of a group; the learning rate is an argument."""
+        key = tuple(sorted((name, repr(x)) for name, x in group.items() if name not in ("params", "lr", "initial_lr")))
+        if key not in self._updates:
+            rule = self._with(group)
+            self._updates[key] = compile(lambda params, grads, state, lr: rule.update(grads, state, params, lr))
+        return self._updates[key]
