@@ -316,3 +316,11 @@ def test_a_transformer_block_and_its_gradient_for_every_batch_and_length(pairs: 
 def leaves(tree: Any) -> list[Any]:
     from mlc.frontend.tree import leaves
     return [np.asarray(x) for x in leaves(tree) if x is not None]
+
+
+def test_which_dimension_has_size_3_is_not_decided_for_all_sizes() -> None:
+    """Of two dimensions of 3, the vectors lie along the first."""
+    cross = mlc.compile(mlc.cross, dynamic=True)
+    for n in (4, 3):
+        a, b = rows(n, 3), rows(n, 3)[::-1].copy()
+        np.testing.assert_array_equal(cross(a, b).numpy(), mlc.cross(a, b, dim=0 if n == 3 else 1).numpy())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from mlc.frontend.axes import axis
@@ -14,6 +15,7 @@ from mlc.frontend.tensor import Operand, Tensor
 from mlc.frontend.trace import Tracer
 from mlc.ir import sizes
 from mlc.ir.diag import UserError
+from mlc.ir.sizes import Dim
 
 
 @operation()
@@ -39,7 +41,7 @@ def cross(input: Operand, other: Operand, dim: int | None = None) -> Tensor:
     a, b = together(input, other)
     shape = broadcast_shapes(a.shape, b.shape)
     a, b = broadcast_to(a, shape), broadcast_to(b, shape)
-    at = axis(next((i for i, n in enumerate(shape) if n == 3), -1) if dim is None else dim, a.ndim)
+    at = axis(_of_size_3(shape) if dim is None else dim, a.ndim)
     if not a.ndim:
         raise UserError("0-d tensors have no vector product", code="MLC0364")
     if a.shape[at] != 3:
@@ -47,6 +49,17 @@ def cross(input: Operand, other: Operand, dim: int | None = None) -> Tensor:
                         symbols=sizes.symbols(a.shape[at]))
     from mlc.frontend.functions.shape import roll
     return roll(a, -1, at) * roll(b, -2, at) - roll(a, -2, at) * roll(b, -1, at)
+
+
+def _of_size_3(shape: Sequence[Dim]) -> int:
+    """The first dimension of size 3, or the last one; UserError if that depends on a size that is a symbol."""
+    for i, n in enumerate(shape):
+        if not isinstance(n, int):
+            raise UserError(f"whether {n} is 3 decides along which dimension the vectors lie", code="MLC0367",
+                            symbols=sizes.symbols(n), hint="say which it is: mlc.cross(a, b, dim=-1)")
+        if n == 3:
+            return i
+    return -1
 
 
 @operation()
