@@ -71,7 +71,7 @@ class Tensor(Differentiable, Methods):
         ((3,), mlc.float64, 5.0)
     """
 
-    __slots__ = ("_array", "_autograd")
+    __slots__ = ("_array",)
     _array: Any                                          # a numpy array, one of a device, or Consumed
     shared = True
 

@@ -29,12 +29,15 @@ class Leaf:
     """Base of this package's own leaves: tensors and their specifications.
 
     shared   whether one object in several places of an `AttributeTree` is one leaf
-    frozen   of a parameter, whether it is not to be trained; None for other leaves
     """
 
     __slots__ = ()
     shared = False
-    frozen: bool | None = None
+
+    @property
+    def frozen(self) -> bool | None:
+        """Whether a parameter is not to be trained; None for other leaves."""
+        return None
 
 
 class AttributeTree:
@@ -42,7 +45,7 @@ class AttributeTree:
 
     _parameters   names of the attributes that are differentiated and trained
     _buffers      names of the attributes that are state: not differentiated, and assigned anew while a function runs
-    _frozen       names of the parameters that are not differentiated for now, where the tensors do not say it themselves
+    _frozen       names of the parameters that are not differentiated for now, unless the tensors say otherwise
     """
 
     _parameters: tuple[str, ...] = ()

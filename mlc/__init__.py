@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from typing import Any
 
     # isort: off
-    from mlc import autograd as autograd, cuda as cuda, fft as fft, linalg as linalg, nn as nn, optim as optim, random as random
+    from mlc import (
+        autograd as autograd, cuda as cuda, fft as fft, linalg as linalg, nn as nn, optim as optim, random as random,
+    )
     from mlc.anomaly import detect_anomaly as detect_anomaly
     from mlc.api import (
         Compiled as Compiled, checkpoint as checkpoint, compile as compile, cond as cond, custom_jvp as custom_jvp,

@@ -55,7 +55,7 @@ class Callable(ctypes.Structure):
         ("keep", ctypes.c_void_p),                # owners of the memory that the pointers below refer to
         ("function", ctypes.c_void_p),            # the entry
         ("array_type", ctypes.c_void_p), ("tensor_type", ctypes.c_void_p), ("payload", ctypes.c_ssize_t),
-        ("autograd", ctypes.c_ssize_t),           # offset of a tensor's slot that is empty, or `none`, if it is constant
+        ("autograd", ctypes.c_ssize_t),           # offset of a tensor's slot, empty or `none` for constants
         ("none", ctypes.c_void_p),
         ("new_from_descr", ctypes.c_void_p), ("set_base_object", ctypes.c_void_p),
         ("calls", ctypes.c_void_p), ("all_calls", ctypes.c_void_p),

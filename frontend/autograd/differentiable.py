@@ -46,7 +46,7 @@ class RemovableHandle:
 class Differentiable:
     """Base of tensors that are differentiated by `backward`."""
 
-    __slots__ = ()
+    __slots__ = ("_autograd",)
     _autograd: AutogradMeta | None
 
     @property

@@ -18,12 +18,13 @@ from mlc.frontend.autograd.graph import Node
 from mlc.frontend.compiler import Entry, compile_module
 from mlc.frontend.devices import BackingArray, device_of_call
 from mlc.frontend.location import user_loc
-from mlc.frontend.operands import broadcast_to, tracer
+from mlc.frontend.operands import broadcast_to, cast, tracer
 from mlc.frontend.signature import Recorded
 from mlc.frontend.tensor import Tensor, as_backing_array, wrap
 from mlc.frontend.trace import Trace, Tracer
 from mlc.ir.core import Symbol, located
 from mlc.ir.diag import UserError
+from mlc.ir.types import TensorType
 
 
 class FunctionRecord:
@@ -76,8 +77,8 @@ def _pullback(module: Module, wrt: Sequence[int], present: Sequence[int]) -> Mod
     with located(user_loc()), trace.recording():
         operands = [trace.arg(t) for t in types.inputs]  # type: ignore[arg-type]
         given = {i: trace.arg(types.results[i]) for i in present}  # type: ignore[arg-type]
-        cotangents = [given[i] if i in given else broadcast_to(tracer(0.0), t.shape)
-                      for i, t in enumerate(types.results) if t.dtype.is_float]  # type: ignore[attr-defined]
+        cotangents = [given[i] if i in given else broadcast_to(cast(tracer(0.0), t.dtype), t.shape)
+                      for i, t in enumerate(types.results) if isinstance(t, TensorType) and t.dtype.is_float]
         found = autodiff.vjp(forward, [t.value for t in operands], [t.value for t in cotangents], wrt)
         trace.finish([Tracer(v, trace) for v in found[len(types.results):]])
     return trace.module
@@ -150,8 +151,8 @@ def record_call(name: str, function: FunctionRecord, recorded: Recorded, operand
     if not results:
         return
     if takes_derivatives(function.module):
-        Unrecorded(list(results.values()), f"{name} takes derivatives itself, and a call of it is not differentiated by "
-                   "backward", f"differentiate by a function: mlc.grad of one that calls {name}")
+        Unrecorded(list(results.values()), f"{name} takes derivatives itself, and a call of it is not differentiated "
+                   "by backward", f"differentiate by a function: mlc.grad of one that calls {name}")
     elif recorded.trace.unpadding:
         Unrecorded(list(results.values()), f"a result of {name} has a data-dependent size, and such a call is not "
                    "differentiated by backward", "call its operations eagerly, or differentiate by mlc.grad")

@@ -78,7 +78,7 @@ class _GeneratorInMode(Generator[Any, Any, Any]):
             return self.generator.throw(*raised)
 
 
-class no_grad(GradMode):                                   # noqa: N801 (PyTorch's name)
+class no_grad(GradMode):
     """Context manager and decorator in whose scope no operation is recorded: results do not require a gradient.
 
     Example:
@@ -89,13 +89,13 @@ class no_grad(GradMode):                                   # noqa: N801 (PyTorch
     """
 
     def __new__(cls, *f: Any) -> Any:
-        return super().__new__(cls) if not f else cls()(*f)            # `@mlc.no_grad` decorates as `@mlc.no_grad()` does
+        return super().__new__(cls) if not f else cls()(*f)    # @mlc.no_grad is @mlc.no_grad()
 
     def __init__(self) -> None:
         super().__init__(False)
 
 
-class inference_mode(GradMode):                            # noqa: N801
+class inference_mode(GradMode):
     """`no_grad` under PyTorch's other name; with `mode=False`, it changes nothing.
 
     Args:
@@ -111,7 +111,7 @@ class inference_mode(GradMode):                            # noqa: N801
         super().__init__(not mode)
 
 
-class enable_grad(GradMode):                               # noqa: N801
+class enable_grad(GradMode):
     """Context manager and decorator in whose scope operations are recorded, also within `no_grad`.
 
     Example:
@@ -125,7 +125,7 @@ class enable_grad(GradMode):                               # noqa: N801
         super().__init__(True)
 
 
-class set_grad_enabled(GradMode):                          # noqa: N801
+class set_grad_enabled(GradMode):
     """Set the grad mode at once; as a context manager, restore the former one at the end.
 
     Args:

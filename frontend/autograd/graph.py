@@ -67,7 +67,7 @@ class AutogradMeta:
 
 
 class Edge:
-    """Connection of a node to a tensor that it was computed from: to output `number` of `node`, or to the leaf `meta`."""
+    """Connection of a node to a tensor that it was computed from: output `number` of `node`, or the leaf `meta`."""
 
     __slots__ = ("meta", "node", "number")
 

@@ -183,7 +183,8 @@ class Module(tree.AttributeTree):
         Returns:
             An integer.
         """
-        frozen = {id(x) for _, owner, attribute, x in self._tensors() if trained and attribute in tree.frozen_names(owner)}
+        frozen = {id(x) for _, owner, attribute, x in self._tensors()
+                  if trained and attribute in tree.frozen_names(owner)}
         return sum(x.numel() for x in self.parameters() if id(x) not in frozen)
 
     def __setattr__(self, name: str, value: Any) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 from mlc.frontend.tensor import Tensor, as_backing_array, wrap
 
@@ -38,8 +38,8 @@ class Parameter(Tensor, metaclass=_ParameterType):
 
     __slots__ = ()
 
-    def __new__(cls, data: Any = (), requires_grad: bool = True) -> Any:
-        return mark(wrap(as_backing_array(data)), requires_grad)
+    def __new__(cls, data: Any = (), requires_grad: bool = True) -> Self:
+        return mark(wrap(as_backing_array(data)), requires_grad)  # type: ignore[return-value]
 
 
 def mark(tensor: Tensor, requires_grad: bool = True) -> Tensor:

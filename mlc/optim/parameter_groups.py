@@ -85,7 +85,7 @@ class ParameterGroups(metaclass=OptimizerType):
             >>> [group["lr"] for group in opt.param_groups]
             [0.1, 0.01]
         """
-        if not isinstance(param_group, dict) or "params" not in param_group:
+        if "params" not in param_group:
             raise UserTypeError("a group of parameters is a dict with the key 'params'", code="MLC0378", loc=user_loc())
         given = param_group["params"]
         params = [given] if isinstance(given, Tensor) else [x[1] if isinstance(x, tuple) else x for x in given]
