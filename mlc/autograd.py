@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from mlc.frontend.autograd.differentiable import recorded, root
@@ -95,7 +95,7 @@ def grad(outputs: Tensors, inputs: Tensors, grad_outputs: Any = None, retain_gra
 
 
 def _listed(tensors: Any) -> Sequence[Any]:
-    return (tensors,) if isinstance(tensors, Tensor) else tuple(tensors)
+    return tuple(tensors) if isinstance(tensors, Iterable) and not isinstance(tensors, Tensor) else (tensors,)
 
 
 def _roots(tensors: Any, cotangents: Any) -> Any:

@@ -96,6 +96,12 @@ class Differentiable:
             self.autograd_meta.requires_grad = bool(requires_grad)
         return self
 
+    def copy_marks(self, other: Differentiable) -> None:
+        """Take over whether another tensor requires a gradient, and whether it is a parameter."""
+        if other._autograd is not None:
+            meta = self.autograd_meta
+            meta.requires_grad, meta.is_parameter = other._autograd.requires_grad, other._autograd.is_parameter
+
     @property
     def frozen(self) -> bool | None:
         """Whether a parameter is not to be trained; None for a tensor that is no parameter."""
