@@ -39,7 +39,7 @@ class LayerNorm(Module):
     Example:
         >>> nn.LayerNorm(2)(mlc.tensor([[1.0, 3.0], [0.0, 8.0]]))
         tensor([[-0.999995 ,  0.999995 ],
-                [-0.9999997,  0.9999997]], dtype=mlc.float32)
+                [-0.9999997,  0.9999997]], dtype=mlc.float32, grad_fn=<LayerNormBackward>)
     """
 
     _parameters = ("weight", "bias")
@@ -79,7 +79,7 @@ class RMSNorm(Module):
 
     Example:
         >>> nn.RMSNorm(2)(mlc.tensor([[3.0, 4.0]]))
-        tensor([[0.84852815, 1.1313709 ]], dtype=mlc.float32)
+        tensor([[0.84852815, 1.1313709 ]], dtype=mlc.float32, grad_fn=<RmsNormBackward>)
     """
 
     _parameters = ("weight",)
@@ -120,7 +120,7 @@ class GroupNorm(Module):
 
     Example:
         >>> nn.GroupNorm(1, 2)(mlc.tensor([[1.0, 3.0]]))
-        tensor([[-0.999995,  0.999995]], dtype=mlc.float32)
+        tensor([[-0.999995,  0.999995]], dtype=mlc.float32, grad_fn=<GroupNormBackward>)
     """
 
     _parameters = ("weight", "bias")

@@ -319,7 +319,7 @@ class PReLU(Module):
 
     Example:
         >>> nn.PReLU()(mlc.tensor([-1.0, 2.0]))
-        tensor([-0.25,  2.  ], dtype=mlc.float32)
+        tensor([-0.25,  2.  ], dtype=mlc.float32, grad_fn=<PreluBackward>)
     """
 
     _parameters = ("weight",)

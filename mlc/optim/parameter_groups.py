@@ -7,6 +7,7 @@ compiled function.
 from __future__ import annotations
 
 import copy
+import inspect
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -35,6 +36,12 @@ class OptimizerType(type):
         optimizer = super().__call__(*args[1:], **settings)
         optimizer.hold(args[0])
         return optimizer
+
+    @property
+    def __signature__(cls) -> inspect.Signature:
+        """That of `__init__`, which comes after `params`."""
+        every = [*inspect.signature(cls.__init__).parameters.values()]  # type: ignore[misc]
+        return inspect.Signature(every[1:])
 
 
 def _are_parameters(x: Any) -> bool:

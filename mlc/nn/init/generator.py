@@ -47,10 +47,10 @@ def manual_seed(seed: int) -> Generator:
     Example:
         >>> _ = mlc.manual_seed(0)
         >>> nn.Linear(1, 2).bias
-        tensor([-0.918053  , -0.96694475], dtype=mlc.float32)
+        tensor([-0.918053  , -0.96694475], dtype=mlc.float32, requires_grad=True)
         >>> _ = mlc.manual_seed(0)
         >>> nn.Linear(1, 2).bias
-        tensor([-0.918053  , -0.96694475], dtype=mlc.float32)
+        tensor([-0.918053  , -0.96694475], dtype=mlc.float32, requires_grad=True)
     """
     if plain_int(seed, "seed") < 0:
         raise UserError(f"seed = {seed}, expected at least 0", code="MLC0360")
