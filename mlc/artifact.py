@@ -209,7 +209,8 @@ def _open(path: str | Path) -> tuple[str, list[Signature], dict[str, Array]]:
         head, pieces = unpack(MAGIC, data)
         weights = from_bytes(bytes(pieces["weights"]))
         return str(head["name"]), list(_signatures(head, pieces)), {name: weights[name] for name in head["weights"]}
-    except (CorruptFile, Unreadable, KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
+    except (CorruptFile, Unreadable, KeyError, TypeError, ValueError, OverflowError, IndexError,
+            AttributeError) as error:
         if isinstance(error, UserError):
             raise
         raise UserError(f"{path} is no saved model, or a damaged one: {error}", code="MLC0571", loc=user_loc(),

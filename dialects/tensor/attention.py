@@ -59,8 +59,11 @@ class Attention(Composite, name="tensor.attention"):
                 self.refuse(f"does not work on {t.dtype}, only on float elements", "MLC0113")
         if {t.dtype for t in types if t.dtype != i1} != {q.dtype}:
             self.refuse(f"element types differ: {', '.join(str(t.dtype) for t in types)}", "MLC0112")
+        for t in types[:3]:
+            if t.rank < 2:
+                self.refuse(f"takes matrices, found {t}", "MLC0115")
         batch = k.shape[:-2]
-        if min(q.rank, k.rank, v.rank) < 2 or q.shape[: len(batch)] != batch or q.rank < k.rank or (
+        if q.shape[: len(batch)] != batch or q.rank < k.rank or (
                 q.shape[-1] != k.shape[-1] or v.shape[:-1] != k.shape[:-1]):
             shapes = ", ".join(shape_text(t.shape) for t in (q, k, v))
             self.refuse(f"queries, keys and values of shapes {shapes} do not fit", "MLC0115",

@@ -88,3 +88,9 @@ func.func @f(%x: tensor<3xi32>) {
   %0 = tensor.erfinv %x : tensor<3xi32>  // error: error[MLC0113]: tensor.erfinv: does not work on i32, only on float elements
   func.return
 }
+
+// -----
+func.func @f(%q: tensor<f32>, %k: tensor<3x4xf32>) {
+  %0 = tensor.attention %q, %k, %k {scale = 0.5} : (tensor<f32>, tensor<3x4xf32>, tensor<3x4xf32>) -> tensor<3x4xf32>  // error: error[MLC0115]: tensor.attention: takes matrices, found tensor<f32>
+  func.return
+}
