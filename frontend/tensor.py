@@ -6,7 +6,6 @@ A tensor is immutable and holds a numpy array or an array in device memory. Whil
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterator, Sequence
 from functools import reduce
 from typing import Any
@@ -263,20 +262,6 @@ class Tensor(Differentiable, Methods):
     def __setitem__(self, key: Any, value: Any) -> None:
         raise unsupported_api.assignment()
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
-        if not self.is_leaf:
-            raise UserError("the result of a recorded operation has a history, which cannot be copied", code="MLC0434",
-                            loc=user_loc(), hint="x.detach() has none; x.clone() is a copy that continues it")
-        out = memo[id(self)] = wrap(self.backing_array.copy())
-        out.copy_marks(self)
-        if self.grad is not None:
-            out.grad = copy.deepcopy(self.grad, memo)
-        return out
-
-    def __reduce__(self) -> Any:
-        frozen = self.frozen
-        return _unpickled, (self.array, self.device, self.requires_grad, frozen is not None)
-
     # -- what PyTorch has ---------------------------------------------------------------------------------------------
     def __getattr__(self, name: str) -> Any:
         if name == "_autograd":                            # native code leaves the slot of its results empty
@@ -414,13 +399,6 @@ UFUNCS = {"subtract": "sub", "multiply": "mul", "divide": "div", "power": "pow",
           "invert": "bitwise_not", "left_shift": "bitwise_left_shift", "right_shift": "bitwise_right_shift",
           "arcsin": "asin", "arccos": "acos", "arctan": "atan", "arctan2": "atan2", "rint": "round"}
 """Names of numpy ufuncs that have another name in mlc."""
-
-
-def _unpickled(array: Array, device: str, requires_grad: bool, is_parameter: bool) -> Tensor:
-    out = wrap(array).to_device(device)
-    if requires_grad or is_parameter:
-        out.autograd_meta.requires_grad, out.autograd_meta.is_parameter = requires_grad, is_parameter
-    return out
 
 
 def wrap(array: BackingArray) -> Tensor:

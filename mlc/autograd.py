@@ -23,7 +23,7 @@ __all__ = ["backward", "enable_grad", "grad", "inference_mode", "is_grad_enabled
 Tensors = Tensor | Sequence[Tensor]
 
 
-def backward(tensors: Tensors, grad_tensors: Any = None, retain_graph: bool | None = None, create_graph: bool = False,
+def backward(tensors: Any, grad_tensors: Any = None, retain_graph: bool | None = None, create_graph: bool = False,
              inputs: Tensors | None = None) -> None:
     """Compute the gradient of the sum of tensors with respect to leaves, and add it to their `grad`.
 

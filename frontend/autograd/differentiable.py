@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -107,6 +108,19 @@ class Differentiable:
         """Whether a parameter is not to be trained; None for a tensor that is no parameter."""
         meta = self._autograd
         return None if meta is None or not meta.is_parameter else not meta.requires_grad
+
+    def __deepcopy__(self: Any, memo: dict[int, Any]) -> Any:
+        if not self.is_leaf:
+            raise UserError("the result of a recorded operation has a history, which cannot be copied", code="MLC0434",
+                            loc=user_loc(), hint="x.detach() has none; x.clone() is a copy that continues it")
+        out = memo[id(self)] = type(self)(self.backing_array.copy())
+        out.copy_marks(self)
+        if self.grad is not None:
+            out.grad = copy.deepcopy(self.grad, memo)
+        return out
+
+    def __reduce__(self: Any) -> Any:
+        return _restored, (type(self), self.array, self.device, self.requires_grad, self.frozen is not None)
 
     @property
     def is_leaf(self) -> bool:
@@ -240,6 +254,14 @@ class Differentiable:
             only = [recorded(x, f"input {i}") for i, x in enumerate(
                 (inputs,) if isinstance(inputs, Differentiable) else inputs)]
         run_backward([root(self, gradient)], create_graph if retain_graph is None else retain_graph, create_graph, only)
+
+
+def _restored(kind: Any, array: Any, device: str, requires_grad: bool, is_parameter: bool) -> Any:
+    """A tensor that was pickled, as a leaf."""
+    out = kind(array).to_device(device)
+    if requires_grad or is_parameter:
+        out.autograd_meta.requires_grad, out.autograd_meta.is_parameter = requires_grad, is_parameter
+    return out
 
 
 def recorded(x: Any, what: str) -> AutogradMeta:

@@ -13,7 +13,8 @@ from typing import Any
 
 from mlc.frontend.location import user_loc
 from mlc.frontend.refusals import refusal
-from mlc.frontend.script.reach import Progress, Reached
+from mlc.frontend.script.reach import Reached
+from mlc.frontend.script.reached_state import Progress
 from mlc.frontend.tensor import Tensor
 from mlc.frontend.trace import current, state
 

@@ -13,14 +13,12 @@ from __future__ import annotations
 import argparse
 import array
 import functools
-import itertools
-import operator
 import os
 import sys
 import threading
 import types
 from collections import ChainMap, UserDict, UserList, deque
-from collections.abc import Collection, Iterator, Mapping, MutableMapping
+from collections.abc import Iterator, Mapping
 from contextvars import ContextVar
 from pathlib import Path
 from types import MappingProxyType
@@ -31,6 +29,22 @@ import numpy as np
 from mlc.frontend import tree
 from mlc.frontend.dtypes import DType
 from mlc.frontend.location import is_ours
+from mlc.frontend.script.reached_state import (
+    MISSING,
+    Attributes,
+    ClassAttributes,
+    ContextVariable,
+    Elements,
+    Entries,
+    Items,
+    Members,
+    Payload,
+    Progress,
+    ReachedState,
+    Slots,
+    Variable,
+    slots_of,
+)
 from mlc.frontend.tensor import Tensor
 from mlc.ir.sizes import Size
 
@@ -39,267 +53,6 @@ _ATOMS = (type(None), bool, int, float, complex, str, bytes, Tensor, Size, DType
 _NAMESPACES = (types.SimpleNamespace, argparse.Namespace, threading.local)
 _STATEFUL = ("mlc.nn", "mlc.optim")
 """Modules of this package whose objects count as the program's state."""
-_MISSING = object()
-Contents = tuple[Any, Collection[Any]]
-"""(keys, values)"""
-
-
-# -- kinds of mutable state -------------------------------------------------------------------------------------------
-class ReachedState:
-    """Mutable state that a function reaches: a container `x` with its keys and values at recording."""
-
-    __slots__ = ("keys", "path", "values", "x")
-    indexed = "[{!r}]"
-    """Python expression for the value under a key."""
-
-    def __init__(self, path: str, x: Any) -> None:
-        self.path = path
-        self.x = x
-        self.keys, values = self.contents()
-        self.values = [*values]
-
-    def contents(self) -> Contents:
-        """Current contents."""
-        raise NotImplementedError
-
-    def restore(self) -> None:
-        """Restore the recorded contents."""
-        raise NotImplementedError
-
-    def inside(self) -> Iterator[tuple[str, Any]]:
-        """The recorded values, each with its path."""
-        named = self.keys if len(self.keys) == len(self.values) else range(len(self.values))
-        for key, value in zip(named, self.values):
-            yield self.path + self.indexed.format(key), value
-
-    def holds(self) -> bool:
-        keys, values = self.contents()
-        return bool(keys == self.keys) and len(values) == len(self.values) and (
-            all(map(operator.is_, values, self.values)) or all(map(_same, values, self.values)))
-
-    def change(self) -> str:
-        """The path of a value that has changed."""
-        keys, values = self.contents()
-        if keys != self.keys or len(values) != len(self.values):
-            return self.path
-        return next((path for (path, a), b in zip(self.inside(), values) if not _same(a, b)), self.path)
-
-
-class Variable(ReachedState):
-    """A global or nonlocal variable, or an attribute or the defaults of a function.
-
-    `x` is (dict, name), (cell, None), or (function, "__code__", "__defaults__" or "__kwdefaults__").
-    """
-
-    __slots__ = ()
-    indexed = ""
-
-    def contents(self) -> Contents:
-        place, name = self.x
-        if name is not None:
-            return (), (getattr(place, name) if isinstance(place, types.FunctionType) else place.get(name, _MISSING),)
-        try:
-            return (), (place.cell_contents,)
-        except ValueError:                                 # no value yet
-            return (), (_MISSING,)
-
-    def restore(self) -> None:
-        (place, name), value = self.x, self.values[0]
-        if isinstance(place, types.FunctionType):
-            setattr(place, name, value)
-        elif name is not None:
-            place[name] = value
-        elif value is not _MISSING:
-            place.cell_contents = value
-        else:
-            del place.cell_contents
-
-
-class Payload(ReachedState):
-    """The array that holds the elements of a tensor, `(tensor, name of the slot)`; in-place operations replace it."""
-
-    __slots__ = ()
-    indexed = ""
-
-    def contents(self) -> Contents:
-        return (), (self.x[0]._array,)
-
-    def restore(self) -> None:
-        self.x[0]._array = self.values[0]
-
-
-class ContextVariable(ReachedState):
-    """A variable of the current context."""
-
-    __slots__ = ()
-    indexed = ".get()"
-
-    def contents(self) -> Contents:
-        return (), (self.x.get(_MISSING),)
-
-    def restore(self) -> None:
-        if self.values[0] is not _MISSING:                 # a context variable cannot be unset
-            self.x.set(self.values[0])
-
-
-class Items(ReachedState):
-    """The items of a list or deque."""
-
-    __slots__ = ()
-
-    def contents(self) -> Contents:
-        return (), self.x
-
-    def restore(self) -> None:
-        self.x.clear()
-        self.x.extend(self.values)
-
-
-class Entries(ReachedState):
-    """The entries of a dictionary or other mapping."""
-
-    __slots__ = ()
-
-    def contents(self) -> Contents:
-        return [*self.x], self.x.values()
-
-    def restore(self) -> None:
-        if isinstance(self.x, MutableMapping):
-            self.x.clear()
-            self.x.update(zip(self.keys, self.values))
-
-
-class Members(ReachedState):
-    """The members of a set."""
-
-    __slots__ = ()
-
-    def inside(self) -> Iterator[tuple[str, Any]]:
-        return ((self.path, x) for x in self.keys)
-
-    def contents(self) -> Contents:
-        return frozenset(self.x), ()
-
-    def restore(self) -> None:
-        self.x.clear()
-        self.x.update(self.keys)
-
-
-class Elements(ReachedState):
-    """The elements of a writable array or bytearray."""
-
-    __slots__ = ()
-
-    def contents(self) -> Contents:
-        if isinstance(self.x, bytearray | array.array):
-            return bytes(self.x), ()
-        if self.x.dtype.hasobject:
-            return self.x.shape, self.x.ravel().tolist()
-        return (self.x.shape, self.x.tobytes()), ()
-
-    def restore(self) -> None:
-        if isinstance(self.x, bytearray):
-            self.x[:] = self.keys
-        elif isinstance(self.x, array.array):
-            self.x[:] = array.array(self.x.typecode, self.keys)
-        else:
-            shape, held = (self.keys, np.array(self.values, object)) if self.x.dtype.hasobject else (
-                self.keys[0], np.frombuffer(self.keys[1], self.x.dtype))
-            self.x.shape = shape
-            np.copyto(self.x, held.reshape(shape))
-
-
-class Attributes(ReachedState):
-    """The class of an object, and its attributes except those in `spared`."""
-
-    __slots__ = ("kind", "spared")
-    indexed = ".{}"
-
-    def __init__(self, path: str, x: Any, spared: frozenset[str]) -> None:
-        self.spared = spared
-        self.kind = type(x)
-        super().__init__(path, x)
-
-    def holds(self) -> bool:
-        return type(self.x) is self.kind and super().holds()
-
-    def contents(self) -> Contents:
-        own = vars(self.x)
-        if self.spared:
-            own = {k: v for k, v in own.items() if k not in self.spared}
-        return [*own], own.values()
-
-    def restore(self) -> None:
-        if type(self.x) is not self.kind:
-            self.x.__class__ = self.kind
-        for name in [k for k in self.contents()[0] if k not in self.keys]:
-            del vars(self.x)[name]
-        vars(self.x).update(zip(self.keys, self.values))
-
-
-class Slots(ReachedState):
-    """The attributes of an object that are in slots."""
-
-    __slots__ = ()
-    indexed = ".{}"
-
-    def contents(self) -> Contents:
-        found = [(n, getattr(self.x, n)) for n in _slots(type(self.x))  # type: ignore[arg-type]
-                 if hasattr(self.x, n)]
-        return [n for n, _ in found], [v for _, v in found]
-
-    def restore(self) -> None:
-        for name in [n for n in self.contents()[0] if n not in self.keys]:
-            object.__delattr__(self.x, name)
-        for name, value in zip(self.keys, self.values):
-            object.__setattr__(self.x, name, value)
-
-
-class Progress(ReachedState):
-    """The position of an iterator, if it can be observed; it cannot be restored."""
-
-    __slots__ = ()
-
-    def contents(self) -> Contents:
-        if isinstance(self.x, itertools.count):
-            return repr(self.x), ()
-        if isinstance(self.x, types.GeneratorType):
-            frame = self.x.gi_frame
-            return ((), ()) if frame is None else ((frame.f_lasti, *frame.f_locals), frame.f_locals.values())
-        if isinstance(self.x, enumerate | zip | map | filter):
-            return (), self.x.__reduce__()[1]              # the iterators that they consume
-        return operator.length_hint(self.x, -1), ()
-
-    def inside(self) -> Iterator[tuple[str, Any]]:
-        return ((self.path, value) for value in self.values)
-
-    @property
-    def is_known(self) -> bool:
-        """Whether the position can be observed; that of itertools.chain, for example, cannot."""
-        return self.keys != -1 or bool(self.values)
-
-    def restore(self) -> None:
-        pass
-
-
-class ClassAttributes(ReachedState):
-    """The attributes and methods of a class."""
-
-    __slots__ = ()
-    indexed = ".{}"
-
-    def contents(self) -> Contents:
-        own = {k: v for k, v in vars(self.x).items()
-               if isinstance(v, types.FunctionType) or not (k.startswith("__") and k.endswith("__"))}
-        return [*own], own.values()
-
-    def restore(self) -> None:
-        for name in [k for k in self.contents()[0] if k not in self.keys]:
-            delattr(self.x, name)
-        for name, value in zip(self.keys, self.values):
-            setattr(self.x, name, value)
-
-
 # -- finding it -------------------------------------------------------------------------------------------------------
 class Reached:
     """The mutable state that some functions and values reach, and its current contents.
@@ -340,7 +93,7 @@ class Reached:
     @property
     def variables(self) -> list[tuple[Any, str | None, Any]] | None:
         """The reached variables and the arrays of tensors, with their values; None if there is other mutable state."""
-        if not all(isinstance(p, Variable | Payload) and p.values[0] is not _MISSING for p in self.places):
+        if not all(isinstance(p, Variable | Payload) and p.values[0] is not MISSING for p in self.places):
             return None
         return [(*p.x, p.values[0]) for p in self.places]
 
@@ -430,7 +183,7 @@ class Reached:
         if not is_own and not _is_foreign(home):
             return
         self._work.append((kind.__name__, kind))
-        if _slots(kind):  # type: ignore[arg-type]
+        if slots_of(kind):  # type: ignore[arg-type]
             self._add(Slots(path, x))
         if not hasattr(x, "__dict__"):
             return
@@ -450,14 +203,6 @@ def _cached_properties(kind: type) -> tuple[str, ...]:
     return tuple(name for name, x in every.items() if isinstance(x, functools.cached_property))
 
 
-@functools.lru_cache(maxsize=4096)
-def _slots(kind: type) -> tuple[str, ...]:
-    """The attributes of a class that are in slots."""
-    names = (n for base in kind.__mro__ for n in (lambda s: (s,) if isinstance(s, str) else s)(
-        vars(base).get("__slots__", ())))
-    return tuple(n for n in names if n not in ("__dict__", "__weakref__"))
-
-
 def _is_atom(x: Any) -> bool:
     """Whether a value is immutable; an instance of a subclass is only if it has no attributes of its own."""
     return isinstance(x, _ATOMS) and not (isinstance(x, int | float | complex | str | bytes) and hasattr(x, "__dict__"))
@@ -470,11 +215,6 @@ def _may_be_written(x: Any) -> bool:
             return True
         x = x.base
     return False
-
-
-def _same(a: Any, b: Any) -> bool:
-    return a is b or (type(a) is type(b) and isinstance(a, int | float | complex | str | bytes | types.MethodType)
-                      and bool(tree.frozen_leaf(a) == tree.frozen_leaf(b)))
 
 
 def codes_of(code: types.CodeType) -> Iterator[types.CodeType]:

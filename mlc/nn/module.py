@@ -17,11 +17,12 @@ from mlc.frontend.trace import Tracer, state
 from mlc.ir.diag import Error, UserError, UserTypeError
 from mlc.nn.parameter import Parameter, mark
 from mlc.nn.state import Incompatible, fitting
+from mlc.nn.trainable import Trainable
 
 M = TypeVar("M", bound="Module")
 
 
-class Module(tree.AttributeTree):
+class Module(Trainable, tree.AttributeTree):
     """Part of a model: a tree of parameters, buffers and modules, with a `forward`.
 
     Its parameters are the attributes that are assigned an `nn.Parameter`, in it and in the modules it holds, also in
@@ -52,7 +53,6 @@ class Module(tree.AttributeTree):
         (8,)
     """
 
-    training = True
     _unsaved: tuple[str, ...] = ()                         # buffers that `state_dict` leaves out
 
     def __init_subclass__(cls, **keywords: Any) -> None:
@@ -158,9 +158,9 @@ class Module(tree.AttributeTree):
         names = {id(x): name for name, x in reversed(self._ties().items())}
         return ((name, x) for name, x in self._ties().items() if names[id(x)] == name)
 
-    def parameters(self) -> list[Tensor]:
-        """List the parameters, in the order of `named_parameters`."""
-        return [x for _, x in self.named_parameters()]
+    def parameters(self) -> Iterator[Tensor]:
+        """Iterate over the parameters, in the order of `named_parameters`."""
+        return (x for _, x in self.named_parameters())
 
     def named_buffers(self) -> Iterator[tuple[str, Tensor]]:
         """Iterate over the buffers.
@@ -170,9 +170,9 @@ class Module(tree.AttributeTree):
         """
         return ((name, x) for name, owner, attribute, x in self._tensors() if attribute in owner._buffers)
 
-    def buffers(self) -> list[Tensor]:
-        """List the buffers."""
-        return [x for _, x in self.named_buffers()]
+    def buffers(self) -> Iterator[Tensor]:
+        """Iterate over the buffers."""
+        return (x for _, x in self.named_buffers())
 
     def num_parameters(self, trained: bool = False) -> int:
         """Count the elements of all parameters.
@@ -260,25 +260,6 @@ class Module(tree.AttributeTree):
         return {name: x for name, owner, attribute, x in self._tensors() if attribute in owner._parameters}
 
     # -- changing it --------------------------------------------------------------------------------------------------
-    def train(self: M, mode: bool = True) -> M:
-        """Set training or evaluation, which Dropout, BatchNorm and the like tell apart, in all modules inside.
-
-        Args:
-            mode: True for training.
-
-        Returns:
-            The module itself.
-        """
-        for module in self.modules():
-            vars(module).pop("training", None)             # the default of the class is True
-            if not mode:
-                module.training = False
-        return self
-
-    def eval(self: M) -> M:
-        """Set evaluation: `train(False)`. Returns the module itself."""
-        return self.train(False)
-
     def apply(self: M, f: Callable[[Module], Any]) -> M:
         """Call a function on every module inside, then on this one.
 
@@ -292,65 +273,6 @@ class Module(tree.AttributeTree):
             child.apply(f)
         f(self)
         return self
-
-    def freeze(self: M, which: Callable[[str], bool] | None = None) -> M:
-        """Take parameters out of training: they have no gradient, and optimizers leave them as they are.
-
-        Args:
-            which: Predicate of a parameter's name; None for all.
-
-        Returns:
-            The module itself.
-
-        Example:
-            >>> nn.Linear(2, 3).freeze(lambda name: name == "bias").num_parameters(trained=True)
-            6
-        """
-        return self._freeze(which, lambda frozen, name: frozen if name in frozen else (*frozen, name))
-
-    def unfreeze(self: M, which: Callable[[str], bool] | None = None) -> M:
-        """Undo `freeze`.
-
-        Args:
-            which: Predicate of a parameter's name; None for all.
-
-        Returns:
-            The module itself.
-        """
-        return self._freeze(which, lambda frozen, name: tuple(n for n in frozen if n != name))
-
-    def _freeze(self: M, which: Callable[[str], bool] | None,
-                change: Callable[[tuple[str, ...], str], tuple[str, ...]]) -> M:
-        for name, owner, attribute, x in list(self._tensors()):
-            if attribute in owner._parameters and (which is None or which(name)):
-                frozen = change(tree.frozen_names(owner), attribute)
-                vars(owner).pop("_frozen", None)
-                if frozen:
-                    owner._frozen = frozen
-                if type(x) is Tensor:
-                    mark(x, attribute not in frozen)
-        return self
-
-    def requires_grad_(self: M, requires_grad: bool = True) -> M:
-        """Set whether the parameters are trained: `unfreeze` or `freeze` of all.
-
-        Args:
-            requires_grad: Whether they are.
-
-        Returns:
-            The module itself.
-        """
-        return self.unfreeze() if requires_grad else self.freeze()
-
-    def zero_grad(self, set_to_none: bool = True) -> None:
-        """Reset the gradients that `backward` has accumulated in the parameters.
-
-        Args:
-            set_to_none: Whether they become None, rather than zeros.
-        """
-        for p in self.parameters():
-            if p.grad is not None:
-                p.grad = None if set_to_none else p.grad.new_zeros(p.shape)
 
     def to(self: M, target: Any = None, dtype: DTypeLike = None, *, device: Any = None,
            non_blocking: bool = False) -> M:

@@ -1,0 +1,108 @@
+"""Trainable: the part of a module that says whether it is trained, and which of its parameters are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
+
+from mlc.frontend import tree
+from mlc.frontend.tensor import Tensor
+from mlc.nn.parameter import mark
+
+M = TypeVar("M", bound="Trainable")
+
+
+class Trainable:
+    """Base of modules: training and evaluation, frozen parameters, and the gradients that `backward` accumulates."""
+
+    training = True
+
+    def modules(self) -> Iterator[Any]:
+        """Iterate over this module and all inside it."""
+        raise NotImplementedError
+
+    def parameters(self) -> Iterator[Tensor]:
+        """Iterate over the parameters."""
+        raise NotImplementedError
+
+    def _tensors(self) -> Iterator[tuple[str, Any, str, Tensor]]:
+        """(name, the module that holds it, the attribute it is in, tensor) of every tensor."""
+        raise NotImplementedError
+
+    def train(self: M, mode: bool = True) -> M:
+        """Set training or evaluation, which Dropout, BatchNorm and the like tell apart, in all modules inside.
+
+        Args:
+            mode: True for training.
+
+        Returns:
+            The module itself.
+        """
+        for module in self.modules():
+            vars(module).pop("training", None)             # the default of the class is True
+            if not mode:
+                module.training = False
+        return self
+
+    def eval(self: M) -> M:
+        """Set evaluation: `train(False)`. Returns the module itself."""
+        return self.train(False)
+
+    def freeze(self: M, which: Callable[[str], bool] | None = None) -> M:
+        """Take parameters out of training: they have no gradient, and optimizers leave them as they are.
+
+        Args:
+            which: Predicate of a parameter's name; None for all.
+
+        Returns:
+            The module itself.
+
+        Example:
+            >>> nn.Linear(2, 3).freeze(lambda name: name == "bias").num_parameters(trained=True)
+            6
+        """
+        return self._freeze(which, lambda frozen, name: frozen if name in frozen else (*frozen, name))
+
+    def unfreeze(self: M, which: Callable[[str], bool] | None = None) -> M:
+        """Undo `freeze`.
+
+        Args:
+            which: Predicate of a parameter's name; None for all.
+
+        Returns:
+            The module itself.
+        """
+        return self._freeze(which, lambda frozen, name: tuple(n for n in frozen if n != name))
+
+    def _freeze(self: M, which: Callable[[str], bool] | None,
+                change: Callable[[tuple[str, ...], str], tuple[str, ...]]) -> M:
+        for name, owner, attribute, x in list(self._tensors()):
+            if attribute in owner._parameters and (which is None or which(name)):
+                frozen = change(tree.frozen_names(owner), attribute)
+                vars(owner).pop("_frozen", None)
+                if frozen:
+                    owner._frozen = frozen
+                if type(x) is Tensor:
+                    mark(x, attribute not in frozen)
+        return self
+
+    def requires_grad_(self: M, requires_grad: bool = True) -> M:
+        """Set whether the parameters are trained: `unfreeze` or `freeze` of all.
+
+        Args:
+            requires_grad: Whether they are.
+
+        Returns:
+            The module itself.
+        """
+        return self.unfreeze() if requires_grad else self.freeze()
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Reset the gradients that `backward` has accumulated in the parameters.
+
+        Args:
+            set_to_none: Whether they become None, rather than zeros.
+        """
+        for p in self.parameters():
+            if p.grad is not None:
+                p.grad = None if set_to_none else p.grad.new_zeros(p.shape)
