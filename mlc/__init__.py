@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from typing import Any
 
     # isort: off
-    from mlc import cuda as cuda, fft as fft, linalg as linalg, nn as nn, optim as optim, random as random
+    from mlc import (
+        cuda as cuda, fft as fft, linalg as linalg, nn as nn, optim as optim, random as random, utils as utils,
+    )
     from mlc.anomaly import detect_anomaly as detect_anomaly
     from mlc.api import (
         Compiled as Compiled, checkpoint as checkpoint, compile as compile, cond as cond, custom_jvp as custom_jvp,
@@ -123,7 +125,7 @@ _ELSEWHERE = {
     "save": "mlc.artifact", "detect_anomaly": "mlc.anomaly", "gradcheck": "mlc.gradient_check",
     "gradgradcheck": "mlc.gradient_check",
 }
-_MODULES = frozenset({"cuda", "extension", "fft", "importer", "linalg", "nn", "optim", "random"})
+_MODULES = frozenset({"cuda", "extension", "fft", "importer", "linalg", "nn", "optim", "random", "utils"})
 
 
 def __getattr__(name: str) -> Any:
