@@ -49,8 +49,8 @@ class Code:
 @cache
 def load() -> dict[str, Code]:
     """All codes by name, in the order of their numbers."""
-    from mlc.tools.codes import backend, command, control, frontend, general, gpu, language, levels, tensor, text
-    modules = (general, tensor, levels, gpu, text, frontend, control, language, command, backend)
+    from mlc.tools.codes import backend, command, control, data, frontend, general, gpu, language, levels, tensor, text
+    modules = (general, tensor, levels, gpu, text, frontend, control, data, language, command, backend)
     found = [code for module in modules for code in read(module.TEXT)]
     return {code.name: code for code in sorted(found, key=lambda c: c.name)}
 

@@ -24,8 +24,8 @@ def default_collate(batch: Sequence[Any]) -> Any:
     """Collate samples into a batch, whose tensors have the samples along a new first dimension.
 
     Tensors and numpy arrays are stacked; ints become int64, bools bool, and floats float64, as in PyTorch. Strings and
-    bytes stay lists. Dicts and named tuples of these become dicts and named tuples of batches, and so do lists; tuples
-    become lists.
+    bytes stay as they are, in a list or tuple. Dicts, lists and named tuples of these become dicts, lists and named
+    tuples of batches; tuples become lists.
 
     Args:
         batch: Samples of the same structure and, in corresponding places, of the same shape.
@@ -46,7 +46,7 @@ def default_collate(batch: Sequence[Any]) -> Any:
     """
     if not batch:
         raise UserError("default_collate: the batch has no samples", code="MLC0700", loc=user_loc())
-    return _collate(list(batch), "")
+    return _collate(batch, "")
 
 
 def default_convert(data: Any) -> Any:
@@ -75,23 +75,21 @@ def default_convert(data: Any) -> Any:
     return like(data, [default_convert(x) for x in data])
 
 
-def _collate(batch: list[Any], path: str) -> Any:
+def _collate(batch: Sequence[Any], path: str) -> Any:
     """The batch of these parts of samples; `path` is the expression for the part."""
     first = batch[0]
+    if isinstance(first, str | bytes):
+        return batch
     if isinstance(first, np.ndarray | np.generic) and first.dtype.kind not in "biufV":
-        if isinstance(first, str | bytes):
-            return batch
         raise _unknown(f"an array of {first.dtype}", path)
     if is_data(first):
-        return _stacked([_array(x, i, first, path) for i, x in enumerate(batch)], path)
+        return _stacked(batch, path)
     if isinstance(first, np.generic):
         return _number(lambda: tensor(np.asarray(batch)), batch, path)
     if isinstance(first, float):
         return _number(lambda: tensor(np.array(batch, np.float64)), batch, path)
     if isinstance(first, int):
         return _number(lambda: tensor(batch), batch, path)
-    if isinstance(first, str | bytes):
-        return batch
     if isinstance(first, Mapping):
         return _mapping(batch, path)
     if isinstance(first, Sequence):
@@ -99,33 +97,31 @@ def _collate(batch: list[Any], path: str) -> Any:
     raise _unknown(type(first).__name__, path)
 
 
-def _array(x: Any, i: int, first: Any, path: str) -> Tensor:
-    if not (is_data(x) or isinstance(x, np.generic)):
-        raise _differs("are", (type(first).__name__, type(x).__name__), i, path)
-    return asarray(x)
+def _stacked(batch: Sequence[Any], path: str) -> Tensor:
+    arrays: list[Any] = [x.backing_array if type(x) is Tensor else x for x in batch]
+    first = arrays[0]
+    for i, x in enumerate(arrays):
+        if type(x) is not np.ndarray and not (is_data(batch[i]) or isinstance(x, np.generic)):
+            raise _differs("are", (type(batch[0]).__name__, type(x).__name__), i, path)
+        if x.shape != first.shape:
+            raise _differs("have shapes", (list(first.shape), list(x.shape)), i, path)
+    if not all(type(x) is np.ndarray and x.dtype == first.dtype for x in arrays):
+        tensors = [asarray(x) for x in batch]
+        if any(x.device != "cpu" for x in tensors):
+            return stack(tensors)
+        common = to_numpy(reduce(promote, {from_numpy(x.array.dtype): None for x in tensors}))
+        arrays = [x.array.astype(common, copy=False) for x in tensors]
+    return asarray(np.stack(arrays))                       # mlc.stack is compiled for each number of samples
 
 
-def _stacked(batch: list[Tensor], path: str) -> Tensor:
-    shape = batch[0].shape
-    for i, x in enumerate(batch):
-        if x.shape != shape:
-            raise _differs("have shapes", (list(shape), list(x.shape)), i, path)
-    if any(x.device != "cpu" for x in batch):
-        return stack(batch)
-    # np.stack, since mlc.stack is compiled for each number of samples, in each worker anew
-    dtypes = {x.array.dtype: None for x in batch}
-    common = to_numpy(reduce(promote, map(from_numpy, dtypes))) if len(dtypes) > 1 else None
-    return Tensor(np.stack([x.array if common is None else x.array.astype(common) for x in batch]))
-
-
-def _number(make: Callable[[], Tensor], batch: list[Any], path: str) -> Tensor:
+def _number(make: Callable[[], Tensor], batch: Sequence[Any], path: str) -> Tensor:
     for i, x in enumerate(batch):
         if not isinstance(x, int | float | np.generic):
             raise _differs("are", (type(batch[0]).__name__, type(x).__name__), i, path)
     return make()
 
 
-def _mapping(batch: list[Any], path: str) -> Any:
+def _mapping(batch: Sequence[Any], path: str) -> Any:
     first = batch[0]
     for i, x in enumerate(batch):
         if not isinstance(x, Mapping):
@@ -136,7 +132,7 @@ def _mapping(batch: list[Any], path: str) -> Any:
     return like(first, {key: _collate([x[key] for x in batch], f"{path}[{key!r}]") for key in first})
 
 
-def _sequence(batch: list[Any], path: str) -> Any:
+def _sequence(batch: Sequence[Any], path: str) -> Any:
     first = batch[0]
     for i, x in enumerate(batch):
         if not isinstance(x, Sequence) or isinstance(x, str | bytes):
@@ -145,7 +141,7 @@ def _sequence(batch: list[Any], path: str) -> Any:
             raise _differs("have lengths", (len(first), len(x)), i, path)
     names = getattr(first, "_fields", None)
     places = [f".{name}" for name in names] if names else [f"[{i}]" for i in range(len(first))]
-    return like(first, [_collate(list(parts), path + place) for place, parts in zip(places, zip(*batch))])
+    return like(first, [_collate(parts, path + place) for place, parts in zip(places, zip(*batch))])
 
 
 def like(container: Any, new: Any) -> Any:

@@ -9,7 +9,10 @@ import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Generic, TypeVar
 
+import numpy as np
+
 import mlc.api  # noqa: F401 (it gives the frontend its compiler)
+from mlc.frontend.arguments import coded, coded_methods
 from mlc.frontend.functions.create import asarray
 from mlc.frontend.location import user_loc
 from mlc.frontend.tensor import Tensor
@@ -97,7 +100,7 @@ class TensorDataset(Dataset[tuple[Tensor, ...]]):
 
 def _element(tensor: Tensor, index: Any) -> Tensor:
     # an indexing operation of mlc is compiled for its shapes; a view of a numpy array costs nothing, and is as constant
-    return Tensor(tensor.array[index]) if tensor.device == "cpu" else tensor[index]
+    return Tensor(np.asarray(tensor.array[index])) if tensor.device == "cpu" else tensor[index]
 
 
 class StackDataset(Dataset[Any]):
@@ -261,6 +264,11 @@ def samples(dataset: Any, indices: Sequence[Any]) -> list[Any]:
     return found
 
 
+for _class in (TensorDataset, StackDataset, ConcatDataset, ChainDataset, Subset):
+    coded_methods(_class, ("__init__",))
+
+
+@coded
 def random_split(dataset: Any, lengths: Sequence[float], generator: GeneratorLike = None) -> list[Subset[Any]]:
     """Split a dataset at random into datasets of given lengths that have no sample in common.
 

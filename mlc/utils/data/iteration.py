@@ -107,13 +107,14 @@ class ByWorkers(Iterator[Any]):
         """The next batch or Failure; EXHAUSTED after the last one."""
         deadline = time.monotonic() + self._timeout if self._timeout else None
         self._receive(0)                                   # a worker's death is noticed while others are ahead, too
-        while self._pending:
-            first = next(iter(self._pending))
+        while self._pending or self._turns:                # nothing is pending while all finish an earlier iteration
+            first = next(iter(self._pending), None)
             arrived = (n for n, batch in self._pending.items() if batch is not AWAITED)
             due = first if self._in_order else next(arrived, first)
-            if self._pending[due] is AWAITED:
+            if due is None or self._pending[due] is AWAITED:
                 self._receive(None if deadline is None else max(0.0, deadline - time.monotonic()))
-                if deadline is not None and self._pending[due] is AWAITED and time.monotonic() >= deadline:
+                late = due is None or self._pending[due] is AWAITED
+                if late and deadline is not None and time.monotonic() >= deadline:
                     raise WorkerError(f"the workers of the data loader have made no batch for {self._timeout} s",
                                       code="MLC0707", loc=user_loc(),
                                       hint="raise `timeout`, or look for what the dataset waits for")

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from multiprocessing.context import BaseContext
 from typing import Any, Generic, TypeVar
 
+from mlc.frontend.arguments import coded_methods
 from mlc.frontend.axes import plain_int
 from mlc.frontend.location import user_loc
 from mlc.ir.diag import UserError, UserTypeError
@@ -234,6 +235,9 @@ class DataLoader(Generic[T_co]):
     def _set_state(self, state: State) -> None:
         self._source.load_state_dict(state["generator"])
         load_sampler_state(self._order, state["sampler"])
+
+
+coded_methods(DataLoader, ("__init__", "load_state_dict"))
 
 
 # -- arguments --------------------------------------------------------------------------------------------------------

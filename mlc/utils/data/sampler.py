@@ -13,6 +13,7 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
+from mlc.frontend.arguments import coded_methods
 from mlc.frontend.axes import plain_int
 from mlc.frontend.location import user_loc
 from mlc.ir.diag import UserError, UserTypeError
@@ -205,7 +206,7 @@ class BatchSampler(Sampler[list[int]]):
         [[0, 1], [2, 3], [4]]
     """
 
-    def __init__(self, sampler: Iterable[int], batch_size: int, drop_last: bool) -> None:
+    def __init__(self, sampler: Iterable[Any], batch_size: int, drop_last: bool) -> None:
         self.sampler = sampler
         self.batch_size = positive(batch_size, "batch_size")
         self.drop_last = drop_last
@@ -291,6 +292,11 @@ class DistributedSampler(Sampler[int]):
     def load_state_dict(self, state: State) -> None:
         """Continue from a state that `state_dict` returned."""
         self.epoch = state["epoch"]
+
+
+for _class in (SequentialSampler, RandomSampler, SubsetRandomSampler, WeightedRandomSampler, BatchSampler,
+               DistributedSampler):
+    coded_methods(_class, ("__init__",))
 
 
 def sampler_state(sampler: Any) -> Any:
