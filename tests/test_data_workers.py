@@ -194,9 +194,24 @@ def test_a_forked_process_leaves_the_workers_alone() -> None:
     batches = iter(Loader(Calls(large, 8), 2, num_workers=2))
     next(batches)
     if (child := os.fork()) == 0:
-        del batches
-        os._exit(0)
+        try:
+            next(batches)
+        except mlc.UserError as error:
+            del batches
+            os._exit(0 if error.code == "MLC0714" else 1)
+        os._exit(2)
     assert os.waitpid(child, 0)[1] == 0 and len(list(batches)) == 3
+
+
+def test_the_programs_handler_of_sigterm_is_not_the_workers(tmp_path: Path) -> None:
+    before = signal.signal(signal.SIGTERM, lambda *_: (tmp_path / "handled").touch())
+    try:
+        batches = iter(Loader(Calls(lambda index: time.sleep(60) if index else 0), num_workers=1))
+        next(batches)
+        del batches                                        # its worker has to be terminated
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert not list(tmp_path.iterdir())
 
 
 PROGRAM = """

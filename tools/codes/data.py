@@ -119,12 +119,13 @@ example python:
     mlc.utils.data.RandomSampler(range(8), generator="seed")
 fix: pass an integer seed, a numpy.random.Generator, or None for one that mlc.manual_seed seeds.
 
-MLC0714 An iteration goes on whose persistent workers a later one has taken.
-The persistent workers of a data loader work for one iteration at a time.
+MLC0714 An iteration over a data loader goes on without its workers.
+Persistent workers work for one iteration at a time, so a later one takes them; and a forked process does not have the
+workers of its parent.
 example python:
     import mlc
     loader = mlc.utils.data.DataLoader(range(8), num_workers=1, persistent_workers=True)
     first, second = iter(loader), iter(loader)
     next(first)
-fix: make a second DataLoader, or use persistent_workers=False.
+fix: make a second DataLoader, or use persistent_workers=False; in a forked process, begin the iteration there.
 '''

@@ -87,6 +87,9 @@ class ByWorkers(Iterator[Any]):
             raise UserError("this iteration has ended: a later one over the same loader has taken its persistent "
                             "workers", code="MLC0714", loc=user_loc(),
                             hint="make a second loader to iterate twice at the same time")
+        if not self._pool.usable:
+            raise UserError("this iteration has workers of the process that this one was forked from", code="MLC0714",
+                            loc=user_loc(), hint="begin the iteration in this process")
         try:
             batch = self._next()
         except BaseException:                              # Ctrl-C too: an iterator in a traceback would keep workers

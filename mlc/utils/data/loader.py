@@ -161,7 +161,7 @@ class DataLoader(Generic[T_co]):
             else InThisProcess(self._fetching, indices, progress)
         if self._iterable:                                 # a stream has to be read again
             for _ in range(skipped):
-                next(batches)
+                next(batches, None)
         self._progress, self._loaded = progress, False
         return batches
 

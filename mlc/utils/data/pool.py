@@ -21,12 +21,15 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 import time
 import weakref
+from collections.abc import Iterable
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import BaseContext
 from typing import Any
 
+from mlc.frontend.compiler import compiling
 from mlc.frontend.location import user_loc
 from mlc.utils.data.shared_memory import SharedMemory
 from mlc.utils.data.worker import GRACE, Batch, Fetch, Job, Restart, WorkerError, run
@@ -48,24 +51,37 @@ class Channel:
 
     def close(self) -> None:
         """Close this process's ends. A worker that waits for requests, or for its answer to be read, then ends."""
-        ends: list[Closable] = [self.tasks, self.results, *self.slots]
-        for end in ends:
-            end.close()
-            _open.discard(end)
+        _close([self.tasks, self.results, *self.slots])
 
 
 Closable = Connection | SharedMemory
-_open: weakref.WeakSet[Closable] = weakref.WeakSet()
-"""The main process's ends. A forked child closes them: as long as it had copies, no worker would notice that the main
-process closes or loses its own."""
+_open: weakref.WeakKeyDictionary[Closable, int] = weakref.WeakKeyDictionary()
+"""Ends of the main process, with 0, and those of a worker that a thread is starting, with that thread's number. A
+forked child closes them, but a worker not its own: as long as it had copies, no process would notice that another
+closes its end, or is killed."""
+_changing = threading.RLock()
+"""Held while ends are opened and closed, and during a fork, there after the lock of the compiler: garbage is collected
+during a compilation too, and may close ends."""
 
 
-def _after_fork() -> None:
-    for end in list(_open):
-        end.close()
+def _before_fork() -> None:
+    compiling.acquire()
+    _changing.acquire()
 
 
-os.register_at_fork(after_in_child=_after_fork)
+def _after_fork_in_parent() -> None:
+    _changing.release()
+    compiling.release()
+
+
+def _after_fork_in_child() -> None:
+    for end, thread in list(_open.items()):
+        if thread != threading.get_ident():
+            end.close()
+    _after_fork_in_parent()
+
+
+os.register_at_fork(before=_before_fork, after_in_parent=_after_fork_in_parent, after_in_child=_after_fork_in_child)
 
 
 class Pool:
@@ -154,22 +170,31 @@ class Pool:
 
 
 def _started(context: BaseContext, job: dict[str, Any], prefetch: int) -> Channel:
-    tasks_of_worker, tasks = context.Pipe(duplex=False)
-    results, results_of_worker = context.Pipe(duplex=False)
-    slots = [SharedMemory() for _ in range(prefetch)]
-    _open.update((tasks, results))
+    with _changing:
+        tasks_of_worker, tasks = context.Pipe(duplex=False)
+        results, results_of_worker = context.Pipe(duplex=False)
+        slots = [SharedMemory() for _ in range(prefetch)]
+        of_worker: list[Closable] = [tasks_of_worker, results_of_worker, *slots]
+        _open.update({tasks: 0, results: 0, **dict.fromkeys(of_worker, threading.get_ident())})
     try:
         process = context.Process(  # type: ignore[attr-defined]
             target=run, args=(Job(**job, tasks=tasks_of_worker, results=results_of_worker, slots=slots),), daemon=True)
         process.start()
     except BaseException:
-        Channel(None, tasks, results, slots).close()
+        _close([tasks, results, *slots])
         raise
     finally:
-        tasks_of_worker.close()
-        results_of_worker.close()
-    _open.update(slots)                                    # not before: this worker uses them
+        _close([tasks_of_worker, results_of_worker])
+    with _changing:
+        _open.update(dict.fromkeys(slots, 0))
     return Channel(process, tasks, results, slots)
+
+
+def _close(ends: Iterable[Closable]) -> None:
+    with _changing:
+        for end in ends:
+            end.close()
+            _open.pop(end, None)
 
 
 def _end(channels: list[Channel], owner: int) -> None:

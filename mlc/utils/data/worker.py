@@ -160,6 +160,7 @@ class Job:
 def run(job: Job) -> None:
     """Answer the requests of the main process until it asks to stop, or ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)           # Ctrl-C is for the main process, which stops its workers
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)          # by this, whatever the program does when it gets it
     requests = queue.SimpleQueue[Any]()
     threading.Thread(target=_receive, args=(job.tasks, requests), daemon=True).start()
     try:
