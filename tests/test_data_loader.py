@@ -193,7 +193,8 @@ STREAM: Any = data.IterableDataset()
     ({"num_workers": 1, "prefetch_factor": 0}, "MLC0704"), ({"batch_size": 0}, "MLC0704"),
     ({"num_workers": 1, "multiprocessing_context": "thread"}, "MLC0704"), ({"dataset": [], "shuffle": True}, "MLC0704"),
     ({"dataset": iter([1])}, "MLC0711"), ({"generator": "a"}, "MLC0713"), ({"num_workers": 1.5}, "MLC0355"),
-    ({"timeout": "long"}, "MLC0421"), ({"batchsize": 3}, "MLC0321"),
+    ({"sampler": 3}, "MLC0711"), ({"collate_fn": "pad"}, "MLC0421"), ({"timeout": "long"}, "MLC0421"),
+    ({"batchsize": 3}, "MLC0321"),
 ], ids=lambda x: x if isinstance(x, str) else "-".join(x))
 def test_arguments_are_refused(arguments: dict[str, Any], code: str) -> None:
     with pytest.raises(UserError) as caught:

@@ -115,6 +115,7 @@ ANY: Any = data
     (lambda: data.TensorDataset(mlc.tensor(1.0)), "MLC0705"),
     (lambda: data.StackDataset(range(3), range(2)), "MLC0705"), (lambda: data.StackDataset(), "MLC0705"),
     (lambda: data.StackDataset([1], a=[1]), "MLC0702"), (lambda: data.ConcatDataset([]), "MLC0705"),
+    (lambda: ANY.ConcatDataset(3), "MLC0421"), (lambda: ANY.default_collate(3), "MLC0421"),
     (lambda: data.ConcatDataset([Stream()]), "MLC0711"), (lambda: list(data.ChainDataset([[1]])), "MLC0711"),
     (lambda: data.ConcatDataset([[1, 2]])[2], "MLC0356"), (lambda: data.ConcatDataset([[1, 2]])[-3], "MLC0356"),
     (lambda: data.Dataset()[0], "MLC0711"), (lambda: iter(data.IterableDataset()), "MLC0711"),

@@ -141,7 +141,7 @@ def test_persistent_workers_stay() -> None:
         next(batches)
     os.kill(first.pop(), signal.SIGKILL)
     with pytest.raises(RuntimeError, match="killed by SIGKILL"):
-        list(loader)
+        list(loader)                                       # which starts new ones the next time
     assert len({x.item() for x in loader}) == 2
 
 

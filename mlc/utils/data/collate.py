@@ -11,6 +11,7 @@ import numpy as np
 
 import mlc.api  # noqa: F401 (it gives the frontend its compiler)
 from mlc.dialects.tensor.promotion import promote
+from mlc.frontend.arguments import coded
 from mlc.frontend.functions.create import asarray, tensor
 from mlc.frontend.functions.shape import stack
 from mlc.frontend.location import user_loc
@@ -20,6 +21,7 @@ from mlc.ir.diag import UserError, UserTypeError
 from mlc.ir.types import from_numpy, to_numpy
 
 
+@coded
 def default_collate(batch: Sequence[Any]) -> Any:
     """Collate samples into a batch, whose tensors have the samples along a new first dimension.
 
@@ -44,11 +46,12 @@ def default_collate(batch: Sequence[Any]) -> Any:
         [tensor([[1., 1.],
                 [0., 0.]], dtype=mlc.float32), tensor([0.5, 1.5], dtype=mlc.float64)]
     """
-    if not batch:
+    if len(batch) == 0:
         raise UserError("default_collate: the batch has no samples", code="MLC0700", loc=user_loc())
     return _collate(batch, "")
 
 
+@coded
 def default_convert(data: Any) -> Any:
     """Convert the numpy arrays and numbers in a sample into tensors, and leave everything else as it is.
 
@@ -71,8 +74,8 @@ def default_convert(data: Any) -> Any:
     if isinstance(data, str | bytes) or not isinstance(data, Mapping | Sequence):
         return data
     if isinstance(data, Mapping):
-        return like(data, {key: default_convert(data[key]) for key in data})
-    return like(data, [default_convert(x) for x in data])
+        return _like(data, {key: default_convert(data[key]) for key in data})
+    return _like(data, [default_convert(x) for x in data])
 
 
 def _collate(batch: Sequence[Any], path: str) -> Any:
@@ -129,7 +132,7 @@ def _mapping(batch: Sequence[Any], path: str) -> Any:
         if missing := [key for key in first if key not in x]:
             raise UserError(f"default_collate: sample {i} of the batch has no key {missing[0]!r}{_at(path)}, which "
                             "sample 0 has", code="MLC0700", loc=user_loc())
-    return like(first, {key: _collate([x[key] for x in batch], f"{path}[{key!r}]") for key in first})
+    return _like(first, {key: _collate([x[key] for x in batch], f"{path}[{key!r}]") for key in first})
 
 
 def _sequence(batch: Sequence[Any], path: str) -> Any:
@@ -141,10 +144,10 @@ def _sequence(batch: Sequence[Any], path: str) -> Any:
             raise _differs("have lengths", (len(first), len(x)), i, path)
     names = getattr(first, "_fields", None)
     places = [f".{name}" for name in names] if names else [f"[{i}]" for i in range(len(first))]
-    return like(first, [_collate(parts, path + place) for place, parts in zip(places, zip(*batch))])
+    return _like(first, [_collate(parts, path + place) for place, parts in zip(places, zip(*batch))])
 
 
-def like(container: Any, new: Any) -> Any:
+def _like(container: Any, new: Any) -> Any:
     """A container of the type of `container` with other contents, or where that cannot be made a dict or list.
 
     Mutable ones are copied, since they may have attributes of their own; tuples become lists, as in PyTorch.

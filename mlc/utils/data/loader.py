@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from multiprocessing.context import BaseContext
 from typing import Any, Generic, TypeVar
 
-from mlc.frontend.arguments import coded_methods
+from mlc.frontend.arguments import coded_methods, described
 from mlc.frontend.axes import plain_int
 from mlc.frontend.location import user_loc
 from mlc.ir.diag import UserError, UserTypeError
@@ -94,6 +94,10 @@ class DataLoader(Generic[T_co]):
             raise UserTypeError(f"a {type(dataset).__name__} is no dataset: it has no __getitem__", code="MLC0711",
                                 loc=user_loc(), hint="what can only be iterated derives from "
                                                      "mlc.utils.data.IterableDataset")
+        for name, f in (("collate_fn", collate_fn), ("worker_init_fn", worker_init_fn)):
+            if f is not None and not callable(f):
+                raise UserTypeError(f"DataLoader: {name} is {described(f)}, expected a function", code="MLC0421",
+                                    loc=user_loc())
         _check_order(self._iterable, batch_size, shuffle, sampler, batch_sampler, drop_last)
         self.dataset = dataset
         self.num_workers = _check_workers(num_workers, timeout, prefetch_factor, persistent_workers,
@@ -244,6 +248,10 @@ coded_methods(DataLoader, ("__init__", "load_state_dict"))
 def _check_order(iterable: bool, batch_size: int | None, shuffle: bool | None, sampler: Any, batch_sampler: Any,
                  drop_last: bool) -> None:
     """Refuse arguments that contradict each other about the order and the batches."""
+    for name, x in (("sampler", sampler), ("batch_sampler", batch_sampler)):
+        if x is not None and not hasattr(x, "__iter__") and not hasattr(x, "__getitem__"):
+            raise UserTypeError(f"DataLoader: {name} is {described(x)}, expected an iterable of indices",
+                                code="MLC0711", loc=user_loc())
     given = [name for name, there in (("batch_size", batch_size != 1), ("shuffle", shuffle), ("sampler", sampler),
                                       ("drop_last", drop_last)) if there is not None and there is not False]
     conflict = None

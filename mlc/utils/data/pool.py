@@ -159,12 +159,14 @@ class Pool:
         return answer.number, answer
 
     def _death(self, channel: Channel) -> WorkerError:
+        """The error for a worker that has ended; the others are ended too."""
         channel.process.join(GRACE)                        # its pipes are closed before its status is there
         code, pid = channel.process.exitcode, channel.process.pid
         how = ("has closed its connection" if code is None else f"was killed by {signal.Signals(-code).name}"
                if code < 0 else f"exited with code {code}")
         hint = ("the system kills processes when memory runs out: use fewer workers or smaller batches"
                 if code == -signal.SIGKILL else "with num_workers=0 the dataset runs in this process")
+        self.close()
         return WorkerError(f"worker {self.channels.index(channel)} of the data loader (process {pid}) {how}",
                            code="MLC0706", loc=user_loc(), hint=hint)
 

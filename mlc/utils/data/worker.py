@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 import mlc.api
+from mlc.frontend.arguments import coded
 from mlc.frontend.location import user_loc
 from mlc.ir.diag import UNKNOWN, Error
 from mlc.nn.init.generator import manual_seed
@@ -49,6 +50,7 @@ class WorkerInfo:
 _info: WorkerInfo | None = None
 
 
+@coded
 def get_worker_info() -> WorkerInfo | None:
     """Information about the worker of a `DataLoader` that this process is.
 
