@@ -168,14 +168,17 @@ def test_a_position_of_no_iteration_begins_with_the_next() -> None:
 @pytest.mark.parametrize("other, change", [
     (lambda: Loader(range(8), 3, shuffle=True), {}), (lambda: Loader(range(8), 2), {}),
     (lambda: Loader(range(8), 2, shuffle=True), {"batches": None}),
+    (lambda: Loader(range(8), 2, shuffle=True), {"generator": 3}),
     (lambda: Loader(range(8), 2, shuffle=True, generator=np.random.Generator(np.random.MT19937(0))), {}),
 ])
 def test_positions_of_other_loaders_are_refused(other: Callable[[], DataLoader[Any]], change: dict[str, Any]) -> None:
     state = Loader(range(8), 2, shuffle=True).state_dict()
-    for name in change:
-        del state[name]
     with pytest.raises(UserError, match="MLC0709"):
-        other().load_state_dict(state)
+        other().load_state_dict({**state, **change})
+    with pytest.raises(UserError, match=r"MLC0709.*has no 'generator'"):
+        other().load_state_dict({"batches": 1})
+    with pytest.raises(UserError, match="MLC0421"):
+        other().load_state_dict(3)  # type: ignore[arg-type]
 
 
 # -- errors -----------------------------------------------------------------------------------------------------------

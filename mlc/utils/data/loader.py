@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import multiprocessing
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from multiprocessing.context import BaseContext
 from typing import Any, Generic, TypeVar
 
@@ -212,7 +212,7 @@ class DataLoader(Generic[T_co]):
         return {"batches": progress.batches, "batch_size": self.batch_size, "num_workers": self.num_workers,
                 **progress.start}
 
-    def load_state_dict(self, state: State) -> None:
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Let the next iteration begin at a position that `state_dict` returned.
 
         Args:
@@ -222,16 +222,18 @@ class DataLoader(Generic[T_co]):
             UserError: It is the position of a loader of another kind (MLC0709).
         """
         same = ["batch_size"] + ["num_workers"] * self._iterable
-        for name in ("batches", "generator", "sampler", *same):
-            if name not in state:
-                raise UserError(f"the state of the data loader has no {name!r}", code="MLC0709", loc=user_loc())
+        if missing := [name for name in ("batches", "generator", "sampler", *same) if name not in state]:
+            raise UserError(f"the state of the data loader has no {missing[0]!r}", code="MLC0709", loc=user_loc())
+        if not isinstance(count := state["batches"], int) or count < 0 or not isinstance(state["generator"], dict):
+            raise UserError("the state of the data loader is damaged", code="MLC0709", loc=user_loc(),
+                            hint="load one that state_dict returned")
         for name in same:
             if state[name] != (own := getattr(self, name)):
                 raise UserError(f"the state is of a data loader with {name} = {state[name]}, this one has {own}",
                                 code="MLC0709", loc=user_loc(), hint="make the loader with the same arguments")
         start = {"generator": state["generator"], "sampler": state["sampler"]}
         self._set_state(start)
-        self._progress, self._loaded = Progress(start, state["batches"]), True
+        self._progress, self._loaded = Progress(start, count), True
 
     def _state(self) -> State:
         return {"generator": self._source.state_dict(), "sampler": sampler_state(self._order)}
