@@ -76,6 +76,8 @@ KINDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "tuple[float, float]": ("two numbers", lambda x: isinstance(x, list | tuple) and len(x) == 2
                             and all(map(_number, x))),
     "Sequence[float]": ("numbers", lambda x: isinstance(x, list | tuple) and all(map(_number, x))),
+    "Iterable[Any]": ("an iterable", lambda x: isinstance(x, Iterable)),
+    "Sized": ("an object with a length", lambda x: hasattr(x, "__len__")),
     "Sequence[Any]": ("a list or tuple", lambda x: isinstance(x, list | tuple)),
     "Argnums": ("an integer, or several", lambda x: _integer(x) or _integers(x)),
     "Rate": ("a number or a schedule", lambda x: _number(x) or isinstance(x, Tensor) or callable(x)),

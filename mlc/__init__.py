@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     # isort: off
     from mlc import (
         autograd as autograd, cuda as cuda, fft as fft, linalg as linalg, nn as nn, optim as optim, random as random,
+        utils as utils,
     )
     from mlc.anomaly import detect_anomaly as detect_anomaly
     from mlc.api import (
@@ -131,7 +132,7 @@ _ELSEWHERE = {
     **dict.fromkeys(("enable_grad", "inference_mode", "is_grad_enabled", "no_grad", "set_grad_enabled"),
                     "mlc.frontend.autograd.grad_mode"),
 }
-_MODULES = frozenset({"autograd", "cuda", "extension", "fft", "importer", "linalg", "nn", "optim", "random"})
+_MODULES = frozenset({"autograd", "cuda", "extension", "fft", "importer", "linalg", "nn", "optim", "random", "utils"})
 
 
 def __getattr__(name: str) -> Any:

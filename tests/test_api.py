@@ -404,7 +404,7 @@ def test_size_mismatches_name_both_arguments() -> None:
 
 
 @pytest.mark.parametrize("module", [mlc, mlc.nn, mlc.nn.functional, mlc.nn.init, mlc.optim, mlc.linalg, mlc.fft,
-                                    mlc.random], ids=lambda m: m.__name__)
+                                    mlc.random, mlc.utils.data], ids=lambda m: m.__name__)
 def test_public_names_are_explained(module: Any) -> None:
     names = getattr(module, "__all__", None) or [n for n in dir(module) if not n.startswith("_")]
     public = {n: x for n in names if callable(x := getattr(module, n))}

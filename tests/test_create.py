@@ -115,7 +115,7 @@ def test_a_frontend_without_a_compiler_says_so() -> None:
     assert "error[MLC0685]: the frontend has been given no compiler" in done.stderr
 
 
-@pytest.mark.parametrize("module", ["nn", "optim", "linalg", "fft", "random", "importer"])
+@pytest.mark.parametrize("module", ["nn", "optim", "linalg", "fft", "random", "importer", "utils.data"])
 def test_any_module_may_be_imported_first(module: str) -> None:
     """Whichever it is gives the frontend its compiler."""
     code = f"import mlc.{module}; from mlc.frontend.compiler import compiler; compiler().compile"

@@ -54,6 +54,7 @@ def load() -> dict[str, Code]:
         backend,
         command,
         control,
+        data,
         frontend,
         general,
         gpu,
@@ -62,7 +63,7 @@ def load() -> dict[str, Code]:
         tensor,
         text,
     )
-    modules = (general, tensor, levels, gpu, text, frontend, autograd, control, language, command, backend)
+    modules = (general, tensor, levels, gpu, text, frontend, autograd, control, data, language, command, backend)
     found = [code for module in modules for code in read(module.TEXT)]
     return {code.name: code for code in sorted(found, key=lambda c: c.name)}
 

@@ -1,0 +1,131 @@
+"""Error codes of data loading: datasets, samplers, collation, and the workers of a data loader."""
+
+TEXT = '''
+MLC0700 The samples of a batch cannot be stacked.
+In corresponding places all samples of a batch have the same shape, length, keys and kind of value.
+example python:
+    import mlc
+    mlc.utils.data.default_collate([mlc.ones(3), mlc.ones(4)])
+fix: make the samples alike in the dataset, or pad them in a function that is passed as collate_fn.
+
+MLC0701 A sample contains something that the default collation does not support.
+It supports tensors, numpy arrays, numbers, strings, and dicts, lists and tuples of these.
+example python:
+    import mlc
+    mlc.utils.data.default_collate([None, None])
+fix: leave it out of the sample, or pass a collate_fn.
+
+MLC0702 Arguments of a dataset or data loader exclude each other.
+A batch sampler makes whole batches, a sampler the order, and an iterable-style dataset has an order of its own.
+example python:
+    import mlc
+    mlc.utils.data.DataLoader([1, 2, 3], sampler=[2, 1, 0], shuffle=True)
+fix: leave out one of the two.
+
+MLC0703 An argument of a data loader is about workers, and it has none.
+Nor can a worker have workers: its process ends with the main process, and could leave them behind.
+example python:
+    import mlc
+    mlc.utils.data.DataLoader([1, 2, 3], prefetch_factor=4)
+fix: give num_workers, or leave the argument out.
+
+MLC0704 A number for a sampler or data loader is out of range, or there is nothing to draw from.
+example python:
+    import mlc
+    mlc.utils.data.DataLoader([1, 2, 3], batch_size=0)
+fix: the message says which values are possible.
+
+MLC0705 Lengths of datasets or of their parts do not add up.
+example python:
+    import mlc
+    mlc.utils.data.random_split(range(10), [8, 3])
+fix: give tensors or datasets of the same length, and splits whose lengths add up to that of the dataset.
+
+MLC0706 A worker of a data loader has ended.
+It was killed, or its dataset ended the process. Its batch is lost, so the iteration cannot continue.
+example python:
+    import os
+    import mlc
+    class Data(mlc.utils.data.Dataset):
+        def __len__(self):
+            return 4
+        def __getitem__(self, index):
+            os._exit(3)
+    list(mlc.utils.data.DataLoader(Data(), num_workers=1))
+fix: if the system has killed it, use fewer workers or smaller batches, which take less memory; if it crashed, run the
+dataset with num_workers=0.
+
+MLC0707 The workers of a data loader have made no batch within the timeout.
+example python:
+    import time
+    import mlc
+    class Data(mlc.utils.data.Dataset):
+        def __len__(self):
+            return 4
+        def __getitem__(self, index):
+            time.sleep(60)
+    list(mlc.utils.data.DataLoader(Data(), num_workers=1, timeout=0.1))
+fix: give a longer timeout, or find out what the dataset waits for.
+
+MLC0708 An exception of a dataset cannot be raised as what it is.
+A StopIteration would end the loop over the data loader without a trace, and the class of a worker's exception may take
+other arguments than a text or exist only in the worker.
+example python:
+    import mlc
+    class Data(mlc.utils.data.Dataset):
+        def __len__(self):
+            return 4
+        def __getitem__(self, index):
+            return next(iter([]))
+    list(mlc.utils.data.DataLoader(Data()))
+fix: the message has the traceback of the exception.
+
+MLC0709 The state of a data loader or sampler does not fit the one that loads it.
+A position counts batches, so it means the same samples only with the same batch size, sampler and kind of generator,
+and for an iterable-style dataset with as many workers.
+example python:
+    import mlc
+    state = mlc.utils.data.DataLoader(range(8), batch_size=2).state_dict()
+    mlc.utils.data.DataLoader(range(8), batch_size=4).load_state_dict(state)
+fix: make the loader with the arguments of the one whose state was saved.
+
+MLC0710 A data loader whose batches come in any order is asked for its position.
+Which batches have been given out depends on the speed of the workers, so their number is no position.
+example python:
+    import mlc
+    loader = mlc.utils.data.DataLoader(range(8), num_workers=1, in_order=False)
+    next(iter(loader))
+    loader.state_dict()
+fix: use in_order=True, or save the state between two passes.
+
+MLC0711 An object is not the kind of dataset or sampler that is needed.
+A map-style dataset has __getitem__ and mostly __len__; an iterable-style one derives from IterableDataset and has
+__iter__.
+example python:
+    import mlc
+    mlc.utils.data.DataLoader(x for x in range(3))
+fix: define the method that the message names.
+
+MLC0712 An attribute of a data loader is assigned that others were made from.
+example python:
+    import mlc
+    loader = mlc.utils.data.DataLoader(range(8))
+    loader.batch_size = 4
+fix: make another DataLoader.
+
+MLC0713 The argument `generator` is no source of random numbers.
+example python:
+    import mlc
+    mlc.utils.data.RandomSampler(range(8), generator="seed")
+fix: pass an integer seed, a numpy.random.Generator, or None for one that mlc.manual_seed seeds.
+
+MLC0714 An iteration over a data loader goes on without its workers.
+Persistent workers work for one iteration at a time, so a later one takes them; and a forked process does not have the
+workers of its parent.
+example python:
+    import mlc
+    loader = mlc.utils.data.DataLoader(range(8), num_workers=1, persistent_workers=True)
+    first, second = iter(loader), iter(loader)
+    next(first)
+fix: make a second DataLoader, or use persistent_workers=False; in a forked process, begin the iteration there.
+'''
