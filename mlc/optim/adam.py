@@ -18,6 +18,7 @@ class _Adaptive(Optimizer):
     """Settings that all of them have. decoupled: weight decay shrinks p by itself, and is not part of the gradient."""
 
     slots: tuple[str, ...] = ("exp_avg", "exp_avg_sq")
+    dynamic_settings = ("betas", "weight_decay")
 
     def __init__(self, lr: Rate, betas: tuple[float, float], eps: float, weight_decay: float, decoupled: bool,
                  maximize: bool, groups: Sequence[Group]) -> None:
@@ -34,7 +35,7 @@ class _Adaptive(Optimizer):
     def decayed(self, p: Tensor, g: Tensor, lr: Any) -> tuple[Tensor, Tensor]:
         """(parameter, gradient) with the weight decay in one of them."""
         g = -g if self.maximize else g
-        if not self.weight_decay:
+        if not self.enabled(self.weight_decay):
             return p, g
         return (p * (1 - lr * self.weight_decay), g) if self.decoupled else (p, g + self.weight_decay * p)
 
@@ -77,13 +78,11 @@ class Adam(_Adaptive):
                  weight_decay: float = 0.0, amsgrad: bool = False, maximize: bool = False,
                  groups: Sequence[Group] = (), decoupled: bool = False) -> None:
         self.amsgrad = amsgrad
-        if amsgrad:
-            self.slots = (*self.slots, "max_exp_avg_sq")
         super().__init__(lr, betas, eps, weight_decay, decoupled, maximize, groups)
 
-    def validate(self) -> None:
-        super().validate()
-        self.same_slots("amsgrad", "max_exp_avg_sq", self.amsgrad)
+    @property
+    def slots(self) -> tuple[str, ...]:  # type: ignore[override]
+        return ("exp_avg", "exp_avg_sq", *["max_exp_avg_sq"] * bool(self.amsgrad))
 
     def scalars(self, t: Tensor) -> tuple[Any, ...]:
         first, second = corrections(self.betas, t)

@@ -41,30 +41,33 @@ class RMSprop(Optimizer):
         tensor([ 0.90000004, -1.9       ], dtype=mlc.float32)
     """
 
+    dynamic_settings = ("momentum", "weight_decay")
+
     def __init__(self, lr: Rate = 1e-2, alpha: float = 0.99, eps: float = 1e-8, weight_decay: float = 0.0,
                  momentum: float = 0.0, centered: bool = False, maximize: bool = False,
                  groups: Sequence[Group] = ()) -> None:
         self.alpha, self.eps, self.weight_decay, self.momentum = alpha, eps, weight_decay, momentum
         self.centered, self.maximize = bool(centered), maximize
-        self.slots = ("square_avg", *["grad_avg"] * self.centered, *["momentum_buffer"] * bool(momentum))
         super().__init__(lr, groups)
+
+    @property
+    def slots(self) -> tuple[str, ...]:  # type: ignore[override]
+        return ("square_avg", *["grad_avg"] * self.centered, *["momentum_buffer"] * self.enabled(self.momentum))
 
     def validate(self) -> None:
         for name in ("alpha", "eps", "weight_decay", "momentum"):
             self.check(name, getattr(self, name))
-        self.same_slots("centered", "grad_avg", self.centered)
-        self.same_slots("momentum", "momentum_buffer", bool(self.momentum))
 
     def rule(self, p: Tensor, g: Tensor, lr: Any, scalars: tuple[Any, ...], *slots: Tensor) -> tuple[Tensor, ...]:
         g = -g if self.maximize else g
-        g = g + self.weight_decay * p if self.weight_decay else g
+        g = g + self.weight_decay * p if self.enabled(self.weight_decay) else g
         v = self.alpha * slots[0] + (1 - self.alpha) * (g * g)
         size, new = v, [v]
         if self.centered:
             new.append(slots[1] + (1 - self.alpha) * (g - slots[1]))
             size = v - new[1] * new[1]
         step = g / (E.sqrt(size) + self.eps)
-        if self.momentum:
+        if self.enabled(self.momentum):
             step = self.momentum * slots[-1] + step
             new.append(step)
         return p - lr * step, *new
@@ -99,6 +102,7 @@ class Adagrad(Optimizer):
     """
 
     slots = ("sum",)
+    dynamic_settings = ("weight_decay",)
 
     def __init__(self, lr: Rate = 1e-2, lr_decay: float = 0.0, weight_decay: float = 0.0,
                  initial_accumulator_value: float = 0.0, eps: float = 1e-10, maximize: bool = False,
@@ -119,7 +123,7 @@ class Adagrad(Optimizer):
 
     def rule(self, p: Tensor, g: Tensor, lr: Any, scalars: tuple[Any, ...], *slots: Tensor) -> tuple[Tensor, ...]:
         g = -g if self.maximize else g
-        g = g + self.weight_decay * p if self.weight_decay else g
+        g = g + self.weight_decay * p if self.enabled(self.weight_decay) else g
         v = slots[0] + g * g
         return p - (lr / scalars[0]) * (g / (E.sqrt(v) + self.eps)), v
 
@@ -152,6 +156,7 @@ class Adadelta(Optimizer):
     """
 
     slots = ("square_avg", "acc_delta")
+    dynamic_settings = ("weight_decay",)
 
     def __init__(self, lr: Rate = 1.0, rho: float = 0.9, eps: float = 1e-6, weight_decay: float = 0.0,
                  maximize: bool = False, groups: Sequence[Group] = ()) -> None:
@@ -165,7 +170,7 @@ class Adadelta(Optimizer):
 
     def rule(self, p: Tensor, g: Tensor, lr: Any, scalars: tuple[Any, ...], *slots: Tensor) -> tuple[Tensor, ...]:
         g = -g if self.maximize else g
-        g = g + self.weight_decay * p if self.weight_decay else g
+        g = g + self.weight_decay * p if self.enabled(self.weight_decay) else g
         v = self.rho * slots[0] + (1 - self.rho) * (g * g)
         delta = E.sqrt(slots[1] + self.eps) / E.sqrt(v + self.eps) * g
         return p - lr * delta, v, self.rho * slots[1] + (1 - self.rho) * (delta * delta)

@@ -32,6 +32,10 @@ class Optimizer(ParameterGroups):
     tree, such as a module, whose buffers and frozen parameters have no state and stay as they are. A subclass defines
     `rule`, and where it needs them `slots`, `scalars`, `fresh` and `validate`.
 
+    `step` compiles the update once for the settings of a group, but for the learning rate and those that the subclass
+    names in `dynamic_settings`: they are arguments, so that they may change at every step. Their type within `rule` and
+    `scalars` is then a tensor, for which `enabled` says whether a setting takes part.
+
     Args:
         lr: Learning rate: a number, a tensor of one element, or a schedule (`mlc.optim.schedules`).
         groups: Pairs (predicate of a parameter's name, dict of settings that differ); the first that fits counts.
@@ -50,6 +54,7 @@ class Optimizer(ParameterGroups):
     """
 
     slots: tuple[str, ...] = ()
+    dynamic_settings: tuple[str, ...] = ()
 
     def __init_subclass__(cls, **keywords: Any) -> None:
         super().__init_subclass__(**keywords)
@@ -73,6 +78,10 @@ class Optimizer(ParameterGroups):
             other = copy.copy(self)
             vars(other).update(settings)
             other.validate()
+            if other.slots != self.slots:
+                raise UserError(f"a group with {settings} has another state than the optimiser, where each slot is one "
+                                "tree", code="MLC0383", loc=user_loc(),
+                                hint="use two optimisers, or give both the same")
             self.groups.append((chosen, other))
         self.validate()
 
@@ -88,17 +97,21 @@ class Optimizer(ParameterGroups):
         if not 0 <= value < below:
             raise UserError(f"{name} = {value} is not in [0, {below})", code="MLC0383", loc=user_loc())
 
-    def same_slots(self, setting: str, slot: str, wanted: bool) -> None:
-        """Raise UserError (MLC0383) if a group needs another state than the optimizer, where each slot is one tree.
+    @staticmethod
+    def enabled(setting: Any) -> bool:
+        """Whether a setting takes part in an update: it is not 0, or it is an argument of the compiled update.
 
         Args:
-            setting: Name of the setting that decides.
-            slot: Name of the slot that it needs.
-            wanted: Whether the group needs it.
+            setting: A number, a bool, or a tensor, which stands for a number that is not 0.
+
+        Returns:
+            Whether it does.
+
+        Example:
+            >>> mlc.optim.Optimizer.enabled(0.0), mlc.optim.Optimizer.enabled(0.9)
+            (False, True)
         """
-        if wanted != (slot in self.slots):
-            raise UserError(f"a group has another {setting} than the optimiser: that decides what the state is",
-                            code="MLC0383", loc=user_loc(), hint="use two optimisers, or give both the same")
+        return isinstance(setting, Tensor) or bool(setting)
 
     def validate(self) -> None:
         """Raise UserError (MLC0383) if a setting is out of range; called for the optimizer and for each group."""

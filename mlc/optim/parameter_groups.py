@@ -66,6 +66,9 @@ class ParameterGroups(metaclass=OptimizerType):
 
     def hold(self, params: Iterable[Any]) -> None:
         """Take parameters, tensors or dicts of settings with "params", into groups."""
+        if self.groups:
+            raise UserError("groups are chosen by names, which parameters that are held do not have", code="MLC0383",
+                            loc=user_loc(), hint='pass dicts: [{"params": [w]}, {"params": [b], "lr": 0.01}]')
         self.param_groups, self.state, self._updates = [], {}, {}
         given = list(params)
         if not given:
@@ -175,16 +178,12 @@ class ParameterGroups(metaclass=OptimizerType):
         if sizes != own:
             raise UserError(f"the state is of groups of {sizes} parameters, the optimizer's are of {own}",
                             code="MLC0377", loc=user_loc())
-        by_number = {n: p for theirs, ours in zip(groups, self.param_groups)
-                     for n, p in zip(theirs["params"], ours["params"])}
         state = {}
-        for number, held in state_dict["state"].items():
-            p = by_number[number]
-            for name in self.slots:
-                if name not in held or held[name].shape != p.shape:
-                    raise UserError(f"the state of parameter {number} has no {name} of shape {list(p.shape)}",
-                                    code="MLC0377", loc=user_loc())
-            state[p] = dict(held)
+        for theirs, ours in zip(groups, self.param_groups):
+            rule = self._with({**ours, **theirs})
+            for number, p in zip(theirs["params"], ours["params"]):
+                if number in state_dict["state"]:
+                    state[p] = _checked(rule, number, p, state_dict["state"][number])
         self.state = state
         for theirs, ours in zip(groups, self.param_groups):
             ours.update({name: x for name, x in theirs.items() if name != "params"})
@@ -195,7 +194,7 @@ class ParameterGroups(metaclass=OptimizerType):
         return {id(p): i for i, p in enumerate(every)}
 
     def _settings(self: Any) -> dict[str, Any]:
-        held = {"groups", "slots", "param_groups", "state", "_updates"}
+        held = {"groups", "param_groups", "state", "_updates"}
         return {name: x for name, x in vars(self).items() if name not in held}
 
     def _with(self: Any, group: dict[str, Any]) -> Optimizer:
@@ -203,33 +202,60 @@ class ParameterGroups(metaclass=OptimizerType):
         other = copy.copy(self)
         for name in ("param_groups", "state", "_updates"):
             vars(other).pop(name)
-        vars(other).update({name: x for name, x in group.items() if name not in ("params", "initial_lr")})
+        vars(other).update({name: group[name] for name in self._settings()})
         if isinstance(other.lr, int | float):
             other.check("lr", other.lr)
         other.validate()
         return other  # type: ignore[no-any-return]
 
-    def _step(self: Any, group: dict[str, Any]) -> None:
+    def _step(self, group: dict[str, Any]) -> None:
         """Update the parameters of a group: together those that have been updated as often."""
-        together: dict[int, list[Tensor]] = {}
+        rule, together = self._with(group), dict[int, list[Tensor]]()
         for p in group["params"]:
             if p.grad is not None:
-                if p not in self.state:
-                    self.state[p] = {"step": 0, **dict(zip(self.slots, self._with(group).fresh(p)))}
-                together.setdefault(self.state[p]["step"], []).append(p)
+                held = self.state.setdefault(p, {"step": 0})
+                if any(name not in held for name in rule.slots):         # at first, and where settings have changed
+                    self.state[p] = {**dict(zip(rule.slots, rule.fresh(p))), **held}
+                together.setdefault(held["step"], []).append(p)
+        if not together:
+            return
+        update, numbers = self._update_of(group, rule)
         for count, params in together.items():
-            held = [self.state[p] for p in params]
-            state = {"step": create.tensor(count), **{name: [x[name] for x in held] for name in self.slots}}
+            own = [self.state[p] for p in params]
+            state = {"step": create.tensor(count), **{name: [x[name] for x in own] for name in rule.slots}}
             lr = group["lr"](count) if callable(group["lr"]) else group["lr"]
-            new, after = self._update_of(group)(params, [p.grad for p in params], state, float(lr))
+            new, after = update(params, [p.grad for p in params], state, float(lr), numbers)
             for i, (p, moved) in enumerate(zip(params, new)):
                 p.replace_elements(moved)
-                held[i].update({"step": count + 1, **{name: after[name][i] for name in self.slots}})
+                own[i].update({"step": count + 1, **{name: after[name][i] for name in rule.slots}})
 
-    def _update_of(self, group: dict[str, Any]) -> Callable[..., Any]:
-        """The compiled `update` under the settings of a group; the learning rate is an argument."""
-        key = tuple(sorted((name, repr(x)) for name, x in group.items() if name not in ("params", "lr", "initial_lr")))
+    def _update_of(self, group: dict[str, Any], rule: Optimizer) -> tuple[Callable[..., Any], dict[str, Any]]:
+        """The compiled `update` under the settings of a group, and those of them that are its arguments."""
+        numbers, constants = dict[str, Any](), list[str]()
+        for name in self._settings().keys() - {"lr"}:
+            x = group[name]
+            if name in rule.dynamic_settings and rule.enabled(x):
+                numbers[name] = tuple(map(float, x)) if isinstance(x, list | tuple) else float(x)
+            else:
+                constants.append(f"{name} = {x!r}")
+        key = tuple(sorted(constants))
         if key not in self._updates:
-            rule = self._with(group)
-            self._updates[key] = compile(lambda params, grads, state, lr: rule.update(grads, state, params, lr))
-        return self._updates[key]
+            self._updates[key] = compile(lambda params, grads, state, lr, numbers: _given(rule, numbers).update(
+                grads, state, params, lr))
+        return self._updates[key], numbers
+
+
+def _given(rule: Optimizer, settings: dict[str, Any]) -> Optimizer:
+    """The optimizer with other settings, which are not checked."""
+    other = copy.copy(rule)
+    vars(other).update(settings)
+    return other
+
+
+def _checked(rule: Optimizer, number: int, p: Tensor, held: Mapping[str, Any]) -> dict[str, Any]:
+    """The loaded state of a parameter; UserError if it is none of this optimizer and of this shape."""
+    for name, wanted in zip(("step", *rule.slots), (None, *rule.fresh(p))):
+        if name not in held or (wanted is not None and held[name].shape != wanted.shape):
+            of = "" if wanted is None else f" of shape {list(wanted.shape)}"
+            raise UserError(f"the state of parameter {number} has no {name}{of}", code="MLC0377", loc=user_loc())
+    return dict(held)

@@ -41,28 +41,32 @@ class SGD(Optimizer):
         tensor([ 0.9, -1.6], dtype=mlc.float32)
     """
 
+    dynamic_settings = ("momentum", "weight_decay")
+
     def __init__(self, lr: Rate = 1e-3, momentum: float = 0.0, dampening: float = 0.0, weight_decay: float = 0.0,
                  nesterov: bool = False, maximize: bool = False, groups: Sequence[Group] = ()) -> None:
         self.momentum, self.dampening, self.weight_decay = momentum, dampening, weight_decay
         self.nesterov, self.maximize = nesterov, maximize
-        self.slots = ("momentum_buffer",) if momentum else ()
         super().__init__(lr, groups)
+
+    @property
+    def slots(self) -> tuple[str, ...]:  # type: ignore[override]
+        return ("momentum_buffer",) if self.enabled(self.momentum) else ()
 
     def validate(self) -> None:
         self.check("momentum", self.momentum)
         self.check("weight_decay", self.weight_decay)
         if self.nesterov and (not self.momentum or self.dampening):
             raise UserError("nesterov needs a momentum and no dampening", code="MLC0383", loc=user_loc())
-        self.same_slots("momentum", "momentum_buffer", bool(self.momentum))
 
     def scalars(self, t: Tensor) -> tuple[Any, ...]:
         return (t == 1,) if self.dampening else ()
 
     def rule(self, p: Tensor, g: Tensor, lr: Any, scalars: tuple[Any, ...], *slots: Tensor) -> tuple[Tensor, ...]:
         g = -g if self.maximize else g
-        g = g + self.weight_decay * p if self.weight_decay else g
-        if not self.momentum:
-            return p - lr * g, *slots
+        g = g + self.weight_decay * p if self.enabled(self.weight_decay) else g
+        if not slots:
+            return p - lr * g,
         v = self.momentum * slots[0] + (1 - self.dampening) * g
         if self.dampening:
             v = E.where(scalars[0], g, v)
@@ -95,6 +99,7 @@ class Lion(Optimizer):
     """
 
     slots = ("exp_avg",)
+    dynamic_settings = ("betas", "weight_decay")
 
     def __init__(self, lr: Rate = 1e-4, betas: tuple[float, float] = (0.9, 0.99), weight_decay: float = 0.0,
                  groups: Sequence[Group] = ()) -> None:
