@@ -6,7 +6,7 @@ function of the step from `mlc.optim.schedules`.
 """
 
 import mlc.api  # noqa: F401 (it gives the frontend its compiler)
-from mlc.optim import schedules
+from mlc.optim import lr_scheduler, schedules
 from mlc.optim.adam import Adam, Adamax, AdamW, NAdam, RAdam
 from mlc.optim.adaptive import Adadelta, Adagrad, RMSprop
 from mlc.optim.averaging import MovingAverage
@@ -15,4 +15,5 @@ from mlc.optim.optimizer import Optimizer
 from mlc.optim.sgd import SGD, Lion
 
 __all__ = ["SGD", "Accumulated", "Adadelta", "Adagrad", "Adam", "AdamW", "Adamax", "Lion", "MovingAverage", "NAdam",
-           "Optimizer", "RAdam", "RMSprop", "clip_by_global_norm", "clip_by_value", "global_norm", "schedules"]
+           "Optimizer", "RAdam", "RMSprop", "clip_by_global_norm", "clip_by_value", "global_norm", "lr_scheduler",
+           "schedules"]

@@ -1,4 +1,4 @@
-"""Error codes of define-by-run differentiation: recorded operations, `backward`, hooks."""
+"""Error codes of define-by-run training: recorded operations, `backward`, hooks, schedulers, clipping."""
 
 TEXT = r'''
 MLC0430 A tensor from which backward starts, or by which it differentiates, does not require a gradient.
@@ -71,4 +71,68 @@ example python:
     f = mlc.compile(lambda x: (w * x).sum())
     f(mlc.ones(3)).backward()
 fix: pass such tensors, or the module that holds them, as arguments.
+
+MLC0440 A learning-rate scheduler was given no optimizer whose learning rates it can set.
+An optimizer made without parameters holds nothing; its learning rate is a function of mlc.optim.schedules.
+example python:
+    import mlc
+    mlc.optim.lr_scheduler.StepLR(mlc.optim.SGD(lr=0.1), step_size=3)
+fix: make the optimizer with parameters and a number as learning rate, as in SGD(model.parameters(), lr=0.1).
+
+MLC0441 A setting of a learning-rate scheduler is out of range, or does not fit the groups of the optimizer.
+example python:
+    import mlc
+    opt = mlc.optim.SGD([mlc.ones(2, requires_grad=True)], lr=0.1)
+    mlc.optim.lr_scheduler.LambdaLR(opt, [lambda epoch: 1.0, lambda epoch: 0.5])
+fix: the message says which values are allowed.
+
+MLC0442 A learning-rate scheduler is to go on from an epoch, and the optimizer does not know its initial rates.
+They are the entry initial_lr of each group, which the first scheduler of an optimizer makes and its state keeps.
+example python:
+    import mlc
+    opt = mlc.optim.SGD([mlc.ones(2, requires_grad=True)], lr=0.1)
+    mlc.optim.lr_scheduler.StepLR(opt, step_size=3, last_epoch=5)
+fix: load the state of the optimizer before the scheduler is made, or leave out last_epoch to begin.
+
+MLC0443 A learning-rate scheduler of a fixed number of steps is called more often.
+example python:
+    import mlc
+    opt = mlc.optim.SGD([mlc.ones(2, requires_grad=True)], lr=0.1)
+    scheduler = mlc.optim.lr_scheduler.OneCycleLR(opt, max_lr=0.1, total_steps=2, cycle_momentum=False)
+    for _ in range(3):
+        scheduler.step()
+fix: pass as total_steps the number of batches of all epochs.
+
+MLC0444 A state was loaded into a learning-rate scheduler of another class, or for another number of groups.
+example python:
+    import mlc
+    opt = mlc.optim.SGD([mlc.ones(2, requires_grad=True)], lr=0.1)
+    state = mlc.optim.lr_scheduler.StepLR(opt, step_size=3).state_dict()
+    mlc.optim.lr_scheduler.ExponentialLR(opt, gamma=0.9).load_state_dict(state)
+fix: load the result of state_dict of a scheduler that was made in the same way.
+
+MLC0445 The norm of gradients that are to be clipped is infinite or not a number.
+example python:
+    import mlc
+    mlc.nn.utils.get_total_norm(mlc.tensor([1e38, 1e38]), error_if_nonfinite=True)
+fix: find what overflows, with mlc.detect_anomaly() for instance, or lower the learning rate.
+
+MLC0446 Something that is no tensor stands among parameters, gradients or vectors.
+example python:
+    import mlc
+    mlc.nn.utils.clip_grad_norm_([1.0, 2.0], max_norm=1.0)
+fix: pass tensors, such as model.parameters().
+
+MLC0447 A vector and the parameters that it stands for have different numbers of elements, or there are none.
+example python:
+    import mlc
+    mlc.nn.utils.vector_to_parameters(mlc.ones(5), [mlc.zeros(2, 2)])
+fix: pass the same parameters to parameters_to_vector and vector_to_parameters.
+
+MLC0448 A class of learning-rate schedulers does not define how rates are computed.
+example python:
+    import mlc
+    opt = mlc.optim.SGD([mlc.ones(2, requires_grad=True)], lr=0.1)
+    mlc.optim.lr_scheduler.LRScheduler(opt)
+fix: derive a class that defines get_lr, which returns one rate for each group.
 '''
