@@ -1,7 +1,7 @@
 """Neural networks: modules, which are trees of parameters, and the functions they are made of."""
 
 import mlc.api  # noqa: F401 (it gives the frontend its compiler)
-from mlc.nn import functional, init
+from mlc.nn import functional, init, utils
 from mlc.nn.activations import (
     GELU,
     GLU,
@@ -138,5 +138,5 @@ __all__ = [
     "SoftMarginLoss", "Softmax", "Softmax2d", "Softmin", "Softplus", "Softshrink", "Softsign", "Tanh", "Tanhshrink",
     "Threshold", "Transformer", "TransformerDecoder", "TransformerDecoderLayer", "TransformerEncoder",
     "TransformerEncoderLayer", "TripletMarginLoss", "Unflatten", "Unfold", "Upsample", "functional", "init",
-    "load_safetensors", "save_safetensors",
+    "load_safetensors", "save_safetensors", "utils",
 ]
