@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from mlc.api import compile
 from mlc.frontend import unsupported_api
+from mlc.frontend.arguments import coded_methods
 from mlc.frontend.autograd.grad_mode import GradMode
 from mlc.frontend.functions import create
 from mlc.frontend.location import user_loc
@@ -98,6 +99,9 @@ class ParameterGroups(metaclass=OptimizerType):
         if "params" not in param_group:
             raise UserTypeError("a group of parameters is a dict with the key 'params'", code="MLC0378", loc=user_loc())
         given = param_group["params"]
+        if not isinstance(given, Iterable):
+            raise UserTypeError(f"the parameters of a group are tensors, found {type(given).__name__}", code="MLC0378",
+                                loc=user_loc(), hint='{"params": model.parameters(), "lr": 0.01}')
         params = [given] if isinstance(given, Tensor) else [x[1] if isinstance(x, tuple) else x for x in given]
         held = {id(p) for group in self.param_groups for p in group["params"]}
         for p in params:
@@ -171,10 +175,15 @@ class ParameterGroups(metaclass=OptimizerType):
             state_dict: Result of `state_dict`.
 
         Raises:
-            UserError: The groups are of other sizes, or a slot has another shape than its parameter (MLC0377).
+            UserError: The groups are of other sizes, or a slot is missing or of another shape (MLC0377).
         """
+        for name in ("state", "param_groups"):
+            if name not in state_dict:
+                raise UserError(f"the state of an optimizer has an entry {name!r}, and this has none", code="MLC0377",
+                                loc=user_loc(), hint="load the result of state_dict of an optimizer that holds "
+                                                     "parameters")
         groups = state_dict["param_groups"]
-        sizes, own = [len(g["params"]) for g in groups], [len(g["params"]) for g in self.param_groups]
+        sizes, own = [len(g.get("params", ())) for g in groups], [len(g["params"]) for g in self.param_groups]
         if sizes != own:
             raise UserError(f"the state is of groups of {sizes} parameters, the optimizer's are of {own}",
                             code="MLC0377", loc=user_loc())
@@ -243,6 +252,9 @@ class ParameterGroups(metaclass=OptimizerType):
             self._updates[key] = compile(lambda params, grads, state, lr, numbers: _given(rule, numbers).update(
                 grads, state, params, lr))
         return self._updates[key], numbers
+
+
+coded_methods(ParameterGroups)
 
 
 def _given(rule: Optimizer, settings: dict[str, Any]) -> Optimizer:

@@ -334,7 +334,7 @@ example text:
     error[MLC0377]: the trees differ at params['w']: an array and a dict
 fix: pass gradients and state of the same structure as the parameters.
 
-MLC0378 One tensor is used as two parameters.
+MLC0378 The parameters of an optimizer are missing, no leaves, no tensors, or one tensor twice.
 Within a module, layers may share a tensor. In lists and dicts, each entry has its own gradient and updates.
 example python:
     import mlc
