@@ -47,6 +47,24 @@ def test_operations_run_where_tensors_are(device: FakeDevice) -> None:
         mlc.index_select(x, 0, np.array([5]))
 
 
+def test_parameters_are_trained_where_they_are(device: FakeDevice) -> None:
+    found = []
+    for where in ("cpu", "cuda:0"):
+        w: Any = mlc.tensor(X, device=where).requires_grad_()
+        optimizer: Any = mlc.optim.NAdam([w], lr=0.1)  # type: ignore[misc,arg-type]
+        scheduler = mlc.optim.lr_scheduler.OneCycleLR(optimizer, 0.1, 4)
+        for _ in range(3):
+            optimizer.zero_grad()
+            (w * w).sum().backward()
+            nn.utils.clip_grad_norm_([w], 1.0)
+            optimizer.step()
+            scheduler.step()
+        nn.utils.vector_to_parameters(nn.utils.parameters_to_vector([w]) * 2, [w])
+        assert w.device == w.grad.device == optimizer.state[w]["exp_avg"].device == where
+        found.append(w.detach().numpy())
+    np.testing.assert_allclose(found[1], found[0], rtol=1e-6)
+
+
 def test_functions_compiled_for_a_device(device: FakeDevice) -> None:
     f = mlc.compile(lambda a, b: (mlc.exp(a) + b, a), target="cuda")
     y, a = f(X, 2.0)
