@@ -233,6 +233,19 @@ def test_what_a_functional_update_returns_has_no_history() -> None:
     assert all(p.is_leaf for p in model.parameters())
 
 
+def test_parameters_are_updated_in_place_within_no_grad() -> None:
+    w = alias = leaf(2)
+    for _ in range(2):
+        ((w - 3) ** 2).sum().backward()
+        with mlc.no_grad():
+            w -= 0.25 * w.grad
+            w.grad = None
+    assert w is alias and w.requires_grad and w.tolist() == [2.5, 2.5]
+    w = w.detach()
+    w += 1                                                 # a constant is not changed: the name stands for another one
+    assert w.tolist() == [3.5, 3.5] and alias.tolist() == [2.5, 2.5]
+
+
 # -- memory and limits ------------------------------------------------------------------------------------------------
 def test_a_graph_is_freed_with_its_last_result() -> None:
     w = leaf(2)
@@ -290,7 +303,8 @@ def test_printing() -> None:
     ("MLC0435", lambda w: setattr(w, "grad", mlc.ones(5))), ("MLC0435", lambda w: setattr(w, "grad", 3)),
     ("MLC0435", lambda w: w.sum().backward(1.0)),
     ("MLC0436", lambda w: (w.register_hook(lambda g: g.sum()), (w * 2).sum().backward())),
-    ("MLC0436", lambda w: (w.register_hook(lambda g: 3), (w * 2).sum().backward()))])
+    ("MLC0436", lambda w: (w.register_hook(lambda g: 3), (w * 2).sum().backward())),
+    ("MLC0439", lambda w: w.__isub__(1)), ("MLC0439", lambda w: mlc.no_grad()(w.__imul__)(mlc.ones(2, 3)))])
 def test_mistakes(code: str, mistake: Callable[[Any], Any]) -> None:
     with pytest.raises(UserError, match=code) as caught:
         mistake(leaf(3))
