@@ -20,8 +20,9 @@ from mlc.frontend.data_dependent import unpad
 from mlc.frontend.devices import CPU, BackingArray, common_device, device_of
 from mlc.frontend.generalize import asks_for_numbers
 from mlc.frontend.location import user_loc
+from mlc.frontend.operation_errors import as_user_error
 from mlc.frontend.tensor import Tensor, as_backing_array, wrap
-from mlc.frontend.trace import Trace, Tracer, as_user_error
+from mlc.frontend.trace import Trace, Tracer
 from mlc.ir import sizes
 from mlc.ir.core import located
 from mlc.ir.diag import Error, UserError, UserIndexError, UserTypeError

@@ -11,9 +11,10 @@ import numpy as np
 
 from mlc.frontend.arguments import FAILURES, as_coded, check_arguments, with_one_name
 from mlc.frontend.location import user_loc
+from mlc.frontend.operation_errors import as_user_error
 from mlc.frontend.symint import plain_sizes, symbolic_sizes
 from mlc.frontend.tensor import Tensor, check_fits
-from mlc.frontend.trace import as_user_error, state
+from mlc.frontend.trace import state
 from mlc.ir.core import builder
 from mlc.ir.diag import Error
 from mlc.ir.types import to_numpy

@@ -16,8 +16,9 @@ from mlc.frontend.functions.ragged import coordinates, picked
 from mlc.frontend.location import user_loc
 from mlc.frontend.operands import broadcast_shapes, broadcast_to, integer, is_tensor, number, reshape, tracer
 from mlc.frontend.operation import operation
+from mlc.frontend.operation_errors import as_user_error
 from mlc.frontend.tensor import OPERATIONS, Operand, Tensor, as_array, wrap
-from mlc.frontend.trace import Tracer, as_user_error, current, emit, state
+from mlc.frontend.trace import Tracer, current, emit, state
 from mlc.ir import sizes
 from mlc.ir.diag import Error, UserError, UserIndexError, UserTypeError
 from mlc.ir.sizes import Dim, Size
