@@ -26,9 +26,12 @@ class Operation:
     literal   operands whose Python numbers are compile-time constants: `x ** 2` is not `x ** y`
     stored    operands whose Python integers have to fit in the element type of another operand, since they are stored
               as they are and would otherwise wrap around
+    forgets   whether eager kernels say which operands they do not depend on
 
     The signature is inspected at the first call, since a program uses few of the functions that it imports.
     """
+
+    forgets = False
 
     def __init__(self, body: Callable[..., Any], literal: Iterable[str], stored: Mapping[str, str],
                  name: str) -> None:
