@@ -271,8 +271,6 @@ class Tensor(Differentiable, Operators, Methods):
             return None
         raise unsupported_api.of_tensor(name, self)
 
-    data = unsupported_api.Unsupported()
-
     # -- another like this one ----------------------------------------------------------------------------------------
     def to(self, target: Any = None, dtype: DTypeLike = None, *, device: Any = None, copy: _bool = False,
            non_blocking: _bool = False) -> Tensor:

@@ -49,7 +49,7 @@ class Tracer(Tensor):
         self.owner = trace
         self.weak = weak
 
-    backward, requires_grad_, register_hook = Unsupported(), Unsupported(), Unsupported()
+    backward, data, requires_grad_, register_hook = Unsupported(), Unsupported(), Unsupported(), Unsupported()
     grad, grad_fn, requires_grad, is_leaf = Unsupported(), Unsupported(), Unsupported(), Unsupported()
     retain_grad, retains_grad, register_post_accumulate_grad_hook = Unsupported(), Unsupported(), Unsupported()
 
