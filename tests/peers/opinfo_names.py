@@ -1,0 +1,93 @@
+"""Operators of PyTorch's database that mlc has in another place, and those whose values are not determined."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import mlc
+from tests.torch_conventions import COMPLEX
+
+F = mlc.nn.functional
+R = mlc.random
+
+
+def _key() -> Any:
+    return R.key(0)
+
+
+def _bernoulli(x: Any, p: Any = None) -> Any:
+    return R.bernoulli(_key(), x if p is None else p, tuple(x.shape)).to(x.dtype)
+
+
+def _normal(mean: Any, std: Any = 1.0) -> Any:
+    shape = mlc.broadcast_tensors(mlc.asarray(mean), mlc.asarray(std))[0].shape
+    return R.normal(_key(), shape, mean, std)
+
+
+def _uniform(x: Any, low: float = 0.0, high: float = 1.0) -> Any:
+    return R.uniform(_key(), x.shape, low, high, x.dtype)
+
+
+def _multinomial(x: Any, num_samples: int, replacement: bool = False) -> Any:
+    if not replacement:
+        raise mlc.UserError("mlc.random.categorical draws with replacement only", code="MLC0360")
+    return R.categorical(_key(), mlc.log(x)[..., None, :], -1, (*x.shape[:-1], num_samples))
+
+
+def _dropout(f: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda x, p=0.5, training=True: f(x, p, training, key=_key())
+
+
+def _channels(spatial: int) -> Callable[..., Any]:
+    return lambda x, p=0.5, training=True: F.feature_dropout(x, p, training, spatial, key=_key())
+
+
+def _attention(q: Any, k: Any, v: Any, attn_mask: Any = None, dropout_p: float = 0.0, **keywords: Any) -> Any:
+    drawn = {"key": _key()} if dropout_p else {}
+    return F.scaled_dot_product_attention(q, k, v, attn_mask, dropout_p, **keywords, **drawn)
+
+
+def _of_complex(name: str) -> Callable[..., Any]:
+    """A transform that takes complex numbers, on a real tensor."""
+    f = getattr(mlc.fft, name)
+    return lambda x, *args, **keywords: f(mlc.stack([x, mlc.zeros_like(x)], -1), *args, **keywords)
+
+
+ORDER = "the database has the arguments in another order"
+KEYED = "random functions take a key"
+ELSEWHERE: dict[str, tuple[Callable[..., Any], str]] = {
+    "einsum": (lambda operands, equation: mlc.einsum(equation, *operands), ORDER),
+    "where": (lambda x, condition, other: mlc.where(condition, x, other), ORDER),
+    "nn.functional.embedding": (lambda weight, at, **keywords: F.embedding(at, weight, **keywords), ORDER),
+    "nn.functional.embedding_bag": (lambda weight, at, **keywords: F.embedding_bag(at, weight, **keywords), ORDER),
+    "linalg.lstsq": (lambda a, b, driver=None: mlc.linalg.lstsq(a, b)[:2], "mlc has no choice of LAPACK's drivers"),
+    "linalg_pinv_singular": (lambda a, b: mlc.linalg.pinv(a @ b.mT), "the database gives factors of the operand"),
+    "rand_like": (lambda x, **keywords: R.rand_like(_key(), x, **keywords), KEYED),
+    "randn_like": (lambda x, **keywords: R.randn_like(_key(), x, **keywords), KEYED),
+    "randn": (lambda *size, **keywords: R.randn(_key(), *size, **keywords), KEYED),
+    "randint": (lambda low, high, size, **keywords: R.randint(_key(), size, low, high, **keywords), KEYED),
+    "bernoulli": (_bernoulli, KEYED),
+    "multinomial": (_multinomial, KEYED + "; it is mlc.random.categorical"),
+    "normal": (_normal, KEYED),
+    "normal_number_mean": (lambda std, mean: _normal(mean, std), KEYED + "; " + ORDER),
+    "uniform": (_uniform, KEYED),
+    "exponential": (lambda x, rate=1.0: R.exponential(_key(), x.shape, rate, x.dtype), KEYED),
+    "nn.functional.dropout": (_dropout(F.dropout), KEYED),
+    "nn.functional.dropout2d": (_channels(2), KEYED + "; it is feature_dropout"),
+    "nn.functional.dropout3d": (_channels(3), KEYED + "; it is feature_dropout"),
+    "nn.functional.alpha_dropout": (_dropout(F.alpha_dropout), KEYED),
+    "nn.functional.scaled_dot_product_attention": (_attention, KEYED),
+    **{f"fft.{name}": (_of_complex(name), "complex numbers are pairs in a last dimension of 2")
+       for name, (takes_complex, _) in COMPLEX.items() if takes_complex},
+}
+"""By the name of an entry, or by that of one of its variants: a function with the entry's arguments, and the reason."""
+
+UNDETERMINED = frozenset({
+    "bernoulli", "cauchy", "empty", "empty_like", "empty_permuted", "empty_strided", "exponential", "geometric",
+    "log_normal", "multinomial", "new_empty", "new_empty_strided", "nn.functional.alpha_dropout",
+    "nn.functional.dropout", "nn.functional.dropout2d", "nn.functional.dropout3d",
+    "nn.functional.feature_alpha_dropout", "nn.functional.fractional_max_pool2d",
+    "nn.functional.fractional_max_pool3d", "nn.functional.rrelu", "normal", "normal_in_place", "rand_like", "randint",
+    "randint_like", "randn", "randn_like", "uniform"})
+"""Random numbers and uninitialised memory: only shapes and dtypes are compared."""
