@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import torch
+
 import mlc
 from tests.torch_conventions import COMPLEX
 
@@ -20,9 +22,14 @@ def _bernoulli(x: Any, p: Any = None) -> Any:
     return R.bernoulli(_key(), x if p is None else p, tuple(x.shape)).to(x.dtype)
 
 
-def _normal(mean: Any, std: Any = 1.0) -> Any:
-    shape = mlc.broadcast_tensors(mlc.asarray(mean), mlc.asarray(std))[0].shape
-    return R.normal(_key(), shape, mean, std)
+def _normal(mean: Any, std: Any = 1.0, size: Any = None, dtype: Any = mlc.float32, device: str = "cpu") -> Any:
+    shape = size or mlc.broadcast_tensors(mlc.asarray(mean), mlc.asarray(std))[0].shape
+    return R.normal(_key(), shape, mean, std, dtype)
+
+
+def _randint(*args: Any, dtype: Any = mlc.int64, device: str = "cpu") -> Any:
+    low, high, size = args if len(args) == 3 else (0, *args)
+    return R.randint(_key(), size, low, high, dtype)
 
 
 def _uniform(x: Any, low: float = 0.0, high: float = 1.0) -> Any:
@@ -44,7 +51,7 @@ def _channels(spatial: int) -> Callable[..., Any]:
 
 
 def _attention(q: Any, k: Any, v: Any, attn_mask: Any = None, dropout_p: float = 0.0, **keywords: Any) -> Any:
-    drawn = {"key": _key()} if dropout_p else {}
+    drawn = {"dropout_key": _key()} if dropout_p else {}
     return F.scaled_dot_product_attention(q, k, v, attn_mask, dropout_p, **keywords, **drawn)
 
 
@@ -63,14 +70,16 @@ ELSEWHERE: dict[str, tuple[Callable[..., Any], str]] = {
     "nn.functional.embedding_bag": (lambda weight, at, **keywords: F.embedding_bag(at, weight, **keywords), ORDER),
     "linalg.lstsq": (lambda a, b, driver=None: mlc.linalg.lstsq(a, b)[:2], "mlc has no choice of LAPACK's drivers"),
     "linalg_pinv_singular": (lambda a, b: mlc.linalg.pinv(a @ b.mT), "the database gives factors of the operand"),
-    "rand_like": (lambda x, **keywords: R.rand_like(_key(), x, **keywords), KEYED),
-    "randn_like": (lambda x, **keywords: R.randn_like(_key(), x, **keywords), KEYED),
-    "randn": (lambda *size, **keywords: R.randn(_key(), *size, **keywords), KEYED),
-    "randint": (lambda low, high, size, **keywords: R.randint(_key(), size, low, high, **keywords), KEYED),
+    "rand_like": (lambda x, dtype=None, device="cpu": R.rand_like(_key(), x, dtype=dtype), KEYED),
+    "randn_like": (lambda x, dtype=None, device="cpu": R.randn_like(_key(), x, dtype=dtype), KEYED),
+    "randn": (lambda *size, dtype="float32", device="cpu": R.randn(_key(), *size, dtype=dtype), KEYED),
+    "randint": (_randint, KEYED),
+    "randint_like": (lambda x, *bounds, **keywords: _randint(*bounds, x.shape, dtype=x.dtype), KEYED),
     "bernoulli": (_bernoulli, KEYED),
     "multinomial": (_multinomial, KEYED + "; it is mlc.random.categorical"),
     "normal": (_normal, KEYED),
-    "normal_number_mean": (lambda std, mean: _normal(mean, std), KEYED + "; " + ORDER),
+    "normal_number_mean": (lambda mean, std, *size, **keywords: _normal(mean, std, *size, **keywords), KEYED),
+    "normal_in_place": (lambda x, mean=0.0, std=1.0: _normal(mean, std, x.shape), KEYED),
     "uniform": (_uniform, KEYED),
     "exponential": (lambda x, rate=1.0: R.exponential(_key(), x.shape, rate, x.dtype), KEYED),
     "nn.functional.dropout": (_dropout(F.dropout), KEYED),
@@ -91,3 +100,13 @@ UNDETERMINED = frozenset({
     "nn.functional.fractional_max_pool3d", "nn.functional.rrelu", "normal", "normal_in_place", "rand_like", "randint",
     "randint_like", "randn", "randn_like", "uniform"})
 """Random numbers and uninitialised memory: only shapes and dtypes are compared."""
+
+DEFAULTS: dict[str, tuple[Any, ...]] = {
+    "memory_format": (torch.preserve_format, torch.contiguous_format), "requires_grad": (False,),
+    "layout": (torch.strided,), "pin_memory": (False,)}
+"""Keywords with the values that ask for what mlc always does, and has no name for."""
+
+
+def without_defaults(keywords: dict[str, Any]) -> dict[str, Any]:
+    """The keywords of a call but for those of `DEFAULTS`."""
+    return {n: x for n, x in keywords.items() if not any(x is value for value in DEFAULTS.get(n, ()))}
