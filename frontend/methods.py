@@ -190,10 +190,12 @@ class Methods(Leaf):
         return call("mean", self, dim, keepdim, dtype=dtype)
     def prod(self, dim: Dims = None, keepdim: _bool = False, *, dtype: DTypeLike = None) -> Tensor:
         return call("prod", self, dim, keepdim, dtype=dtype)
-    def var(self, dim: Dims = None, *, correction: _int = 1, keepdim: _bool = False) -> Tensor:
-        return call("var", self, dim, correction=correction, keepdim=keepdim)
-    def std(self, dim: Dims = None, *, correction: _int = 1, keepdim: _bool = False) -> Tensor:
-        return call("std", self, dim, correction=correction, keepdim=keepdim)
+    def var(self, dim: Dims | _bool = None, unbiased: _bool | None = None, keepdim: _bool = False, *,
+            correction: _int = 1) -> Tensor:
+        return call("var", self, dim, unbiased, keepdim, correction=correction)
+    def std(self, dim: Dims | _bool = None, unbiased: _bool | None = None, keepdim: _bool = False, *,
+            correction: _int = 1) -> Tensor:
+        return call("std", self, dim, unbiased, keepdim, correction=correction)
     def amax(self, dim: Dims = None, keepdim: _bool = False) -> Tensor: return call("amax", self, dim, keepdim)
     def amin(self, dim: Dims = None, keepdim: _bool = False) -> Tensor: return call("amin", self, dim, keepdim)
     def max(self, dim: _int | None = None, keepdim: _bool = False) -> Any: return call("max", self, dim, keepdim)
@@ -342,6 +344,24 @@ class Methods(Leaf):
         return call("index_copy", self, dim, index, source)
     def index_fill(self, dim: _int, index: Operand, value: Operand) -> Tensor:
         return call("index_fill", self, dim, index, value)
+
+    def select_scatter(self, src: Operand, dim: _int, index: _int) -> Tensor:
+        return call("select_scatter", self, src, dim, index)
+    def slice_scatter(self, src: Operand, dim: _int = 0, start: _int | None = None, end: _int | None = None,
+                      step: _int = 1) -> Tensor:
+        return call("slice_scatter", self, src, dim, start, end, step)
+    def diagonal_scatter(self, src: Operand, offset: _int = 0, dim1: _int = 0, dim2: _int = 1) -> Tensor:
+        return call("diagonal_scatter", self, src, offset, dim1, dim2)
+    def masked_scatter(self, mask: Operand, source: Operand) -> Tensor:
+        return call("masked_scatter", self, mask, source)
+    def index_put(self, indices: Sequence[Operand], values: Operand, accumulate: _bool = False) -> Tensor:
+        return call("index_put", self, indices, values, accumulate)
+    def put(self, index: Operand, source: Operand, accumulate: _bool = False) -> Tensor:
+        return call("put", self, index, source, accumulate)
+    def sum_to_size(self, *size: Any) -> Tensor:
+        """The sum over the dimensions along which `size` would broadcast to the shape of the tensor."""
+        return call("Tensor.sum_to_size", self, listed(size))
+    def polygamma(self, n: _int) -> Tensor: return call("polygamma", n, self)
 
     # -- products -----------------------------------------------------------------------------------------------------
     def matmul(self, other: Operand) -> Tensor: return call("matmul", self, other)

@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from typing import Any
 
     # isort: off
-    from mlc import cuda as cuda, fft as fft, linalg as linalg, nn as nn, optim as optim, random as random
+    from mlc import (
+        cuda as cuda, fft as fft, linalg as linalg, nn as nn, optim as optim, random as random, special as special,
+    )
     from mlc.anomaly import detect_anomaly as detect_anomaly
     from mlc.api import (
         Compiled as Compiled, checkpoint as checkpoint, compile as compile, cond as cond, custom_jvp as custom_jvp,
@@ -39,13 +41,16 @@ if TYPE_CHECKING:
         argwhere as argwhere, masked_select as masked_select, nonzero as nonzero, unique as unique,
         unique_consecutive as unique_consecutive, where as where,
     )
+    from mlc.frontend.functions.calculus import *
     from mlc.frontend.functions.compare import *
     from mlc.frontend.functions.contract import *
     from mlc.frontend.functions.create import *
+    from mlc.frontend.functions.divisors import *
     from mlc.frontend.functions.dynamic import *
     from mlc.frontend.functions.elementwise import *  # type: ignore[assignment]  # its `where` takes two choices only
     from mlc.frontend.functions.grids import *
     from mlc.frontend.functions.reduce import *
+    from mlc.frontend.functions.replace import *
     from mlc.frontend.functions.scan import *
     from mlc.frontend.functions.scatter import *
     from mlc.frontend.functions.shape import *
@@ -69,6 +74,9 @@ if TYPE_CHECKING:
         softmax as softmax, threshold as threshold,
     )
     from mlc.frontend.functions.random import erfinv as erfinv
+    from mlc.frontend.functions.special import (
+        digamma as digamma, i0 as i0, lgamma as lgamma, mvlgamma as mvlgamma, polygamma as polygamma,
+    )
     from mlc.frontend.functions.linalg import inv
     from mlc.frontend.tensor import Tensor as Tensor
     from mlc.gradient_check import gradcheck as gradcheck, gradgradcheck as gradgradcheck
@@ -103,10 +111,14 @@ if TYPE_CHECKING:
     negative = neg
     not_equal = ne
     row_stack = vstack
+    sgn = sign
     subtract = sub
     swapdims = transpose
     take = take_flat
+    trapz = trapezoid
     true_divide = div
+    unsafe_chunk = chunk
+    unsafe_split = split
 
 __version__ = "0.1.0"
 
@@ -123,7 +135,7 @@ _ELSEWHERE = {
     "save": "mlc.artifact", "detect_anomaly": "mlc.anomaly", "gradcheck": "mlc.gradient_check",
     "gradgradcheck": "mlc.gradient_check",
 }
-_MODULES = frozenset({"cuda", "extension", "fft", "importer", "linalg", "nn", "optim", "random"})
+_MODULES = frozenset({"cuda", "extension", "fft", "importer", "linalg", "nn", "optim", "random", "special"})
 
 
 def __getattr__(name: str) -> Any:

@@ -4,10 +4,12 @@ import inspect
 
 from mlc.frontend.arguments import coded_methods
 from mlc.frontend.functions import (
+    calculus,
     compare,
     contract,
     convolution,
     create,
+    divisors,
     dynamic,
     elementwise,
     fft,
@@ -21,18 +23,21 @@ from mlc.frontend.functions import (
     ragged,
     random,
     reduce,
+    replace,
     resize,
     scan,
     scatter,
     shape,
     sort,
+    special,
     trigonometry,
 )
 from mlc.frontend.methods import Methods
 from mlc.frontend.tensor import OPERATIONS, Tensor
 
-MODULES = (compare, contract, convolution, create, dynamic, elementwise, fft, grids, index, linalg, losses, neural,
-           normalization, pooling, ragged, random, reduce, resize, scan, scatter, shape, sort, trigonometry)
+MODULES = (calculus, compare, contract, convolution, create, divisors, dynamic, elementwise, fft, grids, index, linalg,
+           losses, neural, normalization, pooling, ragged, random, reduce, replace, resize, scan, scatter, shape, sort,
+           special, trigonometry)
 
 ALIASES = {
     "absolute": "abs", "arccos": "acos", "arccosh": "acosh", "arcsin": "asin", "arcsinh": "asinh", "arctan": "atan",
@@ -41,7 +46,8 @@ ALIASES = {
     "greater_equal": "ge", "inverse": "linalg.inv", "less": "lt", "less_equal": "le",
     "matrix_exp": "linalg.matrix_exp", "matrix_power": "linalg.matrix_power", "moveaxis": "movedim",
     "multiply": "mul", "negative": "neg", "not_equal": "ne", "row_stack": "vstack", "slogdet": "linalg.slogdet",
-    "subtract": "sub", "swapdims": "transpose", "true_divide": "div",
+    "sgn": "sign", "subtract": "sub", "swapdims": "transpose", "trapz": "trapezoid", "true_divide": "div",
+    "unsafe_chunk": "chunk", "unsafe_split": "split",
 }
 """PyTorch's aliases of functions."""
 OPERATIONS.update({name: OPERATIONS[of] for name, of in ALIASES.items()})
@@ -58,7 +64,7 @@ PUBLIC = {name: f for name, f in OPERATIONS.items()
 """The functions that are names of mlc itself."""
 NO_METHODS = frozenset({"cast", "std_mean", "var_mean"})
 """Functions of one tensor that are not methods in PyTorch."""
-for _module in (elementwise, trigonometry, reduce, scan):
+for _module in (divisors, elementwise, trigonometry, reduce, scan, special):
     for _name, _f in PUBLIC.items():
         if _f.__module__.startswith(_module.__name__) and not hasattr(Tensor, _name) and _name not in NO_METHODS and (
                 next(iter(inspect.signature(_f).parameters)) == "input"):

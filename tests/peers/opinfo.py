@@ -26,8 +26,8 @@ from torch.testing._internal.common_methods_invocations import op_db
 import mlc
 from mlc.frontend import tree
 from mlc.ir.diag import Error, InternalError
-from tests.peers.opinfo_names import ELSEWHERE, UNDETERMINED, without_defaults
-from tests.torch_conventions import COMPLEX, OWN
+from tests.peers.opinfo_names import ELSEWHERE, REFERENCES, UNDETERMINED, without_defaults
+from tests.torch_conventions import COMPLEX
 
 VERDICTS = ("pass", "missing", "refused", "wrong value", "wrong dtype", "wrong shape", "accepted", "crash", "no sample")
 SEVERITY = ("pass", "refused", "accepted", "wrong shape", "wrong dtype", "wrong value", "crash")
@@ -57,12 +57,10 @@ def ours(entry: Any) -> Callable[..., Any] | None:
 
 def theirs(entry: Any) -> Callable[..., Any]:
     """PyTorch's function, with mlc's conventions: complex numbers as pairs, and signs that are fixed."""
-    if entry.name in COMPLEX.values() or entry.name.removeprefix("fft.") in COMPLEX:
+    if entry.name.removeprefix("fft.") in COMPLEX:
         return lambda *args, **keywords: _as_pairs(entry.op(*args, **keywords))
-    if entry.name == "linalg.lstsq":
-        return lambda a, b, driver=None: OWN[entry.name](a, b)
-    own = OWN.get(entry.name)
-    return own if own is not None and entry.formatted_name == entry.name.replace(".", "_") else entry.op
+    known: dict[str, Callable[..., Any]] = REFERENCES
+    return known.get(entry.name) or entry.op  # type: ignore[no-any-return]
 
 
 def _as_pairs(x: Any) -> Any:
@@ -338,12 +336,12 @@ def judged(index: int, limit: float, worker: list[Any], *options: Any) -> dict[s
         there.close()
         worker += [process, here]
     process, connection = worker
-    connection.send((index, *options))
     try:
+        connection.send((index, *options))
         if connection.poll(limit):
             return connection.recv()  # type: ignore[no-any-return]
         found = f"no answer within {limit:g} s"
-    except EOFError:
+    except (EOFError, BrokenPipeError):
         process.join()
         found = f"the process ended with exit code {process.exitcode}"
     process.kill()

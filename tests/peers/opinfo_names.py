@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 import mlc
-from tests.torch_conventions import COMPLEX
+from tests.torch_conventions import COMPLEX, signs
 
 F = mlc.nn.functional
 R = mlc.random
@@ -61,6 +61,30 @@ def _of_complex(name: str) -> Callable[..., Any]:
     return lambda x, *args, **keywords: f(mlc.stack([x, mlc.zeros_like(x)], -1), *args, **keywords)
 
 
+def _eigh(*args: Any, **keywords: Any) -> Any:
+    w, v = torch.linalg.eigh(*args, **keywords)
+    return w, v * signs(v)
+
+
+def _svd(A: Any, full_matrices: bool = True, **keywords: Any) -> Any:
+    u, s, vh = torch.linalg.svd(A, full_matrices=False)
+    return u * signs(u), s, vh * signs(u).mT
+
+
+def _first_singular_vectors(A: Any, full_matrices: bool = True) -> Any:
+    u, s, vh = mlc.linalg.svd(A, full_matrices)
+    k = s.shape[-1]
+    return u[..., :k], s, vh[..., :k, :]
+
+
+def _lstsq(a: Any, b: Any, driver: Any = None) -> Any:
+    x = torch.linalg.lstsq(a, b).solution
+    return x, ((a @ x - b) ** 2).sum(-2) if a.shape[-2] > a.shape[-1] else b.new_zeros(0)
+
+
+REFERENCES: dict[str, Callable[..., Any]] = {"linalg.eigh": _eigh, "linalg.svd": _svd, "linalg.lstsq": _lstsq}
+"""PyTorch's functions with mlc's conventions: the signs of vectors, and the results that mlc has."""
+
 ORDER = "the database has the arguments in another order"
 KEYED = "random functions take a key"
 ELSEWHERE: dict[str, tuple[Callable[..., Any], str]] = {
@@ -69,7 +93,10 @@ ELSEWHERE: dict[str, tuple[Callable[..., Any], str]] = {
     "nn.functional.embedding": (lambda weight, at, **keywords: F.embedding(at, weight, **keywords), ORDER),
     "nn.functional.embedding_bag": (lambda weight, at, **keywords: F.embedding_bag(at, weight, **keywords), ORDER),
     "linalg.lstsq": (lambda a, b, driver=None: mlc.linalg.lstsq(a, b)[:2], "mlc has no choice of LAPACK's drivers"),
+    "linalg.svd": (_first_singular_vectors, "the singular vectors of no singular value are not determined"),
     "linalg_pinv_singular": (lambda a, b: mlc.linalg.pinv(a @ b.mT), "the database gives factors of the operand"),
+    **{f"polygamma_polygamma_n_{n}": (lambda x, n: mlc.polygamma(n, x), ORDER) for n in range(5)},
+    "special.polygamma": (lambda x, n: mlc.special.polygamma(n, x), ORDER),
     "rand_like": (lambda x, dtype=None, device="cpu": R.rand_like(_key(), x, dtype=dtype), KEYED),
     "randn_like": (lambda x, dtype=None, device="cpu": R.randn_like(_key(), x, dtype=dtype), KEYED),
     "randn": (lambda *size, dtype="float32", device="cpu": R.randn(_key(), *size, dtype=dtype), KEYED),

@@ -50,7 +50,8 @@ def cross(input: Operand, other: Operand, dim: int | None = None) -> Tensor:
 
 
 @operation()
-def cdist(x1: Operand, x2: Operand, p: float = 2.0) -> Tensor:
+def cdist(x1: Operand, x2: Operand, p: float = 2.0,
+          compute_mode: str | None = "use_mm_for_euclid_dist_if_necessary") -> Tensor:
     """Distances of all pairs of points: result[..., i, j] = (sum_k |x1[..., i, k] - x2[..., j, k]| ** p) ** (1 / p).
 
     The derivative at a distance of 0 is 0.
@@ -59,6 +60,7 @@ def cdist(x1: Operand, x2: Operand, p: float = 2.0) -> Tensor:
         x1: Tensor of floats of shape (..., n, k).
         x2: Tensor of shape (..., m, k); the dimensions before broadcast.
         p: Exponent of the norm, as in `mlc.norm`.
+        compute_mode: Accepted for PyTorch's sake; no product of matrices is used.
 
     Returns:
         Tensor of shape (..., n, m) in the promoted dtype.
