@@ -6,19 +6,23 @@ are increased by the recurrence, and those below 1/2 are reflected (DLMF 5.5.3, 
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Callable
 from fractions import Fraction
 
+from mlc.dialects import tensor as T
 from mlc.frontend.axes import plain_int
 from mlc.frontend.functions import elementwise as E
+from mlc.frontend.functions import reduce as R
 from mlc.frontend.functions import trigonometry as G
+from mlc.frontend.functions.shape import broadcast_tensors, stack, unbind
 from mlc.frontend.functions.special.double import in_double, polynomial
-from mlc.frontend.operands import tracer
+from mlc.frontend.operands import cast, full, reshape, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Operand, Tensor
+from mlc.frontend.trace import emit
 from mlc.ir.diag import UserError
+from mlc.ir.types import f64, i64
 
 SHIFT = 9
 """Asymptotic series are used for arguments of at least this: then nine terms are exact to float64's last bits."""
@@ -146,8 +150,8 @@ def polygamma(n: int, input: Operand) -> Tensor:
     if order == 0:
         return digamma(input)
     factor = float((-1) ** (order + 1) * math.factorial(order))
-    power = functools.partial(_inverse_power, n=order + 1)
-    return in_double(lambda x: factor * _zeta(tracer(order + 1.0), x, power), input)
+    return in_double(lambda x: factor * _zeta(full(order + 1.0, tracer(x), x.shape), x,
+                                              lambda x, s: _inverse_power(x, order + 1)), input)
 
 
 def _inverse_power(x: Tensor, n: int) -> Tensor:
@@ -179,32 +183,35 @@ def zeta(input: Operand, other: Operand) -> Tensor:
         >>> mlc.special.zeta(mlc.tensor([2.0, 4.0]), 1.0)
         tensor([1.6449341, 1.0823232], dtype=mlc.float32)
     """
-    return in_double(lambda s, q: _zeta(s, q, lambda x: E.pow(x, -s)), input, other)
+    return in_double(lambda s, q: _zeta(*broadcast_tensors(s, q), lambda x, s: E.exp(-s * E.log(x))), input, other)
 
 
-def _zeta(s: Tensor, q: Tensor, power: Callable[[Tensor], Tensor]) -> Tensor:
-    """zeta(s, q), where power(x) = x ** -s"""
+def _zeta(s: Tensor, q: Tensor, power: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
+    """zeta(s, q), where power(x, s) = x ** -s"""
     whole = q == E.round(q)
     low = (q < 0) & ~whole
     # The sum over all integers has period 1 in q, so that it follows from two arguments that are not negative.
     r = E.where(low, q - E.floor(q), 0.5)
+    ours = E.where(low, 1.0 - q, E.where(q > 0, q, 1.0))
+    ours, from_r, from_rest = unbind(_zeta_above(_last(s), stack([ours, r, 1.0 - r], -1), power), -1)
     parity = 1.0 - 2.0 * E.remainder(s, 2.0)
-    ours = _zeta_above(s, E.where(low, 1.0 - q, E.where(q > 0, q, 1.0)), power)
-    period = _zeta_above(s, r, power) + parity * _zeta_above(s, 1.0 - r, power)
-    out = E.where(low, period - parity * ours, ours)
+    out = E.where(low, from_r + parity * (from_rest - ours), ours)
     out = E.where((q <= 0) & whole, math.inf, out)
-    out = E.where((s == 1.0), math.inf, out)
+    out = E.where(s == 1.0, math.inf, out)
     return E.where((s < 1.0) | (low & (s != E.round(s))), math.nan, out)
 
 
-def _zeta_above(s: Tensor, q: Tensor, power: Callable[[Tensor], Tensor]) -> Tensor:
+def _last(x: Tensor) -> Tensor:
+    """x with a last dimension of size 1"""
+    return reshape(tracer(x), [*x.shape, 1])
+
+
+def _zeta_above(s: Tensor, q: Tensor, power: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
     """zeta(s, q) for q > 0, by the formula of Euler and Maclaurin."""
     s = E.where(s > 1.0, s, 2.0)
-    total = power(q)
-    for k in range(1, SHIFT):
-        total = total + power(q + float(k))
+    total = R.sum(power(_last(q) + cast(emit(T.Iota, (SHIFT,), 0, i64), f64), _last(s)), -1)
     y = q + float(SHIFT)
-    last = power(y)
+    last = power(y, s)
     total = total + last * y / (s - 1.0) + 0.5 * last
     inverse, factor, rising = 1.0 / (y * y), last / y, s
     for k, b in enumerate(BERNOULLI, 1):
