@@ -198,8 +198,10 @@ class Methods(Leaf):
         return call("std", self, dim, unbiased, keepdim, correction=correction)
     def amax(self, dim: Dims = None, keepdim: _bool = False) -> Tensor: return call("amax", self, dim, keepdim)
     def amin(self, dim: Dims = None, keepdim: _bool = False) -> Tensor: return call("amin", self, dim, keepdim)
-    def max(self, dim: _int | None = None, keepdim: _bool = False) -> Any: return call("max", self, dim, keepdim)
-    def min(self, dim: _int | None = None, keepdim: _bool = False) -> Any: return call("min", self, dim, keepdim)
+    def max(self, dim: _int | Operand | None = None, keepdim: _bool = False, *, other: Operand = None) -> Any:
+        return call("max", self, dim, keepdim, other=other)
+    def min(self, dim: _int | Operand | None = None, keepdim: _bool = False, *, other: Operand = None) -> Any:
+        return call("min", self, dim, keepdim, other=other)
     def argmax(self, dim: _int | None = None, keepdim: _bool = False) -> Tensor:
         return call("argmax", self, dim, keepdim)
     def argmin(self, dim: _int | None = None, keepdim: _bool = False) -> Tensor:
@@ -385,6 +387,13 @@ class Methods(Leaf):
         return call("baddbmm", self, batch1, batch2, beta=beta, alpha=alpha)
     def addbmm(self, batch1: Operand, batch2: Operand, *, beta: _float = 1, alpha: _float = 1) -> Tensor:
         return call("addbmm", self, batch1, batch2, beta=beta, alpha=alpha)
+    def cholesky(self, upper: _bool = False) -> Tensor: return call("linalg.cholesky", self, upper=upper)
+    def cholesky_solve(self, input2: Operand, upper: _bool = False) -> Tensor:
+        return call("cholesky_solve", self, input2, upper)
+    def cholesky_inverse(self, upper: _bool = False) -> Tensor: return call("cholesky_inverse", self, upper)
+    def pinverse(self, rcond: _float = 1e-15) -> Tensor: return call("pinverse", self, rcond)
+    def lu_solve(self, LU_data: Operand, LU_pivots: Operand) -> Tensor:
+        return call("lu_solve", self, LU_data, LU_pivots)
     def det(self) -> Tensor: return call("linalg.det", self)
     def logdet(self) -> Tensor: return call("logdet", self)
     def slogdet(self) -> Any: return call("linalg.slogdet", self)

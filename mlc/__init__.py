@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
     # isort: off
     from mlc import (
-        cuda as cuda, fft as fft, linalg as linalg, nn as nn, optim as optim, random as random, special as special,
+        cuda as cuda, fft as fft, linalg as linalg, nn as nn, optim as optim, random as random, signal as signal,
+        special as special,
     )
     from mlc.anomaly import detect_anomaly as detect_anomaly
     from mlc.api import (
@@ -65,8 +66,9 @@ if TYPE_CHECKING:
         one_hot as one_hot, take_along_dim as take_along_dim, take_flat,
     )
     from mlc.frontend.functions.linalg import (
-        chain_matmul as chain_matmul, det as det, logdet as logdet, matrix_exp as matrix_exp,
-        matrix_power as matrix_power, slogdet as slogdet,
+        chain_matmul as chain_matmul, cholesky as cholesky, cholesky_inverse as cholesky_inverse,
+        cholesky_solve as cholesky_solve, det as det, logdet as logdet, matrix_exp as matrix_exp,
+        matrix_power as matrix_power, pinverse as pinverse, slogdet as slogdet, solve_by_lu,
     )
     from mlc.frontend.functions.neural import (
         celu as celu, cosine_similarity as cosine_similarity, layer_norm as layer_norm, log_softmax as log_softmax,
@@ -106,6 +108,7 @@ if TYPE_CHECKING:
     inverse = inv
     less = lt
     less_equal = le
+    lu_solve = solve_by_lu
     moveaxis = movedim
     multiply = mul
     negative = neg
@@ -135,7 +138,7 @@ _ELSEWHERE = {
     "save": "mlc.artifact", "detect_anomaly": "mlc.anomaly", "gradcheck": "mlc.gradient_check",
     "gradgradcheck": "mlc.gradient_check",
 }
-_MODULES = frozenset({"cuda", "extension", "fft", "importer", "linalg", "nn", "optim", "random", "special"})
+_MODULES = frozenset({"cuda", "extension", "fft", "importer", "linalg", "nn", "optim", "random", "signal", "special"})
 
 
 def __getattr__(name: str) -> Any:

@@ -13,6 +13,7 @@ from tests import (
     public_cases_indices,
     public_cases_linalg,
     public_cases_nn,
+    public_cases_peers,
     public_cases_special,
     public_cases_windows,
 )
@@ -171,7 +172,8 @@ CASES = [
     C(NN + "soft_margin_loss", F(5), S(5), constant=(1,)),
     C(NN + "cosine_embedding_loss", F(5, 3), F(5, 3), S(5), constant=(2,)),
     C(NN + "triplet_margin_loss", F(5, 3), F(5, 3), F(5, 3)),
-    *public_cases_indices.CASES, *public_cases_linalg.CASES, *public_cases_special.CASES,
+    *public_cases_indices.CASES, *public_cases_linalg.CASES, *public_cases_peers.CASES,
+    *public_cases_special.CASES,
     *public_cases_nn.CASES, *public_cases_windows.CASES,
 ]
 
@@ -369,3 +371,14 @@ def test_the_derivative_of_digamma_below_zero() -> None:
     wanted = torch.polygamma(1, torch.from_numpy(x)).numpy()
     np.testing.assert_allclose(mlc.grad(lambda x: mlc.digamma(x).sum())(x), wanted, 1e-9)
     np.testing.assert_allclose(mlc.polygamma(1, x), wanted, 1e-9)
+
+
+def test_the_derivative_of_ctc_loss_behind_log_softmax() -> None:
+    """PyTorch's own assumes that the probabilities add up to 1."""
+    rng = np.random.default_rng(0)
+    logits = rng.normal(size=(6, 2, 4))
+    labels, steps, spans = np.array([[1, 2, 2], [3, 1, 0]]), np.array([6, 5]), np.array([3, 2])
+    x = torch.from_numpy(logits).requires_grad_()
+    torch.nn.functional.ctc_loss(x.log_softmax(-1), *map(torch.from_numpy, (labels, steps, spans))).backward()
+    found = mlc.grad(lambda x: mlc.nn.functional.ctc_loss(mlc.log_softmax(x, -1), labels, steps, spans))(logits)
+    np.testing.assert_allclose(found, x.grad, 1e-9, 1e-12)

@@ -20,7 +20,7 @@ def signs(v: Any) -> Any:
     """1 or -1 for each column, so that its element of greatest absolute value becomes positive."""
     v = v.detach()
     if not v.numel():
-        return v.new_ones(1)
+        return v.new_ones(1, 1)
     return v.gather(-2, v.abs().argmax(-2, keepdim=True)).sign()
 
 

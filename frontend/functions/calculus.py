@@ -88,7 +88,7 @@ def _areas(y: Operand, x: Operand, dx: float, dim: int) -> tuple[Tensor, int]:
 
 
 @operation(literal=("spacing",))
-def gradient(input: Operand, *, spacing: Operand | Sequence[Operand] = 1, dim: Dims = None,
+def gradient(input: Operand, *, spacing: Operand | Sequence[Operand] | None = None, dim: Dims = None,
              edge_order: int = 1) -> tuple[Tensor, ...]:
     """Partial derivatives of a function given by its values on a grid, by finite differences of second order.
 
@@ -97,7 +97,8 @@ def gradient(input: Operand, *, spacing: Operand | Sequence[Operand] = 1, dim: D
 
     Args:
         input: Tensor of at least one dimension; integers become float32.
-        spacing: Distance of neighbouring points: a number, or for each dimension a number or a vector of places.
+        spacing: Distance of neighbouring points: a number, or for each dimension a number or a vector of places; 1 by
+            default.
         dim: Dimension, or several; negative ones count from the last. All by default.
         edge_order: 1 or 2.
 
@@ -122,7 +123,8 @@ def gradient(input: Operand, *, spacing: Operand | Sequence[Operand] = 1, dim: D
         raise UserError(f"dim = {dim} names a dimension twice", code="MLC0357")
     if edge_order not in (1, 2):
         raise UserError(f"edge_order = {edge_order}", code="MLC0360", hint="use 1 or 2")
-    steps = list(spacing) if isinstance(spacing, tuple | list) else [spacing] * len(over)
+    step = 1 if spacing is None else spacing
+    steps = list(step) if isinstance(step, tuple | list) else [step] * len(over)
     if len(steps) != len(over):
         raise UserError(f"{len(steps)} spacings for {len(over)} dimensions", code="MLC0357")
     return tuple(_partial(x, at, step, edge_order) for at, step in zip(over, steps))

@@ -59,8 +59,8 @@ def theirs(entry: Any) -> Callable[..., Any]:
     """PyTorch's function, with mlc's conventions: complex numbers as pairs, and signs that are fixed."""
     if entry.name.removeprefix("fft.") in COMPLEX:
         return lambda *args, **keywords: _as_pairs(entry.op(*args, **keywords))
-    known: dict[str, Callable[..., Any]] = REFERENCES
-    return known.get(entry.name) or entry.op  # type: ignore[no-any-return]
+    own = REFERENCES.get(entry.name)
+    return own if own is not None else lambda *args, **keywords: entry.op(*args, **keywords)
 
 
 def _as_pairs(x: Any) -> Any:

@@ -46,10 +46,6 @@ def _dropout(f: Callable[..., Any]) -> Callable[..., Any]:
     return lambda x, p=0.5, training=True: f(x, p, training, key=_key())
 
 
-def _channels(spatial: int) -> Callable[..., Any]:
-    return lambda x, p=0.5, training=True: F.feature_dropout(x, p, training, spatial, key=_key())
-
-
 def _attention(q: Any, k: Any, v: Any, attn_mask: Any = None, dropout_p: float = 0.0, **keywords: Any) -> Any:
     drawn = {"dropout_key": _key()} if dropout_p else {}
     return F.scaled_dot_product_attention(q, k, v, attn_mask, dropout_p, **keywords, **drawn)
@@ -110,9 +106,13 @@ ELSEWHERE: dict[str, tuple[Callable[..., Any], str]] = {
     "uniform": (_uniform, KEYED),
     "exponential": (lambda x, rate=1.0: R.exponential(_key(), x.shape, rate, x.dtype), KEYED),
     "nn.functional.dropout": (_dropout(F.dropout), KEYED),
-    "nn.functional.dropout2d": (_channels(2), KEYED + "; it is feature_dropout"),
-    "nn.functional.dropout3d": (_channels(3), KEYED + "; it is feature_dropout"),
+    "nn.functional.dropout2d": (_dropout(F.dropout2d), KEYED),
+    "nn.functional.dropout3d": (_dropout(F.dropout3d), KEYED),
     "nn.functional.alpha_dropout": (_dropout(F.alpha_dropout), KEYED),
+    "nn.functional.triplet_margin_with_distance_loss": (
+        lambda *args, distance_function=None, **keywords: F.triplet_margin_with_distance_loss(
+            *args, distance_function=distance_function and F.pairwise_distance, **keywords),
+        "the database passes a module of PyTorch as the distance"),
     "nn.functional.scaled_dot_product_attention": (_attention, KEYED),
     **{f"fft.{name}": (_of_complex(name), "complex numbers are pairs in a last dimension of 2")
        for name, (takes_complex, _) in COMPLEX.items() if takes_complex},

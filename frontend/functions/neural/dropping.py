@@ -52,7 +52,7 @@ def feature_dropout(input: Operand, p: float = 0.5, training: bool = True, spati
                     key: Operand = None) -> Tensor:
     """Dropout of whole channels: all elements of a channel become 0, or are divided by 1 - p (Tompson et al. 2015).
 
-    PyTorch's dropout1d, dropout2d and dropout3d are this for `spatial` 1, 2 and 3.
+    `dropout1d`, `dropout2d` and `dropout3d` are this for `spatial` 1, 2 and 3.
 
     Args:
         input: Tensor of shape (channels, *image) or (n, channels, *image).
@@ -114,3 +114,75 @@ def alpha_dropout(input: Operand, p: float = 0.5, training: bool = True, *, key:
     kept = random.bernoulli(key, 1 - p, x.shape)
     out: Tensor = scale * E.where(kept, x, lowest) - scale * lowest * p
     return out
+
+
+@operation()
+def dropout1d(input: Operand, p: float = 0.5, training: bool = True, *, key: Operand = None) -> Tensor:
+    """Dropout of whole channels of signals, as `feature_dropout`.
+
+    Args:
+        input: Tensor of shape (channels, w) or (n, channels, w).
+        p: Probability, a Python number from 0 to 1.
+        training: Whether to drop anything; otherwise the result is `input`.
+        key: Random key, needed in training.
+
+    Returns:
+        Tensor of floats, of the shape of `input`.
+
+    Raises:
+        UserError: `p` is no probability (MLC0360), the key is missing (MLC0353), or the number of dimensions is wrong
+            (MLC0364).
+
+    Example:
+        >>> nn.functional.dropout1d(mlc.ones(1, 1), 0.0, key=mlc.random.key(0)).shape
+        (1, 1)
+    """
+    return feature_dropout(input, p, training, 1, key=key)
+
+
+@operation()
+def dropout2d(input: Operand, p: float = 0.5, training: bool = True, *, key: Operand = None) -> Tensor:
+    """Dropout of whole channels of images, as `feature_dropout`.
+
+    Args:
+        input: Tensor of shape (channels, h, w) or (n, channels, h, w).
+        p: Probability, a Python number from 0 to 1.
+        training: Whether to drop anything; otherwise the result is `input`.
+        key: Random key, needed in training.
+
+    Returns:
+        Tensor of floats, of the shape of `input`.
+
+    Raises:
+        UserError: `p` is no probability (MLC0360), the key is missing (MLC0353), or the number of dimensions is wrong
+            (MLC0364).
+
+    Example:
+        >>> nn.functional.dropout2d(mlc.ones(1, 1, 1), 0.0, key=mlc.random.key(0)).shape
+        (1, 1, 1)
+    """
+    return feature_dropout(input, p, training, 2, key=key)
+
+
+@operation()
+def dropout3d(input: Operand, p: float = 0.5, training: bool = True, *, key: Operand = None) -> Tensor:
+    """Dropout of whole channels of volumes, as `feature_dropout`.
+
+    Args:
+        input: Tensor of shape (channels, d, h, w) or (n, channels, d, h, w).
+        p: Probability, a Python number from 0 to 1.
+        training: Whether to drop anything; otherwise the result is `input`.
+        key: Random key, needed in training.
+
+    Returns:
+        Tensor of floats, of the shape of `input`.
+
+    Raises:
+        UserError: `p` is no probability (MLC0360), the key is missing (MLC0353), or the number of dimensions is wrong
+            (MLC0364).
+
+    Example:
+        >>> nn.functional.dropout3d(mlc.ones(1, 1, 1, 1), 0.0, key=mlc.random.key(0)).shape
+        (1, 1, 1, 1)
+    """
+    return feature_dropout(input, p, training, 3, key=key)

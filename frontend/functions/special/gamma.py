@@ -183,7 +183,10 @@ def zeta(input: Operand, other: Operand) -> Tensor:
         >>> mlc.special.zeta(mlc.tensor([2.0, 4.0]), 1.0)
         tensor([1.6449341, 1.0823232], dtype=mlc.float32)
     """
-    return in_double(lambda s, q: _zeta(*broadcast_tensors(s, q), lambda x, s: E.exp(-s * E.log(x))), input, other)
+    def of(s: Tensor, q: Tensor) -> Tensor:
+        s, q = broadcast_tensors(s, q)
+        return _zeta(s, q, lambda x, s: E.exp(-s * E.log(x)))
+    return in_double(of, input, other)
 
 
 def _zeta(s: Tensor, q: Tensor, power: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
