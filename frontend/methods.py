@@ -325,6 +325,8 @@ class Methods(Leaf):
         return call("take_along_dim", self, indices, dim)
     def unfold(self, dimension: _int, size: _int, step: _int) -> Tensor:
         return call("Tensor.unfold", self, dimension, size, step)
+    def split_with_sizes(self, split_sizes: Sequence[_int], dim: _int = 0) -> Any:
+        return call("split_with_sizes", self, split_sizes, dim)
 
     # -- scans and scatters -------------------------------------------------------------------------------------------
     def cumsum(self, dim: _int, *, dtype: DTypeLike = None) -> Tensor: return call("cumsum", self, dim, dtype=dtype)
@@ -391,6 +393,7 @@ class Methods(Leaf):
     def cholesky_solve(self, input2: Operand, upper: _bool = False) -> Tensor:
         return call("cholesky_solve", self, input2, upper)
     def cholesky_inverse(self, upper: _bool = False) -> Tensor: return call("cholesky_inverse", self, upper)
+    def qr(self, some: _bool = True) -> Any: return call("qr", self, some)
     def pinverse(self, rcond: _float = 1e-15) -> Tensor: return call("pinverse", self, rcond)
     def lu_solve(self, LU_data: Operand, LU_pivots: Operand) -> Tensor:
         return call("lu_solve", self, LU_data, LU_pivots)

@@ -68,7 +68,7 @@ if TYPE_CHECKING:
     from mlc.frontend.functions.linalg import (
         chain_matmul as chain_matmul, cholesky as cholesky, cholesky_inverse as cholesky_inverse,
         cholesky_solve as cholesky_solve, det as det, logdet as logdet, matrix_exp as matrix_exp,
-        matrix_power as matrix_power, pinverse as pinverse, slogdet as slogdet, solve_by_lu,
+        matrix_power as matrix_power, pinverse as pinverse, slogdet as slogdet, solve_by_lu, thin_qr,
     )
     from mlc.frontend.functions.neural import (
         celu as celu, cosine_similarity as cosine_similarity, layer_norm as layer_norm, log_softmax as log_softmax,
@@ -113,6 +113,7 @@ if TYPE_CHECKING:
     multiply = mul
     negative = neg
     not_equal = ne
+    qr = thin_qr
     row_stack = vstack
     sgn = sign
     subtract = sub

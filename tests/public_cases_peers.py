@@ -65,4 +65,7 @@ CASES = [
     *(C(f"signal.windows.{name}", M, sym=sym) for name in (
         "bartlett", "blackman", "cosine", "exponential", "gaussian", "general_hamming", "hamming", "hann", "kaiser",
         "nuttall") for M in (1, 6) for sym in (False, True)),
+    C("fill", F(3, 4), 2.5), C("fill", F(3), F()), C("fill", N(9, 3), 2), C("split_with_sizes", F(5, 2), (1, 4)),
+    C("split_with_sizes", F(2, 5), (3, 2), 1), C(NN + "rrelu", F(9)), C(NN + "rrelu", F(9), 0.1, 0.7),
+    C("qr", W(4, 3)), C("qr", W(4, 3), False, constant=(0,)),
 ]

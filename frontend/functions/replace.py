@@ -253,3 +253,27 @@ def put(input: Operand, index: Operand, source: Operand, accumulate: bool = Fals
     out = emit(T.Scatter, reshape(x, [total]), from_the_front(reshape(at, [count]), total), new, 0,
                "add" if accumulate else "set")
     return reshape(out, x.shape)
+
+
+@operation()
+def fill(input: Operand, value: Operand) -> Tensor:
+    """A tensor of the shape and dtype of `input`, all of whose elements are `value`.
+
+    Args:
+        input: Tensor, whose elements do not count.
+        value: Number or 0-d tensor; it is cast to the dtype of `input`.
+
+    Returns:
+        Tensor of the shape and dtype of `input`.
+
+    Raises:
+        UserError: `value` is not 0-d (MLC0364).
+
+    Example:
+        >>> mlc.fill(mlc.zeros(2), 7)
+        tensor([7., 7.], dtype=mlc.float32)
+    """
+    x, v = tracer(input), tracer(value)
+    if v.ndim:
+        raise UserError(f"the value has {v.ndim} dimensions, expected 0", code="MLC0364")
+    return broadcast_to(cast(v, x.type.dtype), x.shape)

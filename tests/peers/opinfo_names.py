@@ -108,6 +108,7 @@ ELSEWHERE: dict[str, tuple[Callable[..., Any], str]] = {
     "nn.functional.dropout": (_dropout(F.dropout), KEYED),
     "nn.functional.dropout2d": (_dropout(F.dropout2d), KEYED),
     "nn.functional.dropout3d": (_dropout(F.dropout3d), KEYED),
+    "nn.functional.rrelu": (lambda x, **keywords: F.rrelu(x, **keywords, key=_key()), KEYED),
     "nn.functional.alpha_dropout": (_dropout(F.alpha_dropout), KEYED),
     "nn.functional.triplet_margin_with_distance_loss": (
         lambda *args, distance_function=None, **keywords: F.triplet_margin_with_distance_loss(

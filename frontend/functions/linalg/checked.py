@@ -9,7 +9,7 @@ from mlc.frontend.functions import contract
 from mlc.frontend.functions import elementwise as E
 from mlc.frontend.functions import reduce as R
 from mlc.frontend.functions.index import diagonal
-from mlc.frontend.functions.linalg.factorizations import cholesky, lu_factor, lu_solve
+from mlc.frontend.functions.linalg.factorizations import Qr, cholesky, lu_factor, lu_solve, qr
 from mlc.frontend.functions.linalg.matrices import (
     as_matrix,
     as_square,
@@ -212,6 +212,28 @@ def cholesky_inverse(input: Operand, upper: bool = False) -> Tensor:
     """
     a = as_square(input)
     return cholesky_solve(broadcast_to(identity_like(a.shape[-1], a), a.shape), a, upper)
+
+
+@operation(name="qr")
+def thin_qr(input: Operand, some: bool = True) -> Qr:
+    """The QR factorization, as `linalg.qr`.
+
+    Args:
+        input: Tensor of floats of shape (..., m, n).
+        some: Whether Q has min(m, n) columns; otherwise it has m.
+
+    Returns:
+        Named tuple of `Q` and `R`.
+
+    Raises:
+        UserError: `input` is no matrix (MLC0364).
+
+    Example:
+        >>> mlc.qr(mlc.tensor([[2.0, 0.0], [0.0, 3.0]])).R
+        tensor([[2., 0.],
+                [0., 3.]], dtype=mlc.float32)
+    """
+    return qr(input, "reduced" if some else "complete")
 
 
 @operation()

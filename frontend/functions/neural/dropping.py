@@ -186,3 +186,37 @@ def dropout3d(input: Operand, p: float = 0.5, training: bool = True, *, key: Ope
         (1, 1, 1, 1)
     """
     return feature_dropout(input, p, training, 3, key=key)
+
+
+@operation()
+def rrelu(input: Operand, lower: float = 1 / 8, upper: float = 1 / 3, training: bool = False, *,
+          key: Operand = None) -> Tensor:
+    """x where x > 0, slope * x elsewhere, for a slope drawn anew for each element in training (Xu et al. 2015).
+
+    Args:
+        input: Tensor of floats.
+        lower: Least slope.
+        upper: Greatest slope.
+        training: Whether slopes are uniformly distributed; otherwise each is the mean of `lower` and `upper`.
+        key: Random key, needed in training.
+
+    Returns:
+        Tensor of floats, of the shape of `input`.
+
+    Raises:
+        UserError: `lower` is above `upper` (MLC0360), or the key is missing (MLC0353).
+
+    Example:
+        >>> nn.functional.rrelu(mlc.tensor([-8.0, 2.0]), 0.25, 0.75)
+        tensor([-4.,  2.], dtype=mlc.float32)
+    """
+    x = floating(input)
+    if not lower <= upper:
+        raise UserError(f"slopes from {lower} to {upper}", code="MLC0360")
+    slope: Operand = (lower + upper) / 2
+    if training:
+        if key is None:
+            raise UserError("rrelu in training needs a key to draw with", code="MLC0353",
+                            hint="pass key=mlc.random.key(seed), and another one every time: see mlc.random.split")
+        slope = random.uniform(key, x.shape, lower, upper, x.dtype)
+    return E.where(x > 0, x, E.mul(x, slope))
