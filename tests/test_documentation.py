@@ -24,7 +24,8 @@ from mlc.frontend import eager
 from mlc.tools import codes
 
 ROOT = Path(__file__).parent.parent
-SPACES = ("", "nn", "nn.functional", "nn.init", "optim", "linalg", "fft", "random", "cuda", "utils.data")
+SPACES = ("", "nn", "nn.functional", "nn.init", "optim", "linalg", "fft", "random", "signal.windows", "special",
+          "cuda", "utils.data", "autograd")
 NUMBER = re.compile(r"(?<![\w.])[-+]?(?:\d+\.?\d*(?:e[-+]?\d+)?|\.\d+)")
 HEADING = re.compile(r"(?m)^(Args|Shape|Attributes|Returns|Raises|Example):$")
 
