@@ -17,7 +17,8 @@ import numpy as np
 
 from mlc.frontend.dtypes import DType, as_dtype
 from mlc.frontend.location import user_loc
-from mlc.frontend.tensor import Tensor, is_operand
+from mlc.frontend.operators import is_operand
+from mlc.frontend.tensor import Tensor
 from mlc.ir.diag import Error, Loc, UserError, UserTypeError
 from mlc.ir.sizes import Size
 

@@ -20,9 +20,10 @@ from mlc.frontend.eager import is_watched, to_default_dtype
 from mlc.frontend.location import user_loc
 from mlc.frontend.loop_carried import SourceConstruct, StackedRows
 from mlc.frontend.operands import broadcast_to, cast, integer, number, reshape, tracer
+from mlc.frontend.operation_errors import as_user_error, describe
 from mlc.frontend.symint import plain_sizes
 from mlc.frontend.tensor import Tensor, wrap
-from mlc.frontend.trace import Tracer, as_user_error, captured, current, describe, emit, state
+from mlc.frontend.trace import Tracer, captured, current, emit, state
 from mlc.ir.core import Value, located
 from mlc.ir.diag import Error, UserError, UserTypeError
 from mlc.ir.sizes import Dim, Size

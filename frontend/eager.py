@@ -14,19 +14,23 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mlc.dialects import func
+from mlc.dialects.builtin import Module
 from mlc.frontend import tree
 from mlc.frontend.compiler import Compile, Entry, compile_module, compiled_instead_by, compiling
 from mlc.frontend.data_dependent import unpad
 from mlc.frontend.devices import CPU, BackingArray, common_device, device_of
 from mlc.frontend.generalize import asks_for_numbers
 from mlc.frontend.location import user_loc
+from mlc.frontend.operation_errors import as_user_error
 from mlc.frontend.tensor import Tensor, as_backing_array, wrap
-from mlc.frontend.trace import Trace, Tracer, as_user_error
+from mlc.frontend.trace import Trace, Tracer
 from mlc.ir import sizes
 from mlc.ir.core import located
 from mlc.ir.diag import Error, UserError, UserIndexError, UserTypeError
 from mlc.ir.sizes import Dim
 from mlc.ir.types import TensorType, from_numpy
+from mlc.passes import pipeline
 
 if TYPE_CHECKING:
     from mlc.frontend.recorded_operation import Operation
@@ -39,12 +43,17 @@ _by_shape: dict[Any, EagerKernel] = {}
 
 
 class EagerKernel:
-    """A compiled eager operation: its entry point, and the structure of its output."""
+    """A compiled eager operation: its entry point, and the structure of its output.
 
-    __slots__ = ("entry", "outputs", "structure")
+    unused   positions of arrays whose elements do not matter; known of gradients only
+    """
 
-    def __init__(self, entry: Entry | None, structure: tree.TreeDef, outputs: list[tuple[str, Any]]) -> None:
+    __slots__ = ("entry", "outputs", "structure", "unused")
+
+    def __init__(self, entry: Entry | None, structure: tree.TreeDef, outputs: list[tuple[str, Any]],
+                 unused: frozenset[int] = frozenset()) -> None:
         self.entry = entry
+        self.unused = unused
         self.structure = structure
         self.outputs = outputs
 
@@ -274,7 +283,21 @@ def _build(call: Call, shapes: Sequence[tuple[Dim, ...]]) -> EagerKernel:
                ("input", position[x.value]) if x.value in position else ("result", number[x.value]) for x in leaves]
     outputs = [("first", (x, trace.unpadding[x])) if kind == "result" and x in trace.unpadding else (kind, x)
                for kind, x in outputs]
-    return EagerKernel(compile_module(trace.module, call.device) if results else None, structure, outputs)
+    unused = unused_arguments(trace.module) if op.forgets else frozenset[int]()
+    return EagerKernel(compile_module(trace.module, call.device) if results else None, structure, outputs, unused)
+
+
+def unused_arguments(module: Module) -> frozenset[int]:
+    """The arguments of @main that nothing depends on, once the module is differentiated and simplified."""
+    copy = module.clone()
+    pipeline.lower(copy, "tensor")
+    main = next(f for f in func.functions(copy) if f.sym_name == "main")
+    return frozenset(i for i, arg in enumerate(main.block.args) if not arg.uses)
+
+
+def kernel_of(call: Call) -> EagerKernel:
+    """The kernel that has run a call."""
+    return _by_shape[call.key]
 
 
 def with_operands(x: Any, op: Operation, parameter: str, pending: Any) -> Any:

@@ -22,8 +22,9 @@ from mlc.frontend.buffers import Buffers
 from mlc.frontend.dtypes import DType
 from mlc.frontend.operands import NUMBER, boolean, broadcast_to, cast, is_tensor, number, reshape, tracer
 from mlc.frontend.operands import kind as dtype_kind
+from mlc.frontend.operation_errors import as_user_error, describe
 from mlc.frontend.tensor import as_backing_array
-from mlc.frontend.trace import Trace, Tracer, as_user_error, current, describe, discard
+from mlc.frontend.trace import Trace, Tracer, current, discard
 from mlc.ir.core import Block, Region, Value, located
 from mlc.ir.diag import Error, Loc, UserError, UserTypeError
 from mlc.ir.sizes import Dim, Size

@@ -190,14 +190,18 @@ class Methods(Leaf):
         return call("mean", self, dim, keepdim, dtype=dtype)
     def prod(self, dim: Dims = None, keepdim: _bool = False, *, dtype: DTypeLike = None) -> Tensor:
         return call("prod", self, dim, keepdim, dtype=dtype)
-    def var(self, dim: Dims = None, *, correction: _int = 1, keepdim: _bool = False) -> Tensor:
-        return call("var", self, dim, correction=correction, keepdim=keepdim)
-    def std(self, dim: Dims = None, *, correction: _int = 1, keepdim: _bool = False) -> Tensor:
-        return call("std", self, dim, correction=correction, keepdim=keepdim)
+    def var(self, dim: Dims | _bool = None, unbiased: _bool | None = None, keepdim: _bool = False, *,
+            correction: _int = 1) -> Tensor:
+        return call("var", self, dim, unbiased, keepdim, correction=correction)
+    def std(self, dim: Dims | _bool = None, unbiased: _bool | None = None, keepdim: _bool = False, *,
+            correction: _int = 1) -> Tensor:
+        return call("std", self, dim, unbiased, keepdim, correction=correction)
     def amax(self, dim: Dims = None, keepdim: _bool = False) -> Tensor: return call("amax", self, dim, keepdim)
     def amin(self, dim: Dims = None, keepdim: _bool = False) -> Tensor: return call("amin", self, dim, keepdim)
-    def max(self, dim: _int | None = None, keepdim: _bool = False) -> Any: return call("max", self, dim, keepdim)
-    def min(self, dim: _int | None = None, keepdim: _bool = False) -> Any: return call("min", self, dim, keepdim)
+    def max(self, dim: _int | Operand | None = None, keepdim: _bool = False, *, other: Operand = None) -> Any:
+        return call("max", self, dim, keepdim, other=other)
+    def min(self, dim: _int | Operand | None = None, keepdim: _bool = False, *, other: Operand = None) -> Any:
+        return call("min", self, dim, keepdim, other=other)
     def argmax(self, dim: _int | None = None, keepdim: _bool = False) -> Tensor:
         return call("argmax", self, dim, keepdim)
     def argmin(self, dim: _int | None = None, keepdim: _bool = False) -> Tensor:
@@ -321,6 +325,8 @@ class Methods(Leaf):
         return call("take_along_dim", self, indices, dim)
     def unfold(self, dimension: _int, size: _int, step: _int) -> Tensor:
         return call("Tensor.unfold", self, dimension, size, step)
+    def split_with_sizes(self, split_sizes: Sequence[_int], dim: _int = 0) -> Any:
+        return call("split_with_sizes", self, split_sizes, dim)
 
     # -- scans and scatters -------------------------------------------------------------------------------------------
     def cumsum(self, dim: _int, *, dtype: DTypeLike = None) -> Tensor: return call("cumsum", self, dim, dtype=dtype)
@@ -342,6 +348,24 @@ class Methods(Leaf):
         return call("index_copy", self, dim, index, source)
     def index_fill(self, dim: _int, index: Operand, value: Operand) -> Tensor:
         return call("index_fill", self, dim, index, value)
+
+    def select_scatter(self, src: Operand, dim: _int, index: _int) -> Tensor:
+        return call("select_scatter", self, src, dim, index)
+    def slice_scatter(self, src: Operand, dim: _int = 0, start: _int | None = None, end: _int | None = None,
+                      step: _int = 1) -> Tensor:
+        return call("slice_scatter", self, src, dim, start, end, step)
+    def diagonal_scatter(self, src: Operand, offset: _int = 0, dim1: _int = 0, dim2: _int = 1) -> Tensor:
+        return call("diagonal_scatter", self, src, offset, dim1, dim2)
+    def masked_scatter(self, mask: Operand, source: Operand) -> Tensor:
+        return call("masked_scatter", self, mask, source)
+    def index_put(self, indices: Sequence[Operand], values: Operand, accumulate: _bool = False) -> Tensor:
+        return call("index_put", self, indices, values, accumulate)
+    def put(self, index: Operand, source: Operand, accumulate: _bool = False) -> Tensor:
+        return call("put", self, index, source, accumulate)
+    def sum_to_size(self, *size: Any) -> Tensor:
+        """The sum over the dimensions along which `size` would broadcast to the shape of the tensor."""
+        return call("Tensor.sum_to_size", self, listed(size))
+    def polygamma(self, n: _int) -> Tensor: return call("polygamma", n, self)
 
     # -- products -----------------------------------------------------------------------------------------------------
     def matmul(self, other: Operand) -> Tensor: return call("matmul", self, other)
@@ -365,6 +389,14 @@ class Methods(Leaf):
         return call("baddbmm", self, batch1, batch2, beta=beta, alpha=alpha)
     def addbmm(self, batch1: Operand, batch2: Operand, *, beta: _float = 1, alpha: _float = 1) -> Tensor:
         return call("addbmm", self, batch1, batch2, beta=beta, alpha=alpha)
+    def cholesky(self, upper: _bool = False) -> Tensor: return call("linalg.cholesky", self, upper=upper)
+    def cholesky_solve(self, input2: Operand, upper: _bool = False) -> Tensor:
+        return call("cholesky_solve", self, input2, upper)
+    def cholesky_inverse(self, upper: _bool = False) -> Tensor: return call("cholesky_inverse", self, upper)
+    def qr(self, some: _bool = True) -> Any: return call("qr", self, some)
+    def pinverse(self, rcond: _float = 1e-15) -> Tensor: return call("pinverse", self, rcond)
+    def lu_solve(self, LU_data: Operand, LU_pivots: Operand) -> Tensor:
+        return call("lu_solve", self, LU_data, LU_pivots)
     def det(self) -> Tensor: return call("linalg.det", self)
     def logdet(self) -> Tensor: return call("logdet", self)
     def slogdet(self) -> Any: return call("linalg.slogdet", self)

@@ -11,9 +11,10 @@ import numpy as np
 
 from mlc.frontend.arguments import FAILURES, as_coded, check_arguments, with_one_name
 from mlc.frontend.location import user_loc
+from mlc.frontend.operation_errors import as_user_error
 from mlc.frontend.symint import plain_sizes, symbolic_sizes
 from mlc.frontend.tensor import Tensor, check_fits
-from mlc.frontend.trace import as_user_error, state
+from mlc.frontend.trace import state
 from mlc.ir.core import builder
 from mlc.ir.diag import Error
 from mlc.ir.types import to_numpy
@@ -25,9 +26,12 @@ class Operation:
     literal   operands whose Python numbers are compile-time constants: `x ** 2` is not `x ** y`
     stored    operands whose Python integers have to fit in the element type of another operand, since they are stored
               as they are and would otherwise wrap around
+    forgets   whether eager kernels say which operands they do not depend on
 
     The signature is inspected at the first call, since a program uses few of the functions that it imports.
     """
+
+    forgets = False
 
     def __init__(self, body: Callable[..., Any], literal: Iterable[str], stored: Mapping[str, str],
                  name: str) -> None:

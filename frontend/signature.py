@@ -20,10 +20,12 @@ from mlc.frontend.eager import frozen, to_default_dtype
 from mlc.frontend.location import user_loc
 from mlc.frontend.loop_carried import Undefined
 from mlc.frontend.operands import tracer
+from mlc.frontend.operation_errors import as_user_error
+from mlc.frontend.operators import is_operand
 from mlc.frontend.refusals import refusal
 from mlc.frontend.script.reach import Reached
-from mlc.frontend.tensor import Array, Consumed, DTypeLike, Tensor, as_array, as_backing_array, is_operand, wrap
-from mlc.frontend.trace import Trace, Tracer, as_user_error, captured
+from mlc.frontend.tensor import Array, Consumed, DTypeLike, Tensor, as_array, as_backing_array, wrap
+from mlc.frontend.trace import Trace, Tracer, captured
 from mlc.ir import sizes
 from mlc.ir.affine_syntax import parse_size
 from mlc.ir.core import located

@@ -26,6 +26,8 @@ from mlc.frontend.methods import Dims as Dims
 from mlc.frontend.methods import DTypeLike as DTypeLike
 from mlc.frontend.methods import Methods, call
 from mlc.frontend.methods import Operand as Operand
+from mlc.frontend.nested_lists import elements
+from mlc.frontend.operators import Operators
 from mlc.ir.diag import IRError, Loc, UserError, UserTypeError
 from mlc.ir.sizes import Dim
 from mlc.ir.types import from_numpy, to_numpy
@@ -50,7 +52,7 @@ class Consumed:
         return f"{self.function} at {self.loc}" if self.loc is not None else self.function
 
 
-class Tensor(Differentiable, Methods):
+class Tensor(Differentiable, Operators, Methods):
     """An immutable array of elements of one dtype, in the memory of the CPU or of a GPU.
 
     Operators and methods give new tensors, with broadcasting and with promotion of dtypes as in PyTorch. Subscripts are
@@ -269,8 +271,6 @@ class Tensor(Differentiable, Methods):
             return None
         raise unsupported_api.of_tensor(name, self)
 
-    data = unsupported_api.Unsupported()
-
     # -- another like this one ----------------------------------------------------------------------------------------
     def to(self, target: Any = None, dtype: DTypeLike = None, *, device: Any = None, copy: _bool = False,
            non_blocking: _bool = False) -> Tensor:
@@ -340,58 +340,6 @@ class Tensor(Differentiable, Methods):
     def new_tensor(self, data: Any, dtype: DTypeLike = None) -> Tensor:
         """A tensor with a copy of data, as `mlc.tensor`; dtype and device are those of this tensor by default."""
         return call("tensor", data, self.dtype if dtype is None else dtype, device=self.device)
-
-    # -- operators ----------------------------------------------------------------------------------------------------
-    def __add__(self, other: Operand) -> Tensor: return _binary("add", self, other)
-    def __radd__(self, other: Operand) -> Tensor: return _binary("add", other, self)
-    def __sub__(self, other: Operand) -> Tensor: return _binary("sub", self, other)
-    def __rsub__(self, other: Operand) -> Tensor: return _binary("sub", other, self)
-    def __mul__(self, other: Operand) -> Tensor: return _binary("mul", self, other)
-    def __rmul__(self, other: Operand) -> Tensor: return _binary("mul", other, self)
-    def __truediv__(self, other: Operand) -> Tensor: return _binary("div", self, other)
-    def __rtruediv__(self, other: Operand) -> Tensor: return _binary("div", other, self)
-    def __floordiv__(self, other: Operand) -> Tensor: return _binary("floor_divide", self, other)
-    def __rfloordiv__(self, other: Operand) -> Tensor: return _binary("floor_divide", other, self)
-    def __mod__(self, other: Operand) -> Tensor: return _binary("remainder", self, other)
-    def __rmod__(self, other: Operand) -> Tensor: return _binary("remainder", other, self)
-    def __pow__(self, other: Operand) -> Tensor: return _binary("pow", self, other)
-    def __rpow__(self, other: Operand) -> Tensor: return _binary("pow", other, self)
-    def __matmul__(self, other: Operand) -> Tensor: return _binary("matmul", self, other)
-    def __rmatmul__(self, other: Operand) -> Tensor: return _binary("matmul", other, self)
-    def __and__(self, other: Operand) -> Tensor: return _binary("bitwise_and", self, other)
-    def __rand__(self, other: Operand) -> Tensor: return _binary("bitwise_and", other, self)
-    def __or__(self, other: Operand) -> Tensor: return _binary("bitwise_or", self, other)
-    def __ror__(self, other: Operand) -> Tensor: return _binary("bitwise_or", other, self)
-    def __xor__(self, other: Operand) -> Tensor: return _binary("bitwise_xor", self, other)
-    def __rxor__(self, other: Operand) -> Tensor: return _binary("bitwise_xor", other, self)
-    def __lshift__(self, other: Operand) -> Tensor: return _binary("bitwise_left_shift", self, other)
-    def __rshift__(self, other: Operand) -> Tensor: return _binary("bitwise_right_shift", self, other)
-    def __eq__(self, other: Operand) -> Tensor: return _binary("eq", self, other)       # type: ignore[override]
-    def __ne__(self, other: Operand) -> Tensor: return _binary("ne", self, other)       # type: ignore[override]
-    def __lt__(self, other: Operand) -> Tensor: return _binary("lt", self, other)
-    def __le__(self, other: Operand) -> Tensor: return _binary("le", self, other)
-    def __gt__(self, other: Operand) -> Tensor: return _binary("gt", self, other)
-    def __ge__(self, other: Operand) -> Tensor: return _binary("ge", self, other)
-    def __neg__(self) -> Tensor: return call("neg", self)
-    def __pos__(self) -> Tensor: return self
-    def __abs__(self) -> Tensor: return call("abs", self)
-    def __invert__(self) -> Tensor: return call("bitwise_not", self)
-
-
-def _binary(name: str, a: Any, b: Any) -> Tensor:
-    if not (is_operand(a) and is_operand(b)):
-        other = b if isinstance(a, Tensor) else a
-        if name in ("eq", "ne") or type(other).__module__ != "builtins":
-            return NotImplemented  # type: ignore[no-any-return]
-        raise UserTypeError(f"{name} of a tensor and {'None' if other is None else f'a {type(other).__name__}'}",
-                            code="MLC0421", loc=user_loc(), hint="make a tensor of it: mlc.tensor(...)"
-                            if isinstance(other, list | tuple) else None)
-    return OPERATIONS[name](a, b)  # type: ignore[no-any-return]
-
-
-def is_operand(x: Any) -> bool:
-    from mlc.ir.sizes import Size
-    return isinstance(x, Tensor | np.ndarray | bool | int | float | np.generic | Size) or hasattr(type(x), "__dlpack__")
 
 
 UFUNCS = {"subtract": "sub", "multiply": "mul", "divide": "div", "power": "pow", "negative": "neg", "absolute": "abs",
@@ -489,22 +437,6 @@ def _common(found: Sequence[Any]) -> np.dtype[Any] | None:
     if dtype.is_bool and any(type(v) is int for v in found):
         return np.dtype(np.int64)
     return to_numpy(dtype)
-
-
-def elements(x: Any, depth: int = 0) -> Iterator[Any]:
-    """Iterate over the elements of nested lists; UserTypeError beyond as many dimensions as an array has."""
-    if not isinstance(x, list | tuple):
-        yield x
-        return
-    if depth >= MAX_RANK:
-        raise UserTypeError(f"lists are nested more than {MAX_RANK} deep", code="MLC0345", loc=user_loc(),
-                            hint="does one contain itself?")
-    for v in x:
-        yield from elements(v, depth + 1)
-
-
-MAX_RANK = 64
-"""Largest number of dimensions of a numpy array."""
 
 
 def _plain(x: Any) -> Any:

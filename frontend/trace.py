@@ -29,7 +29,7 @@ from mlc.frontend.tensor import Array, Tensor, as_backing_array
 from mlc.frontend.unsupported_api import Unsupported
 from mlc.ir import sizes
 from mlc.ir.core import Block, Op, Symbol, Value, at_end, insertion
-from mlc.ir.diag import UNKNOWN, BackendError, Error, InternalError, IRError, Loc, UserError, UserTypeError
+from mlc.ir.diag import UNKNOWN, Loc, UserError
 from mlc.ir.printer import to_text
 from mlc.ir.sizes import Dim, Size
 from mlc.ir.types import TensorType, from_numpy
@@ -49,7 +49,7 @@ class Tracer(Tensor):
         self.owner = trace
         self.weak = weak
 
-    backward, requires_grad_, register_hook = Unsupported(), Unsupported(), Unsupported()
+    backward, data, requires_grad_, register_hook = Unsupported(), Unsupported(), Unsupported(), Unsupported()
     grad, grad_fn, requires_grad, is_leaf = Unsupported(), Unsupported(), Unsupported(), Unsupported()
     retain_grad, retains_grad, register_post_accumulate_grad_hook = Unsupported(), Unsupported(), Unsupported()
 
@@ -467,44 +467,3 @@ def value_origin(value: Value) -> str:
 
 def origin(x: Any) -> str:
     return value_origin(x.value) if isinstance(x, Tracer) else "outside the recorded function"
-
-
-def describe(x: Any) -> str:
-    """Description of an operand for error messages: `tensor<4x3xf32> from model.py:12:9`."""
-    if isinstance(x, Tracer):
-        known = x.value.op is not None or x.value.name
-        return f"{x.type} from {origin(x)}" if known else str(x.type)
-    if isinstance(x, Tensor | np.ndarray):
-        array = x._array if isinstance(x, Tensor) else x
-        if hasattr(array, "shape"):
-            return f"tensor<{''.join(f'{d}x' for d in array.shape)}{_element(array)}>"
-    return f"{type(x).__name__} {x!r}"[:80]
-
-
-def _element(array: Array) -> str:
-    try:
-        return str(from_numpy(array.dtype))
-    except IRError:
-        return str(array.dtype)
-
-
-def as_user_error(error: Error, name: str, operands: Sequence[Any], loc: Loc) -> Error:
-    """Error of an operation as one at the user's line that says where each operand comes from."""
-    if isinstance(error, InternalError | BackendError):
-        return error
-    if isinstance(error, UserError):
-        if not error.loc.file:
-            error.loc = loc
-            if not error.message.startswith(name + " "):
-                error.message = f"{name}: {error.message}"
-        if not error.notes:
-            error.notes = _operand_notes(operands)
-        return error
-    message = error.message.split(": ", 1)[-1] if error.message.startswith("tensor.") else error.message
-    kind = UserTypeError if isinstance(error, IRError) and error.code in ("MLC0109", "MLC0110") else UserError
-    return kind(f"{name}: {message}", code=error.code, loc=loc, notes=_operand_notes(operands) or error.notes,
-                hint=error.hint, symbols=error.symbols)
-
-
-def _operand_notes(operands: Sequence[Any]) -> tuple[str, ...]:
-    return tuple(f"operand {i}: {describe(x)}" for i, x in enumerate(operands) if x is not None)

@@ -29,7 +29,6 @@ def _each(names: str, why: Why) -> dict[str, Why]:
 
 
 TENSOR: dict[str, Why] = {
-    "data": ("a tensor never changes", "x itself, or x.detach() where no derivative should pass"),
     **_each("xpu pin_memory get_device", _DEVICE),
     **_each("real imag conj angle is_complex resolve_conj adjoint H mH", _COMPLEX),
     **_each("stride storage untyped_storage storage_offset data_ptr as_strided is_contiguous is_shared", _STORAGE),
@@ -45,8 +44,8 @@ TENSOR: dict[str, Why] = {
     "bernoulli": (_DRAW[0], "mlc.random.bernoulli(key, x)"),
     "multinomial": (_DRAW[0], "mlc.random.categorical(key, mlc.log(x))"),
 }
-RECORDED: dict[str, Why] = _each("backward grad grad_fn requires_grad is_leaf retain_grad retains_grad register_hook "
-                                "requires_grad_ register_post_accumulate_grad_hook", _GRADIENT)
+RECORDED: dict[str, Why] = _each("backward data grad grad_fn requires_grad is_leaf retain_grad retains_grad "
+                                "register_hook requires_grad_ register_post_accumulate_grad_hook", _GRADIENT)
 """Names that only tensors outside of a recorded function have."""
 MODULE: dict[str, Why] = {
     **_each("xpu", _DEVICE),

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     # isort: off
     from mlc import (
         autograd as autograd, cuda as cuda, fft as fft, linalg as linalg, nn as nn, optim as optim, random as random,
-        utils as utils,
+        signal as signal, special as special, utils as utils,
     )
     from mlc.anomaly import detect_anomaly as detect_anomaly
     from mlc.api import (
@@ -46,13 +46,16 @@ if TYPE_CHECKING:
         argwhere as argwhere, masked_select as masked_select, nonzero as nonzero, unique as unique,
         unique_consecutive as unique_consecutive, where as where,
     )
+    from mlc.frontend.functions.calculus import *
     from mlc.frontend.functions.compare import *
     from mlc.frontend.functions.contract import *
     from mlc.frontend.functions.create import *
+    from mlc.frontend.functions.divisors import *
     from mlc.frontend.functions.dynamic import *
     from mlc.frontend.functions.elementwise import *  # type: ignore[assignment]  # its `where` takes two choices only
     from mlc.frontend.functions.grids import *
     from mlc.frontend.functions.reduce import *
+    from mlc.frontend.functions.replace import *
     from mlc.frontend.functions.scan import *
     from mlc.frontend.functions.scatter import *
     from mlc.frontend.functions.shape import *
@@ -67,8 +70,9 @@ if TYPE_CHECKING:
         one_hot as one_hot, take_along_dim as take_along_dim, take_flat,
     )
     from mlc.frontend.functions.linalg import (
-        chain_matmul as chain_matmul, det as det, logdet as logdet, matrix_exp as matrix_exp,
-        matrix_power as matrix_power, slogdet as slogdet,
+        chain_matmul as chain_matmul, cholesky as cholesky, cholesky_inverse as cholesky_inverse,
+        cholesky_solve as cholesky_solve, det as det, logdet as logdet, matrix_exp as matrix_exp,
+        matrix_power as matrix_power, pinverse as pinverse, slogdet as slogdet, solve_by_lu, thin_qr,
     )
     from mlc.frontend.functions.neural import (
         celu as celu, cosine_similarity as cosine_similarity, layer_norm as layer_norm, log_softmax as log_softmax,
@@ -76,6 +80,9 @@ if TYPE_CHECKING:
         softmax as softmax, threshold as threshold,
     )
     from mlc.frontend.functions.random import erfinv as erfinv
+    from mlc.frontend.functions.special import (
+        digamma as digamma, i0 as i0, lgamma as lgamma, mvlgamma as mvlgamma, polygamma as polygamma,
+    )
     from mlc.frontend.functions.linalg import inv
     from mlc.frontend.tensor import Tensor as Tensor
     from mlc.gradient_check import gradcheck as gradcheck, gradgradcheck as gradgradcheck
@@ -105,15 +112,21 @@ if TYPE_CHECKING:
     inverse = inv
     less = lt
     less_equal = le
+    lu_solve = solve_by_lu
     moveaxis = movedim
     multiply = mul
     negative = neg
     not_equal = ne
+    qr = thin_qr
     row_stack = vstack
+    sgn = sign
     subtract = sub
     swapdims = transpose
     take = take_flat
+    trapz = trapezoid
     true_divide = div
+    unsafe_chunk = chunk
+    unsafe_split = split
 
 __version__ = "0.1.0"
 
@@ -132,7 +145,8 @@ _ELSEWHERE = {
     **dict.fromkeys(("enable_grad", "inference_mode", "is_grad_enabled", "no_grad", "set_grad_enabled"),
                     "mlc.frontend.autograd.grad_mode"),
 }
-_MODULES = frozenset({"autograd", "cuda", "extension", "fft", "importer", "linalg", "nn", "optim", "random", "utils"})
+_MODULES = frozenset({"autograd", "cuda", "extension", "fft", "importer", "linalg", "nn", "optim", "random", "signal",
+                      "special", "utils"})
 
 
 def __getattr__(name: str) -> Any:

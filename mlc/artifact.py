@@ -26,6 +26,7 @@ from mlc.backends.executable import Entry, Executable, check_runs
 from mlc.backends.image import Image
 from mlc.backends.target import VENDORS, part_of
 from mlc.code import device_memory
+from mlc.encoded_structure import decode_structure, decode_value, encode_structure, encode_value
 from mlc.frontend import tree
 from mlc.frontend.arguments import coded
 from mlc.frontend.data_dependent import unpad
@@ -44,9 +45,6 @@ if TYPE_CHECKING:
     from mlc.backends.cuda.image import DeviceImage
 
 MAGIC = b"MLCMODEL"
-_CONTAINERS: dict[str, Any] = {"list": list, "tuple": tuple, "dict": dict, "none": type(None)}
-_NAMES = {kind: name for name, kind in _CONTAINERS.items()}
-_PLAIN = (type(None), bool, int, float, str)
 
 
 # -- saving -----------------------------------------------------------------------------------------------------------
@@ -141,34 +139,12 @@ def _buffers(x: Any, path: str = "") -> Iterator[str]:
 
 def _signature_data(variant: Variant) -> dict[str, Any]:
     """How one signature is called, as data."""
-    outputs = [[kind, _plain(x, "a result") if kind == "value" else x] for kind, x in variant.recorded.outputs]
-    return {"arguments": _structure_data(variant.structure, "an argument"),
-            "leaves": [None if slot else [_plain(x, "an argument")] for slot, x in zip(variant.slots, variant.leaves)],
+    outputs = [[kind, encode_value(x, "a result") if kind == "value" else x] for kind, x in variant.recorded.outputs]
+    return {"arguments": encode_structure(variant.structure, "an argument"),
+            "leaves": [None if slot else [encode_value(x, "an argument")]
+                       for slot, x in zip(variant.slots, variant.leaves)],
             "weak": variant.weak,
-            "results": _structure_data(variant.recorded.structure, "a result"), "outputs": outputs}
-
-
-def _structure_data(structure: tree.TreeDef, what: str) -> list[Any]:
-    out: list[Any] = []
-    for token in structure:
-        if token is tree.LEAF:
-            out.append(0)
-            continue
-        kind, count, rest = token
-        if kind not in _NAMES:
-            raise UserTypeError(f"{what} is a {kind.__name__}, which only its own code could make again",
-                                code="MLC0570", loc=user_loc(),
-                                hint="pass and return lists, tuples and dicts; the module given to mlc.compile is "
-                                     "saved as its weights")
-        out.append([_NAMES[kind], count, *([_plain(key, f"a key of {what}") for key in rest] if kind is dict else [])])
-    return out
-
-
-def _plain(x: Any, what: str) -> Any:
-    if type(x) not in _PLAIN:
-        raise UserTypeError(f"{what} is a {type(x).__name__}, which a file cannot hold", code="MLC0570", loc=user_loc(),
-                            hint="arrays, numbers, strings, bools and None can be saved")
-    return ["float", x.hex()] if type(x) is float else x
+            "results": encode_structure(variant.recorded.structure, "a result"), "outputs": outputs}
 
 
 # -- loading ----------------------------------------------------------------------------------------------------------
@@ -326,9 +302,9 @@ def _signatures(head: Mapping[str, Any], pieces: Mapping[str, memoryview]) -> It
     for i, data in enumerate(head["signatures"]):
         image = Image.of(data["image"], pieces[f"code {i}"]) if "image" in data else None
         gpu = [_device_image(start, said, pieces) for start, said in data.get("gpu", ())]
-        signature = Signature(_structure(data["arguments"]),
-                              [None if x is None else [_value(x[0])] for x in data["leaves"]],
-                              [bool(x) for x in data["weak"]], _structure(data["results"]),
+        signature = Signature(decode_structure(data["arguments"]),
+                              [None if x is None else [decode_value(x[0])] for x in data["leaves"]],
+                              [bool(x) for x in data["weak"]], decode_structure(data["results"]),
                               [_output(kind, x) for kind, x in data["outputs"]],
                               [(int(w), int(r)) for w, r in data["assigned"]], image, gpu)
         _check(signature, len(head["weights"]))
@@ -357,7 +333,7 @@ def _check(signature: Signature, weights: int) -> None:
 def _output(kind: str, x: Any) -> tuple[str, Any]:
     if kind == "first":
         return kind, (int(x[0]), tuple((int(axis), int(count)) for axis, count in x[1]))
-    return str(kind), x if kind == "result" else _value(x)
+    return str(kind), x if kind == "result" else decode_value(x)
 
 
 def _device_image(start: str, head: Any, pieces: Mapping[str, memoryview]) -> DeviceImage:
@@ -368,32 +344,6 @@ def _device_image(start: str, head: Any, pieces: Mapping[str, memoryview]) -> De
     own = {name.removeprefix(start): p for name, p in pieces.items() if name.startswith(start)}
     image: DeviceImage = part_of(vendor, "image").DeviceImage.of(head, own)
     return image
-
-
-def _structure(data: Sequence[Any]) -> tree.TreeDef:
-    """Decode a structure; CorruptFile if the data is invalid."""
-    tokens: list[Any] = []
-    wanted = 1                                             # number of trees still to be decoded
-    for item in data:
-        wanted -= 1
-        if wanted < 0 or (item != 0 and item[0] not in _CONTAINERS):
-            raise CorruptFile("a container in it is ill-formed")
-        if item == 0:
-            tokens.append(tree.LEAF)
-            continue
-        kind, count = _CONTAINERS[item[0]], int(item[1])
-        keys = tuple(_value(key) for key in item[2:]) if kind is dict else None
-        if count < 0 or (keys is not None and len(set(keys)) != count):
-            raise CorruptFile("a container in it is ill-formed")
-        tokens.append((kind, count, keys))
-        wanted += count
-    if wanted:
-        raise CorruptFile("a container in it is ill-formed")
-    return tree.TreeDef(tokens)
-
-
-def _value(data: Any) -> Any:
-    return float.fromhex(data[1]) if isinstance(data, list) else data
 
 
 class Loaded:

@@ -14,7 +14,8 @@ from mlc.frontend.arguments import coded
 from mlc.frontend.derivatives import vjp
 from mlc.frontend.forward import jvp
 from mlc.frontend.location import user_loc
-from mlc.frontend.tensor import Array, Tensor, as_array, is_operand
+from mlc.frontend.operators import is_operand
+from mlc.frontend.tensor import Array, Tensor, as_array
 from mlc.ir.diag import UserError, UserTypeError
 
 

@@ -383,7 +383,8 @@ def test_public_names() -> None:
         assert getattr(mlc, name) is not None, name
     missing = {n for n, f in OPERATIONS.items() if getattr(mlc.nn.functional, n, None) is not f} - set(mlc.__all__)
     missing -= {f"Tensor.{n}" for n in dir(mlc.Tensor)}
-    missing -= {n for n, f in OPERATIONS.items() for m in (mlc.fft, mlc.linalg, mlc.random)
+    spaces = (mlc.fft, mlc.linalg, mlc.random, mlc.signal.windows, mlc.special)
+    missing -= {n for n, f in OPERATIONS.items() for m in spaces
                 if getattr(m, n.split(".")[-1], None) is f}
     assert missing <= {"getitem", "_getitem"}, missing
     assert set(dir(mlc)) >= set(mlc.__all__)
@@ -404,7 +405,8 @@ def test_size_mismatches_name_both_arguments() -> None:
 
 
 @pytest.mark.parametrize("module", [mlc, mlc.nn, mlc.nn.functional, mlc.nn.init, mlc.optim, mlc.linalg, mlc.fft,
-                                    mlc.random, mlc.utils.data], ids=lambda m: m.__name__)
+                                    mlc.random, mlc.signal.windows, mlc.special, mlc.utils.data],
+                         ids=lambda m: m.__name__)
 def test_public_names_are_explained(module: Any) -> None:
     names = getattr(module, "__all__", None) or [n for n in dir(module) if not n.startswith("_")]
     public = {n: x for n in names if callable(x := getattr(module, n))}

@@ -90,7 +90,6 @@ MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
                                  r"MLC0367.*\[6\].*\[4\]"),
     "smoothing beyond 1": (lambda: F.cross_entropy(A, I[:1].repeat(3), label_smoothing=2.0), "MLC0360.*from 0 to 1"),
     "a loss of no width": (lambda: F.huber_loss(A, A, delta=0), "MLC0360.*delta"),
-    "two tensors to max": (lambda: mlc.max(A, mlc.tensor(A)), "MLC0355.*maximum"),  # type: ignore[arg-type]
     "slices of a number": (lambda: mlc.unbind(1.0), "MLC0364"),
     "a dimension twice": (lambda: mlc.flip(A, (0, 0)), "MLC0357"),
     "repeats in a tensor": (lambda: mlc.repeat_interleave(A, mlc.tensor(I)), "MLC0365"),

@@ -90,7 +90,8 @@ def test_samples_that_differ(batch: list[Any], message: str) -> None:
     assert caught.value.code == "MLC0700" and caught.value.loc.file == __file__
 
 
-@pytest.mark.parametrize("sample", [None, object(), 1j, {1}, np.array(["a"]), np.datetime64("2020")], ids=repr)
+@pytest.mark.parametrize("sample", [None, object(), 1j, {1}, np.array(["a"]), np.datetime64("2020")],
+                         ids=lambda x: type(x).__name__)
 def test_samples_that_are_no_data(sample: Any) -> None:
     with pytest.raises(UserTypeError, match=r"MLC0701.* at sample\[0\] cannot be collated"):
         default_collate([(sample,)])

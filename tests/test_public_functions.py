@@ -9,7 +9,14 @@ import pytest
 
 import mlc
 from mlc.frontend import tree
-from tests import public_cases_linalg, public_cases_nn, public_cases_windows
+from tests import (
+    public_cases_indices,
+    public_cases_linalg,
+    public_cases_nn,
+    public_cases_peers,
+    public_cases_special,
+    public_cases_windows,
+)
 from tests.public_case import NN, B, C, Case, D, F, K, N, P, S, U, look_up, made, marked, torch_function
 
 torch = pytest.importorskip("torch")
@@ -165,7 +172,8 @@ CASES = [
     C(NN + "soft_margin_loss", F(5), S(5), constant=(1,)),
     C(NN + "cosine_embedding_loss", F(5, 3), F(5, 3), S(5), constant=(2,)),
     C(NN + "triplet_margin_loss", F(5, 3), F(5, 3), F(5, 3)),
-    *public_cases_linalg.CASES,
+    *public_cases_indices.CASES, *public_cases_linalg.CASES, *public_cases_peers.CASES,
+    *public_cases_special.CASES,
     *public_cases_nn.CASES, *public_cases_windows.CASES,
 ]
 
@@ -355,3 +363,22 @@ def test_positions_beyond_a_shape_wrap_around() -> None:
     at = np.array([12, -1])
     for ours, theirs in zip(mlc.unravel_index(at, (3, 4)), torch.unravel_index(torch.from_numpy(at), (3, 4))):
         assert ours.tolist() == theirs.tolist()
+
+
+def test_the_derivative_of_digamma_below_zero() -> None:
+    """It is the trigamma function; PyTorch's has errors of several units there in float32, so float64 is compared."""
+    x = np.array([-4.3, -3.9, -2.2, 0.3, 5])
+    wanted = torch.polygamma(1, torch.from_numpy(x)).numpy()
+    np.testing.assert_allclose(mlc.grad(lambda x: mlc.digamma(x).sum())(x), wanted, 1e-9)
+    np.testing.assert_allclose(mlc.polygamma(1, x), wanted, 1e-9)
+
+
+def test_the_derivative_of_ctc_loss_behind_log_softmax() -> None:
+    """PyTorch's own assumes that the probabilities add up to 1."""
+    rng = np.random.default_rng(0)
+    logits = rng.normal(size=(6, 2, 4))
+    labels, steps, spans = np.array([[1, 2, 2], [3, 1, 0]]), np.array([6, 5]), np.array([3, 2])
+    x = torch.from_numpy(logits).requires_grad_()
+    torch.nn.functional.ctc_loss(x.log_softmax(-1), *map(torch.from_numpy, (labels, steps, spans))).backward()
+    found = mlc.grad(lambda x: mlc.nn.functional.ctc_loss(mlc.log_softmax(x, -1), labels, steps, spans))(logits)
+    np.testing.assert_allclose(found, x.grad, 1e-9, 1e-12)

@@ -16,20 +16,22 @@ def _pairs(f: Callable[..., Any], into: bool, out: bool) -> Callable[..., Any]:
     return g
 
 
-def _signs(v: Any) -> Any:
+def signs(v: Any) -> Any:
     """1 or -1 for each column, so that its element of greatest absolute value becomes positive."""
     v = v.detach()
+    if not v.numel():
+        return v.new_ones(1, 1)
     return v.gather(-2, v.abs().argmax(-2, keepdim=True)).sign()
 
 
 def _eigh(x: Any) -> Any:
     w, v = torch.linalg.eigh((x + x.mT) / 2)
-    return w, v * _signs(v)
+    return w, v * signs(v)
 
 
 def _svd(x: Any, full_matrices: bool = True) -> Any:
     u, s, v = torch.linalg.svd(x, full_matrices=False)
-    return u * _signs(u), s, v * _signs(u).mT
+    return u * signs(u), s, v * signs(u).mT
 
 
 def _symmetric(f: Callable[..., Any]) -> Callable[..., Any]:

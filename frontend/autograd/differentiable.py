@@ -160,6 +160,18 @@ class Differentiable:
         if value is not None or self._autograd is not None:
             self.autograd_meta.grad = value
 
+    @property
+    def data(self: Any) -> Any:
+        """The tensor without its history. Assigning it replaces the elements in place, unrecorded."""
+        return self.detach()
+
+    @data.setter
+    def data(self: Any, value: Any) -> None:
+        if not isinstance(value, Differentiable):
+            raise UserTypeError(f"the elements are those of a tensor, found {type(value).__name__}", code="MLC0435",
+                                loc=user_loc())
+        self.replace_elements(value)
+
     def retain_grad(self) -> None:
         """Have `backward` accumulate the gradient of this result of a recorded operation in `grad`.
 

@@ -10,10 +10,13 @@ from collections.abc import Sequence
 from itertools import repeat
 from typing import Any
 
+import numpy as np
+
 from mlc.frontend import eager, tree
 from mlc.frontend.autograd.grad_mode import mode
 from mlc.frontend.autograd.graph import Node
 from mlc.frontend.derivatives import vjp
+from mlc.frontend.devices import BackingArray
 from mlc.frontend.eager import Call, with_operands, without_shapes
 from mlc.frontend.recorded_operation import Operation
 from mlc.frontend.tensor import Operand, Tensor
@@ -21,6 +24,10 @@ from mlc.frontend.tensor import Operand, Tensor
 NOT_DIFFERENTIATED = frozenset({"detach"})
 """Operations whose results never require a gradient."""
 _pullbacks: dict[Any, Pullback] = {}
+"""By the pattern of a call."""
+_known: dict[Any, tuple[Pullback, frozenset[int]]] = {}
+"""By the shapes of a call: its pullback, and the operands whose elements that does not depend on."""
+_UNKNOWN: tuple[Pullback | None, frozenset[int]] = (None, frozenset())
 
 
 def run(op: Operation, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
@@ -44,32 +51,75 @@ def _record(call: Call, result: Any) -> None:
 class OperationNode(Node):
     """A recorded call of an operation.
 
-    call     the call, with its operands; None once they have been dropped
-    wrt      the positions of the operands that require a gradient
-    numbers  the positions of the results that do, among all that the operation returns
+    call      the call, unless it is known what its pullback depends on
+    pullback  the pullback, if that is known
+    operands  the operands, with `Forgotten` in place of those that it does not depend on; None once dropped
+    wrt       the positions of the operands that require a gradient
     """
 
-    __slots__ = ("call", "numbers", "op", "wrt")
+    __slots__ = ("call", "key", "op", "operands", "pullback", "wrt")
 
     def __init__(self, call: Call, results: Sequence[Tensor], numbers: tuple[int, ...]) -> None:
         self.wrt = tuple(i for i, x in enumerate(call.given) if type(x) is Tensor and x.requires_grad)
         super().__init__([call.given[i] for i in self.wrt], results)
-        self.call: Call | None = call
         self.op = call.op
-        self.numbers = numbers
+        self.key = call.key, self.wrt, numbers
+        self.pullback, unused = _known.get(self.key, _UNKNOWN)
+        self.call: Call | None = call if self.pullback is None else None
+        self.operands: Sequence[Any] | None = _without(unused, call.given)
 
     def name(self) -> str:
         return "".join(part.capitalize() for part in self.op.name.strip("_").replace(".", "_").split("_")) + "Backward"
 
     def pull(self, cotangents: Sequence[Tensor | None]) -> Sequence[Tensor | None]:
-        assert self.call is not None
-        pullback = _pullback_of(self.call, self.wrt, self.numbers)
-        found: Sequence[Tensor | None] = run(pullback, (list(cotangents), self.call.given), {})
+        assert self.operands is not None
+        pullback = self.pullback
+        if pullback is None:
+            assert self.call is not None
+            pullback = _pullback_of(self.call, self.wrt, self.key[2])
+        call = _call(pullback, cotangents, self.operands)
+        found: Sequence[Tensor | None] = eager.run(call)
+        if self.pullback is None and all(x is not None for x in cotangents):
+            if len(_known) >= eager.MAX_SHAPES:
+                _known.clear()
+            of_kernel = eager.kernel_of(call).unused
+            unused = frozenset(i - len(cotangents) for i in of_kernel if i >= len(cotangents))
+            _known[self.key] = pullback, unused
+            if mode.enabled:
+                call = _call(pullback, cotangents, _without(unused, self.operands))
+        if call.requires_grad and mode.enabled:
+            _record(call, found)
         return found
 
     def release(self) -> None:
         super().release()
-        self.call = None
+        self.call = self.operands = None
+
+
+def _call(pullback: Pullback, cotangents: Sequence[Tensor | None], operands: Sequence[Any]) -> Call:
+    given = [x.zeros() if type(x) is Forgotten else x for x in operands]
+    return Call(pullback, (list(cotangents), given), {})
+
+
+def _without(unused: frozenset[int], operands: Sequence[Any]) -> Sequence[Any]:
+    """The operands with those tensors forgotten whose elements do not matter. Those of a device are kept."""
+    if not unused:
+        return operands
+    return [Forgotten(x._array) if i in unused and type(x) is Tensor and type(x._array) is np.ndarray else x
+            for i, x in enumerate(operands)]
+
+
+class Forgotten:
+    """Stands for an operand whose elements the gradient does not depend on."""
+
+    __slots__ = ("dtype", "shape")
+
+    def __init__(self, array: BackingArray) -> None:
+        self.shape, self.dtype = array.shape, array.dtype
+
+    def zeros(self) -> BackingArray:
+        """An array of its type, without memory of its own."""
+        return np.broadcast_to(np.zeros((), self.dtype), self.shape)
 
 
 class Pullback(Operation):
@@ -77,6 +127,8 @@ class Pullback(Operation):
 
     args, keywords  the arguments of the operation, with a placeholder for each operand
     """
+
+    forgets = True
 
     def __init__(self, call: Call, wrt: tuple[int, ...], numbers: tuple[int, ...]) -> None:
         super().__init__(self.pull, (), {}, f"{call.op.name}_backward")

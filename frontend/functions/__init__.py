@@ -4,10 +4,12 @@ import inspect
 
 from mlc.frontend.arguments import coded_methods
 from mlc.frontend.functions import (
+    calculus,
     compare,
     contract,
     convolution,
     create,
+    divisors,
     dynamic,
     elementwise,
     fft,
@@ -21,36 +23,43 @@ from mlc.frontend.functions import (
     ragged,
     random,
     reduce,
+    replace,
     resize,
+    sampling,
     scan,
     scatter,
     shape,
     sort,
+    special,
     trigonometry,
 )
 from mlc.frontend.methods import Methods
 from mlc.frontend.tensor import OPERATIONS, Tensor
 
-MODULES = (compare, contract, convolution, create, dynamic, elementwise, fft, grids, index, linalg, losses, neural,
-           normalization, pooling, ragged, random, reduce, resize, scan, scatter, shape, sort, trigonometry)
+MODULES = (calculus, compare, contract, convolution, create, divisors, dynamic, elementwise, fft, grids, index, linalg,
+           losses, neural, normalization, pooling, ragged, random, reduce, replace, resize, sampling, scan, scatter,
+           shape, sort, special, trigonometry)
 
 ALIASES = {
     "absolute": "abs", "arccos": "acos", "arccosh": "acosh", "arcsin": "asin", "arcsinh": "asinh", "arctan": "atan",
-    "arctan2": "atan2", "arctanh": "atanh", "as_tensor": "asarray", "clip": "clamp", "concat": "cat",
-    "concatenate": "cat", "det": "linalg.det", "divide": "div", "fix": "trunc", "ger": "outer", "greater": "gt",
-    "greater_equal": "ge", "inverse": "linalg.inv", "less": "lt", "less_equal": "le",
-    "matrix_exp": "linalg.matrix_exp", "matrix_power": "linalg.matrix_power", "moveaxis": "movedim",
-    "multiply": "mul", "negative": "neg", "not_equal": "ne", "row_stack": "vstack", "slogdet": "linalg.slogdet",
-    "subtract": "sub", "swapdims": "transpose", "true_divide": "div",
+    "arctan2": "atan2", "arctanh": "atanh", "as_tensor": "asarray", "cholesky": "linalg.cholesky", "clip": "clamp",
+    "concat": "cat", "concatenate": "cat", "det": "linalg.det", "divide": "div", "fix": "trunc", "ger": "outer",
+    "greater": "gt", "greater_equal": "ge", "inverse": "linalg.inv", "less": "lt", "less_equal": "le",
+    "matrix_exp": "linalg.matrix_exp", "matrix_power": "linalg.matrix_power", "moveaxis": "movedim", "multiply": "mul",
+    "negative": "neg", "not_equal": "ne", "row_stack": "vstack", "slogdet": "linalg.slogdet", "sgn": "sign",
+    "subtract": "sub", "swapdims": "transpose", "trapz": "trapezoid", "true_divide": "div", "unsafe_chunk": "chunk",
+    "unsafe_split": "split",
 }
 """PyTorch's aliases of functions."""
 OPERATIONS.update({name: OPERATIONS[of] for name, of in ALIASES.items()})
-NETWORKS = (convolution, losses, neural, normalization, pooling, resize)
+NETWORKS = (convolution, losses, neural, normalization, pooling, resize, sampling)
 """Modules whose functions are found in mlc.nn.functional, but for those that PyTorch has among its own, too."""
 ALSO_PUBLIC = frozenset({
     "celu", "cosine_similarity", "layer_norm", "log_softmax", "pairwise_distance", "prelu", "relu", "rms_norm", "selu",
     "softmax", "threshold"})
-NOT_PUBLIC = frozenset({"getitem", "fftfreq", "key", "rfftfreq"})
+NOT_PUBLIC = frozenset({
+    "bartlett", "blackman", "cosine", "exponential", "gaussian", "general_cosine", "general_hamming", "getitem",
+    "fftfreq", "hamming", "hann", "kaiser", "key", "nuttall", "rfftfreq"})
 """Operations that belong to a namespace such as mlc.linalg, or are operators."""
 PUBLIC = {name: f for name, f in OPERATIONS.items()
           if name in ALSO_PUBLIC or not ("." in name or name.startswith("_") or name in NOT_PUBLIC
@@ -58,7 +67,7 @@ PUBLIC = {name: f for name, f in OPERATIONS.items()
 """The functions that are names of mlc itself."""
 NO_METHODS = frozenset({"cast", "std_mean", "var_mean"})
 """Functions of one tensor that are not methods in PyTorch."""
-for _module in (elementwise, trigonometry, reduce, scan):
+for _module in (divisors, elementwise, trigonometry, reduce, scan, special):
     for _name, _f in PUBLIC.items():
         if _f.__module__.startswith(_module.__name__) and not hasattr(Tensor, _name) and _name not in NO_METHODS and (
                 next(iter(inspect.signature(_f).parameters)) == "input"):

@@ -83,6 +83,50 @@ def interpolate(input: Operand, size: Any = None, scale_factor: Any = None, mode
     return cast(wide, x.type.dtype)
 
 
+@operation()
+def upsample_nearest(input: Operand, size: Any = None, scale_factor: Any = None) -> Tensor:
+    """Images in another size, as `interpolate` with mode "nearest".
+
+    Args:
+        input: Tensor of shape (n, c, *image); integers become float32.
+        size: Sizes of the new image, an integer, or one for each dimension.
+        scale_factor: Factors of the sizes, in place of `size`.
+
+    Returns:
+        Tensor of shape (n, c, *new image) and the dtype of `input`.
+
+    Raises:
+        UserError: the arguments do not fit, as in `interpolate` (MLC0353, MLC0357, MLC0358, MLC0364).
+
+    Example:
+        >>> nn.functional.upsample_nearest(mlc.tensor([[[1.0, 3.0]]]), 4)
+        tensor([[[1., 1., 3., 3.]]], dtype=mlc.float32)
+    """
+    return interpolate(input, size, scale_factor)
+
+
+@operation()
+def upsample_bilinear(input: Operand, size: Any = None, scale_factor: Any = None) -> Tensor:
+    """Images in another size, as `interpolate` with mode "bilinear" and aligned corners.
+
+    Args:
+        input: Tensor of shape (n, c, h, w); integers become float32.
+        size: Sizes of the new image, an integer, or one for each dimension.
+        scale_factor: Factors of the sizes, in place of `size`.
+
+    Returns:
+        Tensor of shape (n, c, *new image) and the dtype of `input`.
+
+    Raises:
+        UserError: the arguments do not fit, as in `interpolate` (MLC0353, MLC0357, MLC0358, MLC0364).
+
+    Example:
+        >>> nn.functional.upsample_bilinear(mlc.tensor([[[[1.0, 3.0]]]]), (1, 3))
+        tensor([[[[1., 2., 3.]]]], dtype=mlc.float32)
+    """
+    return interpolate(input, size, scale_factor, "bilinear", True)
+
+
 def _sizes(x: Tracer, size: Any, factor: Any, recompute: bool) -> tuple[list[int], list[float]]:
     """The sizes of the result, and the scale factors from output to input pixels."""
     spatial = x.ndim - 2

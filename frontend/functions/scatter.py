@@ -15,7 +15,7 @@ from mlc.frontend.trace import Tracer, emit
 from mlc.ir import sizes
 from mlc.ir.diag import UserError, UserTypeError
 from mlc.ir.sizes import Dim
-from mlc.ir.types import i64
+from mlc.ir.types import f32, f64, i64
 
 REDUCE = {"sum": "add", "prod": "mul", "amax": "max", "amin": "min"}
 
@@ -301,6 +301,7 @@ def _bincount(input: Operand, weights: Operand, n: int) -> Tensor:
     if x.ndim != 1:
         raise UserError(f"bincount needs a vector, found {x.ndim} dimensions", code="MLC0364")
     w = broadcast_to(emit(T.Full, 1, (), i64), x.shape) if weights is None else tracer(weights)
+    w = w if weights is None or w.type.dtype == f32 else cast(w, f64)
     zeros = full(0, w, (n,))
     return emit(T.Scatter, zeros, cast(x, i64), w, 0, "add")  # type: ignore[no-any-return]
 
@@ -316,7 +317,7 @@ def bincount(input: Operand, weights: Operand = None, minlength: int = 0) -> Ten
             is not known, it is how many are counted.
 
     Returns:
-        1-D tensor of int64, or of the dtype of `weights`.
+        1-D tensor of int64; with `weights` of float32 if they are, otherwise of float64.
 
     Raises:
         UserError: elements are no integers (MLC0354), `input` is not 1-D (MLC0364), an element is negative or, within a

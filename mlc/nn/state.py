@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mlc.frontend.location import user_loc
-from mlc.frontend.tensor import Tensor, as_array, is_operand
+from mlc.frontend.operators import is_operand
+from mlc.frontend.tensor import Tensor, as_array
 from mlc.ir.diag import UserError, UserTypeError
 from mlc.ir.types import from_numpy
 

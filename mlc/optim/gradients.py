@@ -10,7 +10,8 @@ from mlc.frontend.functions import create
 from mlc.frontend.functions import elementwise as E
 from mlc.frontend.functions import reduce as R
 from mlc.frontend.location import user_loc
-from mlc.frontend.tensor import Operand, Tensor, is_operand
+from mlc.frontend.operators import is_operand
+from mlc.frontend.tensor import Operand, Tensor
 from mlc.ir.diag import UserError, UserTypeError
 from mlc.optim.optimizer import Optimizer
 

@@ -72,6 +72,14 @@ example python:
     f(mlc.ones(3)).backward()
 fix: pass such tensors, or the module that holds them, as arguments.
 
+MLC0439 A leaf is changed in place while operations on it are recorded, or by a result of another shape.
+What was recorded needs the elements that the leaf had.
+example python:
+    import mlc
+    w = mlc.ones(3, requires_grad=True)
+    w -= 0.1
+fix: update it within mlc.no_grad, or write w = w - 0.1, which makes another tensor.
+
 MLC0440 A learning-rate scheduler was given no optimizer whose learning rates it can set.
 An optimizer made without parameters holds nothing; its learning rate is a function of mlc.optim.schedules.
 example python:

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
+from mlc.dialects import tensor as T
 from mlc.frontend.axes import axis
 from mlc.frontend.functions import elementwise as E
 from mlc.frontend.functions import reduce as R
@@ -12,7 +15,7 @@ from mlc.frontend.functions.contract.products import check_inner_sizes, dot_gene
 from mlc.frontend.operands import broadcast_shapes, broadcast_to, full, reshape, together, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Operand, Tensor
-from mlc.frontend.trace import Tracer
+from mlc.frontend.trace import Tracer, emit
 from mlc.ir import sizes
 from mlc.ir.diag import UserError
 from mlc.ir.sizes import Dim
@@ -63,7 +66,8 @@ def _of_size_3(shape: Sequence[Dim]) -> int:
 
 
 @operation()
-def cdist(x1: Operand, x2: Operand, p: float = 2.0) -> Tensor:
+def cdist(x1: Operand, x2: Operand, p: float = 2.0,
+          compute_mode: str | None = "use_mm_for_euclid_dist_if_necessary") -> Tensor:
     """Distances of all pairs of points: result[..., i, j] = (sum_k |x1[..., i, k] - x2[..., j, k]| ** p) ** (1 / p).
 
     The derivative at a distance of 0 is 0.
@@ -72,6 +76,7 @@ def cdist(x1: Operand, x2: Operand, p: float = 2.0) -> Tensor:
         x1: Tensor of floats of shape (..., n, k).
         x2: Tensor of shape (..., m, k); the dimensions before broadcast.
         p: Exponent of the norm, as in `mlc.norm`.
+        compute_mode: Accepted for PyTorch's sake; no product of matrices is used.
 
     Returns:
         Tensor of shape (..., n, m) in the promoted dtype.
@@ -94,6 +99,38 @@ def cdist(x1: Operand, x2: Operand, p: float = 2.0) -> Tensor:
     rows = reshape(a, [*a.shape[:-1], 1, a.shape[-1]])
     columns = reshape(b, [*b.shape[:-2], 1, *b.shape[-2:]])
     return R.norm(E.sub(rows, columns), p, -1)
+
+
+@operation()
+def pdist(input: Operand, p: float = 2.0) -> Tensor:
+    """Distances of all pairs of points, without repetition: those of `cdist` above the diagonal, row by row.
+
+    Args:
+        input: Tensor of floats of shape (n, k).
+        p: Exponent of the norm, as in `mlc.norm`.
+
+    Returns:
+        Tensor of shape (n (n - 1) / 2,).
+
+    Raises:
+        UserError: `input` is no matrix (MLC0364), the number of points is symbolic (MLC0365), or elements are no floats
+            (MLC0359).
+
+    Example:
+        >>> mlc.pdist(mlc.tensor([[0.0, 0.0], [3.0, 4.0], [0.0, 1.0]]))
+        tensor([5.       , 1.       , 4.2426405], dtype=mlc.float32)
+    """
+    x = tracer(input)
+    if x.ndim != 2:
+        raise UserError(f"pdist takes a matrix of points, found {x.ndim} dimensions", code="MLC0364")
+    count = x.shape[0]
+    if not isinstance(count, int):
+        raise UserError(f"pdist needs a size that is known, found {count}", code="MLC0365",
+                        symbols=sizes.symbols(count))
+    rows, columns = (emit(T.Constant, i.astype(np.int64)) for i in np.triu_indices(count, 1))
+    if x.shape[1] == 0:
+        return full(0, x, rows.shape)
+    return R.norm(E.sub(emit(T.Take, x, rows, 0), emit(T.Take, x, columns, 0)), p, 1)
 
 
 @operation()

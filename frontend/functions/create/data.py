@@ -12,7 +12,9 @@ from mlc.frontend.autograd.copy_node import same_elements
 from mlc.frontend.dtypes import as_ir
 from mlc.frontend.eager import to_default_dtype
 from mlc.frontend.functions.create.public import creation
+from mlc.frontend.nested_lists import elements
 from mlc.frontend.operands import cast, reshape, together
+from mlc.frontend.operators import is_operand
 from mlc.frontend.tensor import (
     Array,
     DTypeLike,
@@ -20,8 +22,6 @@ from mlc.frontend.tensor import (
     Tensor,
     as_array,
     as_backing_array,
-    elements,
-    is_operand,
     wrap,
 )
 from mlc.frontend.trace import Tracer, emit, state

@@ -9,8 +9,9 @@ from typing import ParamSpec, TypeVar
 from mlc.frontend.arguments import FAILURES, as_coded
 from mlc.frontend.devices import CPU, Devices, as_device
 from mlc.frontend.location import user_loc
+from mlc.frontend.operation_errors import as_user_error
 from mlc.frontend.tensor import OPERATIONS, Tensor
-from mlc.frontend.trace import as_user_error, state
+from mlc.frontend.trace import state
 from mlc.ir.core import located
 from mlc.ir.diag import BackendError, Error
 

@@ -108,6 +108,37 @@ def linspace(start: float, end: float, steps: int, *, dtype: DTypeLike = float32
 
 
 @creation
+def logspace(start: float, end: float, steps: int, base: float = 10.0, *, dtype: DTypeLike = float32,
+             device: Any = None, requires_grad: bool = False) -> Tensor:
+    """Numbers from base ** start to base ** end, both included, whose logarithms are equally spaced.
+
+    They are computed in float64 and rounded once.
+
+    Args:
+        start: Exponent of the first number.
+        end: Exponent of the last number.
+        steps: How many numbers there are.
+        base: The base.
+        dtype: Dtype of the result; float32 by default. Integers are truncated.
+        device: Device of the result; the CPU by default.
+        requires_grad: Whether operations on the result are recorded for `Tensor.backward`.
+
+    Returns:
+        1-D tensor of `steps` elements.
+
+    Raises:
+        UserError: `steps` is negative (MLC0358) or no integer (MLC0355).
+
+    Example:
+        >>> mlc.logspace(0, 2, 3)
+        tensor([  1.,  10., 100.], dtype=mlc.float32)
+    """
+    with np.errstate(all="ignore"):
+        exponents = np.linspace(float(start), float(end), count_of(steps, "steps"))
+        return _known(np.power(float(base), exponents).astype(to_numpy(as_ir(dtype))))
+
+
+@creation
 def eye(n: int, m: int | None = None, *, dtype: DTypeLike = float32,
         device: Any = None, requires_grad: bool = False) -> Tensor:
     """The identity matrix, or its first rows and columns: result[i, j] = (i == j).

@@ -193,6 +193,28 @@ def sub(input: Operand, other: Operand, *, alpha: Operand = 1) -> Tensor:
 
 
 @operation()
+def rsub(input: Operand, other: Operand, *, alpha: Operand = 1) -> Tensor:
+    """other - alpha * input, elementwise: `sub` with the operands exchanged.
+
+    Args:
+        input: Tensor or number.
+        other: Tensor or number whose shape broadcasts with that of `input`.
+        alpha: Factor of `input`.
+
+    Returns:
+        Tensor of the broadcast shape and the promoted dtype.
+
+    Raises:
+        UserError: an operand is of bool (MLC0359), or the shapes do not broadcast (MLC0111).
+
+    Example:
+        >>> mlc.rsub(mlc.tensor([1.0, 2.0]), 10)
+        tensor([9., 8.], dtype=mlc.float32)
+    """
+    return sub(other, input, alpha=alpha)
+
+
+@operation()
 def mul(input: Operand, other: Operand) -> Tensor:
     """input * other, elementwise; for bools the logical and.
 

@@ -6,9 +6,10 @@ import math
 
 from mlc.dialects import tensor as T
 from mlc.frontend.functions.elementwise.apply import compare, unary
-from mlc.frontend.operands import floating, together, tracer
+from mlc.frontend.operands import broadcast_to, floating, number, together, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Operand, Tensor
+from mlc.ir.types import i1
 
 
 @operation()
@@ -245,3 +246,20 @@ def isclose(input: Operand, other: Operand, rtol: float = 1e-5, atol: float = 1e
     near = isfinite(y) & (abs(x - y) <= atol + rtol * abs(y))
     out = (a == b) | near
     return out | (isnan(a) & isnan(b)) if equal_nan else out
+
+
+@operation()
+def isreal(input: Operand) -> Tensor:
+    """True for each element, since there are no complex dtypes.
+
+    Args:
+        input: Tensor or number.
+
+    Returns:
+        Tensor of bools of the shape of `input`.
+
+    Example:
+        >>> mlc.isreal(mlc.tensor([1.0, float("nan")]))
+        tensor([ True,  True], dtype=mlc.bool)
+    """
+    return broadcast_to(number(True, i1), tracer(input).shape)

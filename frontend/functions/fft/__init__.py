@@ -10,3 +10,4 @@ imaginary parts, as torch.view_as_real shows it. So `fft(x)` takes and gives [..
 from mlc.frontend.functions.fft.lines import *
 from mlc.frontend.functions.fft.spectra import *
 from mlc.frontend.functions.fft.volumes import *
+from mlc.frontend.functions.fft.windows import *

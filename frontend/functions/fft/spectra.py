@@ -17,7 +17,7 @@ from mlc.ir.diag import UserError
 from mlc.ir.types import to_numpy
 
 
-def _known(values: Any, dtype: DTypeLike) -> Tensor:
+def known_numbers(values: Any, dtype: DTypeLike) -> Tensor:
     """A constant tensor of precomputed numbers."""
     made = wrap(np.ascontiguousarray(np.asarray(values).astype(to_numpy(as_ir(dtype)))))
     return tracer(made) if state.trace is not None else made
@@ -50,7 +50,7 @@ def fftfreq(n: int, d: float = 1.0, *, dtype: DTypeLike = "float32") -> Tensor:
         >>> mlc.fft.fftfreq(4)
         tensor([ 0.  ,  0.25, -0.5 , -0.25], dtype=mlc.float32)
     """
-    return _known(np.fft.fftfreq(_spaced(n, d), d), dtype)
+    return known_numbers(np.fft.fftfreq(_spaced(n, d), d), dtype)
 
 
 @creation
@@ -72,7 +72,7 @@ def rfftfreq(n: int, d: float = 1.0, *, dtype: DTypeLike = "float32") -> Tensor:
         >>> mlc.fft.rfftfreq(4)
         tensor([0.  , 0.25, 0.5 ], dtype=mlc.float32)
     """
-    return _known(np.fft.rfftfreq(_spaced(n, d), d), dtype)
+    return known_numbers(np.fft.rfftfreq(_spaced(n, d), d), dtype)
 
 
 def _window(length: int, periodic: bool, coefficients: Sequence[float], dtype: DTypeLike) -> Tensor:
@@ -81,7 +81,7 @@ def _window(length: int, periodic: bool, coefficients: Sequence[float], dtype: D
     span = count if periodic else count - 1
     i = np.arange(count)
     values = sum((-1) ** k * c * np.cos(2 * np.pi * k * i / max(1, span)) for k, c in enumerate(coefficients))
-    return _known(np.ones(count) if count == 1 else values, dtype)
+    return known_numbers(np.ones(count) if count == 1 else values, dtype)
 
 
 @creation
@@ -178,4 +178,4 @@ def bartlett_window(window_length: int, periodic: bool = True, *, dtype: DTypeLi
     """
     count = count_of(window_length, "window_length")
     span = max(1, count if periodic else count - 1)
-    return _known(np.ones(1) if count == 1 else 1 - np.abs(2 * np.arange(count) / span - 1), dtype)
+    return known_numbers(np.ones(1) if count == 1 else 1 - np.abs(2 * np.arange(count) / span - 1), dtype)

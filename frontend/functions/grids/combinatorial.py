@@ -9,16 +9,17 @@ from typing import Any
 import numpy as np
 
 from mlc.dialects import tensor as T
-from mlc.frontend.axes import axis, plain_int
-from mlc.frontend.functions import reduce as R
+from mlc.frontend.axes import plain_int
+from mlc.frontend.dtypes import as_ir, int64
 from mlc.frontend.functions.create import creation
-from mlc.frontend.functions.shape import sliced, stack
+from mlc.frontend.functions.shape import stack
 from mlc.frontend.operands import broadcast_to, count_of, full, integer, reshape, tracer
 from mlc.frontend.operation import operation
-from mlc.frontend.tensor import Operand, Tensor, wrap
+from mlc.frontend.tensor import DTypeLike, Operand, Tensor, wrap
 from mlc.frontend.trace import Tracer, emit, state
 from mlc.ir import sizes
 from mlc.ir.diag import UserError
+from mlc.ir.types import to_numpy
 
 MOST_PIECES = 1 << 20
 """Largest number of tensors that a function returns."""
@@ -125,25 +126,27 @@ def combinations(input: Operand, r: int = 2, with_replacement: bool = False) -> 
     return emit(T.Take, x, tracer(rows), 0)  # type: ignore[no-any-return]
 
 
-def _indices(row: int, column: int, offset: int, upper: bool) -> Tensor:
+def _indices(row: int, column: int, offset: int, upper: bool, dtype: DTypeLike) -> Tensor:
     m, n = count_of(row, "row"), count_of(column, "col")
     count_of(m * n, "row * col")
     found = np.triu_indices(m, offset, n) if upper else np.tril_indices(m, offset, n)
-    made = wrap(np.ascontiguousarray(np.stack(found).astype(np.int64)))
+    made = wrap(np.ascontiguousarray(np.stack(found).astype(to_numpy(as_ir(dtype)))))
     return tracer(made) if state.trace is not None else made
 
 
 @creation
-def tril_indices(row: int, col: int, offset: int = 0) -> Tensor:
+def tril_indices(row: int, col: int, offset: int = 0, *, dtype: DTypeLike = int64, device: Any = None) -> Tensor:
     """Rows and columns of the elements on and below a diagonal of a matrix.
 
     Args:
         row: Number of rows.
         col: Number of columns.
         offset: The diagonal: 0 for the main one, positive above it, negative below it.
+        dtype: Dtype of the result; int64 by default.
+        device: Device of the result; the CPU by default.
 
     Returns:
-        Tensor of int64 of shape (2, number of elements), in row-major order.
+        Tensor of shape (2, number of elements), in row-major order.
 
     Raises:
         UserError: a size is negative (MLC0358).
@@ -153,20 +156,22 @@ def tril_indices(row: int, col: int, offset: int = 0) -> Tensor:
         tensor([[0, 1, 1],
                 [0, 0, 1]], dtype=mlc.int64)
     """
-    return _indices(row, col, plain_int(offset, "offset"), False)
+    return _indices(row, col, plain_int(offset, "offset"), False, dtype)
 
 
 @creation
-def triu_indices(row: int, col: int, offset: int = 0) -> Tensor:
+def triu_indices(row: int, col: int, offset: int = 0, *, dtype: DTypeLike = int64, device: Any = None) -> Tensor:
     """Rows and columns of the elements on and above a diagonal of a matrix.
 
     Args:
         row: Number of rows.
         col: Number of columns.
         offset: The diagonal: 0 for the main one, positive above it, negative below it.
+        dtype: Dtype of the result; int64 by default.
+        device: Device of the result; the CPU by default.
 
     Returns:
-        Tensor of int64 of shape (2, number of elements), in row-major order.
+        Tensor of shape (2, number of elements), in row-major order.
 
     Raises:
         UserError: a size is negative (MLC0358).
@@ -176,7 +181,7 @@ def triu_indices(row: int, col: int, offset: int = 0) -> Tensor:
         tensor([[0, 0, 1],
                 [0, 1, 1]], dtype=mlc.int64)
     """
-    return _indices(row, col, plain_int(offset, "offset"), True)
+    return _indices(row, col, plain_int(offset, "offset"), True, dtype)
 
 
 @operation()
@@ -246,42 +251,3 @@ def vander(x: Operand, N: int | None = None, increasing: bool = False) -> Tensor
     for _ in range(count - 1):
         powers.append(powers[-1] * base)
     return stack(powers if increasing else powers[::-1], -1)
-
-
-@operation()
-def trapezoid(y: Operand, x: Operand = None, *, dx: float = 1.0, dim: int = -1) -> Tensor:
-    """The trapezoidal rule along a dimension: sum_i (y[i + 1] + y[i]) / 2 * (x[i + 1] - x[i]).
-
-    Args:
-        y: Tensor of values, of at least one dimension.
-        x: Tensor of places, a vector or of the dimensions of `y`; None for equal distances.
-        dx: The distance of places, without `x`.
-        dim: The dimension; negative ones count from the last.
-
-    Returns:
-        Tensor of floats without the dimension; 0 where there are fewer than two points.
-
-    Raises:
-        UserError: `y` has no dimension, or `x` neither one nor as many as `y` (MLC0364), or `dim` is out of range
-            (MLC0356).
-
-    Example:
-        >>> mlc.trapezoid(mlc.tensor([1.0, 2.0, 3.0]), mlc.tensor([0.0, 1.0, 3.0]))
-        tensor(6.5, dtype=mlc.float32)
-    """
-    values = tracer(y)
-    at = axis(dim, values.ndim, scalar=False)
-    count = values.shape[at]
-    if count == 0:
-        return R.sum(values * 1.0, at)
-    middle = (sliced(values, at, 1, count) + sliced(values, at, 0, count - 1)) * 0.5
-    if x is None:
-        return R.sum(middle, at) * dx
-    points = tracer(x)
-    if points.ndim not in (1, values.ndim):
-        raise UserError(f"x has {points.ndim} dimensions, expected the place of each point, or 1", code="MLC0364")
-    along = at if points.ndim > 1 else 0
-    steps = tracer(sliced(points, along, 1, count) - sliced(points, along, 0, count - 1))
-    if points.ndim == 1:
-        steps = reshape(steps, [steps.shape[0] if i == at else 1 for i in range(values.ndim)])
-    return R.sum(middle * steps, at)

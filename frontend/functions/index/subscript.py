@@ -16,8 +16,9 @@ from mlc.frontend.functions.ragged import coordinates, picked
 from mlc.frontend.location import user_loc
 from mlc.frontend.operands import broadcast_shapes, broadcast_to, integer, is_tensor, number, reshape, tracer
 from mlc.frontend.operation import operation
+from mlc.frontend.operation_errors import as_user_error
 from mlc.frontend.tensor import OPERATIONS, Operand, Tensor, as_array, wrap
-from mlc.frontend.trace import Tracer, as_user_error, current, emit, state
+from mlc.frontend.trace import Tracer, current, emit, state
 from mlc.ir import sizes
 from mlc.ir.diag import Error, UserError, UserIndexError, UserTypeError
 from mlc.ir.sizes import Dim, Size
@@ -123,17 +124,41 @@ def _getitem(input: Operand, keys: Sequence[Any], arrays: Sequence[Operand]) -> 
     front = tracer(permute(out, [*places, *rest]))
     used = front.shape[: len(places)]
     flat = reshape(front, [sizes.product(used), *front.shape[len(places):]])
-    position: Any = None
-    for index, n in zip(indices, used):
-        inside = _checked(from_the_front(index, n), n)
-        position = inside if position is None else position * (n if isinstance(n, int) else tracer(n)) + inside
-    taken: Tracer = emit(T.Take, flat, broadcast_to(tracer(position), shape), 0)
+    taken: Tracer = emit(T.Take, flat, _flat_position(indices, used, shape), 0)
     adjacent = _adjacent(keys)
     if not adjacent:
         return taken
     k, lead = len(shape), places[0]                       # the result's dimensions stand where the arrays stood
     order = [*range(k, k + lead), *range(k), *range(k + lead, taken.ndim)]
     return permute(taken, order)
+
+
+def _flat_position(indices: Sequence[Tracer], used: Sequence[Dim], shape: Sequence[Dim]) -> Tracer:
+    """One index into dimensions made one, from an index into each of them."""
+    position: Any = None
+    for index, n in zip(indices, used):
+        inside = _checked(from_the_front(index, n), n)
+        position = inside if position is None else position * (n if isinstance(n, int) else tracer(n)) + inside
+    return broadcast_to(tracer(position), shape)
+
+
+def coordinates_of(x: Tracer, indices: Sequence[Tracer]) -> tuple[Tracer, list[Dim], tuple[Dim, ...]]:
+    """Indices and masks for the leading dimensions of x as one index into these made one.
+
+    Returns the index, the shape of x with those dimensions made one, and the broadcast shape of the indices.
+    """
+    used = sum(i.ndim if _is_mask(i) else 1 for i in indices)
+    if used > x.ndim or not indices:
+        raise UserIndexError(f"{used} indices for {x.ndim} dimensions", code="MLC0366")
+    arrays: Sequence[Operand] = indices
+    keys: Sequence[Any] = ["mask" if _is_mask(i) else "array" for i in indices]
+    seen = x
+    if "mask" in keys:
+        seen, keys, arrays = _without_masks(x, keys, arrays)
+    found = [integer(a, "the index") for a in arrays]
+    shape = broadcast_shapes(*(i.shape for i in found))
+    front = seen.shape[: len(found)]
+    return _flat_position(found, front, shape), [sizes.product(front), *seen.shape[len(found):]], shape
 
 
 def _without_masks(x: Tracer, keys: Sequence[Any], arrays: Sequence[Operand]

@@ -6,8 +6,10 @@ compiled code does not stop in the middle. Integer and 16-bit operands are compu
 
 # ruff: noqa: F403
 
+from mlc.frontend.functions.linalg.checked import *
 from mlc.frontend.functions.linalg.factorizations import *
 from mlc.frontend.functions.linalg.matrices import *
 from mlc.frontend.functions.linalg.norms import *
 from mlc.frontend.functions.linalg.powers import *
 from mlc.frontend.functions.linalg.solving import *
+from mlc.frontend.functions.linalg.tensors import *

@@ -14,6 +14,7 @@ from mlc.frontend.functions.linalg.matrices import (
     matrix_transpose,
     right_sides,
     same_type_and_batch,
+    symmetric_from,
     triangular_solve,
 )
 from mlc.frontend.operands import broadcast_to, full, reshape, tracer
@@ -162,7 +163,7 @@ def pinv(A: Operand, *, atol: float | None = None, rtol: float | None = None, he
         A: Tensor of floats of shape (..., m, n).
         atol: Absolute bound; 0 by default.
         rtol: Relative bound; by default max(m, n) times the epsilon of the dtype, or 0 if `atol` is above 0.
-        hermitian: Accepted for PyTorch's sake; the result is the same.
+        hermitian: Whether A is symmetric, and given by its lower triangle.
 
     Returns:
         Tensor of shape (..., n, m).
@@ -179,4 +180,4 @@ def pinv(A: Operand, *, atol: float | None = None, rtol: float | None = None, he
         if not (b is None or isinstance(b, int | float)):
             raise UserTypeError(f"a bound is {type(b).__name__} {b!r}, expected a number"[:200], code="MLC0421")
     bounds = [None if b is None else float(b) for b in (atol, rtol)]
-    return emit(T.Pinv, as_matrix(A), *bounds)  # type: ignore[no-any-return]
+    return emit(T.Pinv, symmetric_from(A) if hermitian else as_matrix(A), *bounds)  # type: ignore[no-any-return]

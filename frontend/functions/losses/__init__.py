@@ -5,3 +5,4 @@
 from mlc.frontend.functions.losses.classification import *
 from mlc.frontend.functions.losses.margins import *
 from mlc.frontend.functions.losses.regression import *
+from mlc.frontend.functions.losses.sequences import *

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import cast as typed
 
 from mlc.dialects import tensor as T
@@ -153,6 +154,39 @@ def triplet_margin_loss(anchor: Operand, positive: Operand, negative: Operand, m
     far = N.pairwise_distance(anchor, negative, p, eps)
     if swap:
         far = E.minimum(far, N.pairwise_distance(positive, negative, p, eps))
+    return reduced(E.clamp_min(near - far + margin, 0), reduction)
+
+
+@operation()
+def triplet_margin_with_distance_loss(anchor: Operand, positive: Operand, negative: Operand, *,
+                                      distance_function: Callable[[Tensor, Tensor], Tensor] | None = None,
+                                      margin: float = 1.0, swap: bool = False, reduction: str = "mean") -> Tensor:
+    """max(0, d(anchor, positive) - d(anchor, negative) + margin) for a distance d, reduced.
+
+    Args:
+        anchor: Tensor of floats.
+        positive: Tensor that should be near to `anchor`.
+        negative: Tensor that should be far from it.
+        distance_function: Function of two tensors; None for `pairwise_distance`.
+        margin: By how much farther.
+        swap: Whether d(positive, negative) takes the place of d(anchor, negative) where it is less.
+        reduction: "mean" or "sum" of the losses, or "none" for each of them.
+
+    Returns:
+        0-d tensor of floats; for "none", the losses.
+
+    Raises:
+        UserError: `reduction` is another string (MLC0360), or the shapes do not broadcast (MLC0111).
+
+    Example:
+        >>> x, y, z = mlc.tensor([[0.0, 0.0]]), mlc.tensor([[0.0, 1.0]]), mlc.tensor([[0.0, 1.5]])
+        >>> nn.functional.triplet_margin_with_distance_loss(x, y, z, distance_function=mlc.dist)
+        tensor(0.5, dtype=mlc.float32)
+    """
+    distance = N.pairwise_distance if distance_function is None else distance_function
+    near, far = distance(tracer(anchor), tracer(positive)), distance(tracer(anchor), tracer(negative))
+    if swap:
+        far = E.minimum(far, distance(tracer(positive), tracer(negative)))
     return reduced(E.clamp_min(near - far + margin, 0), reduction)
 
 

@@ -52,7 +52,7 @@ def feature_dropout(input: Operand, p: float = 0.5, training: bool = True, spati
                     key: Operand = None) -> Tensor:
     """Dropout of whole channels: all elements of a channel become 0, or are divided by 1 - p (Tompson et al. 2015).
 
-    PyTorch's dropout1d, dropout2d and dropout3d are this for `spatial` 1, 2 and 3.
+    `dropout1d`, `dropout2d` and `dropout3d` are this for `spatial` 1, 2 and 3.
 
     Args:
         input: Tensor of shape (channels, *image) or (n, channels, *image).
@@ -114,3 +114,109 @@ def alpha_dropout(input: Operand, p: float = 0.5, training: bool = True, *, key:
     kept = random.bernoulli(key, 1 - p, x.shape)
     out: Tensor = scale * E.where(kept, x, lowest) - scale * lowest * p
     return out
+
+
+@operation()
+def dropout1d(input: Operand, p: float = 0.5, training: bool = True, *, key: Operand = None) -> Tensor:
+    """Dropout of whole channels of signals, as `feature_dropout`.
+
+    Args:
+        input: Tensor of shape (channels, w) or (n, channels, w).
+        p: Probability, a Python number from 0 to 1.
+        training: Whether to drop anything; otherwise the result is `input`.
+        key: Random key, needed in training.
+
+    Returns:
+        Tensor of floats, of the shape of `input`.
+
+    Raises:
+        UserError: `p` is no probability (MLC0360), the key is missing (MLC0353), or the number of dimensions is wrong
+            (MLC0364).
+
+    Example:
+        >>> nn.functional.dropout1d(mlc.ones(1, 1), 0.0, key=mlc.random.key(0)).shape
+        (1, 1)
+    """
+    return feature_dropout(input, p, training, 1, key=key)
+
+
+@operation()
+def dropout2d(input: Operand, p: float = 0.5, training: bool = True, *, key: Operand = None) -> Tensor:
+    """Dropout of whole channels of images, as `feature_dropout`.
+
+    Args:
+        input: Tensor of shape (channels, h, w) or (n, channels, h, w).
+        p: Probability, a Python number from 0 to 1.
+        training: Whether to drop anything; otherwise the result is `input`.
+        key: Random key, needed in training.
+
+    Returns:
+        Tensor of floats, of the shape of `input`.
+
+    Raises:
+        UserError: `p` is no probability (MLC0360), the key is missing (MLC0353), or the number of dimensions is wrong
+            (MLC0364).
+
+    Example:
+        >>> nn.functional.dropout2d(mlc.ones(1, 1, 1), 0.0, key=mlc.random.key(0)).shape
+        (1, 1, 1)
+    """
+    return feature_dropout(input, p, training, 2, key=key)
+
+
+@operation()
+def dropout3d(input: Operand, p: float = 0.5, training: bool = True, *, key: Operand = None) -> Tensor:
+    """Dropout of whole channels of volumes, as `feature_dropout`.
+
+    Args:
+        input: Tensor of shape (channels, d, h, w) or (n, channels, d, h, w).
+        p: Probability, a Python number from 0 to 1.
+        training: Whether to drop anything; otherwise the result is `input`.
+        key: Random key, needed in training.
+
+    Returns:
+        Tensor of floats, of the shape of `input`.
+
+    Raises:
+        UserError: `p` is no probability (MLC0360), the key is missing (MLC0353), or the number of dimensions is wrong
+            (MLC0364).
+
+    Example:
+        >>> nn.functional.dropout3d(mlc.ones(1, 1, 1, 1), 0.0, key=mlc.random.key(0)).shape
+        (1, 1, 1, 1)
+    """
+    return feature_dropout(input, p, training, 3, key=key)
+
+
+@operation()
+def rrelu(input: Operand, lower: float = 1 / 8, upper: float = 1 / 3, training: bool = False, *,
+          key: Operand = None) -> Tensor:
+    """x where x > 0, slope * x elsewhere, for a slope drawn anew for each element in training (Xu et al. 2015).
+
+    Args:
+        input: Tensor of floats.
+        lower: Least slope.
+        upper: Greatest slope.
+        training: Whether slopes are uniformly distributed; otherwise each is the mean of `lower` and `upper`.
+        key: Random key, needed in training.
+
+    Returns:
+        Tensor of floats, of the shape of `input`.
+
+    Raises:
+        UserError: `lower` is above `upper` (MLC0360), or the key is missing (MLC0353).
+
+    Example:
+        >>> nn.functional.rrelu(mlc.tensor([-8.0, 2.0]), 0.25, 0.75)
+        tensor([-4.,  2.], dtype=mlc.float32)
+    """
+    x = floating(input)
+    if not lower <= upper:
+        raise UserError(f"slopes from {lower} to {upper}", code="MLC0360")
+    slope: Operand = (lower + upper) / 2
+    if training:
+        if key is None:
+            raise UserError("rrelu in training needs a key to draw with", code="MLC0353",
+                            hint="pass key=mlc.random.key(seed), and another one every time: see mlc.random.split")
+        slope = random.uniform(key, x.shape, lower, upper, x.dtype)
+    return E.where(x > 0, x, E.mul(x, slope))

@@ -4,3 +4,4 @@
 
 from mlc.frontend.functions.pooling.adaptive import *
 from mlc.frontend.functions.pooling.sliding import *
+from mlc.frontend.functions.pooling.unpooling import *

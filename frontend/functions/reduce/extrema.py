@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from mlc.dialects import tensor as T
+from mlc.frontend.arguments import coded
 from mlc.frontend.axes import axes, axis
 from mlc.frontend.functions import elementwise as E
 from mlc.frontend.functions.reduce.sums import check_not_empty, kept, reduce_over
 from mlc.frontend.operands import cast, is_tensor, reshape, tracer
 from mlc.frontend.operation import operation
-from mlc.frontend.tensor import Dims, Operand, Tensor
+from mlc.frontend.tensor import OPERATIONS, Dims, Operand, Tensor
 from mlc.frontend.trace import Tracer, emit
 from mlc.ir import sizes
-from mlc.ir.diag import UserTypeError
 from mlc.ir.types import i64
 
 
@@ -110,27 +110,28 @@ def _best(cls: Any, input: Operand, dim: int, keepdim: bool, name: str) -> Value
     return ValuesAndIndices(cast(reshape(tracer(best), shape), x.type.dtype), index)
 
 
-def _no_tensor(dim: Any, name: str) -> None:
-    if is_tensor(dim):
-        raise UserTypeError("dim is a tensor, expected an integer", code="MLC0355",
-                            hint=f"mlc.{name}(a, b) compares two tensors element by element")
+@operation(name="max")
+def _max(input: Operand, dim: int | None, keepdim: bool) -> Any:
+    """The greatest element, along a dimension or of all."""
+    return amax(input) if dim is None else _best(T.ReduceMax, input, dim, keepdim, "maximum")
 
 
-@operation()
-def max(input: Operand, dim: int | None = None, keepdim: bool = False) -> Any:
+@coded
+def max(input: Operand, dim: int | Operand | None = None, keepdim: bool = False, *, other: Operand = None) -> Any:
     """The greatest element; with `dim`, the greatest one along it and its index.
 
     NaN counts as the greatest of all. Of equal elements the first one is taken, and has the derivative; without `dim`
-    they share it, as in `amax`. For two tensors element by element, use `mlc.maximum`.
+    they share it, as in `amax`. Of two tensors it is `mlc.maximum`.
 
     Args:
         input: Tensor or number.
-        dim: Dimension that is reduced; negative ones count from the last. All by default.
+        dim: Dimension that is reduced; negative ones count from the last. All by default. A tensor is `other`.
         keepdim: Whether the dimension stays, with size 1.
+        other: Tensor or number that `input` is compared with element by element.
 
     Returns:
-        Without `dim`, a 0-d tensor; with it, a named tuple of `values`, of the dtype of `input`, and `indices`, of
-        int64.
+        Without `dim` and `other`, a 0-d tensor; with `other`, a tensor of the broadcast shape; with `dim`, a named
+        tuple of `values`, of the dtype of `input`, and `indices`, of int64.
 
     Raises:
         UserError: `dim` is out of range (MLC0356) or no integer (MLC0355), or there are no elements (MLC0363).
@@ -141,25 +142,36 @@ def max(input: Operand, dim: int | None = None, keepdim: bool = False) -> Any:
         >>> mlc.max(mlc.tensor([[1.0, 5.0], [7.0, 2.0]]), dim=1).indices
         tensor([1, 0], dtype=mlc.int64)
     """
-    _no_tensor(dim, "maximum")
-    return amax(input) if dim is None else _best(T.ReduceMax, input, dim, keepdim, "maximum")
+    if other is not None or is_tensor(dim):
+        return E.maximum(input, dim if other is None else other)
+    return _max(input, dim, keepdim)
 
 
-@operation()
-def min(input: Operand, dim: int | None = None, keepdim: bool = False) -> Any:
+OPERATIONS["max"] = max
+
+
+@operation(name="min")
+def _min(input: Operand, dim: int | None, keepdim: bool) -> Any:
+    """The least element, along a dimension or of all."""
+    return amin(input) if dim is None else _best(T.ReduceMin, input, dim, keepdim, "minimum")
+
+
+@coded
+def min(input: Operand, dim: int | Operand | None = None, keepdim: bool = False, *, other: Operand = None) -> Any:
     """The least element; with `dim`, the least one along it and its index.
 
     NaN counts as the least of all. Of equal elements the first one is taken, and has the derivative; without `dim` they
-    share it, as in `amin`. For two tensors element by element, use `mlc.minimum`.
+    share it, as in `amin`. Of two tensors it is `mlc.minimum`.
 
     Args:
         input: Tensor or number.
-        dim: Dimension that is reduced; negative ones count from the last. All by default.
+        dim: Dimension that is reduced; negative ones count from the last. All by default. A tensor is `other`.
         keepdim: Whether the dimension stays, with size 1.
+        other: Tensor or number that `input` is compared with element by element.
 
     Returns:
-        Without `dim`, a 0-d tensor; with it, a named tuple of `values`, of the dtype of `input`, and `indices`, of
-        int64.
+        Without `dim` and `other`, a 0-d tensor; with `other`, a tensor of the broadcast shape; with `dim`, a named
+        tuple of `values`, of the dtype of `input`, and `indices`, of int64.
 
     Raises:
         UserError: `dim` is out of range (MLC0356) or no integer (MLC0355), or there are no elements (MLC0363).
@@ -170,8 +182,12 @@ def min(input: Operand, dim: int | None = None, keepdim: bool = False) -> Any:
         >>> mlc.min(mlc.tensor([[1.0, 5.0], [7.0, 2.0]]), dim=1).indices
         tensor([0, 1], dtype=mlc.int64)
     """
-    _no_tensor(dim, "minimum")
-    return amin(input) if dim is None else _best(T.ReduceMin, input, dim, keepdim, "minimum")
+    if other is not None or is_tensor(dim):
+        return E.minimum(input, dim if other is None else other)
+    return _min(input, dim, keepdim)
+
+
+OPERATIONS["min"] = min
 
 
 def _arg(cls: Any, input: Operand, dim: int | None, keepdim: bool, name: str) -> Tensor:

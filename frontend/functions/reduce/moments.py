@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from mlc.dialects import tensor as T
-from mlc.frontend.axes import axes
+from mlc.frontend.axes import axes, axis
 from mlc.frontend.dtypes import as_ir
 from mlc.frontend.functions import elementwise as E
 from mlc.frontend.functions.reduce.extrema import amax, amin
@@ -71,12 +71,15 @@ def nanmean(input: Operand, dim: Dims = None, keepdim: bool = False, *, dtype: D
 
 
 @operation()
-def var(input: Operand, dim: Dims = None, *, correction: int = 1, keepdim: bool = False) -> Tensor:
+def var(input: Operand, dim: Dims | bool = None, unbiased: bool | None = None, keepdim: bool = False, *,
+        correction: int = 1) -> Tensor:
     """sum_i (x[i] - mean) ** 2 / (n - correction), the variance over the n elements of `dim`.
 
     Args:
         input: Tensor of floats.
-        dim: Dimension, or several, that are reduced; negative ones count from the last. All by default.
+        dim: Dimension, or several, that are reduced; negative ones count from the last. All by default. A bool is
+            `unbiased`.
+        unbiased: True for a `correction` of 1, False for 0.
         keepdim: Whether reduced dimensions stay, with size 1.
         correction: Bessel's correction: 1 for the unbiased estimate from a sample, 0 for the variance of the elements.
 
@@ -92,19 +95,29 @@ def var(input: Operand, dim: Dims = None, *, correction: int = 1, keepdim: bool 
         tensor(1.6666666, dtype=mlc.float32)
     """
     x = float_only(tracer(input), "var")
+    dim, correction = _dim_and_correction(dim, unbiased, correction)
     over = axes(dim, x.ndim)
     return kept(emit(T.Var, x, over, float(correction)), x, over, keepdim)
 
 
+def _dim_and_correction(dim: Dims | bool, unbiased: bool | None, correction: int) -> tuple[Dims, int]:
+    if isinstance(dim, bool):
+        dim, unbiased = None, dim
+    return dim, correction if unbiased is None else int(unbiased)
+
+
 @operation()
-def std(input: Operand, dim: Dims = None, *, correction: int = 1, keepdim: bool = False) -> Tensor:
+def std(input: Operand, dim: Dims | bool = None, unbiased: bool | None = None, keepdim: bool = False, *,
+        correction: int = 1) -> Tensor:
     """sqrt(sum_i (x[i] - mean) ** 2 / (n - correction)), the standard deviation over the n elements of `dim`.
 
     The derivative is 0 where all elements are equal.
 
     Args:
         input: Tensor of floats.
-        dim: Dimension, or several, that are reduced; negative ones count from the last. All by default.
+        dim: Dimension, or several, that are reduced; negative ones count from the last. All by default. A bool is
+            `unbiased`.
+        unbiased: True for a `correction` of 1, False for 0.
         keepdim: Whether reduced dimensions stay, with size 1.
         correction: Bessel's correction: 1 for an estimate from a sample, 0 for the deviation of the elements.
 
@@ -119,7 +132,7 @@ def std(input: Operand, dim: Dims = None, *, correction: int = 1, keepdim: bool 
         >>> mlc.std(mlc.tensor([1.0, 2.0, 3.0]))
         tensor(1., dtype=mlc.float32)
     """
-    return rounded_once(lambda x: _root(var(x, dim, correction=correction, keepdim=keepdim)), tracer(input))
+    return rounded_once(lambda x: _root(var(x, dim, unbiased, keepdim, correction=correction)), tracer(input))
 
 
 def _root(x: Tensor, power: float = 0.5) -> Tensor:
@@ -129,12 +142,15 @@ def _root(x: Tensor, power: float = 0.5) -> Tensor:
 
 
 @operation()
-def var_mean(input: Operand, dim: Dims = None, *, correction: int = 1, keepdim: bool = False) -> tuple[Tensor, Tensor]:
+def var_mean(input: Operand, dim: Dims | bool = None, unbiased: bool | None = None, keepdim: bool = False, *,
+             correction: int = 1) -> tuple[Tensor, Tensor]:
     """The variance and the mean over `dim`, as `var` and `mean` give them.
 
     Args:
         input: Tensor of floats.
-        dim: Dimension, or several, that are reduced; negative ones count from the last. All by default.
+        dim: Dimension, or several, that are reduced; negative ones count from the last. All by default. A bool is
+            `unbiased`.
+        unbiased: True for a `correction` of 1, False for 0.
         keepdim: Whether reduced dimensions stay, with size 1.
         correction: Bessel's correction, as in `var`.
 
@@ -150,16 +166,20 @@ def var_mean(input: Operand, dim: Dims = None, *, correction: int = 1, keepdim: 
         (tensor(1., dtype=mlc.float32), tensor(2., dtype=mlc.float32))
     """
     x = tracer(input)
-    return var(x, dim, correction=correction, keepdim=keepdim), mean(x, dim, keepdim)
+    dim, correction = _dim_and_correction(dim, unbiased, correction)
+    return var(x, dim, keepdim=keepdim, correction=correction), mean(x, dim, keepdim)
 
 
 @operation()
-def std_mean(input: Operand, dim: Dims = None, *, correction: int = 1, keepdim: bool = False) -> tuple[Tensor, Tensor]:
+def std_mean(input: Operand, dim: Dims | bool = None, unbiased: bool | None = None, keepdim: bool = False, *,
+             correction: int = 1) -> tuple[Tensor, Tensor]:
     """The standard deviation and the mean over `dim`, as `std` and `mean` give them.
 
     Args:
         input: Tensor of floats.
-        dim: Dimension, or several, that are reduced; negative ones count from the last. All by default.
+        dim: Dimension, or several, that are reduced; negative ones count from the last. All by default. A bool is
+            `unbiased`.
+        unbiased: True for a `correction` of 1, False for 0.
         keepdim: Whether reduced dimensions stay, with size 1.
         correction: Bessel's correction, as in `var`.
 
@@ -175,7 +195,8 @@ def std_mean(input: Operand, dim: Dims = None, *, correction: int = 1, keepdim: 
         (tensor(1., dtype=mlc.float32), tensor(2., dtype=mlc.float32))
     """
     x = tracer(input)
-    return std(x, dim, correction=correction, keepdim=keepdim), mean(x, dim, keepdim)
+    dim, correction = _dim_and_correction(dim, unbiased, correction)
+    return std(x, dim, keepdim=keepdim, correction=correction), mean(x, dim, keepdim)
 
 
 @operation()
@@ -279,3 +300,35 @@ def dist(input: Operand, other: Operand, p: float = 2) -> Tensor:
         tensor(5., dtype=mlc.float32)
     """
     return norm(E.sub(input, other), p)
+
+
+@operation()
+def renorm(input: Operand, p: float, dim: int, maxnorm: float) -> Tensor:
+    """The slices of a dimension, scaled down to a norm of `maxnorm` where theirs is greater.
+
+    Args:
+        input: Tensor of floats, of at least two dimensions.
+        p: The exponent of the norm, above 0.
+        dim: The dimension whose slices are scaled; negative ones count from the last.
+        maxnorm: The greatest norm, at least 0.
+
+    Returns:
+        Tensor of the shape and dtype of `input`.
+
+    Raises:
+        UserError: `input` has fewer than two dimensions (MLC0364), `dim` is out of range (MLC0356), `p` is not
+            positive or `maxnorm` negative (MLC0360), or elements are no floats (MLC0359).
+
+    Example:
+        >>> mlc.renorm(mlc.tensor([[3.0, 4.0], [0.5, 0.0]]), 2, 0, 1.0)
+        tensor([[0.6, 0.8],
+                [0.5, 0. ]], dtype=mlc.float32)
+    """
+    x = float_only(tracer(input), "renorm")
+    if x.ndim < 2:
+        raise UserError(f"renorm needs at least 2 dimensions, found {x.ndim}", code="MLC0364")
+    if not p > 0 or not maxnorm >= 0:
+        raise UserError(f"p = {p}, maxnorm = {maxnorm}", code="MLC0360", hint="p is positive, and no norm negative")
+    at = axis(dim, x.ndim)
+    norms = norm(x, p, tuple(i for i in range(x.ndim) if i != at), keepdim=True)
+    return E.mul(x, E.where(norms > maxnorm, maxnorm / (norms + 1e-7), 1.0))

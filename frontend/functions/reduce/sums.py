@@ -8,11 +8,12 @@ from mlc.dialects import tensor as T
 from mlc.frontend.axes import axes
 from mlc.frontend.dtypes import as_ir
 from mlc.frontend.functions import elementwise as E
-from mlc.frontend.operands import boolean, cast, kind, need, reshape, tracer
+from mlc.frontend.operands import boolean, broadcast_shapes, cast, kind, need, reshape, shape_of, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Dims, DTypeLike, Operand, Tensor
 from mlc.frontend.trace import Tracer, emit
-from mlc.ir.diag import UserTypeError
+from mlc.ir import sizes
+from mlc.ir.diag import UserError, UserTypeError
 from mlc.ir.types import i64
 
 
@@ -185,3 +186,31 @@ def count_nonzero(input: Operand, dim: Dims = None) -> Tensor:
 
 def is_float(x: Tracer) -> bool:
     return kind(x.type.dtype) == 2
+
+
+@operation(name="Tensor.sum_to_size")
+def sum_to_size(input: Operand, size: Any) -> Tensor:
+    """The sum over the dimensions along which a shape would broadcast to that of the tensor.
+
+    Args:
+        input: Tensor or number.
+        size: A shape that broadcasts to that of `input`.
+
+    Returns:
+        Tensor of this shape.
+
+    Raises:
+        UserError: the shape does not broadcast to that of `input` (MLC0111).
+
+    Example:
+        >>> mlc.ones(2, 3).sum_to_size(2, 1)
+        tensor([[3.],
+                [3.]], dtype=mlc.float32)
+    """
+    x, shape = tracer(input), shape_of(size)
+    if broadcast_shapes(x.shape, shape) != x.shape:
+        raise UserError(f"shape {list(shape)} does not broadcast to {list(x.shape)}", code="MLC0111",
+                        symbols=sizes.differing(shape, x.shape, stretch=True))
+    more = x.ndim - len(shape)
+    over = tuple(i for i, n in enumerate(x.shape) if i < more or (shape[i - more] == 1 and n != 1))
+    return reshape(tracer(sum(x, over)), shape) if over else x

@@ -181,6 +181,29 @@ def split(tensor: Operand, split_size_or_sections: int | Sequence[int], dim: int
 
 
 @operation()
+def split_with_sizes(input: Operand, split_sizes: Sequence[int], dim: int = 0) -> tuple[Tensor, ...]:
+    """The tensor in pieces of given sizes along a dimension, as `split`.
+
+    Args:
+        input: Tensor of at least one dimension.
+        split_sizes: The size of each piece.
+        dim: The dimension; negative ones count from the last.
+
+    Returns:
+        Tuple of tensors of the dtype of `input`.
+
+    Raises:
+        UserError: the sizes do not add up to that of `dim` (MLC0358) or one is negative (MLC0116), or `dim` is out of
+            range (MLC0356).
+
+    Example:
+        >>> mlc.split_with_sizes(mlc.arange(3), [1, 2])
+        (tensor([0], dtype=mlc.int64), tensor([1, 2], dtype=mlc.int64))
+    """
+    return split(input, tuple(split_sizes), dim)
+
+
+@operation()
 def chunk(input: Operand, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
     """The tensor in at most `chunks` pieces along a dimension, of equal size but for the last.
 

@@ -9,6 +9,7 @@ from mlc.dialects import tensor as T
 from mlc.frontend.axes import plain_int
 from mlc.frontend.functions import elementwise as E
 from mlc.frontend.functions import reduce as R
+from mlc.frontend.functions.index import gather
 from mlc.frontend.functions.reduce import float_only
 from mlc.frontend.operands import cast, fail_unless, full, reshape, together, tracer
 from mlc.frontend.operation import operation
@@ -21,7 +22,7 @@ from mlc.ir.types import i32, i64
 
 @operation()
 def searchsorted(sorted_sequence: Operand, input: Operand, *, out_int32: bool = False, right: bool = False,
-                 side: str | None = None) -> Tensor:
+                 side: str | None = None, sorter: Operand = None) -> Tensor:
     """Where elements would go in an ascending sequence, so that it stays in order.
 
     The result i has sequence[i - 1] < x <= sequence[i], or with `right` sequence[i - 1] <= x < sequence[i].
@@ -32,12 +33,13 @@ def searchsorted(sorted_sequence: Operand, input: Operand, *, out_int32: bool = 
         out_int32: Whether the result is of int32.
         right: Whether elements go behind equal ones.
         side: "left" or "right", another way to say `right`.
+        sorter: Indices that bring a `sorted_sequence` in any order into ascending order, as `mlc.argsort` gives them.
 
     Returns:
         Tensor of int64, or int32, of the shape of `input`.
 
     Raises:
-        UserError: `side` is another string (MLC0360).
+        UserError: `side` is another string (MLC0360), or `sorter` does not go with the sequence (as in `mlc.gather`).
 
     Example:
         >>> mlc.searchsorted(mlc.tensor([1.0, 3.0, 5.0]), mlc.tensor([3.0, 4.0]))
@@ -46,6 +48,7 @@ def searchsorted(sorted_sequence: Operand, input: Operand, *, out_int32: bool = 
     if side not in (None, "left", "right"):
         raise UserError(f"side = {side!r}", code="MLC0360", hint='use "left" or "right"')
     ordered, values = together(sorted_sequence, input)
+    ordered = ordered if sorter is None else tracer(gather(ordered, -1, sorter))
     single = not values.ndim
     values = reshape(values, [1]) if single else values
     found = emit(T.SearchSorted, ordered, values, bool(right) or side == "right")

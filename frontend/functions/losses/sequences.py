@@ -1,0 +1,131 @@
+"""The loss of connectionist temporal classification."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from mlc.dialects import tensor as T
+from mlc.frontend.control import scan
+from mlc.frontend.functions import elementwise as E
+from mlc.frontend.functions.index import gather, take
+from mlc.frontend.functions.losses.regression import reduced
+from mlc.frontend.functions.scan import cumsum
+from mlc.frontend.functions.shape import cat, sliced, stack
+from mlc.frontend.operands import broadcast_to, cast, floating, full, integer, reshape, tracer
+from mlc.frontend.operation import operation
+from mlc.frontend.tensor import Operand, Tensor
+from mlc.frontend.trace import Tracer, emit
+from mlc.ir import sizes
+from mlc.ir.diag import UserError
+from mlc.ir.types import i64
+
+IMPOSSIBLE = -1e30
+"""Logarithm of a probability of 0: finite, so that derivatives are 0 and not NaN."""
+
+
+@operation(literal=("input_lengths", "target_lengths"))
+def ctc_loss(log_probs: Operand, targets: Operand, input_lengths: Operand, target_lengths: Operand, blank: int = 0,
+             reduction: str = "mean", zero_infinity: bool = False) -> Tensor:
+    """-ln of the probability of a sequence of labels, summed over its alignments (Graves et al. 2006).
+
+    Unlike PyTorch's, the derivative is that by `log_probs` as they are given; both agree behind a `log_softmax`.
+
+    Args:
+        log_probs: Logarithms of probabilities, of shape (steps, n, classes), or (steps, classes).
+        targets: Integers of shape (n, labels), or all sequences one behind the other in a vector.
+        input_lengths: Number of steps of each sequence, of shape (n,), or 0-d for one.
+        target_lengths: Number of labels of each sequence, likewise.
+        blank: The class that stands for no label.
+        reduction: "mean" of the losses divided by the numbers of labels, their "sum", or "none" for each of them.
+        zero_infinity: Whether the loss of a sequence that has no alignment is 0, rather than infinite.
+
+    Returns:
+        0-d tensor of floats; for "none", the losses.
+
+    Raises:
+        UserError: `reduction` is another string (MLC0360), a number of dimensions is wrong (MLC0364), lengths are no
+            integers (MLC0354), or their number differs from that of the sequences (MLC0367).
+
+    Example:
+        >>> even = mlc.log(mlc.full((2, 1, 2), 0.5))
+        >>> nn.functional.ctc_loss(even, mlc.tensor([[1]]), mlc.tensor([2]), mlc.tensor([1]))
+        tensor(0.28768212, dtype=mlc.float32)
+    """
+    x, labels = floating(log_probs), cast(integer(targets, "targets"), i64)
+    single = x.ndim == 2
+    x = reshape(x, [x.shape[0], 1, x.shape[1]]) if single else x
+    if x.ndim != 3 or labels.ndim not in (1, 2):
+        raise UserError(f"log_probs of {x.ndim} and targets of {labels.ndim} dimensions", code="MLC0364")
+    steps, spans = (_lengths(v, what, x.shape[1]) for v, what in ((input_lengths, "input_lengths"),
+                                                                 (target_lengths, "target_lengths")))
+    places = _path(_by_sequence(labels, spans, x.shape[1]), blank)
+    losses = -_log_likelihood(x, places, blank, steps, spans)
+    losses = E.where(losses > -0.5 * IMPOSSIBLE, 0.0 if zero_infinity else math.inf, losses)
+    if reduction == "mean":
+        losses = losses / cast(tracer(E.clamp_min(spans, 1)), x.type.dtype)
+    return reduced(reshape(tracer(losses), []) if single else losses, reduction)
+
+
+def _lengths(given: Any, what: str, n: Any) -> Tracer:
+    value = stack(list(given)) if isinstance(given, tuple | list) else given
+    found = cast(integer(value, what), i64)
+    found = found if found.ndim else reshape(found, [1])
+    if found.ndim != 1 or not sizes.is_equal(found.shape[0], n):
+        raise UserError(f"{what} of shape {list(found.shape)} for {n} sequences", code="MLC0367")
+    return found
+
+
+def _by_sequence(labels: Tracer, spans: Tracer, n: Any) -> Tracer:
+    """Labels with a row for each sequence."""
+    if labels.ndim == 2 or labels.shape[0] == 0:
+        return labels if labels.ndim == 2 else reshape(labels, [n, 0])
+    count = labels.shape[0]
+    starts = reshape(tracer(cumsum(spans, 0) - spans), [n, 1])
+    index = starts + emit(T.Iota, (1, count), 1, i64)
+    return take(labels, E.clamp(index, 0, tracer(count) - 1), 0)
+
+
+def _path(labels: Tracer, blank: int) -> Tracer:
+    """Labels with a blank before, between and behind them."""
+    n, count = labels.shape
+    blanks = full(blank, labels, [n, count])
+    pairs = reshape(tracer(stack([blanks, labels], -1)), [n, 2 * count])
+    return tracer(cat([pairs, full(blank, labels, [n, 1])], 1))
+
+
+def _log_likelihood(x: Tracer, places: Tracer, blank: int, steps: Tracer, spans: Tracer) -> Tensor:
+    """ln of the probability of each path, by the forward recurrence."""
+    count, n, _ = x.shape
+    width = places.shape[1]
+    known = gather(x, 2, E.clamp(broadcast_to(reshape(places, [1, n, width]), [count, n, width]), 0, x.shape[2] - 1))
+    known = E.clamp_min(known, IMPOSSIBLE)
+    column = emit(T.Iota, (1, width), 1, i64)
+    behind = _shifted(places, 2, -1)
+    skips = (places != blank) & (places != behind)
+    first = E.where((column == 0) | ((column == 1) & (reshape(spans, [n, 1]) > 0)), known[0], IMPOSSIBLE)
+
+    def step(alpha: Any, now: Any) -> Any:
+        found, t = now
+        before = _shifted(alpha, 1, IMPOSSIBLE)
+        jump = E.where(skips, _shifted(alpha, 2, IMPOSSIBLE), IMPOSSIBLE)
+        most = E.detach(E.maximum(E.maximum(alpha, before), jump))
+        total = E.log(E.exp(alpha - most) + E.exp(before - most) + E.exp(jump - most)) + most
+        onward = E.clamp_min(total + found, IMPOSSIBLE)
+        return E.where(reshape(tracer(t < steps), [n, 1]), onward, alpha), 0
+
+    rest = sliced(tracer(known), 0, 1, count)
+    last, _ = scan(step, first, (rest, emit(T.Iota, (count - 1,), 0, i64) + 1))
+    end = reshape(tracer(spans * 2), [n, 1])
+    final = gather(last, 1, end)
+    label = E.where(end > 0, gather(last, 1, E.clamp_min(end - 1, 0)), IMPOSSIBLE)
+    return reshape(tracer(E.logaddexp(final, label)), [n])
+
+
+def _shifted(x: Any, by: int, value: float) -> Tensor:
+    """x moved to later columns, with a value in the first ones."""
+    row = tracer(x)
+    n, width = row.shape
+    if isinstance(width, int) and width <= by:
+        return full(value, row, [n, width])
+    return cat([full(value, row, [n, by]), sliced(row, 1, 0, width - by)], 1)

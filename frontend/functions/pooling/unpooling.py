@@ -1,0 +1,117 @@
+"""The inverse of max pooling."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mlc.frontend.functions.convolution import Ints, batched, each, unbatched
+from mlc.frontend.functions.scatter import scatter
+from mlc.frontend.operands import full, integer, reshape, tracer
+from mlc.frontend.operation import operation
+from mlc.frontend.tensor import Operand, Tensor
+from mlc.ir import sizes
+from mlc.ir.diag import UserError
+
+
+def _unpooled(input: Operand, indices: Operand, kernel_size: Ints, stride: Any, padding: Ints, output_size: Any,
+              spatial: int) -> Tensor:
+    x, was_added = batched(tracer(input), spatial, "the input")
+    at = integer(indices, "indices")
+    at = reshape(at, [1, *at.shape]) if was_added else at
+    if at.shape != x.shape:
+        raise UserError(f"indices of shape {list(at.shape)} for an input of shape {list(x.shape)}", code="MLC0367")
+    kernel = each(kernel_size, spatial, "kernel_size", 1)
+    step = kernel if stride is None or stride == () else each(stride, spatial, "stride", 1)
+    around = each(padding, spatial, "padding")
+    if output_size is None:
+        image: list[Any] = [(n - 1) * s - 2 * p + k for n, s, p, k in zip(x.shape[2:], step, around, kernel)]
+    else:
+        image = list(output_size)[-spatial:]
+    columns = sizes.product(x.shape[2:])
+    zeros = full(0, x, [*x.shape[:2], sizes.product(image)])
+    out = scatter(zeros, 2, reshape(at, [*x.shape[:2], columns]), reshape(x, [*x.shape[:2], columns]))
+    return unbatched(reshape(tracer(out), [*x.shape[:2], *image]), was_added)
+
+
+@operation()
+def max_unpool1d(input: Operand, indices: Operand, kernel_size: Ints, stride: Ints | None = None, padding: Ints = 0,
+                 output_size: Any = None) -> Tensor:
+    """The maxima of `max_pool1d` where they were taken from, and 0 elsewhere.
+
+    Args:
+        input: Tensor of shape (n, c, w), or one signal without n.
+        indices: The indices that `max_pool1d` gives with `return_indices`.
+        kernel_size: Size of the windows.
+        stride: Step from one window to the next; `kernel_size` by default.
+        padding: Elements before and after.
+        output_size: Shape of the result, or its last dimension; by default the least that gives windows of this number.
+
+    Returns:
+        Tensor of the dtype of `input`.
+
+    Raises:
+        UserError: the number of dimensions is wrong (MLC0364), the indices have another shape (MLC0367) or are out of
+            range (MLC0340, an IndexError), or a setting is out of range (MLC0360) or has the wrong length (MLC0357).
+
+    Example:
+        >>> nn.functional.max_unpool1d(mlc.tensor([[4.0, 3.0]]), mlc.tensor([[1, 3]]), 2)
+        tensor([[0., 4., 0., 3.]], dtype=mlc.float32)
+    """
+    return _unpooled(input, indices, kernel_size, stride, padding, output_size, 1)
+
+
+@operation()
+def max_unpool2d(input: Operand, indices: Operand, kernel_size: Ints, stride: Ints | None = None, padding: Ints = 0,
+                 output_size: Any = None) -> Tensor:
+    """The maxima of `max_pool2d` where they were taken from, and 0 elsewhere.
+
+    Args:
+        input: Tensor of shape (n, c, h, w), or one image without n.
+        indices: The indices that `max_pool2d` gives with `return_indices`.
+        kernel_size: Size of the windows, an integer, or one for each dimension.
+        stride: Step from one window to the next, likewise; `kernel_size` by default.
+        padding: Elements before and after, likewise.
+        output_size: Shape of the result, or its last dimensions; by default the least that gives windows of this
+            number.
+
+    Returns:
+        Tensor of the dtype of `input`.
+
+    Raises:
+        UserError: the number of dimensions is wrong (MLC0364), the indices have another shape (MLC0367) or are out of
+            range (MLC0340, an IndexError), or a setting is out of range (MLC0360) or has the wrong length (MLC0357).
+
+    Example:
+        >>> nn.functional.max_unpool2d(mlc.tensor([[[4.0]]]), mlc.tensor([[[1]]]), 2)
+        tensor([[[0., 4.],
+                 [0., 0.]]], dtype=mlc.float32)
+    """
+    return _unpooled(input, indices, kernel_size, stride, padding, output_size, 2)
+
+
+@operation()
+def max_unpool3d(input: Operand, indices: Operand, kernel_size: Ints, stride: Ints | None = None, padding: Ints = 0,
+                 output_size: Any = None) -> Tensor:
+    """The maxima of `max_pool3d` where they were taken from, and 0 elsewhere.
+
+    Args:
+        input: Tensor of shape (n, c, d, h, w), or one image without n.
+        indices: The indices that `max_pool3d` gives with `return_indices`.
+        kernel_size: Size of the windows, an integer, or one for each dimension.
+        stride: Step from one window to the next, likewise; `kernel_size` by default.
+        padding: Elements before and after, likewise.
+        output_size: Shape of the result, or its last dimensions; by default the least that gives windows of this
+            number.
+
+    Returns:
+        Tensor of the dtype of `input`.
+
+    Raises:
+        UserError: the number of dimensions is wrong (MLC0364), the indices have another shape (MLC0367) or are out of
+            range (MLC0340, an IndexError), or a setting is out of range (MLC0360) or has the wrong length (MLC0357).
+
+    Example:
+        >>> nn.functional.max_unpool3d(mlc.tensor([[[[4.0]]]]), mlc.tensor([[[[1]]]]), (1, 1, 2))
+        tensor([[[[0., 4.]]]], dtype=mlc.float32)
+    """
+    return _unpooled(input, indices, kernel_size, stride, padding, output_size, 3)

@@ -1,0 +1,140 @@
+"""Operators of PyTorch's database that mlc has in another place, and those whose values are not determined."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+import mlc
+from tests.torch_conventions import COMPLEX, signs
+
+F = mlc.nn.functional
+R = mlc.random
+
+
+def _key() -> Any:
+    return R.key(0)
+
+
+def _bernoulli(x: Any, p: Any = None) -> Any:
+    return R.bernoulli(_key(), x if p is None else p, tuple(x.shape)).to(x.dtype)
+
+
+def _normal(mean: Any, std: Any = 1.0, size: Any = None, dtype: Any = mlc.float32, device: str = "cpu") -> Any:
+    shape = size or mlc.broadcast_tensors(mlc.asarray(mean), mlc.asarray(std))[0].shape
+    return R.normal(_key(), shape, mean, std, dtype)
+
+
+def _randint(*args: Any, dtype: Any = mlc.int64, device: str = "cpu") -> Any:
+    low, high, size = args if len(args) == 3 else (0, *args)
+    return R.randint(_key(), size, low, high, dtype)
+
+
+def _uniform(x: Any, low: float = 0.0, high: float = 1.0) -> Any:
+    return R.uniform(_key(), x.shape, low, high, x.dtype)
+
+
+def _multinomial(x: Any, num_samples: int, replacement: bool = False) -> Any:
+    if not replacement:
+        raise mlc.UserError("mlc.random.categorical draws with replacement only", code="MLC0360")
+    return R.categorical(_key(), mlc.log(x)[..., None, :], -1, (*x.shape[:-1], num_samples))
+
+
+def _dropout(f: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda x, p=0.5, training=True: f(x, p, training, key=_key())
+
+
+def _attention(q: Any, k: Any, v: Any, attn_mask: Any = None, dropout_p: float = 0.0, **keywords: Any) -> Any:
+    drawn = {"dropout_key": _key()} if dropout_p else {}
+    return F.scaled_dot_product_attention(q, k, v, attn_mask, dropout_p, **keywords, **drawn)
+
+
+def _of_complex(name: str) -> Callable[..., Any]:
+    """A transform that takes complex numbers, on a real tensor."""
+    f = getattr(mlc.fft, name)
+    return lambda x, *args, **keywords: f(mlc.stack([x, mlc.zeros_like(x)], -1), *args, **keywords)
+
+
+def _eigh(*args: Any, **keywords: Any) -> Any:
+    w, v = torch.linalg.eigh(*args, **keywords)
+    return w, v * signs(v)
+
+
+def _svd(A: Any, full_matrices: bool = True, **keywords: Any) -> Any:
+    u, s, vh = torch.linalg.svd(A, full_matrices=False)
+    return u * signs(u), s, vh * signs(u).mT
+
+
+def _first_singular_vectors(A: Any, full_matrices: bool = True) -> Any:
+    u, s, vh = mlc.linalg.svd(A, full_matrices)
+    k = s.shape[-1]
+    return u[..., :k], s, vh[..., :k, :]
+
+
+def _lstsq(a: Any, b: Any, driver: Any = None) -> Any:
+    x = torch.linalg.lstsq(a, b).solution
+    return x, ((a @ x - b) ** 2).sum(-2) if a.shape[-2] > a.shape[-1] else b.new_zeros(0)
+
+
+REFERENCES: dict[str, Callable[..., Any]] = {"linalg.eigh": _eigh, "linalg.svd": _svd, "linalg.lstsq": _lstsq}
+"""PyTorch's functions with mlc's conventions: the signs of vectors, and the results that mlc has."""
+
+ORDER = "the database has the arguments in another order"
+KEYED = "random functions take a key"
+ELSEWHERE: dict[str, tuple[Callable[..., Any], str]] = {
+    "einsum": (lambda operands, equation: mlc.einsum(equation, *operands), ORDER),
+    "where": (lambda x, condition, other: mlc.where(condition, x, other), ORDER),
+    "nn.functional.embedding": (lambda weight, at, **keywords: F.embedding(at, weight, **keywords), ORDER),
+    "nn.functional.embedding_bag": (lambda weight, at, **keywords: F.embedding_bag(at, weight, **keywords), ORDER),
+    "linalg.lstsq": (lambda a, b, driver=None: mlc.linalg.lstsq(a, b)[:2], "mlc has no choice of LAPACK's drivers"),
+    "linalg.svd": (_first_singular_vectors, "the singular vectors of no singular value are not determined"),
+    "linalg_pinv_singular": (lambda a, b: mlc.linalg.pinv(a @ b.mT), "the database gives factors of the operand"),
+    **{f"polygamma_polygamma_n_{n}": (lambda x, n: mlc.polygamma(n, x), ORDER) for n in range(5)},
+    "special.polygamma": (lambda x, n: mlc.special.polygamma(n, x), ORDER),
+    "rand_like": (lambda x, dtype=None, device="cpu": R.rand_like(_key(), x, dtype=dtype), KEYED),
+    "randn_like": (lambda x, dtype=None, device="cpu": R.randn_like(_key(), x, dtype=dtype), KEYED),
+    "randn": (lambda *size, dtype="float32", device="cpu": R.randn(_key(), *size, dtype=dtype), KEYED),
+    "randint": (_randint, KEYED),
+    "randint_like": (lambda x, *bounds, **keywords: _randint(*bounds, x.shape, dtype=x.dtype), KEYED),
+    "bernoulli": (_bernoulli, KEYED),
+    "multinomial": (_multinomial, KEYED + "; it is mlc.random.categorical"),
+    "normal": (_normal, KEYED),
+    "normal_number_mean": (lambda mean, std, *size, **keywords: _normal(mean, std, *size, **keywords), KEYED),
+    "normal_in_place": (lambda x, mean=0.0, std=1.0: _normal(mean, std, x.shape), KEYED),
+    "uniform": (_uniform, KEYED),
+    "exponential": (lambda x, rate=1.0: R.exponential(_key(), x.shape, rate, x.dtype), KEYED),
+    "nn.functional.dropout": (_dropout(F.dropout), KEYED),
+    "nn.functional.dropout2d": (_dropout(F.dropout2d), KEYED),
+    "nn.functional.dropout3d": (_dropout(F.dropout3d), KEYED),
+    "nn.functional.rrelu": (lambda x, **keywords: F.rrelu(x, **keywords, key=_key()), KEYED),
+    "nn.functional.alpha_dropout": (_dropout(F.alpha_dropout), KEYED),
+    "nn.functional.triplet_margin_with_distance_loss": (
+        lambda *args, distance_function=None, **keywords: F.triplet_margin_with_distance_loss(
+            *args, distance_function=distance_function and F.pairwise_distance, **keywords),
+        "the database passes a module of PyTorch as the distance"),
+    "nn.functional.scaled_dot_product_attention": (_attention, KEYED),
+    **{f"fft.{name}": (_of_complex(name), "complex numbers are pairs in a last dimension of 2")
+       for name, (takes_complex, _) in COMPLEX.items() if takes_complex},
+}
+"""By the name of an entry, or by that of one of its variants: a function with the entry's arguments, and the reason."""
+
+UNDETERMINED = frozenset({
+    "bernoulli", "cauchy", "empty", "empty_like", "empty_permuted", "empty_strided", "exponential", "geometric",
+    "log_normal", "multinomial", "new_empty", "new_empty_strided", "nn.functional.alpha_dropout",
+    "nn.functional.dropout", "nn.functional.dropout2d", "nn.functional.dropout3d",
+    "nn.functional.feature_alpha_dropout", "nn.functional.fractional_max_pool2d",
+    "nn.functional.fractional_max_pool3d", "nn.functional.rrelu", "normal", "normal_in_place", "rand_like", "randint",
+    "randint_like", "randn", "randn_like", "uniform"})
+"""Random numbers and uninitialised memory: only shapes and dtypes are compared."""
+
+DEFAULTS: dict[str, tuple[Any, ...]] = {
+    "memory_format": (torch.preserve_format, torch.contiguous_format), "requires_grad": (False,),
+    "layout": (torch.strided,), "pin_memory": (False,)}
+"""Keywords with the values that ask for what mlc always does, and has no name for."""
+
+
+def without_defaults(keywords: dict[str, Any]) -> dict[str, Any]:
+    """The keywords of a call but for those of `DEFAULTS`."""
+    return {n: x for n, x in keywords.items() if not any(x is value for value in DEFAULTS.get(n, ()))}

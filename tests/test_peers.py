@@ -1,0 +1,59 @@
+"""The comparison with PyTorch's database of operators tells right from wrong."""
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import mlc
+
+pytest.importorskip("torch")
+pytest.importorskip("expecttest")
+from torch.testing._internal.common_methods_invocations import op_db
+
+from tests.peers import opinfo, opinfo_names
+
+ENTRIES = {entry.formatted_name: entry for entry in op_db}
+
+
+def _refuses(*args: Any, **keywords: Any) -> Any:
+    raise mlc.UserError("not today", code="MLC0360")
+
+
+def _crashes(*args: Any) -> Any:
+    raise ZeroDivisionError
+
+
+@pytest.mark.usefixtures("interpreted")
+@pytest.mark.parametrize(("f", "verdict"), [
+    (mlc.hypot, "pass"), (None, "missing"), (_refuses, "refused"), (mlc.sub, "wrong value"),
+    (lambda x, y: mlc.hypot(x, y).double(), "wrong dtype"), (lambda x, y: mlc.hypot(x, y)[None], "wrong shape"),
+    (lambda x, y: mlc.hypot(x, y) * 1.0001, "wrong value"), (_crashes, "crash")])
+def test_verdicts(f: Callable[..., Any] | None, verdict: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(opinfo, "ours", lambda entry: f)
+    line = opinfo.judge(ENTRIES["hypot"], "forward", 1, "eager")
+    assert line["verdict"] == verdict
+    assert verdict in opinfo.summary([line])
+
+
+@pytest.mark.usefixtures("interpreted")
+@pytest.mark.parametrize(("f", "verdict"), [(mlc.hypot, "pass"), (lambda x, y: mlc.hypot(x, mlc.detach(y)),
+                                                                  "wrong value")])
+def test_gradients(f: Callable[..., Any], verdict: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(opinfo, "ours", lambda entry: f)
+    assert opinfo.judge(ENTRIES["hypot"], "grad", 1, "eager")["verdict"] == verdict
+
+
+def test_names_that_are_elsewhere_are_in_the_database() -> None:
+    known = {name for entry in op_db for name in (entry.name, entry.formatted_name)}
+    assert not set(opinfo_names.ELSEWHERE) - known
+    assert not opinfo_names.UNDETERMINED - known
+
+
+@pytest.mark.usefixtures("interpreted")
+@pytest.mark.parametrize(("f", "verdict"), [(_refuses, "pass"), (lambda *args, **keywords: mlc.ones(1), "accepted"),
+                                            (lambda *args, **keywords: _crashes(), "crash")])
+def test_calls_that_pytorch_rejects(f: Callable[..., Any], verdict: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(opinfo, "ours", lambda entry: f)
+    assert opinfo.judge(ENTRIES["roll"], "error", 9, "eager")["verdict"] == verdict
