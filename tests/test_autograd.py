@@ -336,7 +336,7 @@ def test_mistakes(code: str, mistake: Callable[[Any], Any]) -> None:
 
 
 def test_nothing_is_recorded_within_a_compiled_function() -> None:
-    own = {"autograd_meta", "copy_marks", "frozen"}
+    own = {"autograd_meta", "frozen"}
     for name in [n for n in vars(Differentiable) if not n.startswith("_") and n not in own]:
         with pytest.raises(UserAttributeError, match="MLC0338"):
             mlc.compile(lambda x, name=name: getattr(x * 2, name))(mlc.ones(3))
