@@ -306,8 +306,13 @@ class Tensor(Differentiable, Operators, Methods):
         return same_elements(wrap(self.array if name == CPU else Devices.put(self.array, name)), self)
 
     def replace_elements(self, new: Tensor) -> None:
-        """Take over the elements of another tensor, in place. What was computed of the former ones keeps them."""
+        """Take over the elements of another tensor, in place, with its dtype and device; the gradient follows.
+
+        What was computed of the former elements keeps them.
+        """
         self._array = new.backing_array
+        if self.grad is not None and (self.grad.dtype is not self.dtype or self.grad.device != self.device):
+            self.grad = self.grad.to(self.dtype).to_device(self.device)
 
     def type_as(self, other: Tensor) -> Tensor:
         """The elements in the dtype of `other`."""

@@ -143,7 +143,7 @@ _ELSEWHERE = {
     "save": "mlc.artifact", "detect_anomaly": "mlc.anomaly", "gradcheck": "mlc.gradient_check",
     "gradgradcheck": "mlc.gradient_check",
     **dict.fromkeys(("enable_grad", "inference_mode", "is_grad_enabled", "no_grad", "set_grad_enabled"),
-                    "mlc.frontend.autograd.grad_mode"),
+                    "mlc.autograd"),
 }
 _MODULES = frozenset({"autograd", "cuda", "extension", "fft", "importer", "linalg", "nn", "optim", "random", "signal",
                       "special", "utils"})

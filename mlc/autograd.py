@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from mlc.frontend.autograd.differentiable import recorded, root
+from mlc.frontend.arguments import coded, coded_methods
+from mlc.frontend.autograd import grad_mode
+from mlc.frontend.autograd.differentiable import listed, recorded, root
 from mlc.frontend.autograd.engine import gradients_of, run_backward
-from mlc.frontend.autograd.grad_mode import (
-    enable_grad,
-    inference_mode,
-    is_grad_enabled,
-    no_grad,
-    set_grad_enabled,
-)
+from mlc.frontend.autograd.grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
 from mlc.frontend.location import user_loc
 from mlc.frontend.tensor import Tensor
 from mlc.ir.diag import UserError
@@ -21,8 +17,12 @@ from mlc.ir.diag import UserError
 __all__ = ["backward", "enable_grad", "grad", "inference_mode", "is_grad_enabled", "no_grad", "set_grad_enabled"]
 
 Tensors = Tensor | Sequence[Tensor]
+is_grad_enabled = coded(grad_mode.is_grad_enabled)
+for _class in (enable_grad, inference_mode, no_grad, set_grad_enabled):
+    coded_methods(_class, ("__init__",))
 
 
+@coded
 def backward(tensors: Any, grad_tensors: Any = None, retain_graph: bool | None = None, create_graph: bool = False,
              inputs: Tensors | None = None) -> None:
     """Compute the gradient of the sum of tensors with respect to leaves, and add it to their `grad`.
@@ -44,11 +44,12 @@ def backward(tensors: Any, grad_tensors: Any = None, retain_graph: bool | None =
         >>> w.grad
         tensor(8., dtype=mlc.float32)
     """
-    only = None if inputs is None else [recorded(x, f"input {i}") for i, x in enumerate(_listed(inputs))]
+    only = None if inputs is None else [recorded(x, f"input {i}") for i, x in enumerate(listed(inputs))]
     run_backward(_roots(tensors, grad_tensors), create_graph if retain_graph is None else retain_graph, create_graph,
                  only)
 
 
+@coded
 def grad(outputs: Tensors, inputs: Tensors, grad_outputs: Any = None, retain_graph: bool | None = None,
          create_graph: bool = False, allow_unused: bool | None = None,
          materialize_grads: bool = False) -> tuple[Any, ...]:
@@ -78,7 +79,7 @@ def grad(outputs: Tensors, inputs: Tensors, grad_outputs: Any = None, retain_gra
         >>> mlc.autograd.grad(first, x)
         (tensor(18., dtype=mlc.float32),)
     """
-    chosen = _listed(inputs)
+    chosen = listed(inputs)
     wanted = [recorded(x, f"input {i}") for i, x in enumerate(chosen)]
     found = gradients_of(_roots(outputs, grad_outputs), wanted,
                          create_graph if retain_graph is None else retain_graph, create_graph)
@@ -94,14 +95,10 @@ def grad(outputs: Tensors, inputs: Tensors, grad_outputs: Any = None, retain_gra
     return tuple(found)
 
 
-def _listed(tensors: Any) -> Sequence[Any]:
-    return tuple(tensors) if isinstance(tensors, Iterable) and not isinstance(tensors, Tensor) else (tensors,)
-
-
 def _roots(tensors: Any, cotangents: Any) -> Any:
-    listed = _listed(tensors)
-    given = [None] * len(listed) if cotangents is None else _listed(cotangents)
-    if len(given) != len(listed):
-        raise UserError(f"{len(given)} cotangents are given for {len(listed)} tensors", code="MLC0432", loc=user_loc())
-    one = len(listed) == 1
-    return [root(x, ct, "the tensor" if one else f"tensor {i}") for i, (x, ct) in enumerate(zip(listed, given))]
+    every = listed(tensors)
+    given = [None] * len(every) if cotangents is None else listed(cotangents)
+    if len(given) != len(every):
+        raise UserError(f"{len(given)} cotangents are given for {len(every)} tensors", code="MLC0432", loc=user_loc())
+    one = len(every) == 1
+    return [root(x, ct, "the tensor" if one else f"tensor {i}") for i, (x, ct) in enumerate(zip(every, given))]

@@ -221,6 +221,18 @@ def test_a_parameter_says_itself_whether_it_is_trained() -> None:
     assert layer.weight.grad is None
 
 
+def test_an_optimizer_holds_the_parameters_that_are_loaded_and_converted() -> None:
+    model: Any = nn.Linear(2, 1)
+    optimizer, held = mlc.optim.SGD(model.parameters(), lr=1.0), list(model.parameters())
+    model.load_state_dict({"weight": np.ones((1, 2), np.float32), "bias": np.zeros(1, np.float32)})
+    model(mlc.ones(1, 2)).sum().backward()
+    model.double()
+    assert [p is q for p, q in zip(held, model.parameters())] == [True, True]
+    assert all(p.grad is not None and p.grad.dtype is p.dtype is mlc.float64 for p in model.parameters())
+    optimizer.step()
+    assert model.weight.tolist() == [[0, 0]] and model.bias.tolist() == [-1]
+
+
 def test_what_a_functional_update_returns_has_no_history() -> None:
     """Each model would hold on to all before it."""
     model, optimizer = nn.Linear(2, 1), mlc.optim.SGD(0.1)
@@ -324,7 +336,7 @@ def test_mistakes(code: str, mistake: Callable[[Any], Any]) -> None:
 
 
 def test_nothing_is_recorded_within_a_compiled_function() -> None:
-    own = {"autograd_meta", "copy_marks", "frozen"}
+    own = {"autograd_meta", "frozen"}
     for name in [n for n in vars(Differentiable) if not n.startswith("_") and n not in own]:
         with pytest.raises(UserAttributeError, match="MLC0338"):
             mlc.compile(lambda x, name=name: getattr(x * 2, name))(mlc.ones(3))

@@ -65,7 +65,7 @@ MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
                                   "MLC0377.*grads is not.*'b' and .*'a'"),
     "the state of another optimiser": (lambda: mlc.optim.Adam().update({"a": A}, mlc.optim.SGD().init({}), {"a": A}),
                                        "MLC0377.*'exp_avg'.*one of Adam"),
-    "parameters for an optimiser": (lambda: mlc.optim.Adam([mlc.ones(2)]), "MLC0383.*list.*init"),  # type: ignore[arg-type]
+    "no parameters for an optimiser": (lambda: mlc.optim.Adam("model"), "MLC0383.*found str"),
     "a list for a tensor": (lambda: mlc.add([1, 2], [3, 4]), r"MLC0353.*found a list.*mlc\.tensor"),
     "an unknown option of few": (lambda: mlc.softmax(A, along=1), "MLC0321.*'along'.*input, dim, dtype=None"),  # type: ignore[call-arg]
     "a state that is not there": (lambda: nn.load_safetensors("none"), "MLC0392.*cannot read none: No such file"),

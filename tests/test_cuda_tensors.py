@@ -51,7 +51,7 @@ def test_parameters_are_trained_where_they_are(device: FakeDevice) -> None:
     found = []
     for where in ("cpu", "cuda:0"):
         w: Any = mlc.tensor(X, device=where).requires_grad_()
-        optimizer: Any = mlc.optim.NAdam([w], lr=0.1)  # type: ignore[misc,arg-type]
+        optimizer: Any = mlc.optim.NAdam([w], lr=0.1)
         scheduler = mlc.optim.lr_scheduler.OneCycleLR(optimizer, 0.1, 4)
         for _ in range(3):
             optimizer.zero_grad()

@@ -215,9 +215,11 @@ def test_the_programs_handler_of_sigterm_is_not_the_workers(tmp_path: Path) -> N
 
 
 PROGRAM = """
-import os
+import os, signal
 import numpy as np
 from mlc.utils.data import DataLoader, Dataset
+
+signal.signal(signal.SIGINT, signal.default_int_handler)    # a shell's background jobs ignore it
 
 class Endless(Dataset):
     def __len__(self):
@@ -235,15 +237,18 @@ for i, x in enumerate(DataLoader(Endless(), 2, num_workers=2)):
 def test_workers_end_with_the_program(how: signal.Signals) -> None:
     with subprocess.Popen([sys.executable, "-c", PROGRAM], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                           start_new_session=True, cwd=ROOT) as program:
-        assert program.stdout and program.stderr and program.stdout.readline() == "running\n"
-        workers = children(program.pid)
-        assert len(workers) == 2
-        if how is signal.SIGINT:
-            os.killpg(program.pid, how)                    # as the terminal does
-        else:
-            os.kill(program.pid, how)
-        assert program.wait(20) == -how
-        while any(Path(f"/proc/{worker}/fd").exists() and os.access(f"/proc/{worker}/fd", os.R_OK)
-                  and os.listdir(f"/proc/{worker}/fd") for worker in workers):
-            time.sleep(0.02)
+        try:
+            assert program.stdout and program.stderr and program.stdout.readline() == "running\n"
+            workers = children(program.pid)
+            assert len(workers) == 2
+            if how is signal.SIGINT:
+                os.killpg(program.pid, how)                    # as the terminal does
+            else:
+                os.kill(program.pid, how)
+            assert program.wait(20) == -how
+            while any(Path(f"/proc/{worker}/fd").exists() and os.access(f"/proc/{worker}/fd", os.R_OK)
+                      and os.listdir(f"/proc/{worker}/fd") for worker in workers):
+                time.sleep(0.02)
+        finally:
+            program.kill()
         assert program.stderr.read().count("Traceback") == (how is signal.SIGINT)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -97,12 +97,6 @@ class Differentiable:
             self.autograd_meta.requires_grad = bool(requires_grad)
         return self
 
-    def copy_marks(self, other: Differentiable) -> None:
-        """Take over whether another tensor requires a gradient, and whether it is a parameter."""
-        if other._autograd is not None:
-            meta = self.autograd_meta
-            meta.requires_grad, meta.is_parameter = other._autograd.requires_grad, other._autograd.is_parameter
-
     @property
     def frozen(self) -> bool | None:
         """Whether a parameter is not to be trained; None for a tensor that is no parameter."""
@@ -113,8 +107,11 @@ class Differentiable:
         if not self.is_leaf:
             raise UserError("the result of a recorded operation has a history, which cannot be copied", code="MLC0434",
                             loc=user_loc(), hint="x.detach() has none; x.clone() is a copy that continues it")
-        out = memo[id(self)] = type(self)(self.backing_array.copy())
-        out.copy_marks(self)
+        out = memo[id(self)] = object.__new__(type(self))
+        out._array, out._autograd = self.backing_array.copy(), None
+        if self._autograd is not None:
+            meta = out.autograd_meta
+            meta.requires_grad, meta.is_parameter = self.requires_grad, self._autograd.is_parameter
         if self.grad is not None:
             out.grad = copy.deepcopy(self.grad, memo)
         return out
@@ -263,8 +260,7 @@ class Differentiable:
         """
         only = None
         if inputs is not None:
-            only = [recorded(x, f"input {i}") for i, x in enumerate(
-                (inputs,) if isinstance(inputs, Differentiable) else inputs)]
+            only = [recorded(x, f"input {i}") for i, x in enumerate(listed(inputs))]
         run_backward([root(self, gradient)], create_graph if retain_graph is None else retain_graph, create_graph, only)
 
 
@@ -274,6 +270,12 @@ def _restored(kind: Any, array: Any, device: str, requires_grad: bool, is_parame
     if requires_grad or is_parameter:
         out.autograd_meta.requires_grad, out.autograd_meta.is_parameter = requires_grad, is_parameter
     return out
+
+
+def listed(tensors: Any) -> Sequence[Any]:
+    """The tensors of a sequence, or one tensor as a sequence."""
+    one = isinstance(tensors, Differentiable) or not isinstance(tensors, Iterable)
+    return (tensors,) if one else tuple(tensors)
 
 
 def recorded(x: Any, what: str) -> AutogradMeta:

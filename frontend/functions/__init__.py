@@ -3,6 +3,7 @@
 import inspect
 
 from mlc.frontend.arguments import coded_methods
+from mlc.frontend.autograd.differentiable import Differentiable
 from mlc.frontend.functions import (
     calculus,
     compare,
@@ -75,5 +76,5 @@ for _module in (divisors, elementwise, trigonometry, reduce, scan, special):
 for _name, _method in vars(Methods).items():
     if not _name.startswith("_") and inspect.isfunction(_method) and not _method.__doc__ and _name in OPERATIONS:
         _method.__doc__ = OPERATIONS[_name].__doc__       # which calls the tensor `input`
-for _class in (Methods, Tensor):
+for _class in (Differentiable, Methods, Tensor):
     coded_methods(_class)

@@ -343,10 +343,15 @@ class Module(Trainable, tree.AttributeTree):
         return self.to("bfloat16")
 
     def _assign(self, new: Mapping[str, Tensor]) -> None:
-        """Put new tensors in place of those of these names; a shared parameter takes that of its first name."""
+        """Have the tensors of these names take over the elements of new ones, so that optimizers hold the same tensors
+        as before; a shared parameter takes those of its first name. While a function is recorded, they are replaced."""
         ties = self._ties()
         first = {id(x): new[name] for name, x in reversed(ties.items()) if name in new}
         new = {**new, **{name: first[id(x)] for name, x in ties.items() if id(x) in first}}
+        if all(type(x) is Tensor for x in new.values()):
+            for name, _, _, x in list(self._tensors()):
+                if name in new and type(x) is Tensor:
+                    x.replace_elements(new.pop(name))
         for prefix, owner in self.named_modules():
             start = f"{prefix}." if prefix else ""
             for name, x in list(vars(owner).items()):

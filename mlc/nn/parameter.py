@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any, Self
 
+from mlc.frontend.arguments import coded
 from mlc.frontend.tensor import Tensor, as_backing_array, wrap
 
 
@@ -38,8 +40,8 @@ class Parameter(Tensor, metaclass=_ParameterType):
 
     __slots__ = ()
 
-    def __new__(cls, data: Any = (), requires_grad: bool = True) -> Self:
-        return mark(wrap(as_backing_array(data)), requires_grad)  # type: ignore[return-value]
+    def __new__(cls, *args: Any, **keywords: Any) -> Self:
+        return _parameter(*args, **keywords)  # type: ignore[return-value]
 
 
 def mark(tensor: Tensor, requires_grad: bool = True) -> Tensor:
@@ -47,3 +49,11 @@ def mark(tensor: Tensor, requires_grad: bool = True) -> Tensor:
     meta = tensor.autograd_meta
     meta.is_parameter, meta.requires_grad = True, bool(requires_grad)
     return tensor
+
+
+def _parameter(data: Any = (), requires_grad: bool = True) -> Tensor:
+    return mark(wrap(as_backing_array(data)), requires_grad)
+
+
+Parameter.__signature__ = inspect.signature(_parameter)  # type: ignore[attr-defined]
+_parameter = coded(_parameter, "Parameter")

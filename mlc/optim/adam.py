@@ -12,6 +12,7 @@ from mlc.frontend.functions import create
 from mlc.frontend.functions import elementwise as E
 from mlc.frontend.tensor import Tensor
 from mlc.optim.optimizer import Group, Optimizer, Rate
+from mlc.optim.parameter_groups import after_parameters
 
 
 class _Adaptive(Optimizer):
@@ -74,6 +75,7 @@ class Adam(_Adaptive):
         tensor([ 0.9, -1.9], dtype=mlc.float32)
     """
 
+    @after_parameters
     def __init__(self, lr: Rate = 1e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8,
                  weight_decay: float = 0.0, amsgrad: bool = False, maximize: bool = False,
                  groups: Sequence[Group] = (), decoupled: bool = False) -> None:
@@ -125,6 +127,7 @@ class AdamW(Adam):
         tensor([ 0.899, -1.898], dtype=mlc.float32)
     """
 
+    @after_parameters
     def __init__(self, lr: Rate = 1e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8,
                  weight_decay: float = 1e-2, amsgrad: bool = False, maximize: bool = False,
                  groups: Sequence[Group] = ()) -> None:
@@ -159,6 +162,7 @@ class Adamax(_Adaptive):
 
     slots = ("exp_avg", "exp_inf")
 
+    @after_parameters
     def __init__(self, lr: Rate = 2e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8,
                  weight_decay: float = 0.0, maximize: bool = False, groups: Sequence[Group] = ()) -> None:
         super().__init__(lr, betas, eps, weight_decay, False, maximize, groups)
@@ -204,6 +208,7 @@ class NAdam(_Adaptive):
 
     slots = ("exp_avg", "exp_avg_sq", "mu_product")
 
+    @after_parameters
     def __init__(self, lr: Rate = 2e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8,
                  weight_decay: float = 0.0, momentum_decay: float = 4e-3, decoupled_weight_decay: bool = False,
                  maximize: bool = False, groups: Sequence[Group] = ()) -> None:
@@ -258,6 +263,7 @@ class RAdam(_Adaptive):
         tensor([ 0.9, -1.6], dtype=mlc.float32)
     """
 
+    @after_parameters
     def __init__(self, lr: Rate = 1e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8,
                  weight_decay: float = 0.0, decoupled_weight_decay: bool = False, maximize: bool = False,
                  groups: Sequence[Group] = ()) -> None:

@@ -9,6 +9,7 @@ from mlc.frontend.functions import create
 from mlc.frontend.functions import elementwise as E
 from mlc.frontend.tensor import Tensor
 from mlc.optim.optimizer import Group, Optimizer, Rate
+from mlc.optim.parameter_groups import after_parameters
 
 
 class RMSprop(Optimizer):
@@ -43,6 +44,7 @@ class RMSprop(Optimizer):
 
     dynamic_settings = ("momentum", "weight_decay")
 
+    @after_parameters
     def __init__(self, lr: Rate = 1e-2, alpha: float = 0.99, eps: float = 1e-8, weight_decay: float = 0.0,
                  momentum: float = 0.0, centered: bool = False, maximize: bool = False,
                  groups: Sequence[Group] = ()) -> None:
@@ -104,6 +106,7 @@ class Adagrad(Optimizer):
     slots = ("sum",)
     dynamic_settings = ("weight_decay",)
 
+    @after_parameters
     def __init__(self, lr: Rate = 1e-2, lr_decay: float = 0.0, weight_decay: float = 0.0,
                  initial_accumulator_value: float = 0.0, eps: float = 1e-10, maximize: bool = False,
                  groups: Sequence[Group] = ()) -> None:
@@ -158,6 +161,7 @@ class Adadelta(Optimizer):
     slots = ("square_avg", "acc_delta")
     dynamic_settings = ("weight_decay",)
 
+    @after_parameters
     def __init__(self, lr: Rate = 1.0, rho: float = 0.9, eps: float = 1e-6, weight_decay: float = 0.0,
                  maximize: bool = False, groups: Sequence[Group] = ()) -> None:
         self.rho, self.eps, self.weight_decay, self.maximize = rho, eps, weight_decay, maximize

@@ -50,6 +50,11 @@ def _are_parameters(x: Any) -> bool:
     return isinstance(x, Iterable) and not isinstance(x, str | Mapping | Tensor) and not callable(x)
 
 
+def after_parameters(init: Callable[..., None]) -> Callable[..., None]:
+    """The `__init__` of an optimizer, typed as what may be called with parameters first."""
+    return init
+
+
 class ParameterGroups(metaclass=OptimizerType):
     """Part of an optimizer that holds parameters and their state.
 

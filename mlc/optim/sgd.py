@@ -10,6 +10,7 @@ from mlc.frontend.location import user_loc
 from mlc.frontend.tensor import Tensor
 from mlc.ir.diag import UserError
 from mlc.optim.optimizer import Group, Optimizer, Rate
+from mlc.optim.parameter_groups import after_parameters
 
 
 class SGD(Optimizer):
@@ -43,6 +44,7 @@ class SGD(Optimizer):
 
     dynamic_settings = ("momentum", "weight_decay")
 
+    @after_parameters
     def __init__(self, lr: Rate = 1e-3, momentum: float = 0.0, dampening: float = 0.0, weight_decay: float = 0.0,
                  nesterov: bool = False, maximize: bool = False, groups: Sequence[Group] = ()) -> None:
         self.momentum, self.dampening, self.weight_decay = momentum, dampening, weight_decay
@@ -101,6 +103,7 @@ class Lion(Optimizer):
     slots = ("exp_avg",)
     dynamic_settings = ("betas", "weight_decay")
 
+    @after_parameters
     def __init__(self, lr: Rate = 1e-4, betas: tuple[float, float] = (0.9, 0.99), weight_decay: float = 0.0,
                  groups: Sequence[Group] = ()) -> None:
         self.betas, self.weight_decay = betas, weight_decay
