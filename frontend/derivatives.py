@@ -17,6 +17,7 @@ from mlc.dialects.tensor.bounded import up_to
 from mlc.frontend import tree
 from mlc.frontend.arguments import check_call, coded
 from mlc.frontend.autograd.function_node import FunctionRecord, copy_of, record_call, requires_grad
+from mlc.frontend.autograd.grad_mode import GradMode
 from mlc.frontend.axes import plain_int
 from mlc.frontend.buffers import Buffers
 from mlc.frontend.compiler import compile_module
@@ -134,9 +135,8 @@ def vjp(f: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[[Any], tupl
 
     Returns:
         The result of f, and the pullback: a function of cotangents with the structure of that result (a number stands
-            for
-        a tensor of it, None for zeros) that returns a tuple of the cotangents of the primals, None for what has no
-        derivative.
+            for a tensor of it, None for zeros) that returns a tuple of the cotangents of the primals, None for what has
+            no derivative.
 
     Raises:
         UserError: A cotangent has another shape than its result (MLC0375).
@@ -211,7 +211,8 @@ def _grad(f: Callable[..., Any], numbers: tuple[int, ...], has_aux: bool, args: 
     def body(*own: Tracer) -> Any:
         args, keywords = inputs.rebuild(own)
         buffers = Buffers(args, keywords)
-        return *_scalar(f, captured(f)(*args, **keywords), has_aux), buffers.take()
+        with GradMode(True):
+            return *_scalar(f, captured(f)(*args, **keywords), has_aux), buffers.take()
 
     inner, function, traced, structure, others = record(name_of(f), body, inputs.tracers, True)
     outer = current()
@@ -267,7 +268,8 @@ def _vjp(f: Callable[..., Any], primals: Sequence[Any]) -> tuple[Any, Callable[[
     def body(*own: Tracer) -> Any:
         args = inputs.rebuild(own)
         buffers = Buffers(args)
-        return captured(f)(*args), buffers.take()
+        with GradMode(True):
+            return captured(f)(*args), buffers.take()
 
     inner, function, traced, structure, others = record(name_of(f), body, inputs.tracers, True)
     outer = current()

@@ -9,6 +9,7 @@ from mlc.dialects import autodiff
 from mlc.dialects.tensor.bounded import first_of
 from mlc.frontend import tree
 from mlc.frontend.arguments import check_call, coded
+from mlc.frontend.autograd.grad_mode import GradMode
 from mlc.frontend.buffers import Buffers
 from mlc.frontend.derivatives import Inputs, grad, run_now
 from mlc.frontend.location import user_loc
@@ -113,7 +114,8 @@ def _jvp(f: Callable[..., Any], primals: tuple[Any, ...], tangents: tuple[Any, .
     def body(*own: Tracer) -> Any:
         args = inputs.rebuild(own)
         buffers = Buffers(args)
-        return captured(f)(*args), buffers.take()
+        with GradMode(True):
+            return captured(f)(*args), buffers.take()
 
     inner, function, traced, structure, others = record(name_of(f), body, inputs.tracers, True)
     outer = current()

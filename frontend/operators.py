@@ -56,6 +56,10 @@ class Operators:
     def __isub__(self, other: Operand) -> Any: return _in_place("sub", self, other)
     def __imul__(self, other: Operand) -> Any: return _in_place("mul", self, other)
     def __itruediv__(self, other: Operand) -> Any: return _in_place("div", self, other)
+    def __ifloordiv__(self, other: Operand) -> Any: return _in_place("floor_divide", self, other)
+    def __imod__(self, other: Operand) -> Any: return _in_place("remainder", self, other)
+    def __ipow__(self, other: Operand) -> Any: return _in_place("pow", self, other)
+    def __imatmul__(self, other: Operand) -> Any: return _in_place("matmul", self, other)
     def __neg__(self) -> Tensor: return call("neg", self)
     def __pos__(self) -> Tensor: return self  # type: ignore[return-value]
     def __abs__(self) -> Tensor: return call("abs", self)
@@ -63,10 +67,11 @@ class Operators:
 
 
 def _in_place(name: str, x: Any, other: Any) -> Any:
-    """`x += other`: in place for a leaf within no_grad, as a parameter that is updated; else x = x + other."""
-    if not (getattr(x, "requires_grad", False) and x.is_leaf):         # one that is being recorded has neither
+    """`x += other`: in place for parameters and other leaves that require a gradient; else x = x + other."""
+    updated = getattr(x, "frozen", None) is not None or getattr(x, "requires_grad", False)
+    if not updated or not x.is_leaf:                       # one that is being recorded is never
         return NotImplemented
-    if mode.enabled:
+    if mode.enabled and x.requires_grad:
         raise UserError("a leaf that requires a gradient would be changed in place while operations are recorded",
                         code="MLC0439", loc=user_loc(), hint="update it within mlc.no_grad, or write x = x + y")
     new = _binary(name, x, other)

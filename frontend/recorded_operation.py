@@ -9,15 +9,23 @@ from typing import Any
 
 import numpy as np
 
+from mlc.dialects import tensor as T
+from mlc.frontend import tree
 from mlc.frontend.arguments import FAILURES, as_coded, check_arguments, with_one_name
+from mlc.frontend.autograd.grad_mode import mode
 from mlc.frontend.location import user_loc
 from mlc.frontend.operation_errors import as_user_error
 from mlc.frontend.symint import plain_sizes, symbolic_sizes
 from mlc.frontend.tensor import Tensor, check_fits
-from mlc.frontend.trace import state
+from mlc.frontend.trace import Tracer, emit, state
 from mlc.ir.core import builder
 from mlc.ir.diag import Error
 from mlc.ir.types import to_numpy
+
+
+def constant(x: Any) -> Any:
+    """A tensor being recorded as a constant to all derivatives, as the results of operations within no_grad are."""
+    return emit(T.StopGradient, x) if isinstance(x, Tracer) and x.type.dtype.is_float else x
 
 
 class Operation:
@@ -82,7 +90,8 @@ class Operation:
         state.in_operation = True
         try:
             named = {n: plain_sizes(x) for n, x in with_one_name(self.parameters, keywords).items()}
-            return symbolic_sizes(self.body(*map(plain_sizes, args), **named))
+            out = symbolic_sizes(self.body(*map(plain_sizes, args), **named))
+            return out if mode.enabled else tree.map(constant, out)
         except Error as error:
             if error.code == "MLC0421":                    # from an operator in the body: an argument may be the cause
                 check_arguments(self.body, self.name, args, keywords, loc)

@@ -11,7 +11,8 @@ from typing import Any
 from mlc.dialects import autodiff, func
 from mlc.frontend import tree
 from mlc.frontend.arguments import check_call, coded
-from mlc.frontend.derivatives import Argnums, Inputs, numbers_of
+from mlc.frontend.autograd.function_node import requires_grad
+from mlc.frontend.derivatives import Argnums, Inputs, numbers_of, run_now
 from mlc.frontend.location import user_loc
 from mlc.frontend.nested import call, record
 from mlc.frontend.operands import broadcast_to, cast, tracer
@@ -45,6 +46,8 @@ def checkpoint(f: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(f, updated=())
     def recomputed(*args: Any, **keywords: Any) -> Any:
         if state.trace is None:
+            if requires_grad(tree.leaves((args, keywords))):
+                return run_now(recomputed, args, keywords)
             return f(*args, **keywords)
 
         def body(*args: Any, **keywords: Any) -> Any:
@@ -110,7 +113,7 @@ class _Custom:
     def __call__(self, *args: Any, **keywords: Any) -> Any:
         args = self._positional(args, keywords)
         if state.trace is None:
-            return self.f(*args)
+            return run_now(self, args, {}) if requires_grad(tree.leaves(args)) else self.f(*args)
         if getattr(self.recording, "now", False):
             return captured(self.f)(*args)
         self._check_defined()

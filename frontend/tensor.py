@@ -53,11 +53,12 @@ class Consumed:
 
 
 class Tensor(Differentiable, Operators, Methods):
-    """An immutable array of elements of one dtype, in the memory of the CPU or of a GPU.
+    """Array of elements of one dtype, in the memory of the CPU or of a GPU.
 
     Operators and methods give new tensors, with broadcasting and with promotion of dtypes as in PyTorch. Subscripts are
-    PyTorch's, too. There is no assignment to elements, no `requires_grad` and no `backward`: use `mlc.where`,
-    `mlc.scatter` and `mlc.grad`. Within a compiled function a tensor has a shape and a dtype, but no elements yet.
+    PyTorch's, too. Operations on tensors that require a gradient are recorded, and `backward` computes it. Elements
+    cannot be assigned: use `mlc.where` or `mlc.scatter`; a parameter is updated in place by an optimizer, or within
+    `mlc.no_grad` by `p -= ...`. Within a compiled function a tensor has a shape and a dtype, but no elements yet.
 
     Args:
         data: Array to wrap without a copy; do not write to it. `mlc.tensor` copies, and takes lists and numbers.

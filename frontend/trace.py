@@ -18,6 +18,7 @@ import numpy as np
 
 from mlc.dialects import builtin, func
 from mlc.dialects import tensor as T
+from mlc.frontend.autograd.grad_mode import mode
 from mlc.frontend.compiler import compiler
 from mlc.frontend.data_dependent import DataDependentSizes, Unpadding, refuse
 from mlc.frontend.devices import CPU, BackingArray, as_device
@@ -219,13 +220,14 @@ class Trace:
     def recording(self) -> Iterator[None]:
         """Context in which operations on tensors are recorded in this trace."""
         saved, state.trace = state.trace, self
+        outside, mode.enabled = mode.enabled, mode.enabled or self.parent is None    # its own no_grad alone counts
         inside, state.in_operation = state.in_operation, False
         around, in_progress.recording = in_progress.recording, self.root
         try:
             with at_end(self.block):
                 yield
         finally:
-            state.trace, state.in_operation = saved, inside
+            state.trace, state.in_operation, mode.enabled = saved, inside, outside
             in_progress.recording = around
 
     @contextmanager

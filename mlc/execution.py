@@ -63,8 +63,13 @@ def record_for_backward(code: Specialization, call: Call, out: Any) -> None:
         Unrecorded(list(differentiable_results(recorded, out).values()),
                    f"arguments of {name} were donated, and backward would need their elements",
                    "leave out donate, or call it within mlc.no_grad")
-    else:                                                  # it may have been compiled within no_grad
-        record_call(name, recorded.function or FunctionRecord(record(call).trace.module), recorded, operands, out)
+    else:
+        function = recorded.function
+        if function is None:                               # it was compiled within no_grad
+            function = FunctionRecord(record(call).trace.module)
+            if code.entry is not None and not code.entry.interface.symbols:
+                recorded.function = function               # the record is of the sizes that the code is of
+        record_call(name, function, recorded, operands, out)
 
 
 def _brought(call: Call) -> Sequence[Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import gc
 import pickle
+import threading
 import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -15,6 +16,7 @@ import torch
 
 import mlc
 from mlc import nn
+from mlc.frontend import tree
 from mlc.frontend.autograd.differentiable import Differentiable
 from mlc.ir.diag import UserAttributeError, UserError
 
@@ -198,6 +200,89 @@ def test_a_compiled_function_sees_what_is_replaced_in_place() -> None:
     assert f().tolist() == f().tolist() == [0, 0]
 
 
+def test_rules_of_the_program_are_followed() -> None:
+    rounded = mlc.custom_vjp(lambda x: mlc.round(x))
+    rounded.defvjp(lambda x: (mlc.round(x), None), lambda _, ct: (ct,))
+    x = leaf(2)
+    (rounded(1.4 * x) + mlc.checkpoint(mlc.exp)(0 * x)).sum().backward()
+    assert x.grad.tolist() == pytest.approx([1.4, 1.4])
+
+
+@pytest.mark.parametrize("run", [lambda f: f, mlc.compile], ids=["eager", "compiled"])
+def test_no_grad_within_a_function(run: Callable[..., Any]) -> None:
+    def f(x: Any) -> Any:
+        with mlc.no_grad():
+            y = x * x
+            z = x.clone()
+        return (x * y + z).sum()
+
+    x = mlc.tensor([1.0, 2.0], requires_grad=True)
+    run(f)(x).backward()
+    assert x.grad is not None and x.grad.tolist() == [1, 4]
+    with mlc.no_grad():
+        assert run(mlc.grad(f))(x.detach()).tolist() == [1, 4]
+
+
+def test_a_captured_tensor_that_requires_a_gradient_later() -> None:
+    w = mlc.tensor([2.0])
+    f = mlc.compile(lambda x: x * w)
+    f(mlc.ones(1)), f(mlc.ones(1))
+    w.requires_grad_()
+    with pytest.raises(UserError, match="MLC0438"):
+        (f(mlc.ones(1)) + w).sum().backward()
+
+
+# -- what the program changes between a call and backward --------------------------------------------------------------
+def test_lists_that_are_used_again() -> None:
+    w, outs, sums, dims = leaf(2), list[Any](), list[Any](), [0]
+    for i in range(3):
+        outs.append(w * (i + 1))
+        sums.append(mlc.cat(outs).sum())
+    y = mlc.flip(mlc.stack([w, 2 * w]), dims)
+    dims[0] = 1
+    (sums[0] + sums[1] + sums[2] + (y * mlc.tensor([[1.0, 10.0], [100.0, 1000.0]])).sum()).backward()
+    assert w.grad.tolist() == [10 + 2 * 1 + 100, 10 + 2 * 10 + 1000]
+
+
+@pytest.mark.parametrize("run", [lambda f: f, mlc.compile], ids=["eager", "compiled"])
+def test_operands_are_kept_as_they_were(run: Callable[..., Any]) -> None:
+    w, m = mlc.tensor([1.0, 2.0], requires_grad=True), np.array([3.0, 4.0], np.float32)
+    y = run(lambda w, m: (w * w * m).sum())(w, m)
+    with mlc.no_grad():
+        w -= 1
+    m[:] = 9
+    y.backward()
+    assert w.grad is not None and w.grad.tolist() == [6, 16]
+
+
+def test_backward_again_where_nothing_was_saved() -> None:
+    w = leaf(17)
+    for _ in range(2):
+        y = w + 1
+        y.sum().backward()
+        (y + w).sum().backward()
+    assert w.grad.tolist() == [6] * 17
+
+
+def test_threads_share_a_leaf() -> None:
+    w = leaf(2)
+    threads = [threading.Thread(target=lambda: [(w * w).sum().backward() for _ in range(20)]) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert w.grad.tolist() == [160, 160]
+
+
+def test_hooks_run_on_the_way_to_what_is_asked_for() -> None:
+    w, v, seen = leaf(1), leaf(1), list[str]()
+    w.register_hook(lambda g: seen.append("w"))
+    y = v * 2
+    y.retain_grad()
+    mlc.autograd.grad((w * y).sum(), v)
+    assert not seen and y.grad.tolist() == [1]
+
+
 # -- modules and optimizers -------------------------------------------------------------------------------------------
 def test_parameters_are_leaves_that_are_marked() -> None:
     layer, plain = nn.Linear(2, 2), mlc.ones(2)
@@ -235,14 +320,28 @@ def test_an_optimizer_holds_the_parameters_that_are_loaded_and_converted() -> No
 
 def test_what_a_functional_update_returns_has_no_history() -> None:
     """Each model would hold on to all before it."""
-    model, optimizer = nn.Linear(2, 1), mlc.optim.SGD(0.1)
+    model, optimizer = nn.Linear(2, 1), mlc.optim.SGD(0.1, momentum=0.9)
     state = optimizer.init(model)
-    step = mlc.compile(lambda m, s, x: optimizer.update(mlc.grad(lambda m: m(x).sum())(m), s, m))
     for _ in range(2):
-        model, state = step(model, state, mlc.ones(3, 2))
-        assert all(p.is_leaf for p in model.parameters())
-    model, state = optimizer.update(mlc.grad(lambda m: m(mlc.ones(3, 2)).sum())(model), state, model)
+        model, state = optimizer.update(mlc.grad(lambda m: m(mlc.ones(3, 2)).sum())(model), state, model)
+        assert all(isinstance(p, nn.Parameter) and p.requires_grad and p.is_leaf for p in model.parameters())
+        assert not any(x.requires_grad for x in tree.leaves(state))
+    step = mlc.compile(lambda m, s, x: optimizer.update(mlc.grad(lambda m: m(x).sum())(m), s, m))
+    model, state = step(model, state, mlc.ones(3, 2))
     assert all(p.is_leaf for p in model.parameters())
+    assert not any(x.requires_grad for x in model.state_dict().values())
+
+
+def test_optimizers_are_copied_and_pickled() -> None:
+    w = nn.Parameter(mlc.ones(2))
+    optimizer = mlc.optim.Adam([w], lr=0.5)
+    (w * w).sum().backward()
+    optimizer.step()
+    for other in (copy.deepcopy(optimizer), pickle.loads(pickle.dumps(optimizer))):  # noqa: S301
+        p, = other.param_groups[0]["params"]
+        p.grad = mlc.ones(2)
+        other.step()
+        assert other.state[p]["step"] == 2 and p.tolist() != w.tolist() == [0.5, 0.5]
 
 
 def test_parameters_are_updated_in_place_within_no_grad() -> None:
@@ -253,6 +352,11 @@ def test_parameters_are_updated_in_place_within_no_grad() -> None:
             w -= 0.25 * w.grad
             w.grad = None
     assert w is alias and w.requires_grad and w.tolist() == [2.5, 2.5]
+    average = nn.Parameter(mlc.zeros(2), requires_grad=False)
+    for p in [average]:
+        p *= 0.5
+        p += 0.5 * w.detach()
+    assert average.tolist() == [1.25, 1.25]
     w = w.detach()
     w += 1                                                 # a constant is not changed: the name stands for another one
     assert w.tolist() == [3.5, 3.5] and alias.tolist() == [2.5, 2.5]

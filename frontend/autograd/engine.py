@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import threading
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,8 @@ from mlc.ir.diag import UserTypeError
 if TYPE_CHECKING:
     from mlc.frontend.tensor import Tensor
 
+_accumulating = threading.RLock()
+"""Held while a gradient is added to, since several threads may add to one leaf."""
 Root = tuple[AutogradMeta, "Tensor"]
 """A tensor to start from, and its cotangent."""
 
@@ -29,7 +32,7 @@ def run_backward(roots: Sequence[Root], retain_graph: bool, create_graph: bool,
         run = _Run(roots, retain_graph, create_graph, chosen)
         run.go()
         for meta, cotangent in run.gradients() if chosen is None else (
-                (meta, run.found[place]) for place, meta in chosen.items() if place in run.found):
+                (meta, run.found[place]) for place, meta in chosen.items() if place in run.found and not meta.retains):
             run.accumulate(meta, cotangent)
 
 
@@ -80,9 +83,12 @@ class _Run:
         needed = None if self.all_leaves else _leading_to(self.wanted, [node for _, node in self.queue])
         while self.queue:
             _, node = heapq.heappop(self.queue)
-            cotangents = [x if x is None else self.complete(node, i, x)
-                          for i, x in enumerate(self.pending.pop(node))]
-            if needed is not None and node not in needed:
+            arrived = self.pending.pop(node)
+            runs = needed is None or node in needed
+            if not runs and not any((id(node), i) in self.wanted for i in range(node.count)):
+                continue
+            cotangents = [x if x is None else self.complete(node, i, x) for i, x in enumerate(arrived)]
+            if not runs:
                 continue
             node.check_saved()
             for edge, cotangent in zip(node.edges, node.pull(cotangents)):
@@ -91,6 +97,8 @@ class _Run:
             if not self.retain_graph:
                 node.release()
         for meta, cotangent in self.leaves.items():
+            if not self.all_leaves and meta.place not in self.wanted:
+                continue
             self.leaves[meta] = _hooked(meta.hooks.values(), cotangent)
             if meta.place in self.wanted:
                 self.found[meta.place] = self.leaves[meta]
@@ -102,7 +110,7 @@ class _Run:
         if place in self.wanted:
             self.found[place] = cotangent
         meta = node.retained[number]() if number in node.retained else None
-        if meta is not None and self.all_leaves:
+        if meta is not None:
             self.accumulate(meta, cotangent)
         return cotangent
 
@@ -113,7 +121,8 @@ class _Run:
     def accumulate(self, meta: AutogradMeta, cotangent: Tensor) -> None:
         """Add to the gradient that a tensor holds."""
         own = cotangent if self.create_graph else cotangent.detach()
-        meta.grad = own if meta.grad is None else meta.grad + own
+        with _accumulating:
+            meta.grad = own if meta.grad is None else meta.grad + own
         for hook, tensor in list(meta.after.values()):
             hook(tensor)
 

@@ -11,6 +11,8 @@ import weakref
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from mlc.frontend.location import user_loc
 from mlc.ir.diag import UserError
 
@@ -64,6 +66,17 @@ class AutogradMeta:
         self.hooks[key] = hook
         if self.node is not None:
             self.node.hooks[self.number] = self.hooks
+
+
+def kept(x: Any) -> Any:
+    """An operand as it is now: a tensor of the same history and elements, which in-place operations do not change."""
+    if isinstance(x, np.ndarray):
+        return x.copy() if x.flags.writeable else x
+    if not hasattr(x, "_autograd"):
+        return x
+    out = object.__new__(type(x))
+    out._array, out._autograd = x._array, x._autograd
+    return out
 
 
 class Edge:

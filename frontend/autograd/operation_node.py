@@ -14,7 +14,7 @@ import numpy as np
 
 from mlc.frontend import eager, tree
 from mlc.frontend.autograd.grad_mode import mode
-from mlc.frontend.autograd.graph import Node
+from mlc.frontend.autograd.graph import Node, kept
 from mlc.frontend.derivatives import vjp
 from mlc.frontend.devices import BackingArray
 from mlc.frontend.eager import Call, with_operands, without_shapes
@@ -65,8 +65,11 @@ class OperationNode(Node):
         self.op = call.op
         self.key = call.key, self.wrt, numbers
         self.pullback, unused = _known.get(self.key, _UNKNOWN)
-        self.call: Call | None = call if self.pullback is None else None
-        self.operands: Sequence[Any] | None = _without(unused, call.given)
+        self.call: Call | None = None
+        if self.pullback is None:                          # what the program does to its lists concerns later calls
+            self.call = call
+            call.args, call.keywords = _own(call.args), {name: _own(x) for name, x in call.keywords.items()}
+        self.operands: Sequence[Any] | None = [kept(x) for x in _without(unused, call.given)]
 
     def name(self) -> str:
         return "".join(part.capitalize() for part in self.op.name.strip("_").replace(".", "_").split("_")) + "Backward"
@@ -92,8 +95,21 @@ class OperationNode(Node):
         return found
 
     def release(self) -> None:
+        pullback, unused = _known.get(self.key, _UNKNOWN)
+        if pullback is not None and self.operands is not None:
+            left = _without(unused, self.operands)
+            if not any(isinstance(x, Tensor | np.ndarray) for x in left):
+                self.pullback, self.operands, self.call = pullback, left, None
+                return                                     # nothing was saved that could be dropped
         super().release()
         self.call = self.operands = None
+
+
+def _own(x: Any) -> Any:
+    """An argument with containers of its own."""
+    if isinstance(x, list | tuple) and not hasattr(x, "_fields"):
+        return type(x)(map(_own, x))
+    return {key: _own(v) for key, v in x.items()} if type(x) is dict else x
 
 
 def _call(pullback: Pullback, cotangents: Sequence[Tensor | None], operands: Sequence[Any]) -> Call:

@@ -95,11 +95,12 @@ class Reached:
         """The reached variables and the arrays of tensors, with their values; None if there is other mutable state."""
         if not all(isinstance(p, Variable | Payload) and p.values[0] is not MISSING for p in self.places):
             return None
-        return [(*p.x, p.values[0]) for p in self.places]
+        return [row for p in self.places
+                for row in (p.variables() if isinstance(p, Payload) else [(*p.x, p.values[0])])]
 
     def _visit(self, path: str, x: Any) -> None:
         if type(x) is Tensor:
-            self.places.append(Payload(path, (x, "_array")))
+            self.places.append(Payload(path, x))
         elif isinstance(x, types.FunctionType):
             self._function(path, x)
         elif isinstance(x, types.MethodType):

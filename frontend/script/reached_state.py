@@ -90,16 +90,23 @@ class Variable(ReachedState):
 
 
 class Payload(ReachedState):
-    """The array that holds the elements of a tensor, `(tensor, name of the slot)`; in-place operations replace it."""
+    """The array that holds the elements of a tensor, which in-place operations replace, and whether it requires a
+    gradient."""
 
     __slots__ = ()
     indexed = ""
 
     def contents(self) -> Contents:
-        return (), (self.x[0]._array,)
+        meta = self.x._autograd
+        return (), (self.x._array, meta, meta is not None and meta.requires_grad)
 
     def restore(self) -> None:
-        self.x[0]._array = self.values[0]
+        self.x._array = self.values[0]
+
+    def variables(self) -> list[tuple[Any, str, Any]]:
+        array, meta, flag = self.values
+        of_meta = [] if meta is None else [(meta, "requires_grad", flag)]
+        return [(self.x, "_array", array), (self.x, "_autograd", meta), *of_meta]
 
 
 class ContextVariable(ReachedState):

@@ -12,7 +12,7 @@ from mlc.frontend.dtypes import destination
 from mlc.frontend.functions.elementwise import cast_to
 from mlc.frontend.location import user_loc
 from mlc.frontend.nested import call
-from mlc.frontend.tensor import Consumed, DTypeLike, Tensor
+from mlc.frontend.tensor import Consumed, DTypeLike, Tensor, wrap
 from mlc.frontend.trace import Tracer, state
 from mlc.ir.diag import Error, UserError, UserTypeError
 from mlc.nn.parameter import Parameter, mark
@@ -363,9 +363,11 @@ class Module(Trainable, tree.AttributeTree):
         """Collect the parameters and the persistent buffers by name; what several names share is under each of them.
 
         Returns:
-            Dict of tensors.
+            Dict of tensors that require no gradient. Later updates of the module do not change them.
         """
-        return {name: x for name, owner, attribute, x in self._state() if attribute not in owner._unsaved}
+        saved = [(name, x) for name, owner, attribute, x in self._state() if attribute not in owner._unsaved]
+        constants = {id(x): wrap(x.backing_array) if type(x) is Tensor and x.requires_grad else x for _, x in saved}
+        return {name: constants[id(x)] for name, x in saved}
 
     def _state(self) -> Iterator[tuple[str, Module, str, Tensor]]:
         """Entries of `_tensors` that are parameters or buffers."""

@@ -8,6 +8,7 @@ from typing import Any, Self
 
 from mlc.frontend import tree
 from mlc.frontend.arguments import coded_methods, described
+from mlc.frontend.autograd.grad_mode import GradMode
 from mlc.frontend.functions import create
 from mlc.frontend.functions import elementwise as E
 from mlc.frontend.location import user_loc
@@ -213,6 +214,12 @@ class Optimizer(ParameterGroups):
         if missing := [slot for slot in ("step", *self.slots) if slot not in state]:
             raise UserError(f"the state has no {missing[0]!r}, so that it is not one of {type(self).__name__}",
                             code="MLC0377", loc=user_loc(), hint="pass what init or the last update returned")
+        if recording.trace is not None:
+            return self._update(grads, state, params, lr)
+        with GradMode(False):                              # or each model would keep all those before it
+            return self._update(grads, state, params, lr)
+
+    def _update(self, grads: Any, state: dict[str, Any], params: Any, lr: Operand) -> tuple[Any, dict[str, Any]]:
         structure, rows = leaves_of(params, grads=grads, **{slot: state[slot] for slot in self.slots})
         t = state["step"] + 1
         rate = lr if lr is not None else self.rate(self.lr, state["step"])
@@ -283,7 +290,16 @@ def with_trained(params: Any, new: Any) -> Any:
     """`params` with the leaves of `new` in place of those that are trained."""
     leaves, structure = tree.flatten(params)
     moved = iter(tree.leaves(new))
-    return structure.unflatten([next(moved) if trained else x for x, trained in zip(leaves, tree.trained(params))])
+    return structure.unflatten([_marked_as(x, next(moved)) if trained else x
+                                for x, trained in zip(leaves, tree.trained(params))])
+
+
+def _marked_as(old: Any, new: Any) -> Any:
+    """`new`, as a parameter if `old` is one."""
+    if type(old) is Tensor and type(new) is Tensor and old.frozen is not None:
+        meta = new.autograd_meta
+        meta.is_parameter, meta.requires_grad = True, not old.frozen
+    return new
 
 
 def _check_distinct(names: Sequence[str], leaves: Sequence[Any]) -> None:

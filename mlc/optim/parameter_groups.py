@@ -66,6 +66,11 @@ class ParameterGroups(metaclass=OptimizerType):
     state: dict[Tensor, dict[str, Any]]
     _updates: dict[Any, Callable[..., Any]]
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Its attributes, without code, which copies compile for themselves."""
+        held = dict(vars(self))
+        return {**held, "_updates": {}} if "_updates" in held else held
+
     def __getattr__(self, name: str) -> Any:
         why = _NO_PARAMETERS if name in ("param_groups", "state", "_updates") else None
         raise unsupported_api.error(type(self).__name__, name, why, self)

@@ -7,9 +7,11 @@ from collections.abc import Callable
 from typing import ParamSpec, TypeVar
 
 from mlc.frontend.arguments import FAILURES, as_coded
+from mlc.frontend.autograd.grad_mode import mode
 from mlc.frontend.devices import CPU, Devices, as_device
 from mlc.frontend.location import user_loc
 from mlc.frontend.operation_errors import as_user_error
+from mlc.frontend.recorded_operation import constant
 from mlc.frontend.tensor import OPERATIONS, Tensor
 from mlc.frontend.trace import state
 from mlc.ir.core import located
@@ -37,7 +39,7 @@ def creation(f: Callable[P, R]) -> Callable[P, R]:
                 out = f(*args, **keywords)
             else:
                 with located(loc):
-                    out = f(*args, **keywords)
+                    out = f(*args, **keywords) if mode.enabled else constant(f(*args, **keywords))
         except BackendError:
             raise                                          # there is no such device
         except Error as error:
