@@ -41,6 +41,8 @@ LEFT_OUT = {
     "linalg.cond": "PyTorch does not look at whether nothing is square",
 }
 REFUSED = {
+    ("gradient", "number"): "PyTorch gives no gradients", ("cholesky", "no rows"): "the matrix is not square",
+    ("linalg.pinv", "no rows"): "a matrix that is not square is not Hermitian",
     ("median", "none"): "the middle of no integers", ("median", "no rows"): "the middle of no integers",
     ("nn.functional.scaled_dot_product_attention", "no rows"): "PyTorch does not look at the mask of no query",
 }

@@ -275,7 +275,7 @@ def test_corner(case: Corner) -> None:
 
 OWN_TABLES = {
     "cast": "conversions", "add": "", "where": "a choice", "masked_fill": "a choice", "isclose": "no derivative",
-    "floor_divide": "PyTorch has no derivative of it", "heaviside": "PyTorch has no derivative of it",
+    "floor_divide": "PyTorch has no derivative of it", "rsub": "sub", "heaviside": "PyTorch has no derivative of it",
     "float_power": "pow in float64", "addcmul": "products and sums", "addcdiv": "products and sums",
     "clamp_min": "clamp", "clamp_max": "clamp", "clamp": "", "logical_not": "bool",
     **dict.fromkeys(("bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_not", "bitwise_left_shift",
