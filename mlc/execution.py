@@ -52,12 +52,12 @@ def wrap(code: Specialization, call: Call, results: Sequence[BackingArray]) -> A
 
 def record_for_backward(code: Specialization, call: Call, out: Any) -> None:
     """Record a call that returned `out`, if an argument or a tensor that the function captured requires a gradient."""
-    recorded, operands, name = code.recorded, call.operands(), call.signature.name
+    recorded, name = code.recorded, call.signature.name
     if requires_grad(recorded.trace.constant_tensors):
         Unrecorded(list(differentiable_results(recorded, out).values()),
                    f"{name} reaches a tensor that requires a gradient by itself, and backward does not find it there",
                    f"pass the tensor, or the module that holds it, to {name} as an argument")
-    elif not requires_grad(operands):
+    elif not requires_grad(call.given):
         return
     elif code.donated:
         Unrecorded(list(differentiable_results(recorded, out).values()),
@@ -69,7 +69,7 @@ def record_for_backward(code: Specialization, call: Call, out: Any) -> None:
             function = FunctionRecord(record(call).trace.module)
             if code.entry is not None and not code.entry.interface.symbols:
                 recorded.function = function               # the record is of the sizes that the code is of
-        record_call(name, function, recorded, operands, out)
+        record_call(name, function, recorded, call.operands(), out)
 
 
 def _brought(call: Call) -> Sequence[Any]:

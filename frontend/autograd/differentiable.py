@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import itertools
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from mlc.ir.diag import UserError, UserTypeError
 if TYPE_CHECKING:
     from mlc.frontend.tensor import Tensor
 
+T = TypeVar("T", bound="Differentiable")
 _keys = itertools.count()
 
 
@@ -267,9 +268,16 @@ class Differentiable:
 def _restored(kind: Any, array: Any, device: str, requires_grad: bool, is_parameter: bool) -> Any:
     """A tensor that was pickled, as a leaf."""
     out = kind(array).to_device(device)
-    if requires_grad or is_parameter:
-        out.autograd_meta.requires_grad, out.autograd_meta.is_parameter = requires_grad, is_parameter
-    return out
+    if is_parameter:
+        return mark_parameter(out, requires_grad)
+    return out.requires_grad_() if requires_grad else out
+
+
+def mark_parameter(tensor: T, requires_grad: bool) -> T:
+    """The tensor itself, marked as a parameter that is trained or not."""
+    meta = tensor.autograd_meta
+    meta.is_parameter, meta.requires_grad = True, bool(requires_grad)
+    return tensor
 
 
 def listed(tensors: Any) -> Sequence[Any]:

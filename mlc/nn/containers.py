@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, overload
 
+from mlc.frontend.autograd.differentiable import mark_parameter
 from mlc.frontend.location import user_loc
 from mlc.frontend.tensor import Tensor
 from mlc.ir.diag import UserError, UserIndexError, UserTypeError
 from mlc.nn.module import Module
-from mlc.nn.parameter import mark
 
 
 class _Named(Module):
@@ -209,7 +209,8 @@ class ParameterList(_Listed):
         super().__init__(values)
 
     def __setattr__(self, name: str, x: Any) -> None:
-        super().__setattr__(name, mark(x, x.frozen is not True) if type(x) is Tensor and name.isdigit() else x)
+        is_element = type(x) is Tensor and name.isdigit()
+        super().__setattr__(name, mark_parameter(x, x.frozen is not True) if is_element else x)
 
 
 class ModuleDict(_Named):

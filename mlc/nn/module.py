@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 from mlc.frontend import tree, unsupported_api
 from mlc.frontend.arguments import FAILURES, as_coded, check_call
+from mlc.frontend.autograd.differentiable import mark_parameter
 from mlc.frontend.dtypes import destination
 from mlc.frontend.functions.elementwise import cast_to
 from mlc.frontend.location import user_loc
@@ -15,7 +16,7 @@ from mlc.frontend.nested import call
 from mlc.frontend.tensor import Consumed, DTypeLike, Tensor, wrap
 from mlc.frontend.trace import Tracer, state
 from mlc.ir.diag import Error, UserError, UserTypeError
-from mlc.nn.parameter import Parameter, mark
+from mlc.nn.parameter import Parameter
 from mlc.nn.state import Incompatible, fitting
 from mlc.nn.trainable import Trainable
 
@@ -200,7 +201,7 @@ class Module(Trainable, tree.AttributeTree):
         trained = name not in self._frozen if value.frozen is None else not value.frozen
         if trained:
             self._check_trained(name, value)
-        return mark(value if value.is_leaf else value.detach(), trained)
+        return mark_parameter(value if value.is_leaf else value.detach(), trained)
 
     def _check_trained(self, name: str, value: Tensor) -> None:
         if not value.dtype.is_floating_point:

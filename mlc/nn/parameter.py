@@ -6,6 +6,7 @@ import inspect
 from typing import Any, Self
 
 from mlc.frontend.arguments import coded
+from mlc.frontend.autograd.differentiable import mark_parameter
 from mlc.frontend.tensor import Tensor, as_backing_array, wrap
 
 
@@ -44,15 +45,8 @@ class Parameter(Tensor, metaclass=_ParameterType):
         return _parameter(*args, **keywords)  # type: ignore[return-value]
 
 
-def mark(tensor: Tensor, requires_grad: bool = True) -> Tensor:
-    """The tensor itself, marked as a parameter."""
-    meta = tensor.autograd_meta
-    meta.is_parameter, meta.requires_grad = True, bool(requires_grad)
-    return tensor
-
-
 def _parameter(data: Any = (), requires_grad: bool = True) -> Tensor:
-    return mark(wrap(as_backing_array(data)), requires_grad)
+    return mark_parameter(wrap(as_backing_array(data)), requires_grad)
 
 
 Parameter.__signature__ = inspect.signature(_parameter)  # type: ignore[attr-defined]

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 from mlc.frontend import tree
+from mlc.frontend.autograd.differentiable import mark_parameter
 from mlc.frontend.tensor import Tensor
-from mlc.nn.parameter import mark
 
 M = TypeVar("M", bound="Trainable")
 
@@ -83,7 +83,7 @@ class Trainable:
                 if frozen:
                     owner._frozen = frozen
                 if type(x) is Tensor:
-                    mark(x, attribute not in frozen)
+                    mark_parameter(x, attribute not in frozen)
         return self
 
     def requires_grad_(self: M, requires_grad: bool = True) -> M:

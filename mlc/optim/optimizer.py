@@ -8,6 +8,7 @@ from typing import Any, Self
 
 from mlc.frontend import tree
 from mlc.frontend.arguments import coded_methods, described
+from mlc.frontend.autograd.differentiable import mark_parameter
 from mlc.frontend.autograd.grad_mode import GradMode
 from mlc.frontend.functions import create
 from mlc.frontend.functions import elementwise as E
@@ -297,8 +298,7 @@ def with_trained(params: Any, new: Any) -> Any:
 def _marked_as(old: Any, new: Any) -> Any:
     """`new`, as a parameter if `old` is one."""
     if type(old) is Tensor and type(new) is Tensor and old.frozen is not None:
-        meta = new.autograd_meta
-        meta.is_parameter, meta.requires_grad = True, not old.frozen
+        mark_parameter(new, not old.frozen)
     return new
 
 
