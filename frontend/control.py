@@ -217,7 +217,7 @@ def _scanned(f: Callable[[Any, Any], tuple[Any, Any]], init: Any, xs: Any, rever
     if not rows:
         return None
     columns = zip(*(ys for ys, _ in (rows[::-1] if reverse else rows)))
-    stacked = [wrap(np.stack([y.numpy() for y in column])) for column in columns]
+    stacked = [wrap(np.stack([y.array for y in column])) for column in columns]
     return init, rows[0][1].unflatten(stacked)
 
 

@@ -17,6 +17,7 @@ import numpy as np
 from mlc.dialects import func
 from mlc.dialects.builtin import Module
 from mlc.frontend import tree
+from mlc.frontend.autograd.graph import alone
 from mlc.frontend.compiler import Compile, Entry, compile_module, compiled_instead_by, compiling
 from mlc.frontend.data_dependent import unpad
 from mlc.frontend.devices import CPU, BackingArray, common_device, device_of
@@ -37,6 +38,10 @@ if TYPE_CHECKING:
 
 MAX_SHAPES = 100_000
 """Number of shapes after which the table of shapes is cleared; the kernels are kept."""
+
+MAY_RETURN_OPERAND = frozenset({"cast", "dropout", "dropout1d", "dropout2d", "dropout3d", "alpha_dropout",
+                                "feature_dropout", "positive"})
+"""Operations that return an operand itself, where it is their result, and not a copy of it."""
 
 _kernels: dict[Any, EagerKernel | None] = {}        # by pattern; None: this pattern needs the exact shapes
 _by_shape: dict[Any, EagerKernel] = {}
@@ -69,6 +74,8 @@ class EagerKernel:
                 leaves.append(wrap(unpad(results, *x)))
             elif kind == "input":
                 leaves.append(given[x] if type(given[x]) is Tensor else wrap(arrays[x].copy()))
+            elif kind == "copy":
+                leaves.append(alone(given[x]) if type(given[x]) is Tensor else wrap(arrays[x].copy()))
             else:
                 leaves.append(x)
         return self.structure.unflatten(leaves)
@@ -279,8 +286,9 @@ def _build(call: Call, shapes: Sequence[tuple[Dim, ...]]) -> EagerKernel:
         except Error as error:
             raise as_user_error(error, op.name, call.given, loc) from None
     number = {r.value: i for i, r in enumerate(results)}
+    of_input = "input" if op.name in MAY_RETURN_OPERAND else "copy"
     outputs = [("value", x) if not isinstance(x, Tracer) else
-               ("input", position[x.value]) if x.value in position else ("result", number[x.value]) for x in leaves]
+               (of_input, position[x.value]) if x.value in position else ("result", number[x.value]) for x in leaves]
     outputs = [("first", (x, trace.unpadding[x])) if kind == "result" and x in trace.unpadding else (kind, x)
                for kind, x in outputs]
     unused = unused_arguments(trace.module) if op.forgets else frozenset[int]()

@@ -259,8 +259,8 @@ class Methods(Leaf):
     # -- shapes -------------------------------------------------------------------------------------------------------
     def reshape(self, *shape: Any) -> Tensor: return call("reshape", self, listed(shape))
     def view(self, *shape: Any) -> Tensor:
-        """The same elements under another shape, as `mlc.reshape`, of sizes or one sequence of them; one may be -1."""
-        return call("reshape", self, listed(shape))
+        """The same elements, in the same memory, under another shape, of sizes or a sequence; one may be -1."""
+        return call("view", self, listed(shape))
     def permute(self, *dims: Any) -> Tensor: return call("permute", self, listed(dims))
     def transpose(self, dim0: _int, dim1: _int) -> Tensor: return call("transpose", self, dim0, dim1)
     def t(self) -> Tensor: return call("t", self)
@@ -268,7 +268,7 @@ class Methods(Leaf):
     def unsqueeze(self, dim: _int) -> Tensor: return call("unsqueeze", self, dim)
     def flatten(self, start_dim: _int = 0, end_dim: _int = -1) -> Tensor:
         return call("flatten", self, start_dim, end_dim)
-    def ravel(self) -> Tensor: return call("flatten", self)
+    def ravel(self) -> Tensor: return call("ravel", self)
     def expand(self, *sizes: Any) -> Tensor: return call("expand", self, listed(sizes))
     def broadcast_to(self, size: Sequence[Dim]) -> Tensor: return call("broadcast_to", self, size)
     def repeat(self, *repeats: Any) -> Tensor:
@@ -294,8 +294,8 @@ class Methods(Leaf):
     def swapaxes(self, axis0: _int, axis1: _int) -> Tensor: return call("transpose", self, axis0, axis1)
     def swapdims(self, dim0: _int, dim1: _int) -> Tensor: return call("transpose", self, dim0, dim1)
     def view_as(self, other: Tensor) -> Tensor:
-        """The same elements under the shape of `other`."""
-        return call("reshape", self, other.shape)
+        """The same elements, in the same memory, under the shape of `other`."""
+        return call("view", self, other.shape)
     def reshape_as(self, other: Tensor) -> Tensor:
         """The same elements under the shape of `other`."""
         return call("reshape", self, other.shape)

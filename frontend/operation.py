@@ -9,33 +9,38 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 from mlc.frontend.autograd.operation_node import run
+from mlc.frontend.in_place import write_out
 from mlc.frontend.recorded_operation import Operation
 from mlc.frontend.tensor import OPERATIONS
 from mlc.frontend.trace import state
+from mlc.frontend.views import run_view
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 
 def operation(*, literal: Iterable[str] = (), stored: Mapping[str, str] = MappingProxyType({}),
-              name: str = "") -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Make a function on tracers public, under its own name in `OPERATIONS`."""
+              name: str = "", view: bool | Callable[..., Any] = False) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Make a function on tracers public, under its own name in `OPERATIONS`; the arguments are those of `Operation`."""
 
     def decorate(body: Callable[P, R]) -> Callable[P, R]:
-        op = Operation(body, literal, stored, name or body.__name__)
+        op = Operation(body, literal, stored, name or body.__name__, view)
+        run_eagerly = run_view if view else run
 
         @functools.wraps(body)
         def public(*args: P.args, **keywords: P.kwargs) -> R:
             if state.in_operation:
                 return body(*args, **keywords)
+            if "out" in keywords and "out" not in op.parameters:
+                return write_out(public, args, keywords)  # type: ignore[no-any-return]
             if op.stored:
                 op.check_stored(args, keywords)
             if state.trace is not None:
                 return op.record(args, keywords)  # type: ignore[no-any-return]
-            return run(op, args, keywords)  # type: ignore[no-any-return]
+            return run_eagerly(op, args, keywords)  # type: ignore[no-any-return]
 
         OPERATIONS[op.name] = public
         return public

@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mlc.frontend.autograd.grad_mode import mode
 from mlc.frontend.location import user_loc
 from mlc.frontend.methods import OPERATIONS, Operand, call
-from mlc.ir.diag import UserError, UserTypeError
+from mlc.ir.diag import UserTypeError
 from mlc.ir.sizes import Size
 
 if TYPE_CHECKING:
@@ -59,7 +58,11 @@ class Operators:
     def __ifloordiv__(self, other: Operand) -> Any: return _in_place("floor_divide", self, other)
     def __imod__(self, other: Operand) -> Any: return _in_place("remainder", self, other)
     def __ipow__(self, other: Operand) -> Any: return _in_place("pow", self, other)
-    def __imatmul__(self, other: Operand) -> Any: return _in_place("matmul", self, other)
+    def __iand__(self, other: Operand) -> Any: return _in_place("bitwise_and", self, other)
+    def __ior__(self, other: Operand) -> Any: return _in_place("bitwise_or", self, other)
+    def __ixor__(self, other: Operand) -> Any: return _in_place("bitwise_xor", self, other)
+    def __ilshift__(self, other: Operand) -> Any: return _in_place("bitwise_left_shift", self, other)
+    def __irshift__(self, other: Operand) -> Any: return _in_place("bitwise_right_shift", self, other)
     def __neg__(self) -> Tensor: return call("neg", self)
     def __pos__(self) -> Tensor: return self  # type: ignore[return-value]
     def __abs__(self) -> Tensor: return call("abs", self)
@@ -67,19 +70,10 @@ class Operators:
 
 
 def _in_place(name: str, x: Any, other: Any) -> Any:
-    """`x += other`: in place for parameters and other leaves that require a gradient; else x = x + other."""
-    updated = getattr(x, "frozen", None) is not None or getattr(x, "requires_grad", False)
-    if not updated or not x.is_leaf:                       # one that is being recorded is never
+    """`x += other`, in place; while x is recorded, x = x + other."""
+    if not isinstance(other, Operators) and not is_operand(other):
         return NotImplemented
-    if mode.enabled and x.requires_grad:
-        raise UserError("a leaf that requires a gradient would be changed in place while operations are recorded",
-                        code="MLC0439", loc=user_loc(), hint="update it within mlc.no_grad, or write x = x + y")
-    new = _binary(name, x, other)
-    if new.shape != x.shape:
-        raise UserError(f"a result of shape {list(new.shape)} does not fit in place of {list(x.shape)}", code="MLC0439",
-                        loc=user_loc())
-    x.replace_elements(new.to(x.dtype))
-    return x
+    return getattr(x, f"{name}_")(other)
 
 
 def _binary(name: str, a: Any, b: Any) -> Tensor:

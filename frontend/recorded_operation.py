@@ -34,6 +34,8 @@ class Operation:
     literal   operands whose Python numbers are compile-time constants: `x ** 2` is not `x ** y`
     stored    operands whose Python integers have to fit in the element type of another operand, since they are stored
               as they are and would otherwise wrap around
+    view      whether results are views of the first operand, or a function on numpy arrays that makes such a view where
+              the recording computes more than addresses
     forgets   whether eager kernels say which operands they do not depend on
 
     The signature is inspected at the first call, since a program uses few of the functions that it imports.
@@ -42,7 +44,8 @@ class Operation:
     forgets = False
 
     def __init__(self, body: Callable[..., Any], literal: Iterable[str], stored: Mapping[str, str],
-                 name: str) -> None:
+                 name: str, view: bool | Callable[..., Any] = False) -> None:
+        self.view = view
         self.body = body
         self.name = name
         self.literal = frozenset(literal)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import reduce
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -28,9 +28,13 @@ from mlc.frontend.methods import Methods, call
 from mlc.frontend.methods import Operand as Operand
 from mlc.frontend.nested_lists import elements
 from mlc.frontend.operators import Operators
+from mlc.frontend.storage import Storage, handed_out
 from mlc.ir.diag import IRError, Loc, UserError, UserTypeError
 from mlc.ir.sizes import Dim
 from mlc.ir.types import from_numpy, to_numpy
+
+if TYPE_CHECKING:
+    from mlc.frontend.autograd.view_node import View
 
 Array = np.ndarray[Any, Any]
 Number = bool | int | float
@@ -74,15 +78,17 @@ class Tensor(Differentiable, Operators, Methods):
         ((3,), mlc.float64, 5.0)
     """
 
-    __slots__ = ("_array",)
+    __slots__ = ("__weakref__", "_array", "_storage", "_view")
     _array: Any                                          # a numpy array, one of a device, or Consumed
+    _storage: Storage | None                             # of memory that is shared
+    _view: View | None                                   # what it is a view of
     shared = True
 
     __hash__ = object.__hash__
 
     def __init__(self, data: Any) -> None:
         self._array = data if type(data) is np.ndarray else as_array(data)
-        self._autograd = None
+        self._autograd = self._storage = self._view = None
 
     # -- what it is ---------------------------------------------------------------------------------------------------
     @property
@@ -174,14 +180,13 @@ class Tensor(Differentiable, Operators, Methods):
 
     # -- leaving for Python and other libraries -----------------------------------------------------------------------
     def numpy(self) -> Array:
-        """The elements as a numpy array that cannot be written to, since a tensor never changes; np.array(x) is a copy
-        that can. It shares the tensor's memory, unless that is on a device."""
-        array = self.array.view()
-        array.flags.writeable = False
-        return array
+        """The elements as a numpy array. It shares the tensor's memory, so that each sees what is written to the other,
+        unless that is on a device; np.array(x) is a copy."""
+        return handed_out(self) if isinstance(self.backing_array, np.ndarray) else self.array
 
     def __array__(self, dtype: Any = None, copy: _bool | None = None) -> Array:
-        return np.array(self.numpy(), dtype=dtype, copy=copy)
+        reads = copy or (dtype is not None and self.array.dtype != dtype)
+        return np.array(self.array if reads else self.numpy(), dtype=dtype, copy=copy)
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **keywords: Any) -> Any:
         """`np.sin(x)` and `array + x` are mlc.sin(x) and mlc.add(array, x); a function that mlc does not have, or one
@@ -192,7 +197,7 @@ class Tensor(Differentiable, Operators, Methods):
         if any(isinstance(x, Tensor) for x in keywords.get("out", ())):
             raise unsupported_api.assignment()
         try:
-            out = getattr(ufunc, method)(*(x.numpy() if isinstance(x, Tensor) else x for x in inputs), **keywords)
+            out = getattr(ufunc, method)(*(x.array if isinstance(x, Tensor) else x for x in inputs), **keywords)
         except (TypeError, ValueError) as error:
             if isinstance(error, UserError):
                 raise
@@ -263,12 +268,12 @@ class Tensor(Differentiable, Operators, Methods):
         return call("getitem", self, key)
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        raise unsupported_api.assignment()
+        call("setitem", self, key, value)
 
     # -- what PyTorch has ---------------------------------------------------------------------------------------------
     def __getattr__(self, name: str) -> Any:
-        if name == "_autograd":                            # native code leaves the slot of its results empty
-            self._autograd = None
+        if name in ("_autograd", "_storage", "_view"):     # native code leaves these slots of its results empty
+            setattr(self, name, None)
             return None
         raise unsupported_api.of_tensor(name, self)
 
@@ -307,11 +312,17 @@ class Tensor(Differentiable, Operators, Methods):
         return same_elements(wrap(self.array if name == CPU else Devices.put(self.array, name)), self)
 
     def replace_elements(self, new: Tensor) -> None:
-        """Take over the elements of another tensor, in place, with its dtype and device; the gradient follows.
+        """Take over the elements of another tensor, with its dtype, its device, and the memory if that is shared.
 
-        What was computed of the former elements keeps them.
+        The gradient follows. What was computed of the former elements keeps them, and so do tensors that share the
+        former memory.
         """
-        self._array = new.backing_array
+        array, storage = new.backing_array, new._storage
+        if self._storage is not None:
+            self._storage.touch()
+        self._array, self._storage, self._view = array, None, None
+        if storage is not None:
+            storage.add(self)
         if self.grad is not None and (self.grad.dtype is not self.dtype or self.grad.device != self.device):
             self.grad = self.grad.to(self.dtype).to_device(self.device)
 
@@ -359,7 +370,7 @@ def wrap(array: BackingArray) -> Tensor:
     """The tensor of an array that is in standard layout, or on a device."""
     out = object.__new__(Tensor)
     out._array = array
-    out._autograd = None
+    out._autograd = out._storage = out._view = None
     return out
 
 

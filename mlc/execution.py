@@ -27,6 +27,9 @@ def execute(code: Specialization, call: Call) -> Sequence[BackingArray]:
     """The arrays that the code computes for a call; donated arguments are used up."""
     if code.entry is None:
         return ()
+    for i in code.donated:
+        if getattr(call.given[i], "_storage", None) is not None:           # others may use the memory
+            call.arrays[i] = call.arrays[i].copy()
     before = [np.array(a) for a in call.arrays] if Checks.anomaly is not None else []
     try:
         results: Sequence[BackingArray] = code.entry.call(_brought(call))

@@ -8,7 +8,7 @@ from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
 from mlc.frontend.autograd.grad_mode import GradMode
-from mlc.frontend.autograd.graph import AutogradMeta, Edge, Hook, Node, Place
+from mlc.frontend.autograd.graph import AutogradMeta, Edge, Hook, Node, Place, alone
 from mlc.frontend.location import user_loc
 from mlc.ir.diag import UserTypeError
 
@@ -120,9 +120,13 @@ class _Run:
 
     def accumulate(self, meta: AutogradMeta, cotangent: Tensor) -> None:
         """Add to the gradient that a tensor holds."""
-        own = cotangent if self.create_graph else cotangent.detach()
         with _accumulating:
-            meta.grad = own if meta.grad is None else meta.grad + own
+            if self.create_graph:
+                meta.grad = cotangent if meta.grad is None else meta.grad + cotangent
+            elif meta.grad is None:
+                meta.grad = alone(cotangent)
+            else:
+                meta.grad.add_(cotangent)
         for hook, tensor in list(meta.after.values()):
             hook(tensor)
 

@@ -76,6 +76,15 @@ def kept(x: Any) -> Any:
         return x
     out = object.__new__(type(x))
     out._array, out._autograd = x._array, x._autograd
+    if x._storage is not None:
+        x._storage.save(out)
+    return out
+
+
+def alone(x: Tensor) -> Tensor:
+    """A tensor of the same elements, without history, that shares what is written to it with no other."""
+    out = object.__new__(type(x))
+    out._array = x._array if x._storage is None else x._array.copy()
     return out
 
 

@@ -32,14 +32,23 @@ _UNKNOWN: tuple[Pullback | None, frozenset[int]] = (None, frozenset())
 
 def run(op: Operation, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
     """Run an operation eagerly, and record it if an operand requires a gradient."""
-    call = Call(op, args, keywords)
+    return run_call(Call(op, args, keywords))
+
+
+def run_call(call: Call) -> Any:
+    """Run a call eagerly, and record it if an operand requires a gradient."""
     result = eager.run(call)
-    if call.requires_grad and mode.enabled and op.name not in NOT_DIFFERENTIATED:
-        _record(call, result)
+    if call.requires_grad and mode.enabled and call.op.name not in NOT_DIFFERENTIATED:
+        record(call, result)
     return result
 
 
-def _record(call: Call, result: Any) -> None:
+def name_of_node(operation: str) -> str:
+    """Name of the node of an operation, such as MulBackward."""
+    return "".join(part.capitalize() for part in operation.strip("_").replace(".", "_").split("_")) + "Backward"
+
+
+def record(call: Call, result: Any) -> None:
     """Make a node of a call, unless it computes nothing that has a gradient."""
     leaves = [result] if type(result) is Tensor else tree.leaves(result)
     numbers = tuple(i for i, x in enumerate(leaves) if type(x) is Tensor and x.dtype.is_floating_point
@@ -72,7 +81,7 @@ class OperationNode(Node):
         self.operands: Sequence[Any] | None = [kept(x) for x in _without(unused, call.given)]
 
     def name(self) -> str:
-        return "".join(part.capitalize() for part in self.op.name.strip("_").replace(".", "_").split("_")) + "Backward"
+        return name_of_node(self.op.name)
 
     def pull(self, cotangents: Sequence[Tensor | None]) -> Sequence[Tensor | None]:
         assert self.operands is not None
@@ -91,7 +100,7 @@ class OperationNode(Node):
             if mode.enabled:
                 call = _call(pullback, cotangents, _without(unused, self.operands))
         if call.requires_grad and mode.enabled:
-            _record(call, found)
+            record(call, found)
         return found
 
     def release(self) -> None:

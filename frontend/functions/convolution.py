@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from mlc.dialects import tensor as T
 from mlc.dialects.tensor.window import window_count
 from mlc.frontend.axes import axis, plain_int
@@ -350,7 +352,14 @@ def padded(x: Tracer, low: Sequence[Dim], high: Sequence[Dim], value: float = 0)
                 (0,) * x.ndim)
 
 
-@operation(name="Tensor.unfold")
+def _windows(array: Any, dimension: int, size: int, step: int) -> Any:
+    at = dimension % array.ndim if array.ndim else 0
+    given, array = array, array if array.ndim else array.reshape(1)
+    found = np.lib.stride_tricks.sliding_window_view(array, size, at)[(slice(None),) * at + (slice(None, None, step),)]
+    return found if array is given else found[0]
+
+
+@operation(name="Tensor.unfold", view=_windows)
 def unfold_dimension(input: Operand, dimension: int, size: int, step: int) -> Tensor:
     """The windows of `size` elements along a dimension, one every `step`; their elements are a last dimension."""
     x = tracer(input)

@@ -95,8 +95,8 @@ class Reached:
         """The reached variables and the arrays of tensors, with their values; None if there is other mutable state."""
         if not all(isinstance(p, Variable | Payload) and p.values[0] is not MISSING for p in self.places):
             return None
-        return [row for p in self.places
-                for row in (p.variables() if isinstance(p, Payload) else [(*p.x, p.values[0])])]
+        rows = [p.variables() if isinstance(p, Payload) else [(*p.x, p.values[0])] for p in self.places]
+        return None if None in rows else [row for found in rows for row in found or ()]
 
     def _visit(self, path: str, x: Any) -> None:
         if type(x) is Tensor:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from mlc.frontend import tree
+from mlc.frontend.storage import storage_of
 
 MISSING = object()
 Contents = tuple[Any, Collection[Any]]
@@ -90,23 +91,33 @@ class Variable(ReachedState):
 
 
 class Payload(ReachedState):
-    """The array that holds the elements of a tensor, which in-place operations replace, and whether it requires a
-    gradient."""
+    """The elements of a tensor, which in-place operations change, and whether it requires a gradient.
+
+    Writes replace the token of the tensor's storage; only where an array outside shares the memory, its contents have
+    to be compared.
+    """
 
     __slots__ = ()
     indexed = ""
 
     def contents(self) -> Contents:
-        meta = self.x._autograd
-        return (), (self.x._array, meta, meta is not None and meta.requires_grad)
+        meta, storage = self.x._autograd, None
+        if isinstance(self.x._array, np.ndarray):
+            storage = storage_of(self.x)
+        elements = (self.x.shape, self.x._array.tobytes()) if storage is not None and storage.handed else ()
+        return elements, (self.x._array, meta, meta is not None and meta.requires_grad, storage,
+                          None if storage is None else storage.token)
 
     def restore(self) -> None:
         self.x._array = self.values[0]
 
-    def variables(self) -> list[tuple[Any, str, Any]]:
-        array, meta, flag = self.values
+    def variables(self) -> list[tuple[Any, str, Any]] | None:
+        array, meta, flag, storage, token = self.values
+        if self.keys:
+            return None
         of_meta = [] if meta is None else [(meta, "requires_grad", flag)]
-        return [(self.x, "_array", array), (self.x, "_autograd", meta), *of_meta]
+        of_storage = [] if storage is None else [(storage, "token", token)]
+        return [(self.x, "_array", array), (self.x, "_autograd", meta), *of_meta, *of_storage]
 
 
 class ContextVariable(ReachedState):

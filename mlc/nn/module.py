@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 from mlc.frontend import tree, unsupported_api
 from mlc.frontend.arguments import FAILURES, as_coded, check_call
 from mlc.frontend.autograd.differentiable import mark_parameter
+from mlc.frontend.autograd.grad_mode import GradMode
 from mlc.frontend.dtypes import destination
 from mlc.frontend.functions.elementwise import cast_to
 from mlc.frontend.location import user_loc
@@ -352,7 +353,7 @@ class Module(Trainable, tree.AttributeTree):
         if all(type(x) is Tensor for x in new.values()):
             for name, _, _, x in list(self._tensors()):
                 if name in new and type(x) is Tensor:
-                    x.replace_elements(new.pop(name))
+                    _take_over(x, new.pop(name))
         for prefix, owner in self.named_modules():
             start = f"{prefix}." if prefix else ""
             for name, x in list(vars(owner).items()):
@@ -439,6 +440,15 @@ def _inside(x: Any, name: str) -> Iterator[tuple[str, Module | Tensor]]:
         return
     for step, child in tree.children(x):
         yield from _inside(child, name + step)
+
+
+def _take_over(x: Tensor, new: Tensor) -> None:
+    """Have a tensor take over the elements of another: in its memory, where the new ones fit in."""
+    if new.dtype is x.dtype and new.device == x.device and new.shape == x.shape:
+        with GradMode(False):
+            x.copy_(new)
+    else:
+        x.replace_elements(new)
 
 
 def _replaced(x: Any, name: str, new: Mapping[str, Tensor]) -> Any:

@@ -245,7 +245,7 @@ class ParameterGroups(metaclass=OptimizerType):
             lr = group["lr"](count) if callable(group["lr"]) else group["lr"]
             new, after = update(params, [p.grad for p in params], state, float(lr), numbers)
             for i, (p, moved) in enumerate(zip(params, new)):
-                p.replace_elements(moved)
+                p.copy_(moved)
                 own[i].update({"step": count + 1, **{name: after[name][i] for name in rule.slots}})
 
     def _update_of(self, group: dict[str, Any], rule: Optimizer) -> tuple[Callable[..., Any], dict[str, Any]]:

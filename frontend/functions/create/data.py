@@ -9,12 +9,14 @@ import numpy as np
 
 from mlc.dialects import tensor as T
 from mlc.frontend.autograd.copy_node import same_elements
+from mlc.frontend.devices import BackingArray
 from mlc.frontend.dtypes import as_ir
 from mlc.frontend.eager import to_default_dtype
 from mlc.frontend.functions.create.public import creation
 from mlc.frontend.nested_lists import elements
 from mlc.frontend.operands import cast, reshape, together
 from mlc.frontend.operators import is_operand
+from mlc.frontend.storage import share
 from mlc.frontend.tensor import (
     Array,
     DTypeLike,
@@ -90,8 +92,8 @@ def _joined(found: Sequence[Any], outer: Sequence[int]) -> Tracer:
 def asarray(data: Any, dtype: DTypeLike = None, *, device: Any = None, requires_grad: bool = False) -> Tensor:
     """A tensor of the data, without a copy where possible.
 
-    It shares the memory of an array that has the dtype already; do not write to that array. Everything else is as in
-    `tensor`.
+    It shares the memory of an array that has the dtype already, so that each sees what is written to the other.
+    Everything else is as in `tensor`.
 
     Args:
         data: Number, nested lists, numpy array, tensor, or anything with `__dlpack__`.
@@ -113,16 +115,15 @@ def asarray(data: Any, dtype: DTypeLike = None, *, device: Any = None, requires_
         return cast(data, data.type.dtype if dtype is None else as_ir(dtype))
     if isinstance(data, Tensor):
         return data if dtype is None else data.to(dtype)
-    if dtype is None and is_operand(data):
-        return wrap(as_backing_array(data))
-    return wrap(as_array(data, dtype)) if is_operand(data) else tensor(data, dtype)
+    if not is_operand(data):
+        return tensor(data, dtype)
+    array = as_backing_array(data) if dtype is None else as_array(data, dtype)
+    return wrap(array) if isinstance(data, bool | int | float) else _sharing(array, data)
 
 
 @creation
 def clone(input: Operand) -> Tensor:
     """A copy of the tensor, in memory of its own.
-
-    Within a compiled function it is the tensor itself, which never changes.
 
     Args:
         input: Tensor or number.
@@ -135,7 +136,7 @@ def clone(input: Operand) -> Tensor:
         tensor([1., 2.], dtype=mlc.float32)
     """
     if isinstance(input, Tracer):
-        return input
+        return Tracer(input.value, input.owner, input.weak)
     array = as_backing_array(input)
     return same_elements(wrap(np.array(array, order="C") if isinstance(array, np.ndarray) else array.copy()), input)
 
@@ -167,7 +168,7 @@ def contiguous(input: Operand) -> Tensor:
 def from_numpy(array: Array) -> Tensor:
     """A tensor that shares the memory of a numpy array.
 
-    Do not write to the array as long as the tensor is in use.
+    Each sees what is written to the other.
 
     Args:
         array: Numpy array of bools, integers or floats.
@@ -184,7 +185,7 @@ def from_numpy(array: Array) -> Tensor:
     """
     if not isinstance(array, np.ndarray):
         raise UserTypeError(f"expected a numpy array, found {type(array).__name__}", code="MLC0345")
-    return wrap(as_array(array))
+    return _sharing(as_array(array), array)
 
 
 @creation
@@ -206,4 +207,10 @@ def from_dlpack(x: Any) -> Tensor:
     """
     if not hasattr(type(x), "__dlpack__"):
         raise UserTypeError(f"{type(x).__name__} has no __dlpack__", code="MLC0345")
-    return wrap(as_backing_array(x))
+    return _sharing(as_backing_array(x), x)
+
+
+def _sharing(array: BackingArray, data: Any) -> Tensor:
+    """The tensor of an array, with the memory of `data` if the array has that, too."""
+    shared = isinstance(array, np.ndarray) and (not isinstance(data, np.ndarray) or np.may_share_memory(array, data))
+    return share(wrap(array), array) if shared else wrap(array)  # type: ignore[arg-type]

@@ -119,7 +119,7 @@ def reciprocal(input: Operand) -> Tensor:
     return unary(T.Reciprocal, floating(input))
 
 
-@operation()
+@operation(view=True)
 def detach(input: Operand) -> Tensor:
     """The tensor itself, as a constant to all derivatives.
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
 
 from mlc.dialects import tensor as T
 from mlc.frontend.axes import axis, plain_int
@@ -183,7 +186,7 @@ def rot90(input: Operand, k: int = 1, dims: Sequence[int] = (0, 1)) -> Tensor:
     return flip(transposed, (a,)) if rotations == 1 else flip(transposed, (b,))
 
 
-@operation()
+@operation(view=True)
 def swapaxes(input: Operand, axis0: int, axis1: int) -> Tensor:
     """Two dimensions swapped, as `transpose` does it.
 
@@ -205,7 +208,11 @@ def swapaxes(input: Operand, axis0: int, axis1: int) -> Tensor:
     return transpose(input, axis0, axis1)
 
 
-@operation()
+def _ravelled(array: Any) -> Any:
+    return np.ascontiguousarray(array).reshape(-1)
+
+
+@operation(view=_ravelled)
 def ravel(input: Operand) -> Tensor:
     """All elements in row-major order, as a vector.
 

@@ -125,7 +125,7 @@ def dstack(tensors: Sequence[Operand]) -> Tensor:
     return cat([_at_least(x, 3) for x in operand_list([tensors])], 2)
 
 
-@operation()
+@operation(view=True)
 def tensor_split(input: Operand, indices_or_sections: int | Sequence[int], dim: int = 0) -> tuple[Tensor, ...]:
     """The tensor in pieces along a dimension: so many of about equal size, or cut at given indices.
 
@@ -172,7 +172,7 @@ def _even(x: Tracer, sections: Any, at: int) -> tuple[Tensor, ...]:
     return tensor_split(x, sections, at)
 
 
-@operation()
+@operation(view=True)
 def hsplit(input: Operand, indices_or_sections: int | Sequence[int]) -> tuple[Tensor, ...]:
     """The tensor in pieces along dimension 1, a vector along dimension 0.
 
@@ -196,7 +196,7 @@ def hsplit(input: Operand, indices_or_sections: int | Sequence[int]) -> tuple[Te
     return _even(x, indices_or_sections, 0 if x.ndim == 1 else axis(1, x.ndim))
 
 
-@operation()
+@operation(view=True)
 def vsplit(input: Operand, indices_or_sections: int | Sequence[int]) -> tuple[Tensor, ...]:
     """The tensor in pieces along dimension 0.
 
@@ -218,7 +218,7 @@ def vsplit(input: Operand, indices_or_sections: int | Sequence[int]) -> tuple[Te
     return _even(x, indices_or_sections, axis(0, x.ndim, scalar=False))
 
 
-@operation()
+@operation(view=True)
 def dsplit(input: Operand, indices_or_sections: int | Sequence[int]) -> tuple[Tensor, ...]:
     """The tensor in pieces along dimension 2.
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from mlc.dialects import tensor as T
 from mlc.frontend.axes import plain_int
 from mlc.frontend.functions import elementwise as E
@@ -103,7 +105,7 @@ def embedding(input: Operand, weight: Operand, padding_idx: int | None = None) -
     return E.where(reshape(tracer(hit), [*hit.shape, 1]), E.detach(rows), rows)
 
 
-@operation()
+@operation(view=np.diagonal)
 def diagonal(input: Operand, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
     """The elements of a diagonal of two dimensions, as a new last dimension.
 

@@ -13,12 +13,15 @@ from mlc.frontend.axes import plain_int
 from mlc.frontend.functions import elementwise as E
 from mlc.frontend.functions.index.picking import from_the_front, take
 from mlc.frontend.functions.ragged import coordinates, picked
+from mlc.frontend.in_place import copy_, put, without_leading_ones
 from mlc.frontend.location import user_loc
-from mlc.frontend.operands import broadcast_shapes, broadcast_to, integer, is_tensor, number, reshape, tracer
+from mlc.frontend.operands import broadcast_shapes, broadcast_to, cast, integer, is_tensor, number, reshape, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.operation_errors import as_user_error
-from mlc.frontend.tensor import OPERATIONS, Operand, Tensor, as_array, wrap
+from mlc.frontend.storage import storage_of
+from mlc.frontend.tensor import OPERATIONS, Operand, Tensor, as_array
 from mlc.frontend.trace import Tracer, current, emit, state
+from mlc.frontend.views import alias
 from mlc.ir import sizes
 from mlc.ir.diag import Error, UserError, UserIndexError, UserTypeError
 from mlc.ir.sizes import Dim, Size
@@ -28,15 +31,17 @@ from mlc.ir.types import i64
 def getitem(input: Tensor, key: Any) -> Tensor:
     """input[key]: integers, slices, None, Ellipsis, arrays of integers and masks, as in numpy.
 
-    On a tensor that has its elements, a key without arrays is a copy that numpy makes: it computes nothing.
+    On a tensor that has its elements, a key without arrays gives a view.
     """
     keys = key if isinstance(key, tuple) else (key,)
     keys = tuple(_listed(k) for k in keys)
     loc = user_loc()
     try:
         if (state.trace is None and not isinstance(input, Tracer) and isinstance(input.backing_array, np.ndarray)
-                and not any(is_tensor(k) for k in keys) and not input.requires_grad):
-            return wrap(np.array(input.array[_basic(keys, input.ndim)], order="C"))
+                and not any(is_tensor(k) for k in keys)):
+            storage_of(input)
+            array = input.array[(*_basic(keys, input.ndim), ...)]
+            return alias(input, array, lambda x: getitem(x, key), "GetitemBackward")
         parts = _expanded(keys, input.ndim)
         arrays = [k for k in parts if is_tensor(k)]
     except Error as error:
@@ -47,7 +52,35 @@ def getitem(input: Tensor, key: Any) -> Tensor:
     return _getitem(input, static, arrays)
 
 
+def setitem(input: Tensor, key: Any, value: Any) -> None:
+    """input[key] = value, in place: the value, a tensor, an array or a number, is broadcast and converted."""
+    keys = tuple(_number_of(_listed(k)) for k in (key if isinstance(key, tuple) else (key,)))
+    loc = user_loc()
+    try:
+        parts = _expanded(keys, input.ndim)
+        covered = [k.ndim if _is_mask(k) else 1 for k in parts]
+        arrays = [is_tensor(k) for k in parts]
+        addressed = [addressed for k, n, is_array in zip(parts, covered, arrays)
+                     for addressed in ([slice(None)] * n if is_array else [k])]
+        target = getitem(input, tuple(addressed))
+        if any(arrays):
+            put(target, tuple(k if is_array else slice(None) for k, is_array in zip(parts, arrays)
+                              if is_array or k is None or isinstance(k, slice)), value)
+        else:
+            copy_(target, without_leading_ones(value, target.ndim))
+    except Error as error:
+        raise as_user_error(error, "assignment", (input,), loc) from None
+    except IndexError as error:
+        raise UserIndexError(str(error), code="MLC0366", loc=loc) from None
+
+
+def _number_of(k: Any) -> Any:
+    """An index that is a tensor of one number as that number."""
+    return k.item() if isinstance(k, Tensor) and not isinstance(k, Tracer) and not k.shape and not _is_mask(k) else k
+
+
 OPERATIONS["getitem"] = getitem
+OPERATIONS["setitem"] = setitem
 
 
 def _listed(k: Any) -> Any:
@@ -324,3 +357,10 @@ def _bounds(key: tuple[Any, Any, Any], n: Dim) -> tuple[Any, Any, int]:
     low: Any = 0 if start is None else n + start if isinstance(start, int) and start < 0 else start
     high = n if stop is None else n + stop if isinstance(stop, int) and stop < 0 else stop
     return low, high, step
+
+
+@operation(name="Tensor.copy")
+def _copied(input: Operand, src: Operand) -> Tensor:
+    """The elements of `src`, broadcast to the shape of `input` and converted to its dtype."""
+    x = tracer(input)
+    return broadcast_to(cast(tracer(src), x.type.dtype), x.shape)

@@ -143,7 +143,7 @@ def _known(x: Tracer, at: int, name: str) -> int:
     return n
 
 
-@operation()
+@operation(view=True)
 def split(tensor: Operand, split_size_or_sections: int | Sequence[int], dim: int = 0) -> tuple[Tensor, ...]:
     """The tensor in pieces along a dimension, of one size or of given sizes.
 
@@ -180,7 +180,7 @@ def split(tensor: Operand, split_size_or_sections: int | Sequence[int], dim: int
     return _cut(x, at, [*range(0, n, length), n] if n else [0, 0])
 
 
-@operation()
+@operation(view=True)
 def split_with_sizes(input: Operand, split_sizes: Sequence[int], dim: int = 0) -> tuple[Tensor, ...]:
     """The tensor in pieces of given sizes along a dimension, as `split`.
 
@@ -203,7 +203,7 @@ def split_with_sizes(input: Operand, split_sizes: Sequence[int], dim: int = 0) -
     return split(input, tuple(split_sizes), dim)
 
 
-@operation()
+@operation(view=True)
 def chunk(input: Operand, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
     """The tensor in at most `chunks` pieces along a dimension, of equal size but for the last.
 
@@ -233,7 +233,7 @@ def chunk(input: Operand, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
     return split(x, -(-n // chunks), at) if n else (x,) * chunks
 
 
-@operation()
+@operation(view=True)
 def unbind(input: Operand, dim: int = 0) -> tuple[Tensor, ...]:
     """The slices along a dimension, without it: result[k] = input[k] for dim = 0.
 
@@ -259,7 +259,7 @@ def unbind(input: Operand, dim: int = 0) -> tuple[Tensor, ...]:
     return tuple(select(x, at, i) for i in range(_known(x, at, "unbind")))
 
 
-@operation()
+@operation(view=True)
 def select(input: Operand, dim: int, index: int) -> Tensor:
     """The slice at one index of a dimension, without it.
 
@@ -289,7 +289,7 @@ def select(input: Operand, dim: int, index: int) -> Tensor:
     return to_shape(sliced(x, at, i, i + 1), [d for k, d in enumerate(x.shape) if k != at])
 
 
-@operation()
+@operation(view=True)
 def narrow(input: Operand, dim: int, start: int, length: int) -> Tensor:
     """input[start : start + length] along a dimension.
 

@@ -17,7 +17,7 @@ from mlc.ir.diag import UserError
 from mlc.ir.sizes import Dim
 
 
-@operation()
+@operation(view=True)
 def reshape(input: Operand, shape: Sequence[Dim]) -> Tensor:
     """The same elements, in row-major order, under another shape.
 
@@ -44,7 +44,31 @@ def reshape(input: Operand, shape: Sequence[Dim]) -> Tensor:
     return to_shape(x, wanted)
 
 
-@operation()
+@operation(view=True)
+def view(input: Operand, shape: Sequence[Dim]) -> Tensor:
+    """The same elements, in the same memory, under another shape.
+
+    Args:
+        input: Tensor.
+        shape: Sizes; one may be -1, which stands for what the others leave.
+
+    Returns:
+        Tensor of shape `shape` and the dtype of `input`, which shares its memory.
+
+    Raises:
+        UserError: The shape does not hold as many elements (MLC0358), or the elements do not lie in memory in that
+            order (MLC0751).
+
+    Example:
+        >>> x = mlc.zeros(4)
+        >>> x.view(2, 2)[0, 1] = 1
+        >>> x
+        tensor([0., 1., 0., 0.], dtype=mlc.float32)
+    """
+    return reshape(input, shape)
+
+
+@operation(view=True)
 def permute(input: Operand, dims: Sequence[int]) -> Tensor:
     """The dimensions in another order: dimension k of the result is dimension dims[k] of the input.
 
@@ -69,7 +93,7 @@ def permute(input: Operand, dims: Sequence[int]) -> Tensor:
     return x if order == tuple(range(x.ndim)) else emit(T.Transpose, x, order, weak=x.weak)
 
 
-@operation()
+@operation(view=True)
 def transpose(input: Operand, dim0: int, dim1: int) -> Tensor:
     """Two dimensions swapped.
 
@@ -97,7 +121,7 @@ def transpose(input: Operand, dim0: int, dim1: int) -> Tensor:
     return permute(x, order)
 
 
-@operation()
+@operation(view=True)
 def t(input: Operand) -> Tensor:
     """The transposed matrix: result[i, j] = input[j, i]; a vector or number as it is.
 
@@ -121,7 +145,7 @@ def t(input: Operand) -> Tensor:
     return permute(x, range(x.ndim - 1, -1, -1))
 
 
-@operation()
+@operation(view=True)
 def movedim(input: Operand, source: Dims, destination: Dims) -> Tensor:
     """Dimensions moved to other places; the others keep their order.
 
@@ -151,7 +175,7 @@ def movedim(input: Operand, source: Dims, destination: Dims) -> Tensor:
     return permute(x, [a[b.index(i)] if i in b else next(rest) for i in range(x.ndim)])
 
 
-@operation()
+@operation(view=True)
 def squeeze(input: Operand, dim: Dims = None) -> Tensor:
     """The tensor without dimensions of size 1.
 
@@ -175,7 +199,7 @@ def squeeze(input: Operand, dim: Dims = None) -> Tensor:
     return to_shape(x, [d for i, d in enumerate(x.shape) if i not in chosen or not sizes.is_equal(d, 1)])
 
 
-@operation()
+@operation(view=True)
 def unsqueeze(input: Operand, dim: int) -> Tensor:
     """The tensor with a new dimension of size 1.
 
@@ -199,7 +223,7 @@ def unsqueeze(input: Operand, dim: int) -> Tensor:
     return to_shape(x, shape)
 
 
-@operation()
+@operation(view=True)
 def flatten(input: Operand, start_dim: int = 0, end_dim: int = -1) -> Tensor:
     """The dimensions from start_dim to end_dim made one.
 
@@ -225,7 +249,7 @@ def flatten(input: Operand, start_dim: int = 0, end_dim: int = -1) -> Tensor:
     return to_shape(x, [*x.shape[:a], sizes.product(x.shape[a: b + 1]), *x.shape[b + 1:]])
 
 
-@operation()
+@operation(view=True)
 def unflatten(input: Operand, dim: int, sizes: Sequence[Dim]) -> Tensor:
     """One dimension made several.
 
@@ -249,7 +273,7 @@ def unflatten(input: Operand, dim: int, sizes: Sequence[Dim]) -> Tensor:
     return reshape(x, [*x.shape[:at], *resolved(shape_of(sizes), x.shape[at]), *x.shape[at + 1:]])
 
 
-@operation()
+@operation(view=True)
 def broadcast_to(input: Operand, size: Sequence[Dim]) -> Tensor:
     """The tensor repeated to another shape, by the rules of broadcasting.
 
@@ -276,7 +300,7 @@ def broadcast_to(input: Operand, size: Sequence[Dim]) -> Tensor:
     return to_size(x, wanted)
 
 
-@operation()
+@operation(view=True)
 def expand(input: Operand, sizes: Sequence[Dim]) -> Tensor:
     """The tensor repeated to another shape, as `broadcast_to`, where -1 keeps a size.
 

@@ -160,7 +160,7 @@ def _gradients(parameters: Any, name: str) -> list[Tensor]:
 
 def _replace(grads: Sequence[Tensor], new: Sequence[Tensor]) -> None:
     for g, x in zip(grads, new):
-        g.replace_elements(x)
+        g.copy_(x)
 
 
 def _finite(norm: Tensor, norm_type: float, required: bool) -> Tensor:

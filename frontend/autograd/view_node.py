@@ -1,0 +1,97 @@
+"""Views in the graph of recorded operations, and writes to them.
+
+A view is recorded as such: it saves nothing, and its gradient is written into the same view of zeros. A write to a view
+is a write to the tensor that it is a view of, its base: `CopySlices` becomes the history of the base, and all of the
+base's views get a history that begins there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from mlc.frontend.autograd.graph import Node
+from mlc.frontend.methods import call
+
+if TYPE_CHECKING:
+    from mlc.frontend.tensor import Tensor
+
+Step = Callable[["Tensor"], "Tensor"]
+"""The view that a tensor is of another, as a function that gives the same view of any tensor of that one's shape."""
+
+
+class View:
+    """What a tensor is a view of.
+
+    base      the tensor, no view itself
+    steps     the views that lead to it, one after another
+    recorded  whether it was made while operations were recorded
+    """
+
+    __slots__ = ("base", "recorded", "steps")
+
+    def __init__(self, base: Tensor, steps: tuple[Step, ...], recorded: bool) -> None:
+        self.base, self.steps, self.recorded = base, steps, recorded
+
+    def of(self, x: Tensor) -> Tensor:
+        """The same view of another tensor."""
+        for step in self.steps:
+            x = step(x)
+        return x
+
+
+class ViewNode(Node):
+    """A recorded view: `steps` lead from the operand to the result.
+
+    name_  name of the operation, or "AsStrided" where it stands for several
+    """
+
+    __slots__ = ("device", "dtype", "name_", "shape", "size", "steps")
+
+    def __init__(self, of: Tensor, result: Tensor, steps: tuple[Step, ...], name: str) -> None:
+        super().__init__([of], [result])
+        self.shape, self.dtype, self.device = of.shape, of.dtype, of.device
+        self.steps, self.name_, self.size = steps, name, result.numel()
+
+    def name(self) -> str:
+        return self.name_
+
+    def pull(self, cotangents: Sequence[Tensor | None]) -> Sequence[Tensor | None]:
+        cotangent, = cotangents
+        if cotangent is None:
+            return [None]
+        whole = call("zeros", self.shape, dtype=self.dtype, device=self.device)
+        View(whole, self.steps, True).of(whole).copy_(cotangent)
+        return [whole]
+
+    def check_saved(self) -> None:
+        """Nothing is saved."""
+
+
+class CopySlices(Node):
+    """A recorded write to a view of a tensor: what the tensor was, and what was written, make its new value."""
+
+    __slots__ = ("of_base", "of_source", "steps")
+
+    def __init__(self, base: Tensor, source: Tensor, steps: tuple[Step, ...]) -> None:
+        self.of_base, self.of_source, self.steps = base.requires_grad, source.requires_grad, steps
+        super().__init__([x for x in (base, source) if x.requires_grad], [base])
+
+    def name(self) -> str:
+        return "CopySlices"
+
+    def pull(self, cotangents: Sequence[Tensor | None]) -> Sequence[Tensor | None]:
+        cotangent, = cotangents
+        if cotangent is None:
+            return [None] * len(self.edges)
+        rest = cotangent.clone()
+        view = View(rest, self.steps, True).of(rest)
+        found: list[Any] = []
+        written = view.clone() if self.of_source else None
+        if self.of_base:
+            view.zero_()
+            found.append(rest)
+        return [*found, written] if self.of_source else found
+
+    def check_saved(self) -> None:
+        """Nothing is saved."""

@@ -1,0 +1,312 @@
+"""In-place operations: `x.add_(y)`, `x[i] = y`, `x += y`, `out=`.
+
+The result is computed as by the operation that is not in place. Then the tensor takes it over: its elements, for all
+tensors that share its memory to see, and its history.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from mlc.frontend.autograd.grad_mode import GradMode, mode
+from mlc.frontend.autograd.graph import Node, kept
+from mlc.frontend.autograd.view_node import CopySlices, ViewNode
+from mlc.frontend.location import user_loc
+from mlc.frontend.methods import OPERATIONS
+from mlc.frontend.storage import overlaps, storage_of
+from mlc.frontend.tensor import Tensor, as_backing_array, wrap
+from mlc.ir.diag import UserError, UserTypeError
+
+Array = np.ndarray[Any, Any]
+
+
+def check_writable(x: Tensor) -> None:
+    """UserError if a write to the tensor would go unrecorded."""
+    view = x._view
+    base = x if view is None else view.base
+    if not mode.enabled or not base.requires_grad:
+        return
+    if base.is_leaf:
+        what = "a leaf" if view is None else "a view of a leaf"
+        raise UserError(f"{what} that requires a gradient would be changed in place while operations are recorded",
+                        code="MLC0439", loc=user_loc(), hint="update it within mlc.no_grad, or write x = x + y")
+    if view is not None and not view.recorded:
+        raise UserError("a view that was made within no_grad would be changed in place while operations are recorded",
+                        code="MLC0439", loc=user_loc(), hint="make the view outside of no_grad, or write within it")
+
+
+def store(x: Tensor, new: Tensor, operands: tuple[Any, ...] = ()) -> Tensor:
+    """Have `x` take over the result of an operation on it, and on other operands; returns x."""
+    if new.shape != x.shape:
+        raise UserError(f"a result of shape {list(new.shape)} does not fit in place of {list(x.shape)}",
+                        code="MLC0439", loc=user_loc())
+    if new.dtype is not x.dtype:
+        if _kind(new) > _kind(x):
+            raise UserTypeError(f"a result of {new.dtype.name} does not fit in place of {x.dtype.name}",
+                                code="MLC0439", loc=user_loc(), hint="convert the tensor first, as in x = x.float()")
+        new = new.to(x.dtype)
+    fresh = new._storage is None and new is not x and not any(new is y for y in operands)
+    storage = x._storage
+    if storage is None:
+        x._array = new._array if fresh else new._array.copy()
+    elif not (fresh and x._view is None and storage.replace(x, new._array)):
+        storage.write(x, new._array)
+    continue_history(x, new)
+    return x
+
+
+def _kind(x: Tensor) -> int:
+    return 2 if x.dtype.is_floating_point else 0 if x.dtype.name == "bool" else 1
+
+
+def continue_history(x: Tensor, new: Tensor) -> None:
+    """Give `x`, and the tensors that share its memory, the history of its new elements."""
+    if not mode.enabled:
+        return
+    view = x._view
+    base = x if view is None else view.base
+    if not (new.requires_grad or base.requires_grad):
+        return
+    if view is not None:
+        CopySlices(base, new, view.steps)
+    else:
+        meta, before = new._autograd, x._autograd
+        if meta is not None and before is not None:
+            meta.is_parameter = before.is_parameter
+        x._autograd = meta
+    if base._storage is not None and base.requires_grad:
+        for t in base._storage.tensors():
+            if t._view is not None and t._view.base is base and t._view.recorded:
+                if overlaps(t._array):                     # whose gradient is a sum, which the steps know
+                    t._autograd = t._view.of(base)._autograd
+                else:
+                    ViewNode(base, t, t._view.steps, "AsStridedBackward")
+
+
+def copy_(self: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
+    """Write the elements of another tensor or a number, broadcast and converted, in place.
+
+    Args:
+        src: Tensor, array or number whose shape broadcasts to that of this tensor.
+        non_blocking: Accepted for PyTorch's sake.
+
+    Returns:
+        The tensor itself.
+
+    Raises:
+        UserError: The shapes do not broadcast (MLC0111), or the write would go unrecorded (MLC0439).
+
+    Example:
+        >>> mlc.zeros(2, 2).copy_(mlc.tensor([1, 2]))
+        tensor([[1., 2.],
+                [1., 2.]], dtype=mlc.float32)
+    """
+    check_writable(self)
+    base = self if self._view is None else self._view.base
+    if mode.enabled and (base.requires_grad or (type(src) is Tensor and src.requires_grad)):
+        return store(self, OPERATIONS["Tensor.copy"](self, src))
+    array = _converted(src, self)
+    storage = self._storage
+    if storage is not None and not (array.shape == self.shape and self._view is None and array.flags.c_contiguous
+                                    and storage.replace(self, array)):
+        storage.write(self, array)
+    elif storage is None:
+        self._array = array if array.shape == self.shape else np.array(np.broadcast_to(array, self.shape), order="C")
+    return self
+
+
+def _converted(src: Any, like: Tensor) -> Any:
+    """An array of the elements of `src`, in the dtype and on the device of `like`, that broadcasts to its shape."""
+    given = src if type(src) is Tensor else wrap(as_backing_array(src))
+    given = given.detach().to(like.dtype).to_device(like.device)
+    try:
+        fits = np.broadcast_shapes(given.shape, like.shape) == like.shape
+    except ValueError:
+        fits = False
+    if not fits:
+        raise UserError(f"shape {list(given.shape)} does not broadcast to {list(like.shape)}", code="MLC0111",
+                        loc=user_loc())
+    array = given._array
+    if not isinstance(array, np.ndarray):
+        return array if array.shape == like.shape else OPERATIONS["broadcast_to"](given, like.shape)._array
+    shared = given._storage is not None or (type(src) is not Tensor and np.may_share_memory(array, src))
+    return array.copy() if shared else array
+
+
+def fill_(self: Tensor, value: Any) -> Tensor:
+    """Write one number to all elements, in place.
+
+    Args:
+        value: A number, or a tensor of one element.
+
+    Returns:
+        The tensor itself.
+
+    Raises:
+        UserError: `value` has several elements (MLC0111), or the write would go unrecorded (MLC0439).
+
+    Example:
+        >>> mlc.zeros(2).fill_(7)
+        tensor([7., 7.], dtype=mlc.float32)
+    """
+    return copy_(self, value)
+
+
+def zero_(self: Tensor) -> Tensor:
+    """Write zeros to all elements, in place.
+
+    Returns:
+        The tensor itself.
+
+    Raises:
+        UserError: The write would go unrecorded (MLC0439).
+
+    Example:
+        >>> mlc.ones(2).zero_()
+        tensor([0., 0.], dtype=mlc.float32)
+    """
+    return copy_(self, 0)
+
+
+def detach_(self: Tensor) -> Tensor:
+    """Drop the tensor's history, in place.
+
+    Returns:
+        The tensor itself.
+
+    Raises:
+        UserError: The tensor is a view (MLC0439).
+
+    Example:
+        >>> x = mlc.ones(2, requires_grad=True) * 2
+        >>> x.detach_().requires_grad
+        False
+    """
+    if self._view is not None and self._view.base.requires_grad:
+        raise UserError("a view cannot be detached in place: the history is that of the tensor that it is a view of",
+                        code="MLC0439", loc=user_loc(), hint="x = x.detach()")
+    self._autograd = None
+    return self
+
+
+class PutNode(Node):
+    """A recorded write to the elements that arrays of indices or masks pick.
+
+    key  the subscript; slices stand for dimensions that are whole
+    """
+
+    __slots__ = ("key", "of_source", "of_target")
+
+    def __init__(self, target: Tensor, source: Tensor, new: Tensor, key: tuple[Any, ...]) -> None:
+        self.key = tuple(kept(k) for k in key)
+        self.of_target, self.of_source = target.requires_grad, source.requires_grad
+        super().__init__([x for x in (target, source) if x.requires_grad], [new])
+
+    def name(self) -> str:
+        return "IndexPutBackward"
+
+    def pull(self, cotangents: Any) -> Any:
+        cotangent, = cotangents
+        if cotangent is None:
+            return [None] * len(self.edges)
+        found = []
+        if self.of_target:
+            rest = cotangent.clone()
+            rest[self.key] = 0
+            found.append(rest)
+        return [*found, cotangent[self.key]] if self.of_source else found
+
+    def check_saved(self) -> None:
+        """Nothing is saved."""
+
+
+def put(x: Tensor, key: tuple[Any, ...], value: Any) -> None:
+    """x[key] = value, for a key of index arrays, masks, and slices of whole dimensions."""
+    check_writable(x)
+    arrays = tuple(k.array if type(k) is Tensor else k for k in key)
+    source = value if type(value) is Tensor else wrap(np.asarray(as_backing_array(value)))
+    source = source.to(x.dtype)
+    picked = x._array[arrays].shape
+    source = OPERATIONS["broadcast_to"](without_leading_ones(source, len(picked)), picked)
+    elements = source._array
+    storage = storage_of(x)
+    storage.writable(x)[arrays] = elements
+    storage.touch()
+    base = x if x._view is None else x._view.base
+    if mode.enabled and (source.requires_grad or base.requires_grad):
+        new = wrap(x._array)
+        PutNode(x, source, new, key)
+        continue_history(x, new)
+
+
+def without_leading_ones(x: Any, rank: int) -> Any:
+    """A value to assign, without those leading dimensions of size 1 that exceed `rank`."""
+    while getattr(x, "ndim", 0) > rank and x.shape[0] == 1:
+        x = x[0]
+    return x
+
+
+def write_out(function: Callable[..., Any], args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+    """`function(*args, out=tensor)`: the result of the function, written to a tensor or to several."""
+    keywords = dict(keywords)
+    out = keywords.pop("out")
+    if out is None:
+        return function(*args, **keywords)
+    with GradMode(False):
+        result = function(*args, **keywords)
+    targets, found = (out, result) if isinstance(out, tuple | list) else ((out,), (result,))
+    if len(targets) != len(found) or not all(type(t) is Tensor for t in targets):
+        raise UserTypeError("out is a tensor per result", code="MLC0755", loc=user_loc())
+    if mode.enabled and any(type(x) is Tensor and x.requires_grad for x in (*args, *keywords.values(), *targets)):
+        raise UserError("what is written to out is not recorded, and a tensor here requires a gradient",
+                        code="MLC0755", loc=user_loc(), hint="leave out `out`, or write within mlc.no_grad")
+    for target, new in zip(targets, found):
+        with GradMode(False):
+            if target.shape != new.shape and not target.numel():
+                target.replace_elements(new.to(target.dtype))
+            else:
+                store(target, new, args)
+    return out
+
+
+def method_of(name: str) -> Callable[..., Any]:
+    """The in-place method of the public function `name`."""
+    def in_place(self: Tensor, *args: Any, **keywords: Any) -> Tensor:
+        check_writable(self)
+        return store(self, OPERATIONS[name](self, *args, **keywords), (*args, *keywords.values()))
+    return in_place
+
+
+FUNCTIONS = """
+abs acos acosh add addbmm addcdiv addcmul addmm addmv addr asin asinh atan atan2 atanh baddbmm bitwise_and
+bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift bitwise_xor ceil clamp clamp_max clamp_min copysign cos
+cosh cumprod cumsum deg2rad digamma div eq erf erfc erfinv exp exp2 expm1 float_power floor floor_divide fmod frac gcd
+ge gt heaviside hypot i0 index_add index_copy index_fill index_put index_reduce lcm ldexp le lerp lgamma log log10
+log1p log2 logical_and logical_not logical_or logical_xor logit lt masked_fill masked_scatter mul mvlgamma nan_to_num
+ne neg pow put rad2deg reciprocal relu remainder renorm round rsqrt scatter scatter_add scatter_reduce sgn sigmoid
+sign sin sinc sinh sqrt square sub tan tanh tril triu trunc xlogy
+""".split()
+"""Public functions that have an in-place method."""
+SECOND_NAMES = {"absolute": "abs", "arccos": "acos", "arccosh": "acosh", "arcsin": "asin", "arcsinh": "asinh",
+                "arctan": "atan", "arctan2": "atan2", "arctanh": "atanh", "clip": "clamp", "divide": "div",
+                "fix": "trunc", "greater": "gt", "greater_equal": "ge", "less": "lt", "less_equal": "le", "multiply": "mul",
+                "negative": "neg", "not_equal": "ne", "subtract": "sub", "true_divide": "div"}
+"""Second names of some of them."""
+
+
+def _attach() -> None:
+    for name in FUNCTIONS:
+        method = method_of(name)
+        method.__name__, method.__qualname__ = f"{name}_", f"Tensor.{name}_"
+        method.__doc__ = f"`{name}` of this tensor, in place; returns the tensor itself."
+        setattr(Tensor, f"{name}_", method)
+    for second, name in SECOND_NAMES.items():
+        setattr(Tensor, f"{second}_", getattr(Tensor, f"{name}_"))
+    for f in (copy_, fill_, zero_, detach_):
+        setattr(Tensor, f.__name__, f)
+
+
+_attach()

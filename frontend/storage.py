@@ -1,0 +1,187 @@
+"""Storage: memory that several tensors share, so that each sees what is written through another.
+
+A tensor without a storage has an array that is never written to, which anybody may hold. It gets a storage when a view
+of it is made, when its array is handed out, or when a part of it is first written to. From then on its array is
+read-only: writing goes through `Storage.write`.
+"""
+
+from __future__ import annotations
+
+import sys
+import weakref
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mlc.frontend.location import user_loc
+from mlc.ir.diag import UserError
+
+if TYPE_CHECKING:
+    from mlc.frontend.tensor import Tensor
+
+Array = np.ndarray[Any, Any]
+_OURS = 2
+"""References to an array that belongs to a tensor alone, as `sys.getrefcount` counts them: the tensor's slot, and the
+argument of that function."""
+
+
+class Storage:
+    """Memory shared by tensors.
+
+    memory    array of all of it; writable unless it belongs to someone who forbids that; None of device memory, where
+              views are copies
+    token     replaced by each write, so that whoever depends on the elements can compare it
+    version   the number of writes
+    private   whether nobody but the tensors of this storage and its `saved` ones uses the memory, or is meant to see
+              what is written to it
+    handed    whether the memory is also that of an array outside, which has to see what is written
+    """
+
+    __slots__ = ("__weakref__", "_saved", "_tensors", "handed", "memory", "private", "token", "version")
+
+    def __init__(self, memory: Array | None, private: bool, handed: bool = False) -> None:
+        self.memory = memory
+        self.private = private
+        self.handed = handed
+        self.token = object()
+        self.version = 0
+        self._tensors: list[weakref.ref[Tensor]] = []
+        self._saved: list[weakref.ref[Tensor]] = []
+
+    def add(self, tensor: Tensor) -> None:
+        """Register a tensor that shares the memory."""
+        tensor._storage = self
+        if len(self._tensors) >= 16 and (len(self._tensors) & (len(self._tensors) - 1)) == 0:
+            self._tensors = [ref for ref in self._tensors if ref() is not None]
+        self._tensors.append(weakref.ref(tensor))
+
+    def tensors(self) -> list[Tensor]:
+        """The tensors that share the memory."""
+        return [t for ref in self._tensors if (t := ref()) is not None and t._storage is self]
+
+    def save(self, copy: Tensor) -> None:
+        """Register a tensor of the same array that has to keep the elements as they are now."""
+        self._saved = [ref for ref in self._saved if ref() is not None]
+        self._saved.append(weakref.ref(copy))
+
+    def hand_out(self) -> None:
+        """Have the memory be shared with arrays outside from now on."""
+        self._own()
+        self.handed = True
+
+    def write(self, tensor: Tensor, elements: Array) -> None:
+        """Write new elements of a tensor's shape and dtype, broadcast, for all tensors that share the memory to see."""
+        target = self.writable(tensor)
+        np.copyto(target, elements)
+        self.touch()
+
+    def writable(self, tensor: Tensor) -> Array:
+        """The array of a tensor, to write to before a call of `touch`."""
+        if self.memory is None:
+            raise UserError("a view on a device is a copy, and would not see what is written to the other tensor",
+                            code="MLC0754", loc=user_loc(), hint="write to a clone, or do without the view")
+        if any(s == 0 and n > 1 for n, s in zip(tensor._array.shape, tensor._array.strides)):
+            raise UserError("several elements of the tensor are the same memory, as after expand, and would be written "
+                            "at once", code="MLC0752", loc=user_loc(), hint="write to a copy: x.clone()")
+        if not self.private:
+            self._own()                                    # which leaves the present memory to them
+        else:
+            for ref in self._saved:
+                if (saved := ref()) is not None:
+                    saved._array = saved._array.copy()
+        self._saved.clear()
+        target: Array = tensor._array.view()
+        try:
+            target.flags.writeable = True
+        except ValueError:
+            raise UserError("the tensor shares the memory of an array that is read-only", code="MLC0753",
+                            loc=user_loc(), hint="write to a copy: x.clone()") from None
+        return target
+
+    def replace(self, tensor: Tensor, elements: Array) -> bool:
+        """Have the only tensor of this storage take over an array of new elements; False if others share the memory."""
+        if self.handed or (len(self._tensors) > 1 and len(self.tensors()) > 1):
+            return False
+        self._saved.clear()                                # they keep the former array
+        if self.memory is None:
+            tensor._array = elements
+        else:
+            self.memory, self.private = elements, False
+            tensor._array = _read_only(elements)
+        self.touch()
+        return True
+
+    def touch(self) -> None:
+        """Count a write."""
+        self.token = object()
+        self.version += 1
+
+    def _own(self) -> None:
+        """Move to memory of its own if somebody else may hold the present one, expecting it to stay as it is."""
+        if self.private:
+            return
+        assert self.memory is not None
+        old, self.memory, self.private = self.memory, self.memory.copy(order="C"), True
+        for t in self.tensors():
+            t._array = self.within(t._array, old)
+
+    def within(self, array: Array, memory: Array) -> Array:
+        """An array that lies in the memory of this storage as `array` lies in `memory`; read-only."""
+        assert self.memory is not None
+        offset = array.__array_interface__["data"][0] - memory.__array_interface__["data"][0] if array.size else 0
+        raw = self.memory.reshape(-1).view(np.uint8)
+        found: Array = np.ndarray(array.shape, array.dtype, raw, offset, array.strides)
+        found.flags.writeable = False
+        return found
+
+
+def storage_of(tensor: Tensor) -> Storage:
+    """The storage of a tensor, made if it has none."""
+    if tensor._storage is None:
+        array = tensor.backing_array
+        if not isinstance(array, np.ndarray):
+            storage = Storage(None, True)
+            storage.add(tensor)
+            return storage
+        if not array.flags.c_contiguous:
+            array = tensor._array = np.array(array, order="C")
+        base = array.base
+        private = sys.getrefcount(array) <= _OURS + 1 and (base is None or (
+            base.base is None and sys.getrefcount(base) <= _OURS + 1))
+        storage = Storage(array, private)
+        tensor._array = _read_only(array)
+        storage.add(tensor)
+    return tensor._storage  # type: ignore[return-value]
+
+
+def share(tensor: Tensor, array: Array) -> Tensor:
+    """The tensor with the memory of an array that it was made of and that belongs to the program."""
+    tensor._array = _read_only(array)
+    Storage(array, True, True).add(tensor)
+    return tensor
+
+
+def handed_out(tensor: Tensor) -> Array:
+    """The array of a tensor for the program to read and write, with the tensor's memory."""
+    storage = storage_of(tensor)
+    storage.hand_out()
+    out: Array = tensor._array.view()
+    if storage.memory is not None and storage.memory.flags.writeable:
+        out.flags.writeable = True
+    return out
+
+
+def _read_only(array: Array) -> Array:
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
+def overlaps(array: Array) -> bool:
+    """Whether several elements may be the same memory."""
+    extent = array.itemsize
+    for stride, n in sorted((abs(s), n) for s, n in zip(array.strides, array.shape) if n > 1):
+        if stride < extent:
+            return True
+        extent += stride * (n - 1)
+    return False

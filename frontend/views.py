@@ -1,0 +1,178 @@
+"""Views: operations whose results share the memory of their operand.
+
+Such an operation is recorded like any other. Where its recording consists of tensor operations that only change how
+elements are addressed, an eager call applies their definition to the operand's array, which numpy answers with a view:
+nothing is compiled, and no element moves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from mlc.dialects import tensor as T
+from mlc.frontend import tree
+from mlc.frontend.autograd.grad_mode import mode
+from mlc.frontend.autograd.operation_node import OperationNode, name_of_node, run_call
+from mlc.frontend.autograd.view_node import Step, View, ViewNode
+from mlc.frontend.eager import MAX_SHAPES, Call, with_operands
+from mlc.frontend.location import user_loc
+from mlc.frontend.operation_errors import as_user_error
+from mlc.frontend.recorded_operation import Operation
+from mlc.frontend.storage import overlaps, storage_of
+from mlc.frontend.tensor import Tensor, wrap
+from mlc.frontend.trace import Trace, Tracer
+from mlc.ir.core import Op, located
+from mlc.ir.diag import Error, UserError
+from mlc.ir.types import TensorType, from_numpy
+
+Array = np.ndarray[Any, Any]
+ADDRESSING = (T.Reshape, T.Transpose, T.BroadcastTo, T.Slice, T.StopGradient)
+"""Operations whose reference gives a view of the operand's array."""
+
+
+class ViewKernel:
+    """How the results of a view operation lie in the array of its operand: per result a chain of operations."""
+
+    __slots__ = ("chains", "structure")
+
+    def __init__(self, chains: Sequence[Sequence[Op]], structure: tree.TreeDef) -> None:
+        self.chains, self.structure = chains, structure
+
+    def arrays(self, array: Array) -> list[Array]:
+        """The arrays of the results; where a reshape has no view, one of its own."""
+        found = []
+        for chain in self.chains:
+            out = array
+            for op in chain:
+                out = op.ref(out)
+            found.append(out)
+        return found
+
+
+_kernels: dict[Any, ViewKernel | None] = {}
+"""By the key of a call; None where the recording computes more than addresses."""
+
+
+def run_view(op: Operation, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+    """Run an operation eagerly whose results are views of its first operand."""
+    if not args and op.positional[0] in keywords:
+        keywords = dict(keywords)
+        args = keywords.pop(op.positional[0]),
+    call = Call(op, args, keywords)
+    x = args[0] if args else None
+    if type(x) is not Tensor or len(call.given) != 1:
+        return run_call(call)
+    try:
+        kernel = _kernels[call.key]
+    except KeyError:
+        if len(_kernels) >= MAX_SHAPES:
+            _kernels.clear()
+        kernel = _kernels[call.key] = _recorded(call)
+    except TypeError:
+        return run_call(call)                              # which says what is not hashable
+    if kernel is None:
+        return run_call(call)
+    if not isinstance(x._array, np.ndarray):
+        return _copies(x, run_call(call))
+    storage_of(x)
+    array: Array = x._array
+    found = [op.view(array, *args[1:], **keywords)] if callable(op.view) else kernel.arrays(array)
+    return kernel.structure.unflatten([_result(call, x, made, i) for i, made in enumerate(found)])
+
+
+def _result(call: Call, x: Tensor, made: Array, number: int) -> Tensor:
+    """Result `number` of a view operation, which has this array."""
+    op, rest, keywords = call.op, call.args[1:], call.keywords
+    if op.name == "detach":
+        return _sharing(x, made)
+
+    def step(y: Tensor) -> Tensor:
+        out = run_view(op, (y, *rest), keywords)
+        return out if type(out) is Tensor else tree.leaves(out)[number]
+
+    if made.size and not np.may_share_memory(made, x._array):
+        if op.name == "view":
+            raise UserError(f"the elements of a tensor of shape {list(x.shape)} do not lie in memory in such an order "
+                            f"that {list(made.shape)} could be a view of them", code="MLC0751", loc=user_loc(),
+                            hint="x.reshape(...) copies them where it has to")
+        out = wrap(made)
+        if mode.enabled and x.requires_grad:
+            ViewNode(x, out, (step,), name_of_node(op.name))
+        return out
+    if mode.enabled and x.requires_grad and overlaps(made):
+        out = alias(x, made, step, None)
+        OperationNode(call, [out], (number,))
+        return out
+    return alias(x, made, step, name_of_node(op.name))
+
+
+def alias(x: Tensor, array: Array, step: Step, name: str | None) -> Tensor:
+    """The view of a tensor that `step` is, whose elements are `array`, which shares the memory of the tensor's array;
+    recorded under a name."""
+    out = _sharing(x, array)
+    before = x._view
+    if before is None:
+        out._view = View(x, (step,), mode.enabled)
+    else:
+        out._view = View(before.base, (*before.steps, step), before.recorded and mode.enabled)
+    if name is not None and mode.enabled and x.requires_grad:
+        ViewNode(x, out, (step,), name)
+    return out
+
+
+def _sharing(x: Tensor, array: Array) -> Tensor:
+    """A tensor of an array that lies in the memory of another tensor."""
+    storage = storage_of(x)
+    memory = storage.memory
+    if memory is not None and memory.flags.c_contiguous and _owner(array) is not _owner(memory):
+        array = storage.within(array, memory)              # numpy forbids to write to what as_strided has made
+    out = wrap(array)
+    storage.add(out)
+    return out
+
+
+def _owner(array: Array) -> Array:
+    """The array whose memory an array is a view of."""
+    while isinstance(array.base, np.ndarray):
+        array = array.base
+    return array
+
+
+def _copies(x: Tensor, results: Any) -> Any:
+    """The results of a view operation on a device, which are copies: a write to either is refused."""
+    for out in tree.leaves(results):
+        if type(out) is Tensor and out is not x:
+            storage_of(x).add(out)
+    return results
+
+
+def _recorded(call: Call) -> ViewKernel | None:
+    """The kernel of a view operation for arrays of one shape."""
+    op, loc = call.op, user_loc()
+    trace = Trace("main")
+    array, = call.arrays
+    given = trace.arg(TensorType(tuple(array.shape), from_numpy(array.dtype)))
+    pending = iter([given])
+    args = tuple(with_operands(x, op, op.parameter(i), pending) for i, x in enumerate(call.args))
+    with trace.recording():
+        try:
+            with located(loc):
+                leaves, structure = tree.flatten(op.record(args, call.keywords))
+        except Error as error:
+            raise as_user_error(error, op.name, call.given, loc) from None
+    chains = []
+    for leaf in leaves:
+        chain = list[Op]()
+        value = leaf.value if isinstance(leaf, Tracer) else None
+        while value is not None and value.op is not None:
+            if not isinstance(value.op, ADDRESSING) and op.view is True:
+                return None
+            chain.append(value.op)
+            value = value.op.operands[0] if value.op.operands else None
+        if value is not given.value and op.view is True:
+            return None
+        chains.append(chain[::-1])
+    return ViewKernel(chains, structure)

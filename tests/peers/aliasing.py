@@ -1,0 +1,165 @@
+"""Random programs of views, writes and reads, run under PyTorch and under mlc.
+
+    python -m tests.peers.aliasing --programs 2000 --seed 0
+
+A program is made statement by statement: what PyTorch refuses is left out. Then mlc runs it, and every tensor, every
+flag and every gradient has to agree.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+
+import mlc
+
+Statement = str
+
+
+class Program:
+    """Statements on the tensors `v`, grown at random under PyTorch."""
+
+    def __init__(self, seed: int, length: int) -> None:
+        self.choose = random.Random(seed)
+        self.statements: list[Statement] = []
+        self.state = names(torch)
+        self.add("v.append(torch.arange(12.0).reshape(3, 4).clone().requires_grad_())")
+        self.add("v.append(v[0] * 1.5)")
+        self.add("v.append(torch.arange(12.0).view(4, 3) - 5)")
+        self.add("v.append(torch.arange(6))")
+        for _ in range(length):
+            self.add(self.statement())
+        self.add("loss = sum((x * x * 0.01).sum() for x in v if x.is_floating_point())")
+
+    def add(self, statement: Statement) -> None:
+        """Append a statement, unless PyTorch refuses it."""
+        before = len(self.state["v"])
+        try:
+            with torch.no_grad() if statement.startswith("#") else torch.enable_grad():
+                exec(statement.removeprefix("#"), self.state)  # noqa: S102
+        except (RuntimeError, IndexError, TypeError):
+            del self.state["v"][before:]
+            return
+        self.statements.append(statement)
+
+    def statement(self) -> Statement:
+        """A random statement: a view, a write or a read."""
+        v: list[Any] = self.state["v"]
+        i = self.choose.randrange(len(v))
+        kind = self.choose.choice((self.view, self.view, self.write, self.write, self.read))
+        made = kind(i, v[i])
+        base = v[i] if v[i]._base is None else v[i]._base
+        # PyTorch's views of no_grad become recorded later, and those of a leaf that is written to may lose gradients.
+        unrecorded = kind != self.view and not (base.is_leaf and base.requires_grad) and self.choose.random() < 0.2
+        return ("#" if unrecorded else "") + made
+
+    def view(self, i: int, x: Any) -> Statement:
+        c, n = self.choose, x.ndim
+        d, e = (c.randrange(n), c.randrange(n)) if n else (0, 0)
+        size = x.shape[d] if n else 1
+        k = c.randrange(size) if size else 0
+        made = c.choice([
+            f"v[{i}][{k}]", f"v[{i}][..., {c.randrange(3)}:]", f"v[{i}][::2]", f"v[{i}][:, None]", f"v[{i}].t()",
+            f"v[{i}].transpose({d}, {e})", f"v[{i}].reshape(-1)", f"v[{i}].view(-1)", f"v[{i}].flatten()",
+            f"v[{i}].unsqueeze({d})", f"v[{i}].squeeze()", f"v[{i}].select({d}, {k})",
+            f"v[{i}].narrow({d}, {k}, {max(1, size - k - 1)})", f"v[{i}].diagonal()", f"v[{i}].detach()",
+            f"v[{i}].unbind({d})[{k}]", f"v[{i}].chunk(2, {d})[0]", f"v[{i}].split(2, {d})[-1]",
+            f"v[{i}].expand(2, *v[{i}].shape)", f"v[{i}].view(2, -1)", f"v[{i}].permute({list(range(n))[::-1]})",
+            f"v[{i}].movedim({d}, {e})", f"v[{i}].unfold({d}, 2, 2)", f"v[{i}].data", f"v[{i}].contiguous()",
+            f"v[{i}].T" if n == 2 else f"v[{i}].ravel()"])
+        return f"v.append({made})"
+
+    def write(self, i: int, x: Any) -> Statement:
+        c, v = self.choose, self.state["v"]
+        fitting = [j for j, y in enumerate(v) if y.shape == x.shape and y.dtype == x.dtype] or [i]
+        j, k = c.choice(fitting), c.randrange(x.shape[0]) if x.ndim and x.shape[0] else 0
+        number = c.randrange(-3, 4)
+        return c.choice([
+            f"v[{i}].add_({number})", f"v[{i}].mul_({number})", f"v[{i}].add_(v[{j}])", f"v[{i}].mul_(v[{j}])",
+            f"v[{i}].copy_(v[{j}])", f"v[{i}].zero_()", f"v[{i}].fill_({number})", f"v[{i}][{k}] = {number}",
+            f"v[{i}][{k}] = v[{j}][{k}]", f"v[{i}] += v[{j}]", f"v[{i}] -= {number}",
+            f"v[{i}][v[{i}] > 2] = {number}" if x.ndim else f"v[{i}].abs_()",
+            f"v[{i}][[0, {k}]] = {number}", f"v[{i}][[{k}]] *= 2", f"v[{i}][1:] = v[{j}][:-1] * 2",
+            f"v[{i}].clamp_(-2, 9)", f"v[{i}].masked_fill_(v[{i}] < 0, {number})", f"v[{i}].sub_(v[{j}], alpha=2)",
+            f"v[{i}].neg_()", f"v[{i}].data.add_(1)", f"v[{i}].detach_()",
+            f"torch.add(v[{j}].detach(), 1, out=v[{i}].detach())", f"v[{i}][...] = {number}", f"v[{i}].relu_()",
+            f"v[{i}][:, {k}] = {number}", f"v[{i}].index_fill_(0, torch.tensor([{k}]), {number})", f"v[{i}].tanh_()"])
+
+    def read(self, i: int, x: Any) -> Statement:
+        c, v = self.choose, self.state["v"]
+        fitting = [j for j, y in enumerate(v) if y.shape == x.shape] or [i]
+        made = c.choice([f"v[{i}] * v[{c.choice(fitting)}]", f"v[{i}] + 1", f"v[{i}].sin()", f"v[{i}].clone()",
+                         f"v[{i}].sum(-1)",
+                         f"v[{i}][v[{i}] > 0]" if x.ndim else f"-v[{i}]",
+                         f"torch.stack([v[{i}], v[{c.choice(fitting)}]])"])
+        return f"v.append({made})"
+
+
+def names(library: Any) -> dict[str, Any]:
+    return {"torch": library, "v": [], "loss": None}
+
+
+def run(library: Any, statements: list[Statement], grad: Callable[[], Any], plain: Callable[[], Any]) -> dict[str, Any]:
+    """What the names stand for after the statements."""
+    state = names(library)
+    for statement in statements:
+        with plain() if statement.startswith("#") else grad():
+            exec(statement.removeprefix("#"), state)  # noqa: S102
+    return state
+
+
+def difference(program: Program) -> str | None:
+    """How mlc's run of a program differs from PyTorch's; None if it does not."""
+    wanted = program.state
+    try:
+        found = run(mlc, program.statements, mlc.enable_grad, mlc.no_grad)
+    except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError, mlc.Error) as error:
+        return f"{type(error).__name__}: {error}"
+    for i, (a, b) in enumerate(zip(found["v"], wanted["v"])):
+        if a.requires_grad != b.requires_grad:
+            return f"v[{i}].requires_grad: {a.requires_grad}, PyTorch {b.requires_grad}"
+        if problem := unequal(a, b):
+            return f"v[{i}]: {problem}"
+    if wanted["loss"] is None or not wanted["loss"].requires_grad:
+        return None
+    try:
+        wanted["loss"].backward()
+    except RuntimeError:
+        return None                                        # an operand was changed, which mlc keeps
+    found["loss"].backward()
+    a, b = found["v"][0].grad, wanted["v"][0].grad
+    if (a is None) != (b is None):
+        return f"gradient {a}, PyTorch {b}"
+    problem = None if a is None else unequal(a, b)
+    return f"gradient: {problem}" if problem else None
+
+
+def unequal(a: Any, b: Any) -> str | None:
+    x, y = np.asarray(a.detach().numpy()), b.detach().numpy()
+    if x.shape != y.shape or x.dtype != y.dtype:
+        return f"{x.dtype}{list(x.shape)}, PyTorch {y.dtype}{list(y.shape)}"
+    return None if np.allclose(x, y, 1e-4, 1e-4, equal_nan=True) else f"\n{x}\nPyTorch\n{y}"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--programs", type=int, default=2000)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--length", type=int, default=12)
+    options = parser.parse_args()
+    failed = 0
+    for seed in range(options.seed, options.seed + options.programs):
+        program = Program(seed, options.length)
+        if problem := difference(program):
+            failed += 1
+            print(f"-- seed {seed}: {problem}\n   " + "\n   ".join(program.statements), flush=True)
+    print(f"{options.programs} programs, {failed} differ")
+
+
+if __name__ == "__main__":
+    main()
