@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from mlc.frontend.devices import CPU, BackingArray, common_device, device_of
 from mlc.frontend.generalize import asks_for_numbers
 from mlc.frontend.location import user_loc
 from mlc.frontend.operation_errors import as_user_error
+from mlc.frontend.recorded_operation import MAY_RETURN_OPERAND, Operation
 from mlc.frontend.tensor import Tensor, as_backing_array, wrap
 from mlc.frontend.trace import Trace, Tracer
 from mlc.ir import sizes
@@ -33,15 +34,9 @@ from mlc.ir.sizes import Dim
 from mlc.ir.types import TensorType, from_numpy
 from mlc.passes import pipeline
 
-if TYPE_CHECKING:
-    from mlc.frontend.recorded_operation import Operation
 
 MAX_SHAPES = 100_000
 """Number of shapes after which the table of shapes is cleared; the kernels are kept."""
-
-MAY_RETURN_OPERAND = frozenset({"cast", "dropout", "dropout1d", "dropout2d", "dropout3d", "alpha_dropout",
-                                "feature_dropout", "positive"})
-"""Operations that return an operand itself, where it is their result, and not a copy of it."""
 
 _kernels: dict[Any, EagerKernel | None] = {}        # by pattern; None: this pattern needs the exact shapes
 _by_shape: dict[Any, EagerKernel] = {}

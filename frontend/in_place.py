@@ -11,13 +11,16 @@ from typing import Any
 
 import numpy as np
 
+from mlc.frontend import functionalization
 from mlc.frontend.autograd.grad_mode import GradMode, mode
 from mlc.frontend.autograd.graph import Node, kept
 from mlc.frontend.autograd.view_node import CopySlices, ViewNode
 from mlc.frontend.location import user_loc
 from mlc.frontend.methods import OPERATIONS
+from mlc.frontend.refusals import refusal
 from mlc.frontend.storage import overlaps, storage_of
 from mlc.frontend.tensor import Tensor, as_backing_array, wrap
+from mlc.frontend.trace import Tracer, as_tracer, state
 from mlc.ir.diag import UserError, UserTypeError
 
 Array = np.ndarray[Any, Any]
@@ -25,6 +28,11 @@ Array = np.ndarray[Any, Any]
 
 def check_writable(x: Tensor) -> None:
     """UserError if a write to the tensor would go unrecorded."""
+    if isinstance(x, Tracer):
+        return functionalization.check_write(x)
+    if state.trace is not None:
+        raise refusal("a tensor that was made outside of the recorded function would be changed in place",
+                      code="MLC0756", loc=user_loc(), hint="pass it to the function as an argument")
     view = x._view
     base = x if view is None else view.base
     if not mode.enabled or not base.requires_grad:
@@ -48,6 +56,9 @@ def store(x: Tensor, new: Tensor, operands: tuple[Any, ...] = ()) -> Tensor:
             raise UserTypeError(f"a result of {new.dtype.name} does not fit in place of {x.dtype.name}",
                                 code="MLC0439", loc=user_loc(), hint="convert the tensor first, as in x = x.float()")
         new = new.to(x.dtype)
+    if isinstance(x, Tracer):
+        functionalization.write(x, as_tracer(new))
+        return x
     fresh = new._storage is None and new is not x and not any(new is y for y in operands)
     storage = x._storage
     if storage is None:
@@ -105,6 +116,8 @@ def copy_(self: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
                 [1., 2.]], dtype=mlc.float32)
     """
     check_writable(self)
+    if isinstance(self, Tracer):
+        return store(self, OPERATIONS["Tensor.copy"](self, src))
     base = self if self._view is None else self._view.base
     if mode.enabled and (base.requires_grad or (type(src) is Tensor and src.requires_grad)):
         return store(self, OPERATIONS["Tensor.copy"](self, src))
@@ -185,6 +198,8 @@ def detach_(self: Tensor) -> Tensor:
         >>> x.detach_().requires_grad
         False
     """
+    if isinstance(self, Tracer):
+        return store(self, OPERATIONS["detach"](self))
     if self._view is not None and self._view.base.requires_grad:
         raise UserError("a view cannot be detached in place: the history is that of the tensor that it is a view of",
                         code="MLC0439", loc=user_loc(), hint="x = x.detach()")
@@ -226,6 +241,9 @@ class PutNode(Node):
 def put(x: Tensor, key: tuple[Any, ...], value: Any) -> None:
     """x[key] = value, for a key of index arrays, masks, and slices of whole dimensions."""
     check_writable(x)
+    if isinstance(x, Tracer):
+        store(x, _with_put(x, key, value))
+        return
     arrays = tuple(k.array if type(k) is Tensor else k for k in key)
     source = value if type(value) is Tensor else wrap(np.asarray(as_backing_array(value)))
     source = source.to(x.dtype)
@@ -242,11 +260,49 @@ def put(x: Tensor, key: tuple[Any, ...], value: Any) -> None:
         continue_history(x, new)
 
 
+def _with_put(x: Tracer, key: tuple[Any, ...], value: Any) -> Tensor:
+    """x while it is recorded, after x[key] = value."""
+    f, arrays, dims, at = OPERATIONS, [k for k in key if not isinstance(k, slice)], list[int](), 0
+    for k in key:
+        covers = 1 if isinstance(k, slice) or "bool" not in str(k.dtype) else k.ndim
+        dims += [] if isinstance(k, slice) else range(at, at + covers)
+        at += covers
+    if len(arrays) == 1 and "bool" in str(arrays[0].dtype) and all(d == 1 for d in getattr(value, "shape", ())):
+        shape = [1] * dims[0] + list(arrays[0].shape) + [1] * (x.ndim - dims[-1] - 1)
+        value = f["reshape"](value, ()) if hasattr(value, "shape") else value
+        return f["masked_fill"](x, f["reshape"](arrays[0], shape), f["cast"](value, x.dtype))  # type: ignore[no-any-return]
+    picked = f["getitem"](x, key)
+    value = f["broadcast_to"](without_leading_ones(value, picked.ndim), picked.shape)
+    count, lead = picked.ndim - (x.ndim - len(dims)), dims[0]
+    if dims[-1] - lead == len(dims) - 1:                   # else the indexed dimensions come first
+        value = f["movedim"](value, list(range(lead, lead + count)), list(range(count)))
+    leading = list(range(len(dims)))
+    new = f["index_put"](f["movedim"](x, dims, leading), arrays, value)
+    return f["movedim"](new, leading, dims)  # type: ignore[no-any-return]
+
+
 def without_leading_ones(x: Any, rank: int) -> Any:
     """A value to assign, without those leading dimensions of size 1 that exceed `rank`."""
     while getattr(x, "ndim", 0) > rank and x.shape[0] == 1:
         x = x[0]
     return x
+
+
+def augmented(name: str, x: Any, other: Any) -> Any:
+    """`x += other`, in place, for the operation of this name.
+
+    In a loop or branch that is being recorded, the name stands for what comes out of it, and so for x + other.
+    """
+    if isinstance(x, Tracer):
+        if x.weak:                                         # a Python number
+            return NotImplemented
+        if not functionalization.is_local(x):
+            functionalization.rebound(x)
+            return NotImplemented
+    return getattr(x, f"{name}_")(other)
+
+
+OPERATIONS["augmented"] = augmented
 
 
 def write_out(function: Callable[..., Any], args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:

@@ -70,10 +70,8 @@ class Operators:
 
 
 def _in_place(name: str, x: Any, other: Any) -> Any:
-    """`x += other`, in place; while x is recorded, x = x + other."""
-    if not isinstance(other, Operators) and not is_operand(other):
-        return NotImplemented
-    return getattr(x, f"{name}_")(other)
+    """`x += other`"""
+    return call("augmented", name, x, other) if is_operand(other) else NotImplemented
 
 
 def _binary(name: str, a: Any, b: Any) -> Tensor:

@@ -13,14 +13,20 @@ from mlc.dialects import tensor as T
 from mlc.frontend import tree
 from mlc.frontend.arguments import FAILURES, as_coded, check_arguments, with_one_name
 from mlc.frontend.autograd.grad_mode import mode
+from mlc.frontend.functionalization import distinct, views
 from mlc.frontend.location import user_loc
 from mlc.frontend.operation_errors import as_user_error
 from mlc.frontend.symint import plain_sizes, symbolic_sizes
-from mlc.frontend.tensor import Tensor, check_fits
+from mlc.frontend.tensor import OPERATIONS, Tensor, check_fits
 from mlc.frontend.trace import Tracer, emit, state
 from mlc.ir.core import builder
 from mlc.ir.diag import Error
 from mlc.ir.types import to_numpy
+
+
+MAY_RETURN_OPERAND = frozenset({"cast", "dropout", "dropout1d", "dropout2d", "dropout3d", "alpha_dropout",
+                                "feature_dropout", "positive"})
+"""Operations that return an operand itself, where it is their result, and not a copy of it."""
 
 
 def constant(x: Any) -> Any:
@@ -76,6 +82,14 @@ class Operation:
         names = list(self.parameters)
         return names.index(self.rest) if self.rest else len(names)
 
+    def operand_first(self, args: tuple[Any, ...], keywords: dict[str, Any]
+                      ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """The arguments of a view operation with its operand among those by position."""
+        if args:
+            return args, keywords
+        operand, = (x for name, x in keywords.items() if name == self.positional[0])
+        return (operand,), {name: x for name, x in keywords.items() if name != self.positional[0]}
+
     def check_stored(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> None:
         """UserError if a `stored` integer does not fit in its element type."""
         if int not in map(type, (*args, *keywords.values())):              # fast path: runs in every eager call
@@ -94,7 +108,11 @@ class Operation:
         try:
             named = {n: plain_sizes(x) for n, x in with_one_name(self.parameters, keywords).items()}
             out = symbolic_sizes(self.body(*map(plain_sizes, args), **named))
-            return out if mode.enabled else tree.map(constant, out)
+            out = out if mode.enabled else tree.map(constant, out)
+            if self.view:
+                (x, *rest), named = self.operand_first(args, keywords)
+                return views(x, out, lambda y: OPERATIONS[self.name](y, *rest, **named), self.name == "detach")
+            return out if self.name in MAY_RETURN_OPERAND else distinct(out, args)
         except Error as error:
             if error.code == "MLC0421":                    # from an operator in the body: an argument may be the cause
                 check_arguments(self.body, self.name, args, keywords, loc)

@@ -12,6 +12,7 @@ import numpy as np
 
 from mlc.frontend import tree
 from mlc.frontend.arguments import check_call, coded
+from mlc.frontend.autograd.view_node import View
 from mlc.frontend.buffers import Buffers
 from mlc.frontend.data_dependent import unpad
 from mlc.frontend.devices import BackingArray, device_of_call
@@ -202,10 +203,12 @@ def roots(names: Sequence[str], args: Sequence[Any], keywords: dict[str, Any]) -
 class Recorded:
     """A function recorded as a module with the entry @main, and how to rebuild the Python result from its results.
 
-    outputs   per leaf of the result: ("result", its number), ("value", the leaf itself), or, for a padded result of
-              data-dependent size, ("first", (its number, the axes and the results that are its sizes))
+    outputs   per leaf of the result: ("result", its number), ("value", the leaf itself), for a padded result of
+              data-dependent size, ("first", (its number, the axes and the results that are its sizes)), or, for an
+              argument or a view of one, ("argument", (its number, that of the result, the view or None))
     captured  arrays that the function captured (globals, closures); it takes them after its arguments
     assigned  for buffers of the argument modules that are assigned: number of the buffer, number of the result
+    written   for arguments that are changed in place: number of the array, number of the result
     function  a copy of the module for derivatives, where a call is recorded for `backward`
     """
 
@@ -214,25 +217,33 @@ class Recorded:
     outputs: list[tuple[str, Any]]
     captured: list[BackingArray] = field(default_factory=list)
     assigned: dict[int, int] = field(default_factory=dict)
+    written: dict[int, int] = field(default_factory=dict)
     function: Any = None
 
     @property
     def computes(self) -> bool:
         """Whether there is anything to run."""
-        return bool(self.assigned) or any(kind != "value" for kind, _ in self.outputs)
+        return bool(self.assigned or self.written) or any(kind != "value" for kind, _ in self.outputs)
 
-    def result(self, results: Sequence[BackingArray]) -> Any:
-        """Result of the Python function, rebuilt from those of the compiled one."""
+    def result(self, results: Sequence[BackingArray], given: Sequence[Any] = ()) -> Any:
+        """Result of the Python function, rebuilt from those of the compiled one, and from the arguments."""
         make = object.__new__
         leaves = []
         for kind, x in self.outputs:
-            if kind != "value":
+            if kind == "argument" and (found := _given(given, *x)) is not None:
+                leaves.append(found)
+            elif kind != "value":
                 out = make(Tensor)
-                out._array = results[x] if kind == "result" else unpad(results, *x)
+                out._array = (results[x] if kind == "result" else results[x[1]] if kind == "argument" else
+                              unpad(results, *x))
                 leaves.append(out)
             else:
                 leaves.append(x)
         return self.structure.unflatten(leaves)
+
+    def plain_outputs(self) -> list[tuple[str, Any]]:
+        """The outputs where arguments that are returned are copies."""
+        return [("result", x[1]) if kind == "argument" else (kind, x) for kind, x in self.outputs]
 
     def assign(self, given: tuple[Any, ...], results: Sequence[BackingArray]) -> None:
         """Store the buffers that the call assigned in the modules among the arguments `given` (args, keywords)."""
@@ -240,8 +251,16 @@ class Recorded:
             Buffers(*given).assign({i: wrap(results[n]) for i, n in self.assigned.items()})
 
 
+def _given(given: Sequence[Any], number: int, result: int, view: View | None) -> Tensor | None:
+    """An argument that is a result, or the view of it that is; None if it is no tensor, or no more."""
+    x = given[number] if given else None
+    if type(x) is not Tensor or type(x._array) is Consumed:
+        return None
+    return x if view is None else view.of(x)
+
+
 def record_entry(f: Callable[..., Any], arguments: Arguments, names: Sequence[str] = (), lifts: bool = False,
-                 donated: Sequence[int] = (), reached: Any = None, name: str = "") -> Recorded:
+                 donated: Sequence[int] = (), reached: Any = None, name: str = "", writes: bool = False) -> Recorded:
     """Record f(*args, **keywords), where `arguments` holds the leaves of (args, keywords).
 
     names    names of the leaves that are arrays
@@ -249,12 +268,14 @@ def record_entry(f: Callable[..., Any], arguments: Arguments, names: Sequence[st
     donated  numbers of the arrays whose memory the results may reuse
     reached  captured state, which the function may not change
     name     name of the function in messages, if not its own
+    writes   whether the caller writes to the arguments that the function changes in place
     """
     loc, name = user_loc(), name or name_of(f)
     trace = Trace("main", lifts=lifts)
     trace.function.loc = loc
     own = [trace.arg(type, _identifier(names[i]) if i < len(names) else "", weak, loc)
            for i, (type, weak) in enumerate(zip(arguments.input_types(), arguments.weak))]
+    before = [t.value for t in own]
     pending = iter(own)
     leaves = [next(pending) if slot else (x.value if isinstance(x, tree.Static) else x)
               for x, slot in zip(arguments.leaves, arguments.slots)]
@@ -272,7 +293,7 @@ def record_entry(f: Callable[..., Any], arguments: Arguments, names: Sequence[st
             with located(loc):
                 for x in out:
                     if isinstance(x, tree.Leaf | np.ndarray) or hasattr(type(x), "__dlpack__"):
-                        outputs.append(("result", len(results)))
+                        outputs.append(_output(x, own, len(results)))
                         results.append(to_default_dtype(tracer(x)))
                     elif isinstance(x, Undefined):
                         raise UserError("a result may be unassigned", code="MLC0607", loc=loc,
@@ -291,6 +312,12 @@ def record_entry(f: Callable[..., Any], arguments: Arguments, names: Sequence[st
                 kept = {i: x for i, x in buffers.take().items() if trace.local(tracer(x)) not in returned}
                 assigned = {i: len(results) + n for n, i in enumerate(kept)}
                 results += [tracer(x) for x in kept.values()]
+                changed = [i for i, (t, value) in enumerate(zip(own, before)) if t.value is not value]
+                if changed and not writes:
+                    raise refusal(f"{name} changes an argument in place", code="MLC0756", loc=loc,
+                                  hint="write x = x + y in place of x += y, or change a clone")
+                written = {i: len(results) + n for n, i in enumerate(changed)}
+                results += [own[i] for i in changed]
                 trace.finish(results, True)
                 outputs = [("first", (x, trace.unpadding[x]))
                            if kind == "result" and x in trace.unpadding else (kind, x)
@@ -301,7 +328,17 @@ def record_entry(f: Callable[..., Any], arguments: Arguments, names: Sequence[st
         trace.function.attrs["donate"] = tuple(donated)
     if names:
         trace.function.attrs["arg_names"] = tuple(names)
-    return Recorded(trace, structure, outputs, trace.lifted, assigned)
+    return Recorded(trace, structure, outputs, trace.lifted, assigned, written)
+
+
+def _output(x: Any, own: Sequence[Tracer], number: int) -> tuple[str, Any]:
+    """How a leaf of the result, which is result `number`, is had: as an argument, as a view of one, or as a result."""
+    view = x._view if isinstance(x, Tracer) else None
+    base = x if view is None else view.base
+    at = next((i for i, t in enumerate(own) if t is base and not t.weak), None)
+    if at is None or (view is not None and not (base.type.is_static and x.type.is_static)):
+        return "result", number
+    return "argument", (at, number, view)
 
 
 @contextmanager

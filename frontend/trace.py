@@ -42,13 +42,18 @@ class Tracer(Tensor):
     A weakly typed tracer stands for a Python number: it takes on the element type of the other operands.
     """
 
-    __slots__ = ("owner", "value", "weak")
+    __slots__ = ("changed", "home", "owner", "value", "weak")
+    home: Block
+    """The function, loop or branch that it was made in."""
+    changed: Loc | None
+    """Where the tensor was changed in a loop or branch by another name."""
 
     def __init__(self, value: Value, trace: Trace, weak: bool = False) -> None:
-        self._array = None
+        self._array = self._storage = self._view = self.changed = None
         self.value = value
         self.owner = trace
         self.weak = weak
+        self.home = trace.innermost if isinstance(value.owner, Op) else value.owner
 
     backward, data, requires_grad_, register_hook = Unsupported(), Unsupported(), Unsupported(), Unsupported()
     grad, grad_fn, requires_grad, is_leaf = Unsupported(), Unsupported(), Unsupported(), Unsupported()
@@ -205,6 +210,7 @@ class Trace:
         self.notes: list[tuple[Loc, str, str]] = []         # of the outermost: how control flow was recorded
         self.refused: UserError | None = None              # of the outermost: the first refusal, even if it was caught
         self.regions: list[Block] = []                     # of loops and conditions in progress, innermost last
+        self.rebound: list[tuple[Tracer, Loc]] = []        # tensors that `x += y` changed in one of them, by their name
         self.data_dependent = DataDependentSizes(self)
         self.named: set[str] = set()                       # of the outermost: the names of all functions
         self.unpadding: dict[int, Unpadding] = {}
@@ -250,6 +256,11 @@ class Trace:
             self.regions.pop()
 
     @property
+    def innermost(self) -> Block:
+        """The block that is being recorded: of the function, or of a loop or branch in it."""
+        return self.regions[-1] if self.regions else self.block
+
+    @property
     def in_region(self) -> bool:
         """Whether the operations recorded now may run a number of times other than one."""
         return bool(self.regions) or self._around_in_region
@@ -260,6 +271,10 @@ class Trace:
 
     def local(self, tracer: Tracer) -> Value:
         """The value in this function of a tracer of this trace or an enclosing one."""
+        if tracer.changed is not None:
+            raise UserError("a tensor is used after it was changed in place, in a loop or branch, by another name",
+                            code="MLC0756", loc=user_loc(), notes=(f"it was changed at {tracer.changed}",),
+                            hint="use that name, or write x = x + y there")
         return self._captured(tracer.value, tracer.owner)
 
     def _captured(self, value: Value, owner: Trace) -> Value:

@@ -58,9 +58,8 @@ _kernels: dict[Any, ViewKernel | None] = {}
 
 def run_view(op: Operation, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
     """Run an operation eagerly whose results are views of its first operand."""
-    if not args and op.positional[0] in keywords:
-        keywords = dict(keywords)
-        args = keywords.pop(op.positional[0]),
+    if args or op.positional[0] in keywords:
+        args, keywords = op.operand_first(args, keywords)
     call = Call(op, args, keywords)
     x = args[0] if args else None
     if type(x) is not Tensor or len(call.given) != 1:

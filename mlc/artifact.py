@@ -89,6 +89,9 @@ def save(f: Any, path: str | Path, args: Sequence[Any] | None = None, *, targets
     numbers = {name: i for i, name in enumerate(weights)}
     signatures, pieces = [], dict[str, bytes]()
     for i, variant in enumerate(variants):
+        if variant.recorded.written:
+            raise UserError(f"{signature.name} changes an argument in place, which code in a file cannot do",
+                            code="MLC0570", loc=user_loc(), hint="return the new value")
         signatures.append(_signature_data(variant))
         if new := [buffers[b] for b in variant.recorded.assigned if buffers[b] not in numbers]:
             raise UserError(f"the call gives a value to the buffer {new[0]}, which is None: the next one would be "
@@ -139,7 +142,7 @@ def _buffers(x: Any, path: str = "") -> Iterator[str]:
 
 def _signature_data(variant: Variant) -> dict[str, Any]:
     """How one signature is called, as data."""
-    outputs = [[kind, encode_value(x, "a result") if kind == "value" else x] for kind, x in variant.recorded.outputs]
+    outputs = [[kind, encode_value(x, "a result") if kind == "value" else x] for kind, x in variant.recorded.plain_outputs()]
     return {"arguments": encode_structure(variant.structure, "an argument"),
             "leaves": [None if slot else [encode_value(x, "an argument")]
                        for slot, x in zip(variant.slots, variant.leaves)],

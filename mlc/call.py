@@ -199,7 +199,7 @@ class Call(Arguments):
         count = len(recorded.outputs)
         wanted = ["leaf"] if count == 1 else ["tuple", *["leaf"] * count]
         tokens = ["leaf" if t is tree.LEAF else "tuple" if t[0] is tuple else "" for t in recorded.structure]
-        return (not self.keywords and not any(self.weak) and len(self.arrays) == len(self.args)
+        return (not recorded.written and not self.keywords and not any(self.weak) and len(self.arrays) == len(self.args)
                 and tokens == wanted and recorded.outputs == [("result", i) for i in range(count)])
 
     @contextmanager
@@ -230,4 +230,4 @@ def record(call: Call, reached: Reached | None = None) -> Recorded:
     reached  what it reaches by itself, which it may not change; looked up without one
     """
     return record_entry(call.signature.f, call, call.paths(), donated=call.donated(),
-                        reached=reached or Reached({"": call.signature.f}), name=call.signature.name)
+                        reached=reached or Reached({"": call.signature.f}), name=call.signature.name, writes=True)

@@ -10,6 +10,7 @@ import numpy as np
 from mlc.call import Call, record
 from mlc.checks import Checks
 from mlc.dispatch_cache import Specialization
+from mlc.frontend.autograd.grad_mode import GradMode, mode
 from mlc.frontend.autograd.function_node import (
     FunctionRecord,
     Unrecorded,
@@ -20,11 +21,16 @@ from mlc.frontend.autograd.function_node import (
 from mlc.frontend.devices import CPU, BackingArray
 from mlc.frontend.location import user_loc
 from mlc.frontend.signature import at_the_call, consume
+from mlc.frontend.tensor import Consumed, Tensor, as_array
+from mlc.frontend.tensor import wrap as tensor_of
 from mlc.ir.diag import InternalError, UserAssertionError, UserError, UserIndexError
 
 
 def execute(code: Specialization, call: Call) -> Sequence[BackingArray]:
     """The arrays that the code computes for a call; donated arguments are used up."""
+    if code.recorded.written and mode.enabled and requires_grad([*call.given, *code.recorded.trace.constant_tensors]):
+        raise UserError(f"{call.signature.name} changes an argument in place, which is not recorded for backward",
+                        code="MLC0758", loc=user_loc(), hint="call it within mlc.no_grad, or return the new value")
     if code.entry is None:
         return ()
     for i in code.donated:
@@ -49,8 +55,16 @@ def execute(code: Specialization, call: Call) -> Sequence[BackingArray]:
 
 def wrap(code: Specialization, call: Call, results: Sequence[BackingArray]) -> Any:
     """Result of the function for a call; buffers of modules among the arguments get their new values."""
-    code.recorded.assign((call.args, call.keywords), results)
-    return code.recorded.result(results)
+    recorded = code.recorded
+    recorded.assign((call.args, call.keywords), results)
+    for i, n in recorded.written.items():
+        given = call.given[i]
+        if not isinstance(given, Tensor):
+            np.copyto(given, as_array(tensor_of(results[n])))
+        elif not isinstance(given._array, Consumed):
+            with GradMode(False):
+                given.copy_(tensor_of(results[n]))
+    return recorded.result(results, call.given)
 
 
 def record_for_backward(code: Specialization, call: Call, out: Any) -> None:

@@ -168,6 +168,9 @@ def source(f: Any, args: Sequence[Any] | None = None, name: str = "") -> Recorde
         raise UserError(f"{what} gives new values to buffers of a module, which a module that is imported has nowhere "
                         "to keep", code="MLC0574", loc=user_loc(),
                         hint="call eval() of the module first, or return the module from the function")
+    if variant.recorded.written:
+        raise UserError(f"{what} changes an argument in place, which a module that is imported cannot do",
+                        code="MLC0574", loc=user_loc(), hint="return the new value")
     if not variant.recorded.computes:
         raise UserError(f"{what} computes nothing", code="MLC0574", loc=user_loc(),
                         hint="return something that depends on an argument")
@@ -226,7 +229,7 @@ def _function(compiled: Compiled, name: str, variant: Variant, interface: Interf
     _, _, keys = next(tokens)
     parameters += [Parameter(key, _tree(tokens, leaf, key), True) for key in keys]
 
-    outputs = iter(variant.recorded.outputs)
+    outputs = iter(variant.recorded.plain_outputs())
 
     def result(path: str) -> Tree:
         kind, value = next(outputs)

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from mlc.dialects import tensor as T
-from mlc.frontend import loop_carried
+from mlc.frontend import loop_carried, tree
+from mlc.frontend.functionalization import leave_construct, rebound
 from mlc.frontend.location import user_loc
 from mlc.frontend.loop_carried import UNDEFINED, SourceConstruct, Undefined
 from mlc.frontend.operands import boolean, number, reshape
@@ -215,7 +216,8 @@ def if_(test: Any, then: Thunk, otherwise: Thunk, variables: Variables, guarded:
         if any(missing) and names[i] != VALUE:
             x = UNDEFINED if all(missing) else Maybe(f"only one branch of the `if` at {site.loc} gives it a value")
         after[i] = x
-    return variables.put(tuple(after))
+    variables.put(tuple(after))
+    leave_construct()
 
 
 def while_(test: Thunk, body: Thunk, variables: Variables, guarded: bool) -> None:
@@ -298,10 +300,12 @@ class _Loop:
         self.carried = [i for i, n in enumerate(self.names) if n in variables.head and (
             n == VALUE or not isinstance(before[i], Undefined))]
         self.init = [before[i] for i in self.carried]
+        self.entered: list[list[tuple[Tracer, Any] | None]] = []       # per iteration recorded: what was carried into it
         self.site = _only(site, self.carried)
 
     def enter(self, carried: loop_carried.Trees) -> None:
         """Begin an iteration: variables that are not carried are unassigned."""
+        self.entered.append([(x, x.value) if isinstance(x, Tracer) else None for x in tree.leaves(carried)])
         now: list[Any] = [UNDEFINED] * len(self.names)
         for i, x in zip(self.carried, carried):
             now[i] = x
@@ -352,12 +356,18 @@ class _Loop:
         self.done(found[:-1])
 
     def done(self, found: loop_carried.Trees) -> None:
+        """Give the variables their values after the loop. What an iteration changes in place was changed before it."""
+        for entered in self.entered:
+            for x, carried in zip(tree.leaves(self.init), entered):
+                if isinstance(x, Tracer) and carried is not None and carried[0].value is not carried[1]:
+                    rebound(x)
         after: list[Any] = [
             Maybe(f"the loop at {self.site.loc} gives it a value, and may run no iteration") if n in self.variables.live
             else UNDEFINED for n in self.names]
         for i, x in zip(self.carried, found):
             after[i] = x
         self.variables.put(tuple(after))
+        leave_construct()
 
 
 def _only(site: SourceConstruct, which: Sequence[int]) -> SourceConstruct:

@@ -13,6 +13,7 @@ from mlc.frontend.axes import plain_int
 from mlc.frontend.functions import elementwise as E
 from mlc.frontend.functions.index.picking import from_the_front, take
 from mlc.frontend.functions.ragged import coordinates, picked
+from mlc.frontend.functionalization import linked
 from mlc.frontend.in_place import copy_, put, without_leading_ones
 from mlc.frontend.location import user_loc
 from mlc.frontend.operands import broadcast_shapes, broadcast_to, cast, integer, is_tensor, number, reshape, tracer
@@ -49,7 +50,9 @@ def getitem(input: Tensor, key: Any) -> Tensor:
     except IndexError as error:
         raise UserIndexError(str(error), code="MLC0366", loc=loc) from None
     static = tuple(_static(k) for k in parts)
-    return _getitem(input, static, arrays)
+    out = _getitem(input, static, arrays)
+    return out if arrays or not (isinstance(input, Tracer) and isinstance(out, Tracer)) else linked(
+        input, out, lambda x: getitem(x, key))
 
 
 def setitem(input: Tensor, key: Any, value: Any) -> None:

@@ -1,0 +1,156 @@
+"""Functionalization: writes to tensors that are being recorded.
+
+The IR has values, which never change. So a write makes a new value, which the tracer of the tensor stands for from then
+on, and with it the tracers of all tensors that share its memory: of the tensor that it is a view of, the value with the
+new elements put in place; of views, the same views of that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from mlc.dialects import tensor as T
+from mlc.frontend import tree
+from mlc.frontend.autograd.view_node import Step, View
+from mlc.frontend.location import user_loc
+from mlc.frontend.refusals import refusal
+from mlc.frontend.storage import Storage
+from mlc.frontend.trace import Tracer, current, emit
+from mlc.ir.core import Op, Value
+from mlc.ir.diag import UserError
+from mlc.ir.types import i1
+
+HINT = "write x = x + y, or change a clone"
+
+
+def distinct(out: Any, args: tuple[Any, ...]) -> Any:
+    """The result of an operation, which is no argument itself but a tensor of its own."""
+    if isinstance(out, Tracer):
+        return Tracer(out.value, out.owner, out.weak) if any(out is x for x in args) else out
+    if isinstance(out, tuple | list) and any(isinstance(x, Tracer) and any(x is y for y in args) for x in out):
+        return type(out)([distinct(x, args) for x in out]) if not hasattr(out, "_fields") else out
+    return out
+
+
+def views(x: Any, out: Any, again: Callable[[Any], Any], detached: bool) -> Any:
+    """The results of a view operation on x, linked to it; `again` is the operation as a function of x."""
+    if not isinstance(x, Tracer):
+        return out
+    leaves, structure = tree.flatten(out)
+
+    def numbered(number: int) -> Step:
+        return lambda y: tree.leaves(again(y))[number]
+
+    return structure.unflatten([linked(x, leaf, numbered(i), detached) if isinstance(leaf, Tracer) else leaf
+                                for i, leaf in enumerate(leaves)])
+
+
+def linked(x: Tracer, out: Tracer, step: Step, detached: bool = False) -> Tracer:
+    """`out` as a view of x, which `step` makes."""
+    if out is x or out._view is not None:
+        out = Tracer(out.value, out.owner, out.weak)
+    before = x._view
+    base, steps = (x, (step,)) if before is None else (before.base, (*before.steps, step))
+    out._view = View(base, steps, not detached and (before is None or before.recorded))
+    if base._storage is None:
+        Storage(None, True).add(base)
+    assert base._storage is not None
+    base._storage.add(out)
+    return out
+
+
+def is_local(x: Tracer) -> bool:
+    """Whether a tensor was made in the function, and in the loop or branch, that is being recorded."""
+    trace = current()
+    return x.owner is trace and x.home is trace.innermost
+
+
+def check_write(x: Tracer) -> None:
+    """UserError if a write to a tensor could not be recorded."""
+    base = _base(x)
+    trace = current()
+    if not (is_local(x) and is_local(base)):
+        where = "loop or branch" if base.owner is trace else "function"
+        raise refusal(f"a tensor that was made outside of the {where} that is being recorded would be changed in place",
+                      code="MLC0756", loc=user_loc(), hint=HINT)
+    if trace.parent is not None and base.value.op is None:
+        raise refusal("an argument of the function that is being recorded would be changed in place", code="MLC0756",
+                      loc=user_loc(), hint=HINT)
+    if x._view is not None and not x._view.recorded:
+        raise refusal("a detached tensor shares the memory of the tensor that it comes from, whose history does not "
+                      "say what is written here", code="MLC0756", loc=user_loc(), hint="change x.detach().clone()")
+
+
+def write(x: Tracer, new: Tracer) -> None:
+    """Have x stand for new elements, of its shape and dtype."""
+    check_write(x)
+    base = _base(x)
+    value = new.value if base is x else _with(base, x, new).value
+    base.value, base.weak = value, False
+    if base._storage is not None:
+        for view in base._storage.tensors():
+            if view._view is not None:
+                view.value = view._view.of(base).value
+
+
+def rebound(x: Tracer) -> None:
+    """Note that `x += y` in a loop or branch gave the name a new value there: x may not be used after it, except by
+    that name, which then stands for the value that comes out of it."""
+    view = x._view is not None or (x._storage is not None and len(x._storage.tensors()) > 1)
+    if x.owner is not current() or view or (x.value.op is None and x.home is x.owner.block):
+        raise refusal("a tensor that was made outside of the loop or branch that is being recorded would be changed in "
+                      "place", code="MLC0756", loc=user_loc(), hint=HINT)
+    current().rebound.append((x, user_loc()))
+
+
+def leave_construct() -> None:
+    """Note that a loop or branch is recorded: tensors that were changed in it by name are not used any more."""
+    trace = current()
+    for x, loc in trace.rebound:
+        if x.home is trace.innermost:
+            x.changed = loc
+    trace.rebound = [(x, loc) for x, loc in trace.rebound if x.home is not trace.innermost]
+
+
+def _base(x: Tracer) -> Any:
+    return x if x._view is None else x._view.base
+
+
+def _with(base: Tracer, view: Tracer, new: Tracer) -> Tracer:
+    """The elements of `base` with those of a view of it replaced."""
+    chain = list[Op]()
+    value: Value = view.value
+    while value is not base.value:
+        op = value.op
+        if not isinstance(op, T.Reshape | T.Transpose | T.Slice | T.BroadcastTo):
+            raise UserError("this view cannot be written to while a function is recorded", code="MLC0757",
+                            loc=user_loc(), hint="write to the tensor that it is a view of")
+        chain.append(op)
+        value = op.operands[0]
+    for op in chain:
+        new = _before(op, Tracer(op.operands[0], current()), new)
+    return new
+
+
+def _before(op: Op, x: Tracer, new: Tracer) -> Tracer:
+    """The operand x of a view operation, once its result is `new`."""
+    if isinstance(op, T.Transpose):
+        order = tuple(sorted(range(len(op.perm)), key=op.perm.__getitem__))
+        return emit(T.Transpose, new, order)  # type: ignore[no-any-return]
+    if not isinstance(op, T.Slice):
+        if isinstance(op, T.BroadcastTo) and x.type.size != new.type.size:
+            raise UserError("several elements of the tensor are the same memory, as after expand, and would be written "
+                            "at once", code="MLC0752", loc=user_loc(), hint="write to a copy: x.clone()")
+        return emit(T.Reshape, new, x.type.shape)  # type: ignore[no-any-return]
+    backwards = tuple(a for a, step in enumerate(op.steps) if step < 0)
+    new = emit(T.Reverse, new, backwards) if backwards else new
+    low = [start if step > 0 else start + (n - 1) * step for start, step, n in zip(op.starts, op.steps, new.type.shape)]
+    steps = [abs(step) for step in op.steps]
+    high = [n - a - k * s for n, a, k, s in zip(x.type.shape, low, new.type.shape, steps)]
+    around = tuple(low), tuple(high), tuple(s - 1 for s in steps)
+    dtype = new.type.dtype
+    zero = emit(T.Full, 0.0 if dtype.is_float else not dtype.is_bool and 0, (), dtype)
+    inside = emit(T.Full, True, new.type.shape, i1)
+    there = emit(T.Pad, inside, emit(T.Full, False, (), i1), *around)
+    return emit(T.Select, there, emit(T.Pad, new, zero, *around), x)  # type: ignore[no-any-return]
