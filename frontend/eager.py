@@ -34,7 +34,6 @@ from mlc.ir.sizes import Dim
 from mlc.ir.types import TensorType, from_numpy
 from mlc.passes import pipeline
 
-
 MAX_SHAPES = 100_000
 """Number of shapes after which the table of shapes is cleared; the kernels are kept."""
 

@@ -314,14 +314,16 @@ def write_out(function: Callable[..., Any], args: tuple[Any, ...], keywords: dic
     with GradMode(False):
         result = function(*args, **keywords)
     targets, found = (out, result) if isinstance(out, tuple | list) else ((out,), (result,))
-    if len(targets) != len(found) or not all(type(t) is Tensor for t in targets):
+    if len(targets) != len(found) or not all(isinstance(t, Tensor) for t in targets):
         raise UserTypeError("out is a tensor per result", code="MLC0755", loc=user_loc())
+    for target in targets:
+        check_writable(target)
     if mode.enabled and any(type(x) is Tensor and x.requires_grad for x in (*args, *keywords.values(), *targets)):
         raise UserError("what is written to out is not recorded, and a tensor here requires a gradient",
                         code="MLC0755", loc=user_loc(), hint="leave out `out`, or write within mlc.no_grad")
     for target, new in zip(targets, found):
         with GradMode(False):
-            if target.shape != new.shape and not target.numel():
+            if type(target) is Tensor and target.shape != new.shape and not target.numel():
                 target.replace_elements(new.to(target.dtype))
             else:
                 store(target, new, args)
@@ -342,14 +344,14 @@ bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift bitwise_xor ceil c
 cosh cumprod cumsum deg2rad digamma div eq erf erfc erfinv exp exp2 expm1 float_power floor floor_divide fmod frac gcd
 ge gt heaviside hypot i0 index_add index_copy index_fill index_put index_reduce lcm ldexp le lerp lgamma log log10
 log1p log2 logical_and logical_not logical_or logical_xor logit lt masked_fill masked_scatter mul mvlgamma nan_to_num
-ne neg pow put rad2deg reciprocal relu remainder renorm round rsqrt scatter scatter_add scatter_reduce sgn sigmoid
+ne neg pow put rad2deg reciprocal relu remainder renorm round rsqrt scatter scatter_add scatter_reduce sigmoid
 sign sin sinc sinh sqrt square sub tan tanh tril triu trunc xlogy
 """.split()
 """Public functions that have an in-place method."""
 SECOND_NAMES = {"absolute": "abs", "arccos": "acos", "arccosh": "acosh", "arcsin": "asin", "arcsinh": "asinh",
                 "arctan": "atan", "arctan2": "atan2", "arctanh": "atanh", "clip": "clamp", "divide": "div",
-                "fix": "trunc", "greater": "gt", "greater_equal": "ge", "less": "lt", "less_equal": "le", "multiply": "mul",
-                "negative": "neg", "not_equal": "ne", "subtract": "sub", "true_divide": "div"}
+                "fix": "trunc", "greater": "gt", "greater_equal": "ge", "less": "lt", "less_equal": "le",
+                "multiply": "mul", "negative": "neg", "not_equal": "ne", "sgn": "sign", "subtract": "sub", "true_divide": "div"}
 """Second names of some of them."""
 
 
@@ -358,6 +360,7 @@ def _attach() -> None:
         method = method_of(name)
         method.__name__, method.__qualname__ = f"{name}_", f"Tensor.{name}_"
         method.__doc__ = f"`{name}` of this tensor, in place; returns the tensor itself."
+        method.__wrapped__ = getattr(Tensor, name)         # type: ignore[attr-defined] # whose parameters are the same
         setattr(Tensor, f"{name}_", method)
     for second, name in SECOND_NAMES.items():
         setattr(Tensor, f"{second}_", getattr(Tensor, f"{name}_"))

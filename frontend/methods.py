@@ -404,6 +404,19 @@ class Methods(Leaf):
     def matrix_power(self, n: _int) -> Tensor: return call("linalg.matrix_power", self, n)
     def matrix_exp(self) -> Tensor: return call("linalg.matrix_exp", self)
 
+    # -- special functions and the like -------------------------------------------------------------------------------
+    def digamma(self) -> Tensor: return call("digamma", self)
+    def lgamma(self) -> Tensor: return call("lgamma", self)
+    def mvlgamma(self, p: _int) -> Tensor: return call("mvlgamma", self, p)
+    def i0(self) -> Tensor: return call("i0", self)
+    def sgn(self) -> Tensor: return call("sign", self)
+    def gcd(self, other: Operand) -> Tensor: return call("gcd", self, other)
+    def lcm(self, other: Operand) -> Tensor: return call("lcm", self, other)
+    def renorm(self, p: _float, dim: _int, maxnorm: _float) -> Tensor: return call("renorm", self, p, dim, maxnorm)
+    def index_reduce(self, dim: _int, index: Operand, source: Operand, reduce: str, *,
+                     include_self: _bool = True) -> Tensor:
+        return call("index_reduce", self, dim, index, source, reduce, include_self=include_self)
+
     # -- second names -------------------------------------------------------------------------------------------------
     absolute, negative, fix, clip = abs, neg, trunc, clamp
     arcsin, arccos, arctan, arctan2 = asin, acos, atan, atan2

@@ -23,7 +23,6 @@ from mlc.ir.core import builder
 from mlc.ir.diag import Error
 from mlc.ir.types import to_numpy
 
-
 MAY_RETURN_OPERAND = frozenset({"cast", "dropout", "dropout1d", "dropout2d", "dropout3d", "alpha_dropout",
                                 "feature_dropout", "positive"})
 """Operations that return an operand itself, where it is their result, and not a copy of it."""

@@ -142,7 +142,8 @@ def _buffers(x: Any, path: str = "") -> Iterator[str]:
 
 def _signature_data(variant: Variant) -> dict[str, Any]:
     """How one signature is called, as data."""
-    outputs = [[kind, encode_value(x, "a result") if kind == "value" else x] for kind, x in variant.recorded.plain_outputs()]
+    outputs = [[kind, encode_value(x, "a result") if kind == "value" else x]
+               for kind, x in variant.recorded.plain_outputs()]
     return {"arguments": encode_structure(variant.structure, "an argument"),
             "leaves": [None if slot else [encode_value(x, "an argument")]
                        for slot, x in zip(variant.slots, variant.leaves)],

@@ -10,7 +10,6 @@ import numpy as np
 from mlc.call import Call, record
 from mlc.checks import Checks
 from mlc.dispatch_cache import Specialization
-from mlc.frontend.autograd.grad_mode import GradMode, mode
 from mlc.frontend.autograd.function_node import (
     FunctionRecord,
     Unrecorded,
@@ -18,6 +17,7 @@ from mlc.frontend.autograd.function_node import (
     record_call,
     requires_grad,
 )
+from mlc.frontend.autograd.grad_mode import GradMode, mode
 from mlc.frontend.devices import CPU, BackingArray
 from mlc.frontend.location import user_loc
 from mlc.frontend.signature import at_the_call, consume

@@ -19,6 +19,7 @@ from mlc.frontend.operands import (
     cast,
     fail_unless,
     integer,
+    need,
     reshape,
     same_shape,
     tracer,
@@ -67,6 +68,7 @@ def select_scatter(input: Operand, src: Operand, dim: int, index: int) -> Tensor
     n = x.shape[at]
     if isinstance(n, int) and not -n <= i < n:
         raise UserIndexError(f"index {i} is out of range for a dimension of {n}", code="MLC0366")
+    need(n - i - 1 if i >= 0 else n + i, f"index {i} is out of range for a dimension of {n}")
     new = _fitting(src, x, [d for k, d in enumerate(x.shape) if k != at])
     wide = broadcast_to(reshape(new, [1 if k == at else d for k, d in enumerate(x.shape)]), x.shape)
     return E.where(coordinates(x, at) == tracer(i if i >= 0 else n + i), wide, x)

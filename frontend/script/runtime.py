@@ -300,7 +300,7 @@ class _Loop:
         self.carried = [i for i, n in enumerate(self.names) if n in variables.head and (
             n == VALUE or not isinstance(before[i], Undefined))]
         self.init = [before[i] for i in self.carried]
-        self.entered: list[list[tuple[Tracer, Any] | None]] = []       # per iteration recorded: what was carried into it
+        self.entered: list[list[tuple[Tracer, Any] | None]] = []     # per recorded iteration: what was carried into it
         self.site = _only(site, self.carried)
 
     def enter(self, carried: loop_carried.Trees) -> None:

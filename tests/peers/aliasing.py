@@ -1,16 +1,15 @@
 """Random programs of views, writes and reads, run under PyTorch and under mlc.
 
-    python -m tests.peers.aliasing --programs 2000 --seed 0
+    python -m tests.peers.aliasing --programs 2000 --seed 0 [--compiled]
 
-A program is made statement by statement: what PyTorch refuses is left out. Then mlc runs it, and every tensor, every
-flag and every gradient has to agree.
+A program is made statement by statement: what PyTorch refuses is left out. Then mlc runs it, eagerly or in a compiled
+function, and every tensor, every flag and every gradient has to agree.
 """
 
 from __future__ import annotations
 
 import argparse
 import random
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -21,23 +20,28 @@ import mlc
 Statement = str
 
 
+REFUSED = ("MLC0752", "MLC0756")
+"""Codes of what mlc refuses and PyTorch allows: writes to expanded tensors, and, recorded, to detached ones."""
+
+
 class Program:
     """Statements on the tensors `v`, grown at random under PyTorch."""
 
-    def __init__(self, seed: int, length: int) -> None:
+    def __init__(self, seed: int, length: int, compiled: bool = False) -> None:
         self.choose = random.Random(seed)
+        self.compiled = compiled
         self.statements: list[Statement] = []
-        self.state = names(torch)
-        self.add("v.append(torch.arange(12.0).reshape(3, 4).clone().requires_grad_())")
+        self.state = names(torch, *arguments(torch))
+        self.leaf = self.state["v"][0]
         self.add("v.append(v[0] * 1.5)")
-        self.add("v.append(torch.arange(12.0).view(4, 3) - 5)")
-        self.add("v.append(torch.arange(6))")
         for _ in range(length):
             self.add(self.statement())
         self.add("loss = sum((x * x * 0.01).sum() for x in v if x.is_floating_point())")
 
     def add(self, statement: Statement) -> None:
-        """Append a statement, unless PyTorch refuses it."""
+        """Append a statement, unless there is none or PyTorch refuses it."""
+        if not statement:
+            return
         before = len(self.state["v"])
         try:
             with torch.no_grad() if statement.startswith("#") else torch.enable_grad():
@@ -53,6 +57,8 @@ class Program:
         i = self.choose.randrange(len(v))
         kind = self.choose.choice((self.view, self.view, self.write, self.write, self.read))
         made = kind(i, v[i])
+        if self.compiled:                                  # without what asks for elements, or for a history
+            return "" if any(x in made for x in (".data", "detach_", "][v[") if "append" in made or x != "][v[") else made
         base = v[i] if v[i]._base is None else v[i]._base
         # PyTorch's views of no_grad become recorded later, and those of a leaf that is written to may lose gradients.
         unrecorded = kind != self.view and not (base.is_leaf and base.requires_grad) and self.choose.random() < 0.2
@@ -86,8 +92,9 @@ class Program:
             f"v[{i}][v[{i}] > 2] = {number}" if x.ndim else f"v[{i}].abs_()",
             f"v[{i}][[0, {k}]] = {number}", f"v[{i}][[{k}]] *= 2", f"v[{i}][1:] = v[{j}][:-1] * 2",
             f"v[{i}].clamp_(-2, 9)", f"v[{i}].masked_fill_(v[{i}] < 0, {number})", f"v[{i}].sub_(v[{j}], alpha=2)",
-            f"v[{i}].neg_()", f"v[{i}].data.add_(1)", f"v[{i}].detach_()",
-            f"torch.add(v[{j}].detach(), 1, out=v[{i}].detach())", f"v[{i}][...] = {number}", f"v[{i}].relu_()",
+            f"v[{i}].neg_()", f"v[{i}].detach_()",
+            f"v[{i}].relu_()" if x.requires_grad else f"v[{i}].data.add_(1)", f"v[{i}][...] = {number}",
+            f"v[{i}].exp_()" if x.requires_grad else f"torch.add(v[{j}].detach(), 1, out=v[{i}].detach())",
             f"v[{i}][:, {k}] = {number}", f"v[{i}].index_fill_(0, torch.tensor([{k}]), {number})", f"v[{i}].tanh_()"])
 
     def read(self, i: int, x: Any) -> Statement:
@@ -100,28 +107,53 @@ class Program:
         return f"v.append({made})"
 
 
-def names(library: Any) -> dict[str, Any]:
-    return {"torch": library, "v": [], "loss": None}
+def arguments(library: Any) -> list[Any]:
+    """The tensors that a program begins with."""
+    leaf = library.arange(12.0).reshape(3, 4).clone().requires_grad_()
+    return [leaf, library.arange(12.0).view(4, 3) - 5, library.arange(6)]
 
 
-def run(library: Any, statements: list[Statement], grad: Callable[[], Any], plain: Callable[[], Any]) -> dict[str, Any]:
+def names(library: Any, *tensors: Any) -> dict[str, Any]:
+    return {"torch": library, "v": [*tensors], "loss": None}
+
+
+def run(statements: list[Statement]) -> dict[str, Any]:
     """What the names stand for after the statements."""
-    state = names(library)
+    state = names(mlc, *arguments(mlc))
     for statement in statements:
-        with plain() if statement.startswith("#") else grad():
+        with mlc.no_grad() if statement.startswith("#") else mlc.enable_grad():
             exec(statement.removeprefix("#"), state)  # noqa: S102
     return state
 
 
+def run_compiled(statements: list[Statement]) -> dict[str, Any]:
+    """The same in a compiled function of the tensors that it begins with, and its gradient by `mlc.grad`."""
+    def program(*tensors: Any) -> tuple[list[Any], Any]:
+        state = names(mlc, *tensors)
+        for statement in statements:
+            exec(statement, state)  # noqa: S102
+        return state["v"], state["loss"]
+
+    given = [mlc.tensor(x.detach().numpy()) for x in arguments(mlc)]
+    v, loss = mlc.compile(program)(*given)
+    if loss is None:
+        return {"v": v, "loss": None}
+    a, b, c = (mlc.tensor(x.detach().numpy()) for x in arguments(mlc))
+    gradient = mlc.compile(mlc.grad(lambda a: program(a * 1, b * 1, c * 1)[1]))(a)
+    return {"v": v, "loss": loss, "gradient": gradient, "given": given}
+
+
 def difference(program: Program) -> str | None:
     """How mlc's run of a program differs from PyTorch's; None if it does not."""
-    wanted = program.state
+    wanted, compiled = program.state, program.compiled
     try:
-        found = run(mlc, program.statements, mlc.enable_grad, mlc.no_grad)
-    except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError, mlc.Error) as error:
+        found = (run_compiled if compiled else run)(program.statements)
+    except mlc.Error as error:
+        return None if error.code in REFUSED else str(error)
+    except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError) as error:
         return f"{type(error).__name__}: {error}"
     for i, (a, b) in enumerate(zip(found["v"], wanted["v"])):
-        if a.requires_grad != b.requires_grad:
+        if a.requires_grad != b.requires_grad and not compiled:
             return f"v[{i}].requires_grad: {a.requires_grad}, PyTorch {b.requires_grad}"
         if problem := unequal(a, b):
             return f"v[{i}]: {problem}"
@@ -131,11 +163,12 @@ def difference(program: Program) -> str | None:
         wanted["loss"].backward()
     except RuntimeError:
         return None                                        # an operand was changed, which mlc keeps
-    found["loss"].backward()
-    a, b = found["v"][0].grad, wanted["v"][0].grad
-    if (a is None) != (b is None):
+    if not compiled:
+        found["loss"].backward()
+    a, b = found["gradient"] if compiled else found["v"][0].grad, program.leaf.grad
+    if (a is None) != (b is None) and not compiled:
         return f"gradient {a}, PyTorch {b}"
-    problem = None if a is None else unequal(a, b)
+    problem = None if a is None or b is None else unequal(a, b)
     return f"gradient: {problem}" if problem else None
 
 
@@ -151,10 +184,11 @@ def main() -> None:
     parser.add_argument("--programs", type=int, default=2000)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--length", type=int, default=12)
+    parser.add_argument("--compiled", action="store_true")
     options = parser.parse_args()
     failed = 0
     for seed in range(options.seed, options.seed + options.programs):
-        program = Program(seed, options.length)
+        program = Program(seed, options.length, options.compiled)
         if problem := difference(program):
             failed += 1
             print(f"-- seed {seed}: {problem}\n   " + "\n   ".join(program.statements), flush=True)

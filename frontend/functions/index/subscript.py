@@ -10,10 +10,10 @@ import numpy as np
 
 from mlc.dialects import tensor as T
 from mlc.frontend.axes import plain_int
+from mlc.frontend.functionalization import linked
 from mlc.frontend.functions import elementwise as E
 from mlc.frontend.functions.index.picking import from_the_front, take
 from mlc.frontend.functions.ragged import coordinates, picked
-from mlc.frontend.functionalization import linked
 from mlc.frontend.in_place import copy_, put, without_leading_ones
 from mlc.frontend.location import user_loc
 from mlc.frontend.operands import broadcast_shapes, broadcast_to, cast, integer, is_tensor, number, reshape, tracer
