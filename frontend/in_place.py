@@ -16,7 +16,7 @@ from mlc.frontend.autograd.grad_mode import GradMode, mode
 from mlc.frontend.autograd.graph import Node, kept
 from mlc.frontend.autograd.view_node import CopySlices, ViewNode
 from mlc.frontend.location import user_loc
-from mlc.frontend.methods import OPERATIONS
+from mlc.frontend.methods import OPERATIONS, SYNTAX
 from mlc.frontend.refusals import refusal
 from mlc.frontend.storage import overlaps, storage_of
 from mlc.frontend.tensor import Tensor, as_backing_array, wrap
@@ -117,10 +117,10 @@ def copy_(self: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
     """
     check_writable(self)
     if isinstance(self, Tracer):
-        return store(self, OPERATIONS["Tensor.copy"](self, src))
+        return store(self, OPERATIONS["_copied"](self, src))
     base = self if self._view is None else self._view.base
     if mode.enabled and (base.requires_grad or (type(src) is Tensor and src.requires_grad)):
-        return store(self, OPERATIONS["Tensor.copy"](self, src))
+        return store(self, OPERATIONS["_copied"](self, src))
     array = _converted(src, self)
     storage = self._storage
     if storage is not None and not (array.shape == self.shape and self._view is None and array.flags.c_contiguous
@@ -302,7 +302,7 @@ def augmented(name: str, x: Any, other: Any) -> Any:
     return getattr(x, f"{name}_")(other)
 
 
-OPERATIONS["augmented"] = augmented
+SYNTAX["augmented"] = augmented
 
 
 def write_out(function: Callable[..., Any], args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mlc.frontend.location import user_loc
-from mlc.frontend.methods import OPERATIONS, Operand, call
+from mlc.frontend.methods import OPERATIONS, SYNTAX, Operand, call
 from mlc.ir.diag import UserTypeError
 from mlc.ir.sizes import Size
 
@@ -71,7 +71,7 @@ class Operators:
 
 def _in_place(name: str, x: Any, other: Any) -> Any:
     """`x += other`"""
-    return call("augmented", name, x, other) if is_operand(other) else NotImplemented
+    return SYNTAX["augmented"](name, x, other) if is_operand(other) else NotImplemented
 
 
 def _binary(name: str, a: Any, b: Any) -> Tensor:

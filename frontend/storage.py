@@ -154,6 +154,14 @@ def storage_of(tensor: Tensor) -> Storage:
     return tensor._storage  # type: ignore[return-value]
 
 
+def donated(tensor: Tensor) -> Any:
+    """The array of a tensor to be overwritten: its own, or a copy where other tensors or the program see the memory."""
+    storage = tensor._storage
+    if storage is None:
+        return tensor.backing_array
+    return tensor._array.copy() if storage.handed or len(storage.tensors()) > 1 else storage.writable(tensor)
+
+
 def share(tensor: Tensor, array: Array) -> Tensor:
     """The tensor with the memory of an array that it was made of and that belongs to the program."""
     tensor._array = _read_only(array)

@@ -24,7 +24,7 @@ from mlc.frontend.location import user_loc
 from mlc.frontend.methods import OPERATIONS as OPERATIONS
 from mlc.frontend.methods import Dims as Dims
 from mlc.frontend.methods import DTypeLike as DTypeLike
-from mlc.frontend.methods import Methods, call
+from mlc.frontend.methods import SYNTAX, Methods, call
 from mlc.frontend.methods import Operand as Operand
 from mlc.frontend.nested_lists import elements
 from mlc.frontend.operators import Operators
@@ -195,7 +195,8 @@ class Tensor(Differentiable, Operators, Methods):
         if method == "__call__" and not keywords and ufunc.nout == 1 and name in OPERATIONS:
             return OPERATIONS[name](*inputs)
         if any(isinstance(x, Tensor) for x in keywords.get("out", ())):
-            raise unsupported_api.assignment()
+            raise UserTypeError("numpy writes to arrays, not to tensors", code="MLC0422", loc=user_loc(),
+                                hint="pass the array that has the tensor's memory: out=x.numpy()")
         try:
             out = getattr(ufunc, method)(*(x.array if isinstance(x, Tensor) else x for x in inputs), **keywords)
         except (TypeError, ValueError) as error:
@@ -209,7 +210,7 @@ class Tensor(Differentiable, Operators, Methods):
         if not isinstance(array, np.ndarray):
             return array.__dlpack__(**keywords)
         try:
-            return array.__dlpack__(**keywords)
+            return handed_out(self).__dlpack__(**keywords)
         except BufferError as error:                     # bfloat16, for which numpy has no name
             raise UserTypeError(f"a tensor of {self.dtype} cannot be shared: {error}", code="MLC0346", loc=user_loc(),
                                 hint="share the bits, as in x.numpy().view(np.int16), or x.float()") from None
@@ -268,7 +269,7 @@ class Tensor(Differentiable, Operators, Methods):
         return call("getitem", self, key)
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        call("setitem", self, key, value)
+        SYNTAX["setitem"](self, key, value)
 
     # -- what PyTorch has ---------------------------------------------------------------------------------------------
     def __getattr__(self, name: str) -> Any:

@@ -17,8 +17,7 @@ _GRADIENT: Why = ("while a function is recorded, derivatives are taken of functi
                   "value, gradient = mlc.value_and_grad(loss)(params, x)")
 _DEVICE: Why = ("tensors are in the CPU's memory, or on an NVIDIA GPU", 'x.to("cuda"), x.to("cpu")')
 _COMPLEX: Why = ("there are no complex element types", "mlc.fft has pairs (real, imaginary) in a last dimension of 2")
-_STORAGE: Why = ("tensors are immutable, so whether they share memory is not observable",
-                 "x.numpy() is the array, with its strides and its address")
+_STORAGE: Why = ("the memory is that of a numpy array", "x.numpy() has its strides and its address")
 _HOOK: Why = ("modules have no hooks", "return the value from forward")
 _DRAW: Why = ("random numbers are functions of a key, so that a program draws the same ones compiled or not",
               "key = mlc.random.key(0); the functions of mlc.random take the key as their first argument")
@@ -33,11 +32,7 @@ TENSOR: dict[str, Why] = {
     **_each("real imag conj angle is_complex resolve_conj adjoint H mH", _COMPLEX),
     **_each("stride storage untyped_storage storage_offset data_ptr as_strided is_contiguous is_shared", _STORAGE),
     "type": ("element types are objects here", "x.dtype says which it is, x.to(dtype) changes it"),
-    "zero_": ("a tensor never changes", "x = mlc.zeros_like(x)"),
-    "fill_": ("a tensor never changes", "x = mlc.full_like(x, value)"),
-    "copy_": ("a tensor never changes", "x = other.expand_as(x)"),
-    "set_": ("a tensor never changes", "x = other"),
-    "detach_": ("a tensor never changes", "x = x.detach()"),
+    "set_": ("a tensor keeps its storage", "x.data = other"),
     **{name: (_DRAW[0], f"key = mlc.random.key(0); x = mlc.random.{to}(key, x.shape)") for name, to in (
         ("normal_", "normal"), ("uniform_", "uniform"), ("random_", "randint"), ("bernoulli_", "bernoulli"),
         ("exponential_", "exponential"), ("cauchy_", "cauchy"))},
@@ -83,7 +78,7 @@ def of_tensor(name: str, tensor: Any) -> AttributeError:
     why = TENSOR.get(name) or RECORDED.get(name)
     stem = name.removesuffix("_")
     if why is None and stem and stem != name and not name.startswith("_") and hasattr(type(tensor), stem):
-        why = "a tensor never changes", f"x = x.{stem}(...)"
+        why = f"{stem} has no in-place form", f"x = x.{stem}(...)"
     return error("Tensor", name, why, tensor)
 
 
@@ -92,9 +87,3 @@ def error(owner: str, name: str, why: Why | None, found_on: Any = None) -> Attri
     if why is None:
         return AttributeError(f"{owner!r} has no attribute {name!r}", name=name, obj=found_on)
     return UserAttributeError(f"{owner} has no {name}: {why[0]}", code="MLC0338", loc=user_loc(), hint=why[1])
-
-
-def assignment() -> UserTypeError:
-    """The error for `x[i] = value`."""
-    return UserTypeError("a tensor never changes: its elements cannot be assigned", code="MLC0338", loc=user_loc(),
-                         hint="mlc.where, mlc.index_copy, mlc.scatter and mlc.dynamic_update_slice make a changed one")

@@ -21,6 +21,7 @@ from mlc.frontend.autograd.grad_mode import GradMode, mode
 from mlc.frontend.devices import CPU, BackingArray
 from mlc.frontend.location import user_loc
 from mlc.frontend.signature import at_the_call, consume
+from mlc.frontend.storage import donated
 from mlc.frontend.tensor import Consumed, Tensor, as_array
 from mlc.frontend.tensor import wrap as tensor_of
 from mlc.ir.diag import InternalError, UserAssertionError, UserError, UserIndexError
@@ -34,8 +35,8 @@ def execute(code: Specialization, call: Call) -> Sequence[BackingArray]:
     if code.entry is None:
         return ()
     for i in code.donated:
-        if getattr(call.given[i], "_storage", None) is not None:           # others may use the memory
-            call.arrays[i] = call.arrays[i].copy()
+        if isinstance(call.given[i], Tensor):
+            call.arrays[i] = donated(call.given[i])
     before = [np.array(a) for a in call.arrays] if Checks.anomaly is not None else []
     try:
         results: Sequence[BackingArray] = code.entry.call(_brought(call))

@@ -67,7 +67,7 @@ def test_values(case: Case) -> None:
 
 OWN = {"backward": "has no keep_graph, the schema's name for retain_graph",
        "to": "takes an element type, a tensor or a device in one place", "size": "is a Python tuple",
-       "true_divide": "is div", "cuda": "takes a device, which the schema leaves out",
+       "true_divide": "is div", "true_divide_": "is div", "cuda": "takes a device, which the schema leaves out",
        "nonzero": "takes as_tuple, which the schema leaves out"}
 
 
@@ -92,7 +92,7 @@ def test_recorded_tensors_have_all_methods() -> None:
 
 @pytest.mark.parametrize("where", ["here", "recorded"])
 @pytest.mark.parametrize("name, says", [
-    ("add_", "x = x.add(...)"), ("zero_", "mlc.zeros_like(x)"), ("xpu", "CPU"), ("stride", "x.numpy()"),
+    ("xpu", "CPU"), ("stride", "x.numpy()"),
     ("normal_", "mlc.random.normal")])
 def test_names_that_are_absent(where: str, name: str, says: str) -> None:
     def look(x: Any) -> Any:
@@ -124,12 +124,8 @@ def test_what_is_absent_is_in_pytorch(names: dict[str, Any], module: Any) -> Non
     assert not [name for name in names if not hasattr(module, name)]
 
 
-def _assign(x: Any) -> None:
-    x[0] = 1.0
-
-
 @pytest.mark.parametrize("mistake, error", [
-    (_assign, TypeError), (lambda x: x.foo, AttributeError),
+    (lambda x: x.foo, AttributeError),
     (lambda x: mlc.randn, AttributeError),
     (lambda x: mlc.optim.AdamW(1e-3).step(), AttributeError)])
 def test_other_mistakes(mistake: Callable[[Any], Any], error: type[Exception]) -> None:

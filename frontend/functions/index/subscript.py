@@ -16,6 +16,7 @@ from mlc.frontend.functions.index.picking import from_the_front, take
 from mlc.frontend.functions.ragged import coordinates, picked
 from mlc.frontend.in_place import copy_, put, without_leading_ones
 from mlc.frontend.location import user_loc
+from mlc.frontend.methods import SYNTAX
 from mlc.frontend.operands import broadcast_shapes, broadcast_to, cast, integer, is_tensor, number, reshape, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.operation_errors import as_user_error
@@ -83,7 +84,7 @@ def _number_of(k: Any) -> Any:
 
 
 OPERATIONS["getitem"] = getitem
-OPERATIONS["setitem"] = setitem
+SYNTAX["setitem"] = setitem
 
 
 def _listed(k: Any) -> Any:
@@ -362,7 +363,7 @@ def _bounds(key: tuple[Any, Any, Any], n: Dim) -> tuple[Any, Any, int]:
     return low, high, step
 
 
-@operation(name="Tensor.copy")
+@operation()
 def _copied(input: Operand, src: Operand) -> Tensor:
     """The elements of `src`, broadcast to the shape of `input` and converted to its dtype."""
     x = tracer(input)
