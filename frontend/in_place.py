@@ -351,7 +351,8 @@ sign sin sinc sinh sqrt square sub tan tanh tril triu trunc xlogy
 SECOND_NAMES = {"absolute": "abs", "arccos": "acos", "arccosh": "acosh", "arcsin": "asin", "arcsinh": "asinh",
                 "arctan": "atan", "arctan2": "atan2", "arctanh": "atanh", "clip": "clamp", "divide": "div",
                 "fix": "trunc", "greater": "gt", "greater_equal": "ge", "less": "lt", "less_equal": "le",
-                "multiply": "mul", "negative": "neg", "not_equal": "ne", "sgn": "sign", "subtract": "sub", "true_divide": "div"}
+                "multiply": "mul", "negative": "neg", "not_equal": "ne", "sgn": "sign", "subtract": "sub",
+                "true_divide": "div"}
 """Second names of some of them."""
 
 

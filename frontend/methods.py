@@ -28,7 +28,7 @@ _float = float
 OPERATIONS: dict[str, Callable[..., Any]] = {}
 """Every public function on tensors by its name."""
 SYNTAX: dict[str, Callable[..., Any]] = {}
-"""What assignments to and through tensors call."""
+"""Functions that Python's assignments to and through tensors call."""
 
 
 def call(name: str, *args: Any, **keywords: Any) -> Tensor:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sys
 import weakref
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -154,11 +155,17 @@ def storage_of(tensor: Tensor) -> Storage:
     return tensor._storage  # type: ignore[return-value]
 
 
-def donated(tensor: Tensor) -> Any:
-    """The array of a tensor to be overwritten: its own, or a copy where other tensors or the program see the memory."""
+def donated(tensor: Tensor, given: Sequence[Any]) -> Any:
+    """The array of a tensor to be overwritten: its own, or a copy where the memory is also that of tensors that are
+    not `given` to the call, or of an array outside."""
     storage = tensor._storage
     if storage is None:
         return tensor.backing_array
+    among = sum(getattr(x, "_storage", None) is storage for x in given)
+    if among > 1:                                          # which the call refuses
+        given_twice = tensor._array.view()
+        given_twice.flags.writeable = True
+        return given_twice
     return tensor._array.copy() if storage.handed or len(storage.tensors()) > 1 else storage.writable(tensor)
 
 

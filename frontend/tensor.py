@@ -22,9 +22,9 @@ from mlc.frontend.dlpack import dlpack_device, from_dlpack
 from mlc.frontend.dtypes import DType, as_dtype, destination, of_ir
 from mlc.frontend.location import user_loc
 from mlc.frontend.methods import OPERATIONS as OPERATIONS
+from mlc.frontend.methods import SYNTAX, Methods, call
 from mlc.frontend.methods import Dims as Dims
 from mlc.frontend.methods import DTypeLike as DTypeLike
-from mlc.frontend.methods import SYNTAX, Methods, call
 from mlc.frontend.methods import Operand as Operand
 from mlc.frontend.nested_lists import elements
 from mlc.frontend.operators import Operators

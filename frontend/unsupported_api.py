@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any, NoReturn
 
 from mlc.frontend.location import user_loc
-from mlc.ir.diag import UserAttributeError, UserTypeError
+from mlc.ir.diag import UserAttributeError
 
 Why = tuple[str, str]
 """(reason, replacement)"""

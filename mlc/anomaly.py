@@ -81,7 +81,7 @@ class _Look:
     def operation(self, name: str, operands: Sequence[Any], result: Any) -> None:
         """Check the result of an eager operation."""
         given = [np.asarray(x if isinstance(x, np.ndarray) else x.numpy()) for x in operands]
-        made = [x.numpy() for x in tree.leaves(result) if isinstance(x, Tensor)]
+        made = [x.array for x in tree.leaves(result) if isinstance(x, Tensor)]
         if (what := self.found(made)) is not None and _finite(given):
             _born(what, name, user_loc(), given)
 

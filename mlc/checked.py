@@ -63,7 +63,7 @@ def plain_run(f: Callable[..., Any], arguments: Arguments) -> Run:
     own, named = arguments.structure.unflatten(leaves)
 
     def watch(name: str, operands: Sequence[BackingArray], result: Any) -> None:
-        arrays = [x.numpy() for x in tree.leaves(result) if isinstance(x, Tensor)]
+        arrays = [x.array for x in tree.leaves(result) if isinstance(x, Tensor)]
         out.values.append((user_loc(), name, arrays))
 
     with eager.watched(watch), eager.compiled_by(lambda module, device: Meaning(module)):
@@ -145,7 +145,7 @@ def again(args: Sequence[Any], copied: bool) -> Callable[[], list[Any]] | None:
     other things among them than arrays."""
     if not all(isinstance(x, Tensor | np.ndarray) for x in args):
         return None
-    arguments = [np.array(x.numpy()) if isinstance(x, Tensor) else np.array(x) if copied else x for x in args]
+    arguments = [np.array(x.array) if isinstance(x, Tensor) else np.array(x) if copied else x for x in args]
     tensors = [isinstance(x, Tensor) for x in args]
     return lambda: [wrap(np.array(x)) if is_tensor else np.array(x) if copied else x
                     for x, is_tensor in zip(arguments, tensors)]
@@ -159,7 +159,7 @@ def compare_wrappers(name: str, wrappers: Sequence[Any], arguments: Callable[[],
     with the arguments, with the same elements laid out otherwise in memory, and with others that they have to refuse:
     among them a `donated` argument that is another one, too.
     """
-    wanted = [np.asarray(x.numpy()) for x in tree.leaves(want) if isinstance(x, Tensor)]
+    wanted = [np.asarray(x.array) for x in tree.leaves(want) if isinstance(x, Tensor)]
     for wrapper in wrappers:
         taken = _compared(name, "its emitted wrapper", wrapper(*arguments()), wanted)
         for layout, change in LAYOUTS.items():
@@ -187,7 +187,7 @@ def _compared(name: str, way: str, found: Any, wanted: Sequence[Array]) -> bool:
     """Whether the wrapper accepted a call; InternalError if it did and gives other bits."""
     if found is REFUSED:
         return False
-    for i, (a, b) in enumerate(zip((np.asarray(x.numpy()) for x in tree.leaves(found)), wanted, strict=True)):
+    for i, (a, b) in enumerate(zip((np.asarray(x.array) for x in tree.leaves(found)), wanted, strict=True)):
         if a.shape != b.shape or a.dtype != b.dtype or a.tobytes() != b.tobytes():
             how = unlike(a, b) if a.shape == b.shape and a.dtype == b.dtype else None
             raise InternalError(f"compiled {name} gives other bits by {way}: result {i} is "
@@ -218,7 +218,7 @@ LAYOUTS: dict[str, Callable[[Array], Array]] = {
 
 def _others(x: Any) -> list[tuple[str, Any]]:
     """Arguments that are not what a wrapper was made for, whatever its sizes: of another type, or rank."""
-    array = np.array(x.numpy() if isinstance(x, Tensor) else x)
+    array = np.array(x.array if isinstance(x, Tensor) else x)
     swapped = np.zeros(array.shape, np.uint16 if array.dtype.itemsize != 2 else np.uint64)
     twin = np.zeros(array.shape, f"u{array.dtype.itemsize}" if array.dtype.kind != "u" else f"i{array.dtype.itemsize}")
     found = [("another element type", swapped), ("as many bits in another element type", twin),
@@ -231,7 +231,7 @@ def _is_rounding(plain: Run, compiled: Run, module: Op, arrays: Sequence[Any]) -
     results = run_function(module, "main", [np.array(a) for a in arrays])
     slack = rounding.spread(module, "main", arrays, results, rounding.MANY)
     assigned = _assigned(plain)
-    found = [[np.asarray(x.numpy()) for x in tree.leaves((run.result, [run.buffers[i] for i in assigned]))
+    found = [[np.asarray(x.array) for x in tree.leaves((run.result, [run.buffers[i] for i in assigned]))
               if isinstance(x, Tensor)] for run in (plain, compiled)]
     if [a.dtype for a in found[0]] != [a.dtype for a in found[1]]:
         return False
@@ -283,7 +283,7 @@ def _unlike(got: Any, want: Any) -> str | None:
     """Where a leaf differs; a Python number of a plain run may be a tensor of compiled code, and of its own type."""
     if not isinstance(got, Tensor | np.ndarray | np.generic | int | float):
         return None if got is want or got == want else f"{got!r} in place of {want!r}"[:200]
-    a, b = (np.asarray(x.numpy() if isinstance(x, Tensor) else x) for x in (got, want))
+    a, b = (np.asarray(x.array if isinstance(x, Tensor) else x) for x in (got, want))
     if a.shape != b.shape or (isinstance(want, Tensor | np.ndarray) and a.dtype != b.dtype):
         return f"{a.dtype}{list(a.shape)} in place of {b.dtype}{list(b.shape)}"
     return unlike(a, b)

@@ -36,7 +36,7 @@ def execute(code: Specialization, call: Call) -> Sequence[BackingArray]:
         return ()
     for i in code.donated:
         if isinstance(call.given[i], Tensor):
-            call.arrays[i] = donated(call.given[i])
+            call.arrays[i] = donated(call.given[i], call.given)
     before = [np.array(a) for a in call.arrays] if Checks.anomaly is not None else []
     try:
         results: Sequence[BackingArray] = code.entry.call(_brought(call))

@@ -362,7 +362,7 @@ def arrays(x: Any) -> Any:
     `module.train(*mlc.extension.arrays((model, state)), images, labels)` goes on where mlc has begun.
     """
     leaves, structure = tree.flatten(x)
-    copies = iter([np.array(leaf.numpy() if isinstance(leaf, Tensor) else leaf, order="C") for leaf in leaves])
+    copies = iter([np.array(leaf.array if isinstance(leaf, Tensor) else leaf, order="C") for leaf in leaves])
     values = list[Any]()
 
     def leaf(path: str) -> Tree:

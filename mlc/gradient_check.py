@@ -147,7 +147,7 @@ class _Problem:
         return _Problem(function, [np.array(as_array(leaves[i]), np.float64) for i in where], [paths[i] for i in where])
 
     def results(self, points: Sequence[Array]) -> list[Array]:
-        found = [np.asarray(y.numpy()) for y in self.compiled(*points)]
+        found = [np.asarray(y.array) for y in self.compiled(*points)]
         if not found:
             raise UserError("no result is of a floating-point type", code="MLC0671", loc=user_loc(),
                             hint="return an array of floats")
@@ -182,7 +182,7 @@ class _Problem:
             columns = []
             for direction in _units(x.shape):
                 tangents = tuple(direction if k == i else np.zeros_like(p) for k, p in enumerate(points))
-                columns.append([np.asarray(t.numpy()) for t in self._pushed(points, tangents)])
+                columns.append([np.asarray(t.array) for t in self._pushed(points, tangents)])
             out.append(self._stacked(columns, x))
         return out
 
@@ -194,7 +194,7 @@ class _Problem:
             for at, direction in zip(np.ndindex(y.shape), _units(y.shape)):
                 cotangents = tuple(direction if k == j else np.zeros_like(r) for k, r in enumerate(results))
                 for i, ct in enumerate(self._pulled(points, cotangents)):
-                    out[i][j][at] = 0.0 if ct is None else ct.numpy()
+                    out[i][j][at] = 0.0 if ct is None else ct.array
         return out
 
     def _stacked(self, columns: list[list[Array]], x: Array) -> list[Array]:

@@ -63,13 +63,17 @@ def test_lists_of_tensors_are_one_tensor_recorded_or_not() -> None:
         mlc.lower(lambda x: mlc.tensor([[x[0]], [x[1], x[2]]]), args=[x])
 
 
-def test_the_array_of_a_tensor_cannot_be_written_to() -> None:
+def test_the_array_of_a_tensor_shares_its_memory() -> None:
     x = mlc.ones(3)
-    with pytest.raises(ValueError, match="read-only"):
-        x.numpy()[0] = 5
+    x.numpy()[0] = 5
     copy = np.array(x)
-    copy[0] = 5
-    assert not np.asarray(x).flags.writeable and x.tolist() == [1, 1, 1]
+    copy[1] = 7
+    assert x.tolist() == [5, 1, 1] and np.shares_memory(np.asarray(x), x.numpy())
+    given = np.zeros(2)
+    y = mlc.from_numpy(given)
+    y += 1
+    given[1] = 3
+    assert given.tolist() == y.tolist() == [1, 3]
 
 
 def test_products_are_of_one_float_type() -> None:

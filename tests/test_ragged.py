@@ -36,7 +36,7 @@ def same(ours: Any, theirs: Any) -> None:
             same(a, b)
         return
     theirs = theirs.detach().numpy()
-    assert ours.shape == theirs.shape and ours.numpy().dtype == theirs.dtype and ours.numpy().flags.c_contiguous
+    assert ours.shape == theirs.shape and ours.numpy().dtype == theirs.dtype
     np.testing.assert_allclose(ours.numpy(), theirs, rtol=1e-5, atol=1e-6)
 
 

@@ -21,7 +21,7 @@ Step = Callable[["Tensor"], "Tensor"]
 
 
 class View:
-    """What a tensor is a view of.
+    """Relation of a view to the tensor that it is a view of.
 
     base      the tensor, no view itself
     steps     the views that lead to it, one after another

@@ -58,7 +58,8 @@ class Program:
         kind = self.choose.choice((self.view, self.view, self.write, self.write, self.read))
         made = kind(i, v[i])
         if self.compiled:                                  # without what asks for elements, or for a history
-            return "" if any(x in made for x in (".data", "detach_", "][v[") if "append" in made or x != "][v[") else made
+            unsuited = [".data", "detach_", *(["][v["] if made.startswith("v.append") else [])]
+            return "" if any(x in made for x in unsuited) else made
         base = v[i] if v[i]._base is None else v[i]._base
         # PyTorch's views of no_grad become recorded later, and those of a leaf that is written to may lose gradients.
         unrecorded = kind != self.view and not (base.is_leaf and base.requires_grad) and self.choose.random() < 0.2
@@ -118,7 +119,7 @@ def names(library: Any, *tensors: Any) -> dict[str, Any]:
 
 
 def run(statements: list[Statement]) -> dict[str, Any]:
-    """What the names stand for after the statements."""
+    """Values of the names after the statements."""
     state = names(mlc, *arguments(mlc))
     for statement in statements:
         with mlc.no_grad() if statement.startswith("#") else mlc.enable_grad():

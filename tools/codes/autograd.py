@@ -80,6 +80,69 @@ example python:
     w -= 0.1
 fix: update it within mlc.no_grad, or write w = w - 0.1, which makes another tensor.
 
+MLC0751 The elements of a tensor do not lie in memory in such an order that a view could have this shape.
+A view has a distance in memory for each dimension. The elements of a transposed tensor, one after another, have none.
+example python:
+    import mlc
+    mlc.zeros(2, 3).t().view(6)
+fix: x.reshape(...), which copies the elements where it has to.
+
+MLC0752 Several elements of a tensor are the same memory, and each would be written.
+example python:
+    import mlc
+    mlc.zeros(3).expand(2, 3).add_(1)
+fix: write to a copy, x.clone().
+
+MLC0753 A tensor shares the memory of an array that is read-only.
+example python:
+    import mlc
+    import numpy as np
+    a = np.zeros(3)
+    a.flags.writeable = False
+    mlc.from_numpy(a).add_(1)
+fix: write to a copy, x.clone().
+
+MLC0754 A tensor on a device is written to that a view was made of, or that is a view.
+Views on a device are copies so far, which would not see it.
+example text:
+    program.py:3:1: error[MLC0754]: a view on a device is a copy, and would not see what is written to the other tensor
+fix: write to a clone, or do without the view.
+
+MLC0755 `out` is not a tensor per result, or a result would have to be recorded for backward.
+example python:
+    import mlc
+    x = mlc.ones(3, requires_grad=True)
+    mlc.add(x, 1, out=mlc.zeros(3))
+fix: leave out `out`, or write within mlc.no_grad.
+
+MLC0756 A function that is being recorded changes a tensor in place, and what that means to others would be lost.
+The tensor was made outside of the function, loop or branch, is used under another name after a loop that changes it, or
+is detached from one whose history would not know.
+example python:
+    import mlc
+    x = mlc.ones(3)
+    @mlc.compile
+    def f(y):
+        x.add_(y)
+        return y
+    f(mlc.ones(3))
+fix: pass the tensor as an argument, change a clone, or write x = x + y.
+
+MLC0757 A view of this kind cannot be written to while a function is recorded.
+example python:
+    import mlc
+    mlc.compile(lambda x: x.unfold(0, 2, 2).add_(1))(mlc.zeros(4))
+fix: write to the tensor that it is a view of.
+
+MLC0758 A compiled function changes an argument in place, and a gradient is to be recorded.
+example python:
+    import mlc
+    @mlc.compile
+    def f(x, w):
+        x.mul_(w)
+    f(mlc.ones(3), mlc.ones(3, requires_grad=True))
+fix: call it within mlc.no_grad, or return the new value.
+
 MLC0440 A learning-rate scheduler was given no optimizer whose learning rates it can set.
 An optimizer made without parameters holds nothing; its learning rate is a function of mlc.optim.schedules.
 example python:

@@ -85,10 +85,10 @@ example python:
 fix: leave the device out, or use "cpu" or "cuda".
 
 MLC0338 A name from PyTorch is used that mlc deliberately does not have.
-Tensors are immutable and record no operations, so in-place methods and `backward` cannot work as in PyTorch.
+There is something that does the same, or a reason why it cannot be had.
 example python:
     import mlc
-    mlc.ones(3).add_(1)
+    mlc.ones(3).pin_memory()
 fix: the message says what to write instead.
 
 MLC0339 The operands of an operation are on different devices.
