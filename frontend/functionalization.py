@@ -7,7 +7,7 @@ new elements put in place; of views, the same views of that.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from mlc.dialects import tensor as T
@@ -16,8 +16,8 @@ from mlc.frontend.autograd.view_node import Step, View
 from mlc.frontend.location import user_loc
 from mlc.frontend.refusals import refusal
 from mlc.frontend.storage import Storage
-from mlc.frontend.trace import Tracer, current, emit
-from mlc.ir.core import Op, Value
+from mlc.frontend.trace import Trace, Tracer, current, emit
+from mlc.ir.core import Block, Op, Value
 from mlc.ir.diag import UserError
 from mlc.ir.types import i1
 
@@ -66,15 +66,73 @@ def is_local(x: Tracer) -> bool:
     return x.owner is trace and x.home is trace.innermost
 
 
+def _adopt(base: Tracer) -> bool:
+    """Have a tensor of a caller, and its views, be of the function that is being recorded, while that is recorded."""
+    trace = around = current()
+    while around is not base.owner:
+        if not around.is_call or around.regions or around.parent is None:
+            return False
+        around = around.parent
+    if base.home is not around.innermost or around is trace:
+        return False
+    value = trace.local(base)
+    trace.adopted.append((base, base.owner, base.home))
+    trace.before_adoption += [(x, x.value, x.owner, x.home) for x in (
+        base, *(base._storage.tensors() if base._storage is not None else ())) if isinstance(x, Tracer)]
+    _move(base, value, trace)
+    return True
+
+
+def _move(base: Tracer, value: Value, trace: Trace, home: Block | None = None) -> None:
+    """Have a tensor stand for a value of the function that is being recorded, and its views for the views of that."""
+    base.value, base.owner, base.home = value, trace, home or trace.innermost
+    for view in base._storage.tensors() if base._storage is not None else ():
+        if view._view is not None:
+            moved = view._view.of(base)
+            view.value, view.owner, view.home = moved.value, base.owner, base.home
+
+
+def return_adopted(inner: Trace, values: Sequence[Value]) -> None:
+    """Give the tensors that a called function has changed in place back to the caller, with their new values."""
+    trace = current()
+    for (base, owner, home), value in zip(inner.adopted, values):
+        if owner is not trace:
+            trace.adopted.append((base, owner, home))
+        _move(base, value, trace, home if owner is trace else None)
+
+
+def disown(inner: Trace) -> None:
+    """Restore the tensors of callers after a function that changes them could not be recorded."""
+    for x, value, owner, home in inner.before_adoption:
+        x.value, x.owner, x.home = value, owner, home
+
+
+def result_of_call(leaf: Tracer, result: Tracer, inner: Trace) -> Tracer:
+    """The result of a call that is `leaf` in the called function: a tensor of the caller where it is that, or a view
+    of one."""
+    if leaf.owner is not inner:
+        return leaf
+    base = _base(leaf)
+    if base.owner is not inner and leaf._view is not None:
+        result._view = leaf._view
+        if base._storage is None:
+            Storage(None, True).add(base)
+        base._storage.add(result)
+    return result
+
+
 def check_write(x: Tracer) -> None:
     """UserError if a write to a tensor could not be recorded."""
     base = _base(x)
     trace = current()
+    adopted = any(base is known for known, _, _ in trace.adopted)
+    if base.owner is not trace and _adopt(base):
+        adopted = True
     if not (is_local(x) and is_local(base)):
         where = "loop or branch" if base.owner is trace else "function"
         raise refusal(f"a tensor that was made outside of the {where} that is being recorded would be changed in place",
                       code="MLC0756", loc=user_loc(), hint=HINT)
-    if trace.parent is not None and base.value.op is None:
+    if trace.parent is not None and base.value.op is None and not adopted:
         raise refusal("an argument of the function that is being recorded would be changed in place", code="MLC0756",
                       loc=user_loc(), hint=HINT)
     if x._view is not None and not x._view.recorded:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from mlc.dialects import func
-from mlc.frontend import tree
+from mlc.frontend import functionalization, tree
 from mlc.frontend.arguments import check_call
 from mlc.frontend.buffers import Buffers
 from mlc.frontend.data_dependent import unpadded
@@ -15,24 +15,30 @@ from mlc.frontend.trace import Trace, Tracer, captured, current
 from mlc.ir.core import Value, located
 
 
-def record(name: str, f: Callable[..., Any], inputs: Sequence[Tracer] | None, pads: bool = False, *args: Any,
-           **keywords: Any) -> tuple[Trace, func.Func, list[Tracer], tree.TreeDef, list[Any]]:
+def record(name: str, f: Callable[..., Any], inputs: Sequence[Tracer] | None, pads: bool = False,
+           is_call: bool = False) -> tuple[Trace, func.Func, list[Tracer], tree.TreeDef, list[Any]]:
     """Record `f` as a function of its own within the current trace.
 
     If `inputs` is given, they become its arguments: `f` is called with tracers in their place. Other values that it
     uses are captured. Returns the trace, the function, the tracers among its results, their structure, and the other
-    leaves by position (None for tracers). With `pads`, the results of a call must be passed to `results_of`.
+    leaves by position (None for tracers). With `pads`, the results of a call must be passed to `results_of`. If it
+    `is_call`, the caller calls it once, where it is, and it may change the caller's tensors in place.
     """
     inner = Trace(name, current())
     inner.function.loc = user_loc()
+    inner.is_call = is_call
     f = captured(f)
-    with inner.recording():
-        own = [inner.arg(t.type, t.value.name, t.weak) for t in inputs] if inputs is not None else []
-        out = f(*own, *args, **keywords) if inputs is not None else f(*args, **keywords)
-        leaves, structure = tree.flatten(out)
-        traced = [x for x in leaves if isinstance(x, Tracer)]
-        with located(user_loc()):
-            function = inner.finish(traced, pads)
+    try:
+        with inner.recording():
+            own = [inner.arg(t.type, t.value.name, t.weak) for t in inputs] if inputs is not None else []
+            out = f(*own) if inputs is not None else f()
+            leaves, structure = tree.flatten(out)
+            traced = [x for x in leaves if isinstance(x, Tracer)]
+            with located(user_loc()):
+                function = inner.finish(traced, pads)
+    except BaseException:
+        functionalization.disown(inner)
+        raise
     return inner, function, traced, structure, [None if isinstance(x, Tracer) else x for x in leaves]
 
 
@@ -51,12 +57,15 @@ def call(name: str, f: Callable[..., Any], *args: Any, **keywords: Any) -> Any:
 
     def body() -> Any:
         out = captured(f)(*args, **keywords)
-        return out, buffers.take()
+        return out, buffers.take(), [x for x, _, _ in current().adopted]
 
-    inner, function, traced, structure, others = record(name, body, None, True)
+    inner, function, traced, structure, others = record(name, body, None, True, True)
     with located(user_loc()):
-        results = iter(results_of(inner, traced, func.call(function, inner.arguments())))
-    leaves = [x if x is not None else next(results) for x in others]
-    out, assigned = structure.unflatten(leaves)
+        results = results_of(inner, traced, func.call(function, inner.arguments()))
+        changed = results[len(results) - len(inner.adopted):]
+        functionalization.return_adopted(inner, [x.value for x in changed])
+    pending = iter([functionalization.result_of_call(leaf, x, inner) for leaf, x in zip(traced, results)])
+    leaves = [x if x is not None else next(pending) for x in others]
+    out, assigned, _ = structure.unflatten(leaves)
     buffers.assign(assigned)
     return out

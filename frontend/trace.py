@@ -211,6 +211,9 @@ class Trace:
         self.refused: UserError | None = None              # of the outermost: the first refusal, even if it was caught
         self.regions: list[Block] = []                     # of loops and conditions in progress, innermost last
         self.rebound: list[tuple[Tracer, Loc]] = []        # tensors that `x += y` changed in one of them, by their name
+        self.is_call = False                               # of a function that is called where it is recorded, once
+        self.adopted: list[tuple[Tracer, Trace, Block]] = []           # tensors of callers that it changes in place
+        self.before_adoption: list[tuple[Tracer, Value, Trace, Block]] = []
         self.data_dependent = DataDependentSizes(self)
         self.named: set[str] = set()                       # of the outermost: the names of all functions
         self.unpadding: dict[int, Unpadding] = {}
