@@ -87,8 +87,9 @@ def _move(base: Tracer, value: Value, trace: Trace, home: Block | None = None) -
     """Have a tensor stand for a value of the function that is being recorded, and its views for the views of that."""
     base.value, base.owner, base.home = value, trace, home or trace.innermost
     for view in base._storage.tensors() if base._storage is not None else ():
-        if view._view is not None:
+        if view._view is not None and isinstance(view, Tracer):
             moved = view._view.of(base)
+            assert isinstance(moved, Tracer)
             view.value, view.owner, view.home = moved.value, base.owner, base.home
 
 

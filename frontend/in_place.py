@@ -330,6 +330,18 @@ def write_out(function: Callable[..., Any], args: tuple[Any, ...], keywords: dic
     return out
 
 
+def write_inplace(function: Callable[..., Any], position: int, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+    """`function(x, ..., inplace)`: its result, which is written to x if the argument at `position` says so."""
+    keywords = dict(keywords)
+    wanted = args[position] if len(args) > position else keywords.pop("inplace")
+    args = args[:position] + args[position + 1:]
+    x = args[0] if args else keywords.get("input")
+    if not wanted or not isinstance(x, Tensor):
+        return function(*args, **keywords)
+    check_writable(x)
+    return store(x, function(*args, **keywords), args[1:])
+
+
 def method_of(name: str) -> Callable[..., Any]:
     """The in-place method of the public function `name`."""
     def in_place(self: Tensor, *args: Any, **keywords: Any) -> Tensor:

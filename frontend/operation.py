@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Any, ParamSpec, TypeVar
 
 from mlc.frontend.autograd.operation_node import run
-from mlc.frontend.in_place import write_out
+from mlc.frontend.in_place import write_inplace, write_out
 from mlc.frontend.recorded_operation import Operation
 from mlc.frontend.tensor import OPERATIONS
 from mlc.frontend.trace import state
@@ -36,6 +36,8 @@ def operation(*, literal: Iterable[str] = (), stored: Mapping[str, str] = Mappin
                 return body(*args, **keywords)
             if "out" in keywords and "out" not in op.parameters:
                 return write_out(public, args, keywords)  # type: ignore[no-any-return]
+            if op.inplace is not None and ("inplace" in keywords or len(args) > op.inplace):
+                return write_inplace(public, op.inplace, args, keywords)  # type: ignore[no-any-return]
             if op.stored:
                 op.check_stored(args, keywords)
             if state.trace is not None:

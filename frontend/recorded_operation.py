@@ -69,6 +69,11 @@ class Operation:
         return tuple(n for n, p in self.parameters.items() if p.kind is not inspect.Parameter.VAR_POSITIONAL)
 
     @functools.cached_property
+    def inplace(self) -> int | None:
+        """Position of the parameter that says whether the result is written to the operand."""
+        return self.positional.index("inplace") if "inplace" in self.positional else None
+
+    @functools.cached_property
     def rest(self) -> str:
         return next((n for n, p in self.parameters.items() if p.kind is inspect.Parameter.VAR_POSITIONAL), "")
 

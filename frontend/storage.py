@@ -66,9 +66,11 @@ class Storage:
         self._saved.append(weakref.ref(copy))
 
     def hand_out(self) -> None:
-        """Have the memory be shared with arrays outside from now on."""
-        self._own()
-        self.handed = True
+        """Have the memory be shared with arrays outside from now on, whose writes leave the token as it is."""
+        if not self.handed:
+            self._own()
+            self.touch()
+            self.handed = True
 
     def write(self, tensor: Tensor, elements: Array) -> None:
         """Write new elements of a tensor's shape and dtype, broadcast, for all tensors that share the memory to see."""

@@ -30,7 +30,7 @@ def digits() -> ModuleType:
 
 def addresses(*trees: Any) -> list[int]:
     """Where the arrays of containers lie in memory."""
-    return [x.numpy().__array_interface__["data"][0] for t in trees for x in tree.leaves(t)
+    return [x.array.__array_interface__["data"][0] for t in trees for x in tree.leaves(t)
             if isinstance(x, mlc.Tensor)]
 
 

@@ -33,8 +33,8 @@ class _Layer(Module):
             raise UserError(f"activation = {activation!r}", code="MLC0360", loc=user_loc(),
                             hint='use "relu", "gelu" or a function')
         self.norm_first = norm_first
-        self.activation = {"relu": neural.relu, "gelu": neural.gelu}[activation] if isinstance(
-            activation, str) else activation
+        named: dict[str, Callable[..., Tensor]] = {"relu": neural.relu, "gelu": neural.gelu}
+        self.activation = named[activation] if isinstance(activation, str) else activation
         self.self_attn = MultiheadAttention(d_model, nhead, dropout, bias, batch_first=batch_first, dtype=dtype,
                                             generator=generator)
         self.linear1 = Linear(d_model, dim_feedforward, bias, dtype, generator)

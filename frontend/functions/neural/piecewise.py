@@ -15,11 +15,12 @@ from mlc.ir.diag import UserError
 
 
 @operation()
-def relu(input: Operand) -> Tensor:
+def relu(input: Operand, inplace: bool = False) -> Tensor:
     """max(x, 0), for each element (rectified linear unit). The derivative at 0 is 0.
 
     Args:
         input: Tensor or number.
+        inplace: Whether the result is written to `input`, which is returned.
 
     Returns:
         Tensor of the shape and dtype of `input`.
@@ -33,11 +34,12 @@ def relu(input: Operand) -> Tensor:
 
 
 @operation()
-def relu6(input: Operand) -> Tensor:
+def relu6(input: Operand, inplace: bool = False) -> Tensor:
     """min(max(x, 0), 6), for each element (Howard et al. 2017). The derivative at 0 and 6 is 0.
 
     Args:
         input: Tensor or number.
+        inplace: Whether the result is written to `input`, which is returned.
 
     Returns:
         Tensor of the shape and dtype of `input`.
@@ -51,12 +53,13 @@ def relu6(input: Operand) -> Tensor:
 
 
 @operation()
-def leaky_relu(input: Operand, negative_slope: float = 0.01) -> Tensor:
+def leaky_relu(input: Operand, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
     """x where x > 0, negative_slope * x elsewhere (Maas, Hannun and Ng 2013).
 
     Args:
         input: Tensor or number; integers become float32.
         negative_slope: Slope below 0.
+        inplace: Whether the result is written to `input`, which is returned.
 
     Returns:
         Tensor of floats, of the shape of `input`.
@@ -136,13 +139,14 @@ def hardshrink(input: Operand, lambd: float = 0.5) -> Tensor:
 
 
 @operation()
-def hardtanh(input: Operand, min_val: float = -1.0, max_val: float = 1.0) -> Tensor:
+def hardtanh(input: Operand, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Tensor:
     """min(max(x, min_val), max_val), for each element. The derivative at both limits is 0.
 
     Args:
         input: Tensor or number; integers become float32.
         min_val: Lower limit.
         max_val: Upper limit.
+        inplace: Whether the result is written to `input`, which is returned.
 
     Returns:
         Tensor of floats, of the shape of `input`.
@@ -156,11 +160,12 @@ def hardtanh(input: Operand, min_val: float = -1.0, max_val: float = 1.0) -> Ten
 
 
 @operation()
-def hardsigmoid(input: Operand) -> Tensor:
+def hardsigmoid(input: Operand, inplace: bool = False) -> Tensor:
     """min(max(x / 6 + 1 / 2, 0), 1), for each element (Courbariaux, Bengio and David 2015).
 
     Args:
         input: Tensor or number; integers become float32.
+        inplace: Whether the result is written to `input`, which is returned.
 
     Returns:
         Tensor of floats, of the shape of `input`.
@@ -173,11 +178,12 @@ def hardsigmoid(input: Operand) -> Tensor:
 
 
 @operation()
-def hardswish(input: Operand) -> Tensor:
+def hardswish(input: Operand, inplace: bool = False) -> Tensor:
     """x * hardsigmoid(x), for each element (Howard et al. 2019).
 
     Args:
         input: Tensor or number; integers become float32.
+        inplace: Whether the result is written to `input`, which is returned.
 
     Returns:
         Tensor of floats, of the shape of `input`.
@@ -193,13 +199,14 @@ def hardswish(input: Operand) -> Tensor:
 
 
 @operation()
-def threshold(input: Operand, threshold: float, value: float) -> Tensor:
+def threshold(input: Operand, threshold: float, value: float, inplace: bool = False) -> Tensor:
     """x where x > threshold, `value` elsewhere.
 
     Args:
         input: Tensor or number.
         threshold: The threshold.
         value: Number in place of elements that are not above it.
+        inplace: Whether the result is written to `input`, which is returned.
 
     Returns:
         Tensor of the shape of `input`.

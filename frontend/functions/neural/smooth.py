@@ -18,12 +18,13 @@ from mlc.ir.diag import UserError
 
 
 @operation()
-def elu(input: Operand, alpha: float = 1.0) -> Tensor:
+def elu(input: Operand, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """x where x > 0, alpha * (e ** x - 1) elsewhere (Clevert, Unterthiner and Hochreiter 2016).
 
     Args:
         input: Tensor or number; integers become float32.
         alpha: Minus the limit for x to -inf.
+        inplace: Whether the result is written to `input`, which is returned.
 
     Returns:
         Tensor of floats, of the shape of `input`.
@@ -36,11 +37,12 @@ def elu(input: Operand, alpha: float = 1.0) -> Tensor:
 
 
 @operation()
-def selu(input: Operand) -> Tensor:
+def selu(input: Operand, inplace: bool = False) -> Tensor:
     """1.0507 * elu(x, 1.6733), with which activations keep mean 0 and variance 1 (Klambauer et al. 2017).
 
     Args:
         input: Tensor or number; integers become float32.
+        inplace: Whether the result is written to `input`, which is returned.
 
     Returns:
         Tensor of floats, of the shape of `input`.
@@ -53,12 +55,13 @@ def selu(input: Operand) -> Tensor:
 
 
 @operation()
-def celu(input: Operand, alpha: float = 1.0) -> Tensor:
+def celu(input: Operand, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """x where x > 0, alpha * (e ** (x / alpha) - 1) elsewhere (Barron 2017).
 
     Args:
         input: Tensor or number; integers become float32.
         alpha: Minus the limit for x to -inf.
+        inplace: Whether the result is written to `input`, which is returned.
 
     Returns:
         Tensor of floats, of the shape of `input`.
@@ -95,11 +98,12 @@ def gelu(input: Operand, approximate: str = "none") -> Tensor:
 
 
 @operation()
-def silu(input: Operand) -> Tensor:
+def silu(input: Operand, inplace: bool = False) -> Tensor:
     """x * sigmoid(x), for each element; also called swish (Ramachandran, Zoph and Le 2017).
 
     Args:
         input: Tensor or number; integers become float32.
+        inplace: Whether the result is written to `input`, which is returned.
 
     Returns:
         Tensor of floats, of the shape of `input`.
@@ -112,11 +116,12 @@ def silu(input: Operand) -> Tensor:
 
 
 @operation()
-def mish(input: Operand) -> Tensor:
+def mish(input: Operand, inplace: bool = False) -> Tensor:
     """x * tanh(softplus(x)), for each element (Misra 2020).
 
     Args:
         input: Tensor or number; integers become float32.
+        inplace: Whether the result is written to `input`, which is returned.
 
     Returns:
         Tensor of floats, of the shape of `input`.
