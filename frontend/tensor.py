@@ -1,7 +1,8 @@
 """The user's handle on an array: `Tensor`, with its operators; frontend/methods.py has the methods.
 
-A tensor is immutable and holds a numpy array or an array in device memory. While a function is recorded, its subclass
-`Tracer` (frontend/trace.py) stands for a value that only the compiled function will compute.
+A tensor holds a numpy array, which may be a view of memory that others share, or an array in device memory. While a
+function is recorded, its subclass `Tracer` (frontend/trace.py) stands for a value that only the compiled function will
+compute.
 """
 
 from __future__ import annotations
@@ -59,10 +60,10 @@ class Consumed:
 class Tensor(Differentiable, Operators, Methods):
     """Array of elements of one dtype, in the memory of the CPU or of a GPU.
 
-    Operators and methods give new tensors, with broadcasting and with promotion of dtypes as in PyTorch. Subscripts are
-    PyTorch's, too. Operations on tensors that require a gradient are recorded, and `backward` computes it. Elements
-    cannot be assigned: use `mlc.where` or `mlc.scatter`; a parameter is updated in place by an optimizer, or within
-    `mlc.no_grad` by `p -= ...`. Within a compiled function a tensor has a shape and a dtype, but no elements yet.
+    Operators and methods give new tensors, with broadcasting and with promotion of dtypes as in PyTorch; views share
+    the memory of the tensor that they are views of. `x[i] = y`, `x += y` and methods such as `add_` write to it.
+    Operations on tensors that require a gradient are recorded, and `backward` computes it. Within a compiled function a
+    tensor has a shape and a dtype, but no elements yet.
 
     Args:
         data: Array to wrap without a copy; do not write to it. `mlc.tensor` copies, and takes lists and numbers.
