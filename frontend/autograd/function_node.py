@@ -105,11 +105,14 @@ class FunctionNode(Node):
     def name(self) -> str:
         return "FunctionBackward"
 
-    def pull(self, cotangents: Sequence[Tensor | None]) -> Sequence[Tensor | None]:
+    def pullback(self, cotangents: Sequence[Tensor | None]) -> tuple[FunctionRecord, list[Any]]:
+        """The function that `pull` calls, and what it is called with."""
         assert self.operands is not None
         given = {number: x for number, x in zip(self.numbers, cotangents) if x is not None}
-        pullback = self.function.pullback(self.wrt, list(given))
-        operands = [*unpack(self.operands), *given.values()]
+        return self.function.pullback(self.wrt, list(given)), [*unpack(self.operands), *given.values()]
+
+    def pull(self, cotangents: Sequence[Tensor | None]) -> Sequence[Tensor | None]:
+        pullback, operands = self.pullback(cotangents)
         found = [wrap(x) for x in pullback.call(operands)]
         if mode.enabled:
             FunctionNode(pullback, operands, dict(enumerate(found)))

@@ -22,6 +22,8 @@ from mlc.frontend.eager import Call, with_operands, without_shapes
 from mlc.frontend.recorded_operation import Operation
 from mlc.frontend.tensor import Operand, Tensor
 
+PULLBACK = "_backward"
+"""Follows the name of an operation in that of its vector-Jacobian product."""
 NOT_DIFFERENTIATED = frozenset({"detach"})
 """Operations whose results never require a gradient."""
 _pullbacks: dict[Any, Pullback] = {}
@@ -149,7 +151,7 @@ class Pullback(Operation):
     forgets = True
 
     def __init__(self, call: Call, wrt: tuple[int, ...], numbers: tuple[int, ...]) -> None:
-        super().__init__(self.pull, (), {}, f"{call.op.name}_backward")
+        super().__init__(self.pull, (), {}, call.op.name + PULLBACK)
         self.forward, self.wrt, self.numbers = call.op, wrt, numbers
         self.args, self.keywords = self._with(call.args, call.keywords, repeat(_PLACE))
 
