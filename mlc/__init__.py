@@ -145,8 +145,8 @@ _ELSEWHERE = {
     **dict.fromkeys(("enable_grad", "inference_mode", "is_grad_enabled", "no_grad", "set_grad_enabled"),
                     "mlc.autograd.grad_mode"),
 }
-_MODULES = frozenset({"autograd", "cuda", "extension", "fft", "func", "importer", "linalg", "nn", "optim", "random", "signal",
-                      "special", "utils"})
+_MODULES = frozenset({"autograd", "cuda", "extension", "fft", "func", "importer", "linalg", "nn", "optim", "random",
+                      "signal", "special", "utils"})
 
 
 def __getattr__(name: str) -> Any:

@@ -160,8 +160,7 @@ class _Look:
                 continue
             notes = self.inside(node, cotangents) if isinstance(node, FunctionNode) else ()
             raise AnomalyError(f"{node.name()} gives {what} as the gradient of its input {i}", code="MLC0672",
-                               loc=user_loc(), notes=notes, hint="look at the operands there: at the edge of a function's domain its "
-                                                    "slope is infinite, and 0 times that is NaN")
+                               loc=user_loc(), notes=notes, hint=_EDGE)
 
     def inside(self, node: FunctionNode, cotangents: Sequence[Any]) -> tuple[str, ...]:
         """The operation in a whole function whose gradient it is, as a note; nothing if there is no single one."""
@@ -232,6 +231,7 @@ class _WatchedFrame(Frame):
             _born(what, op.name.removeprefix("tensor."), op.loc, operands, through)
 
 
+_EDGE = "at the edge of a function's domain its slope is infinite, and 0 times that is NaN: look at the operands there"
 _GIVEN = frozenset({"tensor.constant", "tensor.full"})
 """Operations with constant values, whose infinities are intended, as the initial value of a maximum."""
 

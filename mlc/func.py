@@ -64,7 +64,7 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     """Vector-Jacobian product: func(*primals), and the pullback that maps v to v @ J.
 
     Args:
-        func: Function of the primals, which returns a tree of tensors, or with `has_aux` a pair of it and anything else.
+        func: Function of the primals that returns a tree of tensors, or with `has_aux` a pair of it and anything else.
         primals: Trees.
         has_aux: Whether func returns a pair.
 
@@ -95,7 +95,7 @@ def jvp(func: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any
     """Jacobian-vector product: func(*primals), and J @ tangents, in forward mode.
 
     Args:
-        func: Function of the primals, which returns a tree of tensors, or with `has_aux` a pair of it and anything else.
+        func: Function of the primals that returns a tree of tensors, or with `has_aux` a pair of it and anything else.
         primals: Tuple of trees.
         tangents: Tuple of trees of the same structure and shapes.
         strict: Accepted for PyTorch's sake: a result that does not depend on a primal has a tangent of zeros.

@@ -71,21 +71,13 @@ def gradcheck(func: Callable[..., Any], inputs: Any, *, eps: float = 1e-6, atol:
         True
     """
     problem = Problem.of(func, _arguments(inputs))
-    runs = isinstance(problem, RunProblem)
-    modes = [("reverse mode", problem.reverse)] * check_backward_ad
-    modes += [("forward mode", problem.forward)] * (not runs if check_forward_ad is None else check_forward_ad)
-    checks: list[Iterator[str]] = []
-    if fast_mode:
-        checks.append(_fast(problem, [mode for mode, _ in modes], eps, atol, rtol))
-    else:
-        numerical = problem.numerical(eps)
-        checks += [_differences(problem, mode, analytical(), numerical, atol, rtol) for mode, analytical in modes]
+    forward = not isinstance(problem, RunProblem) if check_forward_ad is None else check_forward_ad
+    checks = [*_modes(problem, check_backward_ad, forward, fast_mode, eps, atol, rtol)]
     if check_backward_ad:
-        checks.append(_repeated(problem, nondet_tol))
-        checks.append(_undefined(problem) if check_undefined_grad and runs else iter(()))
-        checks.append(_dtypes(problem) if check_grad_dtypes else iter(()))
-        checks.append(_batches(problem, "reverse mode", atol, rtol) if check_batched_grad else iter(()))
-    checks.append(_batches(problem, "forward mode", atol, rtol) if check_batched_forward_grad else iter(()))
+        checks += [_repeated(problem, nondet_tol), *([_undefined(problem)] * check_undefined_grad),
+                   *([_dtypes(problem)] * check_grad_dtypes)]
+    for mode, wanted in (("reverse mode", check_batched_grad), ("forward mode", check_batched_forward_grad)):
+        checks += [_batches(problem, mode, atol, rtol)] * wanted
     message = next((message for check in checks for message in check), None)
     if message is not None and raise_exception:
         raise GradcheckError(message, code="MLC0670", loc=user_loc(),
@@ -128,7 +120,8 @@ def gradgradcheck(func: Callable[..., Any], inputs: Any, grad_outputs: Any = Non
 
     Raises:
         GradcheckError: A derivative differs (MLC0670).
-        UserError: No input or no result has floats (MLC0671).
+        UserError: No input or no result has floats (MLC0671), or batches are to be checked of a function that is not
+            recorded (MLC0732).
         UserTypeError: `func` is no function (MLC0380).
 
     Example:
@@ -137,16 +130,29 @@ def gradgradcheck(func: Callable[..., Any], inputs: Any, grad_outputs: Any = Non
     """
     problem = Problem.of(func, _arguments(inputs))
     if grad_outputs is None:
-        rng = np.random.default_rng(0)
-        cotangents = [Tensor(rng.standard_normal(y.shape)) for y in problem.results(problem.points)]
+        cotangents = [Tensor(x) for x in _vectors([y.shape for y in problem.results(problem.points)])]
     else:
         cotangents = [Tensor(np.asarray(as_array(x), np.float64)) for x in tree.leaves(grad_outputs) if is_float(x)]
-    count, points = len(problem.points), [*map(Tensor, problem.points)]
+    arguments = [*map(Tensor, problem.points), *cotangents]
+    if isinstance(problem, RunProblem):
+        if check_batched_grad:
+            raise UserError("batches of second derivatives are not computed by backward", code="MLC0732",
+                            loc=user_loc(), hint="pass inputs that do not require a gradient, for the recorded function")
+        arguments = [x.requires_grad_() for x in arguments]
+    return gradcheck(_pullback(problem), tuple(arguments), eps=eps, atol=atol, rtol=rtol,
+                     raise_exception=raise_exception, nondet_tol=nondet_tol, check_undefined_grad=check_undefined_grad,
+                     check_grad_dtypes=check_grad_dtypes, check_batched_grad=check_batched_grad, check_forward_ad=check_fwd_over_rev,
+                     check_backward_ad=check_rev_over_rev, fast_mode=fast_mode)
+
+
+def _pullback(problem: Problem) -> Callable[..., Any]:
+    """The pullback of a function, as a function of the inputs and the cotangents."""
+    count = len(problem.points)
 
     def pulled(*flat: Any) -> Any:
         return vjp(problem.function, *flat[:count])[1](tuple(flat[count:]))
 
-    def pulled_now(*flat: Any) -> Any:
+    def pulled_by_backward(*flat: Any) -> Any:
         with GradMode(True):                               # differences call it without, and it takes gradients
             own = [x if x.requires_grad else x.detach().requires_grad_() for x in flat[:count]]
             results = problem.function(*own)
@@ -154,14 +160,7 @@ def gradgradcheck(func: Callable[..., Any], inputs: Any, grad_outputs: Any = Non
         found = gradients_of(roots, [recorded(x, "an input") for x in own], True, True)
         return [x for x in found if x is not None]
 
-    if runs := isinstance(problem, RunProblem):
-        for x in (*points, *cotangents):
-            x.requires_grad_()
-    return gradcheck(pulled_now if runs else pulled, (*points, *cotangents), eps=eps, atol=atol,
-                     rtol=rtol, raise_exception=raise_exception, nondet_tol=nondet_tol,
-                     check_undefined_grad=check_undefined_grad, check_grad_dtypes=check_grad_dtypes,
-                     check_batched_grad=check_batched_grad and not runs, check_forward_ad=check_fwd_over_rev,
-                     check_backward_ad=check_rev_over_rev, fast_mode=fast_mode)
+    return pulled_by_backward if isinstance(problem, RunProblem) else pulled
 
 
 def _arguments(inputs: Any) -> tuple[Any, ...]:
@@ -177,6 +176,18 @@ def _vectors(shapes: Sequence[tuple[int, ...]], seed: int = 0) -> list[Array]:
 
 
 # -- the checks: each yields messages about differences ---------------------------------------------------------------
+def _modes(problem: Problem, backward: bool, forward: bool, fast: bool, eps: float, atol: float,
+           rtol: float) -> Iterator[Iterator[str]]:
+    """The comparisons with differences, one for each mode."""
+    modes = [("reverse mode", problem.reverse)] * backward + [("forward mode", problem.forward)] * forward
+    if fast:
+        yield _fast(problem, [mode for mode, _ in modes], eps, atol, rtol)
+        return
+    numerical = problem.numerical(eps)
+    for mode, analytical in modes:
+        yield _differences(problem, mode, analytical(), numerical, atol, rtol)
+
+
 def _differences(problem: Problem, mode: str, analytical: list[list[Array]], numerical: list[list[Array]],
                  atol: float, rtol: float) -> Iterator[str]:
     for path, x, by_result, expected in zip(problem.paths, problem.points, analytical, numerical):
@@ -201,8 +212,8 @@ def _fast(problem: Problem, modes: Sequence[str], eps: float, atol: float, rtol:
             found = sum(float(np.sum(u * ct.numpy())) for u, ct in zip(tangents, problem.pull(cotangents))
                         if ct is not None)
         if not np.isclose(found, expected, rtol=rtol, atol=atol):
-            yield (f"in {mode} the Jacobian between two random vectors is {found:.9g}, differences give {expected:.9g}; "
-                   "fast_mode=False tells the element")
+            yield (f"in {mode} the Jacobian between two random vectors is {found:.9g}, differences give "
+                   f"{expected:.9g}; fast_mode=False tells the element")
 
 
 def _repeated(problem: Problem, tolerance: float) -> Iterator[str]:
@@ -216,15 +227,18 @@ def _repeated(problem: Problem, tolerance: float) -> Iterator[str]:
 
 
 def _undefined(problem: Problem) -> Iterator[str]:
-    """Whether a result without a cotangent is like one with a cotangent of zeros."""
+    """Whether a result without a cotangent is like one with a cotangent of zeros, which `mlc.vjp` does not tell
+    apart."""
+    if not isinstance(problem, RunProblem):
+        return
     results = problem.results(problem.points)
     cotangents: list[Any] = list(_vectors([y.shape for y in results]))
     for j in range(len(results)) if len(results) > 1 else ():
         without = problem.pull([None if k == j else ct for k, ct in enumerate(cotangents)])
         zeros = problem.pull([np.zeros_like(ct) if k == j else ct for k, ct in enumerate(cotangents)])
         for path, x, a, b in zip(problem.paths, problem.points, without, zeros):
-            pair = [np.zeros_like(x) if ct is None else ct.numpy() for ct in (a, b)]
-            if not np.allclose(*pair, equal_nan=True):
+            first, second = (np.zeros_like(x) if ct is None else ct.numpy() for ct in (a, b))
+            if not np.allclose(first, second, equal_nan=True):
                 yield f"without a cotangent of result {j}, the derivative by {path} is not the one with zeros for it"
 
 

@@ -21,8 +21,8 @@ from mlc.frontend.autograd.function_methods import (
     to_define,
 )
 from mlc.frontend.autograd.function_node import requires_grad
-from mlc.frontend.autograd.grad_mode import GradMode, mode
 from mlc.frontend.autograd.function_trace import record_in_trace
+from mlc.frontend.autograd.grad_mode import GradMode, mode
 from mlc.frontend.autograd.graph import Node, kept
 from mlc.frontend.location import user_loc
 from mlc.frontend.recorded_operation import constant

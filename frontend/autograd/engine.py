@@ -125,7 +125,7 @@ class Run:
                 self.found[meta.place] = self.leaves[meta]
 
     def reaches(self, place: Place, node: Node | None) -> bool:
-        """Whether a gradient by a value arrives in this pass, so that its hooks are called: output of a node or leaf."""
+        """Whether a gradient by a value, an output of `node` or a leaf, arrives in this pass, to be given to hooks."""
         if self.reached is None:
             nodes = _nodes_from([meta.node for meta in self.roots if meta.node is not None])
             self.reached = frozenset([meta.place for meta in self.roots] + [e.place for n in nodes for e in n.edges])

@@ -113,7 +113,7 @@ class FunctionCtx:
 
 
 class Kept:
-    """What a context holds, other than the attributes that the program assigns.
+    """Contents of a context other than the attributes that the program assigns.
 
     tensors       as given to save_for_backward; once the call has been recorded, those that were packed
     constant      results that were declared to have no gradient
@@ -134,7 +134,7 @@ class Kept:
         node = None if self.node is None else self.node()
         if self.tensors is None:
             assert node is not None
-            node.check_saved()
+            Node.check_saved(node)                         # whose own one leaves it to this
         found = unpack(self.tensors or [])
         for i, number in self.outputs.items():
             found[i] = kept(found[i])

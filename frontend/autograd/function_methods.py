@@ -76,7 +76,7 @@ def differentiable(ctx: FunctionCtx, results: Sequence[Any]) -> list[int]:
 
 
 def attributes(ctx: FunctionCtx) -> dict[str, Any]:
-    """What the program has assigned to a context."""
+    """The attributes that the program has assigned to a context."""
     return {name: x for name, x in vars(ctx).items() if name not in ("_kept", "needs_input_grad")}
 
 

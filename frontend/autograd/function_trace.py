@@ -64,8 +64,12 @@ class _Call:
             return self.run(tensors)[1]
 
         plain.__name__ = self.cls.__name__
+        def pull(held: Any, cotangent: Any) -> Any:
+            tensors, leaves, results = held
+            return self.pull(tensors, leaves, results, cotangent if isinstance(cotangent, tuple) else (cotangent,), 0)
+
         function = custom_vjp(plain)
-        function.defvjp(self.forward, lambda held, ct: self.pull(*held, ct if isinstance(ct, tuple) else (ct,), 0))
+        function.defvjp(self.forward, pull)
         return function
 
     def context(self, tensors: Sequence[Any]) -> tuple[FunctionCtx, list[Any]]:
@@ -111,7 +115,8 @@ class _Call:
                depth: int) -> Any:
         """A result that the context holds, whose derivative is that of backward."""
         if depth == MOST:
-            return _fails_to_differentiate(results[i], f"a derivative of {self.cls.__name__} of an order above {MOST + 1}")
+            return _fails_to_differentiate(results[i],
+                                           f"a derivative of {self.cls.__name__} of an order above {MOST + 1}")
         fixed = [*leaves, *results]
         moving = [n for n, x in enumerate(fixed) if isinstance(x, Tensor)]
         place = moving.index(len(leaves) + i)

@@ -37,7 +37,8 @@ class AutogradMeta:
     accumulator  the node that stands for a leaf, while the program holds it
     """
 
-    __slots__ = ("__weakref__", "accumulator", "after", "grad", "hooks", "is_parameter", "node", "number", "requires_grad")
+    __slots__ = ("__weakref__", "accumulator", "after", "grad", "hooks", "is_parameter", "node", "number",
+                 "requires_grad")
 
     def __init__(self, requires_grad: bool = False, node: Node | None = None, number: int = -1) -> None:
         self.requires_grad = requires_grad
@@ -105,13 +106,22 @@ class Edge:
 class Node:
     """A recorded computation. `pull` is its vector-Jacobian product.
 
-    edges     to the operands that require a gradient
-    count     the number of its results that require one
-    hooks     of its results, by their numbers
-    retained  the metadata of the results whose gradient is accumulated, by their numbers
-    sequence  grows with time, so that a node comes after all those that it depends on
-    attached  the hooks of the node itself and its metadata; None for most
+    Args:
+        operands: Tensors that it was computed from and that require a gradient.
+        results: Tensors that it computed, whose history it becomes.
+
+    Example:
+        >>> y = mlc.ones(2, requires_grad=True) * 3
+        >>> y.grad_fn, y.grad_fn.next_functions
+        (<MulBackward>, ((<AccumulateGrad>, 0),))
     """
+
+    # edges     to the operands that require a gradient
+    # count     the number of its results that require one
+    # hooks     of its results, by their numbers
+    # retained  the metadata of the results whose gradient is accumulated, by their numbers
+    # sequence  grows with time, so that a node comes after all those that it depends on
+    # attached  the hooks of the node itself and its metadata; None for most
 
     __slots__ = ("attached", "count", "edges", "hooks", "released", "retained", "sequence")
     takes_zeros = False

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ContextDecorator, contextmanager
 from typing import Any
 
 from mlc.frontend.autograd.grad_mode import GradMode
@@ -60,7 +60,7 @@ class SavedTensorsHooks:
     """Base of the hooks that decide how operands are saved."""
 
     def save(self, given: Sequence[Any], left: Sequence[Any]) -> list[Any]:
-        """What a node is to keep of its operands `given`; in `left`, those that it does not need are replaced."""
+        """The operands `given` as a node is to keep them; in `left`, those that it does not need are replaced."""
         raise NotImplementedError
 
     def __enter__(self) -> Any:
@@ -110,13 +110,16 @@ def no_hooks() -> Iterator[None]:
         _state.hooks = before
 
 
-@contextmanager
-def disabled(message: str) -> Iterator[None]:
+class Disabled(ContextDecorator):
     """Context in which adding hooks is an error with this message."""
-    if _state.hooks:
-        raise UserError(message, code="MLC0728", loc=user_loc(), hint="disable the hooks outside of their scope")
-    before, _state.disabled = _state.disabled, message
-    try:
-        yield
-    finally:
-        _state.disabled = before
+
+    def __init__(self, message: str) -> None:
+        self.message = message
+
+    def __enter__(self) -> None:
+        if _state.hooks:
+            raise UserError(self.message, code="MLC0728", loc=user_loc(), hint="disable hooks outside of their scope")
+        self.before, _state.disabled = _state.disabled, self.message
+
+    def __exit__(self, *raised: object) -> None:
+        _state.disabled = self.before

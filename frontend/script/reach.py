@@ -78,7 +78,7 @@ class Reached:
         return all(place.holds() for place in self.places)
 
     def objects(self) -> Iterable[Any]:
-        """What has been reached: functions, containers, objects, but no immutable values."""
+        """All that has been reached: functions, containers and other objects, but no immutable values."""
         return self._seen.values()
 
     def change(self) -> str | None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
 from typing import Any, NamedTuple
 
 from mlc.frontend.arguments import coded, coded_methods
@@ -69,8 +68,8 @@ for _class in (saved_tensors_hooks, save_on_cpu):
 
 
 @coded
-def disable_saved_tensors_hooks(error_message: str) -> AbstractContextManager[None]:
-    """Context manager in whose scope hooks on saved tensors are an error.
+def disable_saved_tensors_hooks(error_message: str) -> saved_tensors.Disabled:
+    """Context manager and decorator in whose scope hooks on saved tensors are an error.
 
     Args:
         error_message: Message of that error.
@@ -86,7 +85,7 @@ def disable_saved_tensors_hooks(error_message: str) -> AbstractContextManager[No
         ...     mlc.autograd.graph.saved_tensors_hooks(lambda t: t, lambda t: t)
         <...saved_tensors_hooks object at ...>
     """
-    return saved_tensors.disabled(error_message)
+    return saved_tensors.Disabled(error_message)
 
 
 class GradientEdge(NamedTuple):
