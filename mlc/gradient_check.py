@@ -137,12 +137,12 @@ def gradgradcheck(func: Callable[..., Any], inputs: Any, grad_outputs: Any = Non
     if isinstance(problem, RunProblem):
         if check_batched_grad:
             raise UserError("batches of second derivatives are not computed by backward", code="MLC0732",
-                            loc=user_loc(), hint="pass inputs that do not require a gradient, for the recorded function")
+                            loc=user_loc(), hint="pass inputs that do not require a gradient, to record it")
         arguments = [x.requires_grad_() for x in arguments]
     return gradcheck(_pullback(problem), tuple(arguments), eps=eps, atol=atol, rtol=rtol,
                      raise_exception=raise_exception, nondet_tol=nondet_tol, check_undefined_grad=check_undefined_grad,
-                     check_grad_dtypes=check_grad_dtypes, check_batched_grad=check_batched_grad, check_forward_ad=check_fwd_over_rev,
-                     check_backward_ad=check_rev_over_rev, fast_mode=fast_mode)
+                     check_grad_dtypes=check_grad_dtypes, check_batched_grad=check_batched_grad,
+                     check_forward_ad=check_fwd_over_rev, check_backward_ad=check_rev_over_rev, fast_mode=fast_mode)
 
 
 def _pullback(problem: Problem) -> Callable[..., Any]:

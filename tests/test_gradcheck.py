@@ -12,6 +12,7 @@ from mlc import nn
 from mlc.ir.diag import UserError
 
 RNG = np.random.default_rng(0)
+NOISE: Any = np.random.default_rng(1)
 X, W = RNG.standard_normal((2, 3)), RNG.standard_normal((3, 4))
 
 
@@ -56,10 +57,12 @@ def leaf(x: Any) -> Any:
 
 
 def made(forward: Any, backward: Any) -> Any:
-    return type("Made", (mlc.autograd.Function,), {"forward": staticmethod(forward),
-                                                   "backward": staticmethod(backward)}).apply
+    methods = {"forward": staticmethod(forward), "backward": staticmethod(backward)}
+    made: Any = type("Made", (mlc.autograd.Function,), methods)
+    return made.apply
 
 
+@pytest.mark.usefixtures("interpreted")
 def test_functions_that_run_operation_by_operation() -> None:
     x, w = leaf(X), leaf(W)
     calls = list[Any]()
@@ -70,8 +73,8 @@ def test_functions_that_run_operation_by_operation() -> None:
 
     assert mlc.autograd.gradcheck(f, [x, w]) and mlc.autograd.gradgradcheck(f, (x, w)) and calls
     assert mlc.autograd.gradcheck(f, (x, mlc.tensor(W))) and mlc.autograd.gradcheck(f, (x, w), fast_mode=True)
-    every = {name: True for name in ("check_forward_ad", "check_batched_grad", "check_batched_forward_grad",
-                                     "check_grad_dtypes")}
+    every: Any = dict.fromkeys(("check_forward_ad", "check_batched_grad", "check_batched_forward_grad",
+                                "check_grad_dtypes"), True)
     assert mlc.autograd.gradcheck(lambda x, w: (mlc.tanh(x @ w), x.sin()), (x, w), **every)
     with pytest.raises(UserError, match="MLC0732"):
         mlc.autograd.gradgradcheck(f, (x, w), check_batched_grad=True)
@@ -87,9 +90,6 @@ def test_a_wrong_backward_is_named(backward: Any, options: dict[str, Any], words
     with pytest.raises(UserError, match=words) as info:
         mlc.autograd.gradcheck(f, leaf(X[0]), **options)
     assert info.value.code == "MLC0670"
-
-
-NOISE = np.random.default_rng(0)
 
 
 def test_a_result_without_a_cotangent_is_like_one_with_zeros() -> None:
