@@ -45,7 +45,7 @@ def classify(p, x):
 
 
 def loss(p, images, labels):
-    scores = mlc.vmap(every_exit, in_axes=(None, 0))(p, images)
+    scores = mlc.vmap(every_exit, in_dims=(None, 0))(p, images)
     exits = scores.shape[1]
     wide = mlc.broadcast_to(labels[:, None], (labels.shape[0], exits)).reshape(-1)
     return mlc.nn.functional.cross_entropy(scores.reshape(-1, 10), wide)

@@ -31,7 +31,7 @@ def score(p, sequence, length):
 
 
 def loss(p, sequences, lengths, labels):
-    scores = mlc.vmap(score, in_axes=(None, 0, 0))(p, sequences, lengths)
+    scores = mlc.vmap(score, in_dims=(None, 0, 0))(p, sequences, lengths)
     return mlc.nn.functional.binary_cross_entropy_with_logits(scores, labels)
 
 
@@ -60,7 +60,7 @@ def main(steps=150, longest=15):
         if n % 50 == 0 or n == steps - 1:
             print(f"step {n:3}   loss {float(value):.4f}")
     sequences, lengths, labels = data(500, longest, 10_000)
-    scores = mlc.compile(mlc.vmap(score, in_axes=(None, 0, 0)))(p, sequences, lengths).numpy()
+    scores = mlc.compile(mlc.vmap(score, in_dims=(None, 0, 0)))(p, sequences, lengths).numpy()
     right = ((scores > 0) == (labels > 0)).mean()
     print(f"right on new sequences: {100 * right:.1f} %")
     return right

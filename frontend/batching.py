@@ -1,6 +1,6 @@
 """vmap, which batches a function of one example; and the Jacobians, which are built on it.
 
-    mlc.vmap(f, in_axes=(0, None))(xs, w)          f(x, w) for each row x of xs, stacked
+    mlc.vmap(f, in_dims=(0, None))(xs, w)          f(x, w) for each row x of xs, stacked
 
 The function is recorded once, for one batch element; `autodiff.vmap` names it, and the pass `grad` batches it.
 """
@@ -16,9 +16,9 @@ from mlc.dialects import tensor as T
 from mlc.frontend import tree
 from mlc.frontend.arguments import check_call, coded
 from mlc.frontend.buffers import Buffers
-from mlc.frontend.derivatives import Argnums, numbers_of, run_now, vjp
+from mlc.frontend.derivatives import Argnums, numbers_of, pair, run_now, vjp
 from mlc.frontend.forward import jvp
-from mlc.frontend.functions.shape import movedim
+from mlc.frontend.functions.shape import cat, movedim, narrow
 from mlc.frontend.location import user_loc
 from mlc.frontend.nested import record
 from mlc.frontend.operands import cast, is_tensor, reshape, tracer
@@ -35,7 +35,8 @@ Axes = Any
 
 
 @coded
-def vmap(f: Callable[..., Any], in_axes: Axes = 0, out_axes: Axes = 0) -> Callable[..., Any]:
+def vmap(f: Callable[..., Any], in_dims: Axes = 0, out_dims: Axes = 0, randomness: str = "error", *,
+         chunk_size: int | None = None) -> Callable[..., Any]:
     """Vectorization: a function of one example as one of a batch, y[i] = f(x[i]).
 
     f is recorded once, for one example. Random numbers differ between examples only if their keys do. It composes with
@@ -43,40 +44,82 @@ def vmap(f: Callable[..., Any], in_axes: Axes = 0, out_axes: Axes = 0) -> Callab
 
     Args:
         f: Function of examples.
-        in_axes: Axis of the batch in the positional arguments: one for all, or a tuple or list with one for each; in
+        in_dims: Axis of the batch in the positional arguments: one for all, or a tuple or list with one for each; in
             place of an axis there may be containers of axes. None is for what is the same for all examples. Keyword
             arguments have axis 0.
-        out_axes: Axis of the batch in the results, or a tree of axes; None for a result that does not depend on the
+        out_dims: Axis of the batch in the results, or a tree of axes; None for a result that does not depend on the
             example.
+        randomness: "error" or "same", which are alike, as random numbers are functions of keys.
+        chunk_size: Most examples to compute at a time; None for all at once.
 
     Returns:
         Function of arguments with one more dimension.
 
     Raises:
-        UserError: An axis is out of range, `in_axes` has the wrong length, or nothing is mapped (MLC0400); or the sizes
-            along the axes differ (MLC0401).
+        UserError: An axis is out of range, `in_dims` has the wrong length, nothing is mapped, or another argument has
+            no such value (MLC0400); or the sizes along the axes differ (MLC0401).
         UserTypeError: A tree of axes has another structure than the argument (MLC0400).
 
     Example:
-        >>> mlc.vmap(mlc.dot, in_axes=(0, None))(mlc.ones(2, 3), mlc.tensor([1.0, 2.0, 3.0]))
+        >>> mlc.vmap(mlc.dot, in_dims=(0, None))(mlc.ones(2, 3), mlc.tensor([1.0, 2.0, 3.0]))
         tensor([6., 6.], dtype=mlc.float32)
     """
+    check_randomness(randomness)
+    if chunk_size is not None and (type(chunk_size) is not int or chunk_size < 1):
+        raise UserError(f"chunk_size is {chunk_size}", code="MLC0400", loc=user_loc(),
+                        hint="it is a positive integer, or None for all examples at once")
+
     @functools.wraps(f, updated=())
     def mapped(*args: Any, **keywords: Any) -> Any:
         if state.trace is None:
             return run_now(mapped, args, keywords, list(parameters(f)))
-        return _vmap(f, in_axes, out_axes, args, keywords)
+        if chunk_size is not None:
+            return _in_chunks(f, in_dims, out_dims, chunk_size, args, keywords)
+        return _vmap(f, in_dims, out_dims, args, keywords)
 
     return mapped
 
 
-def _vmap(f: Callable[..., Any], in_axes: Axes, out_axes: Axes, args: tuple[Any, ...],
+def check_randomness(randomness: str) -> None:
+    """UserError for a value of that argument of `vmap` that has no meaning here."""
+    if randomness not in ("error", "same"):
+        why = "random numbers differ between examples only if their keys do" if randomness == "different" else (
+            'it is "error" or "same"')
+        raise UserError(f"randomness is {randomness!r}", code="MLC0400", loc=user_loc(),
+                        hint=f"{why}: map over keys, as of mlc.random.split(key, n)" if "keys" in why else why)
+
+
+def _in_chunks(f: Callable[..., Any], in_dims: Axes, out_dims: Axes, size: int, args: tuple[Any, ...],
+               keywords: dict[str, Any]) -> Any:
+    """`_vmap` of some examples after others; what does not depend on the example is taken from the first of them."""
+    leaves, structure = tree.flatten((args, keywords))
+    axes = _argument_axes(in_dims, args, keywords)
+    ends = {leaves[i].shape[axis] for i, axis in enumerate(axes)
+            if axis is not None and is_tensor(leaves[i]) and -len(leaves[i].shape) <= axis < len(leaves[i].shape)}
+    if len(ends) != 1 or not isinstance(end := next(iter(ends)), int) or end <= size:
+        return _vmap(f, in_dims, out_dims, args, keywords)        # it has an error, or one chunk
+    found = []
+    for start in range(0, end, size):
+        with located(user_loc()):
+            part = [x if axis is None else narrow(x, axis, start, min(size, end - start))
+                    for x, axis in zip(leaves, axes)]
+        found.append(_vmap(f, in_dims, out_dims, *structure.unflatten(part)))
+    of_results: list[int | None] = []
+    _spread(out_dims, found[0], "the result", of_results, "out_dims")
+    parts, results = zip(*map(tree.flatten, found))
+    with located(user_loc()):
+        whole = [xs[0] if axis is None or not is_tensor(xs[0]) else cat(list(xs), axis)
+                 for axis, *xs in zip(of_results, *parts)]
+    return results[0].unflatten(whole)
+
+
+def _vmap(f: Callable[..., Any], in_dims: Axes, out_dims: Axes, args: tuple[Any, ...],
           keywords: dict[str, Any]) -> Any:
     loc = user_loc()
     check_call(f, name_of(f), args, keywords)
     leaves, structure = tree.flatten((args, keywords))
     names = [path for name, x in roots(list(parameters(f)), args, keywords) for path in tree.paths(x, name)]
-    axes = _argument_axes(in_axes, args, keywords)
+    axes = _argument_axes(in_dims, args, keywords)
     with located(loc):
         positional = len(tree.leaves(args))
         mapped = {i: _mapped(x, axis, names[i], i >= positional) for i, (x, axis) in enumerate(zip(leaves, axes))
@@ -91,7 +134,7 @@ def _vmap(f: Callable[..., Any], in_axes: Axes, out_axes: Axes, args: tuple[Any,
         args, keywords = structure.unflatten([own.get(i, x) for i, x in enumerate(leaves)])
         buffers = Buffers(args, keywords)
         out = captured(f)(*args, **keywords)
-        _spread(out_axes, out, "the result", result_axes, "out_axes")
+        _spread(out_dims, out, "the result", result_axes, "out_dims")
         with located(loc):
             out = tree.map(lambda x: tracer(x) if is_tensor(x) or type(x) in (int, float) else x, out)
         return out, buffers.take()
@@ -114,7 +157,7 @@ def _mapped(x: Any, axis: int, name: str, by_keyword: bool) -> int:
     rank = len(x.shape) if is_tensor(x) else 0
     if not -rank <= axis < rank:
         hint = ("keyword arguments are mapped over axis 0: pass it by position, or within a lambda, if it is the same "
-                "for all" if by_keyword else "None in in_axes is for what is the same for all")
+                "for all" if by_keyword else "None in in_dims is for what is the same for all")
         raise UserError(f"{name} has {rank} dimensions, and is to be mapped over axis {axis}", code="MLC0400",
                         loc=user_loc(), hint=hint)
     return axis % rank
@@ -124,13 +167,13 @@ def _batch_size(mapped: dict[str, tuple[Sequence[Dim], int]]) -> Dim:
     """The common size of all mapped axes."""
     if not mapped:
         raise UserError("no argument is mapped over", code="MLC0400", loc=user_loc(),
-                        hint="give an axis of at least one tensor in in_axes")
+                        hint="give an axis of at least one tensor in in_dims")
     found: dict[Dim, str] = {}
     for name, (shape, axis) in mapped.items():
         found.setdefault(shape[axis], f"{shape[axis]} (axis {axis} of {name})")
     if len(found) > 1:
         raise UserError(f"the mapped axes have different sizes: {', '.join(found.values())}", code="MLC0401",
-                        loc=user_loc(), hint="map axes of one size; None in in_axes maps none")
+                        loc=user_loc(), hint="map axes of one size; None in in_dims maps none")
     return next(iter(found))
 
 
@@ -139,21 +182,21 @@ def _placed(x: Tracer, axis: int | None) -> Tensor:
     if axis is None or axis == 0:
         return x
     if not -x.ndim <= axis < x.ndim:
-        raise UserError(f"a result has {x.ndim} dimensions with that of vmap, and out_axes is {axis}", code="MLC0400",
+        raise UserError(f"a result has {x.ndim} dimensions with that of vmap, and out_dims is {axis}", code="MLC0400",
                         loc=user_loc())
     return movedim(x, 0, axis)
 
 
 # -- trees of axes ----------------------------------------------------------------------------------------------------
-def _argument_axes(in_axes: Axes, args: tuple[Any, ...], keywords: dict[str, Any]) -> list[int | None]:
+def _argument_axes(in_dims: Axes, args: tuple[Any, ...], keywords: dict[str, Any]) -> list[int | None]:
     """The axis of each leaf of (args, keywords)."""
     out: list[int | None] = []
-    if isinstance(in_axes, tuple | list) and len(in_axes) != len(args):
-        raise UserError(f"in_axes has {len(in_axes)} entries, but there are {len(args)} positional arguments",
+    if isinstance(in_dims, tuple | list) and len(in_dims) != len(args):
+        raise UserError(f"in_dims has {len(in_dims)} entries, but there are {len(args)} positional arguments",
                         code="MLC0400", loc=user_loc(), hint="give one axis for all of them, or one for each")
     for i, x in enumerate(args):
-        _spread(in_axes[i] if isinstance(in_axes, tuple | list) else in_axes, x, f"argument {i}", out, "in_axes")
-    _spread(0, keywords, "", out, "in_axes")
+        _spread(in_dims[i] if isinstance(in_dims, tuple | list) else in_dims, x, f"argument {i}", out, "in_dims")
+    _spread(0, keywords, "", out, "in_dims")
     return [axis if is_tensor(x) or type(x) in (int, float) else None
             for axis, x in zip(out, tree.leaves((args, keywords)))]
 
@@ -175,22 +218,26 @@ def _spread(axes: Axes, x: Any, path: str, out: list[int | None], name: str) -> 
 
 # -- Jacobians --------------------------------------------------------------------------------------------------------
 @coded
-def jacrev(f: Callable[..., Any], argnums: Argnums = 0) -> Callable[..., Any]:
+def jacrev(f: Callable[..., Any], argnums: Argnums = 0, *, has_aux: bool = False,
+           chunk_size: int | None = None) -> Callable[..., Any]:
     """Jacobian in reverse mode: y[i, j] = d f(x)[i] / d x[j], by the pullbacks of all elements of f(x) at once.
 
     It takes less work than `jacfwd` where f(x) has fewer elements than x.
 
     Args:
-        f: Function that returns a tree of floats.
+        f: Function that returns a tree of floats, or with `has_aux` a pair of it and anything else.
         argnums: Position of the argument to differentiate by, or several; negative ones count from the last.
+        has_aux: Whether f returns a pair.
+        chunk_size: Most rows to compute at a time; None for all at once.
 
     Returns:
         Function of the same arguments. In place of each leaf of the result of f it gives a tree like the argument, or a
         tuple of them, with tensors of shape (*result.shape, *leaf.shape), and None for buffers and frozen parameters.
+        With `has_aux`, a pair of that and the rest of what f returns.
 
     Raises:
-        UserError: A position is beyond the positional arguments (MLC0372).
-        UserTypeError: An argument or a result has no floats (MLC0373).
+        UserError: A position is beyond the positional arguments (MLC0372), or a chunk has no rows (MLC0400).
+        UserTypeError: An argument or a result has no floats (MLC0373), or f returns no pair (MLC0374).
 
     Example:
         >>> mlc.jacrev(lambda x: x * x)(mlc.tensor([1.0, 2.0]))
@@ -204,28 +251,34 @@ def jacrev(f: Callable[..., Any], argnums: Argnums = 0) -> Callable[..., Any]:
         f_of, chosen = _of_chosen(f, argnums, args, keywords)
         out, pullback = vjp(f_of, *chosen)
         leaves, structure = tree.flatten(out)
-        rows = [_row(pullback, leaves, structure, i) for i in range(len(leaves))]
-        return structure.unflatten([row[0] if isinstance(argnums, int) else row for row in rows])
+        value, aux = pair(f, out) if has_aux else (out, None)
+        own = tree.flatten(value)[1]
+        rows = [_row(pullback, leaves, structure, i, chunk_size) for i in range(own.leaf_count)]
+        found = own.unflatten([row[0] if isinstance(argnums, int) else row for row in rows])
+        return (found, aux) if has_aux else found
 
     return jacobian
 
 
 @coded
-def jacfwd(f: Callable[..., Any], argnums: Argnums = 0) -> Callable[..., Any]:
+def jacfwd(f: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, *,
+           randomness: str = "error") -> Callable[..., Any]:
     """Jacobian in forward mode: y[i, j] = d f(x)[i] / d x[j], by the tangents of all elements of x at once.
 
     It takes less work than `jacrev` where x has fewer elements than f(x).
 
     Args:
-        f: Function that returns a tree of floats.
+        f: Function that returns a tree of floats, or with `has_aux` a pair of it and anything else.
         argnums: Position of the argument to differentiate by, or several; negative ones count from the last.
+        has_aux: Whether f returns a pair.
+        randomness: As of `vmap`.
 
     Returns:
         Function of the same arguments, with the results of `jacrev`.
 
     Raises:
-        UserError: A position is beyond the positional arguments (MLC0372).
-        UserTypeError: An argument or a result has no floats (MLC0373).
+        UserError: A position is beyond the positional arguments (MLC0372), or `randomness` is neither value (MLC0400).
+        UserTypeError: An argument or a result has no floats (MLC0373), or f returns no pair (MLC0374).
 
     Example:
         >>> mlc.jacfwd(lambda x: mlc.stack([x, x**3]))(mlc.tensor(2.0))
@@ -235,14 +288,17 @@ def jacfwd(f: Callable[..., Any], argnums: Argnums = 0) -> Callable[..., Any]:
     def jacobian(*args: Any, **keywords: Any) -> Any:
         if state.trace is None:
             return run_now(jacobian, args, keywords, list(parameters(f)))
-        f_of, chosen = _of_chosen(f, argnums, args, keywords)
+        whole, chosen = _of_chosen(f, argnums, args, keywords)
+        f_of = (lambda *xs: pair(f, whole(*xs))[0]) if has_aux else whole
         leaves, inputs = tree.flatten(tuple(chosen))
         columns = [_column(f_of, leaves, inputs, j) if wanted else None
                    for j, wanted in enumerate(tree.trained(tuple(chosen)))]
         outputs = next((c[1] for c in columns if c is not None), tree.flatten(())[1])
         rows = [inputs.unflatten([None if c is None else c[0][i] for c in columns]) for i in range(outputs.leaf_count)]
-        return outputs.unflatten([row[0] if isinstance(argnums, int) else row for row in rows])
+        found = outputs.unflatten([row[0] if isinstance(argnums, int) else row for row in rows])
+        return (found, whole(*chosen)[1]) if has_aux else found
 
+    check_randomness(randomness)
     return jacobian
 
 
@@ -303,7 +359,7 @@ def _check_float(x: Any, what: str) -> Tracer:
 
 
 def _row(pullback: Callable[[Any], tuple[Any, ...]], leaves: Sequence[Any], structure: tree.TreeDef,
-         i: int) -> tuple[Any, ...]:
+         i: int, chunk_size: int | None) -> tuple[Any, ...]:
     """Rows of the Jacobian: the derivatives of one result by all arguments."""
     y = _check_float(leaves[i], "a result")
 
@@ -311,7 +367,7 @@ def _row(pullback: Callable[[Any], tuple[Any, ...]], leaves: Sequence[Any], stru
         return pullback(structure.unflatten([ct if k == i else 0.0 for k in range(len(leaves))]))
 
     with located(user_loc()):
-        pulled = vmap(pull)(_basis(y))
+        pulled = vmap(pull, chunk_size=chunk_size)(_basis(y))
         return tree.map(lambda d: reshape(tracer(d), (*y.shape, *d.shape[1:])), pulled)  # type: ignore[no-any-return]
 
 
@@ -331,7 +387,7 @@ def _column(f: Callable[..., Any], leaves: Sequence[Any], inputs: tree.TreeDef,
         return change
 
     with located(user_loc()):
-        pushed, structure = tree.flatten(vmap(push, out_axes=-1)(_basis(x)))
+        pushed, structure = tree.flatten(vmap(push, out_dims=-1)(_basis(x)))
         return [reshape(tracer(d), (*d.shape[:-1], *x.shape)) for d in pushed], structure
 
 

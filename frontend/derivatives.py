@@ -245,12 +245,17 @@ def _differentiable(f: Any, inputs: Inputs, wanted: Sequence[int], args: tuple[A
     return out
 
 
+def pair(f: Any, out: Any) -> tuple[Any, Any]:
+    """The pair that a function returned whose `has_aux` is true."""
+    if not (isinstance(out, tuple) and len(out) == 2):
+        raise UserTypeError(f"with has_aux, {name_of(f)} must return (value, anything else); it returned "
+                            f"{type(out).__name__}", code="MLC0374", loc=user_loc())
+    return out
+
+
 def _scalar(f: Any, out: Any, has_aux: bool) -> Any:
     """(number, rest) of what a differentiated function returned."""
-    if has_aux and not (isinstance(out, tuple) and len(out) == 2):
-        raise UserTypeError(f"with has_aux, {name_of(f)} must return (number, anything else); it returned "
-                            f"{type(out).__name__}", code="MLC0374", loc=user_loc())
-    value, rest = out if has_aux else (out, None)
+    value, rest = pair(f, out) if has_aux else (out, None)
     if is_tensor(value) or type(value) in (int, float):
         with located(user_loc()):
             value = tracer(value)

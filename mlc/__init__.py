@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
     # isort: off
     from mlc import (
-        autograd as autograd, cuda as cuda, fft as fft, linalg as linalg, nn as nn, optim as optim, random as random,
-        signal as signal, special as special, utils as utils,
+        autograd as autograd, cuda as cuda, fft as fft, func as func, linalg as linalg, nn as nn, optim as optim,
+        random as random, signal as signal, special as special, utils as utils,
     )
     from mlc.anomaly import detect_anomaly as detect_anomaly
     from mlc.api import (
@@ -143,10 +143,10 @@ _ELSEWHERE = {
     "save": "mlc.artifact", "detect_anomaly": "mlc.anomaly", "gradcheck": "mlc.gradient_check",
     "gradgradcheck": "mlc.gradient_check",
     **dict.fromkeys(("enable_grad", "inference_mode", "is_grad_enabled", "no_grad", "set_grad_enabled"),
-                    "mlc.autograd"),
+                    "mlc.autograd.grad_mode"),
 }
-_MODULES = frozenset({"autograd", "cuda", "extension", "fft", "importer", "linalg", "nn", "optim", "random", "signal",
-                      "special", "utils"})
+_MODULES = frozenset({"autograd", "cuda", "extension", "fft", "func", "importer", "linalg", "nn", "optim", "random",
+                      "signal", "special", "utils"})
 
 
 def __getattr__(name: str) -> Any:

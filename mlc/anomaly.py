@@ -1,4 +1,7 @@
-"""`mlc.detect_anomaly`: finds the operation that produced a NaN or an infinity, in eager and compiled code."""
+"""Anomaly detection: finds the operation that produced a NaN or an infinity, in eager and compiled code.
+
+`mlc.detect_anomaly` looks at all operations, `mlc.autograd.detect_anomaly` at the gradients that backward computes.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +15,12 @@ from mlc.checks import Checks
 from mlc.compiled import without_fast_paths
 from mlc.frontend import eager, tree
 from mlc.frontend.arguments import coded
+from mlc.frontend.autograd import anomaly_mode
+from mlc.frontend.autograd.function_node import FunctionNode, copy_of
+from mlc.frontend.autograd.graph import Node
+from mlc.frontend.autograd.operation_node import PULLBACK
 from mlc.frontend.location import user_loc
-from mlc.frontend.tensor import Tensor
+from mlc.frontend.tensor import Tensor, as_array
 from mlc.ir.core import Op
 from mlc.ir.diag import Error, InternalError, Loc, UserError
 from mlc.ir.interp import Frame, Interpreter
@@ -34,7 +41,7 @@ def detect_anomaly(check_nan: bool = True, check_inf: bool = True) -> Iterator[N
     In a derivative, the line is that of the operation that is differentiated. Operations that run at once are checked
     one by one. Of a compiled function, the results and the buffers that it assigns are checked; where one holds such a
     number, the call is repeated in the interpreter to find where it came from. So what a compiled function makes and
-    discards again, as by `where`, is not reported. torch.autograd.detect_anomaly checks the backward pass alone.
+    discards again, as by `where`, is not reported. `mlc.autograd.detect_anomaly` checks the backward pass alone.
 
     Args:
         check_nan: Whether NaN is looked for.
@@ -55,10 +62,77 @@ def detect_anomaly(check_nan: bool = True, check_inf: bool = True) -> Iterator[N
     before = Checks.anomaly
     Checks.anomaly = look.compiled
     try:
-        with eager.watched(look.operation), without_fast_paths():
+        with eager.watched(look.operation), without_fast_paths(), _Backward(True, look.gradient):
             yield
     finally:
         Checks.anomaly = before
+
+
+class _Backward:
+    """Anomaly mode of the backward pass, set at once; as a context manager, the former one is restored at the end."""
+
+    def __init__(self, enabled: bool, check: Callable[[Any, Sequence[Any], Sequence[Any]], None] | None) -> None:
+        self.before = anomaly_mode.state.enabled, anomaly_mode.state.check
+        self.wanted = enabled, check if enabled else None
+        self.__enter__()
+
+    def __enter__(self) -> None:
+        anomaly_mode.state.enabled, anomaly_mode.state.check = self.wanted
+
+    def __exit__(self, *raised: object) -> None:
+        anomaly_mode.state.enabled, anomaly_mode.state.check = self.before
+
+
+class set_detect_anomaly(_Backward):
+    """Set whether backward raises an error where a gradient is NaN; as a context manager, restore it at the end.
+
+    While the mode is on, recorded operations know their lines, so that the error names the line of backward's caller
+    and that of the operation whose gradient it is.
+
+    Args:
+        mode: Whether the mode is on.
+        check_nan: Whether gradients are checked; without it, errors of backward name the line of the operation.
+
+    Raises:
+        AnomalyError: A gradient is NaN (MLC0672), raised by backward.
+
+    Example:
+        >>> x = mlc.tensor(0.0, requires_grad=True)
+        >>> with mlc.autograd.set_detect_anomaly(True):
+        ...     mlc.sqrt(x).backward()
+        >>> x.grad
+        tensor(inf, dtype=mlc.float32)
+    """
+
+    def __init__(self, mode: bool, check_nan: bool = True) -> None:
+        super().__init__(bool(mode), _Look(True, False).gradient if check_nan else None)
+
+
+class detect_backward_anomaly(set_detect_anomaly):
+    """Context in which backward raises an error where a gradient is NaN, `set_detect_anomaly(True)`.
+
+    Args:
+        check_nan: Whether gradients are checked; without it, errors of backward name the line of the operation.
+
+    Raises:
+        AnomalyError: A gradient is NaN (MLC0672), raised by backward.
+
+    Example:
+        >>> x = mlc.tensor(2.0, requires_grad=True)
+        >>> with mlc.autograd.detect_anomaly():
+        ...     mlc.sqrt(x).backward()
+    """
+
+    def __init__(self, check_nan: bool = True) -> None:
+        super().__init__(True, check_nan)
+        self.__exit__()                                    # it is on once the context is entered
+
+    def __enter__(self) -> None:
+        self.before = anomaly_mode.state.enabled, anomaly_mode.state.check
+        super().__enter__()
+
+
+detect_backward_anomaly.__name__ = "detect_anomaly"
 
 
 class _Look:
@@ -78,8 +152,35 @@ class _Look:
                 return "infinity"
         return None
 
+    def gradient(self, node: Node, cotangents: Sequence[Any], found: Sequence[Any]) -> None:
+        """Check the gradients that a node computed; NaN is reported even if it was among the cotangents."""
+        for i, x in enumerate(found):
+            what = None if x is None else self.found([x.array])
+            if what is None or (what == "infinity" and not _finite([y.array for y in cotangents if y is not None])):
+                continue
+            notes = self.inside(node, cotangents) if isinstance(node, FunctionNode) else ()
+            raise AnomalyError(f"{node.name()} gives {what} as the gradient of its input {i}", code="MLC0672",
+                               loc=user_loc(), notes=notes, hint=_EDGE)
+
+    def inside(self, node: FunctionNode, cotangents: Sequence[Any]) -> tuple[str, ...]:
+        """The operation in a whole function whose gradient it is, as a note; nothing if there is no single one."""
+        function, operands = node.pullback(cotangents)
+        module = copy_of(function.module)
+        grad.run(module)
+        try:
+            _Watched(module, self).call("main", [np.array(as_array(x)) for x in operands])
+        except AnomalyError as error:
+            return (f"within that function, {error.message}: {error.loc}",)
+        except InternalError:
+            raise
+        except Error:
+            pass                                           # compiled code does not stop there
+        return ()
+
     def operation(self, name: str, operands: Sequence[Any], result: Any) -> None:
-        """Check the result of an eager operation."""
+        """Check the result of an eager operation; gradients are checked as those of their nodes."""
+        if name.endswith(PULLBACK):
+            return
         given = [np.asarray(x if isinstance(x, np.ndarray) else x.numpy()) for x in operands]
         made = [x.array for x in tree.leaves(result) if isinstance(x, Tensor)]
         if (what := self.found(made)) is not None and _finite(given):
@@ -130,6 +231,7 @@ class _WatchedFrame(Frame):
             _born(what, op.name.removeprefix("tensor."), op.loc, operands, through)
 
 
+_EDGE = "at the edge of a function's domain its slope is infinite, and 0 times that is NaN: look at the operands there"
 _GIVEN = frozenset({"tensor.constant", "tensor.full"})
 """Operations with constant values, whose infinities are intended, as the initial value of a maximum."""
 

@@ -85,3 +85,64 @@ def test_a_defect_of_the_interpreter_is_not_hidden(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr("mlc.anomaly._Watched.call", broken)
     with pytest.raises(InternalError, match="the interpreter is wrong"), mlc.detect_anomaly():
         mlc.compile(loss)(mlc.tensor(X))
+
+
+# -- of backward ------------------------------------------------------------------------------------------------------
+def masked_root(x: Any) -> Any:
+    y = mlc.sqrt(x)
+    return mlc.where(x > 0, y, 0.0).sum()
+
+
+def gradient_of_zero(f: Any) -> Any:
+    x = mlc.tensor([0.0, 1.0], requires_grad=True)
+    f(x).backward()
+    return x.grad
+
+
+@pytest.mark.parametrize("mode", [mlc.autograd.detect_anomaly, mlc.detect_anomaly,
+                                  lambda: mlc.autograd.set_detect_anomaly(True)])
+def test_both_lines_are_named(mode: Any) -> None:
+    with pytest.raises(UserError, match="SqrtBackward gives NaN as the gradient of its input 0") as info, mode():
+        gradient_of_zero(masked_root)
+    assert info.value.code == "MLC0672" and str(info.value.loc).startswith(line(gradient_of_zero, 2)[:-1])
+    assert f"SqrtBackward is the gradient of {line(masked_root, 1)}" in info.value.notes[-1]
+    assert np.isnan(gradient_of_zero(masked_root).numpy()).any()          # the mode is off again
+
+
+def test_the_line_within_a_compiled_function() -> None:
+    with pytest.raises(UserError, match="FunctionBackward gives NaN") as info, mlc.autograd.detect_anomaly():
+        gradient_of_zero(mlc.compile(masked_root))
+    assert line(masked_root, 1) in info.value.notes[0] and line(gradient_of_zero, 2) in info.value.notes[1]
+
+
+def test_backward_alone_is_checked_and_for_nan_alone() -> None:
+    with mlc.autograd.detect_anomaly():
+        assert np.isinf(mlc.log(mlc.tensor(X)).numpy()).any()             # of forward
+        x = mlc.tensor(X, requires_grad=True)
+        mlc.sqrt(x).sum().backward()
+        assert x.grad is not None and np.isinf(x.grad.numpy()).any()
+    with pytest.raises(UserError, match="SqrtBackward gives infinity"), mlc.detect_anomaly():
+        mlc.sqrt(mlc.tensor(X, requires_grad=True)).sum().backward()
+    with mlc.autograd.detect_anomaly(check_nan=False):
+        assert np.isnan(gradient_of_zero(masked_root).numpy()).any()
+
+
+def test_other_errors_of_backward_name_the_line_too() -> None:
+    class Wrong(mlc.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            return x * 2
+
+        @staticmethod
+        def backward(ctx: Any, gradient: Any) -> Any:
+            return gradient, gradient
+
+    mlc.autograd.set_detect_anomaly(True)
+    try:
+        y = Wrong.apply(mlc.tensor(X, requires_grad=True)).sum()
+        with pytest.raises(UserError, match="MLC0726") as info:
+            y.backward()
+    finally:
+        mlc.autograd.set_detect_anomaly(False)
+    this = test_other_errors_of_backward_name_the_line_too
+    assert f"WrongBackward is the gradient of {line(this, 12)}" in info.value.notes[-1]

@@ -283,7 +283,7 @@ def test_no_gradient_through_detach_and_integers() -> None:
     (mlc.grad(lambda x: x * 2), (X,), "returned tensor<3x4xf32>"),
     (mlc.grad(lambda x: x.sum()), (np.arange(3),), "x is tensor<3xi64>, which has no derivative"),
     (mlc.grad(lambda x: x, argnums=1), (1.0,), "argnums = 1, but the function is called with 1"),
-    (mlc.value_and_grad(lambda x: x.sum(), has_aux=True), (X,), "must return (number, anything else)"),
+    (mlc.value_and_grad(lambda x: x.sum(), has_aux=True), (X,), "must return (value, anything else)"),
     (mlc.grad(lambda p: p["a"].sum()), ({"a": X, "b": "text"},), "p['b'] is str, which has no derivative"),
 ])
 def test_mistakes_in_derivatives(f: Any, args: Any, text: str) -> None:

@@ -106,7 +106,7 @@ def test_rnn_over_sequences_of_different_lengths(example: Any) -> None:
     rnn = example("rnn_lengths")
     p = rnn.parameters()
     sequences, lengths, labels = rnn.data(6, 7, 0)
-    batched = mlc.compile(mlc.vmap(rnn.score, in_axes=(None, 0, 0)))(p, sequences, lengths).numpy()
+    batched = mlc.compile(mlc.vmap(rnn.score, in_dims=(None, 0, 0)))(p, sequences, lengths).numpy()
 
     def plain(sequence: Any, length: int) -> Any:
         h = np.zeros(rnn.HIDDEN)

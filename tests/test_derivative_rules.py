@@ -54,11 +54,11 @@ def test_a_rule_for_tangents_serves_every_mode() -> None:
 
 
 def test_rules_hold_for_batches() -> None:
-    many = mlc.vmap(squares, in_axes=(0, None))
+    many = mlc.vmap(squares, in_dims=(0, None))
     same(many(MANY, 2.0), [(X * X).sum() * 2, (X * X).sum() * 8])
     same(mlc.grad(lambda x: many(x, 2.0).sum())(MANY), 400 * MANY)
-    same(mlc.vmap(mlc.grad(squares), in_axes=(0, None))(MANY, 2.0), 400 * MANY)
-    same(mlc.grad(lambda x: mlc.vmap(squares, in_axes=(None, 0))(x, np.array([1.0, 2.0])).sum())(X), 600 * X)
+    same(mlc.vmap(mlc.grad(squares), in_dims=(0, None))(MANY, 2.0), 400 * MANY)
+    same(mlc.grad(lambda x: mlc.vmap(squares, in_dims=(None, 0))(x, np.array([1.0, 2.0])).sum())(X), 600 * X)
     same(mlc.grad(lambda x: mlc.vmap(cubes)(x).sum())(MANY), 300 * MANY * MANY)
     same(mlc.vmap(lambda x: mlc.jvp(cubes, (x,), (x,))[1])(MANY), 300 * MANY**3)
 
@@ -83,7 +83,7 @@ def test_a_rule_reads_values_from_outside() -> None:
 
     k = np.array([3.0, 4.0, 5.0])
     same(mlc.grad(outer)(X, k), 10 * k)
-    same(mlc.vmap(mlc.grad(outer), in_axes=(None, 0))(X, np.stack([k, -k])), 10 * np.stack([k, -k]))
+    same(mlc.vmap(mlc.grad(outer), in_dims=(None, 0))(X, np.stack([k, -k])), 10 * np.stack([k, -k]))
 
 
 def test_checkpoint_saves_what_goes_in_and_nothing_else() -> None:

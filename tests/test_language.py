@@ -259,7 +259,7 @@ def f(x: f32, k: f32) -> f32:
         x = x * k
     return x
 
-def both(x: f32[N], k: f32) = vmap(value_and_grad(f), in_axes=(0, none))(x, k)
+def both(x: f32[N], k: f32) = vmap(value_and_grad(f), in_dims=(0, none))(x, k)
 def hessian_of(x: f32[N]) -> f32[N, N] = hessian(x => sum(x ** 3))(x)
 ''')
     x = vector([1, 3, 20])

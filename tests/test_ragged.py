@@ -306,10 +306,10 @@ def test_vmap_needs_equally_many_rows() -> None:
     with pytest.raises(mlc.UserError, match="a number of rows of its own") as caught:
         mlc.vmap(lambda x: x[x > 0].sum())(x)
     assert caught.value.code == "MLC0137" and "mlc.where" in str(caught.value) and caught.value.loc.file == __file__
-    common = mlc.vmap(lambda y, x: (x[x > 0] * y).sum(), in_axes=(0, None))(x[:, 0], x)
+    common = mlc.vmap(lambda y, x: (x[x > 0] * y).sum(), in_dims=(0, None))(x[:, 0], x)
     np.testing.assert_allclose(common.numpy(), x[:, 0] * x[x > 0].sum(), rtol=1e-5)
     with pytest.raises(mlc.UserError, match="size rows is data-dependent") as caught:
-        mlc.vmap(lambda y, x: (y, x[x > 0]), in_axes=(0, None), out_axes=(0, None))(x[:, 0], x)
+        mlc.vmap(lambda y, x: (y, x[x > 0]), in_dims=(0, None), out_dims=(0, None))(x[:, 0], x)
     assert caught.value.code == "MLC0614"
 
 

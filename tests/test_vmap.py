@@ -49,7 +49,7 @@ def check(f: Callable[..., Any], *args: Array, axes: tuple[int | None, ...] | No
     """vmap of f is the loop, compiled, and in the interpreter before and after it is expanded."""
     axes = axes or (0,) * len(args)
     want = looped(f, args, axes)
-    mapped = mlc.vmap(f, in_axes=axes)
+    mapped = mlc.vmap(f, in_dims=axes)
     np.testing.assert_allclose(mlc.compile(mapped)(*args).numpy(), want, rtol=rtol, atol=1e-12)
     recorded = parse_module(mlc.lower(mapped, args, level="trace").to_text())
     for expanded in (False, True):
@@ -76,7 +76,7 @@ def test_any_axes(data: st.DataObject) -> None:
     args = [RNG.standard_normal(s if a is None else np.insert(s, a % (len(s) + 1), batch_size).astype(int))
             for s, a in zip(shapes, axes)]
     out = data.draw(st.integers(-len(np.broadcast_shapes(*shapes)) - 1, len(np.broadcast_shapes(*shapes))))
-    got = mlc.vmap(lambda x, y: x * y - y, in_axes=tuple(axes), out_axes=out)(*args).numpy()
+    got = mlc.vmap(lambda x, y: x * y - y, in_dims=tuple(axes), out_dims=out)(*args).numpy()
     rows = [element(args[0], axes[0], i) * element(args[1], axes[1], i) - element(args[1], axes[1], i)
             for i in range(batch_size)]
     want = np.stack(rows, out) if rows else np.zeros(np.insert(np.broadcast_shapes(*shapes), out % (
@@ -101,7 +101,7 @@ def test_containers() -> None:
     params = {"w": W, "b": X}
     scale = np.arange(5.0)
     for run in (lambda g: g, mlc.compile):
-        out = run(mlc.vmap(f, in_axes=({"w": None, "b": 0}, 0), out_axes={"y": 1, "twice": (0, None), "name": None,
+        out = run(mlc.vmap(f, in_dims=({"w": None, "b": 0}, 0), out_dims={"y": 1, "twice": (0, None), "name": None,
                                                                          "one": 0}))(params, X, scale=scale)
         want = X @ W + X
         np.testing.assert_allclose(out["y"].numpy(), (want * scale[:, None]).T, rtol=1e-12)
@@ -114,12 +114,12 @@ def test_modules() -> None:
     """A module is an argument like others: shared by the batch elements, or batched."""
     model = mlc.nn.Linear(3, 2)
     x = X.astype(np.float32)
-    got = mlc.vmap(lambda m, x: m(x), in_axes=(None, 0))(model, x)
+    got = mlc.vmap(lambda m, x: m(x), in_dims=(None, 0))(model, x)
     np.testing.assert_allclose(got.numpy(), model(x).numpy(), rtol=1e-6)
     many = mlc.frontend.tree.map(lambda p: mlc.stack([p * k for k in range(5)]), model)
     got = mlc.vmap(lambda m, x: m(x))(many, x)
     np.testing.assert_allclose(got.numpy(), model(x).numpy() * np.arange(5)[:, None], rtol=1e-5, atol=1e-6)
-    per_example = mlc.vmap(mlc.grad(lambda m, x: (m(x) ** 2).sum()), in_axes=(None, 0))(model, x)
+    per_example = mlc.vmap(mlc.grad(lambda m, x: (m(x) ** 2).sum()), in_dims=(None, 0))(model, x)
     assert per_example.weight.shape == (5, 2, 3)
     np.testing.assert_allclose(per_example.weight.numpy().sum(0),
                                mlc.grad(lambda m, x: (m(x) ** 2).sum())(model, x).weight.numpy(), rtol=1e-5)
@@ -134,7 +134,7 @@ def test_each_batch_element_draws_by_its_own_key() -> None:
     for draw in draws:
         alone = np.stack([draw(k).numpy() for k in keys])
         np.testing.assert_array_equal(mlc.compile(mlc.vmap(draw))(keys).numpy(), alone)
-    both = mlc.vmap(lambda x, k: x + mlc.random.uniform(k, ()), in_axes=(0, None))(np.zeros(3, np.float32), keys[0])
+    both = mlc.vmap(lambda x, k: x + mlc.random.uniform(k, ()), in_dims=(0, None))(np.zeros(3, np.float32), keys[0])
     assert len(set(both.tolist())) == 1
 
 
@@ -210,7 +210,7 @@ def test_control_flow_with_a_batched_trip_count_only(f: Callable[..., Any]) -> N
 def test_nested_vmap(f: Callable[..., Any]) -> None:
     """vmap in vmap, each argument mapped by one of them: predicates of two axes."""
     want = np.stack([[mlc.compile(f)(x, n).numpy() for n in TRIP_COUNTS[:3]] for x in X[:2]])
-    both = mlc.vmap(lambda x, n: mlc.vmap(lambda k: f(x, k))(n), in_axes=(0, None))
+    both = mlc.vmap(lambda x, n: mlc.vmap(lambda k: f(x, k))(n), in_dims=(0, None))
     np.testing.assert_allclose(mlc.compile(both)(X[:2], TRIP_COUNTS[:3]).numpy(), want, rtol=1e-11)
 
 
@@ -233,7 +233,7 @@ def test_grad_of_vmap(f: Callable[..., Any]) -> None:
     got = mlc.compile(mlc.grad(lambda x, n: mlc.vmap(loss)(x, n).sum()))(X / 2, TRIP_COUNTS)
     np.testing.assert_allclose(got.numpy(), rows, rtol=1e-9, atol=1e-12)
     shared = [compiled(X[1] / 2, n).numpy() for n in TRIP_COUNTS]
-    got = mlc.compile(mlc.grad(lambda x, n: mlc.vmap(loss, in_axes=(None, 0))(x, n).sum()))(X[1] / 2, TRIP_COUNTS)
+    got = mlc.compile(mlc.grad(lambda x, n: mlc.vmap(loss, in_dims=(None, 0))(x, n).sum()))(X[1] / 2, TRIP_COUNTS)
     np.testing.assert_allclose(got.numpy(), np.sum(shared, 0), rtol=1e-9, atol=1e-12)
 
 
@@ -302,7 +302,7 @@ def layers(w: Any, x: Any, n: Any) -> Any:
 def test_shared_weights_are_not_batched(f: Callable[..., Any]) -> None:
     """Neither what a batched loop computes nor what its derivative keeps has a matrix or a table per batch element."""
     def total(w: Any, x: Any, n: Any) -> Any:
-        return mlc.vmap(f, in_axes=(None, 0, 0))(w, x, n).sum()
+        return mlc.vmap(f, in_dims=(None, 0, 0))(w, x, n).sum()
 
     w = {"cell": W, "table": RNG.standard_normal((8, 3))}
     for g in (total, mlc.grad(total)):
@@ -387,17 +387,17 @@ def test_hessian() -> None:
 @pytest.mark.parametrize(("make", "code", "message"), [
     (lambda: mlc.vmap(lambda x, y: x + y)(X, X[:4]), "MLC0401",
      r"the mapped axes have different sizes: 5 \(axis 0 of x\), 4 \(axis 0 of y\)"),
-    (lambda: mlc.vmap(lambda p: p["a"] + p["b"], in_axes=({"a": 1, "b": 0},))({"a": X, "b": X}), "MLC0401",
+    (lambda: mlc.vmap(lambda p: p["a"] + p["b"], in_dims=({"a": 1, "b": 0},))({"a": X, "b": X}), "MLC0401",
      r"3 \(axis 1 of p\['a'\]\), 5 \(axis 0 of p\['b'\]\)"),
     (lambda: mlc.vmap(lambda x, y: x + y)(X, 2.0), "MLC0400", "y has 0 dimensions, and is to be mapped over axis 0"),
     (lambda: mlc.compile(lambda x: mlc.vmap(lambda x, y: x + y)(x, y=2.0))(X), "MLC0400", "y has 0 dimensions"),
-    (lambda: mlc.vmap(lambda x: x, in_axes=2)(X), "MLC0400", "x has 2 dimensions, and is to be mapped over axis 2"),
-    (lambda: mlc.vmap(lambda x: x, in_axes=None)(X), "MLC0400", "no argument is mapped over"),
-    (lambda: mlc.vmap(lambda x, y: x, in_axes=(0,))(X, X), "MLC0400", "in_axes has 1 entries, but there are 2"),
-    (lambda: mlc.vmap(lambda p: p["a"], in_axes=({"b": 0},))({"a": X}), "MLC0400", "in_axes for argument 0 is"),
-    (lambda: mlc.vmap(lambda x: x, in_axes=("0",))(X), "MLC0400", "is no axis"),
-    (lambda: mlc.vmap(lambda x: x, out_axes=3)(X), "MLC0400", "a result has 2 dimensions with that of vmap"),
-    (lambda: mlc.vmap(lambda x: x, out_axes=None)(X), "MLC0139", "differs between batch elements"),
+    (lambda: mlc.vmap(lambda x: x, in_dims=2)(X), "MLC0400", "x has 2 dimensions, and is to be mapped over axis 2"),
+    (lambda: mlc.vmap(lambda x: x, in_dims=None)(X), "MLC0400", "no argument is mapped over"),
+    (lambda: mlc.vmap(lambda x, y: x, in_dims=(0,))(X, X), "MLC0400", "in_dims has 1 entries, but there are 2"),
+    (lambda: mlc.vmap(lambda p: p["a"], in_dims=({"b": 0},))({"a": X}), "MLC0400", "in_dims for argument 0 is"),
+    (lambda: mlc.vmap(lambda x: x, in_dims=("0",))(X), "MLC0400", "is no axis"),
+    (lambda: mlc.vmap(lambda x: x, out_dims=3)(X), "MLC0400", "a result has 2 dimensions with that of vmap"),
+    (lambda: mlc.vmap(lambda x: x, out_dims=None)(X), "MLC0139", "differs between batch elements"),
 ], ids=lambda v: v if isinstance(v, str) and v.startswith("MLC") else "")
 def test_refused(make: Callable[[], Any], code: str, message: str) -> None:
     with pytest.raises(UserError) as error:

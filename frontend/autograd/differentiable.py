@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import itertools
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -11,7 +10,8 @@ import numpy as np
 
 from mlc.frontend.autograd.engine import Root, run_backward
 from mlc.frontend.autograd.grad_mode import mode
-from mlc.frontend.autograd.graph import AutogradMeta, Hook, Node
+from mlc.frontend.autograd.graph import AutogradMeta, Node
+from mlc.frontend.autograd.hooks import Hook, RemovableHandle
 from mlc.frontend.location import user_loc
 from mlc.ir.diag import UserError, UserTypeError
 
@@ -19,30 +19,6 @@ if TYPE_CHECKING:
     from mlc.frontend.tensor import Tensor
 
 T = TypeVar("T", bound="Differentiable")
-_keys = itertools.count()
-
-
-class RemovableHandle:
-    """Registration of a hook.
-
-    Example:
-        >>> x = mlc.tensor([1.0], requires_grad=True)
-        >>> handle = x.register_hook(lambda gradient: 2 * gradient)
-        >>> handle.remove()
-    """
-
-    def __init__(self, hooks: dict[int, Any]) -> None:
-        self.hooks, self.key = hooks, next(_keys)
-
-    def remove(self) -> None:
-        """Unregister the hook."""
-        self.hooks.pop(self.key, None)
-
-    def __enter__(self) -> RemovableHandle:
-        return self
-
-    def __exit__(self, *raised: object) -> None:
-        self.remove()
 
 
 class Differentiable:

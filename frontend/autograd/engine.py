@@ -7,16 +7,26 @@ import threading
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
+from mlc.frontend.autograd import anomaly_mode
 from mlc.frontend.autograd.grad_mode import GradMode
-from mlc.frontend.autograd.graph import AutogradMeta, Edge, Hook, Node, Place, alone
-from mlc.frontend.location import user_loc
-from mlc.ir.diag import UserTypeError
+from mlc.frontend.autograd.graph import AutogradMeta, Edge, Node, Place, alone
+from mlc.frontend.autograd.hooks import Hook, check_gradient
+from mlc.ir.diag import Error
 
 if TYPE_CHECKING:
     from mlc.frontend.tensor import Tensor
 
 _accumulating = threading.RLock()
 """Held while a gradient is added to, since several threads may add to one leaf."""
+
+
+class _InProgress(threading.local):
+    """The pass backward of this thread, innermost first."""
+
+    run: Run | None = None
+
+
+in_progress = _InProgress()
 Root = tuple[AutogradMeta, "Tensor"]
 """A tensor to start from, and its cotangent."""
 
@@ -29,7 +39,7 @@ def run_backward(roots: Sequence[Root], retain_graph: bool, create_graph: bool,
     """
     chosen = None if only is None else {meta.place: meta for meta in only}
     with GradMode(create_graph):
-        run = _Run(roots, retain_graph, create_graph, chosen)
+        run = Run(roots, retain_graph, create_graph, chosen)
         run.go()
         for meta, cotangent in run.gradients() if chosen is None else (
                 (meta, run.found[place]) for place, meta in chosen.items() if place in run.found and not meta.retains):
@@ -40,12 +50,12 @@ def gradients_of(roots: Sequence[Root], wanted: Sequence[AutogradMeta], retain_g
                  create_graph: bool) -> list[Tensor | None]:
     """The gradients of tensors, None for those that the roots do not depend on; nothing is accumulated."""
     with GradMode(create_graph):
-        run = _Run(roots, retain_graph, create_graph, [meta.place for meta in wanted])
+        run = Run(roots, retain_graph, create_graph, [meta.place for meta in wanted])
         run.go()
         return [run.found.get(meta.place) for meta in wanted]
 
 
-class _Run:
+class Run:
     """One pass backward.
 
     wanted   the values whose gradients are kept in `found`; None to accumulate in all leaves
@@ -62,12 +72,17 @@ class _Run:
         self.pending: dict[Node, list[Tensor | None]] = {}
         self.leaves: dict[AutogradMeta, Tensor] = {}
         self.found: dict[Place, Tensor] = {}
+        self.roots = [meta for meta, _ in roots]
+        self.reached: frozenset[Place] | None = None
         for meta, cotangent in roots:
             self.arrive(Edge(meta), cotangent)
 
-    def arrive(self, edge: Edge, cotangent: Tensor) -> None:
-        """Add a cotangent to what has arrived at an output of a node, or at a leaf."""
+    def arrive(self, edge: Edge, cotangent: Tensor | None) -> None:
+        """Add a cotangent to what has arrived at an output of a node, or at a leaf. None is zeros, for which the node
+        runs nevertheless, since its function may be the program's own."""
         if edge.meta is not None:
+            if cotangent is None:
+                return
             before = self.leaves.get(edge.meta)
             self.leaves[edge.meta] = cotangent if before is None else before + cotangent
         elif edge.node is not None:
@@ -76,10 +91,18 @@ class _Run:
                 waiting = self.pending[edge.node] = [None] * edge.node.count
                 heapq.heappush(self.queue, (-edge.node.sequence, edge.node))
             before = waiting[edge.number]
-            waiting[edge.number] = cotangent if before is None else before + cotangent
+            if cotangent is not None:
+                waiting[edge.number] = cotangent if before is None else before + cotangent
 
     def go(self) -> None:
         """Run the nodes, each after all that depend on it."""
+        around, in_progress.run = in_progress.run, self
+        try:
+            self._go()
+        finally:
+            in_progress.run = around
+
+    def _go(self) -> None:
         needed = None if self.all_leaves else _leading_to(self.wanted, [node for _, node in self.queue])
         while self.queue:
             _, node = heapq.heappop(self.queue)
@@ -90,10 +113,8 @@ class _Run:
             cotangents = [x if x is None else self.complete(node, i, x) for i, x in enumerate(arrived)]
             if not runs:
                 continue
-            node.check_saved()
-            for edge, cotangent in zip(node.edges, node.pull(cotangents)):
-                if cotangent is not None:
-                    self.arrive(edge, cotangent)
+            for edge, cotangent in zip(node.edges, _pulled(node, cotangents)):
+                self.arrive(edge, cotangent)
             if not self.retain_graph:
                 node.release()
         for meta, cotangent in self.leaves.items():
@@ -102,6 +123,14 @@ class _Run:
             self.leaves[meta] = _hooked(meta.hooks.values(), cotangent)
             if meta.place in self.wanted:
                 self.found[meta.place] = self.leaves[meta]
+
+    def reaches(self, place: Place, node: Node | None) -> bool:
+        """Whether a gradient by a value, an output of `node` or a leaf, arrives in this pass, to be given to hooks."""
+        if self.reached is None:
+            nodes = _nodes_from([meta.node for meta in self.roots if meta.node is not None])
+            self.reached = frozenset([meta.place for meta in self.roots] + [e.place for n in nodes for e in n.edges])
+            self.needed = None if self.all_leaves else _leading_to(self.wanted, list(nodes))
+        return place in self.reached and (self.needed is None or place in self.wanted or node in self.needed)
 
     def complete(self, node: Node, number: int, cotangent: Tensor) -> Tensor:
         """The cotangent of an output after its hooks, once all its parts have arrived."""
@@ -120,6 +149,9 @@ class _Run:
 
     def accumulate(self, meta: AutogradMeta, cotangent: Tensor) -> None:
         """Add to the gradient that a tensor holds."""
+        leaf = None if meta.accumulator is None else meta.accumulator()
+        if leaf is not None and leaf.attached is not None:
+            cotangent, = leaf.attached.run_before([cotangent], leaf.name())
         with _accumulating:
             if self.create_graph:
                 meta.grad = cotangent if meta.grad is None else meta.grad + cotangent
@@ -129,26 +161,50 @@ class _Run:
                 meta.grad.add_(cotangent)
         for hook, tensor in list(meta.after.values()):
             hook(tensor)
+        if leaf is not None and leaf.attached is not None:
+            leaf.attached.run_after([], [cotangent], leaf.name())
+
+
+def _pulled(node: Node, cotangents: Sequence[Tensor | None]) -> Sequence[Tensor | None]:
+    """The cotangents of the operands of a node, after its own hooks."""
+    attached = node.attached
+    if not node.takes_zeros and all(x is None for x in cotangents):
+        return [None] * len(node.edges)
+    if attached is not None:
+        cotangents = attached.run_before(cotangents, node.name())
+    try:
+        node.check_saved()
+        found = node.pull(cotangents)
+        if anomaly_mode.state.check is not None:
+            anomaly_mode.state.check(node, cotangents, found)
+    except Error as error:
+        if anomaly_mode.state.enabled:
+            anomaly_mode.add_note(error, node.name(), node.metadata)
+        raise
+    return found if attached is None else attached.run_after(found, cotangents, node.name())
 
 
 def _hooked(hooks: Collection[Hook], cotangent: Tensor) -> Tensor:
     """The cotangent after hooks, each of which returns another one, or None to leave it as it is."""
     for hook in list(hooks):
         changed = hook(cotangent)
-        if changed is None:
-            continue
-        if getattr(changed, "shape", None) != cotangent.shape or changed.dtype is not cotangent.dtype:
-            shown = f"a {type(changed).__name__}" if not hasattr(changed, "dtype") else (
-                f"one of shape {list(changed.shape)} and dtype {changed.dtype}")
-            raise UserTypeError(f"a hook returned {shown} for a gradient of shape {list(cotangent.shape)} and dtype "
-                                f"{cotangent.dtype}", code="MLC0436", loc=user_loc(),
-                                hint="return a tensor of the same shape and dtype, or None to leave it as it is")
-        cotangent = changed
+        if changed is not None:
+            check_gradient(changed, cotangent)
+            cotangent = changed
     return cotangent
 
 
 def _leading_to(wanted: Collection[Place], start: Sequence[Node]) -> set[Node]:
     """The nodes from which a path leads to one of the values `wanted`, which are all that have to run."""
+    needed: set[Node] = set()
+    for node in sorted(_nodes_from(start), key=lambda node: node.sequence):
+        if any(edge.place in wanted or edge.node in needed for edge in node.edges):
+            needed.add(node)
+    return needed
+
+
+def _nodes_from(start: Sequence[Node]) -> set[Node]:
+    """The nodes to which paths lead."""
     seen: set[Node] = set()
     work = list(start)
     while work:
@@ -156,8 +212,4 @@ def _leading_to(wanted: Collection[Place], start: Sequence[Node]) -> set[Node]:
         if node not in seen:
             seen.add(node)
             work += [edge.node for edge in node.edges if edge.node is not None]
-    needed: set[Node] = set()
-    for node in sorted(seen, key=lambda node: node.sequence):
-        if any(edge.place in wanted or edge.node in needed for edge in node.edges):
-            needed.add(node)
-    return needed
+    return seen

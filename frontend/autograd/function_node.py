@@ -14,7 +14,8 @@ from mlc.dialects import autodiff, func
 from mlc.dialects.builtin import Module
 from mlc.frontend import tree
 from mlc.frontend.autograd.grad_mode import mode
-from mlc.frontend.autograd.graph import Node, kept
+from mlc.frontend.autograd.graph import Node
+from mlc.frontend.autograd.saved_tensors import save, unpack
 from mlc.frontend.compiler import Entry, compile_module
 from mlc.frontend.devices import BackingArray, device_of_call
 from mlc.frontend.location import user_loc
@@ -98,17 +99,20 @@ class FunctionNode(Node):
         self.wrt = [i for i, x in enumerate(operands) if type(x) is Tensor and x.requires_grad]
         super().__init__([operands[i] for i in self.wrt], list(results.values()))
         self.function = function
-        self.operands: Sequence[Any] | None = [kept(x) for x in operands]
+        self.operands: Sequence[Any] | None = save(operands)
         self.numbers = list(results)
 
     def name(self) -> str:
         return "FunctionBackward"
 
-    def pull(self, cotangents: Sequence[Tensor | None]) -> Sequence[Tensor | None]:
+    def pullback(self, cotangents: Sequence[Tensor | None]) -> tuple[FunctionRecord, list[Any]]:
+        """The function that `pull` calls, and what it is called with."""
         assert self.operands is not None
         given = {number: x for number, x in zip(self.numbers, cotangents) if x is not None}
-        pullback = self.function.pullback(self.wrt, list(given))
-        operands = [*self.operands, *given.values()]
+        return self.function.pullback(self.wrt, list(given)), [*unpack(self.operands), *given.values()]
+
+    def pull(self, cotangents: Sequence[Tensor | None]) -> Sequence[Tensor | None]:
+        pullback, operands = self.pullback(cotangents)
         found = [wrap(x) for x in pullback.call(operands)]
         if mode.enabled:
             FunctionNode(pullback, operands, dict(enumerate(found)))

@@ -8,18 +8,19 @@ from __future__ import annotations
 
 import itertools
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mlc.frontend.autograd import anomaly_mode
+from mlc.frontend.autograd.hooks import Hook, NodeHooks, RemovableHandle
 from mlc.frontend.location import user_loc
 from mlc.ir.diag import UserError
 
 if TYPE_CHECKING:
     from mlc.frontend.tensor import Tensor
 
-Hook = Callable[..., Any]
 Place = tuple[int, int]
 """Identity of a value of the graph: of its node and the number of the output, or of a leaf's metadata and -1."""
 _numbers = itertools.count()
@@ -33,9 +34,11 @@ class AutogradMeta:
     grad     the gradient accumulated so far
     hooks    functions of the gradient, called when it is complete, by the key that removes them
     after    the same for leaves, called on the tensor once `grad` is updated
+    accumulator  the node that stands for a leaf, while the program holds it
     """
 
-    __slots__ = ("__weakref__", "after", "grad", "hooks", "is_parameter", "node", "number", "requires_grad")
+    __slots__ = ("__weakref__", "accumulator", "after", "grad", "hooks", "is_parameter", "node", "number",
+                 "requires_grad")
 
     def __init__(self, requires_grad: bool = False, node: Node | None = None, number: int = -1) -> None:
         self.requires_grad = requires_grad
@@ -45,6 +48,7 @@ class AutogradMeta:
         self.is_parameter = False
         self.hooks: dict[int, Hook] = {}
         self.after: dict[int, tuple[Hook, Tensor]] = {}
+        self.accumulator: weakref.ref[AccumulateGrad] | None = None
 
     @property
     def place(self) -> Place:
@@ -89,14 +93,18 @@ def alone(x: Tensor) -> Tensor:
 
 
 class Edge:
-    """Connection of a node to a tensor that it was computed from: output `number` of `node`, or the leaf `meta`."""
+    """Connection of a node to a tensor that it was computed from: output `number` of `node`, or the leaf `meta`.
 
-    __slots__ = ("meta", "node", "number")
+    leaf   the tensor, if it is a leaf that a node was computed from
+    """
 
-    def __init__(self, meta: AutogradMeta) -> None:
+    __slots__ = ("leaf", "meta", "node", "number")
+
+    def __init__(self, meta: AutogradMeta, tensor: Tensor | None = None) -> None:
         self.node = meta.node
         self.number = meta.number
         self.meta = meta if meta.node is None else None
+        self.leaf = tensor if meta.node is None else None
 
     @property
     def place(self) -> Place:
@@ -107,33 +115,103 @@ class Edge:
 class Node:
     """A recorded computation. `pull` is its vector-Jacobian product.
 
-    edges     to the operands that require a gradient
-    count     the number of its results that require one
-    hooks     of its results, by their numbers
-    retained  the metadata of the results whose gradient is accumulated, by their numbers
-    sequence  grows with time, so that a node comes after all those that it depends on
+    Args:
+        operands: Tensors that it was computed from and that require a gradient.
+        results: Tensors that it computed, whose history it becomes.
+
+    Example:
+        >>> y = mlc.ones(2, requires_grad=True) * 3
+        >>> y.grad_fn, y.grad_fn.next_functions
+        (<MulBackward>, ((<AccumulateGrad>, 0),))
     """
 
-    __slots__ = ("count", "edges", "hooks", "released", "retained", "sequence")
+    # edges     to the operands that require a gradient
+    # count     the number of its results that require one
+    # hooks     of its results, by their numbers
+    # retained  the metadata of the results whose gradient is accumulated, by their numbers
+    # sequence  grows with time, so that a node comes after all those that it depends on
+    # attached  the hooks of the node itself and its metadata; None for most
+
+    __slots__ = ("attached", "count", "edges", "hooks", "released", "retained", "sequence")
+    takes_zeros = False
+    """Whether `pull` is called although no cotangent has arrived."""
 
     def __init__(self, operands: Sequence[Tensor], results: Sequence[Tensor]) -> None:
         self.sequence = next(_numbers)
         self.released = False
-        self.edges = [Edge(t.autograd_meta) for t in operands]
+        self.attached: NodeHooks | None = None
+        self.edges = [Edge(t.autograd_meta, t) for t in operands]
         self.count = len(results)
         self.hooks: dict[int, dict[int, Hook]] = {}
         self.retained: dict[int, weakref.ref[AutogradMeta]] = {}
         for number, t in enumerate(results):
             t._autograd = AutogradMeta(True, self, number)
+        if anomaly_mode.state.enabled:
+            anomaly_mode.tell_line(self.metadata)
 
     def name(self) -> str:
         """Name of the node in messages, such as MulBackward."""
         raise NotImplementedError
 
     @property
-    def next_functions(self) -> tuple[tuple[Node | None, int], ...]:
-        """The nodes of the operands, each with the number of the output; None for leaves."""
-        return tuple((edge.node, max(edge.number, 0)) for edge in self.edges)
+    def next_functions(self) -> tuple[tuple[Node, int], ...]:
+        """The nodes of the operands that require a gradient, each with the number of the output: of leaves, the nodes
+        that accumulate gradients, whose `variable` is the leaf."""
+        return tuple((edge.node or accumulator_of(edge), max(edge.number, 0)) for edge in self.edges)
+
+    @property
+    def hooked(self) -> NodeHooks:
+        """The hooks of the node itself, and its metadata, made if there are none."""
+        if self.attached is None:
+            self.attached = NodeHooks()
+        return self.attached
+
+    @property
+    def metadata(self) -> dict[Any, Any]:
+        """A dict for the program to store something with the node."""
+        return self.hooked.metadata
+
+    def register_hook(self, fn: Hook) -> RemovableHandle:
+        """Call a function whenever backward has gone through the node.
+
+        Args:
+            fn: Function of the gradients of the inputs and of those of the outputs, two tuples, that returns a tuple to
+                take the place of the first, or None.
+
+        Returns:
+            A handle whose `remove()` unregisters the hook.
+
+        Example:
+            >>> x = mlc.tensor(3.0, requires_grad=True)
+            >>> y = x * x
+            >>> handle = y.grad_fn.register_hook(lambda inputs, outputs: print(outputs[0].item()))
+            >>> y.backward()
+            1.0
+        """
+        handle = RemovableHandle(self.hooked.after)
+        self.hooked.after[handle.key] = fn
+        return handle
+
+    def register_prehook(self, fn: Hook) -> RemovableHandle:
+        """Call a function whenever backward is about to go through the node.
+
+        Args:
+            fn: Function of the gradients of the outputs, a tuple, that returns another one to go on with, or None.
+
+        Returns:
+            A handle whose `remove()` unregisters the hook.
+
+        Example:
+            >>> x = mlc.tensor(3.0, requires_grad=True)
+            >>> y = x * 2
+            >>> handle = y.grad_fn.register_prehook(lambda outputs: (10 * outputs[0],))
+            >>> y.backward()
+            >>> x.grad
+            tensor(20., dtype=mlc.float32)
+        """
+        handle = RemovableHandle(self.hooked.before)
+        self.hooked.before[handle.key] = fn
+        return handle
 
     def pull(self, cotangents: Sequence[Tensor | None]) -> Sequence[Tensor | None]:
         """The cotangents of the operands, one per edge, from those of the results, where None stands for zeros."""
@@ -152,3 +230,26 @@ class Node:
 
     def __repr__(self) -> str:
         return f"<{self.name()}>"
+
+
+class AccumulateGrad(Node):
+    """Stands for a leaf among the nodes: the gradients that arrive are added to the `grad` of `variable`."""
+
+    __slots__ = ("__weakref__", "variable")
+
+    def __init__(self, variable: Tensor) -> None:
+        super().__init__([], [])
+        self.count, self.variable = 1, variable
+
+    def name(self) -> str:
+        return "AccumulateGrad"
+
+
+def accumulator_of(edge: Edge) -> AccumulateGrad:
+    """The node that stands for the leaf at the end of an edge; the same one as long as the program holds it."""
+    assert edge.meta is not None and edge.leaf is not None
+    found = None if edge.meta.accumulator is None else edge.meta.accumulator()
+    if found is None:
+        found = AccumulateGrad(edge.leaf)
+        edge.meta.accumulator = weakref.ref(found)
+    return found

@@ -14,13 +14,16 @@ import numpy as np
 
 from mlc.frontend import eager, tree
 from mlc.frontend.autograd.grad_mode import mode
-from mlc.frontend.autograd.graph import Node, kept
+from mlc.frontend.autograd.graph import Node
+from mlc.frontend.autograd.saved_tensors import Packed, save, unpack
 from mlc.frontend.derivatives import vjp
 from mlc.frontend.devices import BackingArray
 from mlc.frontend.eager import Call, with_operands, without_shapes
 from mlc.frontend.recorded_operation import Operation
 from mlc.frontend.tensor import Operand, Tensor
 
+PULLBACK = "_backward"
+"""Follows the name of an operation in that of its vector-Jacobian product."""
 NOT_DIFFERENTIATED = frozenset({"detach"})
 """Operations whose results never require a gradient."""
 _pullbacks: dict[Any, Pullback] = {}
@@ -78,7 +81,7 @@ class OperationNode(Node):
         if self.pullback is None:                          # what the program does to its lists concerns later calls
             self.call = call
             call.args, call.keywords = _own(call.args), {name: _own(x) for name, x in call.keywords.items()}
-        self.operands: Sequence[Any] | None = [kept(x) for x in _without(unused, call.given)]
+        self.operands: Sequence[Any] | None = save(call.given, _without(unused, call.given))
 
     def name(self) -> str:
         return name_of_node(self.op.name)
@@ -89,7 +92,8 @@ class OperationNode(Node):
         if pullback is None:
             assert self.call is not None
             pullback = _pullback_of(self.call, self.wrt, self.key[2])
-        call = _call(pullback, cotangents, self.operands)
+        operands = unpack(self.operands)
+        call = _call(pullback, cotangents, operands)
         found: Sequence[Tensor | None] = eager.run(call)
         if self.pullback is None and all(x is not None for x in cotangents):
             if len(_known) >= eager.MAX_SHAPES:
@@ -98,7 +102,7 @@ class OperationNode(Node):
             unused = frozenset(i - len(cotangents) for i in of_kernel if i >= len(cotangents))
             _known[self.key] = pullback, unused
             if mode.enabled:
-                call = _call(pullback, cotangents, _without(unused, self.operands))
+                call = _call(pullback, cotangents, _without(unused, operands))
         if call.requires_grad and mode.enabled:
             record(call, found)
         return found
@@ -107,7 +111,7 @@ class OperationNode(Node):
         pullback, unused = _known.get(self.key, _UNKNOWN)
         if pullback is not None and self.operands is not None:
             left = _without(unused, self.operands)
-            if not any(isinstance(x, Tensor | np.ndarray) for x in left):
+            if not any(isinstance(x, Tensor | np.ndarray | Packed) for x in left):
                 self.pullback, self.operands, self.call = pullback, left, None
                 return                                     # nothing was saved that could be dropped
         super().release()
@@ -130,8 +134,8 @@ def _without(unused: frozenset[int], operands: Sequence[Any]) -> Sequence[Any]:
     """The operands with those tensors forgotten whose elements do not matter. Those of a device are kept."""
     if not unused:
         return operands
-    return [Forgotten(x._array) if i in unused and type(x) is Tensor and type(x._array) is np.ndarray else x
-            for i, x in enumerate(operands)]
+    return [x if i not in unused else Forgotten(x._array) if type(x) is Tensor and type(x._array) is np.ndarray
+            else Forgotten(x) if type(x) is Packed and x.on_host else x for i, x in enumerate(operands)]
 
 
 class Forgotten:
@@ -139,7 +143,7 @@ class Forgotten:
 
     __slots__ = ("dtype", "shape")
 
-    def __init__(self, array: BackingArray) -> None:
+    def __init__(self, array: BackingArray | Packed) -> None:
         self.shape, self.dtype = array.shape, array.dtype
 
     def zeros(self) -> BackingArray:
@@ -156,7 +160,7 @@ class Pullback(Operation):
     forgets = True
 
     def __init__(self, call: Call, wrt: tuple[int, ...], numbers: tuple[int, ...]) -> None:
-        super().__init__(self.pull, (), {}, f"{call.op.name}_backward")
+        super().__init__(self.pull, (), {}, call.op.name + PULLBACK)
         self.forward, self.wrt, self.numbers = call.op, wrt, numbers
         self.args, self.keywords = self._with(call.args, call.keywords, repeat(_PLACE))
 

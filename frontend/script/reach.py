@@ -18,7 +18,7 @@ import sys
 import threading
 import types
 from collections import ChainMap, UserDict, UserList, deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextvars import ContextVar
 from pathlib import Path
 from types import MappingProxyType
@@ -76,6 +76,10 @@ class Reached:
     def holds(self) -> bool:
         """Whether nothing has changed."""
         return all(place.holds() for place in self.places)
+
+    def objects(self) -> Iterable[Any]:
+        """All that has been reached: functions, containers and other objects, but no immutable values."""
+        return self._seen.values()
 
     def change(self) -> str | None:
         """The path of the first change."""

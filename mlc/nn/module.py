@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from mlc.frontend import tree, unsupported_api
@@ -359,6 +360,34 @@ class Module(Trainable, tree.AttributeTree):
             for name, x in list(vars(owner).items()):
                 if not isinstance(x, Module) and any(True for _ in _inside(x, name)):
                     setattr(owner, name, _replaced(x, start + name, new))
+
+    def tied_parameters(self) -> dict[str, Tensor]:
+        """Every parameter under each of its names."""
+        return self._ties()
+
+    @contextmanager
+    def with_tensors(self, new: Mapping[str, Tensor]) -> Iterator[None]:
+        """Context in which other tensors, with or without a history, are in place of those of these names.
+
+        Args:
+            new: Tensors by name.
+
+        Returns:
+            A context manager.
+        """
+        before: list[tuple[dict[str, Any], str, str, Any]] = []
+        for prefix, owner in self.named_modules():
+            start = f"{prefix}." if prefix else ""
+            for name, x in vars(owner).items():
+                if not isinstance(x, Module) and any(start + inside in new for inside, _ in _inside(x, name)):
+                    before.append((vars(owner), name, start, x))
+        try:
+            for held, name, start, x in before:
+                held[name] = _replaced(x, start + name, new)
+            yield
+        finally:
+            for held, name, _, x in before:
+                held[name] = x
 
     # -- saving and loading -------------------------------------------------------------------------------------------
     def state_dict(self) -> dict[str, Tensor]:

@@ -47,7 +47,7 @@ def expand_vmap(op: Vmap, function: Func, module: Module, memo: BatchedFunctions
         for j, (result, is_batched) in enumerate(zip(op.results, batched.results)):
             if j in op.common and is_batched:
                 raise UserError(f"result {j} of @{op.callee} differs between batch elements, but is returned once",
-                                code="MLC0139", loc=op.loc, hint="give it an axis in out_axes")
+                                code="MLC0139", loc=op.loc, hint="give it an axis in out_dims")
             if j not in op.common and not is_batched:
                 results[j] = broadcast_to(results[j], result.type.shape)
     op.replace_by(*results)

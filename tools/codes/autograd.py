@@ -206,4 +206,106 @@ example python:
     opt = mlc.optim.SGD([mlc.ones(2, requires_grad=True)], lr=0.1)
     mlc.optim.lr_scheduler.LRScheduler(opt)
 fix: derive a class that defines get_lr, which returns one rate for each group.
+
+MLC0726 The forward or backward of a Function gave what its arguments do not allow.
+Backward returns one gradient for each argument of forward: a tensor of the argument's shape, or None; and None for an
+argument that is no tensor. save_for_backward takes tensors, anything else is an attribute of the context.
+example python:
+    import mlc
+    class Product(mlc.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, factor):
+            ctx.factor = factor
+            return x * factor
+        @staticmethod
+        def backward(ctx, gradient):
+            return gradient * ctx.factor
+    Product.apply(mlc.ones(2, requires_grad=True), 3.0).sum().backward()
+fix: return a tuple with a gradient or None for each argument of forward.
+
+MLC0727 A hook on saved tensors is no function, or unpacks something other than was packed.
+example python:
+    import mlc
+    x = mlc.ones(2, requires_grad=True)
+    with mlc.autograd.graph.saved_tensors_hooks(lambda t: t.tolist(), lambda packed: packed):
+        y = (x * x).sum()
+    y.backward()
+fix: return from the second hook a tensor of the shape, dtype and elements that the first one was given.
+
+MLC0728 Hooks on saved tensors are added where the program has disabled them.
+example python:
+    import mlc
+    with mlc.autograd.graph.disable_saved_tensors_hooks("not within this library"):
+        with mlc.autograd.graph.save_on_cpu():
+            pass
+fix: add the hooks outside of the scope of disable_saved_tensors_hooks.
+
+MLC0729 A Function declares arguments to have been changed in place.
+example python:
+    import mlc
+    class Doubled(mlc.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.mark_dirty(x)
+            return x * 2
+    Doubled.apply(mlc.ones(2))
+fix: return a new tensor, and leave out mark_dirty.
+
+MLC0730 A backward that is marked once_differentiable is differentiated.
+example python:
+    import mlc
+    class Square(mlc.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return x * x
+        @staticmethod
+        @mlc.autograd.function.once_differentiable
+        def backward(ctx, gradient):
+            return 2 * gradient * ctx.saved_tensors[0]
+    x = mlc.tensor(3.0, requires_grad=True)
+    slope, = mlc.autograd.grad(Square.apply(x), x, create_graph=True)
+    slope.backward()
+fix: write backward in operations of mlc and leave out the mark, or detach its results.
+
+MLC0731 A subclass of Function lacks a method, or is used as an object.
+It has static methods forward and backward (or vjp, but not both), and is called by its class method apply.
+example python:
+    import mlc
+    class Double(mlc.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2
+    Double.apply(mlc.ones(2, requires_grad=True)).sum().backward()
+fix: define the method that the message names, as a static method.
+
+MLC0732 An argument of a function of mlc.autograd or mlc.utils.checkpoint has none of its values, or excludes another.
+example python:
+    import mlc
+    mlc.autograd.functional.jacobian(mlc.sin, mlc.ones(2), strategy="forward-mode")
+fix: see the message for the values, and the documentation of the function.
+
+MLC0733 A checkpointed function does something else when backward calls it again.
+example python:
+    import mlc
+    calls = []
+    def f(x):
+        calls.append(x)
+        return x.sin().cos() if len(calls) == 1 else x.sin()
+    mlc.utils.checkpoint.checkpoint(f, mlc.ones(2, requires_grad=True)).sum().backward()
+fix: have the function depend on its arguments alone, or call it without checkpoint.
+
+MLC0734 A derivative that is asked for with strict=True does not depend on an input.
+example python:
+    import mlc
+    mlc.autograd.functional.jacobian(lambda x, y: x * 2, (mlc.ones(2), mlc.ones(2)), strict=True)
+fix: leave out the input, or leave out strict, for which the derivative is zero.
+
+MLC0735 A function of mlc.autograd.functional was given or returned what it does not differentiate.
+The inputs and the result are tensors or tuples of tensors, v is like the one or the other, and what has a Hessian is a
+number.
+example python:
+    import mlc
+    mlc.autograd.functional.hessian(lambda x: x * x, mlc.ones(2))
+fix: pass tensors, and vectors of their shapes.
 '''

@@ -141,7 +141,7 @@ MLC0614 A transformed function returns a value of data-dependent size.
 mlc.grad, mlc.vjp and mlc.jvp support such functions; vmap and custom derivative rules do not.
 example python:
     import mlc
-    mlc.vmap(lambda x, y: (x * 2, y[y > 0]), in_axes=(0, None), out_axes=(0, None))(mlc.ones(3), mlc.ones(2))
+    mlc.vmap(lambda x, y: (x * 2, y[y > 0]), in_dims=(0, None), out_dims=(0, None))(mlc.ones(3), mlc.ones(2))
 fix: reduce it in the function, or keep the size and select by the mask with mlc.where.
 
 MLC0615 A compiled function changes existing Python state: a global, an attribute or a list.

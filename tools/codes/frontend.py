@@ -392,7 +392,7 @@ example python:
     mlc.nn.ModuleDict({"forward": mlc.nn.ReLU()})
 fix: use a name that is not empty, contains no dot, and is not the name of an attribute or method.
 
-MLC0400 in_axes or out_axes of vmap does not match the arguments or results.
+MLC0400 in_dims or out_dims of vmap does not match the arguments or results.
 example python:
     import mlc
     mlc.vmap(lambda x, w: x @ w)(mlc.ones(5, 3), 2.0)
@@ -402,7 +402,7 @@ MLC0401 The mapped axes of vmap have different sizes.
 example python:
     import mlc
     mlc.vmap(lambda x, y: x + y)(mlc.ones(5, 3), mlc.ones(4, 3))
-fix: map axes of equal size, and pass None in in_axes for arguments that are the same for all batch elements.
+fix: map axes of equal size, and pass None in in_dims for arguments that are the same for all batch elements.
 
 MLC0405 A custom_vjp or custom_jvp function is differentiated before its rule is defined.
 example python:

@@ -182,11 +182,11 @@ example mlir:
 fix: the first axis of each batched argument, and of each batched result, must have the batch size.
 
 MLC0139 A result that vmap should return unbatched differs between batch elements.
-None in out_axes requests such a result; the buffers that a module assigns must be the same for all elements, too.
+None in out_dims requests such a result; the buffers that a module assigns must be the same for all elements, too.
 example python:
     import mlc
-    mlc.vmap(lambda x: x * 2, out_axes=None)(mlc.ones(3))
-fix: give the result an axis in out_axes; for a buffer, call the module's eval().
+    mlc.vmap(lambda x: x * 2, out_dims=None)(mlc.ones(3))
+fix: give the result an axis in out_dims; for a buffer, call the module's eval().
 
 MLC0140 An operation is illegal in the form of the IR that a pass leaves.
 Each pass declares the form that it gives (mlc passes); --verify-each checks it after every pass.

@@ -5,21 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from mlc.frontend.arguments import coded, coded_methods
-from mlc.frontend.autograd import grad_mode
+from mlc.frontend.arguments import coded
 from mlc.frontend.autograd.differentiable import listed, recorded, root
 from mlc.frontend.autograd.engine import gradients_of, run_backward
-from mlc.frontend.autograd.grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
 from mlc.frontend.location import user_loc
 from mlc.frontend.tensor import Tensor
 from mlc.ir.diag import UserError
 
-__all__ = ["backward", "enable_grad", "grad", "inference_mode", "is_grad_enabled", "no_grad", "set_grad_enabled"]
-
 Tensors = Tensor | Sequence[Tensor]
-is_grad_enabled = coded(grad_mode.is_grad_enabled)
-for _class in (enable_grad, inference_mode, no_grad, set_grad_enabled):
-    coded_methods(_class, ("__init__",))
 
 
 @coded

@@ -1,0 +1,125 @@
+"""Saved tensors: the operands that nodes keep for the backward pass, and the hooks that pack them meanwhile."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ContextDecorator, contextmanager
+from typing import Any
+
+from mlc.frontend.autograd.grad_mode import GradMode
+from mlc.frontend.autograd.graph import kept
+from mlc.frontend.autograd.hooks import Hook
+from mlc.frontend.devices import CPU
+from mlc.frontend.location import user_loc
+from mlc.frontend.tensor import Tensor
+from mlc.ir.diag import UserError, UserTypeError
+
+
+class _State(threading.local):
+    """The hooks of this thread, innermost last, and the message for a program that adds some where it must not."""
+
+    def __init__(self) -> None:
+        self.hooks: list[SavedTensorsHooks] = []
+        self.disabled: str | None = None
+
+
+_state = _State()
+
+
+class Packed:
+    """A saved tensor in the form that a hook gave it; `unpack` is called for each use."""
+
+    __slots__ = ("__weakref__", "autograd", "dtype", "on_host", "packed", "shape", "unpack_hook")
+
+    def __init__(self, tensor: Tensor, packed: Any, unpack_hook: Callable[[Any], Any]) -> None:
+        array = tensor.backing_array
+        self.shape, self.dtype = array.shape, array.dtype
+        self.on_host = tensor.device == CPU
+        self.autograd = tensor._autograd
+        self.packed, self.unpack_hook = packed, unpack_hook
+
+    def unpack(self) -> Tensor:
+        """The tensor, with its history."""
+        with GradMode(False), no_hooks():
+            found = self.unpack_hook(self.packed)
+        if type(found) is not Tensor:
+            raise UserTypeError(f"the unpack hook of a saved tensor returned a {type(found).__name__}", code="MLC0727",
+                                loc=user_loc(), hint="return the tensor that was given to the pack hook")
+        array = found.backing_array
+        if array.shape != self.shape or array.dtype != self.dtype:
+            raise UserTypeError(f"the unpack hook of a saved tensor of shape {list(self.shape)} and dtype {self.dtype} "
+                                f"returned one of shape {list(array.shape)} and dtype {array.dtype}", code="MLC0727",
+                                loc=user_loc(), hint="return the tensor that was given to the pack hook")
+        out: Tensor = kept(found)
+        out._autograd = self.autograd
+        return out
+
+
+class SavedTensorsHooks:
+    """Base of the hooks that decide how operands are saved."""
+
+    def save(self, given: Sequence[Any], left: Sequence[Any]) -> list[Any]:
+        """The operands `given` as a node is to keep them; in `left`, those that it does not need are replaced."""
+        raise NotImplementedError
+
+    def __enter__(self) -> Any:
+        if _state.disabled is not None:
+            raise UserError(_state.disabled, code="MLC0728", loc=user_loc(),
+                            hint="leave the scope of disable_saved_tensors_hooks first")
+        _state.hooks.append(self)
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        _state.hooks.remove(self)
+
+
+class PairOfHooks(SavedTensorsHooks):
+    """Hooks of the program: a function of each tensor, and one of what that returned."""
+
+    def __init__(self, pack_hook: Hook, unpack_hook: Hook) -> None:
+        for name, hook in (("pack_hook", pack_hook), ("unpack_hook", unpack_hook)):
+            if not callable(hook):
+                raise UserTypeError(f"{name} is a {type(hook).__name__}, expected a function", code="MLC0727",
+                                    loc=user_loc())
+        self.pack_hook, self.unpack_hook = pack_hook, unpack_hook
+
+    def save(self, given: Sequence[Any], left: Sequence[Any]) -> list[Any]:
+        with GradMode(False), no_hooks():
+            return [Packed(x, self.pack_hook(x), self.unpack_hook) if type(x) is Tensor else kept(x) for x in left]
+
+
+def save(given: Sequence[Any], left: Sequence[Any] | None = None) -> list[Any]:
+    """Operands as a node keeps them; in `left`, those that it does not need are replaced by something smaller."""
+    left = given if left is None else left
+    return _state.hooks[-1].save(given, left) if _state.hooks else [kept(x) for x in left]
+
+
+def unpack(saved: Sequence[Any]) -> list[Any]:
+    """The operands that were saved."""
+    return [x.unpack() if type(x) is Packed else x for x in saved]
+
+
+@contextmanager
+def no_hooks() -> Iterator[None]:
+    """Context in which no hooks are called, as while one runs."""
+    before, _state.hooks = _state.hooks, []
+    try:
+        yield
+    finally:
+        _state.hooks = before
+
+
+class Disabled(ContextDecorator):
+    """Context in which adding hooks is an error with this message."""
+
+    def __init__(self, message: str) -> None:
+        self.message = message
+
+    def __enter__(self) -> None:
+        if _state.hooks:
+            raise UserError(self.message, code="MLC0728", loc=user_loc(), hint="disable hooks outside of their scope")
+        self.before, _state.disabled = _state.disabled, self.message
+
+    def __exit__(self, *raised: object) -> None:
+        _state.disabled = self.before

@@ -1,0 +1,56 @@
+"""Define-by-run differentiation under the names of torch.autograd.
+
+Programs that only compute gradients need little of it: the other names are imported when they are first used.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from mlc.autograd.calls import backward, grad
+from mlc.autograd.grad_mode import (
+    enable_grad,
+    inference_mode,
+    is_grad_enabled,
+    is_multithreading_enabled,
+    no_grad,
+    set_grad_enabled,
+    set_multithreading_enabled,
+)
+
+if TYPE_CHECKING:
+    from mlc.anomaly import detect_backward_anomaly as detect_anomaly
+    from mlc.anomaly import set_detect_anomaly
+    from mlc.autograd import function, functional, grad_mode, graph
+    from mlc.autograd.function import Function
+    from mlc.autograd.variable import Variable
+    from mlc.gradient_check import gradcheck, gradgradcheck
+
+__all__ = ["Function", "Variable", "backward", "detect_anomaly", "enable_grad", "function", "functional", "grad",
+           "grad_mode", "gradcheck", "gradgradcheck", "graph", "inference_mode", "is_grad_enabled",
+           "is_multithreading_enabled", "no_grad", "set_detect_anomaly", "set_grad_enabled",
+           "set_multithreading_enabled"]
+
+_MODULES = frozenset({"function", "functional", "grad_mode", "graph"})
+_ELSEWHERE = {
+    "Function": ("mlc.autograd.function", "Function"), "Variable": ("mlc.autograd.variable", "Variable"),
+    "detect_anomaly": ("mlc.anomaly", "detect_backward_anomaly"),
+    "set_detect_anomaly": ("mlc.anomaly", "set_detect_anomaly"),
+    "gradcheck": ("mlc.gradient_check", "gradcheck"), "gradgradcheck": ("mlc.gradient_check", "gradgradcheck"),
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return importlib.import_module(f"mlc.autograd.{name}")
+    if name not in _ELSEWHERE:
+        raise AttributeError(f"module 'mlc.autograd' has no attribute {name!r}", name=name)
+    importlib.import_module("mlc.api")                     # it gives the frontend its compiler
+    module, attribute = _ELSEWHERE[name]
+    value = globals()[name] = getattr(importlib.import_module(module), attribute)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

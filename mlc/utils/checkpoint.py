@@ -1,0 +1,231 @@
+"""Activation checkpointing of eager programs: a function whose intermediate results are computed again by backward."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import Any
+
+import mlc.api as api
+from mlc.frontend import tree
+from mlc.frontend.arguments import coded
+from mlc.frontend.autograd.grad_mode import GradMode
+from mlc.frontend.autograd.graph import kept
+from mlc.frontend.autograd.saved_tensors import Packed, SavedTensorsHooks, save, unpack
+from mlc.frontend.location import user_loc
+from mlc.frontend.script.reach import Reached
+from mlc.frontend.signature import name_of
+from mlc.frontend.tensor import Tensor
+from mlc.frontend.trace import state
+from mlc.ir.diag import UserError
+
+__all__ = ["checkpoint", "checkpoint_sequential"]
+
+Contexts = tuple[AbstractContextManager[Any], AbstractContextManager[Any]]
+
+
+def noop_context_fn() -> Contexts:
+    """The contexts of forward and of its repetition: none."""
+    return nullcontext(), nullcontext()
+
+
+@coded
+def checkpoint(function: Callable[..., Any], *args: Any, use_reentrant: bool | None = None,
+               context_fn: Callable[[], Contexts] = noop_context_fn, determinism_check: str = "default",
+               debug: bool = False, early_stop: bool = True, preserve_rng_state: bool = True, **kwargs: Any) -> Any:
+    """Call a function without keeping what its operations save for backward, which calls it again instead.
+
+    Gradients by the arguments and by the tensors that the function reaches otherwise are those of a plain call. Within
+    a function that is recorded, it is `mlc.checkpoint`.
+
+    Args:
+        function: The function. It has to do the same when it is called again.
+        args: Its arguments.
+        use_reentrant: Accepted for PyTorch's sake: both variants are the one that PyTorch recommends, False.
+        context_fn: Function that returns two context managers, for the call and for its repetition.
+        determinism_check: "default" to check that the repetition saves tensors of the same shapes and dtypes, or
+            "none".
+        debug: Accepted for PyTorch's sake.
+        early_stop: Accepted for PyTorch's sake: the repetition always goes on to the end.
+        preserve_rng_state: Accepted for PyTorch's sake: random numbers are functions of keys. For the repetition, the
+            buffers of modules are those of the call, among them the keys that layers such as Dropout hold.
+        kwargs: Its keyword arguments.
+
+    Returns:
+        The result of the function.
+
+    Raises:
+        UserError: The repetition does something else (MLC0733), raised by backward; or `determinism_check` is neither
+            value (MLC0732).
+
+    Example:
+        >>> x = mlc.tensor(0.5, requires_grad=True)
+        >>> y = mlc.utils.checkpoint.checkpoint(lambda x: mlc.exp(mlc.sin(x)), x, use_reentrant=False)
+        >>> y.backward()
+        >>> x.grad
+        tensor(1.4174242, dtype=mlc.float32)
+    """
+    if determinism_check not in ("default", "none"):
+        raise UserError(f"determinism_check is {determinism_check!r}", code="MLC0732", loc=user_loc(),
+                        hint='it is "default" or "none"')
+    forward, repetition = context_fn()
+    if state.trace is not None:
+        with forward:
+            return api.checkpoint(function)(*args, **kwargs)
+    frame = _Frame(function, args, kwargs, repetition, determinism_check == "default")
+    with forward, frame:
+        return function(*args, **kwargs)
+
+
+@coded
+def checkpoint_sequential(functions: Any, segments: int, input: Any, use_reentrant: bool | None = None,
+                          **kwargs: Any) -> Any:
+    """Call functions one after another in segments, all but the last one by `checkpoint`.
+
+    Args:
+        functions: An `nn.Sequential`, or a list of functions of one argument.
+        segments: How many segments to form.
+        input: Argument of the first function.
+        use_reentrant: As of `checkpoint`.
+        kwargs: More arguments of `checkpoint`.
+
+    Returns:
+        The result of the last function.
+
+    Raises:
+        UserError: There are fewer functions than segments, or no segment (MLC0732).
+
+    Example:
+        >>> layers = [mlc.sin, mlc.exp, mlc.tanh, mlc.sin]
+        >>> x = mlc.tensor(0.5, requires_grad=True)
+        >>> mlc.utils.checkpoint.checkpoint_sequential(layers, 2, x, use_reentrant=False).item()
+        0.7979684472084045
+    """
+    every = list(functions)
+    if not 1 <= segments <= len(every):
+        raise UserError(f"{segments} segments of {len(every)} functions", code="MLC0732", loc=user_loc(),
+                        hint="form at least one segment, and no more than there are functions")
+    size, x = len(every) // segments, input
+    for k in range(segments - 1):
+        x = checkpoint(_chain(every[k * size: (k + 1) * size]), x, use_reentrant=use_reentrant, **kwargs)
+    return _chain(every[(segments - 1) * size:])(x)
+
+
+def _chain(functions: Sequence[Callable[..., Any]]) -> Callable[..., Any]:
+    def chain(x: Any) -> Any:
+        for f in functions:
+            x = f(x)
+        return x
+
+    return chain
+
+
+Place = tuple[int, int]
+"""Number of a node among those that the function records, and of one of its operands."""
+
+
+class _Frame(SavedTensorsHooks):
+    """One checkpointed call: nodes keep numbers in place of their operands, by which the repetition finds them.
+
+    saved     the arguments
+    buffers   the buffers of all modules that the function reaches
+    handles   what nodes hold, by place, while they hold it
+    found     the operands that the repetition found, for as long as nodes hold the handles
+    count     of nodes that have been recorded
+    """
+
+    def __init__(self, function: Callable[..., Any], args: tuple[Any, ...], keywords: dict[str, Any],
+                 repetition: AbstractContextManager[Any], checks: bool) -> None:
+        self.function, self.repetition, self.checks = function, repetition, checks
+        self.saved = _mapped(lambda x: save([x])[0], (args, keywords))
+        self.buffers = _Buffers(Reached({"": (function, args, keywords)}).objects())
+        self.handles: weakref.WeakValueDictionary[Place, Packed] = weakref.WeakValueDictionary()
+        self.found: weakref.WeakKeyDictionary[Packed, Tensor] = weakref.WeakKeyDictionary()
+        self.count = 0
+        self.line = user_loc()
+
+    def save(self, given: Sequence[Any], left: Sequence[Any]) -> list[Any]:
+        number, self.count = self.count, self.count + 1
+        out = []
+        for i, x in enumerate(left):
+            if type(x) is Tensor:
+                handle = Packed(x, (number, i), self.operand)
+                self.handles[number, i] = x = handle
+            out.append(kept(x))
+        return out
+
+    def operand(self, place: Place) -> Tensor:
+        """The operand at a place, from the repetition of the call."""
+        handle = self.handles[place]
+        if handle not in self.found:
+            self.repeat()
+        if handle not in self.found:
+            raise self.differs(f"operand {place[1]} of operation {place[0]} is not there when it is repeated")
+        return self.found[handle]
+
+    def repeat(self) -> None:
+        """Call the function again and keep what its nodes would save."""
+        args, keywords = _mapped(lambda x: unpack([x])[0], self.saved)
+        second = _Repetition(self)
+        with GradMode(True), self.buffers.as_before(), self.repetition, second:
+            self.function(*args, **keywords)
+        if self.checks and second.count != self.count:
+            raise self.differs(f"it records {self.count} operations, and {second.count} when it is repeated")
+
+    def differs(self, how: str) -> UserError:
+        return UserError(f"{name_of(self.function)} does not do the same when backward calls it again: {how}",
+                         code="MLC0733", loc=self.line, notes=(f"backward was called at {user_loc()}",),
+                         hint="a checkpointed function must not depend on what has changed since, or be called so "
+                              "without checkpoint")
+
+
+class _Buffers:
+    """The buffers of modules as they are before a call, such as the keys of layers that draw random numbers."""
+
+    def __init__(self, objects: Iterable[Any]) -> None:
+        self.before = [(owner, name, getattr(owner, name)) for owner in objects if isinstance(owner, tree.AttributeTree)
+                       for name in owner._buffers]
+
+    @contextmanager
+    def as_before(self) -> Iterator[None]:
+        """Context in which they are so again; what is assigned within it is forgotten."""
+        now = [(owner, name, getattr(owner, name)) for owner, name, _ in self.before]
+        try:
+            for owner, name, value in self.before:
+                setattr(owner, name, value)
+            yield
+        finally:
+            for owner, name, value in now:
+                setattr(owner, name, value)
+
+
+class _Repetition(SavedTensorsHooks):
+    """Finds the operands of a repeated call."""
+
+    def __init__(self, frame: _Frame) -> None:
+        self.frame, self.count = frame, 0
+
+    def save(self, given: Sequence[Any], left: Sequence[Any]) -> list[Any]:
+        number, self.count = self.count, self.count + 1
+        for i, x in enumerate(given):
+            handle = self.frame.handles.get((number, i))
+            if handle is None or type(x) is not Tensor:
+                continue
+            array = x.backing_array
+            if self.frame.checks and (array.shape, array.dtype) != (handle.shape, handle.dtype):
+                raise self.frame.differs(f"operand {i} of operation {number} has shape {list(handle.shape)} and dtype "
+                                         f"{handle.dtype}, and {list(array.shape)} and {array.dtype} when it is "
+                                         "repeated")
+            self.frame.found[handle] = x.detach()
+        return [None] * len(left)
+
+
+
+def _mapped(f: Callable[[Any], Any], x: Any) -> Any:
+    """Arguments with f of each tensor in place of it; modules are left as they are."""
+    if type(x) is Tensor or type(x) is Packed:
+        return f(x)
+    if type(x) is list or type(x) is tuple:
+        return type(x)(_mapped(f, y) for y in x)
+    return {key: _mapped(f, y) for key, y in x.items()} if type(x) is dict else x
