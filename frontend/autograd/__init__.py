@@ -2,6 +2,6 @@
 
 `graph` has the recorded graph, `operation_node` records one call of an operation and computes its vector-Jacobian
 product as an operation of its own, and `engine` goes through the graph backward. `grad_mode` says whether anything is
-recorded, and `differentiable` has the attributes and methods of tensors. `custom_function` has functions with a backward
-of their own, `saved_tensors` the hooks on what nodes keep, and `hooks` those on what they compute.
+recorded, and `differentiable` has the attributes and methods of tensors. `custom_function` has functions whose backward
+the program defines, `saved_tensors` the hooks on what nodes keep, and `hooks` those on what they compute.
 """
