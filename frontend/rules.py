@@ -12,10 +12,12 @@ from mlc.dialects import autodiff, func
 from mlc.frontend import tree
 from mlc.frontend.arguments import check_call, coded
 from mlc.frontend.autograd.function_node import requires_grad
+from mlc.frontend.autograd.grad_mode import mode
 from mlc.frontend.derivatives import Argnums, Inputs, numbers_of, run_now
 from mlc.frontend.location import user_loc
 from mlc.frontend.nested import call, record
 from mlc.frontend.operands import broadcast_to, cast, tracer
+from mlc.frontend.recorded_operation import constant
 from mlc.frontend.signature import Arguments, Spec, name_of, record_entry
 from mlc.frontend.trace import Trace, Tracer, captured, current, state
 from mlc.ir.core import Value, located
@@ -123,7 +125,8 @@ class _Custom:
             rules = self._rules(inputs)
         finally:
             self.recording.now = False
-        return _recorded(name_of(self.f), inputs, self.f, *rules)
+        out = _recorded(name_of(self.f), inputs, self.f, *rules)
+        return out if mode.enabled else tree.map(constant, out)
 
     def _positional(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> tuple[Any, ...]:
         check_call(self.f, name_of(self.f), args, keywords)

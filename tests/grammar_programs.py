@@ -145,7 +145,7 @@ def several_targets(v: Any) -> Any:
 
 @program()
 def augmented_names(v: Any) -> Any:
-    x = v
+    x = v * 1
     for _ in range(3):
         if x.sum() > 3:
             x += v

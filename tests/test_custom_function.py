@@ -96,6 +96,31 @@ def test_transforms_compose() -> None:
     np.testing.assert_allclose(x.grad.numpy(), wanted, rtol=1e-5)
 
 
+@pytest.mark.parametrize("run", [lambda f: f, mlc.compile], ids=["eager", "compiled"])
+def test_nothing_is_recorded_within_no_grad(run: Any) -> None:
+    def f(x: Any) -> Any:
+        with mlc.no_grad():
+            y = Twice.apply(x)
+        return (x * y).sum()
+
+    x = leaf()
+    run(f)(x).backward()
+    np.testing.assert_allclose(x.grad.numpy(), np.exp(X), rtol=1e-5)
+    np.testing.assert_allclose(mlc.grad(f)(X).numpy(), np.exp(X), rtol=1e-5)
+
+
+def test_a_custom_rule_plays_no_part_within_no_grad() -> None:
+    square = mlc.custom_vjp(lambda x: x * x)
+    square.defvjp(lambda x: (square(x), x), lambda x, ct: (2 * x * ct,))
+
+    def f(x: Any) -> Any:
+        with mlc.no_grad():
+            y = square(x)
+        return (x * y).sum()
+
+    assert mlc.grad(f)(X).tolist() == (X * X).tolist()
+
+
 def test_within_a_module_that_is_compiled() -> None:
     class Layer(nn.Module):
         def __init__(self) -> None:
