@@ -190,6 +190,12 @@ def test_writes_that_cannot_be_recorded_are_refused(f: Callable[[Any], Any]) -> 
     assert OUTSIDE.tolist() == [1, 1]
 
 
+def test_arguments_that_share_memory_are_refused_where_one_is_changed() -> None:
+    x = mlc.ones(2)
+    with pytest.raises(UserError, match="MLC0759"):
+        mlc.compile(lambda x, y: (x.add_(1), y * 2))(x, x[:1])
+
+
 def test_a_write_to_a_captured_tensor_is_seen() -> None:
     table = mlc.ones(2)
     f = mlc.compile(lambda x: x * table)

@@ -143,6 +143,18 @@ example python:
     f(mlc.ones(3), mlc.ones(3, requires_grad=True))
 fix: call it within mlc.no_grad, or return the new value.
 
+MLC0759 A compiled function changes an argument in place, and another argument shares its memory.
+The function was recorded for arguments that do not.
+example python:
+    import mlc
+    @mlc.compile
+    def f(x, y):
+        x.add_(1)
+        return y * 2
+    x = mlc.ones(3)
+    f(x, x[:1])
+fix: pass a clone of one of them.
+
 MLC0440 A learning-rate scheduler was given no optimizer whose learning rates it can set.
 An optimizer made without parameters holds nothing; its learning rate is a function of mlc.optim.schedules.
 example python:
