@@ -21,11 +21,11 @@ R = TypeVar("R")
 
 
 def operation(*, literal: Iterable[str] = (), stored: Mapping[str, str] = MappingProxyType({}),
-              name: str = "") -> Callable[[Callable[P, R]], Callable[P, R]]:
+              name: str = "", static: Iterable[str] = ()) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Make a function on tracers public, under its own name in `OPERATIONS`."""
 
     def decorate(body: Callable[P, R]) -> Callable[P, R]:
-        op = Operation(body, literal, stored, name or body.__name__)
+        op = Operation(body, literal, stored, name or body.__name__, static)
 
         @functools.wraps(body)
         def public(*args: P.args, **keywords: P.kwargs) -> R:

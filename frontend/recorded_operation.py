@@ -34,6 +34,8 @@ class Operation:
     literal   operands whose Python numbers are compile-time constants: `x ** 2` is not `x ** y`
     stored    operands whose Python integers have to fit in the element type of another operand, since they are stored
               as they are and would otherwise wrap around
+    static    operands whose sizes are constants of an eager kernel, as those of the weights of a recurrent layer are,
+              where other sizes are multiples of each other
     forgets   whether eager kernels say which operands they do not depend on
 
     The signature is inspected at the first call, since a program uses few of the functions that it imports.
@@ -42,11 +44,12 @@ class Operation:
     forgets = False
 
     def __init__(self, body: Callable[..., Any], literal: Iterable[str], stored: Mapping[str, str],
-                 name: str) -> None:
+                 name: str, static: Iterable[str] = ()) -> None:
         self.body = body
         self.name = name
         self.literal = frozenset(literal)
         self.stored = stored
+        self.static = frozenset(static)
 
     @functools.cached_property
     def parameters(self) -> Mapping[str, inspect.Parameter]:
@@ -82,6 +85,12 @@ class Operation:
             x, where = given.get(name), given.get(into)
             if type(x) is int and isinstance(where, Tensor | np.ndarray):
                 check_fits(x, where.dtype if isinstance(where, np.ndarray) else to_numpy(where.dtype.ir))
+
+    def static_operands(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> Iterator[Any]:
+        """The operands of a call whose sizes are constants of its kernel."""
+        for name, x in (*((self.parameter(i), x) for i, x in enumerate(args)), *keywords.items()):
+            if name in self.static:
+                yield from x if isinstance(x, list | tuple) else (x,)
 
     def record(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
         """Run the body on tracers, at the user's line."""

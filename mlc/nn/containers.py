@@ -18,15 +18,27 @@ from mlc.nn.module import Module
 class _Named(Module):
     """An ordered container of named items."""
 
+    _names: tuple[str, ...] = ()
+
     def __init__(self) -> None:
-        self._names: tuple[str, ...] = ()
+        self._names = ()
+
+    def __setattr__(self, name: str, x: Any) -> None:
+        super().__setattr__(name, x)
+        if isinstance(x, Module) and name not in self._names:
+            self._names = (*self._names, name)
+
+    def __delattr__(self, name: str) -> None:
+        super().__delattr__(name)
+        if name in self._names:
+            self._names = tuple(n for n in self._names if n != name)
 
     def _add(self, name: str, x: Any) -> None:
         if not name or "." in name or hasattr(self, name):
             raise UserError(f"{name!r} cannot name a part of a {type(self).__name__}", code="MLC0386", loc=user_loc(),
                             hint="it is empty, has a dot, or is the name of an attribute already")
         setattr(self, name, x)
-        self._names = (*self._names, name)
+        self._names = (*(n for n in self._names if n != name), name)
 
     def _refill(self, things: Iterable[tuple[str, Any]]) -> None:
         for name in self._names:
