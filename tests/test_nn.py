@@ -111,7 +111,7 @@ def test_only_parameters_are_trained_and_saved() -> None:
 def test_state_dict_round_trip() -> None:
     a, b = net(), net()
     inner = b[0]
-    assert b.load_state_dict(a.state_dict()) == ([], [])
+    assert tuple(b.load_state_dict(a.state_dict())) == ([], [])
     for x, y in zip(a.parameters(), b.parameters()):
         np.testing.assert_array_equal(x.numpy(), y.numpy())
         assert x.numpy() is not y.numpy()

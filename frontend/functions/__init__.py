@@ -39,8 +39,8 @@ from mlc.frontend.methods import Methods
 from mlc.frontend.tensor import OPERATIONS, Tensor
 
 MODULES = (calculus, compare, contract, convolution, create, divisors, dynamic, elementwise, fft, grids, index, linalg,
-           losses, neural, normalization, pooling, ragged, random, recurrent, reduce, replace, resize, sampling, scan, scatter,
-           shape, sort, special, trigonometry)
+           losses, neural, normalization, pooling, ragged, random, recurrent, reduce, replace, resize, sampling,
+           scan, scatter, shape, sort, special, trigonometry)
 
 ALIASES = {
     "absolute": "abs", "arccos": "acos", "arccosh": "acosh", "arcsin": "asin", "arcsinh": "asinh", "arctan": "atan",

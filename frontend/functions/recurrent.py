@@ -84,7 +84,7 @@ def recurrent_cell(input: Operand, state: Sequence[Operand], weights: Sequence[O
 @operation(static=("weights",))
 def recurrent(input: Operand, state: Sequence[Operand], weights: Sequence[Operand], mode: str, num_layers: int = 1,
               bidirectional: bool = False, batch_first: bool = False, dropout: float = 0.0, key: Operand = None,
-              lengths: Operand = None) -> tuple[Tensor, list[Tensor]]:
+              lengths: Operand = None) -> Any:
     """Layers of a recurrent network over sequences: each layer and direction is a scan over the steps.
 
     The products of all inputs with the weights are one product in front of the scan, which is left with that of the
@@ -135,8 +135,8 @@ def recurrent(input: Operand, state: Sequence[Operand], weights: Sequence[Operan
             x = tracer(random.dropout(_row(tracer(keys), layer), x, dropout))
     final = [tracer(stack(list(parts), 0)) for parts in zip(*last)]
     if single:
-        return (_without_batch(x), [_without_batch(s) for s in final])  # type: ignore[return-value]
-    return (transpose(x, 0, 1) if batch_first else x), final  # type: ignore[return-value]
+        return (_without_batch(x), [_without_batch(s) for s in final])
+    return (transpose(x, 0, 1) if batch_first else x), final
 
 
 def _batched(state: Tracer, x: Tracer, count: int, single: bool) -> Tracer:

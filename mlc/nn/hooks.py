@@ -81,7 +81,7 @@ class Hooked:
 
     def register_forward_hook(self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False,
                               always_call: bool = False) -> RemovableHandle:
-        """Call a function after each call of `forward`: hook(module, args, output), or hook(module, args, kwargs, output).
+        """Call a function after each call of `forward`: hook(module, args, output); args, kwargs with `with_kwargs`.
 
         Args:
             hook: Function that returns None, or what stands in for the output.
@@ -101,7 +101,7 @@ class Hooked:
         return add(self._hooks("_forward_hooks"), Hook(hook, with_kwargs, always_call), prepend)
 
     def register_full_backward_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
-        """Call a function when `backward` has computed the gradients of the inputs: hook(module, grad_input, grad_output).
+        """Call a function when `backward` has the gradients of the inputs: hook(module, grad_input, grad_output).
 
         Only `backward` calls it: a function that is recorded, as by `mlc.grad`, refuses modules with such hooks.
 

@@ -56,6 +56,7 @@ class Module(Hooked, Convertible, Stateful, Trainable, tree.AttributeTree):
         (8,)
     """
 
+    _shown: tuple[str, ...] = ()                           # settings in the printed form; "inplace?" only if it is set
     _compiled_call: Callable[..., Any] | None = None
 
     def __init_subclass__(cls, **keywords: Any) -> None:
@@ -453,7 +454,8 @@ class Module(Hooked, Convertible, Stateful, Trainable, tree.AttributeTree):
         Returns:
             Text, such as "in_features=2, out_features=3"; several lines are shown one below the other.
         """
-        return ""
+        return ", ".join(f"{name.rstrip('?')}={getattr(self, name.rstrip('?'))!r}" for name in self._shown
+                         if not name.endswith("?") or getattr(self, name.rstrip("?")))
 
     def _get_name(self) -> str:
         return type(self).__name__

@@ -204,8 +204,8 @@ class GRUCell(RNNCellBase):
 class RNNBase(Keyed):
     """Base of the recurrent layers: their weights, and calls on padded, packed and single sequences.
 
-    The parameters have PyTorch's names: weight_ih_l0, weight_hh_l0, bias_ih_l0, bias_hh_l0 and weight_hr_l0 of the first
-    layer, with "_reverse" for the direction from the end to the start.
+    The parameters have PyTorch's names: weight_ih_l0, weight_hh_l0, bias_ih_l0, bias_hh_l0 and weight_hr_l0 of the
+    first layer, with "_reverse" for the direction from the end to the start.
 
     Args:
         mode: "RNN_TANH", "RNN_RELU", "LSTM" or "GRU".
@@ -291,7 +291,8 @@ class RNNBase(Keyed):
         options = (self.mode.lower(), self.num_layers, self.bidirectional)
         if not isinstance(x, PackedSequence):
             self._check(x, states)
-            return recurrent.recurrent(x, states, weights, *options, self.batch_first, self.dropout, key)
+            results, final = recurrent.recurrent(x, states, weights, *options, self.batch_first, self.dropout, key)
+            return results, final
         rows, lengths = rows_of_padded(x)
         padded = taken(x.data, np.maximum(rows, 0))
         self._check(padded, states)
@@ -328,8 +329,8 @@ class RNN(_OneState):
     A call is one compiled function of all layers and steps, for all lengths.
 
     Shape:
-        Input [steps, n, input_size] ([n, steps, input_size] with batch_first, [steps, input_size] for one sequence, or a
-        PackedSequence) and state [num_layers * directions, n, hidden_size] -> the results
+        Input [steps, n, input_size] ([n, steps, input_size] with batch_first, [steps, input_size] for one sequence, or
+        a PackedSequence) and state [num_layers * directions, n, hidden_size] -> the results
         [steps, n, directions * hidden_size] and the final state.
 
     Args:
@@ -369,8 +370,8 @@ class GRU(_OneState):
     A call is one compiled function of all layers and steps, for all lengths.
 
     Shape:
-        Input [steps, n, input_size] ([n, steps, input_size] with batch_first, [steps, input_size] for one sequence, or a
-        PackedSequence) and state [num_layers * directions, n, hidden_size] -> the results
+        Input [steps, n, input_size] ([n, steps, input_size] with batch_first, [steps, input_size] for one sequence, or
+        a PackedSequence) and state [num_layers * directions, n, hidden_size] -> the results
         [steps, n, directions * hidden_size] and the final state.
 
     Args:
@@ -409,8 +410,8 @@ class LSTM(RNNBase):
     Architectures for Large Vocabulary Speech Recognition".)
 
     Shape:
-        Input [steps, n, input_size] ([n, steps, input_size] with batch_first, [steps, input_size] for one sequence, or a
-        PackedSequence), states [num_layers * directions, n, proj_size or hidden_size] and
+        Input [steps, n, input_size] ([n, steps, input_size] with batch_first, [steps, input_size] for one sequence, or
+        a PackedSequence), states [num_layers * directions, n, proj_size or hidden_size] and
         [num_layers * directions, n, hidden_size] -> the results [steps, n, directions * (proj_size or hidden_size)] and
         the pair of final states.
 

@@ -25,7 +25,8 @@ class Incompatible(NamedTuple):
             return "<All keys matched successfully>"
         return f"_IncompatibleKeys(missing_keys={self.missing_keys}, unexpected_keys={self.unexpected_keys})"
 
-    __str__ = __repr__
+    def __str__(self) -> str:
+        return repr(self)
 
 
 def fitting(state_dict: Mapping[str, Any], own: Mapping[str, Tensor], ties: Mapping[str, Tensor], strict: bool,

@@ -1,4 +1,4 @@
-"""Sequences of different lengths: padded to one length, or packed, with the names and arguments of torch.nn.utils.rnn."""
+"""Sequences of different lengths, padded to one length or packed: the functions of torch.nn.utils.rnn."""
 
 from __future__ import annotations
 
@@ -322,8 +322,8 @@ def unpack_sequence(packed_sequences: PackedSequence) -> list[Tensor]:
 def _numbers(x: Any, what: str) -> np.ndarray[Any, Any]:
     """Integers that decide on shapes."""
     if isinstance(x, Tracer):
-        raise UserTypeError(f"{what} of packed sequences are an argument of a recorded function, or computed in it, and "
-                            "shapes depend on them", code="MLC0740", loc=user_loc(),
+        raise UserTypeError(f"{what} of packed sequences are computed in a recorded function, or an argument of it, "
+                            "and shapes depend on them", code="MLC0740", loc=user_loc(),
                             hint="pass them as a list of integers, or pack the sequences outside of it")
     return np.asarray(x.numpy() if isinstance(x, Tensor) else [int(n) for n in x], np.int64)
 
