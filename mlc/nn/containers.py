@@ -15,6 +15,22 @@ from mlc.ir.diag import UserError, UserIndexError, UserTypeError
 from mlc.nn.module import Module
 
 
+class Shown:
+    """Something whose `repr` is this text."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def __repr__(self) -> str:
+        return self.text
+
+
+def _shown_parameters(pairs: Iterable[tuple[str, Any]]) -> str:
+    """A line for each tensor, indented as PyTorch does it."""
+    return "\n".join(f"  ({name}): Parameter containing: [{x.dtype} of size {'x'.join(map(str, x.shape))}]"
+                     for name, x in pairs)
+
+
 class _Named(Module):
     """An ordered container of named items."""
 
@@ -198,6 +214,16 @@ class ModuleList(_Listed):
     def __init__(self, modules: Iterable[Module] = ()) -> None:
         super().__init__(modules)
 
+    def _printed_children(self) -> Iterator[tuple[str, Any]]:
+        runs: list[list[Any]] = []                         # equal modules in a row are shown once
+        for i, text in enumerate(map(repr, self)):
+            if runs and runs[-1][2] == text:
+                runs[-1][1] = i
+            else:
+                runs.append([i, i, text])
+        return ((str(a) if a == b else f"{a}-{b}", Shown(text if a == b else f"{b - a + 1} x {text}"))
+                for a, b, text in runs)
+
 
 class ParameterList(_Listed):
     """List of parameters: each tensor it is given becomes one.
@@ -214,11 +240,18 @@ class ParameterList(_Listed):
 
     Example:
         >>> nn.ParameterList([mlc.ones(2), mlc.zeros(3)])
-        ParameterList(0=mlc.float32[2], 1=mlc.float32[3])
+        ParameterList(
+          (0): Parameter containing: [mlc.float32 of size 2]
+          (1): Parameter containing: [mlc.float32 of size 3]
+        )
     """
 
     def __init__(self, values: Iterable[Tensor] = ()) -> None:
         super().__init__(values)
+
+    def __repr__(self) -> str:
+        lines = _shown_parameters(zip(self._names, self._things()))
+        return f"{self._get_name()}(\n{lines}\n)" if lines else f"{self._get_name()}()"
 
     def __setattr__(self, name: str, x: Any) -> None:
         is_element = type(x) is Tensor and name.isdigit()
@@ -338,6 +371,10 @@ class ParameterDict(_Dict):
     def __init__(self, parameters: Mapping[str, Tensor] | Iterable[tuple[str, Tensor]] | None = None) -> None:
         super().__init__()
         self.update(parameters or {})
+
+    def __repr__(self) -> str:
+        lines = _shown_parameters(self.items())
+        return f"{self._get_name()}(\n{lines}\n)" if lines else f"{self._get_name()}()"
 
     def __setattr__(self, name: str, x: Any) -> None:
         super().__setattr__(name, mark_parameter(x, x.frozen is not True) if type(x) is Tensor else x)

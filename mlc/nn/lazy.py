@@ -39,7 +39,7 @@ class LazyModuleMixin(Module):
         (True, True)
     """
 
-    cls_to_become: ClassVar[type[Module]]
+    cls_to_become: ClassVar[Any]
     _size_name: ClassVar[str]
 
     def _begin(self, settings: dict[str, Any]) -> None:
@@ -77,7 +77,7 @@ class LazyModuleMixin(Module):
         made = self.cls_to_become(**{self._size_name: size}, **self._settings)
         self._handle.remove()
         del self._settings, self._handle
-        self.__class__ = self.cls_to_become  # type: ignore[assignment]
+        self.__class__ = self.cls_to_become
         for name, new in vars(made).items():
             held = vars(self).get(name)
             if type(held) is Tensor and type(new) is Tensor:
@@ -174,7 +174,8 @@ class _LazyNorm(LazyModuleMixin):
 
     def _size_of(self, x: Any) -> int:
         kind = self.cls_to_become
-        unbatched = issubclass(kind, InstanceNorm1d | InstanceNorm2d | InstanceNorm3d) and len(x.shape) == min(kind.ranks)
+        instances = issubclass(kind, InstanceNorm1d | InstanceNorm2d | InstanceNorm3d)
+        unbatched = instances and len(x.shape) == min(kind.ranks)
         return int(x.shape[0 if unbatched else 1])
 
     def _size_in(self, saved: dict[str, Any]) -> int:

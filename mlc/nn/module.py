@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from mlc.api import compile
@@ -295,6 +296,9 @@ class Module(Hooked, Convertible, Stateful, Trainable, tree.AttributeTree):
         return sum(x.numel() for x in self.parameters() if id(x) not in frozen)
 
     def __setattr__(self, name: str, value: Any) -> None:
+        if isinstance(value, Tensor) and isinstance(getattr(type(self), name, None), property):
+            object.__setattr__(self, name, value)          # its setter says what becomes of it
+            return
         if isinstance(value, Parameter) or (type(value) in _CONTAINERS and any(
                 isinstance(x, Parameter) for x in tree.leaves(value))):
             self._parameters = (*(n for n in self._parameters if n != name), name)
@@ -479,6 +483,23 @@ def _printed(name: str, extra: Sequence[str], inside: Sequence[str]) -> str:
 
 def _indented(text: str) -> str:
     return text.replace("\n", "\n  ")
+
+
+@contextmanager
+def with_tensors(module: Module, new: Mapping[str, Tensor]) -> Iterator[None]:
+    """Context in which a module holds other tensors, by name; afterwards it holds what it held before."""
+    saved: list[tuple[Module, dict[str, Any]]] = []
+    try:
+        for prefix, owner in list(module.named_modules(remove_duplicate=False)):
+            saved.append((owner, dict(vars(owner))))
+            start = f"{prefix}." if prefix else ""
+            vars(owner).update((name, _replaced(x, start + name, new)) for name, x in list(vars(owner).items())
+                               if not isinstance(x, Module))
+        yield
+    finally:
+        for owner, held in reversed(saved):
+            vars(owner).clear()
+            vars(owner).update(held)
 
 
 def _called(module: Module, *args: Any, **keywords: Any) -> Any:

@@ -172,6 +172,9 @@ class TransformerDecoderLayer(_Layer):
                                                  dtype=dtype, generator=generator)
         self.norm3 = LayerNorm(d_model, layer_norm_eps, bias=bias, device=device, dtype=dtype)
         self.dropout3 = Dropout(dropout, generator=generator)
+        held = vars(self)                                  # in PyTorch's order, which that of the parameters follows
+        for name in ("linear1", "dropout", "linear2", "norm1", "norm2", "norm3", "dropout1", "dropout2", "dropout3"):
+            held[name] = held.pop(name)
 
     def forward(self, tgt: Operand, memory: Operand, tgt_mask: Operand = None, memory_mask: Operand = None,
                 tgt_key_padding_mask: Operand = None, memory_key_padding_mask: Operand = None,
