@@ -470,7 +470,7 @@ class Module(Hooked, Convertible, Stateful, Trainable, tree.AttributeTree):
                         [f"({name}): {_indented(repr(child))}" for name, child in self._printed_children()])
 
     def _printed_children(self) -> Iterator[tuple[str, Any]]:
-        return self.named_children()
+        return self._children()
 
 
 def _printed(name: str, extra: Sequence[str], inside: Sequence[str]) -> str:

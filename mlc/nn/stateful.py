@@ -30,10 +30,6 @@ class Stateful:
         """Iterate over this module and all inside it."""
         raise NotImplementedError
 
-    def named_children(self) -> Iterator[tuple[str, Any]]:
-        """Iterate over the modules that this one holds itself."""
-        raise NotImplementedError
-
     def _own_state(self) -> list[tuple[str, str, Tensor]]:
         """(name, attribute, tensor) of the parameters, then of the buffers, that this module holds itself."""
         raise NotImplementedError
@@ -217,7 +213,7 @@ def _collect(module: Any, found: dict[str, Any], prefix: str, keep_vars: bool, c
         found[prefix + name] = x
     if type(module).get_extra_state is not Stateful.get_extra_state:
         found[prefix + EXTRA] = module.get_extra_state()
-    for name, child in module.named_children():
+    for name, child in module._children():
         if type(child).state_dict is Stateful.state_dict:
             _collect(child, found, f"{prefix}{name}.", keep_vars, constants)
         else:

@@ -10,7 +10,7 @@ from mlc.frontend.functions import random
 from mlc.frontend.functions.convolution import Ints, batched, each, unbatched
 from mlc.frontend.functions.index import gather
 from mlc.frontend.functions.reduce import argmax
-from mlc.frontend.functions.shape import permute
+from mlc.frontend.functions.shape import permute, sliced
 from mlc.frontend.operands import cast, floating, reshape, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Operand
@@ -39,6 +39,8 @@ def _pooled(input: Operand, kernel_size: Ints, output_size: Any, output_ratio: A
                             hint="pass key=mlc.random.key(seed), and another one every time: see mlc.random.split")
         samples = random.uniform(key, (*x.shape[:2], spatial), dtype=x.dtype)
     drawn = cast(tracer(samples), x.type.dtype)
+    if was_added and drawn.ndim == 3:                      # those of the first image, as in PyTorch
+        drawn = sliced(drawn, 0, 0, 1)
     if drawn.shape != (*x.shape[:2], spatial):
         raise UserError(f"samples of shape {list(drawn.shape)}, expected {[*x.shape[:2], spatial]}", code="MLC0367")
     order = range(spatial) if spatial == 3 else reversed(range(spatial))   # as PyTorch takes them
