@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
 from typing import Any, TypeVar
 
 from mlc.frontend.dtypes import destination
@@ -12,6 +11,7 @@ from mlc.frontend.location import user_loc
 from mlc.frontend.tensor import DTypeLike, Tensor
 from mlc.frontend.trace import Tracer
 from mlc.ir.diag import UserTypeError
+from mlc.nn.hierarchy import Hierarchy
 
 M = TypeVar("M", bound="Convertible")
 
@@ -21,16 +21,8 @@ def _cast(x: Tensor, dtype: Any) -> Tensor:
     return cast_to(x, dtype) if in_kernels else Tensor(x.array.astype(dtype.dtype))
 
 
-class Convertible:
+class Convertible(Hierarchy):
     """Base of modules: conversion of parameters and buffers to another dtype, and to another device."""
-
-    def _state(self) -> Iterator[tuple[str, Any, str, Tensor]]:
-        """(name, the module that holds it, the attribute it is in, tensor) of every parameter and buffer."""
-        raise NotImplementedError
-
-    def _assign(self, new: Mapping[str, Tensor]) -> None:
-        """Have the tensors of these names take over the elements of new ones."""
-        raise NotImplementedError
 
     def to(self: M, target: Any = None, dtype: DTypeLike = None, *, device: Any = None,
            non_blocking: bool = False) -> M:

@@ -262,6 +262,7 @@ class ConvTranspose1d(_ConvTranspose):
         groups: Number of parts of the channels that have nothing to do with each other.
         bias: Whether a bias is added.
         dilation: Distance from one element of a window to the next.
+        padding_mode: "zeros"; PyTorch has no other either.
         device: Device of the parameters; None for the CPU.
         dtype: Floating-point dtype of the parameters; None for float32.
         generator: Source of the initial values; None for that of `mlc.manual_seed`.
@@ -305,6 +306,7 @@ class ConvTranspose2d(_ConvTranspose):
         groups: Number of parts of the channels that have nothing to do with each other.
         bias: Whether a bias is added.
         dilation: Distance from one element of a window to the next.
+        padding_mode: "zeros"; PyTorch has no other either.
         device: Device of the parameters; None for the CPU.
         dtype: Floating-point dtype of the parameters; None for float32.
         generator: Source of the initial values; None for that of `mlc.manual_seed`.
@@ -349,6 +351,7 @@ class ConvTranspose3d(_ConvTranspose):
         groups: Number of parts of the channels that have nothing to do with each other.
         bias: Whether a bias is added.
         dilation: Distance from one element of a window to the next.
+        padding_mode: "zeros"; PyTorch has no other either.
         device: Device of the parameters; None for the CPU.
         dtype: Floating-point dtype of the parameters; None for float32.
         generator: Source of the initial values; None for that of `mlc.manual_seed`.

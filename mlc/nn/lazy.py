@@ -25,10 +25,9 @@ Ints = int | Sequence[int]
 
 
 class LazyModuleMixin(Module):
-    """Base of lazy layers: until the first call, or until a state is loaded, the size is 0.
+    """Base of lazy layers: the size is 0 until the first call, or until a state is loaded.
 
-    Then the layer becomes one of the class that it stands for. Its parameters stay the same tensors, so that an
-    optimizer may be made before.
+    Then it becomes a layer of another class. Its parameters stay the same tensors, so an optimizer may be made before.
 
     Attributes:
         cls_to_become: The class that it stands for.
@@ -44,8 +43,7 @@ class LazyModuleMixin(Module):
 
     def _begin(self, settings: dict[str, Any]) -> None:
         self.cls_to_become.__init__(self, **{self._size_name: 0}, **settings)
-        self._settings = settings
-        self._handle = self.register_load_state_dict_pre_hook(_take_size)
+        self._settings, self._handle = settings, self.register_load_state_dict_pre_hook(_take_size)
 
     def _size_of(self, x: Any) -> int:
         """The number of features or channels of an input."""
@@ -69,8 +67,8 @@ class LazyModuleMixin(Module):
             UserError: A function is being recorded (MLC0741).
         """
         if state.trace is not None:
-            raise UserError(f"{type(self).__name__} is called for the first time in a function that is recorded",
-                            code="MLC0741", loc=user_loc(), hint="call the model once before, as in model(x)")
+            raise UserError(f"{type(self).__name__} is first called in a function that is recorded", code="MLC0741",
+                            loc=user_loc(), hint="call the model once before, as in model(x)")
         self._become(self._size_of(input))
 
     def _become(self, size: int) -> None:
@@ -175,8 +173,7 @@ class _LazyNorm(LazyModuleMixin):
     def _size_of(self, x: Any) -> int:
         kind = self.cls_to_become
         instances = issubclass(kind, InstanceNorm1d | InstanceNorm2d | InstanceNorm3d)
-        unbatched = instances and len(x.shape) == min(kind.ranks)
-        return int(x.shape[0 if unbatched else 1])
+        return int(x.shape[0 if instances and len(x.shape) == min(kind.ranks) else 1])
 
     def _size_in(self, saved: dict[str, Any]) -> int:
         return int(saved["weight" if "weight" in saved else "running_mean"].shape[0])

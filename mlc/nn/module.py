@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from mlc.api import compile
@@ -15,7 +14,7 @@ from mlc.frontend.location import user_loc
 from mlc.frontend.nested import call
 from mlc.frontend.tensor import Tensor
 from mlc.frontend.trace import state
-from mlc.ir.diag import Error, UserAttributeError, UserError, UserTypeError
+from mlc.ir.diag import Error, UserError, UserTypeError
 from mlc.nn import hooks
 from mlc.nn.conversion import Convertible
 from mlc.nn.hooks import Hooked
@@ -108,193 +107,7 @@ class Module(Hooked, Convertible, Stateful, Trainable, tree.AttributeTree):
             object.__getattribute__(self, name)              # raises the error of a property that failed
         raise unsupported_api.error(type(self).__name__, name, unsupported_api.MODULE.get(name), self)
 
-    # -- what is inside -----------------------------------------------------------------------------------------------
-    def named_children(self) -> Iterator[tuple[str, Module]]:
-        """Iterate over the modules that this one holds itself, also in lists and dicts; a shared one comes once.
-
-        Returns:
-            Iterator of pairs of a name and a module.
-        """
-        seen = set[int]()
-        for name, x in self._children():
-            if id(x) not in seen:
-                seen.add(id(x))
-                yield name, x
-
-    def _children(self) -> Iterator[tuple[str, Module]]:
-        return ((name, x) for name, x in self._held() if isinstance(x, Module))
-
-    def children(self) -> Iterator[Module]:
-        """Iterate over the modules that this one holds itself."""
-        return (x for _, x in self.named_children())
-
-    def named_modules(self, memo: set[Module] | None = None, prefix: str = "",
-                      remove_duplicate: bool = True) -> Iterator[tuple[str, Module]]:
-        """Iterate over this module and all inside it, each before those it holds.
-
-        Args:
-            memo: Modules to leave out; those found are added to it.
-            prefix: Name of this module.
-            remove_duplicate: Whether a module that several hold comes once, under its first name.
-
-        Returns:
-            Iterator of pairs of a name, such as "layers.0", and a module.
-        """
-        memo = set() if memo is None else memo
-        if self in memo:
-            return
-        if remove_duplicate:
-            memo.add(self)
-        yield prefix, self
-        for name, child in self._children():
-            yield from child.named_modules(memo, f"{prefix}.{name}" if prefix else name, remove_duplicate)
-
-    def modules(self) -> Iterator[Module]:
-        """Iterate over this module and all inside it, each before those it holds."""
-        return (x for _, x in self.named_modules())
-
-    def get_submodule(self, target: str) -> Module:
-        """Find a module by its name.
-
-        Args:
-            target: Name, such as "layers.0".
-
-        Returns:
-            The module.
-
-        Raises:
-            UserAttributeError: There is none of this name (MLC0385).
-        """
-        return self._find(target, dict(self.named_modules(remove_duplicate=False)), "module")  # type: ignore[return-value]
-
-    def get_parameter(self, target: str) -> Tensor:
-        """Find a parameter by its name.
-
-        Args:
-            target: Name, such as "layers.0.weight".
-
-        Returns:
-            The parameter.
-
-        Raises:
-            UserAttributeError: There is none of this name (MLC0385).
-        """
-        return self._find(target, self._ties(), "parameter")  # type: ignore[return-value]
-
-    def get_buffer(self, target: str) -> Tensor:
-        """Find a buffer by its name.
-
-        Args:
-            target: Name, such as "norm.running_mean".
-
-        Returns:
-            The buffer.
-
-        Raises:
-            UserAttributeError: There is none of this name (MLC0385).
-        """
-        return self._find(target, dict(self.named_buffers(remove_duplicate=False)),  # type: ignore[return-value]
-                          "buffer")
-
-    def _find(self, target: str, by_name: Mapping[str, Module | Tensor], what: str) -> Module | Tensor:
-        if target not in by_name:
-            names = ", ".join(name for name in by_name if name)
-            raise UserAttributeError(f"{type(self).__name__} has no {what} {target!r}", code="MLC0385", loc=user_loc(),
-                                     hint=f"it has {names}" if names else f"it has no {what}")
-        return by_name[target]
-
-    def set_submodule(self, target: str, module: Module, strict: bool = False) -> None:
-        """Replace a module by its name, or add one.
-
-        Args:
-            target: Name, such as "layers.0".
-            module: The module to have under this name.
-            strict: Whether there has to be one of this name already.
-
-        Raises:
-            UserAttributeError: There is no module to hold it (MLC0385), or none of this name, which `strict` requires.
-            UserError: The name is empty (MLC0386).
-        """
-        parent, _, name = target.rpartition(".")
-        if strict:
-            self.get_submodule(target)
-        holder = self.get_submodule(parent)
-        if isinstance(vars(holder).get(name), Module):
-            setattr(holder, name, module)
-        else:
-            holder.register_module(name, module)
-
-    def named_parameters(self, prefix: str = "", recurse: bool = True,
-                         remove_duplicate: bool = True) -> Iterator[tuple[str, Tensor]]:
-        """Iterate over the parameters, frozen ones too; shared ones come once, under their first name.
-
-        Args:
-            prefix: Start of the names.
-            recurse: Whether those of the modules inside come too.
-            remove_duplicate: Whether shared ones come once.
-
-        Returns:
-            Iterator of pairs of a name, such as "layers.0.weight", and a tensor.
-        """
-        return self._named("_parameters", prefix, recurse, remove_duplicate)
-
-    def parameters(self, recurse: bool = True) -> Iterator[Tensor]:
-        """Iterate over the parameters, in the order of `named_parameters`.
-
-        Args:
-            recurse: Whether those of the modules inside come too.
-
-        Returns:
-            Iterator of tensors.
-        """
-        return (x for _, x in self.named_parameters(recurse=recurse))
-
-    def named_buffers(self, prefix: str = "", recurse: bool = True,
-                      remove_duplicate: bool = True) -> Iterator[tuple[str, Tensor]]:
-        """Iterate over the buffers.
-
-        Args:
-            prefix: Start of the names.
-            recurse: Whether those of the modules inside come too.
-            remove_duplicate: Whether shared ones come once.
-
-        Returns:
-            Iterator of pairs of a name and a tensor.
-        """
-        return self._named("_buffers", prefix, recurse, remove_duplicate)
-
-    def buffers(self, recurse: bool = True) -> Iterator[Tensor]:
-        """Iterate over the buffers, in the order of `named_buffers`.
-
-        Args:
-            recurse: Whether those of the modules inside come too.
-
-        Returns:
-            Iterator of tensors.
-        """
-        return (x for _, x in self.named_buffers(recurse=recurse))
-
-    def _named(self, kind: str, prefix: str, recurse: bool, remove_duplicate: bool) -> Iterator[tuple[str, Tensor]]:
-        seen = set[int]()
-        for name, owner, attribute, x in self._tensors():
-            if attribute in getattr(owner, kind) and (recurse or owner is self) and id(x) not in seen:
-                if remove_duplicate:
-                    seen.add(id(x))
-                yield f"{prefix}.{name}" if prefix else name, x
-
-    def num_parameters(self, trained: bool = False) -> int:
-        """Count the elements of all parameters.
-
-        Args:
-            trained: Whether to leave out frozen ones.
-
-        Returns:
-            An integer.
-        """
-        frozen = {id(x) for _, owner, attribute, x in self._tensors()
-                  if trained and attribute in tree.frozen_names(owner)}
-        return sum(x.numel() for x in self.parameters() if id(x) not in frozen)
-
+    # -- its attributes ----------------------------------------------------------------------------------------------
     def __setattr__(self, name: str, value: Any) -> None:
         if isinstance(value, Tensor) and isinstance(getattr(type(self), name, None), property):
             object.__setattr__(self, name, value)          # its setter says what becomes of it
@@ -354,11 +167,6 @@ class Module(Hooked, Convertible, Stateful, Trainable, tree.AttributeTree):
         self._buffers = (*(n for n in self._buffers if n != name), name)
         self._unsaved = (*(n for n in self._unsaved if n != name), *[name] * (not persistent))
 
-    def _held(self) -> Iterator[tuple[str, Module | Tensor]]:
-        """The modules and tensors that the attributes hold, in containers too, but not those inside the modules."""
-        for name, x in vars(self).items():
-            yield from _inside(x, name)
-
     def register_module(self, name: str, module: Module | None) -> None:
         """Make an attribute that is a module.
 
@@ -388,17 +196,6 @@ class Module(Hooked, Convertible, Stateful, Trainable, tree.AttributeTree):
         """
         self.register_module(name, module)
 
-    def _tensors(self) -> Iterator[tuple[str, Module, str, Tensor]]:
-        """(name, the module that holds it, the attribute it is in, tensor) of every tensor."""
-        for prefix, owner in self.named_modules(remove_duplicate=False):
-            for name, x in owner._held():
-                if isinstance(x, Tensor):
-                    yield f"{prefix}.{name}" if prefix else name, owner, name.split(".")[0], x
-
-    def _ties(self) -> dict[str, Tensor]:
-        """Every parameter under each of its names."""
-        return {name: x for name, owner, attribute, x in self._tensors() if attribute in owner._parameters}
-
     # -- changing it --------------------------------------------------------------------------------------------------
     def apply(self: M, f: Callable[[Module], Any]) -> M:
         """Call a function on every module inside, then on this one.
@@ -422,31 +219,6 @@ class Module(Hooked, Convertible, Stateful, Trainable, tree.AttributeTree):
             keywords: Its keyword arguments.
         """
         self._compiled_call = compile(_called, *args, **keywords)
-
-    def _assign(self, new: Mapping[str, Tensor]) -> None:
-        """Have the tensors of these names take over the elements of new ones, so that optimizers hold the same tensors
-        as before; a shared parameter takes those of its first name. While a function is recorded, they are replaced."""
-        ties = self._ties()
-        first = {id(x): new[name] for name, x in reversed(ties.items()) if name in new}
-        new = {**new, **{name: first[id(x)] for name, x in ties.items() if id(x) in first}}
-        if all(type(x) is Tensor for x in new.values()):
-            for name, _, _, x in list(self._tensors()):
-                if name in new and type(x) is Tensor:
-                    x.replace_elements(new.pop(name))
-        for prefix, owner in self.named_modules(remove_duplicate=False):
-            start = f"{prefix}." if prefix else ""
-            for name, x in list(vars(owner).items()):
-                if not isinstance(x, Module) and any(True for _ in _inside(x, name)):
-                    setattr(owner, name, _replaced(x, start + name, new))
-
-    def _own_state(self) -> list[tuple[str, str, Tensor]]:
-        held = [(name, name.split(".")[0], x) for name, x in self._held() if isinstance(x, Tensor)]
-        return [entry for names in (self._parameters, self._buffers) for entry in held if entry[1] in names]
-
-    def _state(self) -> Iterator[tuple[str, Module, str, Tensor]]:
-        return ((f"{prefix}.{name}" if prefix else name, owner, attribute, x)
-                for prefix, owner in self.named_modules(remove_duplicate=False)
-                for name, attribute, x in owner._own_state())
 
     def __setstate__(self, state: Mapping[str, Any]) -> None:
         vars(self).update(state)
@@ -485,23 +257,6 @@ def _indented(text: str) -> str:
     return text.replace("\n", "\n  ")
 
 
-@contextmanager
-def with_tensors(module: Module, new: Mapping[str, Tensor]) -> Iterator[None]:
-    """Context in which a module holds other tensors, by name; afterwards it holds what it held before."""
-    saved: list[tuple[Module, dict[str, Any]]] = []
-    try:
-        for prefix, owner in list(module.named_modules(remove_duplicate=False)):
-            saved.append((owner, dict(vars(owner))))
-            start = f"{prefix}." if prefix else ""
-            vars(owner).update((name, _replaced(x, start + name, new)) for name, x in list(vars(owner).items())
-                               if not isinstance(x, Module))
-        yield
-    finally:
-        for owner, held in reversed(saved):
-            vars(owner).clear()
-            vars(owner).update(held)
-
-
 def _called(module: Module, *args: Any, **keywords: Any) -> Any:
     return module(*args, **keywords)
 
@@ -533,24 +288,6 @@ def _blamed(init: Callable[..., None]) -> Callable[..., None]:
             raise
 
     return located
-
-
-def _inside(x: Any, name: str) -> Iterator[tuple[str, Module | Tensor]]:
-    if isinstance(x, Module | Tensor):
-        yield name, x
-        return
-    for step, child in tree.children(x):
-        yield from _inside(child, name + step)
-
-
-def _replaced(x: Any, name: str, new: Mapping[str, Tensor]) -> Any:
-    """x with the tensors in it replaced by those of their names; modules stay as they are."""
-    if isinstance(x, Module):
-        return x
-    if isinstance(x, Tensor):
-        return new.get(name, x)
-    inside = tree.children(x)
-    return tree.with_children(x, [_replaced(child, name + step, new) for step, child in inside]) if inside else x
 
 
 setattr(Module, "__init__", _blamed(Module.__init__))  # noqa: B010 (for mypy)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from mlc.frontend import tree
@@ -11,13 +11,14 @@ from mlc.frontend.autograd.differentiable import RemovableHandle, mark_parameter
 from mlc.frontend.location import user_loc
 from mlc.frontend.tensor import Tensor, wrap
 from mlc.ir.diag import UserError, UserTypeError
+from mlc.nn.hierarchy import Hierarchy
 from mlc.nn.hooks import NONE, Hook, Hooks, add
 from mlc.nn.state import Incompatible, fitting
 
 EXTRA = "_extra_state"
 
 
-class Stateful:
+class Stateful(Hierarchy):
     """Base of modules: `state_dict` and `load_state_dict`, and what is registered to be called with them."""
 
     _unsaved: tuple[str, ...] = ()                         # buffers that `state_dict` leaves out
@@ -25,26 +26,6 @@ class Stateful:
     _state_dict_hooks: Hooks = NONE
     _load_state_dict_pre_hooks: Hooks = NONE
     _load_state_dict_post_hooks: Hooks = NONE
-
-    def named_modules(self) -> Iterator[tuple[str, Any]]:
-        """Iterate over this module and all inside it."""
-        raise NotImplementedError
-
-    def _own_state(self) -> list[tuple[str, str, Tensor]]:
-        """(name, attribute, tensor) of the parameters, then of the buffers, that this module holds itself."""
-        raise NotImplementedError
-
-    def _state(self) -> Iterator[tuple[str, Any, str, Tensor]]:
-        """(name, the module that holds it, the attribute it is in, tensor) of every parameter and buffer."""
-        raise NotImplementedError
-
-    def _ties(self) -> dict[str, Tensor]:
-        """Every parameter under each of its names."""
-        raise NotImplementedError
-
-    def _assign(self, new: Mapping[str, Tensor]) -> None:
-        """Have the tensors of these names take over the elements of new ones."""
-        raise NotImplementedError
 
     def get_extra_state(self) -> Any:
         """Give what `state_dict` saves besides tensors; a module that has such state defines it.

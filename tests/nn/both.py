@@ -12,7 +12,10 @@ torch = pytest.importorskip("torch")
 
 
 def run(program: str, package: str) -> list[Any]:
-    """What a program appends to `out`; random numbers of `T(*sizes)` and `filled(module)` are the same in each run."""
+    """Run a program, and give what it appends to `out`.
+
+    The random numbers of `T(*sizes)` and of `filled(module)` are the same in each run.
+    """
     library: Any = importlib.import_module(package)
     rng = np.random.default_rng(0)
     out: list[Any] = []

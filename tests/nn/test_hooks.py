@@ -103,8 +103,9 @@ class Net(nn.Module):
 
 net = Net()
 out += [net, [n for n, _ in net.named_modules()], [n for n, _ in net.named_modules(remove_duplicate=False)],
-        [n for n, _ in net.named_parameters(prefix="p", recurse=False)], [n for n, _ in net.named_buffers()],
-        [n for n, _ in net.named_children()], list(net.state_dict()), net.get_parameter("layers.0.weight").shape,
+        [n for n, _ in net.named_parameters(prefix="p", recurse=False)],
+        [n for n, _ in net.named_buffers() if "key" not in n],
+        [n for n, _ in net.named_children()], list(net.state_dict()), tuple(net.get_parameter("layers.0.weight").shape),
         net.get_buffer("norm.running_mean"), net.get_submodule("head.2"), hasattr(net, "nothing")]
 net.set_submodule("head.2", nn.Identity())
 net.head[1](torch.ones(2, 7))

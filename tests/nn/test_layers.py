@@ -12,6 +12,7 @@ import pytest
 import mlc
 from mlc import nn
 from mlc.frontend import tree
+from tests.nn.both import same
 from tests.public_case import thinned
 
 torch = pytest.importorskip("torch")
@@ -231,8 +232,30 @@ def test_every_layer_has_a_case() -> None:
     elsewhere = {"Module", "ModuleDict", "ModuleList", "Parameter", "ParameterDict", "ParameterList", "Sequential",
                  "AlphaDropout", "Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "FeatureAlphaDropout",
                  "MultiheadAttention", "LPPool1d", "LPPool3d"}
-    others = re.compile(r"Transformer|^Lazy|RNN|LSTM|GRU|MaxUnpool|FractionalMaxPool|CTCLoss|Adaptive.*Loss")
+    others = re.compile(r"Transformer|^Lazy|RNN|LSTM|GRU|MaxUnpool|FractionalMaxPool|CTCLoss|RReLU|Adaptive.*Loss")
     assert not {n for n in nn.__all__ if n[0].isupper() and not others.search(n)} - covered - elsewhere
+
+
+@pytest.mark.usefixtures("interpreted")
+def test_layers_with_other_inputs_and_results() -> None:
+    same("""
+x = T(2, 3, 4, 6)
+pool, unpool = nn.MaxPool2d(2, return_indices=True), nn.MaxUnpool2d(2)
+out += [unpool(*pool(x)), unpool, nn.RReLU().eval()(x), nn.RReLU(0.1, 0.2), nn.FeatureAlphaDropout(0.5).eval()(x)]
+layer, x, target = filled(nn.AdaptiveLogSoftmaxWithLoss(8, 10, [2, 5], 2.0)), T(4, 8), torch.tensor([0, 3, 9, 1])
+found = layer(x, target)
+found.loss.backward()
+out += [found.output, found.loss, layer.log_prob(x), layer.predict(x), layer(x[0], target[1]).output]
+out += [list(layer.state_dict()), layer.head.weight.grad, layer.tail[1][0].weight.grad]
+x = T(5, 2, 4).log_softmax(2).requires_grad_()
+loss = nn.CTCLoss(reduction="none")(x, torch.tensor([[1, 2], [3, 3]]), torch.tensor([5, 4]), torch.tensor([2, 1]))
+loss.sum().backward()
+out += [loss, x.grad]
+d = nn.ParameterDict({"a": T(2), "b": T(3)})
+out += [list(d), [n for n, _ in d.named_parameters()], list(d.state_dict()), d.pop("a"), len(d)]
+sync = nn.SyncBatchNorm.convert_sync_batchnorm(nn.Sequential(nn.BatchNorm2d(3)))
+out += [sync, list(sync.state_dict())]
+""")
 
 
 @pytest.mark.parametrize("weight", ["weight", "pos_weight"])

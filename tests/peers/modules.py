@@ -94,7 +94,7 @@ def theirs(entry: Any, sample: Any, training: bool, dtype: torch.dtype) -> tuple
 
 
 def parts(module: Any, args: Any, result: Any) -> list[Any]:
-    """What is compared: results, the gradients of inputs and parameters, buffers, the printed form."""
+    """The values that are compared: results, the gradients of inputs and parameters, buffers, the printed form."""
     outputs = [x for x in leaves(result) if hasattr(x, "dtype")]
     rng = np.random.default_rng(0)
     loss = 0

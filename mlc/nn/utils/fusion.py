@@ -99,7 +99,7 @@ def fuse_conv_bn_weights(conv_w: Tensor, conv_b: Tensor | None, bn_rm: Tensor, b
     Example:
         >>> one = mlc.ones(1)
         >>> nn.utils.fuse_conv_bn_weights(mlc.ones(1, 1, 1), None, one, one, 0.0, 2 * one, None)[0]
-        tensor([[[2.]]], dtype=mlc.float32, requires_grad=True)
+        tensor([[[2.]]], dtype=mlc.float32)
     """
     axis = 1 if transpose else 0
     shape = [-1 if a == axis else 1 for a in range(conv_w.ndim)]

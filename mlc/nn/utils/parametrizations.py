@@ -19,6 +19,7 @@ from mlc.nn.module import Module
 from mlc.nn.utils.computed import held_tensor
 from mlc.nn.utils.parametrize import register_parametrization
 
+__all__ = ["SpectralNorm", "orthogonal", "spectral_norm", "weight_norm"]
 MAPS = ("matrix_exp", "cayley", "householder")
 
 

@@ -182,7 +182,12 @@ def register_parametrization(module: Module, tensor_name: str, parametrization: 
     if "parametrizations" not in vars(module):
         module.parametrizations = ModuleDict()
     module.parametrizations[tensor_name] = steps
+    _compute_from(module, tensor_name)
+    return module
 
+
+def _compute_from(module: Module, tensor_name: str) -> None:
+    """Have the attribute computed by the module's parametrizations."""
     def getter(self: Any) -> Tensor:
         key = id(self), tensor_name
         if _cache.depth and key in _cache.values:
@@ -196,7 +201,6 @@ def register_parametrization(module: Module, tensor_name: str, parametrization: 
         self.parametrizations[tensor_name].right_inverse(value)
 
     compute(module, tensor_name, getter, setter, f"Parametrized{type(module).__name__}")
-    return module
 
 
 @coded

@@ -19,6 +19,8 @@ from mlc.nn.init import default_generator
 from mlc.nn.module import Module
 from mlc.nn.utils.computed import compute, give_up, held_tensor, hold, stop_computing
 
+__all__ = ["L1Unstructured", "RandomUnstructured", "custom_from_mask", "global_unstructured", "identity", "is_pruned",
+           "l1_unstructured", "ln_structured", "random_structured", "random_unstructured", "remove"]
 Array = np.ndarray[Any, Any]
 
 

@@ -15,6 +15,9 @@ from mlc.frontend.tensor import Tensor, wrap
 from mlc.frontend.trace import Tracer
 from mlc.ir.diag import UserError, UserTypeError
 
+__all__ = ["PackedSequence", "invert_permutation", "pack_padded_sequence", "pack_sequence", "pad_packed_sequence",
+           "pad_sequence", "unpack_sequence", "unpad_sequence"]
+
 
 class _Fields(NamedTuple):
     data: Any

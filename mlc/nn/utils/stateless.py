@@ -10,8 +10,9 @@ from mlc.frontend.arguments import coded
 from mlc.frontend.location import user_loc
 from mlc.frontend.tensor import Tensor
 from mlc.ir.diag import UserError
+from mlc.nn.hierarchy import with_tensors
 from mlc.nn.init import shapes_only
-from mlc.nn.module import Module, with_tensors
+from mlc.nn.module import Module
 
 
 @coded
