@@ -232,7 +232,8 @@ def _unhashable(args: tuple[Any, ...], keywords: dict[str, Any]) -> str:
 
 def _find(call: Call) -> EagerKernel:
     """The kernel for a call with new shapes, compiled if there is none."""
-    names: dict[int, Dim] = {n: sizes.sym(f"n{i}") for i, n in enumerate(call.sizes)}
+    static = {n for x in call.op.static_operands(call.args, call.keywords) for n in getattr(x, "shape", ())}
+    names: dict[int, Dim] = {n: sizes.sym(f"n{i}") for i, n in enumerate(call.sizes) if n not in static}
     shapes: list[tuple[Dim, ...]] = [tuple(names.get(n, n) for n in a.shape) for a in call.arrays]
     pattern = (without_shapes(call.key), tuple(shapes))   # the key contains the device
     kernel = _kernels.get(pattern)

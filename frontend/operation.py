@@ -23,11 +23,12 @@ R = TypeVar("R")
 
 
 def operation(*, literal: Iterable[str] = (), stored: Mapping[str, str] = MappingProxyType({}),
-              name: str = "", view: bool | Callable[..., Any] = False) -> Callable[[Callable[P, R]], Callable[P, R]]:
+              name: str = "", view: bool | Callable[..., Any] = False,
+              static: Iterable[str] = ()) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Make a function on tracers public, under its own name in `OPERATIONS`; the arguments are those of `Operation`."""
 
     def decorate(body: Callable[P, R]) -> Callable[P, R]:
-        op = Operation(body, literal, stored, name or body.__name__, view)
+        op = Operation(body, literal, stored, name or body.__name__, view, static)
         run_eagerly = run_view if view else run
 
         @functools.wraps(body)

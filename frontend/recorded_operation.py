@@ -41,6 +41,8 @@ class Operation:
               as they are and would otherwise wrap around
     view      whether results are views of the first operand, or a function on numpy arrays that makes such a view where
               the recording computes more than addresses
+    static    operands whose sizes are constants of an eager kernel, as those of the weights of a recurrent layer are,
+              where other sizes are multiples of each other
     forgets   whether eager kernels say which operands they do not depend on
 
     The signature is inspected at the first call, since a program uses few of the functions that it imports.
@@ -49,12 +51,13 @@ class Operation:
     forgets = False
 
     def __init__(self, body: Callable[..., Any], literal: Iterable[str], stored: Mapping[str, str],
-                 name: str, view: bool | Callable[..., Any] = False) -> None:
+                 name: str, view: bool | Callable[..., Any] = False, static: Iterable[str] = ()) -> None:
         self.view = view
         self.body = body
         self.name = name
         self.literal = frozenset(literal)
         self.stored = stored
+        self.static = frozenset(static)
 
     @functools.cached_property
     def parameters(self) -> Mapping[str, inspect.Parameter]:
@@ -103,6 +106,12 @@ class Operation:
             x, where = given.get(name), given.get(into)
             if type(x) is int and isinstance(where, Tensor | np.ndarray):
                 check_fits(x, where.dtype if isinstance(where, np.ndarray) else to_numpy(where.dtype.ir))
+
+    def static_operands(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> Iterator[Any]:
+        """The operands of a call whose sizes are constants of its kernel."""
+        for name, x in (*((self.parameter(i), x) for i, x in enumerate(args)), *keywords.items()):
+            if name in self.static:
+                yield from x if isinstance(x, list | tuple) else (x,)
 
     def record(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
         """Run the body on tracers, at the user's line."""

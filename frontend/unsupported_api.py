@@ -18,7 +18,6 @@ _GRADIENT: Why = ("while a function is recorded, derivatives are taken of functi
 _DEVICE: Why = ("tensors are in the CPU's memory, or on an NVIDIA GPU", 'x.to("cuda"), x.to("cpu")')
 _COMPLEX: Why = ("there are no complex element types", "mlc.fft has pairs (real, imaginary) in a last dimension of 2")
 _STORAGE: Why = ("the memory is that of a numpy array", "x.numpy() has its strides and its address")
-_HOOK: Why = ("modules have no hooks", "return the value from forward")
 _DRAW: Why = ("random numbers are functions of a key, so that a program draws the same ones compiled or not",
               "key = mlc.random.key(0); the functions of mlc.random take the key as their first argument")
 
@@ -43,9 +42,11 @@ RECORDED: dict[str, Why] = _each("backward data grad grad_fn requires_grad is_le
                                 "register_hook requires_grad_ register_post_accumulate_grad_hook", _GRADIENT)
 """Names that only tensors outside of a recorded function have."""
 MODULE: dict[str, Why] = {
-    **_each("xpu", _DEVICE),
-    **_each("add_module register_module", ("a module inside is an attribute", "self.layer = nn.Linear(3, 4)")),
-    **_each("register_forward_hook register_forward_pre_hook register_full_backward_hook", _HOOK),
+    **_each("xpu ipu mtia", _DEVICE),
+    "register_backward_hook": ("its gradients are those of the last operation alone",
+                               "module.register_full_backward_hook(hook)"),
+    "share_memory": ("an update replaces the memory of a parameter, which other processes would not see",
+                     "send module.state_dict() to the other process"),
 }
 PACKAGE: dict[str, Why] = {
     **{name: (_DRAW[0], f"key = mlc.random.key(0); mlc.random.{name}(key, ...)") for name in (

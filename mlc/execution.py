@@ -35,7 +35,7 @@ def execute(code: Specialization, call: Call) -> Sequence[BackingArray]:
     if code.entry is None:
         return ()
     for i in code.recorded.written:
-        if any(j != i and np.may_share_memory(call.arrays[i], x) for j, x in enumerate(call.arrays)  # type: ignore
+        if any(j != i and np.may_share_memory(call.arrays[i], x) for j, x in enumerate(call.arrays)
                if isinstance(x, np.ndarray)):
             raise UserError(f"{call.signature.name} changes an argument in place, and another one shares its memory",
                             code="MLC0759", loc=user_loc(), hint="pass a clone of one of them")

@@ -7,7 +7,7 @@ with them.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import mlc.api as api
@@ -18,9 +18,9 @@ from mlc.frontend.derivatives import Argnums, pair
 from mlc.frontend.forward import linearize
 from mlc.frontend.functions.shape import stack
 from mlc.frontend.location import user_loc
-from mlc.frontend.tensor import Tensor
 from mlc.ir.diag import UserError
 from mlc.nn.module import Module
+from mlc.nn.utils.stateless import functional_call
 
 __all__ = ["functional_call", "grad", "grad_and_value", "hessian", "jacfwd", "jacrev", "jvp", "linearize",
            "stack_module_state", "vjp", "vmap"]
@@ -117,51 +117,6 @@ def jvp(func: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any
         return out, tangent
     value, aux = pair(func, out)
     return value, tangent[0], aux
-
-
-@coded
-def functional_call(module: Module, parameter_and_buffer_dicts: Mapping[str, Tensor] | Sequence[Mapping[str, Tensor]],
-                    args: Any = None, kwargs: dict[str, Any] | None = None, *, tie_weights: bool = True,
-                    strict: bool = False) -> Any:
-    """Call a module with other tensors in place of its parameters and buffers.
-
-    Args:
-        module: The module, which is as it was afterwards; buffers that were not replaced keep what the call assigned.
-        parameter_and_buffer_dicts: Tensors by name, or several dicts of them.
-        args: The arguments: a tuple, or a single one.
-        kwargs: The keyword arguments.
-        tie_weights: Whether what several names share is replaced under all of them by a tensor for one.
-        strict: Whether there has to be a tensor for each parameter and buffer.
-
-    Returns:
-        The result of the module.
-
-    Raises:
-        UserError: A name is none of the module's, missing, or in two dicts (MLC0382).
-
-    Example:
-        >>> layer = nn.Linear(2, 1, bias=False)
-        >>> mlc.func.functional_call(layer, {"weight": mlc.tensor([[2.0, 3.0]])}, (mlc.ones(1, 2),))
-        tensor([[5.]], dtype=mlc.float32)
-    """
-    dicts = [parameter_and_buffer_dicts] if isinstance(parameter_and_buffer_dicts, Mapping) else [
-        *parameter_and_buffer_dicts]
-    new = {name: x for one in dicts for name, x in one.items()}
-    parameters = module.tied_parameters()
-    own = {**parameters, **dict(module.named_buffers())}
-    faults = {"twice": [name for name in new if sum(name in one for one in dicts) > 1],
-              "unexpected": [name for name in new if name not in own]}
-    if tie_weights:
-        shared = {id(own[name]): x for name, x in new.items() if name in own}
-        new = {**{name: shared[id(x)] for name, x in parameters.items() if id(x) in shared}, **new}
-    faults["missing"] = [name for name in own if strict and name not in new]
-    found = "; ".join(f"{what} {', '.join(names[:6])}" for what, names in faults.items() if names)
-    if found:
-        raise UserError(f"the tensors do not fit the module: {found}", code="MLC0382", loc=user_loc(),
-                        hint="name them as module.named_parameters() and module.named_buffers() do")
-    given = () if args is None else args if isinstance(args, tuple) else (args,)
-    with module.with_tensors(new):
-        return module(*given, **(kwargs or {}))
 
 
 @coded

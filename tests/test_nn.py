@@ -42,7 +42,7 @@ def test_a_module_is_a_tree() -> None:
     doubled = tree.map(lambda p: p * 2, m)
     np.testing.assert_array_equal(doubled[0].weight.numpy(), 2 * m[0].weight.numpy())
     assert isinstance(doubled, nn.Sequential) and isinstance(doubled[1], nn.Tanh)
-    assert "Linear(weight=mlc.float32[8, 5], bias=mlc.float32[8])" in repr(m)
+    assert "(0): Linear(in_features=5, out_features=8, bias=True)" in repr(m)
 
 
 def test_names() -> None:
@@ -111,14 +111,14 @@ def test_only_parameters_are_trained_and_saved() -> None:
 def test_state_dict_round_trip() -> None:
     a, b = net(), net()
     inner = b[0]
-    assert b.load_state_dict(a.state_dict()) == ([], [])
+    assert tuple(b.load_state_dict(a.state_dict())) == ([], [])
     for x, y in zip(a.parameters(), b.parameters()):
         np.testing.assert_array_equal(x.numpy(), y.numpy())
         assert x.numpy() is not y.numpy()
     assert b[0] is inner                                   # the module itself has changed
-    with pytest.raises(UserError, match=r"missing 0\.bias; unexpected 0\.biases"):
+    with pytest.raises(UserError, match=r'(?s)Missing key.*"0\.bias".*Unexpected key.*"0\.biases"'):
         b.load_state_dict({n.replace("0.bias", "0.biases"): p for n, p in a.state_dict().items()})
-    with pytest.raises(UserError, match=r"0\.bias is mlc\.float32\[9\], expected mlc\.float32\[8\]"):
+    with pytest.raises(UserError, match=r"size mismatch for 0\.bias: .*\[9\] from checkpoint.*model is \[8\]"):
         b.load_state_dict(a.state_dict() | {"0.bias": np.zeros(9, np.float32)})
     with pytest.raises(UserError, match=r"0\.bias is mlc\.int64\[8\]"):
         b.load_state_dict(a.state_dict() | {"0.bias": np.zeros(8, np.int64)})
@@ -305,7 +305,7 @@ def test_states_of_a_shared_weight() -> None:
     assert m.out.weight is m.inner.weight
     m.load_state_dict({"out.weight": new}, strict=False)
     assert m.out.weight is m.inner.weight and m.inner.weight.numpy().all()
-    with pytest.raises(UserError, match=r"MLC0382.*inner\.weight and out\.weight are one parameter, and differ"):
+    with pytest.raises(UserError, match=r"(?s)MLC0382.*inner\.weight and out\.weight are one parameter, and differ"):
         m.load_state_dict({"inner.weight": new, "out.weight": 2 * new})
 
 

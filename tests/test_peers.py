@@ -11,8 +11,9 @@ import mlc
 pytest.importorskip("torch")
 pytest.importorskip("expecttest")
 from torch.testing._internal.common_methods_invocations import op_db
+from torch.testing._internal.common_modules import module_db
 
-from tests.peers import opinfo, opinfo_names
+from tests.peers import modules, opinfo, opinfo_names
 
 ENTRIES = {entry.formatted_name: entry for entry in op_db}
 
@@ -57,3 +58,25 @@ def test_names_that_are_elsewhere_are_in_the_database() -> None:
 def test_calls_that_pytorch_rejects(f: Callable[..., Any], verdict: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(opinfo, "ours", lambda entry: f)
     assert opinfo.judge(ENTRIES["roll"], "error", 9, "eager")["verdict"] == verdict
+
+
+LAYERS = {entry.name: i for i, entry in enumerate(module_db)}
+
+
+@pytest.mark.usefixtures("interpreted")
+@pytest.mark.parametrize(("change", "verdict"), [
+    (lambda f: f, "pass"), (lambda f: None, "missing"), (lambda f: lambda *args, **keywords: _crashes(), "crash"),
+    (lambda f: type("Linear", (f,), {"forward": lambda self, input: f.forward(self, input) * 1.01}), "wrong value"),
+    (lambda f: type("Linear", (f,), {"forward": lambda self, input: f.forward(self, input.detach())}), "wrong value"),
+    (lambda f: type("Linear", (f,), {"extra_repr": lambda self: "?"}), "wrong value")])
+def test_verdicts_of_layers(change: Callable[..., Any], verdict: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    own = modules.layer
+    monkeypatch.setattr(modules, "layer", lambda name: change(own(name)))
+    line = modules.judge(module_db[LAYERS["nn.Linear"]], 2)
+    assert line["verdict"] == verdict and verdict in modules.summary([line])
+
+
+@pytest.mark.usefixtures("interpreted")
+@pytest.mark.parametrize("name", ["nn.LazyConv1d", "nn.BatchNorm1d", "nn.CTCLoss", "nn.FractionalMaxPool2d"])
+def test_layers_pass(name: str) -> None:
+    assert modules.judge(module_db[LAYERS[name]], 2)["verdict"] == "pass"

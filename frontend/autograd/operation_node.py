@@ -6,7 +6,7 @@ eager operation is, and recorded itself where its own gradient is wanted.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import repeat
 from typing import Any
 
@@ -163,6 +163,9 @@ class Pullback(Operation):
         super().__init__(self.pull, (), {}, call.op.name + PULLBACK)
         self.forward, self.wrt, self.numbers = call.op, wrt, numbers
         self.args, self.keywords = self._with(call.args, call.keywords, repeat(_PLACE))
+
+    def static_operands(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> Iterator[Any]:
+        return self.forward.static_operands(*self._with(self.args, self.keywords, iter(args[1])))
 
     def pull(self, cotangents: Sequence[Operand], operands: Sequence[Operand]) -> tuple[Tensor, ...]:
         """The cotangents of the operands `wrt`."""

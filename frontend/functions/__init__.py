@@ -23,6 +23,7 @@ from mlc.frontend.functions import (
     pooling,
     ragged,
     random,
+    recurrent,
     reduce,
     replace,
     resize,
@@ -38,8 +39,8 @@ from mlc.frontend.methods import Methods
 from mlc.frontend.tensor import OPERATIONS, Tensor
 
 MODULES = (calculus, compare, contract, convolution, create, divisors, dynamic, elementwise, fft, grids, index, linalg,
-           losses, neural, normalization, pooling, ragged, random, reduce, replace, resize, sampling, scan, scatter,
-           shape, sort, special, trigonometry)
+           losses, neural, normalization, pooling, ragged, random, recurrent, reduce, replace, resize, sampling,
+           scan, scatter, shape, sort, special, trigonometry)
 
 ALIASES = {
     "absolute": "abs", "arccos": "acos", "arccosh": "acosh", "arcsin": "asin", "arcsinh": "asinh", "arctan": "atan",
@@ -53,7 +54,7 @@ ALIASES = {
 }
 """PyTorch's aliases of functions."""
 OPERATIONS.update({name: OPERATIONS[of] for name, of in ALIASES.items()})
-NETWORKS = (convolution, losses, neural, normalization, pooling, resize, sampling)
+NETWORKS = (convolution, losses, neural, normalization, pooling, recurrent, resize, sampling)
 """Modules whose functions are found in mlc.nn.functional, but for those that PyTorch has among its own, too."""
 ALSO_PUBLIC = frozenset({
     "celu", "cosine_similarity", "layer_norm", "log_softmax", "pairwise_distance", "prelu", "relu", "rms_norm", "selu",

@@ -28,11 +28,13 @@ class GELU(Module):
         tensor([-0.15865526,  1.9544997 ], dtype=mlc.float32)
     """
 
+    _shown = ("approximate",)
+
     def __init__(self, approximate: str = "none") -> None:
         self.approximate = approximate
 
-    def forward(self, x: Operand) -> Tensor:
-        return neural.gelu(x, self.approximate)
+    def forward(self, input: Operand) -> Tensor:
+        return neural.gelu(input, self.approximate)
 
 
 class SiLU(Module):
@@ -52,11 +54,13 @@ class SiLU(Module):
         tensor([-0.26894143,  1.7615942 ], dtype=mlc.float32)
     """
 
-    def __init__(self, inplace: bool = False) -> None:
-        pass
+    _shown = ("inplace?",)
 
-    def forward(self, x: Operand) -> Tensor:
-        return neural.silu(x)
+    def __init__(self, inplace: bool = False) -> None:
+        self.inplace = inplace
+
+    def forward(self, input: Operand) -> Tensor:
+        return neural.silu(input)
 
 
 class Mish(Module):
@@ -75,11 +79,13 @@ class Mish(Module):
         tensor([-0.30340147,  1.943959  ], dtype=mlc.float32)
     """
 
-    def __init__(self, inplace: bool = False) -> None:
-        pass
+    _shown = ("inplace?",)
 
-    def forward(self, x: Operand) -> Tensor:
-        return neural.mish(x)
+    def __init__(self, inplace: bool = False) -> None:
+        self.inplace = inplace
+
+    def forward(self, input: Operand) -> Tensor:
+        return neural.mish(input)
 
 
 class Softplus(Module):
@@ -100,11 +106,13 @@ class Softplus(Module):
         tensor([0.3132617, 2.126928 ], dtype=mlc.float32)
     """
 
+    _shown = ("beta", "threshold")
+
     def __init__(self, beta: float = 1.0, threshold: float = 20.0) -> None:
         self.beta, self.threshold = beta, threshold
 
-    def forward(self, x: Operand) -> Tensor:
-        return neural.softplus(x, self.beta, self.threshold)
+    def forward(self, input: Operand) -> Tensor:
+        return neural.softplus(input, self.beta, self.threshold)
 
 
 class Sigmoid(Module):
@@ -120,8 +128,8 @@ class Sigmoid(Module):
         tensor([0.26894143, 0.8807971 ], dtype=mlc.float32)
     """
 
-    def forward(self, x: Operand) -> Tensor:
-        return E.sigmoid(x)
+    def forward(self, input: Operand) -> Tensor:
+        return E.sigmoid(input)
 
 
 class LogSigmoid(Module):
@@ -137,8 +145,8 @@ class LogSigmoid(Module):
         tensor([-100.        ,   -0.12692802], dtype=mlc.float32)
     """
 
-    def forward(self, x: Operand) -> Tensor:
-        return neural.logsigmoid(x)
+    def forward(self, input: Operand) -> Tensor:
+        return neural.logsigmoid(input)
 
 
 class Tanh(Module):
@@ -154,8 +162,8 @@ class Tanh(Module):
         tensor([-0.7615942,  0.9640276], dtype=mlc.float32)
     """
 
-    def forward(self, x: Operand) -> Tensor:
-        return tanh(x)
+    def forward(self, input: Operand) -> Tensor:
+        return tanh(input)
 
 
 class Tanhshrink(Module):
@@ -171,8 +179,8 @@ class Tanhshrink(Module):
         tensor([-0.23840582,  1.0359724 ], dtype=mlc.float32)
     """
 
-    def forward(self, x: Operand) -> Tensor:
-        return neural.tanhshrink(x)
+    def forward(self, input: Operand) -> Tensor:
+        return neural.tanhshrink(input)
 
 
 class Softsign(Module):
@@ -189,8 +197,8 @@ class Softsign(Module):
         tensor([-0.5 ,  0.75], dtype=mlc.float32)
     """
 
-    def forward(self, x: Operand) -> Tensor:
-        return neural.softsign(x)
+    def forward(self, input: Operand) -> Tensor:
+        return neural.softsign(input)
 
 
 class GLU(Module):
@@ -214,11 +222,13 @@ class GLU(Module):
         tensor([0.5      , 1.9999092], dtype=mlc.float32)
     """
 
+    _shown = ("dim",)
+
     def __init__(self, dim: int = -1) -> None:
         self.dim = dim
 
-    def forward(self, x: Operand) -> Tensor:
-        return neural.glu(x, self.dim)
+    def forward(self, input: Operand) -> Tensor:
+        return neural.glu(input, self.dim)
 
 
 class Softmax(Module):
@@ -241,11 +251,13 @@ class Softmax(Module):
         tensor([0.5, 0.5], dtype=mlc.float32)
     """
 
+    _shown = ("dim",)
+
     def __init__(self, dim: int) -> None:
         self.dim = dim
 
-    def forward(self, x: Operand) -> Tensor:
-        return neural.softmax(x, self.dim)
+    def forward(self, input: Operand) -> Tensor:
+        return neural.softmax(input, self.dim)
 
 
 class LogSoftmax(Module):
@@ -267,11 +279,13 @@ class LogSoftmax(Module):
         tensor([-0.6931472, -0.6931472], dtype=mlc.float32)
     """
 
+    _shown = ("dim",)
+
     def __init__(self, dim: int) -> None:
         self.dim = dim
 
-    def forward(self, x: Operand) -> Tensor:
-        return neural.log_softmax(x, self.dim)
+    def forward(self, input: Operand) -> Tensor:
+        return neural.log_softmax(input, self.dim)
 
 
 class Softmin(Module):
@@ -293,11 +307,13 @@ class Softmin(Module):
         tensor([0.7310586 , 0.26894143], dtype=mlc.float32)
     """
 
+    _shown = ("dim",)
+
     def __init__(self, dim: int) -> None:
         self.dim = dim
 
-    def forward(self, x: Operand) -> Tensor:
-        return neural.softmin(x, self.dim)
+    def forward(self, input: Operand) -> Tensor:
+        return neural.softmin(input, self.dim)
 
 
 class Softmax2d(Module):
@@ -316,5 +332,5 @@ class Softmax2d(Module):
         tensor([0.25, 0.25, 0.25, 0.25], dtype=mlc.float32)
     """
 
-    def forward(self, x: Operand) -> Tensor:
-        return neural.softmax(x, -3)
+    def forward(self, input: Operand) -> Tensor:
+        return neural.softmax(input, -3)

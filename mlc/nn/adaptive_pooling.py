@@ -13,21 +13,25 @@ Ints = int | Sequence[int]
 
 
 class _AdaptiveAvgPool(Pool):
+    _shown = ("output_size",)
+
     def __init__(self, output_size: Any) -> None:
         self.output_size = output_size
 
-    def forward(self, x: Operand) -> Tensor:
+    def forward(self, input: Operand) -> Tensor:
         pool = (P.adaptive_avg_pool1d, P.adaptive_avg_pool2d, P.adaptive_avg_pool3d)[self.spatial - 1]
-        return pool(x, self.output_size)
+        return pool(input, self.output_size)
 
 
 class _AdaptiveMaxPool(Pool):
+    _shown = ("output_size",)
+
     def __init__(self, output_size: Any, return_indices: bool = False) -> None:
         self.output_size, self.return_indices = output_size, return_indices
 
-    def forward(self, x: Operand) -> Any:
+    def forward(self, input: Operand) -> Any:
         pool = (P.adaptive_max_pool1d, P.adaptive_max_pool2d, P.adaptive_max_pool3d)[self.spatial - 1]
-        return pool(x, self.output_size, self.return_indices)
+        return pool(input, self.output_size, self.return_indices)
 
 
 class AdaptiveAvgPool1d(_AdaptiveAvgPool):

@@ -14,12 +14,11 @@ from mlc.frontend.location import user_loc
 from mlc.frontend.tensor import DTypeLike, Operand, Tensor
 from mlc.ir.diag import UserError
 from mlc.nn import init
-from mlc.nn.dropout import Dropout
-from mlc.nn.linear import Linear
-from mlc.nn.module import Module
+from mlc.nn.dropout import Keyed
+from mlc.nn.linear import NonDynamicallyQuantizableLinear
 
 
-class MultiheadAttention(Module):
+class MultiheadAttention(Keyed):
     """Multi-head attention: out_proj(concat of softmax(q_i @ k_i.T / sqrt(d) + mask) @ v_i over the heads i).
 
     q, k and v are affine maps of query, key and value, of which each head takes d = embed_dim / num_heads features.
@@ -47,7 +46,8 @@ class MultiheadAttention(Module):
         kdim: Features of keys; None for embed_dim.
         vdim: Features of values; None for embed_dim.
         batch_first: Whether the batch is dimension 0 rather than 1.
-        dtype: Floating-point dtype of the parameters.
+        device: Device of the parameters; None for the CPU.
+        dtype: Floating-point dtype of the parameters; None for float32.
         generator: Source of the initial values; None for that of `mlc.manual_seed`.
 
     Raises:
@@ -66,12 +66,16 @@ class MultiheadAttention(Module):
 
     def __init__(self, embed_dim: int, num_heads: int, dropout: float = 0.0, bias: bool = True,
                  add_bias_kv: bool = False, add_zero_attn: bool = False, kdim: int | None = None,
-                 vdim: int | None = None, batch_first: bool = False, dtype: DTypeLike = "float32",
+                 vdim: int | None = None, batch_first: bool = False, device: Any = None, dtype: DTypeLike = None,
                  generator: init.Generator | None = None) -> None:
         if num_heads < 1 or embed_dim % num_heads:
             raise UserError(f"embed_dim = {embed_dim} is not divisible by num_heads = {num_heads}", code="MLC0358",
                             loc=user_loc())
         self.num_heads, self.batch_first, self.add_zero_attn = num_heads, batch_first, add_zero_attn
+        self.embed_dim, self.head_dim = embed_dim, embed_dim // num_heads
+        self.kdim, self.vdim = embed_dim if kdim is None else kdim, embed_dim if vdim is None else vdim
+        dtype = dtype or "float32"
+        self.to(device=device)
 
         def xavier(rows: int, columns: int) -> Tensor:
             return init.xavier_uniform((rows, columns), dtype=dtype, generator=generator)
@@ -84,13 +88,16 @@ class MultiheadAttention(Module):
             self.k_proj_weight = xavier(embed_dim, embed_dim if kdim is None else kdim)
             self.v_proj_weight = xavier(embed_dim, embed_dim if vdim is None else vdim)
         self.in_proj_bias = create.zeros(3 * embed_dim, dtype=dtype) if bias else None
-        self.out_proj = Linear(embed_dim, embed_dim, bias, dtype, generator)
+        self.out_proj = NonDynamicallyQuantizableLinear(embed_dim, embed_dim, bias, device, dtype, generator)
         if bias:
             self.out_proj.bias = create.zeros(embed_dim, dtype=dtype)
         std = 1 / math.sqrt(embed_dim)
         self.bias_k = init.normal((1, 1, embed_dim), 0, std, dtype, generator) if add_bias_kv else None
         self.bias_v = init.normal((1, 1, embed_dim), 0, std, dtype, generator) if add_bias_kv else None
-        self.dropout = Dropout(dropout, generator=generator)
+        self.dropout = dropout
+        self.key = None  # type: ignore[assignment]
+        if dropout:
+            self.draw_key(generator)
 
     def forward(self, query: Operand, key: Operand, value: Operand, key_padding_mask: Operand = None,
                 need_weights: bool = True, attn_mask: Operand = None, average_attn_weights: bool = True,
@@ -136,16 +143,17 @@ class MultiheadAttention(Module):
             extra += 1
         q, k, v = (self._by_head(x) for x in (q, k, v))
         mask = self._mask(q, k, key_padding_mask, attn_mask, is_causal, extra)
-        weights = None
+        weights, drops = None, self.training and self.dropout > 0
         if need_weights:
             scores = contract.matmul(q * (1 / math.sqrt(q.shape[3])), S.transpose(k, 2, 3))
-            weights = self.dropout(neural.softmax(scores if mask is None else scores + mask, -1))
+            weights = neural.softmax(scores if mask is None else scores + mask, -1)
+            if drops:
+                weights = neural.dropout(weights, self.dropout, key=self.next_key())
             mixed = contract.matmul(weights, v)
             weights = R.mean(weights, 1) if average_attn_weights else weights
         else:
-            drops = self.training and self.dropout.p > 0
             mixed = normalization.scaled_dot_product_attention(
-                q, k, v, mask, self.dropout.p if drops else 0.0, dropout_key=self.dropout.next_key() if drops else None)
+                q, k, v, mask, self.dropout if drops else 0.0, dropout_key=self.next_key() if drops else None)
         out: Tensor = self.out_proj(S.flatten(S.transpose(mixed, 1, 2), 2))
         if not batched:
             return out.squeeze(0), None if weights is None else weights.squeeze(0)

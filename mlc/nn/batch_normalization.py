@@ -30,13 +30,20 @@ class _Tracking(Module):
     ranks: ClassVar[tuple[int, ...]]
 
     def __init__(self, num_features: int, eps: float, momentum: float | None, affine: bool, track_running_stats: bool,
-                 dtype: DTypeLike) -> None:
-        self.eps, self.momentum = eps, momentum
+                 device: Any, dtype: DTypeLike, bias: bool) -> None:
+        dtype = dtype or "float32"
+        self.num_features, self.eps, self.momentum, self.affine = num_features, eps, momentum, affine
+        self.track_running_stats = track_running_stats
         self.weight = create.ones(num_features, dtype=dtype) if affine else None
-        self.bias = create.zeros(num_features, dtype=dtype) if affine else None
+        self.bias = create.zeros(num_features, dtype=dtype) if affine and bias else None
         self.running_mean = create.zeros(num_features, dtype=dtype) if track_running_stats else None
         self.running_var = create.ones(num_features, dtype=dtype) if track_running_stats else None
         self.num_batches_tracked = create.zeros(dtype="int64") if track_running_stats else None
+        self.to(device=device)
+
+    def extra_repr(self) -> str:
+        return (f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, affine={self.affine}, "
+                f"bias={self.bias is not None}, track_running_stats={self.track_running_stats}")
 
     def check(self, x: Operand) -> None:
         if len(x.shape) not in self.ranks:
@@ -68,23 +75,25 @@ class _Tracking(Module):
 
 class _BatchNorm(_Tracking):
     def __init__(self, num_features: int, eps: float = 1e-5, momentum: float | None = 0.1, affine: bool = True,
-                 track_running_stats: bool = True, dtype: DTypeLike = "float32") -> None:
-        super().__init__(num_features, eps, momentum, affine, track_running_stats, dtype)
+                 track_running_stats: bool = True, device: Any = None, dtype: DTypeLike = None, *,
+                 bias: bool = True) -> None:
+        super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias)
 
-    def forward(self, x: Operand) -> Tensor:
-        x = create.asarray(x)
-        self.check(x)
-        self.check_channels(x.shape[1])
+    def forward(self, input: Operand) -> Tensor:
+        input = create.asarray(input)
+        self.check(input)
+        self.check_channels(input.shape[1])
         of_batch = self.training or self.running_mean is None
         if self.training and self.running_mean is not None:
-            axes = tuple(a for a in range(len(x.shape)) if a != 1)
-            self.check_count(sizes.product([x.shape[a] for a in axes]))
-            wide = x.float() if x.dtype.itemsize < 4 else x
+            axes = tuple(a for a in range(len(input.shape)) if a != 1)
+            self.check_count(sizes.product([input.shape[a] for a in axes]))
+            wide = input.float() if input.dtype.itemsize < 4 else input
             assert self.num_batches_tracked is not None
             self.num_batches_tracked = self.num_batches_tracked + 1
-            self.track(R.mean(wide, axes), R.var(wide, axes),
-                       1 / self.num_batches_tracked if self.momentum is None else self.momentum)
-        return normalization.batch_norm(x, self.running_mean, self.running_var, self.weight, self.bias, of_batch,
+            if 0 not in input.shape:                       # an empty batch has no statistics
+                self.track(R.mean(wide, axes), R.var(wide, axes),
+                           1 / self.num_batches_tracked if self.momentum is None else self.momentum)
+        return normalization.batch_norm(input, self.running_mean, self.running_var, self.weight, self.bias, of_batch,
                                         eps=self.eps)
 
 
@@ -113,7 +122,9 @@ class BatchNorm1d(_BatchNorm):
         momentum: Weight of the new statistics; None for the mean over all batches.
         affine: Whether there are a weight and a bias.
         track_running_stats: Whether there are running statistics; without them those of the batch are always used.
-        dtype: Floating-point dtype of parameters and statistics.
+        device: Device of the parameters; None for the CPU.
+        dtype: Floating-point dtype of parameters and statistics; None for float32.
+        bias: Whether there is a bias, if `affine`.
 
     Raises:
         UserError: The input has another number of dimensions (MLC0364) or channels (MLC0367), or in training a single
@@ -157,7 +168,9 @@ class BatchNorm2d(_BatchNorm):
         momentum: Weight of the new statistics; None for the mean over all batches.
         affine: Whether there are a weight and a bias.
         track_running_stats: Whether there are running statistics; without them those of the batch are always used.
-        dtype: Floating-point dtype of parameters and statistics.
+        device: Device of the parameters; None for the CPU.
+        dtype: Floating-point dtype of parameters and statistics; None for float32.
+        bias: Whether there is a bias, if `affine`.
 
     Raises:
         UserError: The input has another number of dimensions (MLC0364) or channels (MLC0367), or in training a single
@@ -201,7 +214,9 @@ class BatchNorm3d(_BatchNorm):
         momentum: Weight of the new statistics; None for the mean over all batches.
         affine: Whether there are a weight and a bias.
         track_running_stats: Whether there are running statistics; without them those of the batch are always used.
-        dtype: Floating-point dtype of parameters and statistics.
+        device: Device of the parameters; None for the CPU.
+        dtype: Floating-point dtype of parameters and statistics; None for float32.
+        bias: Whether there is a bias, if `affine`.
 
     Raises:
         UserError: The input has another number of dimensions (MLC0364) or channels (MLC0367), or in training a single
@@ -220,17 +235,74 @@ class BatchNorm3d(_BatchNorm):
     ranks = (5,)
 
 
+class SyncBatchNorm(_BatchNorm):
+    """Batch normalization over the batches of all processes; there is one process here, so over its batch.
+
+    Shape:
+        [n, num_features, ...] of floats -> the same shape.
+
+    Args:
+        num_features: Number of channels.
+        eps: Added to the variance.
+        momentum: Weight of the new statistics; None for the mean over all batches.
+        affine: Whether there are a weight and a bias.
+        track_running_stats: Whether there are running statistics.
+        process_group: None; groups of processes are refused.
+        device: Device of the parameters.
+        dtype: Floating-point dtype of the parameters; None for float32.
+
+    Raises:
+        UserError: `process_group` is given (MLC0360), or as for `BatchNorm2d` (MLC0364, MLC0367, MLC0363).
+
+    Example:
+        >>> nn.SyncBatchNorm(2)(mlc.ones(4, 2, 3)).shape
+        (4, 2, 3)
+    """
+
+    ranks = tuple(range(2, 64))
+
+    def __init__(self, num_features: int, eps: float = 1e-5, momentum: float | None = 0.1, affine: bool = True,
+                 track_running_stats: bool = True, process_group: Any = None, device: Any = None,
+                 dtype: DTypeLike = None) -> None:
+        if process_group is not None:
+            raise UserError("there are no groups of processes", code="MLC0360", loc=user_loc(),
+                            hint="pass process_group=None")
+        super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype)
+
+    @classmethod
+    def convert_sync_batchnorm(cls, module: Module, process_group: Any = None) -> Module:
+        """Replace the batch normalizations in a module by such layers, with the same parameters and statistics.
+
+        Args:
+            module: The module, which is changed; if it is a batch normalization itself, the result stands for it.
+            process_group: None; groups of processes are refused.
+
+        Returns:
+            The module.
+        """
+        for name, child in list(module.named_modules()):
+            if isinstance(child, _BatchNorm) and not isinstance(child, cls):
+                out = cls(child.num_features, child.eps, child.momentum, child.affine, child.track_running_stats,
+                          process_group)
+                vars(out).update(vars(child))
+                if not name:
+                    return out
+                module.set_submodule(name, out)
+        return module
+
+
 class _InstanceNorm(_Tracking):
     def __init__(self, num_features: int, eps: float = 1e-5, momentum: float | None = 0.1, affine: bool = False,
-                 track_running_stats: bool = False, dtype: DTypeLike = "float32") -> None:
-        super().__init__(num_features, eps, momentum, affine, track_running_stats, dtype)
+                 track_running_stats: bool = False, device: Any = None, dtype: DTypeLike = None, *,
+                 bias: bool = True) -> None:
+        super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias)
 
-    def forward(self, x: Operand) -> Tensor:
-        x = create.asarray(x)
-        self.check(x)
-        if len(x.shape) == min(self.ranks):
-            return self._normalized(x.unsqueeze(0)).squeeze(0)
-        return self._normalized(x)
+    def forward(self, input: Operand) -> Tensor:
+        input = create.asarray(input)
+        self.check(input)
+        if len(input.shape) == min(self.ranks):
+            return self._normalized(input.unsqueeze(0)).squeeze(0)
+        return self._normalized(input)
 
     def _normalized(self, x: Tensor) -> Tensor:
         self.check_channels(x.shape[1])
@@ -266,7 +338,9 @@ class InstanceNorm1d(_InstanceNorm):
         momentum: Weight of the new statistics; None for 0.
         affine: Whether there are a weight and a bias, 1 and 0 at first.
         track_running_stats: Whether there are running statistics.
-        dtype: Floating-point dtype of parameters and statistics.
+        device: Device of the parameters; None for the CPU.
+        dtype: Floating-point dtype of parameters and statistics; None for float32.
+        bias: Whether there is a bias, if `affine`.
 
     Raises:
         UserError: The input has another number of dimensions (MLC0364), or of channels than the parameters (MLC0367).
@@ -302,7 +376,9 @@ class InstanceNorm2d(_InstanceNorm):
         momentum: Weight of the new statistics; None for 0.
         affine: Whether there are a weight and a bias, 1 and 0 at first.
         track_running_stats: Whether there are running statistics.
-        dtype: Floating-point dtype of parameters and statistics.
+        device: Device of the parameters; None for the CPU.
+        dtype: Floating-point dtype of parameters and statistics; None for float32.
+        bias: Whether there is a bias, if `affine`.
 
     Raises:
         UserError: The input has another number of dimensions (MLC0364), or of channels than the parameters (MLC0367).
@@ -338,7 +414,9 @@ class InstanceNorm3d(_InstanceNorm):
         momentum: Weight of the new statistics; None for 0.
         affine: Whether there are a weight and a bias, 1 and 0 at first.
         track_running_stats: Whether there are running statistics.
-        dtype: Floating-point dtype of parameters and statistics.
+        device: Device of the parameters; None for the CPU.
+        dtype: Floating-point dtype of parameters and statistics; None for float32.
+        bias: Whether there is a bias, if `affine`.
 
     Raises:
         UserError: The input has another number of dimensions (MLC0364), or of channels than the parameters (MLC0367).

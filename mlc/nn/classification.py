@@ -247,3 +247,20 @@ class MultiMarginLoss(Module):
 
     def forward(self, input: Operand, target: Operand) -> Tensor:
         return losses.multi_margin_loss(input, target, self.p, self.margin, self.weight, self.reduction)
+
+
+class NLLLoss2d(NLLLoss):
+    """`NLLLoss` under a former name.
+
+    Args:
+        weight: Factors of the classes, or None.
+        ignore_index: Target that does not count.
+        reduction: "mean", "sum", or "none" for the loss of each target.
+
+    Raises:
+        UserError: As for `NLLLoss` (MLC0360, MLC0367).
+
+    Example:
+        >>> isinstance(nn.NLLLoss2d(), nn.NLLLoss)
+        True
+    """

@@ -15,18 +15,46 @@ from mlc.ir.diag import UserError, UserIndexError, UserTypeError
 from mlc.nn.module import Module
 
 
+class Shown:
+    """Something whose `repr` is this text."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def __repr__(self) -> str:
+        return self.text
+
+
+def _shown_parameters(pairs: Iterable[tuple[str, Any]]) -> str:
+    """A line for each tensor, indented as PyTorch does it."""
+    return "\n".join(f"  ({name}): Parameter containing: [{x.dtype} of size {'x'.join(map(str, x.shape))}]"
+                     for name, x in pairs)
+
+
 class _Named(Module):
     """An ordered container of named items."""
 
+    _names: tuple[str, ...] = ()
+
     def __init__(self) -> None:
-        self._names: tuple[str, ...] = ()
+        self._names = ()
+
+    def __setattr__(self, name: str, x: Any) -> None:
+        super().__setattr__(name, x)
+        if isinstance(x, Module) and name not in self._names:
+            self._names = (*self._names, name)
+
+    def __delattr__(self, name: str) -> None:
+        super().__delattr__(name)
+        if name in self._names:
+            self._names = tuple(n for n in self._names if n != name)
 
     def _add(self, name: str, x: Any) -> None:
         if not name or "." in name or hasattr(self, name):
             raise UserError(f"{name!r} cannot name a part of a {type(self).__name__}", code="MLC0386", loc=user_loc(),
                             hint="it is empty, has a dot, or is the name of an attribute already")
         setattr(self, name, x)
-        self._names = (*self._names, name)
+        self._names = (*(n for n in self._names if n != name), name)
 
     def _refill(self, things: Iterable[tuple[str, Any]]) -> None:
         for name in self._names:
@@ -147,11 +175,11 @@ class Sequential(_Listed):
     def _like(self, names: Iterable[str]) -> Sequential:
         return Sequential({name: getattr(self, name) for name in names})
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, input: Any) -> Any:
         """Apply the layers in order.
 
         Args:
-            x: Input of the first layer; without layers it is the result.
+            input: Input of the first layer; without layers it is the result.
 
         Returns:
             The result of the last layer.
@@ -160,8 +188,8 @@ class Sequential(_Listed):
             if not callable(layer):
                 raise UserTypeError(f"layer {name} of a Sequential is {layer!r}, expected a module or a function",
                                     code="MLC0349", loc=user_loc())
-            x = layer(x)
-        return x
+            input = layer(input)
+        return input
 
 
 class ModuleList(_Listed):
@@ -186,6 +214,16 @@ class ModuleList(_Listed):
     def __init__(self, modules: Iterable[Module] = ()) -> None:
         super().__init__(modules)
 
+    def _printed_children(self) -> Iterator[tuple[str, Any]]:
+        runs: list[list[Any]] = []                         # equal modules in a row are shown once
+        for i, text in enumerate(map(repr, self)):
+            if runs and runs[-1][2] == text:
+                runs[-1][1] = i
+            else:
+                runs.append([i, i, text])
+        return ((str(a) if a == b else f"{a}-{b}", Shown(text if a == b else f"{b - a + 1} x {text}"))
+                for a, b, text in runs)
+
 
 class ParameterList(_Listed):
     """List of parameters: each tensor it is given becomes one.
@@ -202,38 +240,26 @@ class ParameterList(_Listed):
 
     Example:
         >>> nn.ParameterList([mlc.ones(2), mlc.zeros(3)])
-        ParameterList(0=mlc.float32[2], 1=mlc.float32[3])
+        ParameterList(
+          (0): Parameter containing: [mlc.float32 of size 2]
+          (1): Parameter containing: [mlc.float32 of size 3]
+        )
     """
 
     def __init__(self, values: Iterable[Tensor] = ()) -> None:
         super().__init__(values)
+
+    def __repr__(self) -> str:
+        lines = _shown_parameters(zip(self._names, self._things()))
+        return f"{self._get_name()}(\n{lines}\n)" if lines else f"{self._get_name()}()"
 
     def __setattr__(self, name: str, x: Any) -> None:
         is_element = type(x) is Tensor and name.isdigit()
         super().__setattr__(name, mark_parameter(x, x.frozen is not True) if is_element else x)
 
 
-class ModuleDict(_Named):
-    """Dict of modules, whose parameters are those of the module that holds it.
-
-    Keys keep the order in which they came. It has no forward: calling it is an error.
-
-    Args:
-        modules: A mapping, or pairs of a name and a module.
-
-    Raises:
-        UserError: A name is empty, has a dot or is an attribute already, such as "keys"; or a key is absent (MLC0386).
-        UserTypeError: It is called (MLC0349).
-
-    Example:
-        >>> heads = nn.ModuleDict({"policy": nn.Linear(2, 3), "value": nn.Linear(2, 1)})
-        >>> heads["value"](mlc.ones(2)).shape
-        (1,)
-    """
-
-    def __init__(self, modules: Mapping[str, Module] | Iterable[tuple[str, Module]] | None = None) -> None:
-        super().__init__()
-        self.update(modules or {})
+class _Dict(_Named):
+    """A container of items by key."""
 
     def __getitem__(self, key: str) -> Any:
         if key not in self._names:
@@ -257,16 +283,16 @@ class ModuleDict(_Named):
     def __iter__(self) -> Iterator[str]:
         return iter(self._names)
 
-    def update(self, modules: Mapping[str, Module] | Iterable[tuple[str, Module]]) -> None:
-        """Add modules, or replace those whose keys are there already.
+    def update(self, entries: Mapping[str, Any] | Iterable[tuple[str, Any]]) -> None:
+        """Add entries, or replace those whose keys are there already.
 
         Args:
-            modules: A mapping, or pairs of a name and a module.
+            entries: A mapping, or pairs of a name and a module or parameter.
 
         Raises:
             UserError: A name is empty, has a dot or is an attribute already (MLC0386).
         """
-        for key, x in dict(modules).items():
+        for key, x in dict(entries).items():
             self[key] = x
 
     def keys(self) -> list[str]:
@@ -274,9 +300,81 @@ class ModuleDict(_Named):
         return list(self._names)
 
     def values(self) -> list[Any]:
-        """The modules, in order."""
+        """The modules or parameters, in order."""
         return self._things()
 
     def items(self) -> list[tuple[str, Any]]:
-        """Pairs of a name and a module, in order."""
+        """Pairs of a name and a module or parameter, in order."""
         return list(zip(self._names, self._things()))
+
+    def pop(self, key: str) -> Any:
+        """Remove an entry.
+
+        Args:
+            key: Its name.
+
+        Returns:
+            The module or parameter.
+
+        Raises:
+            UserError: There is none of this name (MLC0386).
+        """
+        found = self[key]
+        del self[key]
+        return found
+
+    def clear(self) -> None:
+        """Remove all entries."""
+        self._refill(())
+
+
+class ModuleDict(_Dict):
+    """Dict of modules, whose parameters are those of the module that holds it.
+
+    Keys keep the order in which they came. It has no forward: calling it is an error.
+
+    Args:
+        modules: A mapping, or pairs of a name and a module.
+
+    Raises:
+        UserError: A name is empty, has a dot or is an attribute already, such as "keys"; or a key is absent (MLC0386).
+        UserTypeError: It is called (MLC0349).
+
+    Example:
+        >>> heads = nn.ModuleDict({"policy": nn.Linear(2, 3), "value": nn.Linear(2, 1)})
+        >>> heads["value"](mlc.ones(2)).shape
+        (1,)
+    """
+
+    def __init__(self, modules: Mapping[str, Module] | Iterable[tuple[str, Module]] | None = None) -> None:
+        super().__init__()
+        self.update(modules or {})
+
+
+class ParameterDict(_Dict):
+    """Dict of parameters: each tensor it is given becomes one.
+
+    Keys keep the order in which they came.
+
+    Args:
+        parameters: A mapping, or pairs of a name and a tensor.
+
+    Raises:
+        UserError: A name is empty, has a dot or is an attribute already, such as "keys"; or a key is absent (MLC0386).
+
+    Example:
+        >>> scales = nn.ParameterDict({"left": mlc.ones(2), "right": mlc.zeros(3)})
+        >>> [name for name, _ in scales.named_parameters()], scales["left"].shape
+        (['left', 'right'], (2,))
+    """
+
+    def __init__(self, parameters: Mapping[str, Tensor] | Iterable[tuple[str, Tensor]] | None = None) -> None:
+        super().__init__()
+        self.update(parameters or {})
+
+    def __repr__(self) -> str:
+        lines = _shown_parameters(self.items())
+        return f"{self._get_name()}(\n{lines}\n)" if lines else f"{self._get_name()}()"
+
+    def __setattr__(self, name: str, x: Any) -> None:
+        super().__setattr__(name, mark_parameter(x, x.frozen is not True) if type(x) is Tensor else x)

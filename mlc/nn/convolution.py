@@ -22,44 +22,65 @@ class _Convolution(Module):
 
     _parameters = ("weight", "bias")
     spatial: ClassVar[int]
+    padding: Any
+    padding_mode: str
 
     def _check(self, in_channels: int, out_channels: int, groups: int) -> None:
         if groups < 1 or in_channels % groups or out_channels % groups:
             raise UserError(f"{in_channels} and {out_channels} channels are not {groups} equal groups",
                             code="MLC0358", loc=user_loc())
 
-    def _fill(self, shape: tuple[int, ...], outputs: int, bias: bool, dtype: DTypeLike,
+    def _set(self, in_channels: int, out_channels: int, groups: int, kernel_size: Ints, stride: Ints,
+             dilation: Ints) -> None:
+        self.in_channels, self.out_channels, self.groups = in_channels, out_channels, groups
+        self.kernel_size = C.each(kernel_size, self.spatial, "kernel_size", 1)
+        self.stride = C.each(stride, self.spatial, "stride", 1)
+        self.dilation = C.each(dilation, self.spatial, "dilation", 1)
+
+    def _fill(self, shape: tuple[int, ...], bias: bool, device: Any, dtype: DTypeLike,
               generator: init.Generator | None) -> None:
         """Uniform within 1 / sqrt(inputs of an output), as the layers of torch.nn begin."""
-        bound = init.bound(init.fans(shape)[0])
+        bound, dtype = init.bound(init.fans(shape)[0]), dtype or "float32"
         self.weight = init.uniform(shape, -bound, bound, dtype, generator)
-        self.bias = init.uniform((outputs,), -bound, bound, dtype, generator) if bias else None
+        self.bias = init.uniform((self.out_channels,), -bound, bound, dtype, generator) if bias else None
+        self.to(device=device)
+
+    def extra_repr(self) -> str:
+        same = (0,) * self.spatial
+        output_padding = getattr(self, "output_padding", same)
+        parts = [f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, stride={self.stride}"]
+        parts += [f"padding={self.padding}"] * (self.padding != same)
+        parts += [f"dilation={self.dilation}"] * (self.dilation != (1,) * self.spatial)
+        parts += [f"output_padding={output_padding}"] * (output_padding != same)
+        parts += [f"groups={self.groups}"] * (self.groups != 1) + ["bias=False"] * (self.bias is None)
+        parts += [f"padding_mode={self.padding_mode}"] * (self.padding_mode != "zeros")
+        return ", ".join(parts)
 
 
 class _Conv(_Convolution):
     def __init__(self, in_channels: int, out_channels: int, kernel_size: Ints, stride: Ints = 1,
                  padding: Ints | str = 0, dilation: Ints = 1, groups: int = 1, bias: bool = True,
-                 padding_mode: str = "zeros", dtype: DTypeLike = "float32",
+                 padding_mode: str = "zeros", device: Any = None, dtype: DTypeLike = None,
                  generator: init.Generator | None = None) -> None:
         self._check(in_channels, out_channels, groups)
         if padding_mode not in PADDING_MODES:
             raise UserError(f"padding_mode = {padding_mode!r}", code="MLC0360", loc=user_loc(),
                             hint="one of " + ", ".join(PADDING_MODES))
-        kernel = C.each(kernel_size, self.spatial, "kernel_size", 1)
-        self.stride, self.padding, self.dilation, self.groups = stride, padding, dilation, groups
+        self._set(in_channels, out_channels, groups, kernel_size, stride, dilation)
+        self.padding = padding if isinstance(padding, str) else C.each(padding, self.spatial, "padding", 0)
         self.padding_mode = padding_mode
-        self._fill((out_channels, in_channels // groups, *kernel), out_channels, bias, dtype, generator)
+        self._fill((out_channels, in_channels // groups, *self.kernel_size), bias, device, dtype, generator)
 
-    def forward(self, x: Operand) -> Tensor:
+    def forward(self, input: Operand) -> Tensor:
         convolve = (C.conv1d, C.conv2d, C.conv3d)[self.spatial - 1]
         if self.padding_mode == "zeros":
-            return convolve(x, self.weight, self.bias, self.stride, self.padding, self.dilation, self.groups)
+            return convolve(input, self.weight, self.bias, self.stride, self.padding, self.dilation, self.groups)
         stride, dilation = (C.each(n, self.spatial, what, 1)
                             for n, what in ((self.stride, "stride"), (self.dilation, "dilation")))
         low, high = C.pads(self.padding, self.weight.shape[2:], stride, dilation)
         around: list[Any] = [n for pair in zip(reversed(low), reversed(high)) for n in pair]
-        x = S.pad(x, around, self.padding_mode)
-        return convolve(x, self.weight, self.bias, self.stride, 0, self.dilation, self.groups)
+        input = S.pad(input, around, self.padding_mode)
+        return convolve(input, self.weight, self.bias, self.stride, 0, self.dilation, self.groups)
 
 
 class Conv1d(_Conv):
@@ -88,7 +109,8 @@ class Conv1d(_Conv):
         groups: Number of parts of the channels.
         bias: Whether a bias is added.
         padding_mode: Elements that are added: "zeros", "reflect", "replicate" or "circular".
-        dtype: Floating-point dtype of the parameters.
+        device: Device of the parameters; None for the CPU.
+        dtype: Floating-point dtype of the parameters; None for float32.
         generator: Source of the initial values; None for that of `mlc.manual_seed`.
 
     Raises:
@@ -131,7 +153,8 @@ class Conv2d(_Conv):
         groups: Number of parts of the channels.
         bias: Whether a bias is added.
         padding_mode: Elements that are added: "zeros", "reflect", "replicate" or "circular".
-        dtype: Floating-point dtype of the parameters.
+        device: Device of the parameters; None for the CPU.
+        dtype: Floating-point dtype of the parameters; None for float32.
         generator: Source of the initial values; None for that of `mlc.manual_seed`.
 
     Raises:
@@ -175,7 +198,8 @@ class Conv3d(_Conv):
         groups: Number of parts of the channels.
         bias: Whether a bias is added.
         padding_mode: Elements that are added: "zeros", "reflect", "replicate" or "circular".
-        dtype: Floating-point dtype of the parameters.
+        device: Device of the parameters; None for the CPU.
+        dtype: Floating-point dtype of the parameters; None for float32.
         generator: Source of the initial values; None for that of `mlc.manual_seed`.
 
     Raises:
@@ -195,16 +219,20 @@ class Conv3d(_Conv):
 class _ConvTranspose(_Convolution):
     def __init__(self, in_channels: int, out_channels: int, kernel_size: Ints, stride: Ints = 1, padding: Ints = 0,
                  output_padding: Ints = 0, groups: int = 1, bias: bool = True, dilation: Ints = 1,
-                 dtype: DTypeLike = "float32", generator: init.Generator | None = None) -> None:
+                 padding_mode: str = "zeros", device: Any = None, dtype: DTypeLike = None,
+                 generator: init.Generator | None = None) -> None:
         self._check(in_channels, out_channels, groups)
-        kernel = C.each(kernel_size, self.spatial, "kernel_size", 1)
-        self.stride, self.padding, self.output_padding = stride, padding, output_padding
-        self.groups, self.dilation = groups, dilation
-        self._fill((in_channels, out_channels // groups, *kernel), out_channels, bias, dtype, generator)
+        if padding_mode != "zeros":
+            raise UserError(f"padding_mode = {padding_mode!r} of a transposed convolution, expected 'zeros'",
+                            code="MLC0360", loc=user_loc())
+        self._set(in_channels, out_channels, groups, kernel_size, stride, dilation)
+        self.padding = C.each(padding, self.spatial, "padding", 0)
+        self.output_padding, self.padding_mode = C.each(output_padding, self.spatial, "output_padding", 0), padding_mode
+        self._fill((in_channels, out_channels // groups, *self.kernel_size), bias, device, dtype, generator)
 
-    def forward(self, x: Operand) -> Tensor:
+    def forward(self, input: Operand) -> Tensor:
         transposed: Any = (C.conv_transpose1d, C.conv_transpose2d, C.conv_transpose3d)[self.spatial - 1]
-        out: Tensor = transposed(x, self.weight, self.bias, self.stride, self.padding, self.output_padding,
+        out: Tensor = transposed(input, self.weight, self.bias, self.stride, self.padding, self.output_padding,
                                  self.groups, self.dilation)
         return out
 
@@ -234,7 +262,9 @@ class ConvTranspose1d(_ConvTranspose):
         groups: Number of parts of the channels that have nothing to do with each other.
         bias: Whether a bias is added.
         dilation: Distance from one element of a window to the next.
-        dtype: Floating-point dtype of the parameters.
+        padding_mode: "zeros"; PyTorch has no other either.
+        device: Device of the parameters; None for the CPU.
+        dtype: Floating-point dtype of the parameters; None for float32.
         generator: Source of the initial values; None for that of `mlc.manual_seed`.
 
     Raises:
@@ -276,7 +306,9 @@ class ConvTranspose2d(_ConvTranspose):
         groups: Number of parts of the channels that have nothing to do with each other.
         bias: Whether a bias is added.
         dilation: Distance from one element of a window to the next.
-        dtype: Floating-point dtype of the parameters.
+        padding_mode: "zeros"; PyTorch has no other either.
+        device: Device of the parameters; None for the CPU.
+        dtype: Floating-point dtype of the parameters; None for float32.
         generator: Source of the initial values; None for that of `mlc.manual_seed`.
 
     Raises:
@@ -319,7 +351,9 @@ class ConvTranspose3d(_ConvTranspose):
         groups: Number of parts of the channels that have nothing to do with each other.
         bias: Whether a bias is added.
         dilation: Distance from one element of a window to the next.
-        dtype: Floating-point dtype of the parameters.
+        padding_mode: "zeros"; PyTorch has no other either.
+        device: Device of the parameters; None for the CPU.
+        dtype: Floating-point dtype of the parameters; None for float32.
         generator: Source of the initial values; None for that of `mlc.manual_seed`.
 
     Raises:

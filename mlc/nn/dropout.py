@@ -30,8 +30,8 @@ class Keyed(Module):
         (2,)
     """
 
-    _buffers = ("key",)
-    _unsaved = ("key",)
+    _buffers: tuple[str, ...] = ("key",)
+    _unsaved: tuple[str, ...] = ("key",)
 
     key: Tensor
 
@@ -58,16 +58,18 @@ class Keyed(Module):
 
 
 class _Dropout(Keyed):
+    _shown = ("p", "inplace")
+
     def __init__(self, p: float = 0.5, inplace: bool = False, generator: init.Generator | None = None) -> None:
         if isinstance(p, bool) or not 0 <= p <= 1:
             raise UserError(f"p = {p} is no probability", code="MLC0360", loc=user_loc())
         super().__init__(generator)
-        self.p = p
+        self.p, self.inplace = p, inplace
 
-    def forward(self, x: Operand) -> Tensor:
+    def forward(self, input: Operand) -> Tensor:
         if not self.training or not self.p:
-            return x  # type: ignore[no-any-return]
-        return self.drop(x, self.next_key())
+            return input  # type: ignore[no-any-return]
+        return self.drop(input, self.next_key())
 
     def drop(self, x: Operand, key: Tensor) -> Tensor:
         raise NotImplementedError
@@ -223,3 +225,29 @@ class AlphaDropout(_Dropout):
 
     def drop(self, x: Operand, key: Tensor) -> Tensor:
         return neural.alpha_dropout(x, self.p, key=key)
+
+
+class FeatureAlphaDropout(_Dropout):
+    """`AlphaDropout` of whole channels: all elements of a channel are replaced, or none.
+
+    Shape:
+        [n, c, ...] -> the same shape.
+
+    Attributes:
+        key: Buffer, uint32 [2], that each call in training replaces and `state_dict` leaves out.
+
+    Args:
+        p: Probability that a channel is replaced.
+        inplace: Ignored; tensors are never changed in place.
+        generator: Source of the first key; None for that of `mlc.manual_seed`.
+
+    Raises:
+        UserError: `p` is not in [0, 1] (MLC0360), or the input has less than two dimensions (MLC0364).
+
+    Example:
+        >>> nn.FeatureAlphaDropout(0.5).eval()(mlc.ones(1, 2))
+        tensor([[1., 1.]], dtype=mlc.float32)
+    """
+
+    def drop(self, x: Operand, key: Tensor) -> Tensor:
+        return neural.feature_alpha_dropout(x, self.p, True, key=key)

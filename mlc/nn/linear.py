@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from mlc.frontend.functions import index, neural
 from mlc.frontend.location import user_loc
 from mlc.frontend.tensor import DTypeLike, Operand, Tensor
 from mlc.ir.diag import UserError
 from mlc.nn import init
 from mlc.nn.module import Module
+from mlc.nn.parameter import Parameter
 
 
 class Identity(Module):
@@ -28,8 +31,8 @@ class Identity(Module):
     def __init__(self, *args: object, **keywords: object) -> None:
         pass
 
-    def forward(self, x: Operand) -> Tensor:
-        return x  # type: ignore[no-any-return]
+    def forward(self, input: Operand) -> Tensor:
+        return input  # type: ignore[no-any-return]
 
 
 class Linear(Module):
@@ -49,7 +52,8 @@ class Linear(Module):
         in_features: Size of the last dimension of the input.
         out_features: Size of the last dimension of the result.
         bias: Whether a bias is added.
-        dtype: Floating-point dtype of the parameters.
+        device: Device of the parameters; None for the CPU.
+        dtype: Floating-point dtype of the parameters; None for float32.
         generator: Source of the initial values; None for that of `mlc.manual_seed`.
 
     Raises:
@@ -61,16 +65,40 @@ class Linear(Module):
         (4, 3)
     """
 
+    _shown = ("in_features", "out_features")
+
     _parameters = ("weight", "bias")
 
-    def __init__(self, in_features: int, out_features: int, bias: bool = True, dtype: DTypeLike = "float32",
-                 generator: init.Generator | None = None) -> None:
-        bound = init.bound(in_features)
+    def __init__(self, in_features: int, out_features: int, bias: bool = True, device: Any = None,
+                 dtype: DTypeLike = None, generator: init.Generator | None = None) -> None:
+        self.in_features, self.out_features = in_features, out_features
+        bound, dtype = init.bound(in_features), dtype or "float32"
         self.weight = init.uniform((out_features, in_features), -bound, bound, dtype, generator)
         self.bias = init.uniform((out_features,), -bound, bound, dtype, generator) if bias else None
+        self.to(device=device)
 
-    def forward(self, x: Operand) -> Tensor:
-        return neural.linear(x, self.weight, self.bias)
+    def extra_repr(self) -> str:
+        return f"{super().extra_repr()}, bias={self.bias is not None}"
+
+    def forward(self, input: Operand) -> Tensor:
+        return neural.linear(input, self.weight, self.bias)
+
+
+class NonDynamicallyQuantizableLinear(Linear):
+    """`Linear` under the name that the printed form of attention has in PyTorch.
+
+    Args:
+        in_features: Size of the last dimension of the input.
+        out_features: Size of the last dimension of the result.
+        bias: Whether a bias is added.
+        device: Device of the parameters; None for the CPU.
+        dtype: Floating-point dtype of the parameters; None for float32.
+        generator: Source of the initial values; None for that of `mlc.manual_seed`.
+
+    Example:
+        >>> nn.MultiheadAttention(4, 2).out_proj
+        NonDynamicallyQuantizableLinear(in_features=4, out_features=4, bias=True)
+    """
 
 
 class Bilinear(Module):
@@ -90,7 +118,8 @@ class Bilinear(Module):
         in2_features: Size of the last dimension of the second input.
         out_features: Size of the last dimension of the result.
         bias: Whether a bias is added.
-        dtype: Floating-point dtype of the parameters.
+        device: Device of the parameters; None for the CPU.
+        dtype: Floating-point dtype of the parameters; None for float32.
         generator: Source of the initial values; None for that of `mlc.manual_seed`.
 
     Raises:
@@ -101,16 +130,23 @@ class Bilinear(Module):
         (5, 4)
     """
 
+    _shown = ("in1_features", "in2_features", "out_features")
+
     _parameters = ("weight", "bias")
 
     def __init__(self, in1_features: int, in2_features: int, out_features: int, bias: bool = True,
-                 dtype: DTypeLike = "float32", generator: init.Generator | None = None) -> None:
-        bound = init.bound(in1_features)
+                 device: Any = None, dtype: DTypeLike = None, generator: init.Generator | None = None) -> None:
+        self.in1_features, self.in2_features, self.out_features = in1_features, in2_features, out_features
+        bound, dtype = init.bound(in1_features), dtype or "float32"
         self.weight = init.uniform((out_features, in1_features, in2_features), -bound, bound, dtype, generator)
         self.bias = init.uniform((out_features,), -bound, bound, dtype, generator) if bias else None
+        self.to(device=device)
 
-    def forward(self, x1: Operand, x2: Operand) -> Tensor:
-        return neural.bilinear(x1, x2, self.weight, self.bias)
+    def extra_repr(self) -> str:
+        return f"{super().extra_repr()}, bias={self.bias is not None}"
+
+    def forward(self, input1: Operand, input2: Operand) -> Tensor:
+        return neural.bilinear(input1, input2, self.weight, self.bias)
 
 
 class Embedding(Module):
@@ -128,7 +164,8 @@ class Embedding(Module):
         num_embeddings: Number of rows.
         embedding_dim: Size of a row.
         padding_idx: Row that stays as it is, or None; negative numbers count from the last.
-        dtype: Floating-point dtype of the table.
+        device: Device of the parameters; None for the CPU.
+        dtype: Floating-point dtype of the table; None for float32.
         generator: Source of the initial values; None for that of `mlc.manual_seed`.
 
     Raises:
@@ -143,12 +180,40 @@ class Embedding(Module):
 
     _parameters = ("weight",)
 
-    def __init__(self, num_embeddings: int, embedding_dim: int, padding_idx: int | None = None,
-                 dtype: DTypeLike = "float32", generator: init.Generator | None = None) -> None:
+    def __init__(self, num_embeddings: int, embedding_dim: int, padding_idx: int | None = None, device: Any = None,
+                 dtype: DTypeLike = None, generator: init.Generator | None = None) -> None:
+        self.num_embeddings, self.embedding_dim = num_embeddings, embedding_dim
         self.weight, self.padding_idx = _table(num_embeddings, embedding_dim, padding_idx, dtype, generator)
+        self.to(device=device)
 
-    def forward(self, x: Operand) -> Tensor:
-        return index.embedding(x, self.weight, self.padding_idx)
+    def extra_repr(self) -> str:
+        padding = "" if self.padding_idx is None else f", padding_idx={self.padding_idx}"
+        return f"{self.num_embeddings}, {self.embedding_dim}{padding}"
+
+    @classmethod
+    def from_pretrained(cls, embeddings: Tensor, freeze: bool = True, padding_idx: int | None = None) -> Embedding:
+        """Make a layer of a table that exists.
+
+        Args:
+            embeddings: Tensor [num_embeddings, embedding_dim], which becomes the parameter.
+            freeze: Whether it is not to be trained.
+            padding_idx: Row that gets no gradient, or None.
+
+        Returns:
+            The layer.
+
+        Example:
+            >>> nn.Embedding.from_pretrained(mlc.ones(3, 2))(mlc.tensor([2]))
+            tensor([[1., 1.]], dtype=mlc.float32)
+        """
+        rows, columns = embeddings.shape
+        with init.shapes_only():
+            layer = cls(rows, columns, padding_idx, dtype=embeddings.dtype)
+        layer.weight = Parameter(embeddings, not freeze)
+        return layer
+
+    def forward(self, input: Operand) -> Tensor:
+        return index.embedding(input, self.weight, self.padding_idx)
 
 
 class EmbeddingBag(Module):
@@ -169,7 +234,8 @@ class EmbeddingBag(Module):
         embedding_dim: Size of a row.
         mode: "sum", "mean" or "max"; per_sample_weights goes with "sum" alone.
         padding_idx: Row that does not count, or None; negative numbers count from the last.
-        dtype: Floating-point dtype of the table.
+        device: Device of the parameters; None for the CPU.
+        dtype: Floating-point dtype of the table; None for float32.
         generator: Source of the initial values; None for that of `mlc.manual_seed`.
 
     Raises:
@@ -185,23 +251,28 @@ class EmbeddingBag(Module):
     _parameters = ("weight",)
 
     def __init__(self, num_embeddings: int, embedding_dim: int, mode: str = "mean", padding_idx: int | None = None,
-                 dtype: DTypeLike = "float32", generator: init.Generator | None = None) -> None:
+                 device: Any = None, dtype: DTypeLike = None, generator: init.Generator | None = None) -> None:
         if mode not in ("sum", "mean", "max"):
             raise UserError(f"mode = {mode!r}", code="MLC0360", loc=user_loc(), hint='use "sum", "mean" or "max"')
         self.weight, self.padding_idx = _table(num_embeddings, embedding_dim, padding_idx, dtype, generator)
-        self.mode = mode
+        self.num_embeddings, self.embedding_dim, self.mode = num_embeddings, embedding_dim, mode
+        self.to(device=device)
 
-    def forward(self, x: Operand, per_sample_weights: Operand = None) -> Tensor:
+    def extra_repr(self) -> str:
+        padding = "" if self.padding_idx is None else f", padding_idx={self.padding_idx}"
+        return f"{self.num_embeddings}, {self.embedding_dim}, mode={self.mode}{padding}"
+
+    def forward(self, input: Operand, per_sample_weights: Operand = None) -> Tensor:
         """Reduce each bag of rows of the table.
 
         Args:
-            x: Indices [bags, size], integers.
+            input: Indices [bags, size], integers.
             per_sample_weights: Factors [bags, size] of the rows, only with mode "sum".
 
         Returns:
             Tensor [bags, embedding_dim] of the dtype of the table.
         """
-        return neural.embedding_bag(x, self.weight, self.mode, per_sample_weights, self.padding_idx)
+        return neural.embedding_bag(input, self.weight, self.mode, per_sample_weights, self.padding_idx)
 
 
 def _table(rows: int, columns: int, padding: int | None, dtype: DTypeLike,
@@ -209,8 +280,9 @@ def _table(rows: int, columns: int, padding: int | None, dtype: DTypeLike,
     """Normally distributed rows, and the index of the padding row, which is zero."""
     if padding is not None and not -rows <= padding < rows:
         raise UserError(f"padding_idx = {padding} is not within {rows} rows", code="MLC0366", loc=user_loc())
-    weight = init.normal((rows, columns), dtype=dtype, generator=generator)
+    weight = init.normal((rows, columns), dtype=dtype or "float32", generator=generator)
     if padding is None:
         return weight, None
-    weight.array[padding] = 0
+    if not init.generator.state.shapes_only:
+        weight.array[padding] = 0
     return weight, padding % rows

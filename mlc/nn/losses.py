@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from mlc.frontend.functions import losses
 from mlc.frontend.tensor import Operand, Tensor
 from mlc.nn.module import Module
@@ -341,3 +343,67 @@ class TripletMarginLoss(Module):
     def forward(self, anchor: Operand, positive: Operand, negative: Operand) -> Tensor:
         return losses.triplet_margin_loss(anchor, positive, negative, self.margin, self.p, self.eps, self.swap,
                                           self.reduction)
+
+
+class TripletMarginWithDistanceLoss(Module):
+    """Triplet loss with a distance of one's own: max(0, d(anchor, positive) - d(anchor, negative) + margin).
+
+    Shape:
+        Three inputs that the distance takes -> [], or with reduction "none" the shape of the distances.
+
+    Args:
+        distance_function: Function of two tensors; None for the distance of `nn.PairwiseDistance`.
+        margin: Difference of distances from which on a triplet has no loss.
+        swap: Whether the distance from the positive to the negative counts too.
+        reduction: "mean", "sum", or "none" for the loss of each triplet.
+
+    Raises:
+        UserError: Shapes do not broadcast (MLC0111), or `reduction` is not allowed (MLC0360).
+
+    Example:
+        >>> loss = nn.TripletMarginWithDistanceLoss(distance_function=lambda a, b: (a - b).abs().sum(-1))
+        >>> loss(mlc.zeros(1, 2), mlc.ones(1, 2), mlc.tensor([[3.0, 4.0]]))
+        tensor(0., dtype=mlc.float32)
+    """
+
+    def __init__(self, *, distance_function: Callable[[Tensor, Tensor], Tensor] | None = None, margin: float = 1.0,
+                 swap: bool = False, reduction: str = "mean") -> None:
+        self.distance_function, self.margin, self.swap, self.reduction = distance_function, margin, swap, reduction
+
+    def forward(self, anchor: Operand, positive: Operand, negative: Operand) -> Tensor:
+        return losses.triplet_margin_with_distance_loss(
+            anchor, positive, negative, distance_function=self.distance_function, margin=self.margin, swap=self.swap,
+            reduction=self.reduction)
+
+
+class CTCLoss(Module):
+    """Loss of sequences without alignment: -ln of the probability of the labels, summed over their alignments.
+
+    The derivative is that by what is in front of the `LogSoftmax` that the input comes from. (Graves, Fernández, Gomez
+    and Schmidhuber 2006, "Connectionist Temporal Classification".)
+
+    Shape:
+        Logarithms of probabilities [steps, n, classes] or [steps, classes], targets [n, labels] or all in one vector,
+        and the lengths of both, [n] or [] -> [], or with reduction "none" [n].
+
+    Args:
+        blank: The class that stands for no label.
+        reduction: "mean" of the losses divided by the numbers of labels, their "sum", or "none" for each of them.
+        zero_infinity: Whether the loss of a sequence that has no alignment is 0, rather than infinite.
+
+    Raises:
+        UserError: `reduction` is another string (MLC0360), a number of dimensions is wrong (MLC0364), lengths are no
+            integers (MLC0354), or their number differs from that of the sequences (MLC0367).
+
+    Example:
+        >>> even = mlc.log(mlc.full((2, 1, 2), 0.5))
+        >>> nn.CTCLoss()(even, mlc.tensor([[1]]), mlc.tensor([2]), mlc.tensor([1]))
+        tensor(0.28768212, dtype=mlc.float32)
+    """
+
+    def __init__(self, blank: int = 0, reduction: str = "mean", zero_infinity: bool = False) -> None:
+        self.blank, self.reduction, self.zero_infinity = blank, reduction, zero_infinity
+
+    def forward(self, log_probs: Operand, targets: Operand, input_lengths: Operand, target_lengths: Operand) -> Tensor:
+        return losses.ctc_loss(log_probs, targets, input_lengths, target_lengths, self.blank, self.reduction,
+                               self.zero_infinity)

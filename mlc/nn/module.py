@@ -4,28 +4,28 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from typing import Any, TypeVar
 
+from mlc.api import compile
 from mlc.frontend import tree, unsupported_api
 from mlc.frontend.arguments import FAILURES, as_coded, check_call
 from mlc.frontend.autograd.differentiable import mark_parameter
-from mlc.frontend.autograd.grad_mode import GradMode
-from mlc.frontend.dtypes import destination
-from mlc.frontend.functions.elementwise import cast_to
 from mlc.frontend.location import user_loc
 from mlc.frontend.nested import call
-from mlc.frontend.tensor import Consumed, DTypeLike, Tensor, wrap
-from mlc.frontend.trace import Tracer, state
+from mlc.frontend.tensor import Tensor
+from mlc.frontend.trace import state
 from mlc.ir.diag import Error, UserError, UserTypeError
+from mlc.nn import hooks
+from mlc.nn.conversion import Convertible
+from mlc.nn.hooks import Hooked
 from mlc.nn.parameter import Parameter
-from mlc.nn.state import Incompatible, fitting
+from mlc.nn.stateful import Stateful
 from mlc.nn.trainable import Trainable
 
 M = TypeVar("M", bound="Module")
 
 
-class Module(Trainable, tree.AttributeTree):
+class Module(Hooked, Convertible, Stateful, Trainable, tree.AttributeTree):
     """Part of a model: a tree of parameters, buffers and modules, with a `forward`.
 
     Its parameters are the attributes that are assigned an `nn.Parameter`, in it and in the modules it holds, also in
@@ -56,7 +56,8 @@ class Module(Trainable, tree.AttributeTree):
         (8,)
     """
 
-    _unsaved: tuple[str, ...] = ()                         # buffers that `state_dict` leaves out
+    _shown: tuple[str, ...] = ()                           # settings in the printed form; "inplace?" only if it is set
+    _compiled_call: Callable[..., Any] | None = None
 
     def __init_subclass__(cls, **keywords: Any) -> None:
         super().__init_subclass__(**keywords)
@@ -85,11 +86,15 @@ class Module(Trainable, tree.AttributeTree):
                             hint="define it, or call what the module holds")
 
     def __call__(self, *args: Any, **keywords: Any) -> Any:
-        """Call `forward`; while a function is recorded, as a function of its own."""
+        """Call `forward` between the hooks; while a function is recorded, as a function of its own."""
         try:
             if state.trace is None:
-                return self.forward(*args, **keywords)
-            return call(type(self).__name__, self.forward, *args, **keywords)
+                if self._compiled_call is not None:
+                    return self._compiled_call(self, *args, **keywords)
+                forward = self.forward
+            else:
+                forward = functools.partial(call, type(self).__name__, self.forward)
+            return hooks.call(self, forward, args, keywords) if hooks.has_any(self) else forward(*args, **keywords)
         except Error:
             raise
         except FAILURES as error:
@@ -102,95 +107,11 @@ class Module(Trainable, tree.AttributeTree):
             object.__getattribute__(self, name)              # raises the error of a property that failed
         raise unsupported_api.error(type(self).__name__, name, unsupported_api.MODULE.get(name), self)
 
-    # -- what is inside -----------------------------------------------------------------------------------------------
-    def named_children(self) -> Iterator[tuple[str, Module]]:
-        """Iterate over the modules that this one holds itself, also in lists and dicts.
-
-        Returns:
-            Iterator of pairs of a name and a module.
-        """
-        for name, x in self._held():
-            if isinstance(x, Module):
-                yield name, x
-
-    def children(self) -> Iterator[Module]:
-        """Iterate over the modules that this one holds itself."""
-        return (x for _, x in self.named_children())
-
-    def named_modules(self, prefix: str = "") -> Iterator[tuple[str, Module]]:
-        """Iterate over this module and all inside it, each before those it holds.
-
-        Args:
-            prefix: Name of this module.
-
-        Returns:
-            Iterator of pairs of a name, such as "layers.0", and a module.
-        """
-        yield prefix, self
-        for name, child in self.named_children():
-            yield from child.named_modules(f"{prefix}.{name}" if prefix else name)
-
-    def modules(self) -> Iterator[Module]:
-        """Iterate over this module and all inside it, each before those it holds."""
-        return (x for _, x in self.named_modules())
-
-    def get_submodule(self, target: str) -> Module:
-        """Find a module by its name.
-
-        Args:
-            target: Name, such as "layers.0".
-
-        Returns:
-            The module.
-
-        Raises:
-            UserError: There is none of this name (MLC0385).
-        """
-        for name, module in self.named_modules():
-            if name == target:
-                return module
-        raise UserError(f"{type(self).__name__} has no module {target!r}", code="MLC0385", loc=user_loc(),
-                        hint="it has " + ", ".join(name for name, _ in self.named_modules() if name))
-
-    def named_parameters(self) -> Iterator[tuple[str, Tensor]]:
-        """Iterate over the parameters, frozen ones too; shared ones come once, under their first name.
-
-        Returns:
-            Iterator of pairs of a name, such as "layers.0.weight", and a tensor.
-        """
-        names = {id(x): name for name, x in reversed(self._ties().items())}
-        return ((name, x) for name, x in self._ties().items() if names[id(x)] == name)
-
-    def parameters(self) -> Iterator[Tensor]:
-        """Iterate over the parameters, in the order of `named_parameters`."""
-        return (x for _, x in self.named_parameters())
-
-    def named_buffers(self) -> Iterator[tuple[str, Tensor]]:
-        """Iterate over the buffers.
-
-        Returns:
-            Iterator of pairs of a name and a tensor.
-        """
-        return ((name, x) for name, owner, attribute, x in self._tensors() if attribute in owner._buffers)
-
-    def buffers(self) -> Iterator[Tensor]:
-        """Iterate over the buffers."""
-        return (x for _, x in self.named_buffers())
-
-    def num_parameters(self, trained: bool = False) -> int:
-        """Count the elements of all parameters.
-
-        Args:
-            trained: Whether to leave out frozen ones.
-
-        Returns:
-            An integer.
-        """
-        frozen = {id(x) for _, owner, attribute, x in self._tensors()
-                  if trained and attribute in tree.frozen_names(owner)}
-        return sum(x.numel() for x in self.parameters() if id(x) not in frozen)
-
+    # -- its attributes ----------------------------------------------------------------------------------------------
     def __setattr__(self, name: str, value: Any) -> None:
+        if isinstance(value, Tensor) and isinstance(getattr(type(self), name, None), property):
+            object.__setattr__(self, name, value)          # its setter says what becomes of it
+            return
         if isinstance(value, Parameter) or (type(value) in _CONTAINERS and any(
                 isinstance(x, Parameter) for x in tree.leaves(value))):
             self._parameters = (*(n for n in self._parameters if n != name), name)
@@ -246,21 +167,34 @@ class Module(Trainable, tree.AttributeTree):
         self._buffers = (*(n for n in self._buffers if n != name), name)
         self._unsaved = (*(n for n in self._unsaved if n != name), *[name] * (not persistent))
 
-    def _held(self) -> Iterator[tuple[str, Module | Tensor]]:
-        """The modules and tensors that the attributes hold, in containers too, but not those inside the modules."""
-        for name, x in vars(self).items():
-            yield from _inside(x, name)
+    def register_module(self, name: str, module: Module | None) -> None:
+        """Make an attribute that is a module.
 
-    def _tensors(self) -> Iterator[tuple[str, Module, str, Tensor]]:
-        """(name, the module that holds it, the attribute it is in, tensor) of every tensor."""
-        for prefix, owner in self.named_modules():
-            for name, x in owner._held():
-                if isinstance(x, Tensor):
-                    yield f"{prefix}.{name}" if prefix else name, owner, name.split(".")[0], x
+        Args:
+            name: Name of the attribute.
+            module: A module, or None.
 
-    def _ties(self) -> dict[str, Tensor]:
-        """Every parameter under each of its names."""
-        return {name: x for name, owner, attribute, x in self._tensors() if attribute in owner._parameters}
+        Raises:
+            UserError: The name is empty, has a dot, or is that of another attribute (MLC0386).
+            UserTypeError: It is no module (MLC0355).
+        """
+        if module is not None and not isinstance(module, Module):
+            raise UserTypeError(f"{module!r} is no module", code="MLC0355", loc=user_loc())
+        held = vars(self).get(name)
+        if not name or "." in name or (hasattr(self, name) and held is not None and not isinstance(held, Module)) or (
+                hasattr(type(self), name)):
+            raise UserError(f"{name!r} cannot name a part of a {type(self).__name__}", code="MLC0386", loc=user_loc(),
+                            hint="it is empty, has a dot, or is the name of an attribute already")
+        setattr(self, name, module)
+
+    def add_module(self, name: str, module: Module | None) -> None:
+        """Make an attribute that is a module: `register_module`.
+
+        Args:
+            name: Name of the attribute.
+            module: A module, or None.
+        """
+        self.register_module(name, module)
 
     # -- changing it --------------------------------------------------------------------------------------------------
     def apply(self: M, f: Callable[[Module], Any]) -> M:
@@ -277,161 +211,54 @@ class Module(Trainable, tree.AttributeTree):
         f(self)
         return self
 
-    def to(self: M, target: Any = None, dtype: DTypeLike = None, *, device: Any = None,
-           non_blocking: bool = False) -> M:
-        """Convert the parameters and buffers of floats to a dtype, and bring all parameters and buffers to a device.
+    def compile(self, *args: Any, **keywords: Any) -> None:
+        """Have calls of the module run as compiled code from now on, as `mlc.compile` makes it.
 
         Args:
-            target: A dtype, a device, or a tensor that has both.
-            dtype: Floating-point dtype.
-            device: Device, such as "cuda:1".
-            non_blocking: Ignored.
+            args: Arguments of `mlc.compile` behind the function.
+            keywords: Its keyword arguments.
+        """
+        self._compiled_call = compile(_called, *args, **keywords)
+
+    def __setstate__(self, state: Mapping[str, Any]) -> None:
+        vars(self).update(state)
+
+    # -- its printed form ---------------------------------------------------------------------------------------------
+    def extra_repr(self) -> str:
+        """The settings that the printed form of the module shows; a class with some defines it.
 
         Returns:
-            The module itself.
-
-        Raises:
-            UserTypeError: The dtype is not of floats, or `target` is neither dtype nor device (MLC0342).
-            UserError: The device is unknown (MLC0337).
-
-        Example:
-            >>> nn.Linear(2, 3).to(mlc.float16)
-            Linear(weight=mlc.float16[3, 2], bias=mlc.float16[3])
+            Text, such as "in_features=2, out_features=3"; several lines are shown one below the other.
         """
-        wanted, device_name = destination(target, dtype, device)
-        if device_name is not None:
-            self._assign({name: x.to_device(device_name) for name, _, _, x in self._state()})
-        if wanted is None:
-            return self
-        if not wanted.is_floating_point:
-            raise UserTypeError(f"a module of {wanted} could not be trained", code="MLC0342", loc=user_loc(),
-                                hint="use float16, bfloat16, float32 or float64")
+        return ", ".join(f"{name.rstrip('?')}={getattr(self, name.rstrip('?'))!r}" for name in self._shown
+                         if not name.endswith("?") or getattr(self, name.rstrip("?")))
 
-        def cast(x: Tensor) -> Tensor:
-            in_kernels = isinstance(x, Tracer) or x.is_cuda
-            return cast_to(x, wanted) if in_kernels else Tensor(x.array.astype(wanted.dtype))
-
-        self._assign({name: cast(x) for name, _, _, x in self._state() if x.dtype.is_floating_point})
-        return self
-
-    def cpu(self: M) -> M:
-        """Bring the module to the CPU's memory: `to("cpu")`."""
-        return self.to("cpu")
-
-    def cuda(self: M, device: Any = None) -> M:
-        """Bring the module to a GPU: `to("cuda")`.
-
-        Args:
-            device: Number or name of the device; None for the first.
-
-        Returns:
-            The module itself.
-        """
-        return self.to("cuda" if device is None else f"cuda:{device}" if isinstance(device, int) else device)
-
-    def float(self: M) -> M:
-        """Convert floats to float32: `to(mlc.float32)`."""
-        return self.to("float32")
-
-    def double(self: M) -> M:
-        """Convert floats to float64: `to(mlc.float64)`."""
-        return self.to("float64")
-
-    def half(self: M) -> M:
-        """Convert floats to float16: `to(mlc.float16)`."""
-        return self.to("float16")
-
-    def bfloat16(self: M) -> M:
-        """Convert floats to bfloat16: `to(mlc.bfloat16)`."""
-        return self.to("bfloat16")
-
-    def _assign(self, new: Mapping[str, Tensor]) -> None:
-        """Have the tensors of these names take over the elements of new ones, so that optimizers hold the same tensors
-        as before; a shared parameter takes those of its first name. While a function is recorded, they are replaced."""
-        ties = self._ties()
-        first = {id(x): new[name] for name, x in reversed(ties.items()) if name in new}
-        new = {**new, **{name: first[id(x)] for name, x in ties.items() if id(x) in first}}
-        if all(type(x) is Tensor for x in new.values()):
-            for name, _, _, x in list(self._tensors()):
-                if name in new and type(x) is Tensor:
-                    _take_over(x, new.pop(name))
-        for prefix, owner in self.named_modules():
-            start = f"{prefix}." if prefix else ""
-            for name, x in list(vars(owner).items()):
-                if not isinstance(x, Module) and any(True for _ in _inside(x, name)):
-                    setattr(owner, name, _replaced(x, start + name, new))
-
-    def tied_parameters(self) -> dict[str, Tensor]:
-        """Every parameter under each of its names."""
-        return self._ties()
-
-    @contextmanager
-    def with_tensors(self, new: Mapping[str, Tensor]) -> Iterator[None]:
-        """Context in which other tensors, with or without a history, are in place of those of these names.
-
-        Args:
-            new: Tensors by name.
-
-        Returns:
-            A context manager.
-        """
-        before: list[tuple[dict[str, Any], str, str, Any]] = []
-        for prefix, owner in self.named_modules():
-            start = f"{prefix}." if prefix else ""
-            for name, x in vars(owner).items():
-                if not isinstance(x, Module) and any(start + inside in new for inside, _ in _inside(x, name)):
-                    before.append((vars(owner), name, start, x))
-        try:
-            for held, name, start, x in before:
-                held[name] = _replaced(x, start + name, new)
-            yield
-        finally:
-            for held, name, _, x in before:
-                held[name] = x
-
-    # -- saving and loading -------------------------------------------------------------------------------------------
-    def state_dict(self) -> dict[str, Tensor]:
-        """Collect the parameters and the persistent buffers by name; what several names share is under each of them.
-
-        Returns:
-            Dict of tensors that require no gradient. Later updates of the module do not change them.
-        """
-        saved = [(name, x) for name, owner, attribute, x in self._state() if attribute not in owner._unsaved]
-        constants = {id(x): wrap(x.backing_array) if type(x) is Tensor and x.requires_grad else x for _, x in saved}
-        return {name: constants[id(x)] for name, x in saved}
-
-    def _state(self) -> Iterator[tuple[str, Module, str, Tensor]]:
-        """Entries of `_tensors` that are parameters or buffers."""
-        return (found for found in self._tensors()
-                if found[2] in found[1]._parameters or found[2] in found[1]._buffers)
-
-    def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True) -> Incompatible:
-        """Replace parameters and buffers by copies of arrays, by name.
-
-        An array has the shape of what it replaces, and its dtype or another of the same kind (bool, integer or float).
-
-        Args:
-            state_dict: Arrays by name.
-            strict: Whether both must have the same names.
-
-        Returns:
-            Named tuple of missing_keys, which the module has alone, and unexpected_keys, which the state has alone.
-
-        Raises:
-            UserError: Names differ, or what is under several names of one parameter does (MLC0382).
-            UserTypeError: It is no mapping, or shapes or kinds of dtypes differ (MLC0382).
-        """
-        new, report = fitting(state_dict, self.state_dict(), self._ties(), strict)
-        self._assign(new)
-        return report
+    def _get_name(self) -> str:
+        return type(self).__name__
 
     def __repr__(self) -> str:
-        lines = [f"{name}={_shown(x)}".replace("\n", "\n  ") for name, x in vars(self).items()
-                 if not name.startswith("_") and (name, x) != ("training", True)]
-        flat = ", ".join(lines)
-        if len(flat) < 80 and "\n" not in flat:
-            return f"{type(self).__name__}({flat})"
-        return f"{type(self).__name__}(\n  " + ",\n  ".join(lines) + "\n)"
+        extra = self.extra_repr()
+        return _printed(self._get_name(), extra.split("\n") if extra else [],
+                        [f"({name}): {_indented(repr(child))}" for name, child in self._printed_children()])
+
+    def _printed_children(self) -> Iterator[tuple[str, Any]]:
+        return self._children()
+
+
+def _printed(name: str, extra: Sequence[str], inside: Sequence[str]) -> str:
+    """The text of a module: on one line if it shows one line of settings and nothing inside."""
+    if len(extra) == 1 and not inside:
+        return f"{name}({extra[0]})"
+    lines = [*extra, *inside]
+    return f"{name}(\n  " + "\n  ".join(lines) + "\n)" if lines else f"{name}()"
+
+
+def _indented(text: str) -> str:
+    return text.replace("\n", "\n  ")
+
+
+def _called(module: Module, *args: Any, **keywords: Any) -> Any:
+    return module(*args, **keywords)
 
 
 _CONTAINERS = frozenset({list, tuple, dict})
@@ -461,39 +288,6 @@ def _blamed(init: Callable[..., None]) -> Callable[..., None]:
             raise
 
     return located
-
-
-def _inside(x: Any, name: str) -> Iterator[tuple[str, Module | Tensor]]:
-    if isinstance(x, Module | Tensor):
-        yield name, x
-        return
-    for step, child in tree.children(x):
-        yield from _inside(child, name + step)
-
-
-def _take_over(x: Tensor, new: Tensor) -> None:
-    """Have a tensor take over the elements of another: in its memory, where the new ones fit in."""
-    if new.dtype is x.dtype and new.device == x.device and new.shape == x.shape:
-        with GradMode(False):
-            x.copy_(new)
-    else:
-        x.replace_elements(new)
-
-
-def _replaced(x: Any, name: str, new: Mapping[str, Tensor]) -> Any:
-    """x with the tensors in it replaced by those of their names; modules stay as they are."""
-    if isinstance(x, Module):
-        return x
-    if isinstance(x, Tensor):
-        return new.get(name, x)
-    inside = tree.children(x)
-    return tree.with_children(x, [_replaced(child, name + step, new) for step, child in inside]) if inside else x
-
-
-def _shown(x: Any) -> str:
-    if not isinstance(x, Tensor) or isinstance(x._array, Consumed):
-        return repr(x)
-    return f"{x.dtype}{list(x.shape)}"
 
 
 setattr(Module, "__init__", _blamed(Module.__init__))  # noqa: B010 (for mypy)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from mlc.frontend.functions import create, neural, normalization
 from mlc.frontend.location import user_loc
@@ -30,7 +31,8 @@ class LayerNorm(Module):
         eps: Added to the variance.
         elementwise_affine: Whether there are a weight and a bias.
         bias: Whether there is a bias beside the weight.
-        dtype: Floating-point dtype of the parameters.
+        device: Device of the parameters; None for the CPU.
+        dtype: Floating-point dtype of the parameters; None for float32.
 
     Raises:
         UserError: The shape of the input does not end in `normalized_shape` (MLC0367).
@@ -45,14 +47,20 @@ class LayerNorm(Module):
     _parameters = ("weight", "bias")
 
     def __init__(self, normalized_shape: int | Sequence[int], eps: float = 1e-5, elementwise_affine: bool = True,
-                 bias: bool = True, dtype: DTypeLike = "float32") -> None:
+                 bias: bool = True, device: Any = None, dtype: DTypeLike = None) -> None:
+        dtype = dtype or "float32"
         shape = tuple(normalized_shape) if isinstance(normalized_shape, tuple | list) else (normalized_shape,)
-        self.normalized_shape, self.eps = shape, eps
+        self.normalized_shape, self.eps, self.elementwise_affine = shape, eps, elementwise_affine
         self.weight = create.ones(*shape, dtype=dtype) if elementwise_affine else None
         self.bias = create.zeros(*shape, dtype=dtype) if elementwise_affine and bias else None
+        self.to(device=device)
 
-    def forward(self, x: Operand) -> Tensor:
-        return neural.layer_norm(x, self.normalized_shape, self.weight, self.bias, self.eps)
+    def extra_repr(self) -> str:
+        return (f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}, "
+                f"bias={self.bias is not None}")
+
+    def forward(self, input: Operand) -> Tensor:
+        return neural.layer_norm(input, self.normalized_shape, self.weight, self.bias, self.eps)
 
 
 class RMSNorm(Module):
@@ -71,7 +79,8 @@ class RMSNorm(Module):
         normalized_shape: Sizes of the last dimensions of the input; an integer for one.
         eps: Added to the mean square; None for the machine epsilon, 2**-52 for float64 and 2**-23 for all else.
         elementwise_affine: Whether there is a weight.
-        dtype: Floating-point dtype of the weight.
+        device: Device of the parameters; None for the CPU.
+        dtype: Floating-point dtype of the weight; None for float32.
 
     Raises:
         UserError: The shape of the input does not end in `normalized_shape` (MLC0367).
@@ -85,13 +94,18 @@ class RMSNorm(Module):
     _parameters = ("weight",)
 
     def __init__(self, normalized_shape: int | Sequence[int], eps: float | None = None,
-                 elementwise_affine: bool = True, dtype: DTypeLike = "float32") -> None:
+                 elementwise_affine: bool = True, device: Any = None, dtype: DTypeLike = None) -> None:
+        dtype = dtype or "float32"
         shape = tuple(normalized_shape) if isinstance(normalized_shape, tuple | list) else (normalized_shape,)
-        self.normalized_shape, self.eps = shape, eps
+        self.normalized_shape, self.eps, self.elementwise_affine = shape, eps, elementwise_affine
         self.weight = create.ones(*shape, dtype=dtype) if elementwise_affine else None
+        self.to(device=device)
 
-    def forward(self, x: Operand) -> Tensor:
-        return neural.rms_norm(x, self.normalized_shape, self.weight, self.eps)
+    def extra_repr(self) -> str:
+        return f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}"
+
+    def forward(self, input: Operand) -> Tensor:
+        return neural.rms_norm(input, self.normalized_shape, self.weight, self.eps)
 
 
 class GroupNorm(Module):
@@ -112,7 +126,9 @@ class GroupNorm(Module):
         num_channels: Size of dimension 1 of the input.
         eps: Added to the variance.
         affine: Whether there are a weight and a bias.
-        dtype: Floating-point dtype of the parameters.
+        device: Device of the parameters; None for the CPU.
+        dtype: Floating-point dtype of the parameters; None for float32.
+        bias: Whether there is a bias, if `affine`.
 
     Raises:
         UserError: The channels are not divisible by `num_groups` (MLC0358), the input has another number of channels
@@ -126,16 +142,22 @@ class GroupNorm(Module):
     _parameters = ("weight", "bias")
 
     def __init__(self, num_groups: int, num_channels: int, eps: float = 1e-5, affine: bool = True,
-                 dtype: DTypeLike = "float32") -> None:
+                 device: Any = None, dtype: DTypeLike = None, *, bias: bool = True) -> None:
+        dtype = dtype or "float32"
         if num_groups < 1 or num_channels % num_groups:
             raise UserError(f"{num_channels} channels do not make up {num_groups} groups", code="MLC0358",
                             loc=user_loc())
-        self.num_groups, self.eps = num_groups, eps
+        self.num_groups, self.num_channels, self.eps, self.affine = num_groups, num_channels, eps, affine
         self.weight = create.ones(num_channels, dtype=dtype) if affine else None
-        self.bias = create.zeros(num_channels, dtype=dtype) if affine else None
+        self.bias = create.zeros(num_channels, dtype=dtype) if affine and bias else None
+        self.to(device=device)
 
-    def forward(self, x: Operand) -> Tensor:
-        return normalization.group_norm(x, self.num_groups, self.weight, self.bias, self.eps)
+    def extra_repr(self) -> str:
+        return (f"{self.num_groups}, {self.num_channels}, eps={self.eps}, affine={self.affine}, "
+                f"bias={self.bias is not None}")
+
+    def forward(self, input: Operand) -> Tensor:
+        return normalization.group_norm(input, self.num_groups, self.weight, self.bias, self.eps)
 
 
 class LocalResponseNorm(Module):
@@ -165,5 +187,8 @@ class LocalResponseNorm(Module):
     def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> None:
         self.size, self.alpha, self.beta, self.k = size, alpha, beta, k
 
-    def forward(self, x: Operand) -> Tensor:
-        return normalization.local_response_norm(x, self.size, self.alpha, self.beta, self.k)
+    def extra_repr(self) -> str:
+        return f"{self.size}, alpha={self.alpha}, beta={self.beta}, k={self.k}"
+
+    def forward(self, input: Operand) -> Tensor:
+        return normalization.local_response_norm(input, self.size, self.alpha, self.beta, self.k)

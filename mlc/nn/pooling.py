@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from mlc.frontend.functions import pooling as P
+from mlc.frontend.functions.convolution import each
 from mlc.frontend.tensor import Operand, Tensor
 from mlc.nn.module import Module
 
@@ -19,37 +20,46 @@ class Pool(Module):
 
 
 class _MaxPool(Pool):
+    _shown = ("kernel_size", "stride", "padding", "dilation", "ceil_mode")
+
     def __init__(self, kernel_size: Ints, stride: Ints | None = None, padding: Ints = 0, dilation: Ints = 1,
                  return_indices: bool = False, ceil_mode: bool = False) -> None:
-        self.kernel_size, self.stride, self.padding, self.dilation = kernel_size, stride, padding, dilation
+        self.kernel_size, self.padding, self.dilation = kernel_size, padding, dilation
+        self.stride = kernel_size if stride is None else stride
         self.return_indices, self.ceil_mode = return_indices, ceil_mode
 
-    def forward(self, x: Operand) -> Any:
+    def forward(self, input: Operand) -> Any:
         pool = (P.max_pool1d, P.max_pool2d, P.max_pool3d)[self.spatial - 1]
-        return pool(x, self.kernel_size, self.stride, self.padding, self.dilation, self.ceil_mode, self.return_indices)
+        return pool(input, self.kernel_size, self.stride, self.padding, self.dilation, self.ceil_mode,
+                    self.return_indices)
 
 
 class _AvgPool(Pool):
+    _shown = ("kernel_size", "stride", "padding")
+
     def __init__(self, kernel_size: Ints, stride: Ints | None = None, padding: Ints = 0, ceil_mode: bool = False,
                  count_include_pad: bool = True, divisor_override: int | None = None) -> None:
-        self.kernel_size, self.stride, self.padding = kernel_size, stride, padding
+        self.kernel_size, self.padding = kernel_size, padding
+        self.stride = kernel_size if stride is None else stride
         self.ceil_mode, self.count_include_pad = ceil_mode, count_include_pad
         self.divisor_override = divisor_override
 
-    def forward(self, x: Operand) -> Tensor:
+    def forward(self, input: Operand) -> Tensor:
         pool = P.avg_pool2d if self.spatial == 2 else P.avg_pool3d
-        return pool(x, self.kernel_size, self.stride, self.padding, self.ceil_mode, self.count_include_pad,
+        return pool(input, self.kernel_size, self.stride, self.padding, self.ceil_mode, self.count_include_pad,
                     self.divisor_override)
 
 
 class _LPPool(Pool):
+    _shown = ("norm_type", "kernel_size", "stride", "ceil_mode")
+
     def __init__(self, norm_type: float, kernel_size: Ints, stride: Ints | None = None,
                  ceil_mode: bool = False) -> None:
         self.norm_type, self.kernel_size, self.stride, self.ceil_mode = norm_type, kernel_size, stride, ceil_mode
 
-    def forward(self, x: Operand) -> Tensor:
+    def forward(self, input: Operand) -> Tensor:
         pool = (P.lp_pool1d, P.lp_pool2d, P.lp_pool3d)[self.spatial - 1]
-        return pool(x, self.norm_type, self.kernel_size, self.stride, self.ceil_mode)
+        return pool(input, self.norm_type, self.kernel_size, self.stride, self.ceil_mode)
 
 
 class AvgPool1d(Pool):
@@ -79,15 +89,18 @@ class AvgPool1d(Pool):
         tensor([0.5, 2.5], dtype=mlc.float32)
     """
 
+    _shown = ("kernel_size", "stride", "padding")
+
     spatial = 1
 
     def __init__(self, kernel_size: Ints, stride: Ints | None = None, padding: Ints = 0, ceil_mode: bool = False,
                  count_include_pad: bool = True) -> None:
-        self.kernel_size, self.stride, self.padding = kernel_size, stride, padding
+        self.kernel_size, self.padding = each(kernel_size, 1, "kernel_size", 1), each(padding, 1, "padding", 0)
+        self.stride = self.kernel_size if stride is None else each(stride, 1, "stride", 1)
         self.ceil_mode, self.count_include_pad = ceil_mode, count_include_pad
 
-    def forward(self, x: Operand) -> Tensor:
-        return P.avg_pool1d(x, self.kernel_size, self.stride, self.padding, self.ceil_mode, self.count_include_pad)
+    def forward(self, input: Operand) -> Tensor:
+        return P.avg_pool1d(input, self.kernel_size, self.stride, self.padding, self.ceil_mode, self.count_include_pad)
 
 
 class AvgPool2d(_AvgPool):

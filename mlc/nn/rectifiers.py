@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from mlc.frontend.functions import create, neural
 from mlc.frontend.tensor import DTypeLike, Operand, Tensor
+from mlc.nn.dropout import Keyed
 from mlc.nn.module import Module
 
 
@@ -23,11 +26,13 @@ class ReLU(Module):
         tensor([0., 2.], dtype=mlc.float32)
     """
 
-    def __init__(self, inplace: bool = False) -> None:
-        pass
+    _shown = ("inplace?",)
 
-    def forward(self, x: Operand) -> Tensor:
-        return neural.relu(x)
+    def __init__(self, inplace: bool = False) -> None:
+        self.inplace = inplace
+
+    def forward(self, input: Operand) -> Tensor:
+        return neural.relu(input)
 
 
 class ReLU6(Module):
@@ -47,11 +52,13 @@ class ReLU6(Module):
         tensor([0., 2., 6.], dtype=mlc.float32)
     """
 
-    def __init__(self, inplace: bool = False) -> None:
-        pass
+    _shown = ("inplace?",)
 
-    def forward(self, x: Operand) -> Tensor:
-        return neural.relu6(x)
+    def __init__(self, inplace: bool = False) -> None:
+        self.inplace = inplace
+
+    def forward(self, input: Operand) -> Tensor:
+        return neural.relu6(input)
 
 
 class LeakyReLU(Module):
@@ -72,11 +79,14 @@ class LeakyReLU(Module):
         tensor([-0.1,  2. ], dtype=mlc.float32)
     """
 
+    _shown = ("negative_slope", "inplace?")
+
     def __init__(self, negative_slope: float = 0.01, inplace: bool = False) -> None:
         self.negative_slope = negative_slope
+        self.inplace = inplace
 
-    def forward(self, x: Operand) -> Tensor:
-        return neural.leaky_relu(x, self.negative_slope)
+    def forward(self, input: Operand) -> Tensor:
+        return neural.leaky_relu(input, self.negative_slope)
 
 
 class ELU(Module):
@@ -97,11 +107,14 @@ class ELU(Module):
         tensor([-0.63212055,  2.        ], dtype=mlc.float32)
     """
 
+    _shown = ("alpha", "inplace?")
+
     def __init__(self, alpha: float = 1.0, inplace: bool = False) -> None:
         self.alpha = alpha
+        self.inplace = inplace
 
-    def forward(self, x: Operand) -> Tensor:
-        return neural.elu(x, self.alpha)
+    def forward(self, input: Operand) -> Tensor:
+        return neural.elu(input, self.alpha)
 
 
 class SELU(Module):
@@ -122,11 +135,13 @@ class SELU(Module):
         tensor([-1.1113307,  2.101402 ], dtype=mlc.float32)
     """
 
-    def __init__(self, inplace: bool = False) -> None:
-        pass
+    _shown = ("inplace?",)
 
-    def forward(self, x: Operand) -> Tensor:
-        return neural.selu(x)
+    def __init__(self, inplace: bool = False) -> None:
+        self.inplace = inplace
+
+    def forward(self, input: Operand) -> Tensor:
+        return neural.selu(input)
 
 
 class CELU(Module):
@@ -146,11 +161,14 @@ class CELU(Module):
         tensor([-0.78693867,  2.        ], dtype=mlc.float32)
     """
 
+    _shown = ("alpha", "inplace?")
+
     def __init__(self, alpha: float = 1.0, inplace: bool = False) -> None:
         self.alpha = alpha
+        self.inplace = inplace
 
-    def forward(self, x: Operand) -> Tensor:
-        return neural.celu(x, self.alpha)
+    def forward(self, input: Operand) -> Tensor:
+        return neural.celu(input, self.alpha)
 
 
 class Softshrink(Module):
@@ -172,8 +190,11 @@ class Softshrink(Module):
     def __init__(self, lambd: float = 0.5) -> None:
         self.lambd = lambd
 
-    def forward(self, x: Operand) -> Tensor:
-        return neural.softshrink(x, self.lambd)
+    def extra_repr(self) -> str:
+        return str(self.lambd)
+
+    def forward(self, input: Operand) -> Tensor:
+        return neural.softshrink(input, self.lambd)
 
 
 class Hardshrink(Module):
@@ -195,8 +216,11 @@ class Hardshrink(Module):
     def __init__(self, lambd: float = 0.5) -> None:
         self.lambd = lambd
 
-    def forward(self, x: Operand) -> Tensor:
-        return neural.hardshrink(x, self.lambd)
+    def extra_repr(self) -> str:
+        return str(self.lambd)
+
+    def forward(self, input: Operand) -> Tensor:
+        return neural.hardshrink(input, self.lambd)
 
 
 class Hardtanh(Module):
@@ -217,11 +241,14 @@ class Hardtanh(Module):
         tensor([-1. ,  0.5,  1. ], dtype=mlc.float32)
     """
 
+    _shown = ("min_val", "max_val", "inplace?")
+
     def __init__(self, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> None:
         self.min_val, self.max_val = min_val, max_val
+        self.inplace = inplace
 
-    def forward(self, x: Operand) -> Tensor:
-        return neural.hardtanh(x, self.min_val, self.max_val)
+    def forward(self, input: Operand) -> Tensor:
+        return neural.hardtanh(input, self.min_val, self.max_val)
 
 
 class Hardsigmoid(Module):
@@ -241,10 +268,10 @@ class Hardsigmoid(Module):
     """
 
     def __init__(self, inplace: bool = False) -> None:
-        pass
+        self.inplace = inplace
 
-    def forward(self, x: Operand) -> Tensor:
-        return neural.hardsigmoid(x)
+    def forward(self, input: Operand) -> Tensor:
+        return neural.hardsigmoid(input)
 
 
 class Hardswish(Module):
@@ -264,10 +291,10 @@ class Hardswish(Module):
     """
 
     def __init__(self, inplace: bool = False) -> None:
-        pass
+        self.inplace = inplace
 
-    def forward(self, x: Operand) -> Tensor:
-        return neural.hardswish(x)
+    def forward(self, input: Operand) -> Tensor:
+        return neural.hardswish(input)
 
 
 class Threshold(Module):
@@ -291,11 +318,14 @@ class Threshold(Module):
         tensor([9., 1.], dtype=mlc.float32)
     """
 
+    _shown = ("threshold", "value", "inplace?")
+
     def __init__(self, threshold: float, value: float, inplace: bool = False) -> None:
         self.threshold, self.value = threshold, value
+        self.inplace = inplace
 
-    def forward(self, x: Operand) -> Tensor:
-        return neural.threshold(x, self.threshold, self.value)
+    def forward(self, input: Operand) -> Tensor:
+        return neural.threshold(input, self.threshold, self.value)
 
 
 class PReLU(Module):
@@ -312,7 +342,8 @@ class PReLU(Module):
     Args:
         num_parameters: 1, or the size of dimension 1 of the input, for one weight per channel.
         init: Initial value of the weights.
-        dtype: Floating-point dtype of the weights.
+        device: Device of the parameters; None for the CPU.
+        dtype: Floating-point dtype of the weights; None for float32.
 
     Raises:
         UserError: The input has another number of channels than there are weights (MLC0367).
@@ -324,8 +355,51 @@ class PReLU(Module):
 
     _parameters = ("weight",)
 
-    def __init__(self, num_parameters: int = 1, init: float = 0.25, dtype: DTypeLike = "float32") -> None:
-        self.weight = create.full((num_parameters,), init, dtype=dtype)
+    def __init__(self, num_parameters: int = 1, init: float = 0.25, device: Any = None,
+                 dtype: DTypeLike = None) -> None:
+        self.init = init
+        self.weight = create.full((num_parameters,), init, dtype=dtype or "float32")
+        self.to(device=device)
 
-    def forward(self, x: Operand) -> Tensor:
-        return neural.prelu(x, self.weight)
+    def extra_repr(self) -> str:
+        return f"num_parameters={self.weight.numel()}"
+
+    def forward(self, input: Operand) -> Tensor:
+        return neural.prelu(input, self.weight)
+
+
+class RReLU(Keyed):
+    """Randomized leaky ReLU: x where x > 0, slope * x elsewhere.
+
+    In training the slope is drawn from [lower, upper) for each element; in evaluation it is their mean. The layer holds
+    the key that it draws with, as `Dropout` does. (Xu, Wang, Chen and Li 2015, "Empirical Evaluation of Rectified
+    Activations in Convolutional Network".)
+
+    Shape:
+        Any shape -> the same shape.
+
+    Attributes:
+        key: Buffer, uint32 [2], that each call in training replaces and `state_dict` leaves out.
+
+    Args:
+        lower: Least slope.
+        upper: Greatest slope.
+        inplace: Ignored; tensors are never changed in place.
+
+    Raises:
+        UserError: `lower` is above `upper` (MLC0360).
+
+    Example:
+        >>> nn.RReLU(0.25, 0.75).eval()(mlc.tensor([-8.0, 2.0]))
+        tensor([-4.,  2.], dtype=mlc.float32)
+    """
+
+    _shown = ("lower", "upper", "inplace?")
+
+    def __init__(self, lower: float = 1 / 8, upper: float = 1 / 3, inplace: bool = False) -> None:
+        super().__init__()
+        self.lower, self.upper, self.inplace = lower, upper, inplace
+
+    def forward(self, input: Operand) -> Tensor:
+        key = self.next_key() if self.training else None
+        return neural.rrelu(input, self.lower, self.upper, self.training, key=key)

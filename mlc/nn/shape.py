@@ -32,11 +32,13 @@ class Flatten(Module):
         (2, 12)
     """
 
+    _shown = ("start_dim", "end_dim")
+
     def __init__(self, start_dim: int = 1, end_dim: int = -1) -> None:
         self.start_dim, self.end_dim = start_dim, end_dim
 
-    def forward(self, x: Operand) -> Tensor:
-        return S.flatten(x, self.start_dim, self.end_dim)
+    def forward(self, input: Operand) -> Tensor:
+        return S.flatten(input, self.start_dim, self.end_dim)
 
 
 class Unflatten(Module):
@@ -58,11 +60,13 @@ class Unflatten(Module):
         (5, 2, 3)
     """
 
+    _shown = ("dim", "unflattened_size")
+
     def __init__(self, dim: int, unflattened_size: Sequence[int]) -> None:
         self.dim, self.unflattened_size = dim, tuple(unflattened_size)
 
-    def forward(self, x: Operand) -> Tensor:
-        return S.unflatten(x, self.dim, self.unflattened_size)
+    def forward(self, input: Operand) -> Tensor:
+        return S.unflatten(input, self.dim, self.unflattened_size)
 
 
 class PixelShuffle(Module):
@@ -86,11 +90,13 @@ class PixelShuffle(Module):
         (2, 6, 6)
     """
 
+    _shown = ("upscale_factor",)
+
     def __init__(self, upscale_factor: int) -> None:
         self.upscale_factor = upscale_factor
 
-    def forward(self, x: Operand) -> Tensor:
-        return resize.pixel_shuffle(x, self.upscale_factor)
+    def forward(self, input: Operand) -> Tensor:
+        return resize.pixel_shuffle(input, self.upscale_factor)
 
 
 class PixelUnshuffle(Module):
@@ -112,11 +118,13 @@ class PixelUnshuffle(Module):
         (8, 3, 3)
     """
 
+    _shown = ("downscale_factor",)
+
     def __init__(self, downscale_factor: int) -> None:
         self.downscale_factor = downscale_factor
 
-    def forward(self, x: Operand) -> Tensor:
-        return resize.pixel_unshuffle(x, self.downscale_factor)
+    def forward(self, input: Operand) -> Tensor:
+        return resize.pixel_unshuffle(input, self.downscale_factor)
 
 
 class ChannelShuffle(Module):
@@ -139,11 +147,13 @@ class ChannelShuffle(Module):
         tensor([0., 2., 1., 3.], dtype=mlc.float32)
     """
 
+    _shown = ("groups",)
+
     def __init__(self, groups: int) -> None:
         self.groups = groups
 
-    def forward(self, x: Operand) -> Tensor:
-        return resize.channel_shuffle(x, self.groups)
+    def forward(self, input: Operand) -> Tensor:
+        return resize.channel_shuffle(input, self.groups)
 
 
 class Upsample(Module):
@@ -176,11 +186,17 @@ class Upsample(Module):
 
     def __init__(self, size: Any = None, scale_factor: Any = None, mode: str = "nearest",
                  align_corners: bool | None = None, recompute_scale_factor: bool | None = None) -> None:
-        self.size, self.scale_factor, self.mode = size, scale_factor, mode
+        self.size, self.mode = size, mode
+        self.scale_factor = scale_factor if scale_factor is None else (
+            tuple(map(float, scale_factor)) if isinstance(scale_factor, tuple | list) else float(scale_factor))
         self.align_corners, self.recompute_scale_factor = align_corners, recompute_scale_factor
 
-    def forward(self, x: Operand) -> Tensor:
-        return resize.interpolate(x, self.size, self.scale_factor, self.mode, self.align_corners,
+    def extra_repr(self) -> str:
+        size = f"size={self.size!r}" if self.scale_factor is None else f"scale_factor={self.scale_factor!r}"
+        return f"{size}, mode={self.mode!r}"
+
+    def forward(self, input: Operand) -> Tensor:
+        return resize.interpolate(input, self.size, self.scale_factor, self.mode, self.align_corners,
                                   self.recompute_scale_factor)
 
 
@@ -210,11 +226,13 @@ class Unfold(Module):
                 [4., 5., 7., 8.]], dtype=mlc.float32)
     """
 
+    _shown = ("kernel_size", "dilation", "padding", "stride")
+
     def __init__(self, kernel_size: Ints, dilation: Ints = 1, padding: Ints = 0, stride: Ints = 1) -> None:
         self.kernel_size, self.dilation, self.padding, self.stride = kernel_size, dilation, padding, stride
 
-    def forward(self, x: Operand) -> Tensor:
-        return convolution.unfold(x, self.kernel_size, self.dilation, self.padding, self.stride)
+    def forward(self, input: Operand) -> Tensor:
+        return convolution.unfold(input, self.kernel_size, self.dilation, self.padding, self.stride)
 
 
 class Fold(Module):
@@ -242,10 +260,56 @@ class Fold(Module):
                  [1., 2., 1.]]], dtype=mlc.float32)
     """
 
+    _shown = ("output_size", "kernel_size", "dilation", "padding", "stride")
+
     def __init__(self, output_size: Ints, kernel_size: Ints, dilation: Ints = 1, padding: Ints = 0,
                  stride: Ints = 1) -> None:
         self.output_size, self.kernel_size = output_size, kernel_size
         self.dilation, self.padding, self.stride = dilation, padding, stride
 
-    def forward(self, x: Operand) -> Tensor:
-        return convolution.fold(x, self.output_size, self.kernel_size, self.dilation, self.padding, self.stride)
+    def forward(self, input: Operand) -> Tensor:
+        return convolution.fold(input, self.output_size, self.kernel_size, self.dilation, self.padding, self.stride)
+
+
+class UpsamplingNearest2d(Upsample):
+    """Resizing of images by the nearest element: `Upsample` with mode "nearest".
+
+    Shape:
+        [n, c, h, w] -> [n, c, h', w'].
+
+    Args:
+        size: Height and width of the result, or one integer for both.
+        scale_factor: Factors of height and width, or one for both.
+
+    Raises:
+        UserError: Neither or both are given, or one is out of range (MLC0360).
+
+    Example:
+        >>> nn.UpsamplingNearest2d(scale_factor=2)(mlc.ones(1, 1, 2, 3)).shape
+        (1, 1, 4, 6)
+    """
+
+    def __init__(self, size: Any = None, scale_factor: Any = None) -> None:
+        super().__init__(size, scale_factor, "nearest")
+
+
+class UpsamplingBilinear2d(Upsample):
+    """Resizing of images by linear interpolation: `Upsample` with mode "bilinear" and aligned corners.
+
+    Shape:
+        [n, c, h, w] -> [n, c, h', w'].
+
+    Args:
+        size: Height and width of the result, or one integer for both.
+        scale_factor: Factors of height and width, or one for both.
+
+    Raises:
+        UserError: Neither or both are given, or one is out of range (MLC0360).
+
+    Example:
+        >>> nn.UpsamplingBilinear2d(size=(2, 3))(mlc.ones(1, 1, 4, 4)).shape
+        (1, 1, 2, 3)
+    """
+
+    def __init__(self, size: Any = None, scale_factor: Any = None) -> None:
+        super().__init__(size, scale_factor, "bilinear", align_corners=True)

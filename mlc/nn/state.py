@@ -20,9 +20,18 @@ class Incompatible(NamedTuple):
     missing_keys: list[str]
     unexpected_keys: list[str]
 
+    def __repr__(self) -> str:
+        if not self.missing_keys and not self.unexpected_keys:
+            return "<All keys matched successfully>"
+        return f"_IncompatibleKeys(missing_keys={self.missing_keys}, unexpected_keys={self.unexpected_keys})"
 
-def fitting(state_dict: Mapping[str, Any], own: Mapping[str, Tensor], ties: Mapping[str, Tensor],
-            strict: bool) -> tuple[dict[str, Tensor], Incompatible]:
+    def __str__(self) -> str:
+        return repr(self)
+
+
+def fitting(state_dict: Mapping[str, Any], own: Mapping[str, Tensor], ties: Mapping[str, Tensor], strict: bool,
+            model: str, more_missing: Sequence[str] = (), errors: Sequence[str] = ()) -> tuple[dict[str, Tensor],
+                                                                                             Incompatible]:
     """Copies of the arrays of a state that a module with the state `own` takes, and the names they do not share.
 
     Args:
@@ -30,18 +39,20 @@ def fitting(state_dict: Mapping[str, Any], own: Mapping[str, Tensor], ties: Mapp
         own: The state of the module.
         ties: Every parameter under each of its names.
         strict: Whether both must have the same names.
+        model: Name of the module's class.
+        more_missing: Names of other things that the state lacks.
+        errors: What is wrong besides.
 
     Raises:
         UserError: Names differ, or what is under several names of one parameter does (MLC0382).
-        UserTypeError: It is no mapping, or shapes or kinds of dtypes differ (MLC0382).
+        UserTypeError: Shapes or kinds of dtypes differ (MLC0382).
     """
-    if not isinstance(state_dict, Mapping):
-        raise UserTypeError(f"a state is a dict of arrays by name, found {type(state_dict).__name__}",
-                            code="MLC0382", loc=user_loc())
-    missing = [name for name in own if name not in state_dict]
+    missing = [*(name for name in own if name not in state_dict), *more_missing]
     unexpected = [name for name in state_dict if name not in own]
-    report = [f"{what} {_some(names)}" for what, names in (("missing", missing), ("unexpected", unexpected))
-              if names and strict]
+    report = list(errors)
+    if strict:
+        report += [f"{what} key(s) in state_dict: " + ", ".join(f'"{name}"' for name in names) + "."
+                   for what, names in (("Missing", missing), ("Unexpected", unexpected)) if names]
     new: dict[str, Tensor] = {}
     misfits = 0
     for name, old in own.items():
@@ -49,7 +60,11 @@ def fitting(state_dict: Mapping[str, Any], own: Mapping[str, Tensor], ties: Mapp
             continue
         given = state_dict[name]
         array = as_array(given, None if is_operand(given) else old.dtype)
-        if array.shape != old.shape or _kind(array.dtype) != _kind(old.backing_array.dtype):
+        if array.shape != old.shape:
+            report.append(f"size mismatch for {name}: copying a param with shape {list(array.shape)} from checkpoint, "
+                          f"the shape in current model is {list(old.shape)}.")
+            misfits += 1
+        elif _kind(array.dtype) != _kind(old.backing_array.dtype):
             report.append(f"{name} is {Tensor(array).dtype}{list(array.shape)}, expected "
                           f"{old.dtype}{list(old.shape)}")
             misfits += 1
@@ -62,7 +77,8 @@ def fitting(state_dict: Mapping[str, Any], own: Mapping[str, Tensor], ties: Mapp
             report.append(f"{other} and {name} are one parameter, and differ")
     if report:
         kind = UserTypeError if misfits == len(report) else UserError
-        raise kind("the state does not fit the module: " + "; ".join(report), code="MLC0382", loc=user_loc())
+        raise kind(f"Error(s) in loading state_dict for {model}:\n\t" + "\n\t".join(report), code="MLC0382",
+                   loc=user_loc())
     return new, Incompatible(missing, unexpected)
 
 
@@ -70,7 +86,3 @@ def _kind(dtype: np.dtype[Any]) -> str:
     """Kind of an element type: bool, integer or float. Arrays of a state may differ in element type within a kind."""
     found = from_numpy(dtype)
     return "float" if found.is_float else "bool" if found.is_bool else "integer"
-
-
-def _some(names: Sequence[str], most: int = 6) -> str:
-    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")

@@ -2,32 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any, TypeVar
+from collections.abc import Callable
+from typing import TypeVar
 
 from mlc.frontend import tree
 from mlc.frontend.autograd.differentiable import mark_parameter
 from mlc.frontend.tensor import Tensor
+from mlc.nn.hierarchy import Hierarchy
 
 M = TypeVar("M", bound="Trainable")
 
 
-class Trainable:
+class Trainable(Hierarchy):
     """Base of modules: training and evaluation, frozen parameters, and the gradients that `backward` accumulates."""
 
     training = True
-
-    def modules(self) -> Iterator[Any]:
-        """Iterate over this module and all inside it."""
-        raise NotImplementedError
-
-    def parameters(self) -> Iterator[Tensor]:
-        """Iterate over the parameters."""
-        raise NotImplementedError
-
-    def _tensors(self) -> Iterator[tuple[str, Any, str, Tensor]]:
-        """(name, the module that holds it, the attribute it is in, tensor) of every tensor."""
-        raise NotImplementedError
 
     def train(self: M, mode: bool = True) -> M:
         """Set training or evaluation, which Dropout, BatchNorm and the like tell apart, in all modules inside.

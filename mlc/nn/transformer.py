@@ -27,21 +27,21 @@ class _Layer(Module):
     """Common base of encoder and decoder layers: self-attention, two linear maps, the order of norm and sum."""
 
     def __init__(self, d_model: int, nhead: int, dim_feedforward: int, dropout: float, activation: Activation,
-                 layer_norm_eps: float, batch_first: bool, norm_first: bool, bias: bool, dtype: DTypeLike,
-                 generator: init.Generator | None) -> None:
+                 layer_norm_eps: float, batch_first: bool, norm_first: bool, bias: bool, device: Any,
+                 dtype: DTypeLike, generator: init.Generator | None) -> None:
         if isinstance(activation, str) and activation not in ("relu", "gelu"):
             raise UserError(f"activation = {activation!r}", code="MLC0360", loc=user_loc(),
                             hint='use "relu", "gelu" or a function')
         self.norm_first = norm_first
         named: dict[str, Callable[..., Tensor]] = {"relu": neural.relu, "gelu": neural.gelu}
         self.activation = named[activation] if isinstance(activation, str) else activation
-        self.self_attn = MultiheadAttention(d_model, nhead, dropout, bias, batch_first=batch_first, dtype=dtype,
-                                            generator=generator)
-        self.linear1 = Linear(d_model, dim_feedforward, bias, dtype, generator)
+        self.self_attn = MultiheadAttention(d_model, nhead, dropout, bias, batch_first=batch_first, device=device,
+                                            dtype=dtype, generator=generator)
+        self.linear1 = Linear(d_model, dim_feedforward, bias, device, dtype, generator)
         self.dropout = Dropout(dropout, generator=generator)
-        self.linear2 = Linear(dim_feedforward, d_model, bias, dtype, generator)
-        self.norm1 = LayerNorm(d_model, layer_norm_eps, bias=bias, dtype=dtype)
-        self.norm2 = LayerNorm(d_model, layer_norm_eps, bias=bias, dtype=dtype)
+        self.linear2 = Linear(dim_feedforward, d_model, bias, device, dtype, generator)
+        self.norm1 = LayerNorm(d_model, layer_norm_eps, bias=bias, device=device, dtype=dtype)
+        self.norm2 = LayerNorm(d_model, layer_norm_eps, bias=bias, device=device, dtype=dtype)
         self.dropout1 = Dropout(dropout, generator=generator)
         self.dropout2 = Dropout(dropout, generator=generator)
 
@@ -83,7 +83,8 @@ class TransformerEncoderLayer(_Layer):
         batch_first: Whether the batch is dimension 0 rather than 1.
         norm_first: Whether the input of each part is normalized rather than the sum.
         bias: Whether linear layers and normalizations have biases.
-        dtype: Floating-point dtype of the parameters.
+        device: Device of the parameters; None for the CPU.
+        dtype: Floating-point dtype of the parameters; None for float32.
         generator: Source of the initial values; None for that of `mlc.manual_seed`.
 
     Raises:
@@ -96,10 +97,10 @@ class TransformerEncoderLayer(_Layer):
 
     def __init__(self, d_model: int, nhead: int, dim_feedforward: int = 2048, dropout: float = 0.1,
                  activation: Activation = "relu", layer_norm_eps: float = 1e-5, batch_first: bool = False,
-                 norm_first: bool = False, bias: bool = True, dtype: DTypeLike = "float32",
+                 norm_first: bool = False, bias: bool = True, device: Any = None, dtype: DTypeLike = None,
                  generator: init.Generator | None = None) -> None:
         super().__init__(d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps, batch_first, norm_first,
-                         bias, dtype, generator)
+                         bias, device, dtype, generator)
 
     def forward(self, src: Operand, src_mask: Operand = None, src_key_padding_mask: Operand = None,
                 is_causal: bool = False) -> Tensor:
@@ -149,7 +150,8 @@ class TransformerDecoderLayer(_Layer):
         batch_first: Whether the batch is dimension 0 rather than 1.
         norm_first: Whether the input of each part is normalized rather than the sum.
         bias: Whether linear layers and normalizations have biases.
-        dtype: Floating-point dtype of the parameters.
+        device: Device of the parameters; None for the CPU.
+        dtype: Floating-point dtype of the parameters; None for float32.
         generator: Source of the initial values; None for that of `mlc.manual_seed`.
 
     Raises:
@@ -162,14 +164,17 @@ class TransformerDecoderLayer(_Layer):
 
     def __init__(self, d_model: int, nhead: int, dim_feedforward: int = 2048, dropout: float = 0.1,
                  activation: Activation = "relu", layer_norm_eps: float = 1e-5, batch_first: bool = False,
-                 norm_first: bool = False, bias: bool = True, dtype: DTypeLike = "float32",
+                 norm_first: bool = False, bias: bool = True, device: Any = None, dtype: DTypeLike = None,
                  generator: init.Generator | None = None) -> None:
         super().__init__(d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps, batch_first, norm_first,
-                         bias, dtype, generator)
-        self.multihead_attn = MultiheadAttention(d_model, nhead, dropout, bias, batch_first=batch_first, dtype=dtype,
-                                                 generator=generator)
-        self.norm3 = LayerNorm(d_model, layer_norm_eps, bias=bias, dtype=dtype)
+                         bias, device, dtype, generator)
+        self.multihead_attn = MultiheadAttention(d_model, nhead, dropout, bias, batch_first=batch_first, device=device,
+                                                 dtype=dtype, generator=generator)
+        self.norm3 = LayerNorm(d_model, layer_norm_eps, bias=bias, device=device, dtype=dtype)
         self.dropout3 = Dropout(dropout, generator=generator)
+        held = vars(self)                                  # in PyTorch's order, which that of the parameters follows
+        for name in ("linear1", "dropout", "linear2", "norm1", "norm2", "norm3", "dropout1", "dropout2", "dropout3"):
+            held[name] = held.pop(name)
 
     def forward(self, tgt: Operand, memory: Operand, tgt_mask: Operand = None, memory_mask: Operand = None,
                 tgt_key_padding_mask: Operand = None, memory_key_padding_mask: Operand = None,
@@ -307,7 +312,8 @@ class Transformer(Module):
         batch_first: Whether the batch is dimension 0 rather than 1.
         norm_first: Whether the input of each part is normalized rather than the sum.
         bias: Whether linear layers and normalizations have biases.
-        dtype: Floating-point dtype of the parameters.
+        device: Device of the parameters; None for the CPU.
+        dtype: Floating-point dtype of the parameters; None for float32.
         generator: Source of the initial values; None for that of `mlc.manual_seed`.
 
     Raises:
@@ -322,14 +328,14 @@ class Transformer(Module):
     def __init__(self, d_model: int = 512, nhead: int = 8, num_encoder_layers: int = 6, num_decoder_layers: int = 6,
                  dim_feedforward: int = 2048, dropout: float = 0.1, activation: Activation = "relu",
                  layer_norm_eps: float = 1e-5, batch_first: bool = False, norm_first: bool = False, bias: bool = True,
-                 dtype: DTypeLike = "float32", generator: init.Generator | None = None) -> None:
+                 device: Any = None, dtype: DTypeLike = None, generator: init.Generator | None = None) -> None:
         settings: Any = (d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps, batch_first, norm_first,
-                         bias, dtype, generator)
+                         bias, device, dtype, generator)
         self.encoder = TransformerEncoder(TransformerEncoderLayer(*settings), num_encoder_layers,
-                                          LayerNorm(d_model, layer_norm_eps, bias=bias, dtype=dtype))
+                                          LayerNorm(d_model, layer_norm_eps, bias=bias, device=device, dtype=dtype))
         self.decoder = TransformerDecoder(TransformerDecoderLayer(*settings), num_decoder_layers,
-                                          LayerNorm(d_model, layer_norm_eps, bias=bias, dtype=dtype))
-        self._assign({name: init.xavier_uniform(p.shape, dtype=dtype, generator=generator)
+                                          LayerNorm(d_model, layer_norm_eps, bias=bias, device=device, dtype=dtype))
+        self._assign({name: init.xavier_uniform(p.shape, dtype=p.dtype, generator=generator).to(p.device)
                       for name, p in self.named_parameters() if p.ndim > 1})
 
     def forward(self, src: Operand, tgt: Operand, src_mask: Operand = None, tgt_mask: Operand = None,

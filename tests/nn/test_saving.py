@@ -18,7 +18,7 @@ def test_a_file_from_torch_loads_by_name(tmp_path: Path) -> None:
     theirs = torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3), torch.nn.ReLU(), torch.nn.Flatten(), torch.nn.Linear(16, 2))
     files.save_file(theirs.state_dict(), tmp_path / "model.safetensors")
     ours = nn.Sequential(nn.Conv2d(3, 4, 3), nn.ReLU(), nn.Flatten(), nn.Linear(16, 2))
-    assert ours.load_state_dict(nn.load_safetensors(tmp_path / "model.safetensors")) == ([], [])
+    assert str(ours.load_state_dict(nn.load_safetensors(tmp_path / "model.safetensors"))).startswith("<All keys")
     x = np.random.default_rng(0).normal(size=(2, 3, 4, 4)).astype(np.float32)
     torch.testing.assert_close(torch.from_numpy(ours(mlc.tensor(x)).numpy()), theirs(torch.from_numpy(x)).detach())
 

@@ -60,11 +60,13 @@ def load() -> dict[str, Code]:
         gpu,
         language,
         levels,
+        modules,
         tensor,
         text,
     )
-    modules = (general, tensor, levels, gpu, text, frontend, autograd, control, data, language, command, backend)
-    found = [code for module in modules for code in read(module.TEXT)]
+    parts = (general, tensor, levels, gpu, text, frontend, modules, autograd, control, data, language, command,
+             backend)
+    found = [code for part in parts for code in read(part.TEXT)]
     return {code.name: code for code in sorted(found, key=lambda c: c.name)}
 
 

@@ -29,7 +29,7 @@ def ctc_loss(log_probs: Operand, targets: Operand, input_lengths: Operand, targe
              reduction: str = "mean", zero_infinity: bool = False) -> Tensor:
     """-ln of the probability of a sequence of labels, summed over its alignments (Graves et al. 2006).
 
-    Unlike PyTorch's, the derivative is that by `log_probs` as they are given; both agree behind a `log_softmax`.
+    As in PyTorch, the derivative is that by what is in front of the `log_softmax` that `log_probs` come from.
 
     Args:
         log_probs: Logarithms of probabilities, of shape (steps, n, classes), or (steps, classes).
@@ -61,10 +61,20 @@ def ctc_loss(log_probs: Operand, targets: Operand, input_lengths: Operand, targe
                                                                  (target_lengths, "target_lengths")))
     places = _path(_by_sequence(labels, spans, x.shape[1]), blank)
     losses = -_log_likelihood(x, places, blank, steps, spans)
+    losses = losses + _normalization(x, steps)
     losses = E.where(losses > -0.5 * IMPOSSIBLE, 0.0 if zero_infinity else math.inf, losses)
     if reduction == "mean":
         losses = losses / cast(tracer(E.clamp_min(spans, 1)), x.type.dtype)
     return reduced(reshape(tracer(losses), []) if single else losses, reduction)
+
+
+def _normalization(x: Tracer, steps: Tracer) -> Tensor:
+    """Zeros with the derivative of the sums of the probabilities of all steps, which `log_softmax` keeps at 1."""
+    count, n, _ = x.shape
+    total = E.exp(x).sum(2)
+    active = emit(T.Iota, (count, 1), 0, i64) < reshape(steps, [1, n])
+    out: Tensor = E.where(active, total - E.detach(total), 0.0).sum(0)
+    return out
 
 
 def _lengths(given: Any, what: str, n: Any) -> Tracer:

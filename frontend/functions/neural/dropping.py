@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from mlc.frontend.functions import elementwise as E
 from mlc.frontend.functions import random
 from mlc.frontend.operands import floating, full, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Operand, Tensor
+from mlc.frontend.trace import Tracer
 from mlc.ir.diag import UserError
+from mlc.ir.sizes import Dim
 
 
 def _dropped(p: float, training: bool, key: Operand) -> bool:
@@ -105,15 +109,45 @@ def alpha_dropout(input: Operand, p: float = 0.5, training: bool = True, *, key:
         tensor([1., 1., 1.], dtype=mlc.float32)
     """
     x = floating(input)
-    if not _dropped(p, training, key):
-        return x
+    return _alpha_dropped(x, p, key, x.shape) if _dropped(p, training, key) else x
+
+
+def _alpha_dropped(x: Tracer, p: float, key: Operand, shape: Sequence[Dim]) -> Tensor:
+    """Alpha dropout with one draw for each element of `shape`, which broadcasts to that of x."""
     if p == 1:
         return x * 0.0
     lowest = -1.7580993408473766
     scale = ((lowest * lowest * p + 1) * (1 - p)) ** -0.5
-    kept = random.bernoulli(key, 1 - p, x.shape)
+    kept = random.bernoulli(key, 1 - p, shape)
     out: Tensor = scale * E.where(kept, x, lowest) - scale * lowest * p
     return out
+
+
+@operation()
+def feature_alpha_dropout(input: Operand, p: float = 0.5, training: bool = False, *, key: Operand = None) -> Tensor:
+    """Alpha dropout of whole channels: all elements of a channel are replaced, or none.
+
+    Args:
+        input: Tensor of shape (n, channels, ...); integers become float32.
+        p: Probability, a Python number from 0 to 1.
+        training: Whether to drop anything; otherwise the result is `input`.
+        key: Random key, needed in training.
+
+    Returns:
+        Tensor of floats, of the shape of `input`.
+
+    Raises:
+        UserError: `p` is no probability (MLC0360), the key is missing (MLC0353), or there are less than two dimensions
+            (MLC0364).
+
+    Example:
+        >>> nn.functional.feature_alpha_dropout(mlc.ones(1, 2))
+        tensor([[1., 1.]], dtype=mlc.float32)
+    """
+    x = floating(input)
+    if x.ndim < 2:
+        raise UserError(f"the input has {x.ndim} dimensions, expected at least 2", code="MLC0364")
+    return _alpha_dropped(x, p, key, [*x.shape[:2], *[1] * (x.ndim - 2)]) if _dropped(p, training, key) else x
 
 
 @operation()

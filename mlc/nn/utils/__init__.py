@@ -1,7 +1,18 @@
-"""Clipping of gradients and conversion of parameters to vectors, with the names and arguments of `torch.nn.utils`."""
+"""Operations on the parameters and the gradients of modules, with the names and arguments of `torch.nn.utils`."""
 
+from mlc.nn.utils import fusion, parametrizations, parametrize, prune, rnn, stateless
 from mlc.nn.utils.clip_grad import clip_grad_norm_, clip_grad_value_, clip_grads_with_norm_, get_total_norm
 from mlc.nn.utils.convert_parameters import parameters_to_vector, vector_to_parameters
+from mlc.nn.utils.fusion import (
+    fuse_conv_bn_eval,
+    fuse_conv_bn_weights,
+    fuse_linear_bn_eval,
+    fuse_linear_bn_weights,
+)
+from mlc.nn.utils.stateless import skip_init
+from mlc.nn.utils.weight_norm import remove_spectral_norm, remove_weight_norm, spectral_norm, weight_norm
 
-__all__ = ["clip_grad_norm_", "clip_grad_value_", "clip_grads_with_norm_", "get_total_norm", "parameters_to_vector",
-           "vector_to_parameters"]
+__all__ = ["clip_grad_norm_", "clip_grad_value_", "clip_grads_with_norm_", "fuse_conv_bn_eval", "fuse_conv_bn_weights",
+           "fuse_linear_bn_eval", "fuse_linear_bn_weights", "fusion", "get_total_norm", "parameters_to_vector",
+           "parametrizations", "parametrize", "prune", "remove_spectral_norm", "remove_weight_norm", "rnn", "skip_init",
+           "spectral_norm", "stateless", "vector_to_parameters", "weight_norm"]

@@ -1,0 +1,120 @@
+"""Convertible: the part of a module that changes the dtype and the device of its tensors."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+from mlc.frontend.dtypes import destination
+from mlc.frontend.functions.create import zeros
+from mlc.frontend.functions.elementwise import cast_to
+from mlc.frontend.location import user_loc
+from mlc.frontend.tensor import DTypeLike, Tensor
+from mlc.frontend.trace import Tracer
+from mlc.ir.diag import UserTypeError
+from mlc.nn.hierarchy import Hierarchy
+
+M = TypeVar("M", bound="Convertible")
+
+
+def _cast(x: Tensor, dtype: Any) -> Tensor:
+    in_kernels = isinstance(x, Tracer) or x.is_cuda
+    return cast_to(x, dtype) if in_kernels else Tensor(x.array.astype(dtype.dtype))
+
+
+class Convertible(Hierarchy):
+    """Base of modules: conversion of parameters and buffers to another dtype, and to another device."""
+
+    def to(self: M, target: Any = None, dtype: DTypeLike = None, *, device: Any = None,
+           non_blocking: bool = False) -> M:
+        """Convert the parameters and buffers of floats to a dtype, and bring all parameters and buffers to a device.
+
+        Args:
+            target: A dtype, a device, or a tensor that has both.
+            dtype: Floating-point dtype.
+            device: Device, such as "cuda:1".
+            non_blocking: Ignored.
+
+        Returns:
+            The module itself.
+
+        Raises:
+            UserTypeError: The dtype is not of floats, or `target` is neither dtype nor device (MLC0342).
+            UserError: The device is unknown (MLC0337).
+
+        Example:
+            >>> nn.Linear(2, 3).to(mlc.float16)
+            Linear(in_features=2, out_features=3, bias=True)
+        """
+        wanted, device_name = destination(target, dtype, device)
+        if device_name is not None:
+            self._assign({name: x.to_device(device_name) for name, _, _, x in self._state()})
+        if wanted is None:
+            return self
+        if not wanted.is_floating_point:
+            raise UserTypeError(f"a module of {wanted} could not be trained", code="MLC0342", loc=user_loc(),
+                                hint="use float16, bfloat16, float32 or float64")
+
+        self._assign({name: _cast(x, wanted) for name, _, _, x in self._state() if x.dtype.is_floating_point})
+        return self
+
+    def cpu(self: M) -> M:
+        """Bring the module to the CPU's memory: `to("cpu")`."""
+        return self.to("cpu")
+
+    def cuda(self: M, device: Any = None) -> M:
+        """Bring the module to a GPU: `to("cuda")`.
+
+        Args:
+            device: Number or name of the device; None for the first.
+
+        Returns:
+            The module itself.
+        """
+        return self.to("cuda" if device is None else f"cuda:{device}" if isinstance(device, int) else device)
+
+    def float(self: M) -> M:
+        """Convert floats to float32: `to(mlc.float32)`."""
+        return self.to("float32")
+
+    def double(self: M) -> M:
+        """Convert floats to float64: `to(mlc.float64)`."""
+        return self.to("float64")
+
+    def half(self: M) -> M:
+        """Convert floats to float16: `to(mlc.float16)`."""
+        return self.to("float16")
+
+    def bfloat16(self: M) -> M:
+        """Convert floats to bfloat16: `to(mlc.bfloat16)`."""
+        return self.to("bfloat16")
+
+    def type(self: M, dst_type: DTypeLike) -> M:
+        """Convert all parameters and buffers to a dtype, integers too.
+
+        Args:
+            dst_type: Floating-point dtype.
+
+        Returns:
+            The module itself.
+
+        Raises:
+            UserTypeError: The dtype is not of floats (MLC0342).
+        """
+        self.to(dst_type)
+        wanted, _ = destination(dst_type, None, None)
+        self._assign({name: _cast(x, wanted) for name, _, _, x in self._state() if not x.dtype.is_floating_point})
+        return self
+
+    def to_empty(self: M, *, device: Any, recurse: bool = True) -> M:
+        """Bring all parameters and buffers to a device without their elements, which become zeros.
+
+        Args:
+            device: Device, such as "cuda:1".
+            recurse: Whether those of the modules inside are brought too.
+
+        Returns:
+            The module itself.
+        """
+        self._assign({name: zeros(x.shape, dtype=x.dtype).to(device) for name, owner, _, x in self._state()
+                      if recurse or owner is self})
+        return self
