@@ -25,7 +25,7 @@ from mlc.tools import codes
 
 ROOT = Path(__file__).parent.parent
 SPACES = ("", "nn", "nn.functional", "nn.init", "nn.utils", "optim", "optim.lr_scheduler", "linalg", "fft", "random",
-          "signal.windows", "special", "cuda", "utils.data", "autograd")
+          "signal.windows", "special", "cuda", "utils.data", "autograd", "accelerator")
 NUMBER = re.compile(r"(?<![\w.])[-+]?(?:\d+\.?\d*(?:e[-+]?\d+)?|\.\d+)")
 HEADING = re.compile(r"(?m)^(Args|Shape|Attributes|Returns|Raises|Example):$")
 

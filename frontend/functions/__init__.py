@@ -23,6 +23,7 @@ from mlc.frontend.functions import (
     pooling,
     ragged,
     random,
+    random_sampling,
     reduce,
     replace,
     resize,
@@ -38,8 +39,8 @@ from mlc.frontend.methods import Methods
 from mlc.frontend.tensor import OPERATIONS, Tensor
 
 MODULES = (calculus, compare, contract, convolution, create, divisors, dynamic, elementwise, fft, grids, index, linalg,
-           losses, neural, normalization, pooling, ragged, random, reduce, replace, resize, sampling, scan, scatter,
-           shape, sort, special, trigonometry)
+           losses, neural, normalization, pooling, ragged, random, random_sampling, reduce, replace, resize, sampling,
+           scan, scatter, shape, sort, special, trigonometry)
 
 ALIASES = {
     "absolute": "abs", "arccos": "acos", "arccosh": "acosh", "arcsin": "asin", "arcsinh": "asinh", "arctan": "atan",
@@ -56,8 +57,10 @@ OPERATIONS.update({name: OPERATIONS[of] for name, of in ALIASES.items()})
 NETWORKS = (convolution, losses, neural, normalization, pooling, resize, sampling)
 """Modules whose functions are found in mlc.nn.functional, but for those that PyTorch has among its own, too."""
 ALSO_PUBLIC = frozenset({
-    "celu", "cosine_similarity", "layer_norm", "log_softmax", "pairwise_distance", "prelu", "relu", "rms_norm", "selu",
-    "softmax", "threshold"})
+    "adaptive_avg_pool1d", "avg_pool1d", "bilinear", "celu", "channel_shuffle", "conv1d", "conv2d", "conv3d",
+    "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "cosine_similarity", "dropout", "group_norm",
+    "hardshrink", "layer_norm", "log_softmax", "max_pool1d", "max_pool2d", "max_pool3d", "pairwise_distance",
+    "pixel_shuffle", "pixel_unshuffle", "prelu", "relu", "rms_norm", "rrelu", "selu", "softmax", "threshold"})
 NOT_PUBLIC = frozenset({
     "bartlett", "blackman", "cosine", "exponential", "gaussian", "general_cosine", "general_hamming", "getitem",
     "fftfreq", "hamming", "hann", "kaiser", "key", "nuttall", "rfftfreq"})

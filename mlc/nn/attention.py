@@ -48,7 +48,7 @@ class MultiheadAttention(Module):
         vdim: Features of values; None for embed_dim.
         batch_first: Whether the batch is dimension 0 rather than 1.
         dtype: Floating-point dtype of the parameters.
-        generator: Source of the initial values; None for that of `mlc.manual_seed`.
+        generator: Source of the initial values; None for the default generator.
 
     Raises:
         UserError: `num_heads` does not divide `embed_dim` (MLC0358), or the inputs have the wrong number of dimensions

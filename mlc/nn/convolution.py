@@ -89,7 +89,7 @@ class Conv1d(_Conv):
         bias: Whether a bias is added.
         padding_mode: Elements that are added: "zeros", "reflect", "replicate" or "circular".
         dtype: Floating-point dtype of the parameters.
-        generator: Source of the initial values; None for that of `mlc.manual_seed`.
+        generator: Source of the initial values; None for the default generator.
 
     Raises:
         UserError: The channels are not divisible by `groups` (MLC0358), a size or mode is not allowed (MLC0360), a
@@ -132,7 +132,7 @@ class Conv2d(_Conv):
         bias: Whether a bias is added.
         padding_mode: Elements that are added: "zeros", "reflect", "replicate" or "circular".
         dtype: Floating-point dtype of the parameters.
-        generator: Source of the initial values; None for that of `mlc.manual_seed`.
+        generator: Source of the initial values; None for the default generator.
 
     Raises:
         UserError: The channels are not divisible by `groups` (MLC0358), a size or mode is not allowed (MLC0360), a
@@ -176,7 +176,7 @@ class Conv3d(_Conv):
         bias: Whether a bias is added.
         padding_mode: Elements that are added: "zeros", "reflect", "replicate" or "circular".
         dtype: Floating-point dtype of the parameters.
-        generator: Source of the initial values; None for that of `mlc.manual_seed`.
+        generator: Source of the initial values; None for the default generator.
 
     Raises:
         UserError: The channels are not divisible by `groups` (MLC0358), a size or mode is not allowed (MLC0360), a
@@ -235,7 +235,7 @@ class ConvTranspose1d(_ConvTranspose):
         bias: Whether a bias is added.
         dilation: Distance from one element of a window to the next.
         dtype: Floating-point dtype of the parameters.
-        generator: Source of the initial values; None for that of `mlc.manual_seed`.
+        generator: Source of the initial values; None for the default generator.
 
     Raises:
         UserError: The channels are not divisible by `groups` (MLC0358), a size is not allowed (MLC0360), a tuple has
@@ -277,7 +277,7 @@ class ConvTranspose2d(_ConvTranspose):
         bias: Whether a bias is added.
         dilation: Distance from one element of a window to the next.
         dtype: Floating-point dtype of the parameters.
-        generator: Source of the initial values; None for that of `mlc.manual_seed`.
+        generator: Source of the initial values; None for the default generator.
 
     Raises:
         UserError: The channels are not divisible by `groups` (MLC0358), a size is not allowed (MLC0360), a tuple has
@@ -320,7 +320,7 @@ class ConvTranspose3d(_ConvTranspose):
         bias: Whether a bias is added.
         dilation: Distance from one element of a window to the next.
         dtype: Floating-point dtype of the parameters.
-        generator: Source of the initial values; None for that of `mlc.manual_seed`.
+        generator: Source of the initial values; None for the default generator.
 
     Raises:
         UserError: The channels are not divisible by `groups` (MLC0358), a size is not allowed (MLC0360), a tuple has

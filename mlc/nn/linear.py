@@ -50,7 +50,7 @@ class Linear(Module):
         out_features: Size of the last dimension of the result.
         bias: Whether a bias is added.
         dtype: Floating-point dtype of the parameters.
-        generator: Source of the initial values; None for that of `mlc.manual_seed`.
+        generator: Source of the initial values; None for the default generator.
 
     Raises:
         UserError: The input has another number of features (MLC0367), or no dimensions (MLC0364).
@@ -91,7 +91,7 @@ class Bilinear(Module):
         out_features: Size of the last dimension of the result.
         bias: Whether a bias is added.
         dtype: Floating-point dtype of the parameters.
-        generator: Source of the initial values; None for that of `mlc.manual_seed`.
+        generator: Source of the initial values; None for the default generator.
 
     Raises:
         UserError: The shapes of the inputs do not fit (MLC0367).
@@ -129,7 +129,7 @@ class Embedding(Module):
         embedding_dim: Size of a row.
         padding_idx: Row that stays as it is, or None; negative numbers count from the last.
         dtype: Floating-point dtype of the table.
-        generator: Source of the initial values; None for that of `mlc.manual_seed`.
+        generator: Source of the initial values; None for the default generator.
 
     Raises:
         UserError: `padding_idx` is no row (MLC0366).
@@ -170,7 +170,7 @@ class EmbeddingBag(Module):
         mode: "sum", "mean" or "max"; per_sample_weights goes with "sum" alone.
         padding_idx: Row that does not count, or None; negative numbers count from the last.
         dtype: Floating-point dtype of the table.
-        generator: Source of the initial values; None for that of `mlc.manual_seed`.
+        generator: Source of the initial values; None for the default generator.
 
     Raises:
         UserError: `mode` is not allowed or does not go with per_sample_weights (MLC0360), `padding_idx` is no row

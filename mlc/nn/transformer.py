@@ -84,7 +84,7 @@ class TransformerEncoderLayer(_Layer):
         norm_first: Whether the input of each part is normalized rather than the sum.
         bias: Whether linear layers and normalizations have biases.
         dtype: Floating-point dtype of the parameters.
-        generator: Source of the initial values; None for that of `mlc.manual_seed`.
+        generator: Source of the initial values; None for the default generator.
 
     Raises:
         UserError: `activation` is unknown (MLC0360), or `nhead` does not divide `d_model` (MLC0358).
@@ -150,7 +150,7 @@ class TransformerDecoderLayer(_Layer):
         norm_first: Whether the input of each part is normalized rather than the sum.
         bias: Whether linear layers and normalizations have biases.
         dtype: Floating-point dtype of the parameters.
-        generator: Source of the initial values; None for that of `mlc.manual_seed`.
+        generator: Source of the initial values; None for the default generator.
 
     Raises:
         UserError: `activation` is unknown (MLC0360), or `nhead` does not divide `d_model` (MLC0358).
@@ -308,7 +308,7 @@ class Transformer(Module):
         norm_first: Whether the input of each part is normalized rather than the sum.
         bias: Whether linear layers and normalizations have biases.
         dtype: Floating-point dtype of the parameters.
-        generator: Source of the initial values; None for that of `mlc.manual_seed`.
+        generator: Source of the initial values; None for the default generator.
 
     Raises:
         UserError: `activation` is unknown (MLC0360), or `nhead` does not divide `d_model` (MLC0358).

@@ -60,10 +60,12 @@ def load() -> dict[str, Code]:
         gpu,
         language,
         levels,
+        random,
         tensor,
         text,
     )
-    modules = (general, tensor, levels, gpu, text, frontend, autograd, control, data, language, command, backend)
+    modules = (general, tensor, levels, gpu, text, frontend, autograd, control, data, random, language, command,
+               backend)
     found = [code for module in modules for code in read(module.TEXT)]
     return {code.name: code for code in sorted(found, key=lambda c: c.name)}
 

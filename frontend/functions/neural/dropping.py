@@ -4,49 +4,51 @@ from __future__ import annotations
 
 from mlc.frontend.functions import elementwise as E
 from mlc.frontend.functions import random
+from mlc.frontend.generator import drawing
 from mlc.frontend.operands import floating, full, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Operand, Tensor
 from mlc.ir.diag import UserError
 
 
-def _dropped(p: float, training: bool, key: Operand) -> bool:
-    """Whether dropout has an effect; UserError if it has and there is no key."""
+def _dropped(p: float, training: bool) -> bool:
+    """Whether dropout has an effect."""
     if not 0 <= p <= 1:
         raise UserError(f"p = {p} is no probability", code="MLC0360")
-    if training and p and key is None:
-        raise UserError("dropout in training needs a key to draw with", code="MLC0353",
-                        hint="pass key=mlc.random.key(seed), and another one every time: see mlc.random.split; a "
-                             "module nn.Dropout keeps one of its own")
     return training and p > 0
 
 
+drops = drawing(lambda given: given["training"] and given["p"])
+
+
+@drops
 @operation()
 def dropout(input: Operand, p: float = 0.5, training: bool = True, *, key: Operand = None) -> Tensor:
     """Each element 0 with probability p, otherwise input / (1 - p), in training (Srivastava et al. 2014).
 
-    Unlike PyTorch's, it draws with a key that is given: equal keys drop the same elements. `nn.Dropout` keeps a key of
+    Equal keys drop the same elements. Within a compiled function the key has to be given; `nn.Dropout` keeps a key of
     its own.
 
     Args:
         input: Tensor.
         p: Probability, a Python number from 0 to 1.
         training: Whether to drop anything; otherwise the result is `input`.
-        key: Random key, needed in training.
+        key: Random key; by default one that the default generator draws in training.
 
     Returns:
         Tensor of floats, of the shape of `input`.
 
     Raises:
-        UserError: `p` is no probability (MLC0360), or the key is missing (MLC0353).
+        UserError: `p` is no probability (MLC0360), or the key is left out while a function is recorded (MLC0716).
 
     Example:
         >>> nn.functional.dropout(mlc.ones(3), 0.0, key=mlc.random.key(0))
         tensor([1., 1., 1.], dtype=mlc.float32)
     """
-    return random.dropout(key, input, p) if _dropped(p, training, key) else tracer(input)
+    return random.dropout(key, input, p) if _dropped(p, training) else tracer(input)
 
 
+@drops
 @operation()
 def feature_dropout(input: Operand, p: float = 0.5, training: bool = True, spatial: int = 2, *,
                     key: Operand = None) -> Tensor:
@@ -59,13 +61,14 @@ def feature_dropout(input: Operand, p: float = 0.5, training: bool = True, spati
         p: Probability, a Python number from 0 to 1.
         training: Whether to drop anything; otherwise the result is `input`.
         spatial: Number of the dimensions of an image.
-        key: Random key, needed in training.
+        key: Random key; by default one that the default generator draws in training.
 
     Returns:
         Tensor of floats, of the shape of `input`.
 
     Raises:
-        UserError: `p` is no probability (MLC0360), the key is missing (MLC0353), or the number of dimensions is wrong
+        UserError: `p` is no probability (MLC0360), the key is left out while a function is recorded (MLC0716), or the
+            number of dimensions is wrong
             (MLC0364).
 
     Example:
@@ -74,7 +77,7 @@ def feature_dropout(input: Operand, p: float = 0.5, training: bool = True, spati
                  [1., 1.]]], dtype=mlc.float32)
     """
     x = floating(input)
-    if not _dropped(p, training, key):
+    if not _dropped(p, training):
         return x
     lead = x.ndim - spatial
     if lead not in (1, 2):
@@ -82,6 +85,7 @@ def feature_dropout(input: Operand, p: float = 0.5, training: bool = True, spati
     return x * random.dropout(key, full(1.0, x, [*x.shape[:lead], *[1] * spatial]), p)
 
 
+@drops
 @operation()
 def alpha_dropout(input: Operand, p: float = 0.5, training: bool = True, *, key: Operand = None) -> Tensor:
     """Dropout for `selu`: elements become its limit of -1.7581 with probability p, and all are scaled.
@@ -92,20 +96,20 @@ def alpha_dropout(input: Operand, p: float = 0.5, training: bool = True, *, key:
         input: Tensor; integers become float32.
         p: Probability, a Python number from 0 to 1.
         training: Whether to drop anything; otherwise the result is `input`.
-        key: Random key, needed in training.
+        key: Random key; by default one that the default generator draws in training.
 
     Returns:
         Tensor of floats, of the shape of `input`.
 
     Raises:
-        UserError: `p` is no probability (MLC0360), or the key is missing (MLC0353).
+        UserError: `p` is no probability (MLC0360), or the key is left out while a function is recorded (MLC0716).
 
     Example:
         >>> nn.functional.alpha_dropout(mlc.ones(3), training=False)
         tensor([1., 1., 1.], dtype=mlc.float32)
     """
     x = floating(input)
-    if not _dropped(p, training, key):
+    if not _dropped(p, training):
         return x
     if p == 1:
         return x * 0.0
@@ -116,6 +120,7 @@ def alpha_dropout(input: Operand, p: float = 0.5, training: bool = True, *, key:
     return out
 
 
+@drops
 @operation()
 def dropout1d(input: Operand, p: float = 0.5, training: bool = True, *, key: Operand = None) -> Tensor:
     """Dropout of whole channels of signals, as `feature_dropout`.
@@ -124,13 +129,14 @@ def dropout1d(input: Operand, p: float = 0.5, training: bool = True, *, key: Ope
         input: Tensor of shape (channels, w) or (n, channels, w).
         p: Probability, a Python number from 0 to 1.
         training: Whether to drop anything; otherwise the result is `input`.
-        key: Random key, needed in training.
+        key: Random key; by default one that the default generator draws in training.
 
     Returns:
         Tensor of floats, of the shape of `input`.
 
     Raises:
-        UserError: `p` is no probability (MLC0360), the key is missing (MLC0353), or the number of dimensions is wrong
+        UserError: `p` is no probability (MLC0360), the key is left out while a function is recorded (MLC0716), or the
+            number of dimensions is wrong
             (MLC0364).
 
     Example:
@@ -140,6 +146,7 @@ def dropout1d(input: Operand, p: float = 0.5, training: bool = True, *, key: Ope
     return feature_dropout(input, p, training, 1, key=key)
 
 
+@drops
 @operation()
 def dropout2d(input: Operand, p: float = 0.5, training: bool = True, *, key: Operand = None) -> Tensor:
     """Dropout of whole channels of images, as `feature_dropout`.
@@ -148,13 +155,14 @@ def dropout2d(input: Operand, p: float = 0.5, training: bool = True, *, key: Ope
         input: Tensor of shape (channels, h, w) or (n, channels, h, w).
         p: Probability, a Python number from 0 to 1.
         training: Whether to drop anything; otherwise the result is `input`.
-        key: Random key, needed in training.
+        key: Random key; by default one that the default generator draws in training.
 
     Returns:
         Tensor of floats, of the shape of `input`.
 
     Raises:
-        UserError: `p` is no probability (MLC0360), the key is missing (MLC0353), or the number of dimensions is wrong
+        UserError: `p` is no probability (MLC0360), the key is left out while a function is recorded (MLC0716), or the
+            number of dimensions is wrong
             (MLC0364).
 
     Example:
@@ -164,6 +172,7 @@ def dropout2d(input: Operand, p: float = 0.5, training: bool = True, *, key: Ope
     return feature_dropout(input, p, training, 2, key=key)
 
 
+@drops
 @operation()
 def dropout3d(input: Operand, p: float = 0.5, training: bool = True, *, key: Operand = None) -> Tensor:
     """Dropout of whole channels of volumes, as `feature_dropout`.
@@ -172,13 +181,14 @@ def dropout3d(input: Operand, p: float = 0.5, training: bool = True, *, key: Ope
         input: Tensor of shape (channels, d, h, w) or (n, channels, d, h, w).
         p: Probability, a Python number from 0 to 1.
         training: Whether to drop anything; otherwise the result is `input`.
-        key: Random key, needed in training.
+        key: Random key; by default one that the default generator draws in training.
 
     Returns:
         Tensor of floats, of the shape of `input`.
 
     Raises:
-        UserError: `p` is no probability (MLC0360), the key is missing (MLC0353), or the number of dimensions is wrong
+        UserError: `p` is no probability (MLC0360), the key is left out while a function is recorded (MLC0716), or the
+            number of dimensions is wrong
             (MLC0364).
 
     Example:
@@ -188,6 +198,7 @@ def dropout3d(input: Operand, p: float = 0.5, training: bool = True, *, key: Ope
     return feature_dropout(input, p, training, 3, key=key)
 
 
+@drawing(lambda given: given["training"])
 @operation()
 def rrelu(input: Operand, lower: float = 1 / 8, upper: float = 1 / 3, training: bool = False, *,
           key: Operand = None) -> Tensor:
@@ -198,13 +209,14 @@ def rrelu(input: Operand, lower: float = 1 / 8, upper: float = 1 / 3, training: 
         lower: Least slope.
         upper: Greatest slope.
         training: Whether slopes are uniformly distributed; otherwise each is the mean of `lower` and `upper`.
-        key: Random key, needed in training.
+        key: Random key; by default one that the default generator draws in training.
 
     Returns:
         Tensor of floats, of the shape of `input`.
 
     Raises:
-        UserError: `lower` is above `upper` (MLC0360), or the key is missing (MLC0353).
+        UserError: `lower` is above `upper` (MLC0360), or the key is left out while a function is recorded
+            (MLC0716).
 
     Example:
         >>> nn.functional.rrelu(mlc.tensor([-8.0, 2.0]), 0.25, 0.75)
@@ -215,8 +227,5 @@ def rrelu(input: Operand, lower: float = 1 / 8, upper: float = 1 / 3, training: 
         raise UserError(f"slopes from {lower} to {upper}", code="MLC0360")
     slope: Operand = (lower + upper) / 2
     if training:
-        if key is None:
-            raise UserError("rrelu in training needs a key to draw with", code="MLC0353",
-                            hint="pass key=mlc.random.key(seed), and another one every time: see mlc.random.split")
         slope = random.uniform(key, x.shape, lower, upper, x.dtype)
     return E.where(x > 0, x, E.mul(x, slope))
