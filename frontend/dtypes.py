@@ -76,6 +76,12 @@ LEGACY = {"FloatTensor": float32, "DoubleTensor": float64, "HalfTensor": float16
           "BoolTensor": bool_}
 """Dtypes of PyTorch's legacy tensor types."""
 _OF_NAME |= LEGACY
+
+
+def type_name(dtype: DType, device: str) -> str:
+    """Name of the legacy type of tensors, such as "mlc.FloatTensor"."""
+    name = next((n for n, found in LEGACY.items() if found is dtype), f"Tensor of {dtype.name}")
+    return f"mlc.{name}" if device == "cpu" else f"mlc.cuda.{name}"
 _OF_PYTHON: dict[Any, DType] = {bool: bool_, int: int64, float: float32}
 
 

@@ -221,5 +221,6 @@ class TensorType:
         return self.__name__
 
 
+coded_methods(TensorType, ("__call__",))
 FloatTensor, DoubleTensor, HalfTensor, BFloat16Tensor, IntTensor, LongTensor, ShortTensor, CharTensor, ByteTensor, \
     BoolTensor = (TensorType(name, dtype) for name, dtype in LEGACY.items())

@@ -35,6 +35,23 @@ BLOCK = 64
 """Number of keys that are computed at once."""
 
 
+class _Once(threading.local):
+    allowed = False
+
+
+_once = _Once()
+
+
+@contextmanager
+def drawn_once() -> Iterator[None]:
+    """Context in which initial values are drawn while a function is recorded, for a model that is made once."""
+    saved, _once.allowed = _once.allowed, True
+    try:
+        yield
+    finally:
+        _once.allowed = saved
+
+
 class Generator:
     """Source of random numbers with a state: a seed, and the number of draws since it was set.
 
@@ -160,7 +177,8 @@ class Generator:
 
     def _next(self) -> Array:
         """The next key, as two words."""
-        self.check_eager()
+        if not _once.allowed:
+            self.check_eager()
         with self._lock:
             block, place = divmod(self._count, BLOCK)
             if block != self._block:
@@ -234,6 +252,7 @@ def manual_seed(seed: int) -> Generator:
     return default_generator.manual_seed(seed)
 
 
+@coded
 def seed() -> int:
     """Seed the default generator from the operating system's source of random numbers.
 
@@ -247,6 +266,7 @@ def seed() -> int:
     return default_generator.seed()
 
 
+@coded
 def initial_seed() -> int:
     """The seed of the default generator.
 
@@ -260,6 +280,7 @@ def initial_seed() -> int:
     return default_generator.initial_seed()
 
 
+@coded
 def get_rng_state() -> Tensor:
     """State of the default generator.
 
@@ -339,6 +360,7 @@ def drawing(needed: Callable[[Mapping[str, Any]], Any],
         @functools.wraps(f)
         def public(*args: P.args, **keywords: P.kwargs) -> R:
             if not state.in_operation and keywords.get(key) is None and draws(args, keywords):
+                default_generator.check_eager()
                 keywords[key] = default_generator.next_key()
             return f(*args, **keywords)
 

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
+from mlc.frontend import printing
 from mlc.frontend.arguments import coded
+from mlc.frontend.dtypes import type_name
 from mlc.frontend.functions.create import tensor
 from mlc.frontend.operands import broadcast_shapes as broadcast
 from mlc.frontend.operands import shape_of
 from mlc.frontend.size import Size
 from mlc.frontend.tensor import DTypeLike, Tensor
 
+set_printoptions = coded(printing.set_printoptions)
 
+
+@coded
 def is_tensor(obj: Any) -> bool:
     """Whether an object is a tensor.
 
@@ -117,6 +122,7 @@ def numel(input: Tensor) -> Any:
     return input.numel()
 
 
+@coded
 def typename(obj: Any) -> str:
     """Name of the type of an object, of a tensor with its dtype.
 
@@ -131,7 +137,7 @@ def typename(obj: Any) -> str:
         ('mlc.FloatTensor', 'int')
     """
     if isinstance(obj, Tensor):
-        return str(obj.type())
+        return type_name(obj.dtype, obj.device)
     kind = obj if isinstance(obj, type) else type(obj)
     return kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
 

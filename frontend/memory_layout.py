@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -10,6 +10,9 @@ from mlc.frontend.axes import axis
 from mlc.frontend.devices import CPU
 from mlc.frontend.location import user_loc
 from mlc.ir.diag import UserError
+
+if TYPE_CHECKING:
+    from mlc.frontend.tensor import Tensor
 
 
 class MemoryLayout:
@@ -56,6 +59,6 @@ class MemoryLayout:
         """Whether the dtype has negative numbers."""
         return bool(self.dtype.is_signed)
 
-    def is_same_size(self: Any, other: Any) -> bool:
+    def is_same_size(self: Any, other: Tensor) -> bool:
         """Whether another tensor has the same shape."""
         return tuple(self.shape) == tuple(other.shape)

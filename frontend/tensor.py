@@ -20,7 +20,7 @@ from mlc.frontend.axes import axis
 from mlc.frontend.device import device as Device
 from mlc.frontend.devices import CPU, BackingArray, Devices, as_device, device_of
 from mlc.frontend.dlpack import dlpack_device, from_dlpack
-from mlc.frontend.dtypes import LEGACY, DType, as_dtype, destination, of_ir
+from mlc.frontend.dtypes import DType, as_dtype, destination, of_ir, type_name
 from mlc.frontend.location import user_loc
 from mlc.frontend.memory_layout import MemoryLayout
 from mlc.frontend.methods import OPERATIONS as OPERATIONS
@@ -324,8 +324,7 @@ class Tensor(Differentiable, MemoryLayout, Operators, Methods):
         """The name of the tensor's legacy type, such as "mlc.FloatTensor"; with `dtype`, the tensor in that dtype."""
         if dtype is not None:
             return self.to(as_dtype(dtype))
-        name = next((n for n, found in LEGACY.items() if found is self.dtype), f"Tensor of {self.dtype.name}")
-        return f"mlc.{name}" if self.device == CPU else f"mlc.cuda.{name}"
+        return type_name(self.dtype, self.device)
 
     def type_as(self, other: Tensor) -> Tensor:
         """The elements in the dtype of `other`."""

@@ -110,9 +110,8 @@ if TYPE_CHECKING:
     from mlc.frontend.inspection import (
         broadcast_shapes as broadcast_shapes, is_floating_point as is_floating_point, is_nonzero as is_nonzero,
         is_same_size as is_same_size, is_signed as is_signed, is_tensor as is_tensor, numel as numel,
-        scalar_tensor as scalar_tensor, typename as typename,
+        scalar_tensor as scalar_tensor, set_printoptions as set_printoptions, typename as typename,
     )
-    from mlc.frontend.printing import set_printoptions as set_printoptions
     from mlc.frontend.size import Size as Size
     from mlc.frontend.generator import (
         Generator as Generator, default_generator as default_generator, get_rng_state as get_rng_state,
@@ -187,12 +186,12 @@ _ELSEWHERE = {
     "UserError": "mlc.ir.diag", "load": "mlc.artifact", "map": "mlc.frontend.control",
     "save": "mlc.artifact", "detect_anomaly": "mlc.anomaly", "gradcheck": "mlc.gradient_check",
     "gradgradcheck": "mlc.gradient_check",
-    "Size": "mlc.frontend.size", "device": "mlc.frontend.device", "set_printoptions": "mlc.frontend.printing",
+    "Size": "mlc.frontend.size", "device": "mlc.frontend.device",
     **dict.fromkeys(("BFloat16Tensor", "BoolTensor", "ByteTensor", "CharTensor", "DoubleTensor", "FloatTensor",
                      "HalfTensor", "IntTensor", "LongTensor", "ShortTensor", "can_cast", "finfo", "get_default_dtype",
                      "iinfo", "promote_types", "result_type", "set_default_dtype"), "mlc.frontend.element_types"),
     **dict.fromkeys(("broadcast_shapes", "is_floating_point", "is_nonzero", "is_same_size", "is_signed", "is_tensor",
-                     "numel", "scalar_tensor", "typename"), "mlc.frontend.inspection"),
+                     "numel", "scalar_tensor", "set_printoptions", "typename"), "mlc.frontend.inspection"),
     **dict.fromkeys(("Generator", "default_generator", "get_rng_state", "initial_seed", "manual_seed", "seed",
                      "set_rng_state"), "mlc.frontend.generator"),
     **dict.fromkeys(("enable_grad", "inference_mode", "is_grad_enabled", "no_grad", "set_grad_enabled"),

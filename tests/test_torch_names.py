@@ -125,7 +125,7 @@ def test_how_tensors_are_shown() -> None:
     (lambda: mlc.device("cuda:0", 1), "MLC0337"), (lambda: mlc.zeros(2).to(mlc.device("mps")), "MLC0337"),
     (lambda: mlc.Tensor(-1), "MLC0358"), (lambda: mlc.Tensor("a"), "MLC0345"), (lambda: mlc.Tensor(2, "a"), "MLC0355"),
     (lambda: mlc.LongTensor([1 << 70]), "MLC0348"), (lambda: mlc.finfo(mlc.int8), "MLC0359"),
-    (lambda: mlc.iinfo(mlc.float32), "MLC0354"), (lambda: mlc.iinfo("a"), "MLC0342"),
+    (lambda: mlc.iinfo(mlc.float32), "MLC0354"), (lambda: mlc.iinfo("integer8"), "MLC0342"),
     (lambda: mlc.set_default_dtype(mlc.float64), "MLC0719"), (lambda: ANY.numel(3), "MLC0421"),
     (lambda: mlc.set_printoptions(profile="long"), "MLC0360"), (lambda: mlc.is_nonzero(mlc.ones(2)), "MLC0344"),
     (lambda: mlc.broadcast_shapes((2,), (3,)), "MLC0111"), (lambda: mlc.ones(2).stride(1), "MLC0356")])

@@ -35,6 +35,7 @@ from mlc.frontend.functions import (
     special,
     trigonometry,
 )
+from mlc.frontend.memory_layout import MemoryLayout
 from mlc.frontend.methods import Methods
 from mlc.frontend.tensor import OPERATIONS, Tensor
 
@@ -79,5 +80,5 @@ for _module in (divisors, elementwise, trigonometry, reduce, scan, special):
 for _name, _method in vars(Methods).items():
     if not _name.startswith("_") and inspect.isfunction(_method) and not _method.__doc__ and _name in OPERATIONS:
         _method.__doc__ = OPERATIONS[_name].__doc__       # which calls the tensor `input`
-for _class in (Differentiable, Methods, Tensor):
+for _class in (Differentiable, MemoryLayout, Methods, Tensor):
     coded_methods(_class)
