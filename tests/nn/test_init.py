@@ -96,3 +96,10 @@ def test_layers_begin_with_the_values_of_torch(name: str, args: tuple[Any, ...])
 def test_a_generator_of_its_own() -> None:
     a, b = (nn.Linear(3, 3, generator=mlc.Generator().manual_seed(5)) for _ in range(2))
     np.testing.assert_array_equal(a.weight.numpy(), b.weight.numpy())
+
+
+def test_no_numbers_are_drawn_where_only_shapes_count() -> None:
+    state = mlc.get_rng_state()
+    with init.shapes_only():
+        made = (init.normal((4, 3)), init.trunc_normal((4, 3)), init.orthogonal((4, 3)), init.sparse((4, 3), 0.5))
+    assert all(w.shape == (4, 3) and not w.any() for w in made) and mlc.equal(mlc.get_rng_state(), state)

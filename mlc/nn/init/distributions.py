@@ -91,11 +91,13 @@ def trunc_normal(shape: Shape, mean: float = 0.0, std: float = 1.0, a: float = -
     if not a < b:
         raise UserError(f"the numbers lie between a = {a} and b = {b}, which is no interval", code="MLC0360",
                         loc=user_loc())
-    draw = (generator or default_generator).numpy()
     below, above = (0.5 * (1 + math.erf((x - mean) / (std * math.sqrt(2)))) for x in (a, b))
     if above - below < 0.01:
         raise UserError(f"less than one number in a hundred of mean {mean} and deviation {std} lies from {a} to {b}",
                         code="MLC0360", loc=user_loc())
+    if state.shapes_only:
+        return zeros_of(shape, dtype)
+    draw = (generator or default_generator).numpy()
     out = draw.normal(mean, std, sizes(shape))
     while (outside := (out < a) | (out > b)).any():
         out[outside] = draw.normal(mean, std, int(outside.sum()))

@@ -11,7 +11,7 @@ from mlc.frontend.location import user_loc
 from mlc.frontend.tensor import DTypeLike, Tensor
 from mlc.ir.diag import UserError
 from mlc.nn.init.scaled import fans
-from mlc.nn.init.shapes import Shape, as_tensor, sizes
+from mlc.nn.init.shapes import Shape, as_tensor, sizes, state, zeros_of
 
 
 def orthogonal(shape: Shape, gain: float = 1.0, dtype: DTypeLike = "float32",
@@ -41,6 +41,8 @@ def orthogonal(shape: Shape, gain: float = 1.0, dtype: DTypeLike = "float32",
         True
     """
     fans(shape)
+    if state.shapes_only:
+        return zeros_of(shape, dtype)
     rows, *rest = sizes(shape)
     columns = math.prod(rest)
     a = (generator or default_generator).numpy().normal(size=(max(rows, columns), min(rows, columns)))
@@ -126,10 +128,12 @@ def sparse(shape: Shape, sparsity: float, std: float = 0.01, dtype: DTypeLike = 
         tensor([2, 2], dtype=mlc.int64)
     """
     _rank(shape, (2,))
-    draw = (generator or default_generator).numpy()
-    out = draw.normal(0.0, std, sizes(shape))
     if not 0 <= sparsity <= 1:
         raise UserError(f"sparsity = {sparsity} is no fraction", code="MLC0360", loc=user_loc())
+    if state.shapes_only:
+        return zeros_of(shape, dtype)
+    draw = (generator or default_generator).numpy()
+    out = draw.normal(0.0, std, sizes(shape))
     zeros = math.ceil(sparsity * shape[0])
     for column in range(shape[1]):
         out[draw.permutation(shape[0])[:zeros], column] = 0
