@@ -1,1 +1,3 @@
 """Backends: code generation from the llvm dialect, linking, loading and calling."""
+
+from mlc.backends import mps as mps

@@ -80,7 +80,7 @@ def fit(seed: int, epochs: int, data: tuple[Array, Array, Array, Array], report:
     """(the trained model, the number of steps)"""
     images, labels, test_images, test_labels = data
     rng = np.random.default_rng(seed)
-    nn.init.manual_seed(seed)
+    mlc.manual_seed(seed)
     model = Classifier()
     state = optimizer.init(model)
     batches = len(images) // BATCH

@@ -72,8 +72,8 @@ KINDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "Sequence[Operand]": ("arrays", lambda x: isinstance(x, list | tuple) and all(map(_array, x))),
     "Sequence[Tensor]": ("tensors", lambda x: isinstance(x, list | tuple) and all(map(_array, x))),
     "DTypeLike": ("an element type", lambda x: x is None or _dtype(x)),
-    "init.Generator": ("a generator of random numbers", lambda x: isinstance(x, np.random.Generator)),
-    "Generator": ("a generator of random numbers", lambda x: isinstance(x, np.random.Generator)),
+    "init.Generator": ("an mlc.Generator", lambda x: hasattr(x, "next_key")),
+    "Generator": ("an mlc.Generator", lambda x: hasattr(x, "next_key")),
     "tuple[float, float]": ("two numbers", lambda x: isinstance(x, list | tuple) and len(x) == 2
                             and all(map(_number, x))),
     "Sequence[float]": ("numbers", lambda x: isinstance(x, list | tuple) and all(map(_number, x))),

@@ -8,14 +8,13 @@ from typing import Any, Protocol
 import numpy as np
 
 from mlc.frontend.compiler import compiler, vendors
+from mlc.frontend.device import CPU as CPU
+from mlc.frontend.device import ELSEWHERE
+from mlc.frontend.device import device as Device
 from mlc.frontend.location import user_loc
 from mlc.ir.diag import UserError
 
 Array = np.ndarray[Any, Any]
-CPU = "cpu"
-ELSEWHERE = frozenset({"gpu", "mps", "xpu", "xla", "meta"})
-"""Device types of other libraries, so that an argument is recognised as a device."""
-
 
 class DeviceArray(Protocol):
     """An array in device memory."""
@@ -66,7 +65,7 @@ class Devices:
 
 
 def is_device(x: Any) -> bool:
-    """Whether `x` is a device in the sense of PyTorch: a `torch.device` or a name such as "cuda:0"."""
+    """Whether `x` is a device in the sense of PyTorch: an `mlc.device`, a `torch.device` or a name such as "cuda:0"."""
     return type(x).__name__ == "device" or (isinstance(x, str) and (
         (name := x.split(":")[0]) in ELSEWHERE or name in vendors()))
 
@@ -86,8 +85,8 @@ def as_device(device: Any) -> str | None:
                     hint=f"use {offered}, or leave the device out")
 
 
-def device_of(array: BackingArray) -> str:
-    return CPU if isinstance(array, np.ndarray) else array.device
+def device_of(array: BackingArray) -> Device:
+    return CPU if isinstance(array, np.ndarray) else str.__new__(Device, array.device)
 
 
 def device_of_call(arrays: Sequence[BackingArray]) -> str:

@@ -71,6 +71,17 @@ ALL = (bool_, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16,
 _OF_IR = {d.ir: d for d in ALL}
 _OF_NAME = {d.name: d for d in ALL} | {"half": float16, "float": float32, "double": float64, "int": int32,
                                       "long": int64, "short": int16}
+LEGACY = {"FloatTensor": float32, "DoubleTensor": float64, "HalfTensor": float16, "BFloat16Tensor": bfloat16,
+          "IntTensor": int32, "LongTensor": int64, "ShortTensor": int16, "CharTensor": int8, "ByteTensor": uint8,
+          "BoolTensor": bool_}
+"""Dtypes of PyTorch's legacy tensor types."""
+_OF_NAME |= LEGACY
+
+
+def type_name(dtype: DType, device: str) -> str:
+    """Name of the legacy type of tensors, such as "mlc.FloatTensor"."""
+    name = next((n for n, found in LEGACY.items() if found is dtype), f"Tensor of {dtype.name}")
+    return f"mlc.{name}" if device == "cpu" else f"mlc.cuda.{name}"
 _OF_PYTHON: dict[Any, DType] = {bool: bool_, int: int64, float: float32}
 
 

@@ -162,7 +162,7 @@ class Call:
     def __init__(self, op: Operation, args: tuple[Any, ...], keywords: dict[str, Any]) -> None:
         self.op, self.args, self.keywords = op, args, keywords
         self.arrays: list[BackingArray] = []
-        self.device = CPU
+        self.device: str = CPU
         self.given: list[Any] = []
         self.weak: list[bool] = []
         self.requires_grad = False

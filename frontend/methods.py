@@ -231,6 +231,21 @@ class Methods(Leaf):
         return call("unique_consecutive", self, return_inverse, return_counts, dim)
     def dist(self, other: Operand, p: _float = 2) -> Tensor: return call("dist", self, other, p)
 
+    # -- random numbers -----------------------------------------------------------------------------------------------
+    def bernoulli(self, p: Operand = None, *, generator: Any = None) -> Tensor:
+        return call("bernoulli", self, p, generator=generator)
+    def multinomial(self, num_samples: _int, replacement: _bool = False, *, generator: Any = None) -> Tensor:
+        return call("multinomial", self, num_samples, replacement, generator=generator)
+
+    def prelu(self, weight: Operand) -> Tensor: return call("prelu", self, weight)
+    def hardshrink(self, lambd: _float = 0.5) -> Tensor: return call("hardshrink", self, lambd)
+    def cov(self, *, correction: _int = 1, fweights: Operand = None, aweights: Operand = None) -> Tensor:
+        return call("cov", self, correction=correction, fweights=fweights, aweights=aweights)
+    def corrcoef(self) -> Tensor: return call("corrcoef", self)
+    def is_nonzero(self) -> _bool:
+        """Whether the only element is not 0; UserError MLC0344 where there are several."""
+        return bool(self)
+
     # -- order --------------------------------------------------------------------------------------------------------
     def sort(self, dim: _int = -1, descending: _bool = False, stable: _bool = False) -> Any:
         return call("sort", self, dim, descending, stable)
@@ -376,6 +391,7 @@ class Methods(Leaf):
     def mv(self, vec: Operand) -> Tensor: return call("mv", self, vec)
     def dot(self, tensor: Operand) -> Tensor: return call("dot", self, tensor)
     def outer(self, vec2: Operand) -> Tensor: return call("outer", self, vec2)
+    def ger(self, vec2: Operand) -> Tensor: return call("outer", self, vec2)
     def inner(self, other: Operand) -> Tensor: return call("inner", self, other)
     def vdot(self, other: Operand) -> Tensor: return call("vdot", self, other)
     def kron(self, other: Operand) -> Tensor: return call("kron", self, other)

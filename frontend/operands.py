@@ -78,6 +78,11 @@ def common_dtype(xs: Sequence[Any]) -> tuple[ScalarType, bool]:
             found[2 if x.weak else 1 if not x.shape else 0].append(x.type.dtype)
         else:
             found[2].append(i1 if isinstance(x, bool) else f64 if isinstance(x, float) else i64)
+    return promoted(*found)
+
+
+def promoted(*found: Sequence[ScalarType]) -> tuple[ScalarType, bool]:
+    """`common_dtype` of the element types of arrays, of 0-d arrays and of numbers."""
     arrays, scalars, numbers = (reduce(promote, dtypes) if dtypes else None for dtypes in found)
     if arrays is not None and scalars is not None:
         scalars = promote(arrays, scalars) if kind(scalars) > kind(arrays) else arrays

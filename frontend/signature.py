@@ -334,7 +334,7 @@ def record_entry(f: Callable[..., Any], arguments: Arguments, names: Sequence[st
 def _output(x: Any, own: Sequence[Tracer], number: int) -> tuple[str, Any]:
     """How a leaf of the result, which is result `number`, is had: as an argument, as a view of one, or as a result."""
     view = x._view if isinstance(x, Tracer) else None
-    base = x if view is None else view.base
+    base: Any = x if view is None else view.base
     at = next((i for i, t in enumerate(own) if t is base and not t.weak), None)
     if at is None or (view is not None and not (base.type.is_static and x.type.is_static)):
         return "result", number

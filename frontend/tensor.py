@@ -14,14 +14,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mlc.dialects.tensor.promotion import promote
-from mlc.frontend import unsupported_api
+from mlc.frontend import printing, unsupported_api
 from mlc.frontend.autograd.copy_node import same_elements
 from mlc.frontend.autograd.differentiable import Differentiable
 from mlc.frontend.axes import axis
+from mlc.frontend.device import device as Device
 from mlc.frontend.devices import CPU, BackingArray, Devices, as_device, device_of
 from mlc.frontend.dlpack import dlpack_device, from_dlpack
-from mlc.frontend.dtypes import DType, as_dtype, destination, of_ir
+from mlc.frontend.dtypes import DType, as_dtype, destination, of_ir, type_name
 from mlc.frontend.location import user_loc
+from mlc.frontend.memory_layout import MemoryLayout
 from mlc.frontend.methods import OPERATIONS as OPERATIONS
 from mlc.frontend.methods import SYNTAX, Methods, call
 from mlc.frontend.methods import Dims as Dims
@@ -29,6 +31,7 @@ from mlc.frontend.methods import DTypeLike as DTypeLike
 from mlc.frontend.methods import Operand as Operand
 from mlc.frontend.nested_lists import elements
 from mlc.frontend.operators import Operators
+from mlc.frontend.size import Size
 from mlc.frontend.storage import Storage, handed_out
 from mlc.ir.diag import IRError, Loc, UserError, UserTypeError
 from mlc.ir.sizes import Dim
@@ -57,7 +60,7 @@ class Consumed:
         return f"{self.function} at {self.loc}" if self.loc is not None else self.function
 
 
-class Tensor(Differentiable, Operators, Methods):
+class Tensor(Differentiable, MemoryLayout, Operators, Methods):
     """Array of elements of one dtype, in the memory of the CPU or of a GPU.
 
     Operators and methods give new tensors, with broadcasting and with promotion of dtypes as in PyTorch; views share
@@ -66,10 +69,12 @@ class Tensor(Differentiable, Operators, Methods):
     tensor has a shape and a dtype, but no elements yet.
 
     Args:
-        data: Array to wrap without a copy; do not write to it. `mlc.tensor` copies, and takes lists and numbers.
+        data: Array to wrap without a copy; do not write to it. Nested lists become float32, and sizes a tensor of
+            that shape, of zeros where PyTorch leaves the elements undefined. `mlc.tensor` copies, and keeps integers.
 
     Raises:
-        UserError: `data` is no array (MLC0345), or the tensor is used after a call to which it was donated (MLC0343).
+        UserError: `data` is no array (MLC0345), a size is negative (MLC0358), or the tensor is used after a call to
+            which it was donated (MLC0343).
 
     Example:
         >>> x = mlc.Tensor(np.array([1.0, 2.0, 3.0]))
@@ -87,8 +92,8 @@ class Tensor(Differentiable, Operators, Methods):
 
     __hash__ = object.__hash__
 
-    def __init__(self, data: Any) -> None:
-        self._array = data if type(data) is np.ndarray else as_array(data)
+    def __init__(self, *data: Any) -> None:
+        self._array = data[0] if len(data) == 1 and type(data[0]) is np.ndarray else _from_arguments(data)
         self._autograd = self._storage = self._view = None
 
     # -- what it is ---------------------------------------------------------------------------------------------------
@@ -118,8 +123,8 @@ class Tensor(Differentiable, Operators, Methods):
         return of_ir(from_numpy(self.backing_array.dtype))
 
     @property
-    def device(self) -> str:
-        """The device that holds the elements: "cpu", or "cuda:0" and so on."""
+    def device(self) -> Device:
+        """The device that holds the elements, an `mlc.device`: "cpu", or "cuda:0" and so on."""
         return device_of(self.backing_array)
 
     @property
@@ -258,7 +263,7 @@ class Tensor(Differentiable, Operators, Methods):
         if self._array is None or type(self._array) is Consumed:
             return f"tensor(<donated to {self._array}>)"
         prefix = "tensor("
-        text = np.array2string(self.array, separator=", ", prefix=prefix)
+        text = printing.shown(self.array, prefix)
         device = "" if self.device == CPU else f", device={self.device!r}"
         history = f", grad_fn={self.grad_fn}" if self.grad_fn else ", requires_grad=True" if self.requires_grad else ""
         return f"{prefix}{text}, dtype={self.dtype}{device}{history})"
@@ -328,6 +333,12 @@ class Tensor(Differentiable, Operators, Methods):
         if self.grad is not None and (self.grad.dtype is not self.dtype or self.grad.device != self.device):
             self.grad = self.grad.to(self.dtype).to_device(self.device)
 
+    def type(self, dtype: DTypeLike = None) -> Any:
+        """The name of the tensor's legacy type, such as "mlc.FloatTensor"; with `dtype`, the tensor in that dtype."""
+        if dtype is not None:
+            return self.to(as_dtype(dtype))
+        return type_name(self.dtype, self.device)
+
     def type_as(self, other: Tensor) -> Tensor:
         """The elements in the dtype of `other`."""
         return self.to(other.dtype)
@@ -374,6 +385,15 @@ def wrap(array: BackingArray) -> Tensor:
     out._array = array
     out._autograd = out._storage = out._view = None
     return out
+
+
+def _from_arguments(data: tuple[Any, ...]) -> Array:
+    """The array of `Tensor(data)` or `Tensor(2, 3)`."""
+    if len(data) == 1 and isinstance(data[0], list | tuple) and not isinstance(data[0], Size):
+        return np.array(as_array(data[0], "float32"), order="C")
+    if len(data) == 1 and not isinstance(data[0], int | Size):
+        return as_array(data[0])
+    return call("zeros", *(data or (0,))).array
 
 
 def as_array(x: Any, dtype: DTypeLike = None) -> Array:

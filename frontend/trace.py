@@ -21,6 +21,7 @@ from mlc.dialects import tensor as T
 from mlc.frontend.autograd.grad_mode import mode
 from mlc.frontend.compiler import compiler
 from mlc.frontend.data_dependent import DataDependentSizes, Unpadding, refuse
+from mlc.frontend.device import device as Device
 from mlc.frontend.devices import CPU, BackingArray, as_device
 from mlc.frontend.dtypes import DType, of_ir
 from mlc.frontend.location import is_ours, user_loc
@@ -60,7 +61,7 @@ class Tracer(Tensor):
     retain_grad, retains_grad, register_post_accumulate_grad_hook = Unsupported(), Unsupported(), Unsupported()
 
     @property
-    def type(self) -> TensorType:
+    def type(self) -> TensorType:  # type: ignore[override]  # a method of tensors outside of a recording
         return self.value.type  # type: ignore[no-any-return]
 
     @property  # type: ignore[misc]
@@ -81,7 +82,7 @@ class Tracer(Tensor):
         return of_ir(self.value.type.dtype)
 
     @property
-    def device(self) -> str:
+    def device(self) -> Device:
         """Always "cpu": the actual device is that of the arguments of a call, which is unknown while recording."""
         return CPU
 

@@ -27,16 +27,13 @@ def _each(names: str, why: Why) -> dict[str, Why]:
 
 
 TENSOR: dict[str, Why] = {
-    **_each("xpu pin_memory get_device", _DEVICE),
+    **_each("xpu pin_memory", _DEVICE),
     **_each("real imag conj angle is_complex resolve_conj adjoint H mH", _COMPLEX),
-    **_each("stride storage untyped_storage storage_offset data_ptr as_strided is_contiguous is_shared", _STORAGE),
-    "type": ("element types are objects here", "x.dtype says which it is, x.to(dtype) changes it"),
+    **_each("storage untyped_storage as_strided is_shared", _STORAGE),
     "set_": ("a tensor keeps its storage", "x.data = other"),
     **{name: (_DRAW[0], f"key = mlc.random.key(0); x = mlc.random.{to}(key, x.shape)") for name, to in (
         ("normal_", "normal"), ("uniform_", "uniform"), ("random_", "randint"), ("bernoulli_", "bernoulli"),
         ("exponential_", "exponential"), ("cauchy_", "cauchy"))},
-    "bernoulli": (_DRAW[0], "mlc.random.bernoulli(key, x)"),
-    "multinomial": (_DRAW[0], "mlc.random.categorical(key, mlc.log(x))"),
 }
 RECORDED: dict[str, Why] = _each("backward data grad grad_fn requires_grad is_leaf retain_grad retains_grad "
                                 "register_hook requires_grad_ register_post_accumulate_grad_hook", _GRADIENT)
@@ -49,15 +46,9 @@ MODULE: dict[str, Why] = {
                      "send module.state_dict() to the other process"),
 }
 PACKAGE: dict[str, Why] = {
-    **{name: (_DRAW[0], f"key = mlc.random.key(0); mlc.random.{name}(key, ...)") for name in (
-        "rand", "randn", "rand_like", "randn_like", "randint", "randperm", "bernoulli")},
-    "normal": (_DRAW[0], "key = mlc.random.key(0); mlc.random.normal(key, shape, mean, std)"),
-    "multinomial": (_DRAW[0], "mlc.random.categorical(key, mlc.log(x))"),
-    "Generator": (_DRAW[0], "key = mlc.random.key(0)"),
-    **_each("mps device get_device set_default_device", _DEVICE),
+    **_each("mps get_device set_default_device", _DEVICE),
     **_each("real imag conj angle is_complex complex view_as_complex view_as_real polar complex64 complex128",
             _COMPLEX),
-    "set_default_dtype": ("the element type is said where a tensor is made", "mlc.zeros(3, dtype=mlc.float64)"),
 }
 
 

@@ -19,8 +19,9 @@ if TYPE_CHECKING:
 
     # isort: off
     from mlc import (
-        autograd as autograd, cuda as cuda, fft as fft, func as func, linalg as linalg, nn as nn, optim as optim,
-        random as random, signal as signal, special as special, utils as utils,
+        accelerator as accelerator, autograd as autograd, backends as backends, cuda as cuda, fft as fft, func as func,
+        linalg as linalg, nn as nn, optim as optim, random as random, signal as signal, special as special,
+        utils as utils,
     )
     from mlc.anomaly import detect_anomaly as detect_anomaly
     from mlc.api import (
@@ -75,19 +76,50 @@ if TYPE_CHECKING:
         matrix_power as matrix_power, pinverse as pinverse, slogdet as slogdet, solve_by_lu, thin_qr,
     )
     from mlc.frontend.functions.neural import (
-        celu as celu, cosine_similarity as cosine_similarity, layer_norm as layer_norm, log_softmax as log_softmax,
-        pairwise_distance as pairwise_distance, prelu as prelu, relu as relu, rms_norm as rms_norm, selu as selu,
-        softmax as softmax, threshold as threshold,
+        bilinear as bilinear, celu as celu, cosine_similarity as cosine_similarity, dropout as dropout,
+        hardshrink as hardshrink, layer_norm as layer_norm, log_softmax as log_softmax,
+        pairwise_distance as pairwise_distance, prelu as prelu, relu as relu, rms_norm as rms_norm, rrelu as rrelu,
+        selu as selu, softmax as softmax, threshold as threshold,
+    )
+    from mlc.frontend.functions.convolution import (
+        conv1d as conv1d, conv2d as conv2d, conv3d as conv3d, conv_transpose1d as conv_transpose1d,
+        conv_transpose2d as conv_transpose2d, conv_transpose3d as conv_transpose3d,
+    )
+    from mlc.frontend.functions.normalization import group_norm as group_norm
+    from mlc.frontend.functions.pooling import (
+        adaptive_avg_pool1d as adaptive_avg_pool1d, avg_pool1d as avg_pool1d, max_pool1d as max_pool1d,
+        max_pool2d as max_pool2d, max_pool3d as max_pool3d,
+    )
+    from mlc.frontend.functions.resize import (
+        channel_shuffle as channel_shuffle, pixel_shuffle as pixel_shuffle, pixel_unshuffle as pixel_unshuffle,
     )
     from mlc.frontend.functions.random import erfinv as erfinv
     from mlc.frontend.functions.special import (
         digamma as digamma, i0 as i0, lgamma as lgamma, mvlgamma as mvlgamma, polygamma as polygamma,
     )
     from mlc.frontend.functions.linalg import inv
+    from mlc.frontend.functions.random_sampling import *
+    from mlc.frontend.device import device as device
+    from mlc.frontend.element_types import (
+        BFloat16Tensor as BFloat16Tensor, BoolTensor as BoolTensor, ByteTensor as ByteTensor, CharTensor as CharTensor,
+        DoubleTensor as DoubleTensor, FloatTensor as FloatTensor, HalfTensor as HalfTensor, IntTensor as IntTensor,
+        LongTensor as LongTensor, ShortTensor as ShortTensor, can_cast as can_cast, finfo as finfo,
+        get_default_dtype as get_default_dtype, iinfo as iinfo, promote_types as promote_types,
+        result_type as result_type, set_default_dtype as set_default_dtype,
+    )
+    from mlc.frontend.inspection import (
+        broadcast_shapes as broadcast_shapes, is_floating_point as is_floating_point, is_nonzero as is_nonzero,
+        is_same_size as is_same_size, is_signed as is_signed, is_tensor as is_tensor, numel as numel,
+        scalar_tensor as scalar_tensor, set_printoptions as set_printoptions, typename as typename,
+    )
+    from mlc.frontend.size import Size as Size
+    from mlc.frontend.generator import (
+        Generator as Generator, default_generator as default_generator, get_rng_state as get_rng_state,
+        initial_seed as initial_seed, manual_seed as manual_seed, seed as seed, set_rng_state as set_rng_state,
+    )
     from mlc.frontend.tensor import Tensor as Tensor
     from mlc.gradient_check import gradcheck as gradcheck, gradgradcheck as gradgradcheck
     from mlc.ir.diag import Error as Error, UserError as UserError
-    from mlc.nn.init import manual_seed as manual_seed
     # isort: on
 
     absolute = abs
@@ -127,26 +159,46 @@ if TYPE_CHECKING:
     true_divide = div
     unsafe_chunk = chunk
     unsafe_split = split
+    double = float64
+    dtype = DType
+    float = float32
+    half = float16
+    int = int32
+    long = int64
+    short = int16
 
 __version__ = "0.1.0"
+e, pi, inf, nan = 2.718281828459045, 3.141592653589793, 1e400, 1e400 - 1e400
+newaxis = None
 
 _API = (
-    "Compiled", "bfloat16", "bool", "bool_", "checkpoint", "compile", "cond", "custom_jvp", "custom_vjp", "float16",
+    "Compiled", "bfloat16", "bool_", "checkpoint", "compile", "cond", "custom_jvp", "custom_vjp", "float16",
     "float32", "float64", "fori_loop", "get_num_threads", "grad", "hessian", "hvp", "int16", "int32", "int64", "int8",
     "jacfwd", "jacrev", "jvp", "linearize", "lower", "native_entries", "saved_bytes", "scan", "set_num_threads", "spec",
     "uint16", "uint32", "uint64", "uint8", "value_and_grad", "vjp", "vmap", "while_loop",
 )
 """Public names other than the functions on tensors, which are in frontend/functions."""
+_DTYPES = {"bool": "bool_", "double": "float64", "dtype": "DType", "float": "float32", "half": "float16",
+           "int": "int32", "long": "int64", "short": "int16"}
+"""PyTorch's second names of dtypes, and of their class."""
 _ELSEWHERE = {
     "DType": "mlc.frontend.dtypes", "Tensor": "mlc.frontend.functions", "Error": "mlc.ir.diag",
-    "UserError": "mlc.ir.diag", "load": "mlc.artifact", "manual_seed": "mlc.nn.init", "map": "mlc.frontend.control",
+    "UserError": "mlc.ir.diag", "load": "mlc.artifact", "map": "mlc.frontend.control",
     "save": "mlc.artifact", "detect_anomaly": "mlc.anomaly", "gradcheck": "mlc.gradient_check",
     "gradgradcheck": "mlc.gradient_check",
+    "Size": "mlc.frontend.size", "device": "mlc.frontend.device",
+    **dict.fromkeys(("BFloat16Tensor", "BoolTensor", "ByteTensor", "CharTensor", "DoubleTensor", "FloatTensor",
+                     "HalfTensor", "IntTensor", "LongTensor", "ShortTensor", "can_cast", "finfo", "get_default_dtype",
+                     "iinfo", "promote_types", "result_type", "set_default_dtype"), "mlc.frontend.element_types"),
+    **dict.fromkeys(("broadcast_shapes", "is_floating_point", "is_nonzero", "is_same_size", "is_signed", "is_tensor",
+                     "numel", "scalar_tensor", "set_printoptions", "typename"), "mlc.frontend.inspection"),
+    **dict.fromkeys(("Generator", "default_generator", "get_rng_state", "initial_seed", "manual_seed", "seed",
+                     "set_rng_state"), "mlc.frontend.generator"),
     **dict.fromkeys(("enable_grad", "inference_mode", "is_grad_enabled", "no_grad", "set_grad_enabled"),
                     "mlc.autograd.grad_mode"),
 }
-_MODULES = frozenset({"autograd", "cuda", "extension", "fft", "func", "importer", "linalg", "nn", "optim", "random",
-                      "signal", "special", "utils"})
+_MODULES = frozenset({"accelerator", "autograd", "backends", "cuda", "extension", "fft", "func", "importer", "linalg",
+                      "nn", "optim", "random", "signal", "special", "utils"})
 
 
 def __getattr__(name: str) -> Any:
@@ -156,7 +208,8 @@ def __getattr__(name: str) -> Any:
     if name == "__all__":
         importlib.import_module("mlc.api")
         functions = importlib.import_module("mlc.frontend.functions")
-        value = sorted({*_API, *_ELSEWHERE, *(_MODULES - {"extension", "importer"}), *functions.PUBLIC})
+        value = sorted({*_API, *_DTYPES, *_ELSEWHERE, *(_MODULES - {"backends", "extension", "importer"}),
+                        *functions.PUBLIC})
     elif name.startswith("_") or (value := _find(name)) is None:
         raise _absent(name)
     globals()[name] = value
@@ -170,9 +223,11 @@ def _find(name: str) -> Any:
     if name in _ELSEWHERE:
         return getattr(importlib.import_module(_ELSEWHERE[name]), name)
     api = importlib.import_module("mlc.api")               # first, since it registers the compiler with the frontend
+    if name in _DTYPES:
+        return getattr(importlib.import_module("mlc.frontend.dtypes"), _DTYPES[name])
     if name in _API:
         where = api if name in api.__all__ else importlib.import_module("mlc.frontend.dtypes")
-        return getattr(where, "bool_" if name == "bool" else name)
+        return getattr(where, name)
     return importlib.import_module("mlc.frontend.functions").PUBLIC.get(name)
 
 

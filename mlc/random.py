@@ -1,9 +1,10 @@
-"""Random numbers as functions of a key: mlc.random.normal(mlc.random.key(0), (3, 4))."""
+"""Random numbers as functions of a key, mlc.random.normal(mlc.random.key(0), (3, 4)), and the default generator."""
 
 import mlc.api  # noqa: F401 (it gives the frontend its compiler)
 from mlc.frontend.functions.random import (
     bernoulli,
     bits,
+    bits_like,
     categorical,
     cauchy,
     choice,
@@ -26,7 +27,9 @@ from mlc.frontend.functions.random import (
     truncated_normal,
     uniform,
 )
+from mlc.frontend.generator import fork_rng, get_rng_state, initial_seed, manual_seed, seed, set_rng_state
 
-__all__ = ["bernoulli", "bits", "categorical", "cauchy", "choice", "dropout", "exponential", "fold_in", "gumbel",
-           "key", "laplace", "normal", "permutation", "rademacher", "rand", "rand_like", "randint", "randn",
-           "randn_like", "randperm", "split", "truncated_normal", "uniform"]
+__all__ = ["bernoulli", "bits", "bits_like", "categorical", "cauchy", "choice", "dropout", "exponential", "fold_in",
+           "fork_rng", "get_rng_state", "gumbel", "initial_seed", "key", "laplace", "manual_seed",
+           "normal", "permutation", "rademacher", "rand", "rand_like", "randint", "randn", "randn_like",
+           "randperm", "seed", "set_rng_state", "split", "truncated_normal", "uniform"]

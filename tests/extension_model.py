@@ -31,7 +31,7 @@ class Net(nn.Module):
         return out
 
 
-nn.init.manual_seed(0)
+mlc.manual_seed(0)
 model = Net()
 net = mlc.compile(model, args=[mlc.spec("B", 6)])
 

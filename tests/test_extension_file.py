@@ -264,7 +264,7 @@ def test_a_c_program(tmp_path: Path) -> None:
     if compiler is None:
         pytest.skip("there is no C compiler here")
     digits = tmp_path / "digits.py"
-    digits.write_text("import mlc\nfrom mlc import nn\nnn.init.manual_seed(1)\n"
+    digits.write_text("import mlc\nfrom mlc import nn\nmlc.manual_seed(1)\n"
                       "model = nn.Sequential(nn.Linear(64, 32), nn.ReLU(), nn.Linear(32, 10))\n"
                       "predict = mlc.compile(model, args=[mlc.spec('B', 64)])\n")
     out = str(tmp_path / "predictor.so")

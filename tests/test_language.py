@@ -112,7 +112,7 @@ def test_statements(page: Path) -> None:
 
 def test_models(page: Path) -> None:
     p = load(page / "net.mlc")
-    mlc.nn.init.manual_seed(0)
+    mlc.manual_seed(0)
     net = p.Net()
     assert list(net.state_dict())[:3] == ["seen", "hidden.0.w", "hidden.0.b"]
     assert net.state_dict()["last.w"].shape == (64, 10)
@@ -135,7 +135,7 @@ def test_training(page: Path) -> None:
     """On digits: the step of the example learns as that in Python does, to the bit."""
     p = load(EXAMPLES / "digits.mlc")
     from tests.test_language_ir import Classifier, optimizer, step
-    mlc.nn.init.manual_seed(1)
+    mlc.manual_seed(1)
     net = p.Classifier()
     twin = Classifier()
     twin.load_state_dict(net.state_dict())
@@ -238,7 +238,7 @@ def power(x: f32[N], n) -> f32[N]:
 
 def limits(x: f32[N]) = min(N, 3), max(N, 3), min(4, 2.5)
 ''')
-    mlc.nn.init.manual_seed(0)
+    mlc.manual_seed(0)
     net, x = p.Net(), floats(5, 4)
     np.testing.assert_allclose(net.places, np.sin(np.arange(6)[:, None] / 10 ** (np.arange(4) / 4)), rtol=1e-5)
     losses = [p.train(net, x, n, 0.1)[1].item() for n in (1, 5, 50)]

@@ -90,7 +90,7 @@ def test_rnn_goes_through_rows_by_their_number() -> None:
     """The example itself: no array of the numbers is made."""
     program, rng = load(EXAMPLES / "rnn.mlc"), np.random.default_rng(0)
     assert "tensor.iota {axis = 0}" not in text(program.classify)
-    nn.init.manual_seed(0)
+    mlc.manual_seed(0)
     net, twin = program.Rnn(4, 16, 3), Rnn()
     twin.load_state_dict(net.state_dict())
     xs, lengths = rng.normal(size=(7, 5, 4)).astype(np.float32), np.array([7, 0, 3, 1, 6])

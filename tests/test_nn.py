@@ -269,7 +269,7 @@ def test_parameter_list() -> None:
 
 # -- seeds ------------------------------------------------------------------------------------------------------------
 def test_seeds() -> None:
-    nn.init.manual_seed(7)
+    mlc.manual_seed(7)
     a = net()
     mlc.manual_seed(7)
     b = net()

@@ -261,7 +261,7 @@ def models(report: Report, rng: np.random.Generator, small: bool) -> None:
     for name, make, step, shape in (("digits", digits.Classifier, digits.training_step, (-1, 64)),
                                     ("digits_cnn", cnn.make, cnn_step, (-1, 1, 8, 8))):
         def losses(where: str, make: Any = make, step: Any = step, shape: Any = shape, name: str = name) -> Array:
-            mlc.nn.init.manual_seed(0)
+            mlc.manual_seed(0)
             model = make().to(where)
             state = (digits.optimizer if name == "digits" else optimizer).init(model)
             train = mlc.compile(step, donate=("model", "state"), target="host" if where == "cpu" else where)

@@ -23,6 +23,7 @@ from mlc.frontend.functions import (
     pooling,
     ragged,
     random,
+    random_sampling,
     recurrent,
     reduce,
     replace,
@@ -35,11 +36,13 @@ from mlc.frontend.functions import (
     special,
     trigonometry,
 )
+from mlc.frontend.memory_layout import MemoryLayout
 from mlc.frontend.methods import Methods
 from mlc.frontend.tensor import OPERATIONS, Tensor
 
 MODULES = (calculus, compare, contract, convolution, create, divisors, dynamic, elementwise, fft, grids, index, linalg,
-           losses, neural, normalization, pooling, ragged, random, recurrent, reduce, replace, resize, sampling,
+           losses, neural, normalization, pooling, ragged, random, random_sampling, recurrent, reduce, replace, resize,
+           sampling,
            scan, scatter, shape, sort, special, trigonometry)
 
 ALIASES = {
@@ -57,8 +60,10 @@ OPERATIONS.update({name: OPERATIONS[of] for name, of in ALIASES.items()})
 NETWORKS = (convolution, losses, neural, normalization, pooling, recurrent, resize, sampling)
 """Modules whose functions are found in mlc.nn.functional, but for those that PyTorch has among its own, too."""
 ALSO_PUBLIC = frozenset({
-    "celu", "cosine_similarity", "layer_norm", "log_softmax", "pairwise_distance", "prelu", "relu", "rms_norm", "selu",
-    "softmax", "threshold"})
+    "adaptive_avg_pool1d", "avg_pool1d", "bilinear", "celu", "channel_shuffle", "conv1d", "conv2d", "conv3d",
+    "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "cosine_similarity", "dropout", "group_norm",
+    "hardshrink", "layer_norm", "log_softmax", "max_pool1d", "max_pool2d", "max_pool3d", "pairwise_distance",
+    "pixel_shuffle", "pixel_unshuffle", "prelu", "relu", "rms_norm", "rrelu", "selu", "softmax", "threshold"})
 NOT_PUBLIC = frozenset({
     "bartlett", "blackman", "cosine", "exponential", "gaussian", "general_cosine", "general_hamming", "getitem",
     "fftfreq", "hamming", "hann", "kaiser", "key", "nuttall", "rfftfreq"})
@@ -77,5 +82,5 @@ for _module in (divisors, elementwise, trigonometry, reduce, scan, special):
 for _name, _method in vars(Methods).items():
     if not _name.startswith("_") and inspect.isfunction(_method) and not _method.__doc__ and _name in OPERATIONS:
         _method.__doc__ = OPERATIONS[_name].__doc__       # which calls the tensor `input`
-for _class in (Differentiable, Methods, Tensor):
+for _class in (Differentiable, MemoryLayout, Methods, Tensor):
     coded_methods(_class)

@@ -12,6 +12,7 @@ from mlc.frontend.functions import elementwise as E
 from mlc.frontend.functions import shape as S
 from mlc.frontend.functions.convolution import padded
 from mlc.frontend.functions.neural import dropout, softmax
+from mlc.frontend.generator import drawing
 from mlc.frontend.operands import (
     broadcast_shapes,
     broadcast_to,
@@ -209,13 +210,12 @@ def local_response_norm(input: Operand, size: int, alpha: float = 1e-4, beta: fl
 
 
 # -- attention --------------------------------------------------------------------------------------------------------
+@drawing(lambda given: given["dropout_p"], "dropout_key")
 @operation()
 def scaled_dot_product_attention(query: Operand, key: Operand, value: Operand, attn_mask: Operand = None,
                                  dropout_p: float = 0.0, is_causal: bool = False, scale: float | None = None,
                                  enable_gqa: bool = False, *, dropout_key: Operand = None) -> Tensor:
     """softmax(scale * query @ key.T + mask) @ value (Vaswani et al. 2017).
-
-    Unlike PyTorch's, dropout draws with a key that is given.
 
     Args:
         query: Tensor of floats of shape (..., l, e).
@@ -228,14 +228,15 @@ def scaled_dot_product_attention(query: Operand, key: Operand, value: Operand, a
         scale: Factor of the products; 1 / sqrt(e) by default.
         enable_gqa: Whether several heads (dimension -3) of queries may share one of keys and values (Ainslie et al.
             2023).
-        dropout_key: Random key, needed with `dropout_p`.
+        dropout_key: Random key; by default one that the default generator draws where `dropout_p` is not 0.
 
     Returns:
         Tensor of shape (..., l, v).
 
     Raises:
         UserError: a tensor has fewer than 2 dimensions (MLC0364), shapes do not fit (MLC0367), `is_causal` comes with a
-            mask (MLC0360), the dropout key is missing (MLC0353), or the float dtypes differ (MLC0420).
+            mask (MLC0360), the dropout key is left out while a function is recorded (MLC0716), or the float dtypes
+            differ (MLC0420).
 
     Example:
         >>> nn.functional.scaled_dot_product_attention(mlc.ones(1, 2), mlc.ones(2, 2), mlc.tensor([[1.0], [3.0]]))

@@ -16,6 +16,7 @@ from typing import Any
 import mlc.frontend.functions  # noqa: F401 (fills OPERATIONS)
 from mlc.frontend import dtypes, location, tree
 from mlc.frontend.arguments import FAILURES, check_call
+from mlc.frontend.generator import drawn_once
 from mlc.frontend.language.terms import hint, in_terms
 from mlc.frontend.language.values import (
     ELEMENTS,
@@ -193,7 +194,7 @@ class Layer(Applicable):
                                   "program runs", "use a number, or give the layer's model as an argument")
         if session.diagnostics is None:
             return call_library(self.cls, self.name, args, keywords, at, env)
-        with package("nn.init.shapes_only")():
+        with package("nn.init.shapes_only")(), drawn_once():           # for keys, which are drawn nevertheless
             made = call_library(self.cls, self.name, args, keywords, at, env)
         return made if made is POISON else abstract(made)
 

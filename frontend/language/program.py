@@ -7,6 +7,7 @@ from typing import Any
 
 from mlc.frontend import location, tree
 from mlc.frontend.derivatives import run_now
+from mlc.frontend.generator import drawn_once
 from mlc.frontend.language import library
 from mlc.frontend.language import syntax as S
 from mlc.frontend.language.diagnostics import Diagnostics, Source, suggestion
@@ -142,7 +143,8 @@ class File(FileScope, Scoped):
         if not given.is_known:
             session.active.add(key)
             try:
-                values = self._evaluated(given.node, env)
+                with drawn_once():
+                    values = self._evaluated(given.node, env)
             except UserError as error:
                 report(error)
                 values = {}

@@ -48,7 +48,7 @@ class MultiheadAttention(Keyed):
         batch_first: Whether the batch is dimension 0 rather than 1.
         device: Device of the parameters; None for the CPU.
         dtype: Floating-point dtype of the parameters; None for float32.
-        generator: Source of the initial values; None for that of `mlc.manual_seed`.
+        generator: Source of the initial values; None for the default generator.
 
     Raises:
         UserError: `num_heads` does not divide `embed_dim` (MLC0358), or the inputs have the wrong number of dimensions

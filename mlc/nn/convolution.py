@@ -111,7 +111,7 @@ class Conv1d(_Conv):
         padding_mode: Elements that are added: "zeros", "reflect", "replicate" or "circular".
         device: Device of the parameters; None for the CPU.
         dtype: Floating-point dtype of the parameters; None for float32.
-        generator: Source of the initial values; None for that of `mlc.manual_seed`.
+        generator: Source of the initial values; None for the default generator.
 
     Raises:
         UserError: The channels are not divisible by `groups` (MLC0358), a size or mode is not allowed (MLC0360), a
@@ -155,7 +155,7 @@ class Conv2d(_Conv):
         padding_mode: Elements that are added: "zeros", "reflect", "replicate" or "circular".
         device: Device of the parameters; None for the CPU.
         dtype: Floating-point dtype of the parameters; None for float32.
-        generator: Source of the initial values; None for that of `mlc.manual_seed`.
+        generator: Source of the initial values; None for the default generator.
 
     Raises:
         UserError: The channels are not divisible by `groups` (MLC0358), a size or mode is not allowed (MLC0360), a
@@ -200,7 +200,7 @@ class Conv3d(_Conv):
         padding_mode: Elements that are added: "zeros", "reflect", "replicate" or "circular".
         device: Device of the parameters; None for the CPU.
         dtype: Floating-point dtype of the parameters; None for float32.
-        generator: Source of the initial values; None for that of `mlc.manual_seed`.
+        generator: Source of the initial values; None for the default generator.
 
     Raises:
         UserError: The channels are not divisible by `groups` (MLC0358), a size or mode is not allowed (MLC0360), a
@@ -265,7 +265,7 @@ class ConvTranspose1d(_ConvTranspose):
         padding_mode: "zeros"; PyTorch has no other either.
         device: Device of the parameters; None for the CPU.
         dtype: Floating-point dtype of the parameters; None for float32.
-        generator: Source of the initial values; None for that of `mlc.manual_seed`.
+        generator: Source of the initial values; None for the default generator.
 
     Raises:
         UserError: The channels are not divisible by `groups` (MLC0358), a size is not allowed (MLC0360), a tuple has
@@ -309,7 +309,7 @@ class ConvTranspose2d(_ConvTranspose):
         padding_mode: "zeros"; PyTorch has no other either.
         device: Device of the parameters; None for the CPU.
         dtype: Floating-point dtype of the parameters; None for float32.
-        generator: Source of the initial values; None for that of `mlc.manual_seed`.
+        generator: Source of the initial values; None for the default generator.
 
     Raises:
         UserError: The channels are not divisible by `groups` (MLC0358), a size is not allowed (MLC0360), a tuple has
@@ -354,7 +354,7 @@ class ConvTranspose3d(_ConvTranspose):
         padding_mode: "zeros"; PyTorch has no other either.
         device: Device of the parameters; None for the CPU.
         dtype: Floating-point dtype of the parameters; None for float32.
-        generator: Source of the initial values; None for that of `mlc.manual_seed`.
+        generator: Source of the initial values; None for the default generator.
 
     Raises:
         UserError: The channels are not divisible by `groups` (MLC0358), a size is not allowed (MLC0360), a tuple has

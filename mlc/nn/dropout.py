@@ -9,6 +9,7 @@ given. Saved states do not hold keys.
 from __future__ import annotations
 
 from mlc.frontend.functions import neural, random
+from mlc.frontend.generator import default_generator
 from mlc.frontend.location import user_loc
 from mlc.frontend.tensor import Operand, Tensor
 from mlc.ir.diag import UserError
@@ -22,7 +23,7 @@ class Keyed(Module):
     The key is not in `state_dict`, so that saved states fit models with and without dropout.
 
     Args:
-        generator: Source of the first key; None for that of `mlc.manual_seed`.
+        generator: Source of the first key; None for the default generator.
 
     Example:
         >>> layer = nn.Dropout(0.5)
@@ -39,12 +40,12 @@ class Keyed(Module):
         self.draw_key(generator)
 
     def draw_key(self, generator: init.Generator | None = None) -> None:
-        """Replace the key by one that the generator of initial values gives.
+        """Replace the key by one drawn from a generator.
 
         Args:
-            generator: Source of the key; None for that of `mlc.manual_seed`.
+            generator: Source of the key; None for the default generator.
         """
-        self.key = random.key(int((generator or init.default_generator()).integers(1 << 63)))
+        self.key = (generator or default_generator).next_key()
 
     def next_key(self) -> Tensor:
         """Split the key: keep one half, and return the other, which has not been used.
@@ -91,7 +92,7 @@ class Dropout(_Dropout):
     Args:
         p: Probability of 0.
         inplace: Ignored; tensors are never changed in place.
-        generator: Source of the first key; None for that of `mlc.manual_seed`.
+        generator: Source of the first key; None for the default generator.
 
     Raises:
         UserError: `p` is not in [0, 1] (MLC0360).
@@ -122,7 +123,7 @@ class Dropout1d(_Dropout):
     Args:
         p: Probability that a channel is 0.
         inplace: Ignored; tensors are never changed in place.
-        generator: Source of the first key; None for that of `mlc.manual_seed`.
+        generator: Source of the first key; None for the default generator.
 
     Raises:
         UserError: `p` is not in [0, 1] (MLC0360), or in training the input has another number of dimensions (MLC0364).
@@ -152,7 +153,7 @@ class Dropout2d(_Dropout):
     Args:
         p: Probability that a channel is 0.
         inplace: Ignored; tensors are never changed in place.
-        generator: Source of the first key; None for that of `mlc.manual_seed`.
+        generator: Source of the first key; None for the default generator.
 
     Raises:
         UserError: `p` is not in [0, 1] (MLC0360), or in training the input has another number of dimensions (MLC0364).
@@ -182,7 +183,7 @@ class Dropout3d(_Dropout):
     Args:
         p: Probability that a channel is 0.
         inplace: Ignored; tensors are never changed in place.
-        generator: Source of the first key; None for that of `mlc.manual_seed`.
+        generator: Source of the first key; None for the default generator.
 
     Raises:
         UserError: `p` is not in [0, 1] (MLC0360), or in training the input has another number of dimensions (MLC0364).
@@ -213,7 +214,7 @@ class AlphaDropout(_Dropout):
     Args:
         p: Probability that an element is replaced.
         inplace: Ignored; tensors are never changed in place.
-        generator: Source of the first key; None for that of `mlc.manual_seed`.
+        generator: Source of the first key; None for the default generator.
 
     Raises:
         UserError: `p` is not in [0, 1] (MLC0360).

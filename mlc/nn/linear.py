@@ -54,7 +54,7 @@ class Linear(Module):
         bias: Whether a bias is added.
         device: Device of the parameters; None for the CPU.
         dtype: Floating-point dtype of the parameters; None for float32.
-        generator: Source of the initial values; None for that of `mlc.manual_seed`.
+        generator: Source of the initial values; None for the default generator.
 
     Raises:
         UserError: The input has another number of features (MLC0367), or no dimensions (MLC0364).
@@ -120,7 +120,7 @@ class Bilinear(Module):
         bias: Whether a bias is added.
         device: Device of the parameters; None for the CPU.
         dtype: Floating-point dtype of the parameters; None for float32.
-        generator: Source of the initial values; None for that of `mlc.manual_seed`.
+        generator: Source of the initial values; None for the default generator.
 
     Raises:
         UserError: The shapes of the inputs do not fit (MLC0367).
@@ -166,7 +166,7 @@ class Embedding(Module):
         padding_idx: Row that stays as it is, or None; negative numbers count from the last.
         device: Device of the parameters; None for the CPU.
         dtype: Floating-point dtype of the table; None for float32.
-        generator: Source of the initial values; None for that of `mlc.manual_seed`.
+        generator: Source of the initial values; None for the default generator.
 
     Raises:
         UserError: `padding_idx` is no row (MLC0366).
@@ -236,7 +236,7 @@ class EmbeddingBag(Module):
         padding_idx: Row that does not count, or None; negative numbers count from the last.
         device: Device of the parameters; None for the CPU.
         dtype: Floating-point dtype of the table; None for float32.
-        generator: Source of the initial values; None for that of `mlc.manual_seed`.
+        generator: Source of the initial values; None for the default generator.
 
     Raises:
         UserError: `mode` is not allowed or does not go with per_sample_weights (MLC0360), `padding_idx` is no row
@@ -283,6 +283,8 @@ def _table(rows: int, columns: int, padding: int | None, dtype: DTypeLike,
     weight = init.normal((rows, columns), dtype=dtype or "float32", generator=generator)
     if padding is None:
         return weight, None
-    if not init.generator.state.shapes_only:
-        weight.array[padding] = 0
+    if not init.shapes.state.shapes_only:
+        array = weight.array.copy()
+        array[padding] = 0
+        weight = Tensor(array)
     return weight, padding % rows

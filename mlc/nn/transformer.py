@@ -85,7 +85,7 @@ class TransformerEncoderLayer(_Layer):
         bias: Whether linear layers and normalizations have biases.
         device: Device of the parameters; None for the CPU.
         dtype: Floating-point dtype of the parameters; None for float32.
-        generator: Source of the initial values; None for that of `mlc.manual_seed`.
+        generator: Source of the initial values; None for the default generator.
 
     Raises:
         UserError: `activation` is unknown (MLC0360), or `nhead` does not divide `d_model` (MLC0358).
@@ -152,7 +152,7 @@ class TransformerDecoderLayer(_Layer):
         bias: Whether linear layers and normalizations have biases.
         device: Device of the parameters; None for the CPU.
         dtype: Floating-point dtype of the parameters; None for float32.
-        generator: Source of the initial values; None for that of `mlc.manual_seed`.
+        generator: Source of the initial values; None for the default generator.
 
     Raises:
         UserError: `activation` is unknown (MLC0360), or `nhead` does not divide `d_model` (MLC0358).
@@ -314,7 +314,7 @@ class Transformer(Module):
         bias: Whether linear layers and normalizations have biases.
         device: Device of the parameters; None for the CPU.
         dtype: Floating-point dtype of the parameters; None for float32.
-        generator: Source of the initial values; None for that of `mlc.manual_seed`.
+        generator: Source of the initial values; None for the default generator.
 
     Raises:
         UserError: `activation` is unknown (MLC0360), or `nhead` does not divide `d_model` (MLC0358).

@@ -1,6 +1,7 @@
 """Dropout: what is dropped, keys that move on, the same training every time."""
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -42,12 +43,29 @@ def test_alpha_dropout_keeps_mean_and_deviation() -> None:
     assert y.mean() == pytest.approx(0, abs=0.02) and y.std() == pytest.approx(1, abs=0.02)
 
 
-def test_a_function_needs_a_key() -> None:
+def test_a_function_draws_with_a_key_or_from_the_default_generator() -> None:
     x, key = mlc.ones(8), mlc.random.key(1)
     assert F.dropout(x, 0.5, key=key).tolist() == F.dropout(x, 0.5, key=key).tolist()
     assert F.dropout(x, 0.5, training=False).tolist() == [1] * 8
-    with pytest.raises(mlc.UserError, match=r"MLC0353.*key"):
-        F.dropout(x, 0.5)
+    mlc.manual_seed(1)
+    first, second = F.dropout(x, 0.5).tolist(), F.dropout(x, 0.5).tolist()
+    mlc.manual_seed(1)
+    assert F.dropout(x, 0.5).tolist() == first != second and set(first) <= {0, 2}
+    with pytest.raises(mlc.UserError, match="MLC0716"):
+        mlc.compile(lambda x: F.dropout(x, 0.5))(x)
+
+
+def test_every_function_that_drops_draws_what_it_needs() -> None:
+    before, x = mlc.default_generator.clone_state(), mlc.ones(2, 3, 4, 5, 6)
+    F.dropout(x, 0.5, False), F.dropout(x, 0.0), F.rrelu(-x), F.scaled_dot_product_attention(x, x, x)
+    assert mlc.equal(before.get_state(), mlc.get_rng_state())
+    calls: tuple[Callable[[], Any], ...] = (
+        lambda: F.dropout(x), lambda: F.dropout1d(x[0, 0]), lambda: F.dropout2d(x[0]), lambda: F.dropout3d(x),
+             lambda: F.alpha_dropout(x, 0.5, True), lambda: F.feature_dropout(x[0]), lambda: F.rrelu(-x, training=True),
+             lambda: F.scaled_dot_product_attention(x, x, x, dropout_p=0.5))
+    for draw in calls:
+        before.next_key()
+        assert draw().isfinite().all() and mlc.equal(before.get_state(), mlc.get_rng_state())
 
 
 def masks(run: Any, count: int) -> list[Any]:

@@ -61,10 +61,11 @@ def load() -> dict[str, Code]:
         language,
         levels,
         modules,
+        random,
         tensor,
         text,
     )
-    parts = (general, tensor, levels, gpu, text, frontend, modules, autograd, control, data, language, command,
+    parts = (general, tensor, levels, gpu, text, frontend, modules, autograd, control, data, random, language, command,
              backend)
     found = [code for part in parts for code in read(part.TEXT)]
     return {code.name: code for code in sorted(found, key=lambda c: c.name)}

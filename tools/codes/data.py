@@ -117,7 +117,7 @@ MLC0713 The argument `generator` is no source of random numbers.
 example python:
     import mlc
     mlc.utils.data.RandomSampler(range(8), generator="seed")
-fix: pass an integer seed, a numpy.random.Generator, or None for one that mlc.manual_seed seeds.
+fix: pass an integer seed, an mlc.Generator, or None for one that mlc.manual_seed seeds.
 
 MLC0714 An iteration over a data loader goes on without its workers.
 Persistent workers work for one iteration at a time, so a later one takes them; and a forked process does not have the

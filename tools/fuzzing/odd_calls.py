@@ -23,7 +23,8 @@ SECONDS = 10
 
 # Written to a file, or about the process.
 LEFT_OUT = frozenset({"compile", "load", "save", "set_num_threads", "get_num_threads", "native_entries", "lower",
-                      "Compiled", "DType", "Error", "Tensor", "UserError", "manual_seed"})
+                      "Compiled", "DType", "Error", "Tensor", "UserError", "manual_seed", "seed", "set_printoptions",
+                      "set_rng_state"})
 MODULES = ("nn.functional", "linalg", "fft", "random")
 METHODS_LEFT_OUT = frozenset({"__init__", "__new__", "__class__", "__init_subclass__", "__subclasshook__", "__dir__",
                               "__getattribute__", "__getattr__", "__setattr__", "__delattr__", "__reduce__",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable
 from typing import ParamSpec, TypeVar
 
@@ -26,9 +27,13 @@ def creation(f: Callable[P, R]) -> Callable[P, R]:
     """Make `f` public; errors name the user's line. The result is on the device that the call names, or else on that of
     the first argument, if it is a tensor. With `requires_grad`, it is a leaf whose gradient is computed."""
 
+    varargs = f.__code__.co_flags & inspect.CO_VARARGS     # zeros(2, 3), zeros((2, 3)) and zeros(size=(2, 3))
+
     @functools.wraps(f)
     def public(*args: P.args, **keywords: P.kwargs) -> R:
         loc = user_loc()
+        if varargs and "size" in keywords:
+            args = (*args, keywords.pop("size"))  # type: ignore[assignment]
         try:
             device = as_device(keywords.get("device"))
             if device is None and args and type(args[0]) is Tensor:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from mlc.frontend.functions import elementwise as E
 from mlc.frontend.functions import random
+from mlc.frontend.generator import drawing
 from mlc.frontend.operands import floating, full, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Operand, Tensor
@@ -14,43 +15,44 @@ from mlc.ir.diag import UserError
 from mlc.ir.sizes import Dim
 
 
-def _dropped(p: float, training: bool, key: Operand) -> bool:
-    """Whether dropout has an effect; UserError if it has and there is no key."""
+def _dropped(p: float, training: bool) -> bool:
+    """Whether dropout has an effect."""
     if not 0 <= p <= 1:
         raise UserError(f"p = {p} is no probability", code="MLC0360")
-    if training and p and key is None:
-        raise UserError("dropout in training needs a key to draw with", code="MLC0353",
-                        hint="pass key=mlc.random.key(seed), and another one every time: see mlc.random.split; a "
-                             "module nn.Dropout keeps one of its own")
     return training and p > 0
 
 
+drops = drawing(lambda given: given["training"] and given["p"])
+
+
+@drops
 @operation()
 def dropout(input: Operand, p: float = 0.5, training: bool = True, *, key: Operand = None) -> Tensor:
     """Each element 0 with probability p, otherwise input / (1 - p), in training (Srivastava et al. 2014).
 
-    Unlike PyTorch's, it draws with a key that is given: equal keys drop the same elements. `nn.Dropout` keeps a key of
+    Equal keys drop the same elements. Within a compiled function the key has to be given; `nn.Dropout` keeps a key of
     its own.
 
     Args:
         input: Tensor.
         p: Probability, a Python number from 0 to 1.
         training: Whether to drop anything; otherwise the result is `input`.
-        key: Random key, needed in training.
+        key: Random key; by default one that the default generator draws in training.
 
     Returns:
         Tensor of floats, of the shape of `input`.
 
     Raises:
-        UserError: `p` is no probability (MLC0360), or the key is missing (MLC0353).
+        UserError: `p` is no probability (MLC0360), or the key is left out while a function is recorded (MLC0716).
 
     Example:
         >>> nn.functional.dropout(mlc.ones(3), 0.0, key=mlc.random.key(0))
         tensor([1., 1., 1.], dtype=mlc.float32)
     """
-    return random.dropout(key, input, p) if _dropped(p, training, key) else tracer(input)
+    return random.dropout(key, input, p) if _dropped(p, training) else tracer(input)
 
 
+@drops
 @operation()
 def feature_dropout(input: Operand, p: float = 0.5, training: bool = True, spatial: int = 2, *,
                     key: Operand = None) -> Tensor:
@@ -63,13 +65,14 @@ def feature_dropout(input: Operand, p: float = 0.5, training: bool = True, spati
         p: Probability, a Python number from 0 to 1.
         training: Whether to drop anything; otherwise the result is `input`.
         spatial: Number of the dimensions of an image.
-        key: Random key, needed in training.
+        key: Random key; by default one that the default generator draws in training.
 
     Returns:
         Tensor of floats, of the shape of `input`.
 
     Raises:
-        UserError: `p` is no probability (MLC0360), the key is missing (MLC0353), or the number of dimensions is wrong
+        UserError: `p` is no probability (MLC0360), the key is left out while a function is recorded (MLC0716), or the
+            number of dimensions is wrong
             (MLC0364).
 
     Example:
@@ -78,7 +81,7 @@ def feature_dropout(input: Operand, p: float = 0.5, training: bool = True, spati
                  [1., 1.]]], dtype=mlc.float32)
     """
     x = floating(input)
-    if not _dropped(p, training, key):
+    if not _dropped(p, training):
         return x
     lead = x.ndim - spatial
     if lead not in (1, 2):
@@ -86,6 +89,7 @@ def feature_dropout(input: Operand, p: float = 0.5, training: bool = True, spati
     return x * random.dropout(key, full(1.0, x, [*x.shape[:lead], *[1] * spatial]), p)
 
 
+@drops
 @operation()
 def alpha_dropout(input: Operand, p: float = 0.5, training: bool = True, *, key: Operand = None) -> Tensor:
     """Dropout for `selu`: elements become its limit of -1.7581 with probability p, and all are scaled.
@@ -96,20 +100,22 @@ def alpha_dropout(input: Operand, p: float = 0.5, training: bool = True, *, key:
         input: Tensor; integers become float32.
         p: Probability, a Python number from 0 to 1.
         training: Whether to drop anything; otherwise the result is `input`.
-        key: Random key, needed in training.
+        key: Random key; by default one that the default generator draws in training.
 
     Returns:
         Tensor of floats, of the shape of `input`.
 
     Raises:
-        UserError: `p` is no probability (MLC0360), or the key is missing (MLC0353).
+        UserError: `p` is no probability (MLC0360), or the key is left out while a function is recorded (MLC0716).
 
     Example:
         >>> nn.functional.alpha_dropout(mlc.ones(3), training=False)
         tensor([1., 1., 1.], dtype=mlc.float32)
     """
     x = floating(input)
-    return _alpha_dropped(x, p, key, x.shape) if _dropped(p, training, key) else x
+    if not _dropped(p, training):
+        return x
+    return _alpha_dropped(x, p, key, x.shape)
 
 
 def _alpha_dropped(x: Tracer, p: float, key: Operand, shape: Sequence[Dim]) -> Tensor:
@@ -123,6 +129,7 @@ def _alpha_dropped(x: Tracer, p: float, key: Operand, shape: Sequence[Dim]) -> T
     return out
 
 
+@drops
 @operation()
 def feature_alpha_dropout(input: Operand, p: float = 0.5, training: bool = False, *, key: Operand = None) -> Tensor:
     """Alpha dropout of whole channels: all elements of a channel are replaced, or none.
@@ -131,14 +138,14 @@ def feature_alpha_dropout(input: Operand, p: float = 0.5, training: bool = False
         input: Tensor of shape (n, channels, ...); integers become float32.
         p: Probability, a Python number from 0 to 1.
         training: Whether to drop anything; otherwise the result is `input`.
-        key: Random key, needed in training.
+        key: Random key; by default one that the default generator draws in training.
 
     Returns:
         Tensor of floats, of the shape of `input`.
 
     Raises:
-        UserError: `p` is no probability (MLC0360), the key is missing (MLC0353), or there are less than two dimensions
-            (MLC0364).
+        UserError: `p` is no probability (MLC0360), there are less than two dimensions (MLC0364), or the key is left
+            out while a function is recorded (MLC0716).
 
     Example:
         >>> nn.functional.feature_alpha_dropout(mlc.ones(1, 2))
@@ -147,7 +154,7 @@ def feature_alpha_dropout(input: Operand, p: float = 0.5, training: bool = False
     x = floating(input)
     if x.ndim < 2:
         raise UserError(f"the input has {x.ndim} dimensions, expected at least 2", code="MLC0364")
-    return _alpha_dropped(x, p, key, [*x.shape[:2], *[1] * (x.ndim - 2)]) if _dropped(p, training, key) else x
+    return _alpha_dropped(x, p, key, [*x.shape[:2], *[1] * (x.ndim - 2)]) if _dropped(p, training) else x
 
 
 @operation()
@@ -158,13 +165,14 @@ def dropout1d(input: Operand, p: float = 0.5, training: bool = True, *, key: Ope
         input: Tensor of shape (channels, w) or (n, channels, w).
         p: Probability, a Python number from 0 to 1.
         training: Whether to drop anything; otherwise the result is `input`.
-        key: Random key, needed in training.
+        key: Random key; by default one that the default generator draws in training.
 
     Returns:
         Tensor of floats, of the shape of `input`.
 
     Raises:
-        UserError: `p` is no probability (MLC0360), the key is missing (MLC0353), or the number of dimensions is wrong
+        UserError: `p` is no probability (MLC0360), the key is left out while a function is recorded (MLC0716), or the
+            number of dimensions is wrong
             (MLC0364).
 
     Example:
@@ -174,6 +182,7 @@ def dropout1d(input: Operand, p: float = 0.5, training: bool = True, *, key: Ope
     return feature_dropout(input, p, training, 1, key=key)
 
 
+@drops
 @operation()
 def dropout2d(input: Operand, p: float = 0.5, training: bool = True, *, key: Operand = None) -> Tensor:
     """Dropout of whole channels of images, as `feature_dropout`.
@@ -182,13 +191,14 @@ def dropout2d(input: Operand, p: float = 0.5, training: bool = True, *, key: Ope
         input: Tensor of shape (channels, h, w) or (n, channels, h, w).
         p: Probability, a Python number from 0 to 1.
         training: Whether to drop anything; otherwise the result is `input`.
-        key: Random key, needed in training.
+        key: Random key; by default one that the default generator draws in training.
 
     Returns:
         Tensor of floats, of the shape of `input`.
 
     Raises:
-        UserError: `p` is no probability (MLC0360), the key is missing (MLC0353), or the number of dimensions is wrong
+        UserError: `p` is no probability (MLC0360), the key is left out while a function is recorded (MLC0716), or the
+            number of dimensions is wrong
             (MLC0364).
 
     Example:
@@ -198,6 +208,7 @@ def dropout2d(input: Operand, p: float = 0.5, training: bool = True, *, key: Ope
     return feature_dropout(input, p, training, 2, key=key)
 
 
+@drops
 @operation()
 def dropout3d(input: Operand, p: float = 0.5, training: bool = True, *, key: Operand = None) -> Tensor:
     """Dropout of whole channels of volumes, as `feature_dropout`.
@@ -206,13 +217,14 @@ def dropout3d(input: Operand, p: float = 0.5, training: bool = True, *, key: Ope
         input: Tensor of shape (channels, d, h, w) or (n, channels, d, h, w).
         p: Probability, a Python number from 0 to 1.
         training: Whether to drop anything; otherwise the result is `input`.
-        key: Random key, needed in training.
+        key: Random key; by default one that the default generator draws in training.
 
     Returns:
         Tensor of floats, of the shape of `input`.
 
     Raises:
-        UserError: `p` is no probability (MLC0360), the key is missing (MLC0353), or the number of dimensions is wrong
+        UserError: `p` is no probability (MLC0360), the key is left out while a function is recorded (MLC0716), or the
+            number of dimensions is wrong
             (MLC0364).
 
     Example:
@@ -222,6 +234,7 @@ def dropout3d(input: Operand, p: float = 0.5, training: bool = True, *, key: Ope
     return feature_dropout(input, p, training, 3, key=key)
 
 
+@drawing(lambda given: given["training"])
 @operation()
 def rrelu(input: Operand, lower: float = 1 / 8, upper: float = 1 / 3, training: bool = False, *,
           key: Operand = None) -> Tensor:
@@ -232,13 +245,14 @@ def rrelu(input: Operand, lower: float = 1 / 8, upper: float = 1 / 3, training: 
         lower: Least slope.
         upper: Greatest slope.
         training: Whether slopes are uniformly distributed; otherwise each is the mean of `lower` and `upper`.
-        key: Random key, needed in training.
+        key: Random key; by default one that the default generator draws in training.
 
     Returns:
         Tensor of floats, of the shape of `input`.
 
     Raises:
-        UserError: `lower` is above `upper` (MLC0360), or the key is missing (MLC0353).
+        UserError: `lower` is above `upper` (MLC0360), or the key is left out while a function is recorded
+            (MLC0716).
 
     Example:
         >>> nn.functional.rrelu(mlc.tensor([-8.0, 2.0]), 0.25, 0.75)
@@ -249,8 +263,5 @@ def rrelu(input: Operand, lower: float = 1 / 8, upper: float = 1 / 3, training: 
         raise UserError(f"slopes from {lower} to {upper}", code="MLC0360")
     slope: Operand = (lower + upper) / 2
     if training:
-        if key is None:
-            raise UserError("rrelu in training needs a key to draw with", code="MLC0353",
-                            hint="pass key=mlc.random.key(seed), and another one every time: see mlc.random.split")
         slope = random.uniform(key, x.shape, lower, upper, x.dtype)
     return E.where(x > 0, x, E.mul(x, slope))

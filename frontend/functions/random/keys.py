@@ -151,3 +151,25 @@ def bits(key: Operand, shape: Shape = (), dtype: DTypeLike = "uint32") -> Tensor
     if not (isinstance(wanted, IntType) and wanted.unsigned):
         raise UserTypeError(f"random bits are unsigned integers, not {wanted}", code="MLC0354")
     return bits_from(key, shape, wanted)
+
+
+@operation(name="random.bits_like")
+def bits_like(key: Operand, input: Operand, *, dtype: DTypeLike = "uint32") -> Tensor:
+    """Unsigned integers of which all bits are random, in the shape of a tensor.
+
+    Args:
+        key: Random key, a tensor of two uint32.
+        input: Tensor that tells the shape.
+        dtype: uint8, uint16, uint32 or uint64.
+
+    Returns:
+        Tensor of the shape of `input`.
+
+    Raises:
+        UserError: `key` is no random key (MLC0370), or `dtype` is no unsigned integer (MLC0354).
+
+    Example:
+        >>> mlc.random.bits_like(mlc.random.key(0), mlc.ones(2, 3)).shape
+        (2, 3)
+    """
+    return bits(key, tracer(input).shape, dtype)

@@ -1,8 +1,23 @@
-"""Initial values of parameters, by PyTorch's formulas, and the generator that the random ones come from."""
+"""Initial values of parameters, by PyTorch's formulas: new tensors (`normal`), or written into a tensor (`normal_`)."""
 
+from mlc.frontend.generator import Generator as Generator
 from mlc.nn.init.distributions import constant, normal, ones, trunc_normal, uniform, zeros
-from mlc.nn.init.generator import Generator as Generator
-from mlc.nn.init.generator import default_generator, manual_seed, shapes_only
+from mlc.nn.init.in_place import (
+    constant_,
+    dirac_,
+    eye_,
+    kaiming_normal_,
+    kaiming_uniform_,
+    normal_,
+    ones_,
+    orthogonal_,
+    sparse_,
+    trunc_normal_,
+    uniform_,
+    xavier_normal_,
+    xavier_uniform_,
+    zeros_,
+)
 from mlc.nn.init.scaled import (
     bound,
     calculate_gain,
@@ -13,29 +28,41 @@ from mlc.nn.init.scaled import (
     xavier_uniform,
 )
 from mlc.nn.init.shapes import Shape as Shape
-from mlc.nn.init.shapes import sizes
+from mlc.nn.init.shapes import shapes_only, sizes
 from mlc.nn.init.structured import dirac, eye, orthogonal, sparse
 
 __all__ = [
     "bound",
     "calculate_gain",
     "constant",
-    "default_generator",
+    "constant_",
     "dirac",
+    "dirac_",
     "eye",
+    "eye_",
     "fans",
     "kaiming_normal",
+    "kaiming_normal_",
     "kaiming_uniform",
-    "manual_seed",
+    "kaiming_uniform_",
     "normal",
+    "normal_",
     "ones",
+    "ones_",
     "orthogonal",
+    "orthogonal_",
     "shapes_only",
     "sizes",
     "sparse",
+    "sparse_",
     "trunc_normal",
+    "trunc_normal_",
     "uniform",
+    "uniform_",
     "xavier_normal",
+    "xavier_normal_",
     "xavier_uniform",
+    "xavier_uniform_",
     "zeros",
+    "zeros_",
 ]

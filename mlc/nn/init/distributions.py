@@ -6,11 +6,11 @@ import math
 
 import numpy as np
 
+from mlc.frontend.generator import Generator, default_generator
 from mlc.frontend.location import user_loc
 from mlc.frontend.tensor import DTypeLike, Tensor
 from mlc.ir.diag import UserError
-from mlc.nn.init.generator import Generator, state
-from mlc.nn.init.shapes import Shape, as_tensor, sizes, zeros_of
+from mlc.nn.init.shapes import Shape, as_tensor, sizes, state, zeros_of
 
 
 def uniform(shape: Shape, low: float = 0.0, high: float = 1.0, dtype: DTypeLike = "float32",
@@ -22,7 +22,7 @@ def uniform(shape: Shape, low: float = 0.0, high: float = 1.0, dtype: DTypeLike 
         low: Lower bound.
         high: Upper bound.
         dtype: Dtype of the result.
-        generator: Source of the numbers; None for that of `mlc.manual_seed`.
+        generator: Source of the numbers; None for the default generator.
 
     Returns:
         Tensor of this shape and dtype.
@@ -36,7 +36,7 @@ def uniform(shape: Shape, low: float = 0.0, high: float = 1.0, dtype: DTypeLike 
     """
     if state.shapes_only:
         return zeros_of(shape, dtype)
-    return as_tensor((generator or state.generator).uniform(low, high, sizes(shape)), dtype)
+    return as_tensor((generator or default_generator).numpy().uniform(low, high, sizes(shape)), dtype)
 
 
 def normal(shape: Shape, mean: float = 0.0, std: float = 1.0, dtype: DTypeLike = "float32",
@@ -48,7 +48,7 @@ def normal(shape: Shape, mean: float = 0.0, std: float = 1.0, dtype: DTypeLike =
         mean: Mean.
         std: Standard deviation.
         dtype: Dtype of the result.
-        generator: Source of the numbers; None for that of `mlc.manual_seed`.
+        generator: Source of the numbers; None for the default generator.
 
     Returns:
         Tensor of this shape and dtype.
@@ -62,7 +62,7 @@ def normal(shape: Shape, mean: float = 0.0, std: float = 1.0, dtype: DTypeLike =
     """
     if state.shapes_only:
         return zeros_of(shape, dtype)
-    return as_tensor((generator or state.generator).normal(mean, std, sizes(shape)), dtype)
+    return as_tensor((generator or default_generator).numpy().normal(mean, std, sizes(shape)), dtype)
 
 
 def trunc_normal(shape: Shape, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0,
@@ -76,7 +76,7 @@ def trunc_normal(shape: Shape, mean: float = 0.0, std: float = 1.0, a: float = -
         a: Lower bound, in absolute terms.
         b: Upper bound.
         dtype: Dtype of the result.
-        generator: Source of the numbers; None for that of `mlc.manual_seed`.
+        generator: Source of the numbers; None for the default generator.
 
     Returns:
         Tensor of this shape and dtype.
@@ -91,11 +91,13 @@ def trunc_normal(shape: Shape, mean: float = 0.0, std: float = 1.0, a: float = -
     if not a < b:
         raise UserError(f"the numbers lie between a = {a} and b = {b}, which is no interval", code="MLC0360",
                         loc=user_loc())
-    draw = generator or state.generator
     below, above = (0.5 * (1 + math.erf((x - mean) / (std * math.sqrt(2)))) for x in (a, b))
     if above - below < 0.01:
         raise UserError(f"less than one number in a hundred of mean {mean} and deviation {std} lies from {a} to {b}",
                         code="MLC0360", loc=user_loc())
+    if state.shapes_only:
+        return zeros_of(shape, dtype)
+    draw = (generator or default_generator).numpy()
     out = draw.normal(mean, std, sizes(shape))
     while (outside := (out < a) | (out > b)).any():
         out[outside] = draw.normal(mean, std, int(outside.sum()))

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 
+from mlc.frontend.generator import Generator
 from mlc.frontend.location import user_loc
 from mlc.frontend.tensor import DTypeLike, Tensor
 from mlc.ir.diag import UserError
 from mlc.nn.init.distributions import normal, uniform
-from mlc.nn.init.generator import Generator
 from mlc.nn.init.shapes import Shape, sizes
 
 _GAINS = {"linear": 1.0, "conv1d": 1.0, "conv2d": 1.0, "conv3d": 1.0, "conv_transpose1d": 1.0,
@@ -56,7 +56,7 @@ def kaiming_uniform(shape: Shape, a: float = 0.0, mode: str = "fan_in", nonlinea
         mode: "fan_in" to keep the variance of activations, "fan_out" that of gradients.
         nonlinearity: As of `calculate_gain`.
         dtype: Dtype of the result.
-        generator: Source of the numbers; None for that of `mlc.manual_seed`.
+        generator: Source of the numbers; None for the default generator.
 
     Returns:
         Tensor of this shape and dtype.
@@ -84,7 +84,7 @@ def kaiming_normal(shape: Shape, a: float = 0.0, mode: str = "fan_in", nonlinear
         mode: "fan_in" to keep the variance of activations, "fan_out" that of gradients.
         nonlinearity: As of `calculate_gain`.
         dtype: Dtype of the result.
-        generator: Source of the numbers; None for that of `mlc.manual_seed`.
+        generator: Source of the numbers; None for the default generator.
 
     Returns:
         Tensor of this shape and dtype.
@@ -109,7 +109,7 @@ def xavier_uniform(shape: Shape, gain: float = 1.0, dtype: DTypeLike = "float32"
         shape: Sizes of the result.
         gain: Factor, such as that of `calculate_gain`.
         dtype: Dtype of the result.
-        generator: Source of the numbers; None for that of `mlc.manual_seed`.
+        generator: Source of the numbers; None for the default generator.
 
     Returns:
         Tensor of this shape and dtype.
@@ -135,7 +135,7 @@ def xavier_normal(shape: Shape, gain: float = 1.0, dtype: DTypeLike = "float32",
         shape: Sizes of the result.
         gain: Factor, such as that of `calculate_gain`.
         dtype: Dtype of the result.
-        generator: Source of the numbers; None for that of `mlc.manual_seed`.
+        generator: Source of the numbers; None for the default generator.
 
     Returns:
         Tensor of this shape and dtype.

@@ -1,9 +1,11 @@
-"""Shapes of parameters, and tensors of a shape and dtype."""
+"""Shapes of parameters, tensors of a shape and dtype, and the context that leaves initial values out."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -16,6 +18,35 @@ from mlc.frontend.tensor import DTypeLike, Tensor
 from mlc.ir.diag import UserError, UserTypeError
 
 Shape = Sequence[int]
+
+
+class _State(threading.local):
+    shapes_only = False
+
+
+state = _State()
+
+
+@contextmanager
+def shapes_only() -> Iterator[None]:
+    """Context in which parameters have shapes and dtypes, but all elements are one 0 that takes no memory.
+
+    It makes large models quickly, to count their parameters or to load a state into them.
+
+    Returns:
+        A context manager.
+
+    Example:
+        >>> with nn.init.shapes_only():
+        ...     model = nn.Linear(10**5, 10**5)
+        >>> model.num_parameters()
+        10000100000
+    """
+    saved, state.shapes_only = state.shapes_only, True
+    try:
+        yield
+    finally:
+        state.shapes_only = saved
 
 
 @coded

@@ -6,12 +6,12 @@ import math
 
 import numpy as np
 
+from mlc.frontend.generator import Generator, default_generator
 from mlc.frontend.location import user_loc
 from mlc.frontend.tensor import DTypeLike, Tensor
 from mlc.ir.diag import UserError
-from mlc.nn.init.generator import Generator, state
 from mlc.nn.init.scaled import fans
-from mlc.nn.init.shapes import Shape, as_tensor, sizes
+from mlc.nn.init.shapes import Shape, as_tensor, sizes, state, zeros_of
 
 
 def orthogonal(shape: Shape, gain: float = 1.0, dtype: DTypeLike = "float32",
@@ -27,7 +27,7 @@ def orthogonal(shape: Shape, gain: float = 1.0, dtype: DTypeLike = "float32",
         shape: Sizes of the result.
         gain: Factor of the matrix.
         dtype: Dtype of the result.
-        generator: Source of the numbers; None for that of `mlc.manual_seed`.
+        generator: Source of the numbers; None for the default generator.
 
     Returns:
         Tensor of this shape and dtype.
@@ -41,9 +41,11 @@ def orthogonal(shape: Shape, gain: float = 1.0, dtype: DTypeLike = "float32",
         True
     """
     fans(shape)
+    if state.shapes_only:
+        return zeros_of(shape, dtype)
     rows, *rest = sizes(shape)
     columns = math.prod(rest)
-    a = (generator or state.generator).normal(size=(max(rows, columns), min(rows, columns)))
+    a = (generator or default_generator).numpy().normal(size=(max(rows, columns), min(rows, columns)))
     q, r = np.linalg.qr(a)
     q *= np.sign(np.diag(r))                               # so that all such matrices are equally likely
     return as_tensor(gain * (q if rows >= columns else q.T).reshape(tuple(shape)), dtype)
@@ -113,7 +115,7 @@ def sparse(shape: Shape, sparsity: float, std: float = 0.01, dtype: DTypeLike = 
         sparsity: Fraction of zeros, from 0 to 1.
         std: Standard deviation of the others.
         dtype: Dtype of the result.
-        generator: Source of the numbers; None for that of `mlc.manual_seed`.
+        generator: Source of the numbers; None for the default generator.
 
     Returns:
         Tensor of this shape and dtype.
@@ -126,10 +128,12 @@ def sparse(shape: Shape, sparsity: float, std: float = 0.01, dtype: DTypeLike = 
         tensor([2, 2], dtype=mlc.int64)
     """
     _rank(shape, (2,))
-    draw = generator or state.generator
-    out = draw.normal(0.0, std, sizes(shape))
     if not 0 <= sparsity <= 1:
         raise UserError(f"sparsity = {sparsity} is no fraction", code="MLC0360", loc=user_loc())
+    if state.shapes_only:
+        return zeros_of(shape, dtype)
+    draw = (generator or default_generator).numpy()
+    out = draw.normal(0.0, std, sizes(shape))
     zeros = math.ceil(sparsity * shape[0])
     for column in range(shape[1]):
         out[draw.permutation(shape[0])[:zeros], column] = 0

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from mlc.frontend.arguments import coded
+from mlc.frontend.generator import default_generator
 from mlc.frontend.location import user_loc
 from mlc.frontend.tensor import Tensor, wrap
 from mlc.ir.diag import UserError
-from mlc.nn.init import default_generator
 from mlc.nn.module import Module
 from mlc.nn.utils.computed import compute, give_up, held_tensor, hold, stop_computing
 
@@ -83,7 +83,7 @@ def _least_slices(amount: float, dim: int, order: Callable[[Array], Array]) -> C
 
 
 def _at_random(scores: Array) -> Array:
-    return default_generator().permutation(len(scores))
+    return default_generator.numpy().permutation(len(scores))
 
 
 @coded

@@ -277,7 +277,7 @@ def random_split(dataset: Any, lengths: Sequence[float], generator: GeneratorLik
     Args:
         dataset: Map-style dataset with a length.
         lengths: Lengths whose sum is the dataset's length, or fractions whose sum is 1.
-        generator: Seed or numpy.random.Generator; None for one that `mlc.manual_seed` seeds.
+        generator: Seed or mlc.Generator; None for one that `mlc.manual_seed` seeds.
 
     Returns:
         List of a `Subset` for each length.
@@ -307,7 +307,7 @@ def random_split(dataset: Any, lengths: Sequence[float], generator: GeneratorLik
         raise UserError(f"random_split: the lengths {given} add up to {sum(given)}, the dataset has {total} samples",
                         code="MLC0705", loc=user_loc(),
                         hint="give lengths whose sum is the dataset's, or fractions whose sum is 1")
-    order = GeneratorSource(generator).generator.permutation(total).tolist()
+    order = GeneratorSource(generator).numpy().permutation(total).tolist()
     ends = [0, *itertools.accumulate(sizes)]
     return [Subset(dataset, order[a:b]) for a, b in itertools.pairwise(ends)]
 

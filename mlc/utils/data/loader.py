@@ -60,7 +60,7 @@ class DataLoader(Generic[T_co]):
         timeout: Seconds to wait for a batch of the workers; 0 for any time.
         worker_init_fn: Function of the worker's number, called in each worker before it loads anything.
         multiprocessing_context: Start method, such as "spawn", or a context of `multiprocessing`; "fork" by default.
-        generator: Seed or numpy.random.Generator; None for one that `mlc.manual_seed` seeds.
+        generator: Seed or mlc.Generator; None for one that `mlc.manual_seed` seeds.
         prefetch_factor: Number of batches per worker that are made ahead; 2 by default.
         persistent_workers: Whether the workers stay for the next pass.
         pin_memory_device: Accepted for PyTorch's sake.

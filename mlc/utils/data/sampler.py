@@ -81,7 +81,7 @@ class RandomSampler(_RandomSampler):
         replacement: Whether indices are drawn independently, so that some may come several times.
         num_samples: Number of indices; by default the length. Without replacement a larger number continues with
             another order of all indices.
-        generator: Seed or numpy.random.Generator; None for one that `mlc.manual_seed` seeds.
+        generator: Seed or mlc.Generator; None for one that `mlc.manual_seed` seeds.
 
     Raises:
         UserError: `num_samples` is not positive, or there is nothing to draw from (MLC0704).
@@ -109,7 +109,7 @@ class RandomSampler(_RandomSampler):
         return len(self.data_source) if self._num_samples is None else self._num_samples
 
     def __iter__(self) -> Iterator[int]:
-        draw, count, size = self._source.generator, self.num_samples, len(self.data_source)
+        draw, count, size = self._source.numpy(), self.num_samples, len(self.data_source)
         if self.replacement:
             return iter(draw.integers(size, size=count).tolist())
         orders = [draw.permutation(size) for _ in range(math.ceil(count / max(size, 1)))]
@@ -124,7 +124,7 @@ class SubsetRandomSampler(_RandomSampler):
 
     Args:
         indices: The indices.
-        generator: Seed or numpy.random.Generator; None for one that `mlc.manual_seed` seeds.
+        generator: Seed or mlc.Generator; None for one that `mlc.manual_seed` seeds.
 
     Raises:
         UserTypeError: `generator` is something else (MLC0713).
@@ -140,7 +140,7 @@ class SubsetRandomSampler(_RandomSampler):
         self.generator = generator
 
     def __iter__(self) -> Iterator[int]:
-        order = self._source.generator.permutation(len(self.indices)).tolist()
+        order = self._source.numpy().permutation(len(self.indices)).tolist()
         return (self.indices[i] for i in order)
 
     def __len__(self) -> int:
@@ -154,7 +154,7 @@ class WeightedRandomSampler(_RandomSampler):
         weights: Non-negative weight of each index.
         num_samples: Number of indices of an iteration.
         replacement: Whether they are drawn independently; otherwise none comes twice.
-        generator: Seed or numpy.random.Generator; None for one that `mlc.manual_seed` seeds.
+        generator: Seed or mlc.Generator; None for one that `mlc.manual_seed` seeds.
 
     Raises:
         UserError: `num_samples` is not positive, the weights are no probabilities, or without replacement fewer than
@@ -183,7 +183,7 @@ class WeightedRandomSampler(_RandomSampler):
 
     def __iter__(self) -> Iterator[int]:
         probabilities = self.weights / self.weights.sum()
-        return iter(self._source.generator.choice(len(self.weights), self.num_samples, self.replacement,
+        return iter(self._source.numpy().choice(len(self.weights), self.num_samples, self.replacement,
                                                   probabilities).tolist())
 
     def __len__(self) -> int:

@@ -21,9 +21,9 @@ import numpy as np
 
 import mlc.api
 from mlc.frontend.arguments import coded
+from mlc.frontend.generator import manual_seed
 from mlc.frontend.location import user_loc
 from mlc.ir.diag import UNKNOWN, Error
-from mlc.nn.init.generator import manual_seed
 from mlc.utils.data.fetch import EXHAUSTED, Fetching
 from mlc.utils.data.shared_memory import Packed, SharedMemory
 

@@ -1,0 +1,465 @@
+"""Random tensors drawn from a `Generator`, under PyTorch's names and with its signatures.
+
+Each draw takes one key, and the functions of `mlc.random` make the numbers: `mlc.rand(2, 3, generator=g)` is
+`mlc.random.rand(g.next_key(), 2, 3)`. Here one compiled kernel serves all shapes: it draws a vector, which is reshaped.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from mlc.frontend.autograd.grad_mode import no_grad
+from mlc.frontend.axes import plain_int
+from mlc.frontend.dtypes import DType, as_dtype, float32, int64
+from mlc.frontend.functions import random
+from mlc.frontend.functions.create import creation
+from mlc.frontend.functions.create.filled import shape_from
+from mlc.frontend.functions.random.distributions import DIGITS, float_type
+from mlc.frontend.generator import Generator, default_generator
+from mlc.frontend.operands import count_of
+from mlc.frontend.tensor import Array, DTypeLike, Operand, Tensor, as_array, wrap
+from mlc.ir.diag import UserError, UserTypeError
+from mlc.ir.types import to_numpy
+
+
+def _source(generator: Generator | None) -> Generator:
+    """The generator to draw from; UserError while a function is recorded."""
+    found = default_generator if generator is None else generator
+    found.check_eager()
+    return found
+
+
+def _floats(draw: Callable[[Operand, Operand], Tensor], shape: Sequence[Any], dtype: DType,
+            generator: Generator | None) -> Tensor:
+    """Floats that a function of a key and of a tensor of the wanted shape draws."""
+    key = _source(generator).next_key()
+    flat = draw(key, np.empty(math.prod(shape), to_numpy(float_type(dtype))))
+    return wrap(flat.array.reshape(tuple(shape)))
+
+
+def _words(count: int, generator: Generator | None) -> Array:
+    """Random integers of 64 bits."""
+    return random.bits_like(_source(generator).next_key(), np.empty(count, np.uint8), dtype="uint64").array
+
+
+def _integers(shape: Sequence[Any], low: int, high: int, dtype: DTypeLike, generator: Generator | None) -> Tensor:
+    """Integers in [low, high): up to 2^32 of them as `mlc.random.randint` draws them."""
+    first, count = plain_int(low, "low"), plain_int(high, "high") - plain_int(low, "low")
+    wanted = as_dtype(dtype)
+    if count <= 0:
+        raise UserError(f"there is no integer from {low} up to {high}", code="MLC0360")
+    _check_range(first, high - 1, wanted)
+    words = _words(math.prod(shape), generator)
+    if count <= 1 << 32:
+        upper, lower, half = words >> np.uint64(32), words & np.uint64(0xFFFFFFFF), np.uint64(32)
+        drawn = (upper * np.uint64(count) + (lower * np.uint64(count) >> half)) >> half
+    else:
+        drawn = words % np.uint64(count) if count < 1 << 64 else words
+    shifted = (drawn + np.uint64(first & ((1 << 64) - 1))).view(np.int64 if first < 0 or high <= 1 << 63 else np.uint64)
+    return wrap(shifted.astype(to_numpy(wanted.ir)).reshape(tuple(shape)))
+
+
+def _check_range(least: int, most: int, dtype: DType) -> None:
+    """UserError if not all integers of a range are exact in a dtype."""
+    if dtype.is_floating_point:
+        bound = 1 << DIGITS[float_type(dtype)]
+        ends = -bound, bound
+    else:
+        numbers = to_numpy(dtype.ir)
+        ends = (0, 1) if numbers.kind == "b" else (int(np.iinfo(numbers).min), int(np.iinfo(numbers).max))
+    if least < ends[0] or most > ends[1]:
+        raise UserError(f"the integers from {least} to {most} do not fit in {dtype}", code="MLC0348")
+
+
+@creation
+def rand(*size: Any, generator: Generator | None = None, dtype: DTypeLike = float32, device: Any = None,
+         requires_grad: bool = False) -> Tensor:
+    """Numbers uniformly distributed in [0, 1).
+
+    Args:
+        size: Sizes, as separate arguments or as one sequence.
+        generator: Source of the numbers; the default generator if left out.
+        dtype: Float dtype of the result.
+        device: Device of the result; the CPU by default.
+        requires_grad: Whether operations on the result are recorded for `Tensor.backward`.
+
+    Returns:
+        Tensor of shape `size`.
+
+    Raises:
+        UserError: A size is negative (MLC0358), `dtype` is no float (MLC0359), or a function is being recorded
+            (MLC0716).
+
+    Example:
+        >>> x = mlc.rand(2, 3)
+        >>> x.shape, bool(((0 <= x) & (x < 1)).all())
+        ((2, 3), True)
+    """
+    return _floats(random.rand_like, shape_from(size), as_dtype(dtype), generator)
+
+
+@creation
+def randn(*size: Any, generator: Generator | None = None, dtype: DTypeLike = float32, device: Any = None,
+          requires_grad: bool = False) -> Tensor:
+    """Numbers of the standard normal distribution.
+
+    Args:
+        size: Sizes, as separate arguments or as one sequence.
+        generator: Source of the numbers; the default generator if left out.
+        dtype: Float dtype of the result.
+        device: Device of the result; the CPU by default.
+        requires_grad: Whether operations on the result are recorded for `Tensor.backward`.
+
+    Returns:
+        Tensor of shape `size`.
+
+    Raises:
+        UserError: A size is negative (MLC0358), `dtype` is no float (MLC0359), or a function is being recorded
+            (MLC0716).
+
+    Example:
+        >>> mlc.randn(2, 3).shape
+        (2, 3)
+    """
+    return _floats(random.randn_like, shape_from(size), as_dtype(dtype), generator)
+
+
+@creation
+def randint(low: int, high: Any = None, size: Any = None, *, generator: Generator | None = None,
+            dtype: DTypeLike = int64, device: Any = None, requires_grad: bool = False) -> Tensor:
+    """Integers in [low, high), all equally likely; `randint(high, size)` begins with 0.
+
+    Args:
+        low: The least integer; 0 if there are only two arguments, or `high` is left out.
+        high: The integer after the greatest.
+        size: Sequence of sizes.
+        generator: Source of the numbers; the default generator if left out.
+        dtype: Dtype of the result.
+        device: Device of the result; the CPU by default.
+        requires_grad: Whether operations on the result are recorded for `Tensor.backward`.
+
+    Returns:
+        Tensor of shape `size`.
+
+    Raises:
+        UserError: There is no integer (MLC0360), the integers do not fit in the dtype (MLC0348), the size is missing
+            (MLC0321) or negative (MLC0358), or a function is being recorded (MLC0716).
+
+    Example:
+        >>> mlc.randint(5, 6, (3,)), mlc.randint(1, (2,))
+        (tensor([5, 5, 5], dtype=mlc.int64), tensor([0, 0], dtype=mlc.int64))
+    """
+    if size is None and isinstance(high, list | tuple):
+        high, size = None, high
+    if size is None:
+        raise UserTypeError("the size is missing", code="MLC0321", hint="as in mlc.randint(10, (2, 3))")
+    first, end = (0, low) if high is None else (low, high)
+    return _integers(shape_from((size,)), first, end, dtype, generator)
+
+
+@creation
+def randperm(n: int, *, generator: Generator | None = None, dtype: DTypeLike = int64, device: Any = None,
+             requires_grad: bool = False) -> Tensor:
+    """The integers from 0 to n - 1 in random order.
+
+    Args:
+        n: How many.
+        generator: Source of the numbers; the default generator if left out.
+        dtype: Dtype of the result.
+        device: Device of the result; the CPU by default.
+        requires_grad: Whether operations on the result are recorded for `Tensor.backward`.
+
+    Returns:
+        Tensor of shape (n,).
+
+    Raises:
+        UserError: `n` is negative (MLC0358), the integers do not fit in the dtype (MLC0348), or a function is being
+            recorded (MLC0716).
+
+    Example:
+        >>> mlc.randperm(4).sort().values
+        tensor([0, 1, 2, 3], dtype=mlc.int64)
+    """
+    count, wanted = count_of(n, "n"), as_dtype(dtype)
+    _check_range(0, max(count - 1, 0), wanted)
+    return wrap(np.argsort(_words(count, generator), kind="stable").astype(to_numpy(wanted.ir)))
+
+
+def _shape_and_dtype(input: Operand, dtype: DTypeLike) -> tuple[tuple[int, ...], DType]:
+    x = input if isinstance(input, Tensor) else wrap(as_array(input))
+    return x.shape, x.dtype if dtype is None else as_dtype(dtype)
+
+
+@creation
+def rand_like(input: Operand, *, generator: Generator | None = None, dtype: DTypeLike = None, device: Any = None,
+              requires_grad: bool = False) -> Tensor:
+    """Numbers uniformly distributed in [0, 1), in the shape of a tensor.
+
+    Args:
+        input: Tensor that tells the shape.
+        generator: Source of the numbers; the default generator if left out.
+        dtype: Float dtype of the result; that of `input` by default.
+        device: Device of the result; that of `input` by default.
+        requires_grad: Whether operations on the result are recorded for `Tensor.backward`.
+
+    Returns:
+        Tensor of the shape of `input`.
+
+    Raises:
+        UserError: The dtype is no float (MLC0359), or a function is being recorded (MLC0716).
+
+    Example:
+        >>> mlc.rand_like(mlc.zeros(2, 3)).shape
+        (2, 3)
+    """
+    return _floats(random.rand_like, *_shape_and_dtype(input, dtype), generator)
+
+
+@creation
+def randn_like(input: Operand, *, generator: Generator | None = None, dtype: DTypeLike = None, device: Any = None,
+               requires_grad: bool = False) -> Tensor:
+    """Numbers of the standard normal distribution, in the shape of a tensor.
+
+    Args:
+        input: Tensor that tells the shape.
+        generator: Source of the numbers; the default generator if left out.
+        dtype: Float dtype of the result; that of `input` by default.
+        device: Device of the result; that of `input` by default.
+        requires_grad: Whether operations on the result are recorded for `Tensor.backward`.
+
+    Returns:
+        Tensor of the shape of `input`.
+
+    Raises:
+        UserError: The dtype is no float (MLC0359), or a function is being recorded (MLC0716).
+
+    Example:
+        >>> mlc.randn_like(mlc.zeros(2, 3)).shape
+        (2, 3)
+    """
+    return _floats(random.randn_like, *_shape_and_dtype(input, dtype), generator)
+
+
+@creation
+def randint_like(input: Operand, low: int, high: int | None = None, *, generator: Generator | None = None,
+                 dtype: DTypeLike = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+    """Integers in [low, high) in the shape of a tensor; `randint_like(x, high)` begins with 0.
+
+    Args:
+        input: Tensor that tells the shape.
+        low: The least integer; 0 if `high` is left out.
+        high: The integer after the greatest.
+        generator: Source of the numbers; the default generator if left out.
+        dtype: Dtype of the result; that of `input` by default.
+        device: Device of the result; that of `input` by default.
+        requires_grad: Whether operations on the result are recorded for `Tensor.backward`.
+
+    Returns:
+        Tensor of the shape of `input`.
+
+    Raises:
+        UserError: There is no integer (MLC0360), the integers do not fit in the dtype (MLC0348), or a function is being
+            recorded (MLC0716).
+
+    Example:
+        >>> mlc.randint_like(mlc.zeros(2), 7, 8)
+        tensor([7., 7.], dtype=mlc.float32)
+    """
+    first, end = (0, low) if high is None else (low, high)
+    shape, wanted = _shape_and_dtype(input, dtype)
+    return _integers(shape, first, end, wanted, generator)
+
+
+@creation
+def normal(mean: Operand = 0.0, std: Operand = 1.0, size: Any = None, *, generator: Generator | None = None,
+           dtype: DTypeLike = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+    """Numbers of the normal distribution: one for each element of the mean and the deviation, or as many as `size` has.
+
+    Args:
+        mean: Mean, a tensor or a number.
+        std: Standard deviation, a tensor or a number, at least 0.
+        size: Sequence of sizes, where mean and deviation are numbers.
+        generator: Source of the numbers; the default generator if left out.
+        dtype: Float dtype of the result; by default that of the tensors, or float32.
+        device: Device of the result; by default that of `mean`, or the CPU.
+        requires_grad: Whether operations on the result are recorded for `Tensor.backward`.
+
+    Returns:
+        Tensor of shape `size`, or of the broadcast shape of mean and deviation.
+
+    Raises:
+        UserError: The deviation is negative (MLC0360), the size is missing (MLC0321), `dtype` is no float (MLC0359), or
+            a function is being recorded (MLC0716).
+
+    Example:
+        >>> mlc.normal(0.0, 1.0, (2, 3)).shape, mlc.normal(mlc.tensor([1.0, 2.0]), 0.0)
+        ((2, 3), tensor([1., 2.], dtype=mlc.float32))
+    """
+    source = _source(generator)
+    given = [x for x in (mean, std) if not isinstance(x, int | float)]
+    if size is None and not given:
+        raise UserTypeError("the size is missing", code="MLC0321", hint="as in mlc.normal(0.0, 1.0, (2, 3))")
+    if size is not None and given:
+        raise UserTypeError("a size goes with a mean and a deviation that are numbers", code="MLC0360")
+    if (as_array(std) < 0).any():
+        raise UserError("the standard deviation is negative", code="MLC0360")
+    shape = shape_from((size,)) if size is not None else np.broadcast_shapes(*(as_array(x).shape for x in given))
+    found = float32 if not given else as_dtype(np.result_type(*(as_array(x).dtype for x in given)))
+    wanted = found if dtype is None else as_dtype(dtype)
+    drawn = _floats(random.randn_like, shape, wanted, source)
+    with no_grad():
+        out: Tensor = drawn * std + mean
+        return out.to(wanted)
+
+
+def _probabilities(x: Operand, name: str) -> Array:
+    array = as_array(x)
+    if not ((array >= 0) & (array <= 1)).all():
+        raise UserError(f"{name} has elements that are no probabilities, which are from 0 to 1", code="MLC0360")
+    return array
+
+
+@creation
+def bernoulli(input: Operand, p: Operand = None, *, generator: Generator | None = None) -> Tensor:
+    """1 with the probability that the element of the tensor is, else 0.
+
+    Args:
+        input: Tensor of probabilities; with `p`, a tensor that tells the shape and the dtype.
+        p: The probability of all elements, or a tensor of probabilities that broadcasts.
+        generator: Source of the numbers; the default generator if left out.
+
+    Returns:
+        Tensor of the shape and dtype of `input`.
+
+    Raises:
+        UserError: An element is no probability (MLC0360), the probabilities are integers (MLC0359), or a function is
+            being recorded (MLC0716).
+
+    Example:
+        >>> mlc.bernoulli(mlc.tensor([0.0, 1.0]))
+        tensor([0., 1.], dtype=mlc.float32)
+    """
+    source = _source(generator)
+    shape, wanted = _shape_and_dtype(input, None)
+    if p is None:
+        float_type(wanted)
+    chance = _probabilities(input, "input") if p is None else _probabilities(p, "p")
+    kind = as_dtype("float64" if chance.dtype == np.float64 else float32)
+    drawn = _floats(random.rand_like, shape, kind, source)
+    return wrap((drawn.array < chance).astype(to_numpy(wanted.ir)))
+
+
+@creation
+def multinomial(input: Operand, num_samples: int, replacement: bool = False, *,
+                generator: Generator | None = None) -> Tensor:
+    """Indices along the last dimension, drawn with probabilities that are proportional to the elements.
+
+    Args:
+        input: Vector of weights of at least 0, or a matrix whose rows are such vectors.
+        num_samples: How many indices are drawn from each row.
+        replacement: Whether they are drawn independently; otherwise none comes twice.
+        generator: Source of the numbers; the default generator if left out.
+
+    Returns:
+        Tensor of int64 of shape (num_samples,) or (rows, num_samples).
+
+    Raises:
+        UserError: The tensor has another number of dimensions (MLC0364), no floats (MLC0359), a weight is negative or
+            not finite, or a row has too few that are positive (MLC0360), or a function is being recorded (MLC0716).
+
+    Example:
+        >>> mlc.multinomial(mlc.tensor([0.0, 3.0, 0.0]), 2, replacement=True)
+        tensor([1, 1], dtype=mlc.int64)
+    """
+    source = _source(generator)
+    weights = as_array(input)
+    float_type(weights.dtype)
+    if weights.ndim not in (1, 2):
+        raise UserError(f"the weights have {weights.ndim} dimensions, expected 1 or 2", code="MLC0364")
+    count = count_of(num_samples, "num_samples")
+    rows = np.atleast_2d(weights.astype(np.float64))
+    if not (np.isfinite(rows) & (rows >= 0)).all():
+        raise UserError("the weights have to be finite and at least 0", code="MLC0360")
+    least = int((rows > 0).sum(1).min(initial=rows.shape[1]))
+    if not count or least < (1 if replacement else count):
+        raise UserError(f"{count} indices are drawn where a row has {least} positive weights", code="MLC0360")
+    draw = _drawn_again if replacement else _drawn_once
+    return wrap(draw(rows, count, source).reshape((*weights.shape[:-1], count)))
+
+
+def _drawn_again(rows: Array, count: int, generator: Generator) -> Array:
+    """Independent indices, by the inverse of the distribution function."""
+    unit = _floats(random.rand_like, (len(rows), count), as_dtype("float64"), generator).array
+    out = np.empty(unit.shape, np.int64)
+    for i, row in enumerate(rows):
+        totals = np.cumsum(row)
+        out[i] = np.minimum(np.searchsorted(totals, unit[i] * totals[-1], "right"), np.flatnonzero(row)[-1])
+    return out
+
+
+def _drawn_once(rows: Array, count: int, generator: Generator) -> Array:
+    """Different indices: those of the first arrivals of exponential clocks, each running at the rate of its weight."""
+    unit = _floats(random.rand_like, rows.shape, as_dtype("float64"), generator).array
+    with np.errstate(divide="ignore", invalid="ignore"):
+        arrivals = np.where(rows > 0, -np.log1p(-unit) / rows, np.inf)
+    return np.argsort(arrivals, 1, kind="stable")[:, :count]
+
+
+@creation
+def poisson(input: Operand, generator: Generator | None = None) -> Tensor:
+    """Numbers of the Poisson distribution, one for each rate.
+
+    Args:
+        input: Tensor of rates, at least 0.
+        generator: Source of the numbers; the default generator if left out.
+
+    Returns:
+        Tensor of the shape and dtype of `input`.
+
+    Raises:
+        UserError: A rate is negative, or above 2^62 (MLC0360), the rates are no floats (MLC0359), or a function is
+            being recorded (MLC0716).
+
+    Example:
+        >>> mlc.poisson(mlc.zeros(2))
+        tensor([0., 0.], dtype=mlc.float32)
+    """
+    source = _source(generator)
+    rates = as_array(input)
+    float_type(rates.dtype)
+    if not ((rates >= 0) & (rates <= 2.0**62)).all():
+        raise UserError("the rates have to be from 0 to 2^62", code="MLC0360")
+    return wrap(np.asarray(source.numpy().poisson(rates.astype(np.float64)), np.int64).astype(rates.dtype))
+
+
+@creation
+def binomial(count: Operand, prob: Operand, generator: Generator | None = None) -> Tensor:
+    """Numbers of the binomial distribution: how many of `count` trials succeed, each with probability `prob`.
+
+    Args:
+        count: Tensor of the numbers of trials, whole and at least 0.
+        prob: Tensor of probabilities that broadcasts.
+        generator: Source of the numbers; the default generator if left out.
+
+    Returns:
+        Tensor of the broadcast shape and the dtype of `count`.
+
+    Raises:
+        UserError: A count is negative, or `prob` is no probability (MLC0360), the counts are no floats (MLC0359), or a
+            function is being recorded (MLC0716).
+
+    Example:
+        >>> mlc.binomial(mlc.tensor([3.0, 5.0]), mlc.tensor([1.0, 0.0]))
+        tensor([3., 0.], dtype=mlc.float32)
+    """
+    source = _source(generator)
+    trials, chance = as_array(count), _probabilities(prob, "prob")
+    float_type(trials.dtype)
+    if not ((trials >= 0) & (trials <= 2.0**62)).all():
+        raise UserError("the numbers of trials have to be from 0 to 2^62", code="MLC0360")
+    drawn = source.numpy().binomial(trials.astype(np.int64), chance.astype(np.float64))
+    return wrap(np.asarray(drawn).astype(trials.dtype))

@@ -1,0 +1,64 @@
+"""Methods of a tensor about its elements in memory, as PyTorch has them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mlc.frontend.axes import axis
+from mlc.frontend.devices import CPU
+from mlc.frontend.location import user_loc
+from mlc.ir.diag import UserError
+
+if TYPE_CHECKING:
+    from mlc.frontend.tensor import Tensor
+
+
+class MemoryLayout:
+    """Where the elements are: their strides, their address, and the device."""
+
+    __slots__ = ()
+
+    def stride(self: Any, dim: int | None = None) -> Any:
+        """The distances in memory between neighbours along each dimension, in elements, or that along one dimension."""
+        array = self.backing_array
+        if isinstance(array, np.ndarray):
+            found = tuple(n // array.itemsize for n in array.strides)
+        else:                                              # in device memory rows follow each other
+            found = tuple(int(np.prod(array.shape[i + 1:])) for i in range(array.ndim))
+        return found if dim is None else found[axis(dim, self.ndim, scalar=False)]
+
+    def storage_offset(self: Any) -> int:
+        """Always 0: a tensor's memory begins with its first element."""
+        return 0 * int(self.backing_array.ndim)
+
+    def is_contiguous(self: Any, memory_format: Any = None) -> bool:
+        """Whether the elements lie in memory in row-major order. UserError MLC0360 for any other memory format."""
+        if memory_format is not None and str(memory_format) not in ("torch.contiguous_format", "contiguous_format"):
+            raise UserError(f"memory_format = {memory_format}: tensors are in row-major order", code="MLC0360",
+                            loc=user_loc())
+        array = self.backing_array
+        return not isinstance(array, np.ndarray) or bool(array.flags.c_contiguous)
+
+    def data_ptr(self: Any) -> int:
+        """The address of the first element."""
+        array = self.backing_array
+        return int(array.ctypes.data if isinstance(array, np.ndarray) else array.address)
+
+    def get_device(self: Any) -> int:
+        """The number of the GPU that holds the elements; -1 for the CPU."""
+        return -1 if self.device == CPU else int(self.device.partition(":")[2])
+
+    @property
+    def is_cpu(self: Any) -> bool:
+        """Whether the elements are in the CPU's memory."""
+        return bool(self.device == CPU)
+
+    def is_signed(self: Any) -> bool:
+        """Whether the dtype has negative numbers."""
+        return bool(self.dtype.is_signed)
+
+    def is_same_size(self: Any, other: Tensor) -> bool:
+        """Whether another tensor has the same shape."""
+        return tuple(self.shape) == tuple(other.shape)

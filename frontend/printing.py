@@ -1,0 +1,58 @@
+"""How tensors are shown: `set_printoptions`, and the text of an array with these options."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mlc.frontend.location import user_loc
+from mlc.ir.diag import UserError
+
+PROFILES: dict[str, dict[str, Any]] = {
+    "default": {}, "short": {"precision": 2, "threshold": 1000, "edgeitems": 2},
+    "full": {"threshold": 1 << 62}}
+_options: dict[str, Any] = {}
+
+
+def set_printoptions(precision: int | None = None, threshold: int | None = None, edgeitems: int | None = None,
+                     linewidth: int | None = None, profile: str | None = None, sci_mode: bool | None = None) -> None:
+    """Set how tensors are shown. What is left out stays as it is; at first it is numpy's.
+
+    Args:
+        precision: Number of digits after the point.
+        threshold: Number of elements above which a summary is shown.
+        edgeitems: Number of elements at the beginning and the end of each dimension of a summary.
+        linewidth: Number of characters in a line.
+        profile: "default", "short" or "full": a set of these options, before the others.
+        sci_mode: Whether floats are shown as in 1.5e+00; None to decide by their sizes.
+
+    Raises:
+        UserError: There is no such profile (MLC0360).
+
+    Example:
+        >>> mlc.set_printoptions(precision=2)
+        >>> mlc.tensor([1 / 3])
+        tensor([0.33], dtype=mlc.float32)
+        >>> mlc.set_printoptions(profile="default")
+    """
+    if profile is not None:
+        if profile not in PROFILES:
+            raise UserError(f"profile = {profile!r}", code="MLC0360", loc=user_loc(),
+                            hint="one of " + ", ".join(PROFILES))
+        _options.clear()
+        _options.update(PROFILES[profile])
+    given = {"precision": precision, "threshold": threshold, "edgeitems": edgeitems, "max_line_width": linewidth}
+    _options.update({name: x for name, x in given.items() if x is not None})
+    _options.pop("formatter", None)
+    _options.pop("suppress_small", None)
+    if sci_mode is False:
+        _options["suppress_small"] = True
+    elif sci_mode:
+        digits = _options.get("precision", 4)
+        _options["formatter"] = {"float_kind": lambda x: f"{x:.{digits}e}"}
+
+
+def shown(array: np.ndarray[Any, Any], prefix: str) -> str:
+    """Text of the elements, for a line that begins with `prefix`."""
+    return np.array2string(array, separator=", ", prefix=prefix, **_options)

@@ -1,0 +1,32 @@
+"""Codes of random generators, and of what goes with PyTorch's basic names."""
+
+TEXT = '''
+MLC0716 Numbers are drawn from a generator while a function is recorded.
+A compiled function, and one that mlc.grad or mlc.vmap transforms, is recorded once. Numbers from a generator would be
+constants of the recording, so that every call would see the same.
+example python:
+    import mlc
+    mlc.compile(lambda x: x + mlc.randn(3))(mlc.ones(3))
+fix: pass a key as an argument and draw with mlc.random, or draw outside of the function and pass the numbers.
+
+MLC0717 A tensor is no state of a random generator.
+example python:
+    import mlc
+    mlc.set_rng_state(mlc.zeros(3))
+fix: pass what mlc.get_rng_state, or get_state of an mlc.Generator, returned.
+
+MLC0718 Initial values are written into a tensor while a function is recorded.
+example python:
+    import mlc
+    mlc.compile(lambda x: mlc.nn.init.zeros_(x))(mlc.ones(3))
+fix: initialize parameters outside of the function, or make new tensors, as mlc.nn.init.zeros(shape) does.
+
+MLC0719 Another default dtype than float32 is asked for.
+Kernels are compiled for the dtypes of their operands and for one default dtype, that of Python floats and of integers
+that are divided.
+example python:
+    import mlc
+    mlc.set_default_dtype(mlc.float64)
+fix: say the dtype where tensors are made, as in mlc.zeros(3, dtype=mlc.float64), and convert modules, as in
+     model.double().
+'''
