@@ -331,15 +331,18 @@ def write_out(function: Callable[..., Any], args: tuple[Any, ...], keywords: dic
 
 
 def write_inplace(function: Callable[..., Any], position: int, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
-    """`function(x, ..., inplace)`: its result, which is written to x if the argument at `position` says so."""
-    keywords = dict(keywords)
-    wanted = args[position] if len(args) > position else keywords.pop("inplace")
+    """`function(x, ..., inplace=True)`, where `inplace` may be the argument at `position`: its result, written to x."""
+    keywords = {name: x for name, x in keywords.items() if name != "inplace"}
     args = args[:position] + args[position + 1:]
-    x = args[0] if args else keywords.get("input")
-    if not wanted or not isinstance(x, Tensor):
-        return function(*args, **keywords)
+    return written(args[0] if args else keywords.get("input"), lambda: function(*args, **keywords))
+
+
+def written(x: Any, result: Callable[[], Any]) -> Any:
+    """The result, written to x if that is a tensor."""
+    if not isinstance(x, Tensor):
+        return result()
     check_writable(x)
-    return store(x, function(*args, **keywords), args[1:])
+    return store(x, result())
 
 
 def method_of(name: str) -> Callable[..., Any]:

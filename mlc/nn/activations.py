@@ -1,4 +1,4 @@
-"""Activations as modules, under the names of torch.nn. Nothing here works in place: `inplace` is taken and ignored."""
+"""Activations as modules, under the names of torch.nn."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class SiLU(Module):
         Any shape -> the same shape.
 
     Args:
-        inplace: Ignored; tensors are never changed in place.
+        inplace: Whether the result is written to the input.
 
     Example:
         >>> nn.SiLU()(mlc.tensor([-1.0, 2.0]))
@@ -60,7 +60,7 @@ class SiLU(Module):
         self.inplace = inplace
 
     def forward(self, input: Operand) -> Tensor:
-        return neural.silu(input)
+        return neural.silu(input, inplace=self.inplace)
 
 
 class Mish(Module):
@@ -72,7 +72,7 @@ class Mish(Module):
         Any shape -> the same shape.
 
     Args:
-        inplace: Ignored; tensors are never changed in place.
+        inplace: Whether the result is written to the input.
 
     Example:
         >>> nn.Mish()(mlc.tensor([-1.0, 2.0]))
@@ -85,7 +85,7 @@ class Mish(Module):
         self.inplace = inplace
 
     def forward(self, input: Operand) -> Tensor:
-        return neural.mish(input)
+        return neural.mish(input, inplace=self.inplace)
 
 
 class Softplus(Module):

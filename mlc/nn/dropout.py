@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from mlc.frontend.functions import neural, random
 from mlc.frontend.generator import default_generator
+from mlc.frontend.in_place import written
 from mlc.frontend.location import user_loc
 from mlc.frontend.tensor import Operand, Tensor
 from mlc.ir.diag import UserError
@@ -70,7 +71,8 @@ class _Dropout(Keyed):
     def forward(self, input: Operand) -> Tensor:
         if not self.training or not self.p:
             return input  # type: ignore[no-any-return]
-        return self.drop(input, self.next_key())
+        key = self.next_key()
+        return written(input, lambda: self.drop(input, key)) if self.inplace else self.drop(input, key)
 
     def drop(self, x: Operand, key: Tensor) -> Tensor:
         raise NotImplementedError
@@ -91,7 +93,7 @@ class Dropout(_Dropout):
 
     Args:
         p: Probability of 0.
-        inplace: Ignored; tensors are never changed in place.
+        inplace: Whether the result is written to the input.
         generator: Source of the first key; None for the default generator.
 
     Raises:
@@ -122,7 +124,7 @@ class Dropout1d(_Dropout):
 
     Args:
         p: Probability that a channel is 0.
-        inplace: Ignored; tensors are never changed in place.
+        inplace: Whether the result is written to the input.
         generator: Source of the first key; None for the default generator.
 
     Raises:
@@ -152,7 +154,7 @@ class Dropout2d(_Dropout):
 
     Args:
         p: Probability that a channel is 0.
-        inplace: Ignored; tensors are never changed in place.
+        inplace: Whether the result is written to the input.
         generator: Source of the first key; None for the default generator.
 
     Raises:
@@ -182,7 +184,7 @@ class Dropout3d(_Dropout):
 
     Args:
         p: Probability that a channel is 0.
-        inplace: Ignored; tensors are never changed in place.
+        inplace: Whether the result is written to the input.
         generator: Source of the first key; None for the default generator.
 
     Raises:
@@ -213,7 +215,7 @@ class AlphaDropout(_Dropout):
 
     Args:
         p: Probability that an element is replaced.
-        inplace: Ignored; tensors are never changed in place.
+        inplace: Whether the result is written to the input.
         generator: Source of the first key; None for the default generator.
 
     Raises:
@@ -239,7 +241,7 @@ class FeatureAlphaDropout(_Dropout):
 
     Args:
         p: Probability that a channel is replaced.
-        inplace: Ignored; tensors are never changed in place.
+        inplace: Whether the result is written to the input.
         generator: Source of the first key; None for that of `mlc.manual_seed`.
 
     Raises:

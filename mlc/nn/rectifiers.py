@@ -19,7 +19,7 @@ class ReLU(Module):
         Any shape -> the same shape.
 
     Args:
-        inplace: Ignored; tensors are never changed in place.
+        inplace: Whether the result is written to the input.
 
     Example:
         >>> nn.ReLU()(mlc.tensor([-1.0, 2.0]))
@@ -32,7 +32,7 @@ class ReLU(Module):
         self.inplace = inplace
 
     def forward(self, input: Operand) -> Tensor:
-        return neural.relu(input)
+        return neural.relu(input, inplace=self.inplace)
 
 
 class ReLU6(Module):
@@ -45,7 +45,7 @@ class ReLU6(Module):
         Any shape -> the same shape.
 
     Args:
-        inplace: Ignored; tensors are never changed in place.
+        inplace: Whether the result is written to the input.
 
     Example:
         >>> nn.ReLU6()(mlc.tensor([-1.0, 2.0, 9.0]))
@@ -58,7 +58,7 @@ class ReLU6(Module):
         self.inplace = inplace
 
     def forward(self, input: Operand) -> Tensor:
-        return neural.relu6(input)
+        return neural.relu6(input, inplace=self.inplace)
 
 
 class LeakyReLU(Module):
@@ -72,7 +72,7 @@ class LeakyReLU(Module):
 
     Args:
         negative_slope: Slope for x <= 0.
-        inplace: Ignored; tensors are never changed in place.
+        inplace: Whether the result is written to the input.
 
     Example:
         >>> nn.LeakyReLU(0.1)(mlc.tensor([-1.0, 2.0]))
@@ -86,7 +86,7 @@ class LeakyReLU(Module):
         self.inplace = inplace
 
     def forward(self, input: Operand) -> Tensor:
-        return neural.leaky_relu(input, self.negative_slope)
+        return neural.leaky_relu(input, self.negative_slope, inplace=self.inplace)
 
 
 class ELU(Module):
@@ -100,7 +100,7 @@ class ELU(Module):
 
     Args:
         alpha: Minus the limit for x -> -inf.
-        inplace: Ignored; tensors are never changed in place.
+        inplace: Whether the result is written to the input.
 
     Example:
         >>> nn.ELU()(mlc.tensor([-1.0, 2.0]))
@@ -114,7 +114,7 @@ class ELU(Module):
         self.inplace = inplace
 
     def forward(self, input: Operand) -> Tensor:
-        return neural.elu(input, self.alpha)
+        return neural.elu(input, self.alpha, inplace=self.inplace)
 
 
 class SELU(Module):
@@ -128,7 +128,7 @@ class SELU(Module):
         Any shape -> the same shape.
 
     Args:
-        inplace: Ignored; tensors are never changed in place.
+        inplace: Whether the result is written to the input.
 
     Example:
         >>> nn.SELU()(mlc.tensor([-1.0, 2.0]))
@@ -141,7 +141,7 @@ class SELU(Module):
         self.inplace = inplace
 
     def forward(self, input: Operand) -> Tensor:
-        return neural.selu(input)
+        return neural.selu(input, inplace=self.inplace)
 
 
 class CELU(Module):
@@ -154,7 +154,7 @@ class CELU(Module):
 
     Args:
         alpha: Minus the limit for x -> -inf; not 0.
-        inplace: Ignored; tensors are never changed in place.
+        inplace: Whether the result is written to the input.
 
     Example:
         >>> nn.CELU(2.0)(mlc.tensor([-1.0, 2.0]))
@@ -168,7 +168,7 @@ class CELU(Module):
         self.inplace = inplace
 
     def forward(self, input: Operand) -> Tensor:
-        return neural.celu(input, self.alpha)
+        return neural.celu(input, self.alpha, inplace=self.inplace)
 
 
 class Softshrink(Module):
@@ -234,7 +234,7 @@ class Hardtanh(Module):
     Args:
         min_val: Lower bound.
         max_val: Upper bound, which is not checked to be above the lower one.
-        inplace: Ignored; tensors are never changed in place.
+        inplace: Whether the result is written to the input.
 
     Example:
         >>> nn.Hardtanh()(mlc.tensor([-2.0, 0.5, 2.0]))
@@ -248,7 +248,7 @@ class Hardtanh(Module):
         self.inplace = inplace
 
     def forward(self, input: Operand) -> Tensor:
-        return neural.hardtanh(input, self.min_val, self.max_val)
+        return neural.hardtanh(input, self.min_val, self.max_val, inplace=self.inplace)
 
 
 class Hardsigmoid(Module):
@@ -260,7 +260,7 @@ class Hardsigmoid(Module):
         Any shape -> the same shape.
 
     Args:
-        inplace: Ignored; tensors are never changed in place.
+        inplace: Whether the result is written to the input.
 
     Example:
         >>> nn.Hardsigmoid()(mlc.tensor([-4.0, 0.0, 1.5]))
@@ -271,7 +271,7 @@ class Hardsigmoid(Module):
         self.inplace = inplace
 
     def forward(self, input: Operand) -> Tensor:
-        return neural.hardsigmoid(input)
+        return neural.hardsigmoid(input, inplace=self.inplace)
 
 
 class Hardswish(Module):
@@ -283,7 +283,7 @@ class Hardswish(Module):
         Any shape -> the same shape.
 
     Args:
-        inplace: Ignored; tensors are never changed in place.
+        inplace: Whether the result is written to the input.
 
     Example:
         >>> nn.Hardswish()(mlc.tensor([-4.0, 1.5, 4.0]))
@@ -294,7 +294,7 @@ class Hardswish(Module):
         self.inplace = inplace
 
     def forward(self, input: Operand) -> Tensor:
-        return neural.hardswish(input)
+        return neural.hardswish(input, inplace=self.inplace)
 
 
 class Threshold(Module):
@@ -308,7 +308,7 @@ class Threshold(Module):
     Args:
         threshold: Elements up to it, inclusive, are replaced.
         value: Number in their place; for a tensor of integers an integer.
-        inplace: Ignored; tensors are never changed in place.
+        inplace: Whether the result is written to the input.
 
     Raises:
         UserTypeError: The dtype of the input does not have `value` (MLC0352).
@@ -325,7 +325,7 @@ class Threshold(Module):
         self.inplace = inplace
 
     def forward(self, input: Operand) -> Tensor:
-        return neural.threshold(input, self.threshold, self.value)
+        return neural.threshold(input, self.threshold, self.value, inplace=self.inplace)
 
 
 class PReLU(Module):
@@ -384,7 +384,7 @@ class RReLU(Keyed):
     Args:
         lower: Least slope.
         upper: Greatest slope.
-        inplace: Ignored; tensors are never changed in place.
+        inplace: Whether the result is written to the input.
 
     Raises:
         UserError: `lower` is above `upper` (MLC0360).
@@ -402,4 +402,4 @@ class RReLU(Keyed):
 
     def forward(self, input: Operand) -> Tensor:
         key = self.next_key() if self.training else None
-        return neural.rrelu(input, self.lower, self.upper, self.training, key=key)
+        return neural.rrelu(input, self.lower, self.upper, self.training, self.inplace, key=key)

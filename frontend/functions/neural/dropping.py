@@ -27,7 +27,8 @@ drops = drawing(lambda given: given["training"] and given["p"])
 
 @drops
 @operation()
-def dropout(input: Operand, p: float = 0.5, training: bool = True, *, key: Operand = None) -> Tensor:
+def dropout(input: Operand, p: float = 0.5, training: bool = True, inplace: bool = False, *,
+            key: Operand = None) -> Tensor:
     """Each element 0 with probability p, otherwise input / (1 - p), in training (Srivastava et al. 2014).
 
     Equal keys drop the same elements. Within a compiled function the key has to be given; `nn.Dropout` keeps a key of
@@ -37,6 +38,7 @@ def dropout(input: Operand, p: float = 0.5, training: bool = True, *, key: Opera
         input: Tensor.
         p: Probability, a Python number from 0 to 1.
         training: Whether to drop anything; otherwise the result is `input`.
+        inplace: Whether the result is written to `input`, which is returned.
         key: Random key; by default one that the default generator draws in training.
 
     Returns:
@@ -91,7 +93,8 @@ def feature_dropout(input: Operand, p: float = 0.5, training: bool = True, spati
 
 @drops
 @operation()
-def alpha_dropout(input: Operand, p: float = 0.5, training: bool = True, *, key: Operand = None) -> Tensor:
+def alpha_dropout(input: Operand, p: float = 0.5, training: bool = True, inplace: bool = False, *,
+                  key: Operand = None) -> Tensor:
     """Dropout for `selu`: elements become its limit of -1.7581 with probability p, and all are scaled.
 
     Mean 0 and variance 1 are kept (Klambauer et al. 2017).
@@ -100,6 +103,7 @@ def alpha_dropout(input: Operand, p: float = 0.5, training: bool = True, *, key:
         input: Tensor; integers become float32.
         p: Probability, a Python number from 0 to 1.
         training: Whether to drop anything; otherwise the result is `input`.
+        inplace: Whether the result is written to `input`, which is returned.
         key: Random key; by default one that the default generator draws in training.
 
     Returns:
@@ -131,13 +135,15 @@ def _alpha_dropped(x: Tracer, p: float, key: Operand, shape: Sequence[Dim]) -> T
 
 @drops
 @operation()
-def feature_alpha_dropout(input: Operand, p: float = 0.5, training: bool = False, *, key: Operand = None) -> Tensor:
+def feature_alpha_dropout(input: Operand, p: float = 0.5, training: bool = False, inplace: bool = False, *,
+                          key: Operand = None) -> Tensor:
     """Alpha dropout of whole channels: all elements of a channel are replaced, or none.
 
     Args:
         input: Tensor of shape (n, channels, ...); integers become float32.
         p: Probability, a Python number from 0 to 1.
         training: Whether to drop anything; otherwise the result is `input`.
+        inplace: Whether the result is written to `input`, which is returned.
         key: Random key; by default one that the default generator draws in training.
 
     Returns:
@@ -158,13 +164,15 @@ def feature_alpha_dropout(input: Operand, p: float = 0.5, training: bool = False
 
 
 @operation()
-def dropout1d(input: Operand, p: float = 0.5, training: bool = True, *, key: Operand = None) -> Tensor:
+def dropout1d(input: Operand, p: float = 0.5, training: bool = True, inplace: bool = False, *,
+              key: Operand = None) -> Tensor:
     """Dropout of whole channels of signals, as `feature_dropout`.
 
     Args:
         input: Tensor of shape (channels, w) or (n, channels, w).
         p: Probability, a Python number from 0 to 1.
         training: Whether to drop anything; otherwise the result is `input`.
+        inplace: Whether the result is written to `input`, which is returned.
         key: Random key; by default one that the default generator draws in training.
 
     Returns:
@@ -184,13 +192,15 @@ def dropout1d(input: Operand, p: float = 0.5, training: bool = True, *, key: Ope
 
 @drops
 @operation()
-def dropout2d(input: Operand, p: float = 0.5, training: bool = True, *, key: Operand = None) -> Tensor:
+def dropout2d(input: Operand, p: float = 0.5, training: bool = True, inplace: bool = False, *,
+              key: Operand = None) -> Tensor:
     """Dropout of whole channels of images, as `feature_dropout`.
 
     Args:
         input: Tensor of shape (channels, h, w) or (n, channels, h, w).
         p: Probability, a Python number from 0 to 1.
         training: Whether to drop anything; otherwise the result is `input`.
+        inplace: Whether the result is written to `input`, which is returned.
         key: Random key; by default one that the default generator draws in training.
 
     Returns:
@@ -210,13 +220,15 @@ def dropout2d(input: Operand, p: float = 0.5, training: bool = True, *, key: Ope
 
 @drops
 @operation()
-def dropout3d(input: Operand, p: float = 0.5, training: bool = True, *, key: Operand = None) -> Tensor:
+def dropout3d(input: Operand, p: float = 0.5, training: bool = True, inplace: bool = False, *,
+              key: Operand = None) -> Tensor:
     """Dropout of whole channels of volumes, as `feature_dropout`.
 
     Args:
         input: Tensor of shape (channels, d, h, w) or (n, channels, d, h, w).
         p: Probability, a Python number from 0 to 1.
         training: Whether to drop anything; otherwise the result is `input`.
+        inplace: Whether the result is written to `input`, which is returned.
         key: Random key; by default one that the default generator draws in training.
 
     Returns:
@@ -236,8 +248,8 @@ def dropout3d(input: Operand, p: float = 0.5, training: bool = True, *, key: Ope
 
 @drawing(lambda given: given["training"])
 @operation()
-def rrelu(input: Operand, lower: float = 1 / 8, upper: float = 1 / 3, training: bool = False, *,
-          key: Operand = None) -> Tensor:
+def rrelu(input: Operand, lower: float = 1 / 8, upper: float = 1 / 3, training: bool = False, inplace: bool = False,
+          *, key: Operand = None) -> Tensor:
     """x where x > 0, slope * x elsewhere, for a slope drawn anew for each element in training (Xu et al. 2015).
 
     Args:
@@ -245,6 +257,7 @@ def rrelu(input: Operand, lower: float = 1 / 8, upper: float = 1 / 3, training: 
         lower: Least slope.
         upper: Greatest slope.
         training: Whether slopes are uniformly distributed; otherwise each is the mean of `lower` and `upper`.
+        inplace: Whether the result is written to `input`, which is returned.
         key: Random key; by default one that the default generator draws in training.
 
     Returns:
