@@ -353,6 +353,22 @@ def method_of(name: str) -> Callable[..., Any]:
     return in_place
 
 
+def reshaping_method_of(name: str) -> Callable[..., Any]:
+    """The method that changes the shape of a tensor in place, for the public view function `name`."""
+    def in_place(self: Tensor, *args: Any, **keywords: Any) -> Tensor:
+        check_writable(self)
+        shared = self._storage is not None and len(self._storage.tensors()) > 1
+        if isinstance(self, Tracer) or self._view is not None or shared:
+            raise refusal(f"{name}_ would change the shape of a tensor in place that is recorded, a view, or has views",
+                          code="MLC0760", loc=user_loc(), hint=f"x = x.{name}(...)")
+        view = OPERATIONS[name](self, *args, **keywords)
+        self._array, self._autograd = view._array, view._autograd
+        return self
+    return in_place
+
+
+RESHAPING = ("squeeze", "swapaxes", "swapdims", "t", "transpose", "unsqueeze")
+"""Views that have an in-place method."""
 FUNCTIONS = """
 abs acos acosh add addbmm addcdiv addcmul addmm addmv addr asin asinh atan atan2 atanh baddbmm bitwise_and
 bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift bitwise_xor ceil clamp clamp_max clamp_min copysign cos
@@ -377,6 +393,12 @@ def _attach() -> None:
         method.__name__, method.__qualname__ = f"{name}_", f"Tensor.{name}_"
         method.__doc__ = f"`{name}` of this tensor, in place; returns the tensor itself."
         method.__wrapped__ = getattr(Tensor, name)         # type: ignore[attr-defined] # whose parameters are the same
+        setattr(Tensor, f"{name}_", method)
+    for name in RESHAPING:
+        method = reshaping_method_of({"swapdims": "transpose"}.get(name, name))
+        method.__name__, method.__qualname__ = f"{name}_", f"Tensor.{name}_"
+        method.__doc__ = f"`{name}` of this tensor, in place; returns the tensor itself."
+        method.__wrapped__ = getattr(Tensor, name)         # type: ignore[attr-defined]
         setattr(Tensor, f"{name}_", method)
     for second, name in SECOND_NAMES.items():
         setattr(Tensor, f"{second}_", getattr(Tensor, f"{name}_"))

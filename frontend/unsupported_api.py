@@ -31,9 +31,6 @@ TENSOR: dict[str, Why] = {
     **_each("real imag conj angle is_complex resolve_conj adjoint H mH", _COMPLEX),
     **_each("storage untyped_storage as_strided is_shared", _STORAGE),
     "set_": ("a tensor keeps its storage", "x.data = other"),
-    **{name: (_DRAW[0], f"key = mlc.random.key(0); x = mlc.random.{to}(key, x.shape)") for name, to in (
-        ("normal_", "normal"), ("uniform_", "uniform"), ("random_", "randint"), ("bernoulli_", "bernoulli"),
-        ("exponential_", "exponential"), ("cauchy_", "cauchy"))},
 }
 RECORDED: dict[str, Why] = _each("backward data grad grad_fn requires_grad is_leaf retain_grad retains_grad "
                                 "register_hook requires_grad_ register_post_accumulate_grad_hook", _GRADIENT)

@@ -23,6 +23,7 @@ from mlc.frontend.functions import (
     pooling,
     ragged,
     random,
+    random_in_place,  # noqa: F401 (methods of tensors)
     random_sampling,
     recurrent,
     reduce,

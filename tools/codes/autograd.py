@@ -155,6 +155,14 @@ example python:
     f(x, x[:1])
 fix: pass a clone of one of them.
 
+MLC0760 The shape of a tensor would be changed in place that other tensors are views of, that is one, or is recorded.
+example python:
+    import mlc
+    x = mlc.ones(2, 3)
+    row = x[0]
+    x.t_()
+fix: write x = x.t(), which is another tensor of the same memory.
+
 MLC0440 A learning-rate scheduler was given no optimizer whose learning rates it can set.
 An optimizer made without parameters holds nothing; its learning rate is a function of mlc.optim.schedules.
 example python:

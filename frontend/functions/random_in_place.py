@@ -1,0 +1,222 @@
+"""Random numbers written to a tensor, under PyTorch's names: `x.normal_()`, `x.uniform_(-1, 1)`.
+
+They are drawn from a `Generator`, as by the functions that make tensors (random_sampling.py).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from mlc.frontend.dtypes import float32
+from mlc.frontend.functions import elementwise as E
+from mlc.frontend.functions import random_sampling as R
+from mlc.frontend.functions.trigonometry import tan
+from mlc.frontend.generator import Generator
+from mlc.frontend.in_place import check_writable, copy_
+from mlc.frontend.location import user_loc
+from mlc.frontend.tensor import Tensor
+from mlc.ir.diag import UserError, UserTypeError
+
+
+def _check(holds: bool, message: str) -> None:
+    if not holds:
+        raise UserError(message, code="MLC0360", loc=user_loc())
+
+
+def _uniform(x: Tensor, generator: Generator | None) -> Tensor:
+    """Numbers in [0, 1), one for each element of x, in its dtype; UserTypeError if that is not of floats."""
+    if not x.dtype.is_floating_point:
+        raise UserTypeError(f"floats are drawn, and the tensor is of {x.dtype.name}", code="MLC0360", loc=user_loc())
+    return R.rand(*x.shape, generator=generator, dtype=x.dtype)
+
+
+def normal_(self: Tensor, mean: float = 0.0, std: float = 1.0, *, generator: Generator | None = None) -> Tensor:
+    """Write normally distributed numbers to the tensor.
+
+    Args:
+        mean: Their mean.
+        std: Their standard deviation, not negative.
+        generator: Source; None for the default generator.
+
+    Returns:
+        The tensor itself.
+
+    Raises:
+        UserError: `std` is negative (MLC0360), or the write would go unrecorded (MLC0439).
+
+    Example:
+        >>> mlc.empty(3).normal_(2, 0)
+        tensor([2., 2., 2.], dtype=mlc.float32)
+    """
+    check_writable(self)
+    _check(std >= 0, f"std = {std}")
+    return copy_(self, R.randn(*self.shape, generator=generator, dtype=self.dtype) * std + mean)
+
+
+def uniform_(self: Tensor, a: float = 0.0, b: float = 1.0, *, generator: Generator | None = None) -> Tensor:
+    """Write uniformly distributed numbers of [a, b) to the tensor. PyTorch calls the bounds `from` and `to`.
+
+    Args:
+        a: Lower bound.
+        b: Upper bound.
+        generator: Source; None for the default generator.
+
+    Returns:
+        The tensor itself.
+
+    Raises:
+        UserError: The bounds are in the wrong order (MLC0360), or the write would go unrecorded (MLC0439).
+
+    Example:
+        >>> mlc.empty(3).uniform_(2, 2)
+        tensor([2., 2., 2.], dtype=mlc.float32)
+    """
+    check_writable(self)
+    _check(a <= b, f"a = {a}, b = {b}")
+    return copy_(self, _uniform(self, generator) * (b - a) + a)
+
+
+def random_(self: Tensor, a: int = 0, b: int | None = None, *, generator: Generator | None = None) -> Tensor:
+    """Write integers of [a, b) to the tensor; of [0, a) if b is None and a is not 0.
+
+    Args:
+        a: Lower bound, or the upper one where that is the only argument.
+        b: Upper bound; by default as far as the dtype represents all integers.
+        generator: Source; None for the default generator.
+
+    Returns:
+        The tensor itself.
+
+    Raises:
+        UserError: There is no such integer (MLC0360), or the write would go unrecorded (MLC0439).
+
+    Example:
+        >>> mlc.empty(3).random_(1)
+        tensor([0., 0., 0.], dtype=mlc.float32)
+    """
+    check_writable(self)
+    low, high = (a, b) if b is not None else (0, a)
+    if not high:
+        mantissa = {"float64": 53, "float32": 24, "float16": 11, "bfloat16": 8}
+        bits = mantissa.get(self.dtype.name) or 8 * self.dtype.itemsize - (not self.dtype.name.startswith("u"))
+        high = 2 if self.dtype.name == "bool" else 1 << min(bits, 62)
+    return copy_(self, R.randint(low, high, tuple(self.shape), generator=generator))
+
+
+def bernoulli_(self: Tensor, p: Any = 0.5, *, generator: Generator | None = None) -> Tensor:
+    """Write 1 with probability p to each element, else 0.
+
+    Args:
+        p: Probability, a number or a tensor that broadcasts.
+        generator: Source; None for the default generator.
+
+    Returns:
+        The tensor itself.
+
+    Raises:
+        UserError: `p` is no probability (MLC0360), or the write would go unrecorded (MLC0439).
+
+    Example:
+        >>> mlc.empty(3).bernoulli_(1.0)
+        tensor([1., 1., 1.], dtype=mlc.float32)
+    """
+    check_writable(self)
+    _check(isinstance(p, Tensor) or 0 <= p <= 1, f"p = {p} is no probability")
+    return copy_(self, R.rand(*self.shape, generator=generator, dtype=float32) < p)
+
+
+def exponential_(self: Tensor, lambd: float = 1.0, *, generator: Generator | None = None) -> Tensor:
+    """Write exponentially distributed numbers to the tensor: -ln(1 - u) / lambd.
+
+    Args:
+        lambd: Rate, positive.
+        generator: Source; None for the default generator.
+
+    Returns:
+        The tensor itself.
+
+    Raises:
+        UserError: `lambd` is not positive (MLC0360), or the write would go unrecorded (MLC0439).
+
+    Example:
+        >>> bool((mlc.empty(3).exponential_() >= 0).all())
+        True
+    """
+    check_writable(self)
+    _check(lambd > 0, f"lambd = {lambd}")
+    return copy_(self, -E.log1p(-_uniform(self, generator)) / lambd)
+
+
+def cauchy_(self: Tensor, median: float = 0.0, sigma: float = 1.0, *, generator: Generator | None = None) -> Tensor:
+    """Write numbers of the Cauchy distribution to the tensor: median + sigma * tan(pi * (u - 1 / 2)).
+
+    Args:
+        median: Median.
+        sigma: Half the distance of the quartiles, positive.
+        generator: Source; None for the default generator.
+
+    Returns:
+        The tensor itself.
+
+    Raises:
+        UserError: `sigma` is not positive (MLC0360), or the write would go unrecorded (MLC0439).
+
+    Example:
+        >>> mlc.empty(3).cauchy_().shape
+        (3,)
+    """
+    check_writable(self)
+    _check(sigma > 0, f"sigma = {sigma}")
+    return copy_(self, tan((_uniform(self, generator) - 0.5) * math.pi) * sigma + median)
+
+
+def log_normal_(self: Tensor, mean: float = 1.0, std: float = 2.0, *, generator: Generator | None = None) -> Tensor:
+    """Write numbers to the tensor whose logarithms are normally distributed.
+
+    Args:
+        mean: Mean of the logarithms.
+        std: Their standard deviation, positive.
+        generator: Source; None for the default generator.
+
+    Returns:
+        The tensor itself.
+
+    Raises:
+        UserError: `std` is not positive (MLC0360), or the write would go unrecorded (MLC0439).
+
+    Example:
+        >>> bool((mlc.empty(3).log_normal_() > 0).all())
+        True
+    """
+    check_writable(self)
+    _check(std > 0, f"std = {std}")
+    normal = R.randn(*self.shape, generator=generator, dtype=self.dtype)
+    return copy_(self, E.exp(normal * std + mean))
+
+
+def geometric_(self: Tensor, p: float, *, generator: Generator | None = None) -> Tensor:
+    """Write numbers of trials up to the first success to the tensor: ceil(ln(1 - u) / ln(1 - p)), at least 1.
+
+    Args:
+        p: Probability of success, between 0 and 1.
+        generator: Source; None for the default generator.
+
+    Returns:
+        The tensor itself.
+
+    Raises:
+        UserError: `p` is not between 0 and 1 (MLC0360), or the write would go unrecorded (MLC0439).
+
+    Example:
+        >>> bool((mlc.empty(3).geometric_(0.5) >= 1).all())
+        True
+    """
+    check_writable(self)
+    _check(0 < p < 1, f"p = {p} is not between 0 and 1")
+    drawn = E.log1p(-R.rand(*self.shape, generator=generator)) / math.log1p(-p)
+    return copy_(self, E.clamp(E.ceil(drawn), 1))
+
+
+for _f in (normal_, uniform_, random_, bernoulli_, exponential_, cauchy_, log_normal_, geometric_):
+    setattr(Tensor, _f.__name__, _f)
