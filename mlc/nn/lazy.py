@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
+from mlc.frontend.functions import create
 from mlc.frontend.location import user_loc
 from mlc.frontend.tensor import DTypeLike, Tensor
 from mlc.frontend.trace import state
@@ -34,8 +35,8 @@ class LazyModuleMixin(Module):
 
     Example:
         >>> layer = nn.LazyLinear(3)
-        >>> isinstance(layer, nn.LazyModuleMixin), layer.has_uninitialized_params()
-        (True, True)
+        >>> layer.cls_to_become, layer.has_uninitialized_params()
+        (<class 'mlc.nn.linear.Linear'>, True)
     """
 
     cls_to_become: ClassVar[Any]
@@ -69,7 +70,13 @@ class LazyModuleMixin(Module):
         if state.trace is not None:
             raise UserError(f"{type(self).__name__} is first called in a function that is recorded", code="MLC0741",
                             loc=user_loc(), hint="call the model once before, as in model(x)")
-        self._become(self._size_of(input))
+        x = create.asarray(input)
+        try:
+            size = self._size_of(x)
+        except IndexError:
+            raise UserError(f"{type(self).__name__}: the input has {x.ndim} dimensions", code="MLC0364",
+                            loc=user_loc()) from None
+        self._become(size)
 
     def _become(self, size: int) -> None:
         made = self.cls_to_become(**{self._size_name: size}, **self._settings)
@@ -84,7 +91,9 @@ class LazyModuleMixin(Module):
                 object.__setattr__(self, name, new)
 
     def __call__(self, *args: Any, **keywords: Any) -> Any:
-        self.initialize_parameters(*args, **keywords)
+        if not args and "input" not in keywords:
+            return super().__call__(*args, **keywords)
+        self.initialize_parameters(args[0] if args else keywords["input"])
         return self(*args, **keywords)                     # of its new class
 
 
