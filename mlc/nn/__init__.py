@@ -74,19 +74,21 @@ from mlc.nn.dropout import (
     FeatureAlphaDropout,
 )
 from mlc.nn.lazy import (
-    LazyBatchNorm1d,
-    LazyBatchNorm2d,
-    LazyBatchNorm3d,
     LazyConv1d,
     LazyConv2d,
     LazyConv3d,
     LazyConvTranspose1d,
     LazyConvTranspose2d,
     LazyConvTranspose3d,
+    LazyLinear,
+)
+from mlc.nn.lazy_normalization import (
+    LazyBatchNorm1d,
+    LazyBatchNorm2d,
+    LazyBatchNorm3d,
     LazyInstanceNorm1d,
     LazyInstanceNorm2d,
     LazyInstanceNorm3d,
-    LazyLinear,
 )
 from mlc.nn.linear import Bilinear, Embedding, EmbeddingBag, Identity, Linear
 from mlc.nn.losses import (
