@@ -5,18 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
+from mlc.frontend.functions import create
 from mlc.frontend.location import user_loc
 from mlc.frontend.tensor import DTypeLike, Tensor
 from mlc.frontend.trace import state
 from mlc.ir.diag import UserError
-from mlc.nn.batch_normalization import (
-    BatchNorm1d,
-    BatchNorm2d,
-    BatchNorm3d,
-    InstanceNorm1d,
-    InstanceNorm2d,
-    InstanceNorm3d,
-)
 from mlc.nn.convolution import Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
 from mlc.nn.linear import Linear
 from mlc.nn.module import Module
@@ -34,8 +27,8 @@ class LazyModuleMixin(Module):
 
     Example:
         >>> layer = nn.LazyLinear(3)
-        >>> isinstance(layer, nn.LazyModuleMixin), layer.has_uninitialized_params()
-        (True, True)
+        >>> layer.cls_to_become, layer.has_uninitialized_params()
+        (<class 'mlc.nn.linear.Linear'>, True)
     """
 
     cls_to_become: ClassVar[Any]
@@ -69,7 +62,13 @@ class LazyModuleMixin(Module):
         if state.trace is not None:
             raise UserError(f"{type(self).__name__} is first called in a function that is recorded", code="MLC0741",
                             loc=user_loc(), hint="call the model once before, as in model(x)")
-        self._become(self._size_of(input))
+        x = create.asarray(input)
+        try:
+            size = self._size_of(x)
+        except IndexError:
+            raise UserError(f"{type(self).__name__}: the input has {x.ndim} dimensions", code="MLC0364",
+                            loc=user_loc()) from None
+        self._become(size)
 
     def _become(self, size: int) -> None:
         made = self.cls_to_become(**{self._size_name: size}, **self._settings)
@@ -84,7 +83,9 @@ class LazyModuleMixin(Module):
                 object.__setattr__(self, name, new)
 
     def __call__(self, *args: Any, **keywords: Any) -> Any:
-        self.initialize_parameters(*args, **keywords)
+        if not args and "input" not in keywords:
+            return super().__call__(*args, **keywords)
+        self.initialize_parameters(args[0] if args else keywords["input"])
         return self(*args, **keywords)                     # of its new class
 
 
@@ -160,23 +161,6 @@ class _LazyConvTranspose(LazyModuleMixin):
 
     def _size_in(self, saved: dict[str, Any]) -> int:
         return int(saved["weight"].shape[0])
-
-
-class _LazyNorm(LazyModuleMixin):
-    _size_name = "num_features"
-    def __init__(self, eps: float = 1e-5, momentum: float | None = 0.1, affine: bool = True,
-                 track_running_stats: bool = True, device: Any = None, dtype: DTypeLike = None, *,
-                 bias: bool = True) -> None:
-        self._begin({"eps": eps, "momentum": momentum, "affine": affine, "track_running_stats": track_running_stats,
-                     "device": device, "dtype": dtype, "bias": bias})
-
-    def _size_of(self, x: Any) -> int:
-        kind = self.cls_to_become
-        instances = issubclass(kind, InstanceNorm1d | InstanceNorm2d | InstanceNorm3d)
-        return int(x.shape[0 if instances and len(x.shape) == min(kind.ranks) else 1])
-
-    def _size_in(self, saved: dict[str, Any]) -> int:
-        return int(saved["weight" if "weight" in saved else "running_mean"].shape[0])
 
 
 class LazyConv1d(_LazyConv, Conv1d):
@@ -348,153 +332,3 @@ class LazyConvTranspose3d(_LazyConvTranspose, ConvTranspose3d):
     """
 
     cls_to_become = ConvTranspose3d
-
-
-class LazyBatchNorm1d(_LazyNorm, BatchNorm1d):
-    """`BatchNorm1d` whose num_features is the number of channels of its first input.
-
-    Args:
-        eps: Added to the variance.
-        momentum: Weight of the new statistics; None for the mean over all batches.
-        affine: Whether there are a weight and a bias.
-        track_running_stats: Whether there are running statistics.
-        device: Device of the parameters.
-        dtype: Floating-point dtype of the parameters; None for float32.
-        bias: Whether there is a bias, if `affine`.
-
-    Raises:
-        UserError: The first call is in a function that is recorded (MLC0741).
-
-    Example:
-        >>> layer = nn.LazyBatchNorm1d()
-        >>> _ = layer(mlc.ones(2, 3, 4))
-        >>> layer.num_features
-        3
-    """
-
-    cls_to_become = BatchNorm1d
-
-
-class LazyBatchNorm2d(_LazyNorm, BatchNorm2d):
-    """`BatchNorm2d` whose num_features is the number of channels of its first input.
-
-    Args:
-        eps: Added to the variance.
-        momentum: Weight of the new statistics; None for the mean over all batches.
-        affine: Whether there are a weight and a bias.
-        track_running_stats: Whether there are running statistics.
-        device: Device of the parameters.
-        dtype: Floating-point dtype of the parameters; None for float32.
-        bias: Whether there is a bias, if `affine`.
-
-    Raises:
-        UserError: The first call is in a function that is recorded (MLC0741).
-
-    Example:
-        >>> layer = nn.LazyBatchNorm2d()
-        >>> _ = layer(mlc.ones(2, 3, 4, 4))
-        >>> layer.num_features
-        3
-    """
-
-    cls_to_become = BatchNorm2d
-
-
-class LazyBatchNorm3d(_LazyNorm, BatchNorm3d):
-    """`BatchNorm3d` whose num_features is the number of channels of its first input.
-
-    Args:
-        eps: Added to the variance.
-        momentum: Weight of the new statistics; None for the mean over all batches.
-        affine: Whether there are a weight and a bias.
-        track_running_stats: Whether there are running statistics.
-        device: Device of the parameters.
-        dtype: Floating-point dtype of the parameters; None for float32.
-        bias: Whether there is a bias, if `affine`.
-
-    Raises:
-        UserError: The first call is in a function that is recorded (MLC0741).
-
-    Example:
-        >>> layer = nn.LazyBatchNorm3d()
-        >>> _ = layer(mlc.ones(2, 3, 4, 4, 4))
-        >>> layer.num_features
-        3
-    """
-
-    cls_to_become = BatchNorm3d
-
-
-class LazyInstanceNorm1d(_LazyNorm, InstanceNorm1d):
-    """`InstanceNorm1d` whose num_features is the number of channels of its first input.
-
-    Args:
-        eps: Added to the variance.
-        momentum: Weight of the new statistics; None for the mean over all batches.
-        affine: Whether there are a weight and a bias.
-        track_running_stats: Whether there are running statistics.
-        device: Device of the parameters.
-        dtype: Floating-point dtype of the parameters; None for float32.
-        bias: Whether there is a bias, if `affine`.
-
-    Raises:
-        UserError: The first call is in a function that is recorded (MLC0741).
-
-    Example:
-        >>> layer = nn.LazyInstanceNorm1d()
-        >>> _ = layer(mlc.ones(2, 3, 4))
-        >>> layer.num_features
-        3
-    """
-
-    cls_to_become = InstanceNorm1d
-
-
-class LazyInstanceNorm2d(_LazyNorm, InstanceNorm2d):
-    """`InstanceNorm2d` whose num_features is the number of channels of its first input.
-
-    Args:
-        eps: Added to the variance.
-        momentum: Weight of the new statistics; None for the mean over all batches.
-        affine: Whether there are a weight and a bias.
-        track_running_stats: Whether there are running statistics.
-        device: Device of the parameters.
-        dtype: Floating-point dtype of the parameters; None for float32.
-        bias: Whether there is a bias, if `affine`.
-
-    Raises:
-        UserError: The first call is in a function that is recorded (MLC0741).
-
-    Example:
-        >>> layer = nn.LazyInstanceNorm2d()
-        >>> _ = layer(mlc.ones(2, 3, 4, 4))
-        >>> layer.num_features
-        3
-    """
-
-    cls_to_become = InstanceNorm2d
-
-
-class LazyInstanceNorm3d(_LazyNorm, InstanceNorm3d):
-    """`InstanceNorm3d` whose num_features is the number of channels of its first input.
-
-    Args:
-        eps: Added to the variance.
-        momentum: Weight of the new statistics; None for the mean over all batches.
-        affine: Whether there are a weight and a bias.
-        track_running_stats: Whether there are running statistics.
-        device: Device of the parameters.
-        dtype: Floating-point dtype of the parameters; None for float32.
-        bias: Whether there is a bias, if `affine`.
-
-    Raises:
-        UserError: The first call is in a function that is recorded (MLC0741).
-
-    Example:
-        >>> layer = nn.LazyInstanceNorm3d()
-        >>> _ = layer(mlc.ones(2, 3, 4, 4, 4))
-        >>> layer.num_features
-        3
-    """
-
-    cls_to_become = InstanceNorm3d

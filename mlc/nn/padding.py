@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from mlc.frontend.axes import plain_int
+from mlc.frontend.functions import create
 from mlc.frontend.functions import shape as S
 from mlc.frontend.location import user_loc
 from mlc.frontend.tensor import Operand, Tensor
@@ -32,6 +33,7 @@ class _Padding(Module):
         return f"{self.padding}"
 
     def forward(self, input: Operand) -> Tensor:
+        input = create.asarray(input)
         if len(input.shape) not in (self.spatial + 1, self.spatial + 2) and self.mode != "constant":
             raise UserError(f"{type(self).__name__} takes {self.spatial + 1} or {self.spatial + 2} dimensions, found "
                             f"{len(input.shape)}", code="MLC0364", loc=user_loc())

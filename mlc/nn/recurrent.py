@@ -7,11 +7,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from mlc.frontend.functions import index, recurrent
+from mlc.frontend.functions import create, index, recurrent
 from mlc.frontend.functions import shape as S
 from mlc.frontend.location import user_loc
 from mlc.frontend.tensor import DTypeLike, Operand, Tensor, wrap
-from mlc.ir.diag import UserError
+from mlc.ir.diag import UserError, UserTypeError
 from mlc.nn import init
 from mlc.nn.dropout import Keyed
 from mlc.nn.module import Module
@@ -23,6 +23,13 @@ NONLINEARITIES = ("tanh", "relu")
 def _check_nonlinearity(nonlinearity: str) -> None:
     if nonlinearity not in NONLINEARITIES:
         raise UserError(f"nonlinearity = {nonlinearity!r}, expected 'tanh' or 'relu'", code="MLC0360", loc=user_loc())
+
+
+def _pair(hx: Any) -> list[Any]:
+    if not isinstance(hx, tuple | list) or len(hx) != 2:
+        raise UserTypeError(f"the state of an LSTM is a pair of tensors, found {type(hx).__name__}", code="MLC0421",
+                            loc=user_loc())
+    return list(hx)
 
 
 class RNNCellBase(Module):
@@ -64,6 +71,7 @@ class RNNCellBase(Module):
             f", nonlinearity={nonlinearity}" if nonlinearity != "tanh" else "")
 
     def _step(self, x: Any, state: Any, mode: str, count: int) -> list[Tensor]:
+        x, state = create.asarray(x), None if state is None else [create.asarray(h) for h in state]
         if len(x.shape) not in (1, 2):
             raise UserError(f"{type(self).__name__} takes 1 or 2 dimensions, found {len(x.shape)}", code="MLC0364",
                             loc=user_loc())
@@ -158,7 +166,7 @@ class LSTMCell(RNNCellBase):
         super().__init__(input_size, hidden_size, bias, 4, device, dtype)
 
     def forward(self, input: Operand, hx: tuple[Any, Any] | None = None) -> tuple[Tensor, Tensor]:
-        h, c = self._step(input, hx, "lstm", 2)
+        h, c = self._step(input, None if hx is None else _pair(hx), "lstm", 2)
         return h, c
 
 
@@ -287,6 +295,7 @@ class RNNBase(Keyed):
     def _run(self, x: Any, states: list[Any]) -> tuple[Any, list[Tensor]]:
         """The results and the final states; of a packed sequence, the results are packed in turn."""
         weights = [w for group in self.all_weights for w in group]
+        x, states = x if isinstance(x, PackedSequence) else create.asarray(x), [create.asarray(s) for s in states]
         key = self.next_key() if self.training and self.dropout and self.num_layers > 1 else None
         options = (self.mode.lower(), self.num_layers, self.bidirectional)
         if not isinstance(x, PackedSequence):
@@ -307,6 +316,9 @@ class RNNBase(Keyed):
         return PackedSequence(data, x.batch_sizes, x.sorted_indices, x.unsorted_indices), final
 
     def _check(self, x: Any, states: list[Any]) -> None:
+        if len(x.shape) not in (2, 3) or any(len(s.shape) != len(x.shape) for s in states):
+            raise UserError(f"{type(self).__name__} takes input and states of 3 dimensions, or of 2 for one sequence, "
+                            f"found {[len(s.shape) for s in (x, *states)]}", code="MLC0364", loc=user_loc())
         if x.shape[-1] != self.input_size:
             raise UserError(f"{type(self).__name__} takes {self.input_size} features, the input has {x.shape[-1]}",
                             code="MLC0367", loc=user_loc())
@@ -444,5 +456,5 @@ class LSTM(RNNBase):
                          proj_size, device, dtype)
 
     def forward(self, input: Any, hx: tuple[Any, Any] | None = None) -> tuple[Any, tuple[Tensor, Tensor]]:
-        out, (h, c) = self._run(input, [] if hx is None else list(hx))
+        out, (h, c) = self._run(input, [] if hx is None else _pair(hx))
         return out, (h, c)

@@ -156,6 +156,10 @@ class ChannelShuffle(Module):
         return resize.channel_shuffle(input, self.groups)
 
 
+def _factor(x: Any) -> Any:
+    return float(x) if type(x) is int and abs(x) < 2**63 else x
+
+
 class Upsample(Module):
     """Resampling of images to another size.
 
@@ -188,7 +192,7 @@ class Upsample(Module):
                  align_corners: bool | None = None, recompute_scale_factor: bool | None = None) -> None:
         self.size, self.mode = size, mode
         self.scale_factor = scale_factor if scale_factor is None else (
-            tuple(map(float, scale_factor)) if isinstance(scale_factor, tuple | list) else float(scale_factor))
+            tuple(map(_factor, scale_factor)) if isinstance(scale_factor, tuple | list) else _factor(scale_factor))
         self.align_corners, self.recompute_scale_factor = align_corners, recompute_scale_factor
 
     def extra_repr(self) -> str:
