@@ -386,7 +386,7 @@ def test_public_names() -> None:
     spaces = (mlc.fft, mlc.linalg, mlc.random, mlc.signal.windows, mlc.special)
     missing -= {n for n, f in OPERATIONS.items() for m in spaces
                 if getattr(m, n.split(".")[-1], None) is f}
-    assert missing <= {"getitem", "_getitem", "_copied"}, missing
+    assert missing <= {"getitem", "_getitem", "_copied", "recurrent", "recurrent_cell"}, missing
     assert set(dir(mlc)) >= set(mlc.__all__)
     with pytest.raises(AttributeError):
         mlc.nothing  # noqa: B018

@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 
 from mlc.frontend.arguments import coded
 from mlc.frontend.autograd.grad_mode import mode
-from mlc.frontend.autograd.graph import Node
+from mlc.frontend.autograd.graph import Node, alone
 from mlc.frontend.autograd.hooks import RemovableHandle
 from mlc.frontend.location import user_loc
-from mlc.frontend.tensor import Tensor, wrap
+from mlc.frontend.tensor import Tensor
 from mlc.frontend.trace import captured, state
 from mlc.ir.diag import UserError, UserTypeError
 
@@ -355,7 +355,7 @@ def _behind(values: tuple[Any, ...], through: Callable[..., Any]) -> tuple[tuple
     numbers = [i for i, x in enumerate(values) if isinstance(x, Tensor) and x.requires_grad]
     if not numbers:
         return values, numbers
-    aliases = [wrap(values[i].backing_array) for i in numbers]
+    aliases = [alone(values[i]) for i in numbers]
     _GradientNode([values[i] for i in numbers], aliases, through)
     new: Iterator[Tensor] = iter(aliases)
     return tuple(next(new) if i in numbers else x for i, x in enumerate(values)), numbers

@@ -92,9 +92,12 @@ def test_functional_call_leaves_the_module_as_it_is() -> None:
     assert w.grad is not None
     assert y.flatten().tolist() == pytest.approx([2.0, 12.0], rel=1e-4) and w.grad.flatten().tolist() == pytest.approx(
         [2.0, 6.0], rel=1e-4)
-    model.train()
-    nn.utils.stateless.functional_call(model, {"0.weight": w * 2}, (x,))
     assert {name: x.tolist() for name, x in model.state_dict().items()} == before
+    own = dict(model.train().named_buffers())
+    nn.utils.stateless.functional_call(model, {"0.weight": w * 2, **{n: b.clone() for n, b in own.items()}}, (x,))
+    assert {name: x.tolist() for name, x in model.state_dict().items()} == before
+    nn.utils.stateless.functional_call(model, {"0.weight": w * 2}, (x,))     # buffers of its own are updated
+    assert model.state_dict()["1.num_batches_tracked"].item() == 1
     with pytest.raises(mlc.UserError, match="MLC0382"):
         nn.utils.stateless.functional_call(model, {"wieght": w}, (x,))
 

@@ -163,6 +163,7 @@ def feature_alpha_dropout(input: Operand, p: float = 0.5, training: bool = False
     return _alpha_dropped(x, p, key, [*x.shape[:2], *[1] * (x.ndim - 2)]) if _dropped(p, training) else x
 
 
+@drops
 @operation()
 def dropout1d(input: Operand, p: float = 0.5, training: bool = True, inplace: bool = False, *,
               key: Operand = None) -> Tensor:
