@@ -282,7 +282,7 @@ def test_unsupported_functions_are_refused(path: Path) -> None:
     with pytest.raises(TypeError, match="an argument is a Net"):
         mlc.save(mlc.compile(lambda net, x: net(x)), path, args=[net, X])
     with pytest.raises(TypeError, match="a result is a Net"):
-        mlc.save(mlc.compile(lambda x: Net()), path, args=[X])
+        mlc.save(mlc.compile(lambda x: net), path, args=[X])
     with pytest.raises(mlc.UserError, match="cannot write"):
         mlc.save(mlc.compile(lambda x: x + 1), path / "not" / "there", args=[X])
     assert not path.exists() and not list(path.parent.glob(".*"))
