@@ -133,16 +133,23 @@ def copy_(self: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
 
 def _converted(src: Any, like: Tensor) -> Any:
     """An array of the elements of `src`, in the dtype and on the device of `like`, that broadcasts to its shape."""
+    if type(src) in (bool, int, float) and isinstance(like._array, np.ndarray):
+        try:
+            return np.asarray(src, like._array.dtype)
+        except OverflowError:
+            raise UserError(f"{src} does not fit in {like.dtype.name}", code="MLC0348", loc=user_loc()) from None
     given = src if type(src) is Tensor else wrap(as_backing_array(src))
-    given = given.detach().to(like.dtype).to_device(like.device)
-    try:
-        fits = np.broadcast_shapes(given.shape, like.shape) == like.shape
-    except ValueError:
-        fits = False
-    if not fits:
-        raise UserError(f"shape {list(given.shape)} does not broadcast to {list(like.shape)}", code="MLC0111",
-                        loc=user_loc())
+    with GradMode(False):
+        given = given.to(like.dtype).to_device(like.device)
     array = given._array
+    if array.shape != like.shape:
+        try:
+            fits = np.broadcast_shapes(array.shape, like.shape) == like.shape
+        except ValueError:
+            fits = False
+        if not fits:
+            raise UserError(f"shape {list(array.shape)} does not broadcast to {list(like.shape)}", code="MLC0111",
+                            loc=user_loc())
     if not isinstance(array, np.ndarray):
         return array if array.shape == like.shape else OPERATIONS["broadcast_to"](given, like.shape)._array
     shared = given._storage is not None or (type(src) is not Tensor and np.may_share_memory(array, src))
