@@ -1,7 +1,7 @@
 """Judge mlc by PyTorch's database of operators and sample inputs; README.md describes the verdicts.
 
-    python -m tests.peers.opinfo [--only REGEX] [--samples N] [--kinds forward,grad,error] [--mode eager|compiled]
-                                 [--json FILE] [--resume] [--limit SECONDS]
+    python -m tests.peers.opinfo [--only REGEX] [--samples N] [--kinds forward,inplace,out,backward,grad,error]
+                                 [--mode eager|compiled|interpreted] [--json FILE] [--resume] [--limit SECONDS]
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,8 @@ import torch
 from torch.testing._internal.common_methods_invocations import op_db
 
 import mlc
-from mlc.frontend import tree
+from mlc.checked import Meaning
+from mlc.frontend import eager, tree
 from mlc.ir.diag import Error, InternalError
 from tests.peers.opinfo_names import ELSEWHERE, REFERENCES, UNDETERMINED, without_defaults
 from tests.torch_conventions import COMPLEX
@@ -32,7 +34,7 @@ from tests.torch_conventions import COMPLEX
 VERDICTS = ("pass", "missing", "refused", "wrong value", "wrong dtype", "wrong shape", "accepted", "crash", "no sample")
 SEVERITY = ("pass", "refused", "accepted", "wrong shape", "wrong dtype", "wrong value", "crash")
 """The verdicts of a sample; the entry has the worst of its samples'."""
-KINDS = ("forward", "grad", "error")
+KINDS = ("forward", "inplace", "out", "backward", "grad", "error")
 Result = tuple[str, str]
 """A verdict, and what was found."""
 
@@ -206,7 +208,7 @@ def forward(entry: Any, f: Callable[..., Any], sample: Any, mode: str) -> Result
 
 
 def _run(f: Callable[..., Any], args: tuple[Any, ...], keywords: dict[str, Any], mode: str) -> Any:
-    if mode == "eager":
+    if mode != "compiled":
         return f(*args, **keywords)
 
     def with_tensors(*xs: Any) -> Any:
@@ -229,8 +231,42 @@ def is_determined(entry: Any, sample: Any) -> bool:
     return entry.name not in UNDETERMINED and not sample.kwargs.get("dropout_p")
 
 
-def grad(entry: Any, f: Callable[..., Any], sample: Any, mode: str) -> Result | None:
-    """The verdict on the gradient of a weighted sum of the results; None where there is none to compare."""
+def in_place(entry: Any, f: Callable[..., Any], sample: Any, mode: str) -> Result | None:
+    """The verdict on the in-place method: what is in the tensor after it, and that it returns the tensor itself."""
+    own = sample.input.clone()
+    try:
+        entry.inplace_variant(own, *sample.args, **sample.kwargs)
+    except (RuntimeError, TypeError, ValueError, NotImplementedError, AssertionError, IndexError):
+        return None
+    x = as_mlc(sample.input)
+    failed, found = called(lambda: f(x, *as_mlc(sample.args), **as_mlc(without_defaults(sample.kwargs))))
+    if failed is None and found is not x:
+        return "wrong value", "another tensor is returned"
+    precise = sample.transform(lambda x: x.double() if isinstance(x, torch.Tensor) and x.dtype == torch.float32 else x)
+    return failed or compare(x, own, tolerances(entry), lambda: entry.inplace_variant(
+        precise.input.clone(), *precise.args, **precise.kwargs), is_determined(entry, sample))
+
+
+def out(entry: Any, f: Callable[..., Any], sample: Any, mode: str) -> Result | None:
+    """The verdict on what is written to `out`, tensors like the results in PyTorch's strides."""
+    try:
+        wanted = entry.op(sample.input, *sample.args, **sample.kwargs)
+    except (RuntimeError, TypeError, ValueError, NotImplementedError, AssertionError):
+        return None
+    single = isinstance(wanted, torch.Tensor)
+    if not single and not (isinstance(wanted, tuple) and all(isinstance(y, torch.Tensor) for y in wanted)):
+        return None
+    targets = [as_mlc(torch.zeros_like(y)) for y in leaves(wanted)]
+    keywords = as_mlc(without_defaults(sample.kwargs)) | {"out": targets[0] if single else tuple(targets)}
+    failed, _ = called(lambda: f(*as_mlc((sample.input, *sample.args)), **keywords))
+    precise = sample.transform(lambda x: x.double() if isinstance(x, torch.Tensor) and x.dtype == torch.float32 else x)
+    return failed or compare(targets, wanted, tolerances(entry), lambda: entry.op(
+        precise.input, *precise.args, **precise.kwargs), is_determined(entry, sample))
+
+
+def grad(entry: Any, f: Callable[..., Any], sample: Any, mode: str, kind: str = "grad") -> Result | None:
+    """The verdict on the gradient of a weighted sum of the results, by mlc.vjp or, for the kind "backward", by the
+    recorded graph; None where there is none to compare."""
     given = ((sample.input, *sample.args), sample.kwargs)
     rng = np.random.default_rng(0)
 
@@ -259,8 +295,15 @@ def grad(entry: Any, f: Callable[..., Any], sample: Any, mode: str) -> Result | 
         return tree.leaves(pullback([mlc.tensor(w) if y.is_floating_point() else mlc.zeros_like(y)
                                      for y, w in zip(result, weights)]))
 
+    def by_backward() -> list[Any]:
+        primals = [as_mlc(x).requires_grad_() for x in filter(differentiated, leaves(given))]
+        result = on_primals(*primals)
+        roots = [(y, mlc.tensor(w)) for y, w in zip(result, weights) if y.requires_grad]
+        mlc.autograd.backward([y for y, _ in roots], [w for _, w in roots])
+        return [mlc.zeros_like(x) if x.grad is None else x.grad for x in primals]
+
     prepared = as_mlc(constant)
-    failed, found = called(gradient)
+    failed, found = called(by_backward if kind == "backward" else gradient)
     return failed or compare(found, wanted, tolerances(entry), lambda: expected(torch.float64, weights),
                              is_determined(entry, sample))
 
@@ -278,6 +321,11 @@ def error(entry: Any, f: Callable[..., Any], sample: Any, mode: str) -> Result |
     return ("pass", "") if failed[0] == "refused" else failed
 
 
+JUDGES: dict[str, Callable[..., Result | None]] = {
+    "forward": forward, "inplace": in_place, "out": out, "grad": grad, "error": error,
+    "backward": functools.partial(grad, kind="backward")}
+
+
 def samples(entry: Any, kind: str, n: int) -> Iterator[Any]:
     """The first n samples of an entry: in float32 if it takes that, otherwise in int64 or bool."""
     torch.manual_seed(0)
@@ -286,9 +334,9 @@ def samples(entry: Any, kind: str, n: int) -> Iterator[Any]:
     else:
         known = entry.supported_dtypes("cpu")
         dtype = next((t for t in (torch.float32, torch.int64, torch.bool) if t in known), None)
-        if dtype is None or (kind == "grad" and (dtype != torch.float32 or not entry.supports_autograd)):
+        if dtype is None or (kind in ("grad", "backward") and (dtype != torch.float32 or not entry.supports_autograd)):
             return
-        made = entry.sample_inputs("cpu", dtype, requires_grad=kind == "grad")
+        made = entry.sample_inputs("cpu", dtype, requires_grad=kind in ("grad", "backward"))
     for _, sample in zip(range(n), made):
         yield sample
 
@@ -298,13 +346,17 @@ def judge(entry: Any, kind: str, n: int, mode: str) -> dict[str, Any]:
     begun = time.monotonic()
     line: dict[str, Any] = {"entry": entry.formatted_name, "kind": kind, "mode": mode, "verdict": "missing"}
     f = ours(entry)
+    if kind == "inplace":
+        f = None if entry.inplace_variant is None else getattr(mlc.Tensor, entry.inplace_variant.__name__, None)
+    if (kind == "inplace" and entry.inplace_variant is None) or (kind == "out" and not entry.supports_out):
+        return line | {"verdict": "no sample"}
     if f is None:
         return line
     counts: Counter[str] = Counter()
     worst: tuple[Result, str] = (("no sample", ""), "")
     try:
         for sample in samples(entry, kind, n):
-            result = {"forward": forward, "grad": grad, "error": error}[kind](entry, f, sample, mode)
+            result = JUDGES[kind](entry, f, sample, mode)
             if result is None:
                 counts["no sample"] += 1
                 continue
@@ -323,7 +375,9 @@ def work(connection: Any) -> None:
     torch.set_num_threads(1)
     while True:
         index, *options = connection.recv()
-        connection.send(judge(op_db[index], *options))
+        interpreted = eager.compiled_by(lambda module, where: Meaning(module))
+        with interpreted if options[-1] == "interpreted" else nullcontext():
+            connection.send(judge(op_db[index], *options))
 
 
 def judged(index: int, limit: float, worker: list[Any], *options: Any) -> dict[str, Any]:
@@ -373,8 +427,8 @@ def main(arguments: list[str]) -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.peers.opinfo", description=__doc__.splitlines()[0])
     parser.add_argument("--only", default="", help="regular expression for names of entries")
     parser.add_argument("--samples", type=int, default=30, help="most samples of an entry")
-    parser.add_argument("--kinds", default="forward", help="forward, grad, error, separated by commas")
-    parser.add_argument("--mode", choices=("eager", "compiled"), default="eager")
+    parser.add_argument("--kinds", default="forward", help=", ".join(KINDS) + ", separated by commas")
+    parser.add_argument("--mode", choices=("eager", "compiled", "interpreted"), default="eager")
     parser.add_argument("--json", type=Path, help="file that gets a line of JSON for each entry")
     parser.add_argument("--resume", action="store_true", help="leave out entries that are in the file")
     parser.add_argument("--limit", type=float, default=180, help="seconds for an entry")
