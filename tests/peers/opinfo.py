@@ -346,8 +346,11 @@ def judge(entry: Any, kind: str, n: int, mode: str) -> dict[str, Any]:
     begun = time.monotonic()
     line: dict[str, Any] = {"entry": entry.formatted_name, "kind": kind, "mode": mode, "verdict": "missing"}
     f = ours(entry)
-    if kind == "inplace":
-        f = None if entry.inplace_variant is None else getattr(mlc.Tensor, entry.inplace_variant.__name__, None)
+    if kind == "inplace" and entry.inplace_variant is not None:
+        name = getattr(entry.inplace_variant, "__name__", "")
+        function = attribute(mlc, entry.name)
+        f = getattr(mlc.Tensor, name, None) if name.isidentifier() else function and functools.partial(
+            function, inplace=True)
     if (kind == "inplace" and entry.inplace_variant is None) or (kind == "out" and not entry.supports_out):
         return line | {"verdict": "no sample"}
     if f is None:

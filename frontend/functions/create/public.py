@@ -10,6 +10,7 @@ from typing import ParamSpec, TypeVar
 from mlc.frontend.arguments import FAILURES, as_coded
 from mlc.frontend.autograd.grad_mode import mode
 from mlc.frontend.devices import CPU, Devices, as_device
+from mlc.frontend.in_place import write_out
 from mlc.frontend.location import user_loc
 from mlc.frontend.operation_errors import as_user_error
 from mlc.frontend.recorded_operation import constant
@@ -31,6 +32,8 @@ def creation(f: Callable[P, R]) -> Callable[P, R]:
 
     @functools.wraps(f)
     def public(*args: P.args, **keywords: P.kwargs) -> R:
+        if keywords.get("out") is not None:
+            return write_out(public, args, keywords)  # type: ignore[no-any-return]
         loc = user_loc()
         if varargs and "size" in keywords:
             args = (*args, keywords.pop("size"))  # type: ignore[assignment]

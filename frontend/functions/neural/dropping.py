@@ -158,7 +158,7 @@ def feature_alpha_dropout(input: Operand, p: float = 0.5, training: bool = False
         tensor([[1., 1.]], dtype=mlc.float32)
     """
     x = floating(input)
-    if x.ndim < 2:
+    if training and x.ndim < 2:
         raise UserError(f"the input has {x.ndim} dimensions, expected at least 2", code="MLC0364")
     return _alpha_dropped(x, p, key, [*x.shape[:2], *[1] * (x.ndim - 2)]) if _dropped(p, training) else x
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from mlc.dialects import tensor as T
@@ -117,7 +118,8 @@ def _max(input: Operand, dim: int | None, keepdim: bool) -> Any:
 
 
 @coded
-def max(input: Operand, dim: int | Operand | None = None, keepdim: bool = False, *, other: Operand = None) -> Any:
+def max(input: Operand, dim: int | Operand | None = None, keepdim: bool = False, *, other: Operand = None,
+        out: Any = None) -> Any:
     """The greatest element; with `dim`, the greatest one along it and its index.
 
     NaN counts as the greatest of all. Of equal elements the first one is taken, and has the derivative; without `dim`
@@ -128,6 +130,7 @@ def max(input: Operand, dim: int | Operand | None = None, keepdim: bool = False,
         dim: Dimension that is reduced; negative ones count from the last. All by default. A tensor is `other`.
         keepdim: Whether the dimension stays, with size 1.
         other: Tensor or number that `input` is compared with element by element.
+        out: Tensor that the result is written to; with `dim`, a pair of them.
 
     Returns:
         Without `dim` and `other`, a 0-d tensor; with `other`, a tensor of the broadcast shape; with `dim`, a named
@@ -143,11 +146,15 @@ def max(input: Operand, dim: int | Operand | None = None, keepdim: bool = False,
         tensor([1, 0], dtype=mlc.int64)
     """
     if other is not None or is_tensor(dim):
-        return E.maximum(input, dim if other is None else other)
-    return _max(input, dim, keepdim)
+        return _written(E.maximum, out, input, dim if other is None else other)
+    return _written(_max, out, input, dim, keepdim)
 
 
 OPERATIONS["max"] = max
+
+
+def _written(f: Callable[..., Any], out: Any, *args: Any) -> Any:
+    return f(*args) if out is None else f(*args, out=out)
 
 
 @operation(name="min")
@@ -157,7 +164,8 @@ def _min(input: Operand, dim: int | None, keepdim: bool) -> Any:
 
 
 @coded
-def min(input: Operand, dim: int | Operand | None = None, keepdim: bool = False, *, other: Operand = None) -> Any:
+def min(input: Operand, dim: int | Operand | None = None, keepdim: bool = False, *, other: Operand = None,
+        out: Any = None) -> Any:
     """The least element; with `dim`, the least one along it and its index.
 
     NaN counts as the least of all. Of equal elements the first one is taken, and has the derivative; without `dim` they
@@ -168,6 +176,7 @@ def min(input: Operand, dim: int | Operand | None = None, keepdim: bool = False,
         dim: Dimension that is reduced; negative ones count from the last. All by default. A tensor is `other`.
         keepdim: Whether the dimension stays, with size 1.
         other: Tensor or number that `input` is compared with element by element.
+        out: Tensor that the result is written to; with `dim`, a pair of them.
 
     Returns:
         Without `dim` and `other`, a 0-d tensor; with `other`, a tensor of the broadcast shape; with `dim`, a named
@@ -183,8 +192,8 @@ def min(input: Operand, dim: int | Operand | None = None, keepdim: bool = False,
         tensor([0, 1], dtype=mlc.int64)
     """
     if other is not None or is_tensor(dim):
-        return E.minimum(input, dim if other is None else other)
-    return _min(input, dim, keepdim)
+        return _written(E.minimum, out, input, dim if other is None else other)
+    return _written(_min, out, input, dim, keepdim)
 
 
 OPERATIONS["min"] = min
