@@ -293,7 +293,8 @@ def rnn(w: Any, x: Any, n: Any) -> Any:
 
 def layers(w: Any, x: Any, n: Any) -> Any:
     """The same by modules in modules: calls of functions."""
-    cell = mlc.nn.Sequential(mlc.nn.Linear(3, 3, bias=False), mlc.nn.Tanh())
+    with mlc.nn.init.shapes_only():
+        cell = mlc.nn.Sequential(mlc.nn.Linear(3, 3, bias=False), mlc.nn.Tanh())
     cell[0].weight = mlc.tensor(w["cell"]).T
     return mlc.fori_loop(0, n, lambda i, h: cell(h) + w["table"][n - i] * 0.1, x).sum()
 

@@ -28,9 +28,12 @@ _state = _State()
 
 
 class Packed:
-    """A saved tensor in the form that a hook gave it; `unpack` is called for each use."""
+    """A saved tensor in the form that a hook gave it; `unpack` is called for each use.
 
-    __slots__ = ("__weakref__", "autograd", "dtype", "on_host", "packed", "shape", "unpack_hook")
+    repeated  the tensor as a repetition of the computation has found it, if there was one
+    """
+
+    __slots__ = ("__weakref__", "autograd", "dtype", "on_host", "packed", "repeated", "shape", "unpack_hook")
 
     def __init__(self, tensor: Tensor, packed: Any, unpack_hook: Callable[[Any], Any]) -> None:
         array = tensor.backing_array
@@ -38,6 +41,7 @@ class Packed:
         self.on_host = tensor.device == CPU
         self.autograd = tensor._autograd
         self.packed, self.unpack_hook = packed, unpack_hook
+        self.repeated: Tensor | None = None
 
     def unpack(self) -> Tensor:
         """The tensor, with its history."""

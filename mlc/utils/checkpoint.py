@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
@@ -13,12 +12,14 @@ from mlc.frontend.arguments import coded
 from mlc.frontend.autograd.grad_mode import GradMode
 from mlc.frontend.autograd.graph import kept
 from mlc.frontend.autograd.saved_tensors import Packed, SavedTensorsHooks, save, unpack
+from mlc.frontend.generator import default_generator
 from mlc.frontend.location import user_loc
 from mlc.frontend.script.reach import Reached
 from mlc.frontend.signature import name_of
 from mlc.frontend.tensor import Tensor
 from mlc.frontend.trace import state
 from mlc.ir.diag import UserError
+from mlc.ir.weak_references import WeakTable
 
 __all__ = ["checkpoint", "checkpoint_sequential"]
 
@@ -48,8 +49,8 @@ def checkpoint(function: Callable[..., Any], *args: Any, use_reentrant: bool | N
             "none".
         debug: Accepted for PyTorch's sake.
         early_stop: Accepted for PyTorch's sake: the repetition always goes on to the end.
-        preserve_rng_state: Accepted for PyTorch's sake: random numbers are functions of keys. For the repetition, the
-            buffers of modules are those of the call, among them the keys that layers such as Dropout hold.
+        preserve_rng_state: Whether the default generator draws the same numbers in the repetition. The buffers of
+            modules are those of the call in any case, among them the keys that layers such as Dropout hold.
         kwargs: Its keyword arguments.
 
     Returns:
@@ -73,7 +74,7 @@ def checkpoint(function: Callable[..., Any], *args: Any, use_reentrant: bool | N
     if state.trace is not None:
         with forward:
             return api.checkpoint(function)(*args, **kwargs)
-    frame = _Frame(function, args, kwargs, repetition, determinism_check == "default")
+    frame = _Frame(function, args, kwargs, repetition, determinism_check == "default", preserve_rng_state)
     with forward, frame:
         return function(*args, **kwargs)
 
@@ -130,18 +131,18 @@ class _Frame(SavedTensorsHooks):
 
     saved     the arguments
     buffers   the buffers of all modules that the function reaches
+    generator  state of the default generator at the call, for the repetition
     handles   what nodes hold, by place, while they hold it
-    found     the operands that the repetition found, for as long as nodes hold the handles
     count     of nodes that have been recorded
     """
 
     def __init__(self, function: Callable[..., Any], args: tuple[Any, ...], keywords: dict[str, Any],
-                 repetition: AbstractContextManager[Any], checks: bool) -> None:
+                 repetition: AbstractContextManager[Any], checks: bool, draws_again: bool) -> None:
         self.function, self.repetition, self.checks = function, repetition, checks
         self.saved = _mapped(lambda x: save([x])[0], (args, keywords))
         self.buffers = _Buffers(Reached({"": (function, args, keywords)}).objects())
-        self.handles: weakref.WeakValueDictionary[Place, Packed] = weakref.WeakValueDictionary()
-        self.found: weakref.WeakKeyDictionary[Packed, Tensor] = weakref.WeakKeyDictionary()
+        self.handles = WeakTable[Place, Packed]()
+        self.generator = default_generator.get_state() if draws_again else None
         self.count = 0
         self.line = user_loc()
 
@@ -151,25 +152,34 @@ class _Frame(SavedTensorsHooks):
         for i, x in enumerate(left):
             if type(x) is Tensor:
                 handle = Packed(x, (number, i), self.operand)
-                self.handles[number, i] = x = handle
+                self.handles.put((number, i), handle)
+                x = handle
             out.append(kept(x))
         return out
 
     def operand(self, place: Place) -> Tensor:
         """The operand at a place, from the repetition of the call."""
-        handle = self.handles[place]
-        if handle not in self.found:
+        handle = self.handles.get(place)
+        assert handle is not None, "the node that asks holds it"
+        if handle.repeated is None:
             self.repeat()
-        if handle not in self.found:
+        if handle.repeated is None:
             raise self.differs(f"operand {place[1]} of operation {place[0]} is not there when it is repeated")
-        return self.found[handle]
+        return handle.repeated
 
     def repeat(self) -> None:
         """Call the function again and keep what its nodes would save."""
         args, keywords = _mapped(lambda x: unpack([x])[0], self.saved)
         second = _Repetition(self)
-        with GradMode(True), self.buffers.as_before(), self.repetition, second:
-            self.function(*args, **keywords)
+        now = default_generator.get_state()
+        try:
+            if self.generator is not None:
+                default_generator.set_state(self.generator)
+            with GradMode(True), self.buffers.as_before(), self.repetition, second:
+                self.function(*args, **keywords)
+        finally:
+            if self.generator is not None:
+                default_generator.set_state(now)
         if self.checks and second.count != self.count:
             raise self.differs(f"it records {self.count} operations, and {second.count} when it is repeated")
 
@@ -217,7 +227,8 @@ class _Repetition(SavedTensorsHooks):
                 raise self.frame.differs(f"operand {i} of operation {number} has shape {list(handle.shape)} and dtype "
                                          f"{handle.dtype}, and {list(array.shape)} and {array.dtype} when it is "
                                          "repeated")
-            self.frame.found[handle] = x.detach()
+            handle.repeated = kept(x)                      # as it is now, whatever is written to it later
+            handle.repeated._autograd = None
         return [None] * len(left)
 
 
