@@ -339,8 +339,11 @@ def write_out(function: Callable[..., Any], args: tuple[Any, ...], keywords: dic
 
 def write_inplace(function: Callable[..., Any], position: int, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
     """`function(x, ..., inplace=True)`, where `inplace` may be the argument at `position`: its result, written to x."""
+    wanted = args[position] if len(args) > position else keywords["inplace"]
     keywords = {name: x for name, x in keywords.items() if name != "inplace"}
     args = args[:position] + args[position + 1:]
+    if wanted is not True:
+        raise UserTypeError(f"inplace is True or False, found {type(wanted).__name__}", code="MLC0321", loc=user_loc())
     return written(args[0] if args else keywords.get("input"), lambda: function(*args, **keywords))
 
 

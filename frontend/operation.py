@@ -37,7 +37,8 @@ def operation(*, literal: Iterable[str] = (), stored: Mapping[str, str] = Mappin
                 return body(*args, **keywords)
             if "out" in keywords and "out" not in op.parameters:
                 return write_out(public, args, keywords)  # type: ignore[no-any-return]
-            if op.inplace is not None and (keywords.get("inplace") or (len(args) > op.inplace and args[op.inplace])):
+            if op.inplace is not None and (keywords.get("inplace", False) is not False or (
+                    len(args) > op.inplace and args[op.inplace] is not False)):
                 return write_inplace(public, op.inplace, args, keywords)  # type: ignore[no-any-return]
             if op.stored:
                 op.check_stored(args, keywords)

@@ -110,6 +110,7 @@ def call_library(function: Callable[..., Any], name: str, args: Sequence[Any], k
         return POISON
     loc = env.loc(at)
     _check_count(function, name, args, at, env)
+    _check_pure(function, name, args, keywords, at, env)
     saved, location.text.loc = location.text.loc, loc
     try:
         return function(*args, **keywords)
@@ -168,6 +169,17 @@ def _check_count(function: Callable[..., Any], name: str, args: Sequence[Any], a
                           f"{MOST_KNOWN} may be", "make it smaller, or compute it from a smaller one")
 
 
+def _check_pure(function: Callable[..., Any], name: str, args: Sequence[Any], keywords: dict[str, Any], at: int,
+                env: Environment) -> None:
+    """UserError if a call would change an argument: the values of a program never change."""
+    given = dict(keywords)
+    if any(x is True for x in args):
+        given |= dict(zip(inspect.signature(function).parameters, args))
+    for parameter in ("inplace", "out"):
+        if given.get(parameter) not in (None, False):
+            raise env.error(at, "MLC0629", f"{name} takes no {parameter} here: the values of a program never change")
+
+
 def _check_call(function: Callable[..., Any], name: str, args: Sequence[Any], keywords: dict[str, Any],
                 env: Environment, at: int) -> None:
     """UserError if the arguments do not fit the parameters."""
@@ -186,6 +198,7 @@ class Layer(Applicable):
 
     def apply(self, args: Sequence[Any], keywords: dict[str, Any], at: int, env: Environment) -> Any:
         """Create an instance. While a program is checked, its parameters are types only and take no memory."""
+        _check_pure(self.cls, self.name, args, keywords, at, env)
         for x in (*args, *keywords.values()):
             if isinstance(x, Size):
                 if session.general:
