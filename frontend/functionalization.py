@@ -16,6 +16,7 @@ from mlc.frontend.autograd.view_node import Step, View
 from mlc.frontend.location import user_loc
 from mlc.frontend.refusals import refusal
 from mlc.frontend.storage import Storage
+from mlc.frontend.tensor import Tensor
 from mlc.frontend.trace import Trace, Tracer, current, emit
 from mlc.ir.core import Block, Op, Value
 from mlc.ir.diag import UserError
@@ -33,17 +34,57 @@ def distinct(out: Any, args: tuple[Any, ...]) -> Any:
     return out
 
 
-def views(x: Any, out: Any, again: Callable[[Any], Any], detached: bool) -> Any:
-    """The results of a view operation on x, linked to it; `again` is the operation as a function of x."""
-    if not isinstance(x, Tracer):
+MAY_COPY = frozenset({"reshape", "flatten", "unflatten", "ravel"})
+"""View operations that copy where the elements do not lie in memory in order."""
+
+
+def views(x: Any, out: Any, again: Callable[[Any], Any], name: str) -> Any:
+    """The results of the view operation `name` on x, linked to it; `again` is the operation as a function of x."""
+    if not isinstance(x, Tensor):
         return out
     leaves, structure = tree.flatten(out)
 
     def numbered(number: int) -> Step:
         return lambda y: tree.leaves(again(y))[number]
 
-    return structure.unflatten([linked(x, leaf, numbered(i), detached) if isinstance(leaf, Tracer) else leaf
-                                for i, leaf in enumerate(leaves)])
+    def result(leaf: Tracer, number: int) -> Tracer:
+        if not isinstance(x, Tracer) or (name in MAY_COPY and _is_rearranged(x)):
+            return uncertain(leaf, x)
+        return linked(x, leaf, numbered(number), name == "detach")
+
+    return structure.unflatten([result(leaf, i) if isinstance(leaf, Tracer) else leaf for i, leaf in enumerate(leaves)])
+
+
+def _is_rearranged(x: Tracer) -> bool:
+    """Whether x is a view whose elements may lie in memory in another order than in the view."""
+    value, base = x.value, _base(x)
+    while value is not base.value:
+        if not isinstance(value.op, T.Reshape | T.StopGradient):
+            return True
+        value = value.op.operands[0]
+    return False
+
+
+def contiguous(x: Tracer) -> Tracer:
+    """x, or a copy of it where its elements do not lie in memory in order."""
+    return uncertain(x, x) if _is_rearranged(x) else x
+
+
+def uncertain(out: Tracer, *origins: Any) -> Tracer:
+    """`out` as a tensor that shares memory with these or not."""
+    bases = dict.fromkeys(b for x in origins for b in (_base(x), *getattr(_base(x), "maybe", ())))
+    if any(out is x for x in origins) or out._view is not None:
+        out = Tracer(out.value, out.owner, out.weak)
+    out.maybe = tuple(bases)
+    for base in bases:
+        if isinstance(base, Tracer):
+            if base._storage is None:
+                Storage(None, True).add(base)
+            storage = base._storage
+            assert storage is not None
+            storage.add(out)
+            out._storage = None
+    return out
 
 
 def linked(x: Tracer, out: Tracer, step: Step, detached: bool = False) -> Tracer:
@@ -125,6 +166,12 @@ def result_of_call(leaf: Tracer, result: Tracer, inner: Trace) -> Tracer:
 def check_write(x: Tracer) -> None:
     """UserError if a write to a tensor could not be recorded."""
     base = _base(x)
+    for origin in base.maybe:
+        made = any(origin is t for t in current().root.made)
+        if not made and not (isinstance(origin, Tracer) and is_local(origin) and not origin.is_argument):
+            raise refusal("a tensor would be changed in place that may share the memory of one from outside of the "
+                          "function, loop or branch that is being recorded", code="MLC0756", loc=user_loc(),
+                          hint="change a clone")
     trace = current()
     adopted = any(base is known for known, _, _ in trace.adopted)
     if base.owner is not trace and _adopt(base):
@@ -133,7 +180,7 @@ def check_write(x: Tracer) -> None:
         where = "loop or branch" if base.owner is trace else "function"
         raise refusal(f"a tensor that was made outside of the {where} that is being recorded would be changed in place",
                       code="MLC0756", loc=user_loc(), hint=HINT)
-    if trace.parent is not None and base.value.op is None and not adopted:
+    if trace.parent is not None and base.is_argument and not adopted:
         raise refusal("an argument of the function that is being recorded would be changed in place", code="MLC0756",
                       loc=user_loc(), hint=HINT)
     if x._view is not None and not x._view.recorded:
@@ -147,17 +194,33 @@ def write(x: Tracer, new: Tracer) -> None:
     base = _base(x)
     value = new.value if base is x else _with(base, x, new).value
     base.value, base.weak = value, False
+    _spoil(base)
     if base._storage is not None:
         for view in base._storage.tensors():
             if view._view is not None:
                 view.value = view._view.of(base).value
 
 
+def _spoil(base: Tracer) -> None:
+    """Have tensors not be used any more that share the memory of one that was changed, or not."""
+    loc = user_loc()
+    for origin in base.maybe:
+        if isinstance(origin, Tracer):
+            for x in (origin, *(origin._storage.members() if origin._storage is not None else ())):
+                if _base(x) is not base:
+                    x.changed = loc
+        else:
+            current().root.spoiled.append(origin)
+    for x in base._storage.members() if base._storage is not None else ():
+        if x is not base and x._view is None:
+            x.changed = loc
+
+
 def rebound(x: Tracer) -> None:
     """Note that `x += y` in a loop or branch gave the name a new value there: x may not be used after it, except by
     that name, which then stands for the value that comes out of it."""
-    view = x._view is not None or (x._storage is not None and len(x._storage.tensors()) > 1)
-    if x.owner is not current() or view or (x.value.op is None and x.home is x.owner.block):
+    view = x._view is not None or (x._storage is not None and len(x._storage.members()) > 1)
+    if x.owner is not current() or view or x.is_argument or x.maybe:
         raise refusal("a tensor that was made outside of the loop or branch that is being recorded would be changed in "
                       "place", code="MLC0756", loc=user_loc(), hint=HINT)
     current().rebound.append((x, user_loc()))
@@ -172,7 +235,25 @@ def leave_construct() -> None:
     trace.rebound = [(x, loc) for x, loc in trace.rebound if x.home is not trace.innermost]
 
 
-def _base(x: Tracer) -> Any:
+def can_write(x: Tracer) -> bool:
+    """Whether a tensor is of the function, loop or branch that is being recorded, or of a caller that gives it up."""
+    base = _base(x)
+    return is_local(base) or (base.owner is not current() and _adopt(base))
+
+
+def after_branch(result: Any, states: Sequence[Any]) -> Any:
+    """A variable after a branch, which may stand for a tensor that was there before, as one of `states` is."""
+    outer = [x for x in states if isinstance(x, Tensor) and is_outer(x)]
+    return uncertain(result, *outer) if isinstance(result, Tracer) and outer else result
+
+
+def is_outer(x: Any) -> bool:
+    """Whether a tensor, or what it is a view of, was there before the loop or branch that has just been recorded."""
+    base = _base(x)
+    return not isinstance(base, Tracer) or base.owner is not current() or base.home is current().innermost
+
+
+def _base(x: Any) -> Any:
     return x if x._view is None else x._view.base
 
 
@@ -182,7 +263,7 @@ def _with(base: Tracer, view: Tracer, new: Tracer) -> Tracer:
     value: Value = view.value
     while value is not base.value:
         op = value.op
-        if not isinstance(op, T.Reshape | T.Transpose | T.Slice | T.BroadcastTo):
+        if not isinstance(op, T.Reshape | T.Transpose | T.Slice | T.BroadcastTo | T.StopGradient):
             raise UserError("this view cannot be written to while a function is recorded", code="MLC0757",
                             loc=user_loc(), hint="write to the tensor that it is a view of")
         chain.append(op)
@@ -194,6 +275,8 @@ def _with(base: Tracer, view: Tracer, new: Tracer) -> Tracer:
 
 def _before(op: Op, x: Tracer, new: Tracer) -> Tracer:
     """The operand x of a view operation, once its result is `new`."""
+    if isinstance(op, T.StopGradient):
+        return new
     if isinstance(op, T.Transpose):
         order = tuple(sorted(range(len(op.perm)), key=op.perm.__getitem__))
         return emit(T.Transpose, new, order)  # type: ignore[no-any-return]

@@ -6,6 +6,7 @@ tensors that share its memory to see, and its history.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -31,8 +32,9 @@ def check_writable(x: Tensor) -> None:
     if isinstance(x, Tracer):
         return functionalization.check_write(x)
     if state.trace is not None:
-        raise refusal("a tensor that was made outside of the recorded function would be changed in place",
-                      code="MLC0756", loc=user_loc(), hint="pass it to the function as an argument")
+        raise refusal("a tensor would be changed in place that was made outside of the recorded function, or in it of "
+                      "plain data", code="MLC0756", loc=user_loc(),
+                      hint="pass it to the function as an argument, or begin with mlc.zeros or x.clone()")
     view = x._view
     base = x if view is None else view.base
     if not mode.enabled or not base.requires_grad:
@@ -81,6 +83,8 @@ def continue_history(x: Tensor, new: Tensor) -> None:
     base = x if view is None else view.base
     if not (new.requires_grad or base.requires_grad):
         return
+    shared = [base] if base._storage is None else base._storage.tensors()
+    retaining = [t for t in shared if t.retains_grad]
     if view is not None:
         CopySlices(base, new, view.steps)
     else:
@@ -88,13 +92,22 @@ def continue_history(x: Tensor, new: Tensor) -> None:
         if meta is not None and before is not None:
             meta.is_parameter = before.is_parameter
         x._autograd = meta
-    if base._storage is not None and base.requires_grad:
-        for t in base._storage.tensors():
-            if t._view is not None and t._view.base is base and t._view.recorded:
-                if overlaps(t._array):                     # whose gradient is a sum, which the steps know
-                    t._autograd = t._view.of(base)._autograd
-                else:
-                    ViewNode(base, t, t._view.steps, "AsStridedBackward")
+    views_follow(base)
+    for t in retaining:
+        if t._autograd is not None:
+            t._autograd.retain()
+
+
+def views_follow(base: Tensor) -> None:
+    """Give the views of a tensor a history that begins at its present one."""
+    if base._storage is None or not base.requires_grad:
+        return
+    for t in base._storage.tensors():
+        if t._view is not None and t._view.base is base and t._view.recorded:
+            if overlaps(t._array):                         # whose gradient is a sum, which the steps know
+                t._autograd = t._view.of(base)._autograd
+            else:
+                ViewNode(base, t, t._view.steps, "AsStridedBackward")
 
 
 def copy_(self: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
@@ -135,8 +148,12 @@ def _converted(src: Any, like: Tensor) -> Any:
     """An array of the elements of `src`, in the dtype and on the device of `like`, that broadcasts to its shape."""
     if type(src) in (bool, int, float) and isinstance(like._array, np.ndarray):
         try:
-            return np.asarray(src, like._array.dtype)
-        except OverflowError:
+            with np.errstate(over="ignore"):
+                array = np.asarray(src, like._array.dtype)
+            if type(src) is float and math.isfinite(src) and array.dtype.kind not in "biu" and np.isinf(array):
+                raise OverflowError
+            return array
+        except (OverflowError, ValueError):
             raise UserError(f"{src} does not fit in {like.dtype.name}", code="MLC0348", loc=user_loc()) from None
     given = src if type(src) is Tensor else wrap(as_backing_array(src))
     with GradMode(False):
@@ -166,12 +183,15 @@ def fill_(self: Tensor, value: Any) -> Tensor:
         The tensor itself.
 
     Raises:
-        UserError: `value` has several elements (MLC0111), or the write would go unrecorded (MLC0439).
+        UserError: `value` has dimensions (MLC0111), or the write would go unrecorded (MLC0439).
 
     Example:
         >>> mlc.zeros(2).fill_(7)
         tensor([7., 7.], dtype=mlc.float32)
     """
+    if getattr(value, "shape", ()):
+        raise UserError(f"fill_ takes one number, found a tensor of shape {list(value.shape)}", code="MLC0111",
+                        loc=user_loc(), hint="x.copy_(value) broadcasts")
     return copy_(self, value)
 
 
@@ -278,6 +298,8 @@ def _with_put(x: Tracer, key: tuple[Any, ...], value: Any) -> Tensor:
         shape = [1] * dims[0] + list(arrays[0].shape) + [1] * (x.ndim - dims[-1] - 1)
         value = f["reshape"](value, ()) if hasattr(value, "shape") else value
         return f["masked_fill"](x, f["reshape"](arrays[0], shape), f["cast"](value, x.dtype))  # type: ignore[no-any-return]
+    if len(arrays) == 1 and "bool" in str(arrays[0].dtype) and len(dims) == x.ndim and getattr(value, "ndim", 0) == 1:
+        return f["masked_scatter"](x, arrays[0], f["cast"](value, x.dtype))  # type: ignore[no-any-return]
     picked = f["getitem"](x, key)
     value = f["broadcast_to"](without_leading_ones(value, picked.ndim), picked.shape)
     count, lead = picked.ndim - (x.ndim - len(dims)), dims[0]
@@ -303,7 +325,7 @@ def augmented(name: str, x: Any, other: Any) -> Any:
     if isinstance(x, Tracer):
         if x.weak:                                         # a Python number
             return NotImplemented
-        if not functionalization.is_local(x):
+        if not functionalization.can_write(x):
             functionalization.rebound(x)
             return NotImplemented
     return getattr(x, f"{name}_")(other)

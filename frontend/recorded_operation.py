@@ -124,7 +124,7 @@ class Operation:
             out = out if mode.enabled else tree.map(constant, out)
             if self.view:
                 (x, *rest), named = self.operand_first(args, keywords)
-                return views(x, out, lambda y: OPERATIONS[self.name](y, *rest, **named), self.name == "detach")
+                return views(x, out, lambda y: OPERATIONS[self.name](y, *rest, **named), self.name)
             return out if self.name in MAY_RETURN_OPERAND else distinct(out, args)
         except Error as error:
             if error.code == "MLC0421":                    # from an operator in the body: an argument may be the cause

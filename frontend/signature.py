@@ -205,7 +205,8 @@ class Recorded:
 
     outputs   per leaf of the result: ("result", its number), ("value", the leaf itself), for a padded result of
               data-dependent size, ("first", (its number, the axes and the results that are its sizes)), or, for an
-              argument or a view of one, ("argument", (its number, that of the result, the view or None))
+              argument or a view of one, ("argument", (its number, that of the result, the view or None)), or, for
+              another leaf or a view of one, ("leaf", (its number, that of the result, the view or None))
     captured  arrays that the function captured (globals, closures); it takes them after its arguments
     assigned  for buffers of the argument modules that are assigned: number of the buffer, number of the result
     written   for arguments that are changed in place: number of the array, number of the result
@@ -232,6 +233,9 @@ class Recorded:
         for kind, x in self.outputs:
             if kind == "argument" and (found := _given(given, *x)) is not None:
                 leaves.append(found)
+            elif kind == "leaf":
+                number, _, view = x
+                leaves.append(leaves[number] if view is None else view.of(leaves[number]))
             elif kind != "value":
                 out = make(Tensor)
                 out._array = (results[x] if kind == "result" else results[x[1]] if kind == "argument" else
@@ -243,7 +247,7 @@ class Recorded:
 
     def plain_outputs(self) -> list[tuple[str, Any]]:
         """The outputs where arguments that are returned are copies."""
-        return [("result", x[1]) if kind == "argument" else (kind, x) for kind, x in self.outputs]
+        return [("result", x[1]) if kind in ("argument", "leaf") else (kind, x) for kind, x in self.outputs]
 
     def assign(self, given: tuple[Any, ...], results: Sequence[BackingArray]) -> None:
         """Store the buffers that the call assigned in the modules among the arguments `given` (args, keywords)."""
@@ -293,7 +297,7 @@ def record_entry(f: Callable[..., Any], arguments: Arguments, names: Sequence[st
             with located(loc):
                 for x in out:
                     if isinstance(x, tree.Leaf | np.ndarray) or hasattr(type(x), "__dlpack__"):
-                        outputs.append(_output(x, own, len(results)))
+                        outputs.append(_output(x, own, out[:len(outputs)], len(results)))
                         results.append(to_default_dtype(tracer(x)))
                     elif isinstance(x, Undefined):
                         raise UserError("a result may be unassigned", code="MLC0607", loc=loc,
@@ -331,14 +335,18 @@ def record_entry(f: Callable[..., Any], arguments: Arguments, names: Sequence[st
     return Recorded(trace, structure, outputs, trace.lifted, assigned, written)
 
 
-def _output(x: Any, own: Sequence[Tracer], number: int) -> tuple[str, Any]:
-    """How a leaf of the result, which is result `number`, is had: as an argument, as a view of one, or as a result."""
+def _output(x: Any, own: Sequence[Tracer], before: Sequence[Any], number: int) -> tuple[str, Any]:
+    """How a leaf of the result, which is result `number`, is had: as an argument or one of the leaves before it, as a
+    view of one of them, or as a result."""
     view = x._view if isinstance(x, Tracer) else None
     base: Any = x if view is None else view.base
-    at = next((i for i, t in enumerate(own) if t is base and not t.weak), None)
-    if at is None or (view is not None and not (base.type.is_static and x.type.is_static)):
+    if not isinstance(base, Tracer) or (view is not None and not (base.type.is_static and x.type.is_static)):
         return "result", number
-    return "argument", (at, number, view)
+    for kind, those in (("argument", own), ("leaf", before)):
+        at = next((i for i, t in enumerate(those) if t is base and not t.weak), None)
+        if at is not None:
+            return kind, (at, number, view)
+    return "result", number
 
 
 @contextmanager

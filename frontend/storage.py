@@ -32,20 +32,18 @@ class Storage:
     memory    array of all of it; writable unless it belongs to someone who forbids that; None of device memory, where
               views are copies
     token     replaced by each write, so that whoever depends on the elements can compare it
-    version   the number of writes
     private   whether nobody but the tensors of this storage and its `saved` ones uses the memory, or is meant to see
               what is written to it
     handed    whether the memory is also that of an array outside, which has to see what is written
     """
 
-    __slots__ = ("__weakref__", "_saved", "_tensors", "handed", "memory", "private", "token", "version")
+    __slots__ = ("__weakref__", "_saved", "_tensors", "handed", "memory", "private", "token")
 
     def __init__(self, memory: Array | None, private: bool, handed: bool = False) -> None:
         self.memory = memory
         self.private = private
         self.handed = handed
         self.token = object()
-        self.version = 0
         self._tensors: list[weakref.ref[Tensor]] = []
         self._saved: list[weakref.ref[Tensor]] = []
 
@@ -59,6 +57,10 @@ class Storage:
     def tensors(self) -> list[Tensor]:
         """The tensors that share the memory."""
         return [t for ref in self._tensors if (t := ref()) is not None and t._storage is self]
+
+    def members(self) -> list[Any]:
+        """The tensors that were added, also those that share the memory or not."""
+        return [t for ref in self._tensors if (t := ref()) is not None]
 
     def save(self, copy: Tensor) -> None:
         """Register a tensor of the same array that has to keep the elements as they are now."""
@@ -83,7 +85,7 @@ class Storage:
         if self.memory is None:
             raise UserError("a view on a device is a copy, and would not see what is written to the other tensor",
                             code="MLC0754", loc=user_loc(), hint="write to a clone, or do without the view")
-        if any(s == 0 and n > 1 for n, s in zip(tensor._array.shape, tensor._array.strides)):
+        if tensor._array.size and overlaps(tensor._array):
             raise UserError("several elements of the tensor are the same memory, as after expand, and would be written "
                             "at once", code="MLC0752", loc=user_loc(), hint="write to a copy: x.clone()")
         if not self.private:
@@ -115,9 +117,8 @@ class Storage:
         return True
 
     def touch(self) -> None:
-        """Count a write."""
+        """Replace the token."""
         self.token = object()
-        self.version += 1
 
     def _own(self) -> None:
         """Move to memory of its own if somebody else may hold the present one, expecting it to stay as it is."""
@@ -148,9 +149,9 @@ def storage_of(tensor: Tensor) -> Storage:
             return storage
         if not array.flags.c_contiguous:
             array = tensor._array = np.array(array, order="C")
-        base = array.base
+        base: Any = array.base
         private = sys.getrefcount(array) <= _OURS + 1 and (base is None or (
-            base.base is None and sys.getrefcount(base) <= _OURS + 1))
+            isinstance(base, np.ndarray) and base.base is None and sys.getrefcount(base) <= _OURS + 1))
         storage = Storage(array, private)
         tensor._array = _read_only(array)
         storage.add(tensor)

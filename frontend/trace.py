@@ -43,17 +43,22 @@ class Tracer(Tensor):
     A weakly typed tracer stands for a Python number: it takes on the element type of the other operands.
     """
 
-    __slots__ = ("changed", "home", "owner", "value", "weak")
+    __slots__ = ("changed", "home", "is_argument", "maybe", "owner", "value", "weak")
     home: Block
     """The function, loop or branch that it was made in."""
     changed: Loc | None
     """Where the tensor was changed in a loop or branch by another name."""
+    is_argument: bool
+    """Whether it is an argument of the function that is recorded."""
+    maybe: tuple[Any, ...]
+    """Tensors whose memory it shares or not, which is known only when the function runs."""
 
     def __init__(self, value: Value, trace: Trace, weak: bool = False) -> None:
         self._array = self._storage = self._view = self.changed = None
         self.value = value
         self.owner = trace
         self.weak = weak
+        self.is_argument, self.maybe = False, ()
         self.home = trace.innermost if isinstance(value.owner, Op) else value.owner
 
     backward, data, requires_grad_, register_hook = Unsupported(), Unsupported(), Unsupported(), Unsupported()
@@ -212,6 +217,8 @@ class Trace:
         self.refused: UserError | None = None              # of the outermost: the first refusal, even if it was caught
         self.regions: list[Block] = []                     # of loops and conditions in progress, innermost last
         self.rebound: list[tuple[Tracer, Loc]] = []        # tensors that `x += y` changed in one of them, by their name
+        self.made: list[Tensor] = []                       # of the outermost: tensors of plain data that were made here
+        self.spoiled: list[Tensor] = []                    # of the outermost: those of them that were changed since
         self.is_call = False                               # of a function that is called where it is recorded, once
         self.adopted: list[tuple[Tracer, Trace, Block]] = []           # tensors of callers that it changes in place
         self.before_adoption: list[tuple[Tracer, Value, Trace, Block]] = []
@@ -224,7 +231,9 @@ class Trace:
 
     def arg(self, type: TensorType, name: str = "", weak: bool = False, loc: Loc = UNKNOWN) -> Tracer:
         """Append an argument to the function."""
-        return Tracer(self.block.add_arg(type, name, loc), self, weak)
+        out = Tracer(self.block.add_arg(type, name, loc), self, weak)
+        out.is_argument = True
+        return out
 
     @contextmanager
     def recording(self) -> Iterator[None]:
@@ -451,6 +460,9 @@ def as_tracer(x: Any) -> Tracer:
     """Tracer in the current trace for a tensor or an array."""
     if isinstance(x, Tracer):
         return x
+    if current().root.spoiled and any(x is t for t in current().root.spoiled):
+        raise UserError("a tensor is used after it was changed in place by another name", code="MLC0756",
+                        loc=user_loc(), hint="use that name, or begin with mlc.zeros or a clone")
     return current().known(as_backing_array(x), x if isinstance(x, Tensor) else None)
 
 

@@ -133,6 +133,12 @@ def _sharing(x: Tensor, array: Array) -> Tensor:
     return out
 
 
+def detached(x: Tensor) -> Tensor:
+    """A tensor that shares the memory of another, and not its history."""
+    storage_of(x)
+    return _sharing(x, x._array)
+
+
 def _owner(array: Array) -> Array:
     """The array whose memory an array is a view of."""
     while isinstance(array.base, np.ndarray):

@@ -34,11 +34,8 @@ def execute(code: Specialization, call: Call) -> Sequence[BackingArray]:
                         code="MLC0758", loc=user_loc(), hint="call it within mlc.no_grad, or return the new value")
     if code.entry is None:
         return ()
-    for i in code.recorded.written:
-        if any(j != i and np.may_share_memory(call.arrays[i], x) for j, x in enumerate(call.arrays)
-               if isinstance(x, np.ndarray)):
-            raise UserError(f"{call.signature.name} changes an argument in place, and another one shares its memory",
-                            code="MLC0759", loc=user_loc(), hint="pass a clone of one of them")
+    if code.recorded.written:
+        _check_written(code, call)
     for i in code.donated:
         if isinstance(call.given[i], Tensor):
             call.arrays[i] = donated(call.given[i], call.given)
@@ -57,6 +54,22 @@ def execute(code: Specialization, call: Call) -> Sequence[BackingArray]:
     if Checks.anomaly is not None:
         Checks.anomaly(results, lambda: record(call).trace.module, before)
     return results
+
+
+def _check_written(code: Specialization, call: Call) -> None:
+    """UserError if arguments that the function changes in place are not as it was recorded for."""
+    name = call.signature.name
+    captured = [t.backing_array for t in code.recorded.trace.constant_tensors]
+    for i in code.recorded.written:
+        array, given = call.arrays[i], call.given[i]
+        others = [*(x for j, x in enumerate(call.arrays) if j != i), *captured]
+        if isinstance(array, np.ndarray) and any(np.may_share_memory(array, x) for x in others
+                                                 if isinstance(x, np.ndarray)):
+            raise UserError(f"{name} changes an argument in place, and another one, or a tensor that it reaches, has "
+                            "the same memory", code="MLC0759", loc=user_loc(), hint="pass a clone of one of them")
+        if isinstance(given, np.ndarray) and not given.flags.writeable:
+            raise UserError(f"{name} changes an argument in place, which is a read-only array", code="MLC0753",
+                            loc=user_loc(), hint="pass a copy of it")
 
 
 def wrap(code: Specialization, call: Call, results: Sequence[BackingArray]) -> Any:

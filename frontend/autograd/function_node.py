@@ -18,6 +18,7 @@ from mlc.frontend.autograd.graph import Node
 from mlc.frontend.autograd.saved_tensors import save, unpack
 from mlc.frontend.compiler import Entry, compile_module
 from mlc.frontend.devices import BackingArray, device_of_call
+from mlc.frontend.in_place import views_follow
 from mlc.frontend.location import user_loc
 from mlc.frontend.operands import broadcast_to, cast, tracer
 from mlc.frontend.signature import Recorded
@@ -162,6 +163,8 @@ def record_call(name: str, function: FunctionRecord, recorded: Recorded, operand
                    "differentiated by backward", "call its operations eagerly, or differentiate by mlc.grad")
     else:
         FunctionNode(function, operands, results)
+    for x in results.values():
+        views_follow(x)
 
 
 def differentiable_results(recorded: Recorded, out: Any) -> dict[int, Tensor]:
@@ -172,6 +175,7 @@ def differentiable_results(recorded: Recorded, out: Any) -> dict[int, Tensor]:
     held = {id(t) for module in tree.attribute_trees(out) for t in tree.leaves(module)}
     found = {}
     for (kind, number), x in zip(recorded.outputs, tree.leaves(out)):
-        if type(x) is Tensor and kind not in ("value", "argument") and x.dtype.is_floating_point and id(x) not in held:
+        computed = type(x) is Tensor and kind not in ("value", "argument", "leaf")
+        if computed and x.dtype.is_floating_point and id(x) not in held:
             found[number if kind == "result" else number[0]] = x
     return found

@@ -177,7 +177,8 @@ def _check_pure(function: Callable[..., Any], name: str, args: Sequence[Any], ke
         given |= dict(zip(inspect.signature(function).parameters, args))
     for parameter in ("inplace", "out"):
         if given.get(parameter) not in (None, False):
-            raise env.error(at, "MLC0629", f"{name} takes no {parameter} here: the values of a program never change")
+            raise env.error(at, "MLC0629", f"{name} takes no {parameter} here: the values of a program never change",
+                            f"use what {name} returns")
 
 
 def _check_call(function: Callable[..., Any], name: str, args: Sequence[Any], keywords: dict[str, Any],

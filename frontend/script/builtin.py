@@ -16,6 +16,7 @@ import numpy as np
 
 from mlc.dialects.tensor import control
 from mlc.frontend import control as functions
+from mlc.frontend.functionalization import uncertain
 from mlc.frontend.location import user_loc
 from mlc.frontend.loop_carried import SourceConstruct, is_array
 from mlc.frontend.operands import tracer
@@ -103,7 +104,7 @@ def _rows(x: Tensor) -> Steps:
         if isinstance(n, Size):                            # may be 0, which only the compiled function can check
             return x[i]
         with located(user_loc()):
-            return functions.row(tracer(x), tracer(i), n)
+            return uncertain(functions.row(tracer(x), tracer(i), n), x)
     return Steps(n, item, (lambda: iter(x)) if isinstance(n, int) else None, once=False)
 
 

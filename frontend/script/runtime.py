@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from mlc.dialects import tensor as T
 from mlc.frontend import loop_carried, tree
-from mlc.frontend.functionalization import leave_construct, rebound
+from mlc.frontend.functionalization import after_branch, leave_construct, rebound
 from mlc.frontend.location import user_loc
 from mlc.frontend.loop_carried import UNDEFINED, SourceConstruct, Undefined
 from mlc.frontend.operands import boolean, number, reshape
@@ -215,7 +215,7 @@ def if_(test: Any, then: Thunk, otherwise: Thunk, variables: Variables, guarded:
         missing = [isinstance(s[i], Undefined) for s in left]
         if any(missing) and names[i] != VALUE:
             x = UNDEFINED if all(missing) else Maybe(f"only one branch of the `if` at {site.loc} gives it a value")
-        after[i] = x
+        after[i] = after_branch(x, [s[i] for s in left])
     variables.put(tuple(after))
     leave_construct()
 
@@ -300,6 +300,7 @@ class _Loop:
         self.carried = [i for i, n in enumerate(self.names) if n in variables.head and (
             n == VALUE or not isinstance(before[i], Undefined))]
         self.init = [before[i] for i in self.carried]
+        self.left: list[list[Any]] = []                    # per recorded iteration: what it leaves
         self.entered: list[list[tuple[Tracer, Any] | None]] = []     # per recorded iteration: what was carried into it
         self.site = _only(site, self.carried)
 
@@ -316,7 +317,8 @@ class _Loop:
         for i in self.carried:
             if isinstance(now[i], Undefined) and self.names[i] != VALUE:
                 unbound(now[i], self.names[i])
-        return [now[i] for i in self.carried]
+        self.left.append([now[i] for i in self.carried])
+        return self.left[-1]
 
     def run(self, test: Thunk, run: Thunk) -> None:
         """`while test(): run()`"""
@@ -364,8 +366,10 @@ class _Loop:
         after: list[Any] = [
             Maybe(f"the loop at {self.site.loc} gives it a value, and may run no iteration") if n in self.variables.live
             else UNDEFINED for n in self.names]
-        for i, x in zip(self.carried, found):
-            after[i] = x
+        origins = {id(c[0]): x for entered in self.entered for x, c in zip(tree.leaves(self.init), entered)
+                   if c is not None}
+        for i, (x, first, *ends) in zip(self.carried, zip(found, self.init, *self.left)):
+            after[i] = after_branch(x, [first, *(origins.get(id(e), e) for e in ends)])
         self.variables.put(tuple(after))
         leave_construct()
 

@@ -8,6 +8,7 @@ from typing import Any, Self
 from mlc.frontend.arguments import coded
 from mlc.frontend.autograd.differentiable import mark_parameter
 from mlc.frontend.tensor import Tensor, as_backing_array, wrap
+from mlc.frontend.views import detached
 
 
 class _ParameterType(type):
@@ -46,7 +47,8 @@ class Parameter(Tensor, metaclass=_ParameterType):
 
 
 def _parameter(data: Any = (), requires_grad: bool = True) -> Tensor:
-    return mark_parameter(wrap(as_backing_array(data)), requires_grad)
+    own = detached(data) if type(data) is Tensor else wrap(as_backing_array(data))
+    return mark_parameter(own, requires_grad)
 
 
 Parameter.__signature__ = inspect.signature(_parameter)  # type: ignore[attr-defined]

@@ -8,9 +8,10 @@ from typing import Any
 
 from mlc.frontend import tree
 from mlc.frontend.autograd.differentiable import mark_parameter
+from mlc.frontend.autograd.graph import alone
 from mlc.frontend.autograd.hooks import RemovableHandle
 from mlc.frontend.location import user_loc
-from mlc.frontend.tensor import Tensor, wrap
+from mlc.frontend.tensor import Tensor
 from mlc.ir.diag import UserError, UserTypeError
 from mlc.nn.hierarchy import Hierarchy
 from mlc.nn.hooks import NONE, Hook, Hooks, add
@@ -190,8 +191,8 @@ def _collect(module: Any, found: dict[str, Any], prefix: str, keep_vars: bool, c
     for name, attribute, x in module._own_state():
         if attribute in module._unsaved:
             continue
-        if not keep_vars and type(x) is Tensor and x.requires_grad:
-            x = constants.setdefault(id(x), wrap(x.backing_array))
+        if not keep_vars and type(x) is Tensor:            # which later writes do not change
+            x = constants.setdefault(id(x), alone(x))
         found[prefix + name] = x
     if type(module).get_extra_state is not Stateful.get_extra_state:
         found[prefix + EXTRA] = module.get_extra_state()

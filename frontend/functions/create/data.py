@@ -12,6 +12,7 @@ from mlc.frontend.autograd.copy_node import same_elements
 from mlc.frontend.devices import BackingArray
 from mlc.frontend.dtypes import as_ir
 from mlc.frontend.eager import to_default_dtype
+from mlc.frontend.functionalization import contiguous as rearranged
 from mlc.frontend.functions.create.public import creation
 from mlc.frontend.nested_lists import elements
 from mlc.frontend.operands import cast, reshape, together
@@ -26,7 +27,7 @@ from mlc.frontend.tensor import (
     as_backing_array,
     wrap,
 )
-from mlc.frontend.trace import Tracer, emit, state
+from mlc.frontend.trace import Tracer, as_tracer, emit, state
 from mlc.ir.diag import UserTypeError
 from mlc.ir.sizes import Size
 
@@ -135,8 +136,9 @@ def clone(input: Operand) -> Tensor:
         >>> mlc.clone(mlc.tensor([1.0, 2.0]))
         tensor([1., 2.], dtype=mlc.float32)
     """
-    if isinstance(input, Tracer):
-        return Tracer(input.value, input.owner, input.weak)
+    if state.trace is not None:
+        given = as_tracer(input)
+        return Tracer(given.value, given.owner, given.weak)
     array = as_backing_array(input)
     return same_elements(wrap(np.array(array, order="C") if isinstance(array, np.ndarray) else array.copy()), input)
 
@@ -157,7 +159,7 @@ def contiguous(input: Operand) -> Tensor:
                 [1., 1.]], dtype=mlc.float32)
     """
     if isinstance(input, Tracer):
-        return input
+        return rearranged(input)
     array = as_backing_array(input)
     if not isinstance(array, np.ndarray) or array.flags.c_contiguous:
         return input if isinstance(input, Tensor) else wrap(array)

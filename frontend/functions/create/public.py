@@ -24,6 +24,10 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
+SHARING = ("asarray", "from_numpy", "from_dlpack", "contiguous")
+"""Functions whose results may be an argument, or share its memory."""
+
+
 def creation(f: Callable[P, R]) -> Callable[P, R]:
     """Make `f` public; errors name the user's line. The result is on the device that the call names, or else on that of
     the first argument, if it is a tensor. With `requires_grad`, it is a leaf whose gradient is computed."""
@@ -57,6 +61,8 @@ def creation(f: Callable[P, R]) -> Callable[P, R]:
             raise
         if device is not None and isinstance(out, Tensor):
             out = out.to_device(device)  # type: ignore[assignment]
+        if state.trace is not None and type(out) is Tensor and f.__name__ not in SHARING:
+            state.trace.root.made.append(out)  # type: ignore[arg-type]
         if keywords.get("requires_grad"):
             out.requires_grad_()  # type: ignore[attr-defined]
         return out

@@ -10,7 +10,7 @@ import numpy as np
 
 from mlc.dialects import tensor as T
 from mlc.frontend.axes import plain_int
-from mlc.frontend.functionalization import linked
+from mlc.frontend.functionalization import linked, uncertain
 from mlc.frontend.functions import elementwise as E
 from mlc.frontend.functions.index.picking import from_the_front, take
 from mlc.frontend.functions.ragged import coordinates, picked
@@ -36,7 +36,7 @@ def getitem(input: Tensor, key: Any) -> Tensor:
     On a tensor that has its elements, a key without arrays gives a view.
     """
     keys = key if isinstance(key, tuple) else (key,)
-    keys = tuple(_listed(k) for k in keys)
+    keys = tuple(_number_of(_listed(k)) for k in keys)
     loc = user_loc()
     try:
         if (state.trace is None and not isinstance(input, Tracer) and isinstance(input.backing_array, np.ndarray)
@@ -52,8 +52,10 @@ def getitem(input: Tensor, key: Any) -> Tensor:
         raise UserIndexError(str(error), code="MLC0366", loc=loc) from None
     static = tuple(_static(k) for k in parts)
     out = _getitem(input, static, arrays)
-    return out if arrays or not (isinstance(input, Tracer) and isinstance(out, Tracer)) else linked(
-        input, out, lambda x: getitem(x, key))
+    if not isinstance(out, Tracer) or (arrays and any(k.ndim or _is_mask(k) for k in arrays)):
+        return out
+    return linked(input, out, lambda x: getitem(x, key)) if isinstance(input, Tracer) and not arrays else uncertain(
+        out, input)
 
 
 def setitem(input: Tensor, key: Any, value: Any) -> None:
