@@ -99,7 +99,10 @@ def test_second_gradients_of_writes_to_views() -> None:
     (lambda w: mlc.add(w, 1, out=mlc.ones(2)), "MLC0755"),  # type: ignore[call-arg]
     (lambda w: mlc.ones(3).copy_(mlc.ones(2)), "MLC0111"),
     (lambda w: mlc.ones(2).__setitem__(5, 1.0), "MLC0366"), (lambda w: (w * 1)[0].detach_(), "MLC0439"),
-    (lambda w: mlc.ones(3)[mlc.tensor([7])].add_(mlc.ones(2, 2)), "MLC0"),
+    (lambda w: mlc.zeros(3).fill_(mlc.arange(3.0)), "MLC0111"),
+    (lambda w: mlc.zeros(4).unfold(0, 2, 1).add_(1), "MLC0752"),
+    (lambda w: mlc.zeros(2, dtype="int8").fill_(300), "MLC0348"), (lambda w: mlc.zeros(2, dtype="float16").fill_(1e6),
+                                                                  "MLC0348"),
     (lambda w: mlc.ones(3).__setitem__(mlc.tensor([7]), 1), "MLC0366")])
 def test_writes_that_are_refused(mistake: Callable[[Any], Any], code: str) -> None:
     with pytest.raises((UserError, UserTypeError), match=code) as caught:
@@ -183,7 +186,47 @@ def outer(x: Any) -> Any:
     return mlc.grad(lambda w: y.mul_(w).sum())(x)
 
 
-@pytest.mark.parametrize("f", [branches, other_name, outer, lambda x: x.detach().add_(1), lambda x: OUTSIDE.add_(x)])
+def of_plain_data(x: Any) -> Any:
+    t = mlc.tensor([0.0, 0.0])
+    t[0] = x[0]
+    return t
+
+
+def of_a_captured_tensor(x: Any) -> Any:
+    view = OUTSIDE[1:]
+    view += x[0]
+    return OUTSIDE * 1
+
+
+def perhaps_a_copy(x: Any) -> Any:
+    y = x.view(2, 1).t().contiguous()
+    y += 1
+    return y
+
+
+def one_of_two(x: Any) -> Any:
+    y = x
+    if x.sum() > 100:
+        y = x * 2
+    y += 1
+    return y
+
+
+def rows(x: Any) -> Any:
+    for row in x.view(2, 1):
+        row += 1
+    return x
+
+
+def picked(x: Any) -> Any:
+    x[x.argmax()] += 1
+    x[x.argmax()].mul_(2)
+    return x
+
+
+@pytest.mark.parametrize("f", [
+    branches, other_name, outer, of_plain_data, of_a_captured_tensor, perhaps_a_copy, one_of_two, rows, picked,
+    lambda x: x.detach().add_(1), lambda x: OUTSIDE.add_(x)])
 def test_writes_that_cannot_be_recorded_are_refused(f: Callable[[Any], Any]) -> None:
     with pytest.raises(UserError, match="MLC0756"):
         mlc.compile(f)(mlc.ones(2))
@@ -194,6 +237,59 @@ def test_arguments_that_share_memory_are_refused_where_one_is_changed() -> None:
     x = mlc.ones(2)
     with pytest.raises(UserError, match="MLC0759"):
         mlc.compile(lambda x, y: (x.add_(1), y * 2))(x, x[:1])
+
+
+def test_results_share_memory_as_in_eager_execution() -> None:
+    def f(x: Any) -> Any:
+        y = x * 2
+        return y, y[0], y
+
+    for call in (f, mlc.compile(f)):
+        w = mlc.ones(2, 2, requires_grad=True)
+        a, row, b = call(w)
+        row.sum().backward()
+        with mlc.no_grad():
+            row.zero_()
+        assert a is b and a.tolist() == [[0, 0], [2, 2]] and w.grad is not None and w.grad.tolist() == [[2, 2], [0, 0]]
+
+
+def test_writes_in_no_grad_and_of_masked_elements_are_recorded() -> None:
+    @mlc.compile
+    def f(x: Any, mask: Any) -> Any:
+        y = x.clone()
+        with mlc.no_grad():
+            y[0] = 1
+        y[mask] = mlc.tensor([7.0, 8.0])
+        return y
+
+    assert f(mlc.zeros(4), mlc.tensor([False, True, False, True])).tolist() == [1, 7, 0, 8]
+    assert mlc.grad(lambda x: (f(x, mlc.tensor([False, True, False, True])) ** 2).sum())(mlc.ones(4)).tolist() == [
+        0, 0, 2, 0]
+
+
+def test_retained_gradients_are_those_of_the_elements_at_the_end() -> None:
+    x = mlc.ones(3, requires_grad=True)
+    y = x * 2
+    y.retain_grad()
+    y += 1
+    (y * y).sum().backward()
+    assert y.grad is not None and y.grad.tolist() == [6, 6, 6]
+
+
+def test_an_index_of_one_number_gives_a_view() -> None:
+    x = mlc.zeros(3, 2)
+    x[mlc.tensor(1)].add_(1)
+    x[x.sum(1).argmax()][0] = 5
+    assert x.tolist() == [[0, 0], [5, 1], [0, 0]]
+
+
+def test_a_parameter_shares_the_memory_of_its_data() -> None:
+    x = mlc.zeros(2)
+    p = nn.Parameter(x)
+    x[0] = 5
+    with mlc.no_grad():
+        p[1] = 7
+    assert p.tolist() == x.tolist() == [5, 7]
 
 
 def test_a_write_to_a_captured_tensor_is_seen() -> None:
