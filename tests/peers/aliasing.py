@@ -20,8 +20,9 @@ import mlc
 Statement = str
 
 
-REFUSED = ("MLC0752", "MLC0756")
-"""Codes of what mlc refuses and PyTorch allows: writes to expanded tensors, and, recorded, to detached ones."""
+REFUSED = ("MLC0752", "MLC0756", "MLC0757")
+"""Codes of what mlc refuses and PyTorch allows: writes to expanded tensors, and, recorded, to detached ones, to windows
+and to what may be a copy."""
 
 
 class Program:
