@@ -96,7 +96,7 @@ class Program:
             f"v[{i}].clamp_(-2, 9)", f"v[{i}].masked_fill_(v[{i}] < 0, {number})", f"v[{i}].sub_(v[{j}], alpha=2)",
             f"v[{i}].neg_()", f"v[{i}].detach_()",
             f"v[{i}].relu_()" if x.requires_grad else f"v[{i}].data.add_(1)", f"v[{i}][...] = {number}",
-            f"v[{i}].exp_()" if x.requires_grad else f"torch.add(v[{j}].detach(), 1, out=v[{i}].detach())",
+            f"v[{i}].sigmoid_()" if x.requires_grad else f"torch.add(v[{j}].detach(), 1, out=v[{i}].detach())",
             f"v[{i}][:, {k}] = {number}", f"v[{i}].index_fill_(0, torch.tensor([{k}]), {number})", f"v[{i}].tanh_()"])
 
     def read(self, i: int, x: Any) -> Statement:
