@@ -197,7 +197,7 @@ _ELSEWHERE = {
     **dict.fromkeys(("enable_grad", "inference_mode", "is_grad_enabled", "no_grad", "set_grad_enabled"),
                     "mlc.autograd.grad_mode"),
 }
-_MODULES = frozenset({"accelerator", "autograd", "backends", "cuda", "extension", "fft", "func", "importer", "linalg",
+_MODULES = frozenset({"accelerator", "autograd", "backends", "cuda", "distributions", "extension", "fft", "func", "importer", "linalg",
                       "nn", "optim", "random", "signal", "special", "utils"})
 
 
