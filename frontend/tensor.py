@@ -142,6 +142,11 @@ class Tensor(Differentiable, MemoryLayout, Operators, Methods):
         """Whether the elements are on a GPU."""
         return self.device != CPU
 
+    @property
+    def is_xpu(self) -> _bool:
+        """Whether the elements are on a GPU of Intel, which mlc generates no code for: always False."""
+        return False
+
     def is_floating_point(self) -> _bool:
         """Whether the dtype is one of floats."""
         return self.dtype.is_floating_point

@@ -159,17 +159,22 @@ def _signature_data(variant: Variant) -> dict[str, Any]:
 
 # -- loading ----------------------------------------------------------------------------------------------------------
 @coded
-def load(path: str | Path) -> Any:
-    """Load a function that `mlc.save` wrote, or a module that `mlc compile -o NAME.so` wrote; the file is checked.
+def load(path: Any, map_location: Any = None, *, weights_only: bool = True) -> Any:
+    """Load what `mlc.save` wrote, or a module that `mlc compile -o NAME.so` wrote; the file is checked.
 
     Args:
-        path: Name of the file.
+        path: Name of the file; for data, it may also be a file that is open for reading bytes.
+        map_location: Device of all tensors of data; None for the one that each was on.
+        weights_only: Whether the only classes of modules in data are those of `mlc.nn` and of
+            `mlc.serialization.safe_globals`; otherwise they are any that the program has imported. Either way no code
+            of the file is run.
 
     Returns:
-        Function of the arguments that it was saved for; others are an error (MLC0323, MLC0572).
+        The data; or a function of the arguments that it was saved for; others are an error (MLC0323, MLC0572).
 
     Raises:
-        UserError: The file cannot be read (MLC0392), or is damaged or no such file (MLC0571).
+        UserError: The file cannot be read (MLC0392), or is damaged or no such file (MLC0571, MLC0766), or it has a class
+            that is not allowed (MLC0765).
 
     Example:
         >>> import os, tempfile
@@ -178,6 +183,8 @@ def load(path: str | Path) -> Any:
         >>> mlc.load(path)(mlc.ones(4, 2)).shape
         (4, 3)
     """
+    if (data := serialization.content(path)) is not None:
+        return serialization.read(data, map_location, not weights_only)
     path = os.fspath(path)                                 # rejects file descriptors
     if extension.is_module(path):
         return extension.load(path)

@@ -103,10 +103,20 @@ def _name(x: Any) -> str:
     return f"{x.__module__}.{x.__qualname__}"
 
 
+def _layers() -> Iterator[type]:
+    """The classes of modules that mlc has."""
+    rest = [nn.Module]
+    while rest:
+        cls = rest.pop()
+        rest += cls.__subclasses__()
+        if cls.__module__.startswith("mlc.nn."):
+            yield cls
+
+
 def _known(trusted: bool) -> Callable[[str], Any]:
     """The lookup of a class or function by its name; of a file that is trusted, also among all imported modules."""
-    own = [*(getattr(nn, n) for n in nn.__all__), *(getattr(nn.functional, n) for n in nn.functional.__all__), *_allowed]
-    table = {_name(x): x for x in own if callable(x)}
+    functions = (getattr(nn.functional, n) for n in nn.functional.__all__)
+    table = {_name(x): x for x in (*_layers(), *filter(callable, functions), *_allowed)}
 
     def find(name: str) -> Any:
         module, _, attribute = name.rpartition(".")
@@ -154,7 +164,7 @@ class _Writer:
             return ["dtype", x.name]
         if type(x) is device:
             return ["device", str(x)]
-        if type(x) in _NAMES or isinstance(x, tuple) and not hasattr(x, "_fields"):
+        if type(x) in _NAMES or (isinstance(x, tuple) and not hasattr(x, "_fields")):
             parts = [y for item in x.items() for y in item] if isinstance(x, dict) else x
             return [_NAMES.get(type(x), "tuple"), *map(self.row, parts)]
         if isinstance(x, nn.Module):
@@ -195,10 +205,10 @@ def write(x: Any, file: File) -> None:
 # -- reading ----------------------------------------------------------------------------------------------------------
 def content(file: File) -> bytes | None:
     """The bytes of a file that `write` made; None of a path that is another file."""
-    if not isinstance(file, str | os.PathLike):
-        return file.read()
+    if hasattr(file, "read"):
+        return file.read()  # type: ignore[no-any-return]
     try:
-        path = Path(file)
+        path = Path(os.fspath(file))
         if not path.is_file():
             return None
         with path.open("rb") as stream:

@@ -90,5 +90,5 @@ class Categorical(Distribution):
         return gather(logits, -1, index.expand(*shape).unsqueeze(-1)).squeeze(-1)
 
     def entropy(self) -> Tensor:
-        lowest = float(-3.4028234663852886e38)
+        lowest = -3.4028234663852886e38
         return -R.sum(E.clamp(self.logits, lowest) * self.probs, -1)

@@ -128,7 +128,7 @@ def main() -> None:
         runpy.run_path(script, run_name="__main__")
     except Enough:
         pass
-    except (Exception, SystemExit) as problem:  # noqa: BLE001  (the verdict on any program)
+    except (Exception, SystemExit) as problem:
         if not isinstance(problem, SystemExit) or problem.code:
             error = f"{type(problem).__name__}: {problem}"
             traceback.print_exc()
