@@ -147,6 +147,11 @@ class Tensor(Differentiable, MemoryLayout, Operators, Methods):
         """Whether the elements are on a GPU of Intel, which mlc generates no code for: always False."""
         return False
 
+    @property
+    def is_sparse(self) -> _bool:
+        """Whether only some elements are stored; tensors are dense, so that it is always False."""
+        return False
+
     def is_floating_point(self) -> _bool:
         """Whether the dtype is one of floats."""
         return self.dtype.is_floating_point

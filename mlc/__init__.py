@@ -198,7 +198,8 @@ _ELSEWHERE = {
                     "mlc.autograd.grad_mode"),
 }
 _MODULES = frozenset({"accelerator", "autograd", "backends", "cuda", "distributions", "extension", "fft", "func",
-                      "importer", "linalg", "nn", "onnx", "optim", "random", "serialization", "signal", "special", "utils"})
+                      "importer", "linalg", "nn", "onnx", "optim", "random", "serialization", "signal",
+                      "special", "utils"})
 
 
 def __getattr__(name: str) -> Any:

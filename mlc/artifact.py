@@ -173,8 +173,8 @@ def load(path: Any, map_location: Any = None, *, weights_only: bool = True) -> A
         The data; or a function of the arguments that it was saved for; others are an error (MLC0323, MLC0572).
 
     Raises:
-        UserError: The file cannot be read (MLC0392), or is damaged or no such file (MLC0571, MLC0766), or it has a class
-            that is not allowed (MLC0765).
+        UserError: The file cannot be read (MLC0392), or is damaged or no such file (MLC0571, MLC0766), or it has a
+            class that is not allowed (MLC0765).
 
     Example:
         >>> import os, tempfile

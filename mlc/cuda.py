@@ -17,7 +17,8 @@ from mlc.frontend.devices import as_device
 from mlc.ir.diag import BackendError, UserError
 
 __all__ = ["device_count", "empty_cache", "get_device_capability", "get_device_name", "is_available",
-           "manual_seed", "manual_seed_all", "max_memory_allocated", "memory_allocated", "memory_reserved", "synchronize", "why_not"]
+           "manual_seed", "manual_seed_all", "max_memory_allocated", "memory_allocated", "memory_reserved",
+           "synchronize", "why_not"]
 
 
 def is_available() -> bool:

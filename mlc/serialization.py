@@ -1,9 +1,9 @@
 """Objects in files: tensors, arrays, containers of them, and modules, as data that runs no code when it is read.
 
-`mlc.save(model.state_dict(), path)` and `mlc.load(path)` use it. The file is a container (backends/checksummed.py) of the
-arrays, as a safetensors file, and of a table of objects, in which containers name their parts by earlier rows. A module
-is the name of its class and its attributes; only classes of `mlc.nn` and those that the program names, in `safe_globals`,
-are made again.
+`mlc.save(model.state_dict(), path)` and `mlc.load(path)` use it. The file is a container (backends/checksummed.py) of
+the arrays, as a safetensors file, and of a table of objects, in which containers name their parts by earlier rows. A
+module is the name of its class and its attributes; only classes of `mlc.nn` and those that the program names, in
+`safe_globals`, are made again.
 """
 
 from __future__ import annotations
@@ -172,8 +172,8 @@ class _Writer:
         if callable(x) and getattr(nn.functional, getattr(x, "__name__", ""), None) is x:
             return ["function", _name(x)]
         raise UserTypeError(f"mlc.save cannot write a {type(x).__name__}", code="MLC0764", loc=user_loc(),
-                            hint="save tensors, arrays, numbers, strings, lists, tuples, dicts and modules of them, such "
-                                 "as model.state_dict()")
+                            hint="save tensors, arrays, numbers, strings, lists, tuples, dicts and modules of them, "
+                                 "such as model.state_dict()")
 
     def _array(self, x: Any) -> list[Any]:
         name = str(len(self.arrays))
@@ -205,8 +205,8 @@ def write(x: Any, file: File) -> None:
 # -- reading ----------------------------------------------------------------------------------------------------------
 def content(file: File) -> bytes | None:
     """The bytes of a file that `write` made; None of a path that is another file."""
-    if hasattr(file, "read"):
-        return file.read()  # type: ignore[no-any-return]
+    if not isinstance(file, str | os.PathLike) and hasattr(file, "read"):
+        return file.read()
     try:
         path = Path(os.fspath(file))
         if not path.is_file():

@@ -150,7 +150,7 @@ class Distribution:
         raise UserError(f"{type(self).__name__} has no {what}", code="MLC0762", loc=user_loc())
 
     def _check(self, valid: Tensor, what: str) -> None:
-        """UserError (MLC0761) unless a condition holds for every element; it is not asked while a function is recorded."""
+        """UserError (MLC0761) unless a condition holds everywhere; while a function is recorded, nothing is checked."""
         if self.validate_args and recording.trace is None and not bool(valid.all()):
             raise UserError(f"{type(self).__name__}: {what}", code="MLC0761", loc=user_loc(),
                             hint="with validate_args=False nothing is checked")

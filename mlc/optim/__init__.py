@@ -15,6 +15,6 @@ from mlc.optim.lbfgs import LBFGS
 from mlc.optim.optimizer import Optimizer
 from mlc.optim.sgd import SGD, Lion
 
-__all__ = ["LBFGS", "SGD", "Accumulated", "Adadelta", "Adagrad", "Adam", "AdamW", "Adamax", "Lion", "MovingAverage", "NAdam",
-           "Optimizer", "RAdam", "RMSprop", "clip_by_global_norm", "clip_by_value", "global_norm", "lr_scheduler",
+__all__ = ["LBFGS", "SGD", "Accumulated", "Adadelta", "Adagrad", "Adam", "AdamW", "Adamax", "Lion", "MovingAverage",
+           "NAdam", "Optimizer", "RAdam", "RMSprop", "clip_by_global_norm", "clip_by_value", "global_norm", "lr_scheduler",
            "schedules"]

@@ -156,7 +156,7 @@ def _direction(held: dict[str, Any], gradient: Tensor, size: int) -> Tensor:
     for y, s, ro in reversed(past):
         weights.append(float((s * q).sum()) * ro)
         q = q - y * weights[-1]
-    r = q * held["H_diag"]
+    r: Tensor = q * held["H_diag"]
     for (y, s, ro), weight in zip(past, reversed(weights)):
         r = r + s * (weight - float((y * r).sum()) * ro)
     return r

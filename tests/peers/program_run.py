@@ -1,8 +1,10 @@
-"""Run one program under PyTorch or mlc, in a process of its own: `python program_run.py LIBRARY OUT STATE LIMIT SCRIPT ...`.
+"""Run one program under PyTorch or mlc, in a process of its own.
+
+    python program_run.py LIBRARY OUT STATE LIMIT SCRIPT [ARGUMENT ...]
 
 STATE is a folder through which the run under mlc gets the parameters of the run under PyTorch, or "-", and then the
-program is run as it is. With a STATE, random numbers are numpy's in both, and dropout is off. OUT gets the values of all
-losses (of the tensors that `backward` is called of), at most LIMIT of them, and the first error.
+program is run as it is. With a STATE, random numbers are numpy's in both, and dropout is off. OUT gets the values of
+all losses (of the tensors that `backward` is called of), at most LIMIT of them, and the first error.
 """
 
 from __future__ import annotations
@@ -41,7 +43,7 @@ def record_losses(tensor: Any, limit: int) -> list[float]:
 
 
 def share_parameters(library: Any, folder: Path, save: bool) -> None:
-    """Save or load parameters before their first use: at a call of a module, or at `zero_grad`."""
+    """Save or load parameters before their first use: when an optimizer is made, or at a call of a module."""
     known: dict[int, Any] = {}
     moments = iter(range(10**9))
 
@@ -71,8 +73,14 @@ def share_parameters(library: Any, folder: Path, save: bool) -> None:
 
     before(library.nn.Module, "__call__", lambda module: list(module.parameters()))
     before(library.nn.Module, "zero_grad", lambda module: list(module.parameters()))
-    before(library.optim.Optimizer, "zero_grad",
-           lambda optimizer: [p for group in optimizer.param_groups for p in group["params"]])
+    hold = "hold" if hasattr(library.optim.Optimizer, "hold") else "__init__"
+    method = getattr(library.optim.Optimizer, hold)
+
+    def held(optimizer: Any, *args: Any, **keywords: Any) -> None:
+        method(optimizer, *args, **keywords)
+        meet([p for group in optimizer.param_groups for p in group["params"]])
+
+    setattr(library.optim.Optimizer, hold, held)
 
 
 def share_random_numbers(library: Any) -> None:

@@ -3,8 +3,8 @@
     python -m tests.peers.programs --examples REPOSITORY --mingpt REPOSITORY [--only REGEX] [--keep FOLDER]
 
 The repositories are checkouts, or bare git directories, of https://github.com/pytorch/examples and
-https://github.com/karpathy/minGPT. A program is copied, with `IMPORTS` applied in the copy for mlc and with `edits` that
-make it small in both copies; the data are random, and torchvision, gymnasium and requests are stand-ins.
+https://github.com/karpathy/minGPT. A program is copied, with `IMPORTS` applied in the copy for mlc and with `edits`
+that make it small in both copies; the data are random, and torchvision, gymnasium and requests are stand-ins.
 
 Each program runs three times: under PyTorch; under mlc with the same parameters, the same random numbers and without
 dropout, so that the losses have to agree; and under mlc as it is.
@@ -127,8 +127,8 @@ print(model.generate(torch.tensor([[1, 2, 3]]), 5, do_sample=True, top_k=4).shap
 '''
 SMALL = ("--epochs", "2", "--batch-size", "16", "--test-batch-size", "24", "--log-interval", "2")
 LANGUAGE = tuple(f"word_language_model/{name}.py" for name in ("data", "main", "model", "generate"))
-LANGUAGE_ARGUMENTS = ("--data", ".", "--emsize", "16", "--nhid", "16", "--epochs", "1", "--batch_size", "4", "--bptt", "9",
-                      "--log-interval", "4")
+LANGUAGE_ARGUMENTS = ("--data", ".", "--emsize", "16", "--nhid", "16", "--epochs", "1", "--batch_size", "4", "--bptt",
+                      "9", "--log-interval", "4")
 TEXTS = {"train.txt": _words(240, 1), "valid.txt": _words(120, 2), "test.txt": _words(120, 3)}
 PROGRAMS = {
     "mnist": Program(("mnist/main.py",), "main.py", (*SMALL, "--save-model")),
@@ -159,7 +159,8 @@ PROGRAMS = {
         ("time_sequence_prediction/train.py", "time_sequence_prediction/generate_sine_wave.py"), "both.py",
         ("--steps", "1"), (("L = 1000", "L = 24"), ("N = 100", "N = 8"), ("future = 1000", "future = 10"),
                               ("torch.load('traindata.pt')", "torch.load('traindata.pt', weights_only=False)")),
-        {"both.py": "import runpy\nimport generate_sine_wave\nrunpy.run_path('train.py', run_name='__main__')\n"}, limit=12),
+        {"both.py": "import runpy\nimport generate_sine_wave\nrunpy.run_path('train.py', run_name='__main__')\n"},
+        limit=12),
     "word_language_model": Program(LANGUAGE, "main.py", LANGUAGE_ARGUMENTS, added=TEXTS),
     "word_language_model (Transformer)": Program(LANGUAGE, "main.py", (
         *LANGUAGE_ARGUMENTS, "--model", "Transformer", "--lr", "1"), added=TEXTS),
@@ -200,10 +201,10 @@ def copy(program: Program, repository: Path, folder: Path, library: str) -> None
         (folder / name).write_text(change(text), encoding="utf-8")
     for name in program.folders:
         (folder / name).mkdir()
-    for path in (HERE / "standins").rglob("*.py"):
-        target = folder / path.relative_to(HERE / "standins")
+    for file in (HERE / "standins").rglob("*.py"):
+        target = folder / file.relative_to(HERE / "standins")
         target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(change(path.read_text(encoding="utf-8")), encoding="utf-8")
+        target.write_text(change(file.read_text(encoding="utf-8")), encoding="utf-8")
 
 
 def run(program: Program, folder: Path, library: str, state: str, seconds: float) -> dict[str, Any]:

@@ -22,7 +22,7 @@ class CartPole:
         return self.state.astype(np.float32), {}
 
     def step(self, action: int) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-        x, speed, angle, turning = self.state
+        _, speed, angle, turning = self.state
         pushed = ((10.0 if action else -10.0) + 0.05 * turning**2 * sin(angle)) / 1.1
         spin = (9.8 * sin(angle) - cos(angle) * pushed) / (0.5 * (4 / 3 - 0.1 * cos(angle) ** 2 / 1.1))
         push = pushed - 0.05 * spin * cos(angle) / 1.1

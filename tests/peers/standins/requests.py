@@ -1,4 +1,4 @@
-"""Stand-in for requests: whatever is asked for, the answer is a small random graph in the format of the Cora data set."""
+"""Stand-in for requests: the answer is always a small random graph in the format of the Cora data set."""
 
 from __future__ import annotations
 
