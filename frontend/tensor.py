@@ -29,7 +29,7 @@ from mlc.frontend.methods import SYNTAX, Methods, call
 from mlc.frontend.methods import Dims as Dims
 from mlc.frontend.methods import DTypeLike as DTypeLike
 from mlc.frontend.methods import Operand as Operand
-from mlc.frontend.nested_lists import elements
+from mlc.frontend.nested_lists import LISTS, elements
 from mlc.frontend.operators import Operators
 from mlc.frontend.size import Size
 from mlc.frontend.storage import Storage, handed_out
@@ -489,6 +489,6 @@ def _common(found: Sequence[Any]) -> np.dtype[Any] | None:
 
 
 def _plain(x: Any) -> Any:
-    if isinstance(x, list | tuple):
+    if isinstance(x, LISTS):
         return [_plain(v) for v in x]
     return x.array if isinstance(x, Tensor) else x

@@ -16,5 +16,5 @@ from mlc.optim.optimizer import Optimizer
 from mlc.optim.sgd import SGD, Lion
 
 __all__ = ["LBFGS", "SGD", "Accumulated", "Adadelta", "Adagrad", "Adam", "AdamW", "Adamax", "Lion", "MovingAverage",
-           "NAdam", "Optimizer", "RAdam", "RMSprop", "clip_by_global_norm", "clip_by_value", "global_norm", "lr_scheduler",
-           "schedules"]
+           "NAdam", "Optimizer", "RAdam", "RMSprop", "clip_by_global_norm", "clip_by_value", "global_norm",
+           "lr_scheduler", "schedules"]

@@ -108,6 +108,8 @@ def share_random_numbers(library: Any) -> None:
     library.nn.functional.dropout = lambda x, *_, **__: x
     for name in ("Dropout", "Dropout1d", "Dropout2d", "Dropout3d"):
         getattr(library.nn, name).forward = lambda layer, x: x
+    for name in ("LSTM", "GRU", "RNN", "MultiheadAttention"):
+        _without_dropout(getattr(library.nn, name))
     try:
         categorical = importlib.import_module(library.__name__ + ".distributions").Categorical
     except ImportError:
@@ -118,6 +120,17 @@ def share_random_numbers(library: Any) -> None:
         return library.from_numpy(np.asarray((rng.random((*bounds.shape[:-1], 1)) > bounds).sum(-1)))
 
     categorical.sample = sample
+
+
+def _without_dropout(layer: Any) -> None:
+    """Layers of this class have no dropout of their own, whatever they are made with."""
+    make = layer.__init__
+
+    def made(module: Any, *args: Any, **keywords: Any) -> None:
+        make(module, *args, **keywords)
+        module.dropout = 0.0
+
+    layer.__init__ = made
 
 
 def main() -> None:

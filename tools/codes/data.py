@@ -130,8 +130,8 @@ example python:
 fix: make a second DataLoader, or use persistent_workers=False; in a forked process, begin the iteration there.
 
 MLC0764 An object is no data that mlc.save writes.
-Files hold no code, so that only tensors, arrays, numbers, strings, modules and lists, tuples, dicts and sets of them can
-be written, none of which contains itself.
+Files hold no code, so that only tensors, arrays, numbers, strings, modules and lists, tuples, dicts and sets of them
+can be written, none of which contains itself.
 example python:
     import mlc
     mlc.save({"made": iter([1])}, "data.mlc")
