@@ -159,15 +159,15 @@ def _signature_data(variant: Variant) -> dict[str, Any]:
 
 # -- loading ----------------------------------------------------------------------------------------------------------
 @coded
-def load(path: Any, map_location: Any = None, *, weights_only: bool = True) -> Any:
+def load(path: Any, map_location: Any = None, *, weights_only: bool | None = None) -> Any:
     """Load what `mlc.save` wrote, or a module that `mlc compile -o NAME.so` wrote; the file is checked.
 
     Args:
         path: Name of the file; for data, it may also be a file that is open for reading bytes.
         map_location: Device of all tensors of data; None for the one that each was on.
-        weights_only: Whether the only classes of modules in data are those of `mlc.nn` and of
-            `mlc.serialization.safe_globals`; otherwise they are any that the program has imported. Either way no code
-            of the file is run.
+        weights_only: True for data alone, so that no code of a file is run whatever it is; False for data whose
+            modules may be of any class that the program has imported, rather than of those of `mlc.nn` and of
+            `mlc.serialization.safe_globals`; None for data or a model.
 
     Returns:
         The data; or a function of the arguments that it was saved for; others are an error (MLC0323, MLC0572).
@@ -183,8 +183,8 @@ def load(path: Any, map_location: Any = None, *, weights_only: bool = True) -> A
         >>> mlc.load(path)(mlc.ones(4, 2)).shape
         (4, 3)
     """
-    if (data := serialization.content(path)) is not None:
-        return serialization.read(data, map_location, not weights_only)
+    if (data := serialization.content(path, weights_only is not None)) is not None:
+        return serialization.read(data, map_location, weights_only is False)
     path = os.fspath(path)                                 # rejects file descriptors
     if extension.is_module(path):
         return extension.load(path)

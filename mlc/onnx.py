@@ -19,6 +19,9 @@ def export(model: Any, args: Any = (), f: Any = None, **options: Any) -> NoRetur
         f: Name of a file.
         options: Whatever else PyTorch takes.
 
+    Returns:
+        Nothing: it always raises.
+
     Raises:
         UserError: Always (MLC0767).
 

@@ -83,8 +83,8 @@ def safe_globals(safe_globals: Sequence[Any]) -> Iterator[None]:
     Args:
         safe_globals: Classes and functions.
 
-    Yields:
-        Nothing.
+    Returns:
+        The context of the `with` statement.
 
     Example:
         >>> with mlc.serialization.safe_globals([nn.Linear]):
@@ -203,8 +203,8 @@ def write(x: Any, file: File) -> None:
 
 
 # -- reading ----------------------------------------------------------------------------------------------------------
-def content(file: File) -> bytes | None:
-    """The bytes of a file that `write` made; None of a path that is another file."""
+def content(file: File, data_only: bool) -> bytes | None:
+    """The bytes of a file that `write` made; None of a path that is another file, unless it has to be such a one."""
     if not isinstance(file, str | os.PathLike) and hasattr(file, "read"):
         return file.read()
     try:
@@ -213,7 +213,7 @@ def content(file: File) -> bytes | None:
             return None
         with path.open("rb") as stream:
             start = stream.read(len(MAGIC))
-            return start + stream.read() if start == MAGIC else None
+            return start + stream.read() if start == MAGIC else start if data_only else None
     except (OSError, ValueError):
         return None                                        # whoever reads it as a model says why
 

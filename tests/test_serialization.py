@@ -78,6 +78,15 @@ def test_modules_are_made_again_of_classes_that_the_program_allows() -> None:
     assert mlc.equal(saved(layer)(mlc.ones(3, 2, 4)), layer(mlc.ones(3, 2, 4)))
 
 
+def test_a_model_with_code_is_no_data(tmp_path: Path) -> None:
+    path = tmp_path / "double.mlc"
+    mlc.save(mlc.compile(lambda x: x * 2), path, args=[mlc.spec(2)])
+    assert mlc.load(path)(mlc.ones(2)).tolist() == [2.0, 2.0]
+    with pytest.raises(UserError) as found:
+        mlc.load(path, weights_only=True)
+    assert found.value.code == "MLC0766"
+
+
 def test_what_is_no_data_is_refused() -> None:
     loop: list[Any] = []
     loop.append(loop)

@@ -25,7 +25,7 @@ class Distribution:
 
     Example:
         >>> mlc.distributions.Distribution((2,)).batch_shape
-        (2,)
+        mlc.Size([2])
     """
 
     has_rsample = False
