@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator
 from typing import Any
 
@@ -9,9 +10,13 @@ from mlc.frontend.location import user_loc
 from mlc.ir.diag import UserTypeError
 
 
+LISTS = (list, tuple, range, deque)
+"""Kinds of nested lists."""
+
+
 def elements(x: Any, depth: int = 0) -> Iterator[Any]:
     """Iterate over the elements of nested lists; UserTypeError beyond as many dimensions as an array has."""
-    if not isinstance(x, list | tuple):
+    if not isinstance(x, LISTS):
         yield x
         return
     if depth >= MAX_RANK:

@@ -29,7 +29,7 @@ from mlc.frontend.methods import SYNTAX, Methods, call
 from mlc.frontend.methods import Dims as Dims
 from mlc.frontend.methods import DTypeLike as DTypeLike
 from mlc.frontend.methods import Operand as Operand
-from mlc.frontend.nested_lists import elements
+from mlc.frontend.nested_lists import LISTS, elements
 from mlc.frontend.operators import Operators
 from mlc.frontend.size import Size
 from mlc.frontend.storage import Storage, handed_out
@@ -141,6 +141,16 @@ class Tensor(Differentiable, MemoryLayout, Operators, Methods):
     def is_cuda(self) -> _bool:
         """Whether the elements are on a GPU."""
         return self.device != CPU
+
+    @property
+    def is_xpu(self) -> _bool:
+        """Whether the elements are on a GPU of Intel, which mlc generates no code for: always False."""
+        return False
+
+    @property
+    def is_sparse(self) -> _bool:
+        """Whether only some elements are stored; tensors are dense, so that it is always False."""
+        return False
 
     def is_floating_point(self) -> _bool:
         """Whether the dtype is one of floats."""
@@ -479,6 +489,6 @@ def _common(found: Sequence[Any]) -> np.dtype[Any] | None:
 
 
 def _plain(x: Any) -> Any:
-    if isinstance(x, list | tuple):
+    if isinstance(x, LISTS):
         return [_plain(v) for v in x]
     return x.array if isinstance(x, Tensor) else x

@@ -197,8 +197,9 @@ _ELSEWHERE = {
     **dict.fromkeys(("enable_grad", "inference_mode", "is_grad_enabled", "no_grad", "set_grad_enabled"),
                     "mlc.autograd.grad_mode"),
 }
-_MODULES = frozenset({"accelerator", "autograd", "backends", "cuda", "extension", "fft", "func", "importer", "linalg",
-                      "nn", "optim", "random", "signal", "special", "utils"})
+_MODULES = frozenset({"accelerator", "autograd", "backends", "cuda", "distributions", "extension", "fft", "func",
+                      "importer", "linalg", "nn", "onnx", "optim", "random", "serialization", "signal",
+                      "special", "utils"})
 
 
 def __getattr__(name: str) -> Any:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mlc import extension
+from mlc import extension, serialization
 from mlc.api import Compiled, compiled_function
 from mlc.backends.checksummed import CorruptFile, pack, unpack
 from mlc.backends.cpu.targets import host
@@ -49,13 +49,16 @@ MAGIC = b"MLCMODEL"
 
 # -- saving -----------------------------------------------------------------------------------------------------------
 @coded
-def save(f: Any, path: str | Path, args: Sequence[Any] | None = None, *, targets: Sequence[str] = (),
+def save(f: Any, path: Any, args: Sequence[Any] | None = None, *, targets: Sequence[str] = (),
          **keywords: Any) -> None:
-    """Write a compiled function and the weights of its module to a file, as a whole or not at all.
+    """Write a compiled function and the weights of its module to a file, as a whole or not at all; or plain data.
+
+    Data is a tensor, an array, a number, a string or a module, or a list, tuple or dict of them, such as the result of
+    `state_dict`. It is written without code, and what is one object in several places will be one again.
 
     Args:
-        f: Result of `mlc.compile`.
-        path: Name of the file.
+        f: Result of `mlc.compile`, or data.
+        path: Name of the file; for data, it may also be a file that is open for writing bytes.
         args: Arrays or specifications that code is made for; None for what is compiled so far, or else those of f.
         targets: Machines that code is made for, as in ["host", "cuda:sm_90"] or ["x86-64-v3"]; without any, where f
             runs. Of processors it is one. A GPU of a named architecture need not be here.
@@ -63,7 +66,7 @@ def save(f: Any, path: str | Path, args: Sequence[Any] | None = None, *, targets
 
     Raises:
         UserError: There is nothing to save code of (MLC0570), or the file cannot be written (MLC0393).
-        UserTypeError: f is not compiled, or takes or gives what a file cannot hold (MLC0570).
+        UserTypeError: f takes or gives what a file cannot hold (MLC0570), or is no such data (MLC0764).
 
     Example:
         >>> import os, tempfile
@@ -71,9 +74,12 @@ def save(f: Any, path: str | Path, args: Sequence[Any] | None = None, *, targets
         >>> mlc.save(mlc.compile(lambda x: x * 2), path, args=[mlc.spec("B")])
     """
     compiled = f if isinstance(f, Compiled) else compiled_function(f)
-    if compiled is None:
+    if compiled is None and (args is not None or targets or keywords or (
+            callable(f) and not isinstance(f, tree.AttributeTree))):
         raise UserTypeError(f"mlc.save takes what mlc.compile returns, found {type(f).__name__}", code="MLC0570",
                             loc=user_loc(), hint="mlc.save(mlc.compile(f), path, args=...)")
+    if compiled is None:
+        return serialization.write(f, path)
     signature = compiled.signature
     given = signature.specified() if args is None and not keywords and (targets or not compiled.variants) else args
     if given is None and not keywords and targets:
@@ -153,17 +159,22 @@ def _signature_data(variant: Variant) -> dict[str, Any]:
 
 # -- loading ----------------------------------------------------------------------------------------------------------
 @coded
-def load(path: str | Path) -> Any:
-    """Load a function that `mlc.save` wrote, or a module that `mlc compile -o NAME.so` wrote; the file is checked.
+def load(path: Any, map_location: Any = None, *, weights_only: bool | None = None) -> Any:
+    """Load what `mlc.save` wrote, or a module that `mlc compile -o NAME.so` wrote; the file is checked.
 
     Args:
-        path: Name of the file.
+        path: Name of the file; for data, it may also be a file that is open for reading bytes.
+        map_location: Device of all tensors of data; None for the one that each was on.
+        weights_only: True for data alone, so that no code of a file is run whatever it is; False for data whose
+            modules may be of any class that the program has imported, rather than of those of `mlc.nn` and of
+            `mlc.serialization.safe_globals`; None for data or a model.
 
     Returns:
-        Function of the arguments that it was saved for; others are an error (MLC0323, MLC0572).
+        The data; or a function of the arguments that it was saved for; others are an error (MLC0323, MLC0572).
 
     Raises:
-        UserError: The file cannot be read (MLC0392), or is damaged or no such file (MLC0571).
+        UserError: The file cannot be read (MLC0392), or is damaged or no such file (MLC0571, MLC0766), or it has a
+            class that is not allowed (MLC0765).
 
     Example:
         >>> import os, tempfile
@@ -172,6 +183,8 @@ def load(path: str | Path) -> Any:
         >>> mlc.load(path)(mlc.ones(4, 2)).shape
         (4, 3)
     """
+    if (data := serialization.content(path, weights_only is not None)) is not None:
+        return serialization.read(data, map_location, weights_only is False)
     path = os.fspath(path)                                 # rejects file descriptors
     if extension.is_module(path):
         return extension.load(path)

@@ -12,11 +12,13 @@ from typing import Any
 
 from mlc import api  # noqa: F401  (it hands the compiler over, which knows the names of devices)
 from mlc.code import device_memory
+from mlc.frontend import generator
 from mlc.frontend.devices import as_device
 from mlc.ir.diag import BackendError, UserError
 
 __all__ = ["device_count", "empty_cache", "get_device_capability", "get_device_name", "is_available",
-           "max_memory_allocated", "memory_allocated", "memory_reserved", "synchronize", "why_not"]
+           "manual_seed", "manual_seed_all", "max_memory_allocated", "memory_allocated", "memory_reserved",
+           "synchronize", "why_not"]
 
 
 def is_available() -> bool:
@@ -47,6 +49,25 @@ def device_count() -> int:
         return devices.count()
     except BackendError:
         return 0
+
+
+def manual_seed(seed: int) -> None:
+    """Seed the generator that random numbers come from, whatever device they are for.
+
+    Args:
+        seed: Integer from -2^63 to 2^64 - 1; 2^64 is added to a negative one.
+
+    Raises:
+        UserError: `seed` is out of range (MLC0360).
+        UserTypeError: `seed` is no integer (MLC0355).
+
+    Example:
+        >>> mlc.cuda.manual_seed(0)
+    """
+    generator.manual_seed(seed)
+
+
+manual_seed_all = manual_seed
 
 
 def why_not() -> str | None:

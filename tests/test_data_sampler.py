@@ -80,6 +80,8 @@ def test_random_samplers_draw_what_they_should() -> None:
     assert sorted(first) == sorted(second) == list(range(100)) and first != second
     assert sorted(data.RandomSampler(range(4), num_samples=8)) == [0, 0, 1, 1, 2, 2, 3, 3]
     assert set(data.RandomSampler(range(3), replacement=True, num_samples=99, generator=1)) == {0, 1, 2}
+    for replacement in (False, True):                      # more than memory holds
+        assert next(iter(data.RandomSampler(range(1), replacement, num_samples=10**10))) == 0
     counts = np.bincount(list(data.WeightedRandomSampler([1, 0, 3], 4000, generator=2)))
     assert counts[1] == 0 and abs(counts[2] / counts[0] - 3) < 0.5
     assert sorted(data.WeightedRandomSampler([1, 0, 3, 2], 3, replacement=False)) == [0, 2, 3]

@@ -40,3 +40,10 @@ def test_slices_that_are_cut_off_beside_arrays(key: Any) -> None:
     x = np.arange(60, dtype=np.float32).reshape(5, 3, 4)
     assert mlc.tensor(x)[:, :, :3][key].numpy().tolist() == x[:, :, :3][key].tolist()
     assert mlc.tensor(x)[key].numpy().tolist() == x[key].tolist()
+
+
+def test_a_range_is_an_index_like_a_list() -> None:
+    x = mlc.arange(12).reshape(3, 4)
+    assert x[range(3), mlc.tensor([0, 2, 1])].tolist() == [0, 6, 9]
+    x[range(1, 3), 0] = -1
+    assert x[:, 0].tolist() == [0, -1, -1]

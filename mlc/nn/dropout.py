@@ -167,7 +167,7 @@ class Dropout2d(_Dropout):
     """
 
     def drop(self, x: Operand, key: Tensor) -> Tensor:
-        return neural.feature_dropout(x, self.p, spatial=2, key=key)
+        return neural.dropout2d(x, self.p, key=key)
 
 
 class Dropout3d(_Dropout):

@@ -11,9 +11,10 @@ from mlc.optim.adam import Adam, Adamax, AdamW, NAdam, RAdam
 from mlc.optim.adaptive import Adadelta, Adagrad, RMSprop
 from mlc.optim.averaging import MovingAverage
 from mlc.optim.gradients import Accumulated, clip_by_global_norm, clip_by_value, global_norm
+from mlc.optim.lbfgs import LBFGS
 from mlc.optim.optimizer import Optimizer
 from mlc.optim.sgd import SGD, Lion
 
-__all__ = ["SGD", "Accumulated", "Adadelta", "Adagrad", "Adam", "AdamW", "Adamax", "Lion", "MovingAverage", "NAdam",
-           "Optimizer", "RAdam", "RMSprop", "clip_by_global_norm", "clip_by_value", "global_norm", "lr_scheduler",
-           "schedules"]
+__all__ = ["LBFGS", "SGD", "Accumulated", "Adadelta", "Adagrad", "Adam", "AdamW", "Adamax", "Lion", "MovingAverage",
+           "NAdam", "Optimizer", "RAdam", "RMSprop", "clip_by_global_norm", "clip_by_value", "global_norm",
+           "lr_scheduler", "schedules"]

@@ -128,4 +128,47 @@ example python:
     first, second = iter(loader), iter(loader)
     next(first)
 fix: make a second DataLoader, or use persistent_workers=False; in a forked process, begin the iteration there.
+
+MLC0764 An object is no data that mlc.save writes.
+Files hold no code, so that only tensors, arrays, numbers, strings, modules and lists, tuples, dicts and sets of them
+can be written, none of which contains itself.
+example python:
+    import mlc
+    mlc.save({"made": iter([1])}, "data.mlc")
+fix: leave such objects out, or write what they can be made of again.
+
+MLC0765 A file names a class or a function that it may not name.
+A file chooses no code: its modules are those of mlc.nn, and those that the program allows.
+example python:
+    import mlc, os, tempfile
+    class Scale(mlc.nn.Module):
+        pass
+    path = os.path.join(tempfile.mkdtemp(), "scale.mlc")
+    mlc.save(Scale(), path)
+    mlc.load(path)
+fix: load it within mlc.serialization.safe_globals([Scale]), or with weights_only=False.
+
+MLC0766 A file of data is damaged, or mlc.save did not write it.
+example python:
+    import io, mlc
+    mlc.load(io.BytesIO(b"PK"))
+fix: save it again; a file of PyTorch is exchanged as safetensors (mlc.nn.load_safetensors).
+
+MLC0767 A model is to be written in a format that mlc does not write.
+example python:
+    import mlc
+    mlc.onnx.export(mlc.nn.Linear(2, 3), (mlc.ones(1, 2),), "model.onnx")
+fix: mlc.save writes compiled models, mlc.extension.write extension modules.
+
+MLC0768 A module is to be called on several devices at once.
+example python:
+    import mlc
+    mlc.nn.parallel.data_parallel(mlc.nn.Identity(), mlc.ones(2), ["cuda:0", "cuda:1"])
+fix: call the module itself.
+
+MLC0769 LBFGS is used as another optimizer, or with a line search.
+example python:
+    import mlc
+    mlc.optim.LBFGS([mlc.ones(2)], line_search_fn="strong_wolfe")
+fix: give it one group of parameters and no line search, and call step with a closure.
 '''

@@ -29,4 +29,23 @@ example python:
     mlc.set_default_dtype(mlc.float64)
 fix: say the dtype where tensors are made, as in mlc.zeros(3, dtype=mlc.float64), and convert modules, as in
      model.double().
+
+MLC0761 A parameter of a distribution, or a value that its probability is asked for, is out of range.
+example python:
+    import mlc
+    mlc.distributions.Normal(0.0, -1.0)
+fix: pass parameters and values that the class documents; validate_args=False turns the checks off.
+
+MLC0762 A distribution does not have what is asked of it.
+Samples of a discrete distribution, for one, have no gradient with respect to its parameters.
+example python:
+    import mlc
+    mlc.distributions.Bernoulli(0.5).rsample()
+fix: for a discrete distribution, call sample, and use log_prob of the sample in the loss.
+
+MLC0763 A distribution is given neither or both of probs and logits, or weights without a dimension.
+example python:
+    import mlc
+    mlc.distributions.Categorical()
+fix: pass one of them, whose last dimension numbers the categories.
 '''

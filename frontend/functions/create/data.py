@@ -14,7 +14,7 @@ from mlc.frontend.dtypes import as_ir
 from mlc.frontend.eager import to_default_dtype
 from mlc.frontend.functionalization import contiguous as rearranged
 from mlc.frontend.functions.create.public import creation
-from mlc.frontend.nested_lists import elements
+from mlc.frontend.nested_lists import LISTS, elements
 from mlc.frontend.operands import cast, reshape, together
 from mlc.frontend.operators import is_operand
 from mlc.frontend.storage import share
@@ -60,7 +60,7 @@ def tensor(data: Any, dtype: DTypeLike = None, *, device: Any = None, requires_g
     """
     if isinstance(data, Tracer):
         return cast(data, data.type.dtype if dtype is None else as_ir(dtype))
-    if isinstance(data, list | tuple) and state.trace is not None:
+    if isinstance(data, LISTS) and state.trace is not None:
         found = list(elements(data))
         if any(isinstance(x, Tracer | Size) for x in found):
             out = _joined(found, _list_shape(data))
@@ -70,7 +70,7 @@ def tensor(data: Any, dtype: DTypeLike = None, *, device: Any = None, requires_g
 
 def _list_shape(x: Any) -> list[int]:
     """The lengths of nested lists."""
-    if not isinstance(x, list | tuple):
+    if not isinstance(x, LISTS):
         return []
     inside = [_list_shape(v) for v in x]
     if any(s != inside[0] for s in inside):

@@ -90,8 +90,8 @@ SYNTAX["setitem"] = setitem
 
 
 def _listed(k: Any) -> Any:
-    """A list of integers is an array of them."""
-    return as_array(k) if isinstance(k, list) else k
+    """A list or a range of integers is an array of them."""
+    return as_array([*k]) if isinstance(k, list | range) else k
 
 
 def _basic(keys: tuple[Any, ...], rank: int) -> tuple[Any, ...]:

@@ -197,8 +197,10 @@ def dropout2d(input: Operand, p: float = 0.5, training: bool = True, inplace: bo
               key: Operand = None) -> Tensor:
     """Dropout of whole channels of images, as `feature_dropout`.
 
+    As in PyTorch, the first two dimensions are always those of the batch and the channels.
+
     Args:
-        input: Tensor of shape (channels, h, w) or (n, channels, h, w).
+        input: Tensor of shape (n, channels, h, w); also (n, channels, l) or (n, channels).
         p: Probability, a Python number from 0 to 1.
         training: Whether to drop anything; otherwise the result is `input`.
         inplace: Whether the result is written to `input`, which is returned.
@@ -216,7 +218,8 @@ def dropout2d(input: Operand, p: float = 0.5, training: bool = True, inplace: bo
         >>> nn.functional.dropout2d(mlc.ones(1, 1, 1), 0.0, key=mlc.random.key(0)).shape
         (1, 1, 1)
     """
-    return feature_dropout(input, p, training, 2, key=key)
+    rank = tracer(input).ndim
+    return feature_dropout(input, p, training, rank - 2 if rank in (2, 3) else 2, key=key)
 
 
 @drops

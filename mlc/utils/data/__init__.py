@@ -5,6 +5,7 @@
         ...
 """
 
+from mlc.utils.data import dataloader as dataloader
 from mlc.utils.data.collate import default_collate, default_convert
 from mlc.utils.data.dataset import (
     ChainDataset,

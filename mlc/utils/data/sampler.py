@@ -73,6 +73,10 @@ class SequentialSampler(Sampler[int]):
         return len(self.data_source)
 
 
+_BLOCK = 1 << 16
+"""Number of indices that are drawn at once: programs ask for more samples than memory holds, and take a few."""
+
+
 class RandomSampler(_RandomSampler):
     """Indices of a dataset in random order, a new one for each iteration.
 
@@ -111,8 +115,9 @@ class RandomSampler(_RandomSampler):
     def __iter__(self) -> Iterator[int]:
         draw, count, size = self._source.numpy(), self.num_samples, len(self.data_source)
         if self.replacement:
-            return iter(draw.integers(size, size=count).tolist())
-        orders = [draw.permutation(size) for _ in range(math.ceil(count / max(size, 1)))]
+            blocks = (min(_BLOCK, count - first) for first in range(0, count, _BLOCK))
+            return itertools.chain.from_iterable(draw.integers(size, size=n).tolist() for n in blocks)
+        orders = (draw.permutation(size) for _ in range(math.ceil(count / max(size, 1))))
         return itertools.islice(itertools.chain.from_iterable(order.tolist() for order in orders), count)
 
     def __len__(self) -> int:

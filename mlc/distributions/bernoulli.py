@@ -1,0 +1,75 @@
+"""Bernoulli distribution: 1 or 0."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mlc.distributions.distribution import Distribution, floats
+from mlc.frontend.functions import create
+from mlc.frontend.functions import elementwise as E
+from mlc.frontend.functions.random_sampling import bernoulli
+from mlc.frontend.location import user_loc
+from mlc.frontend.tensor import Operand, Tensor
+from mlc.ir.diag import UserError
+from mlc.nn.functional import binary_cross_entropy_with_logits
+
+
+class Bernoulli(Distribution):
+    """Distribution of 1, with a probability p, and 0.
+
+    Args:
+        probs: Probability of 1.
+        logits: log(p / (1 - p)); one of both is given.
+        validate_args: Whether parameters and values are checked; None for yes.
+
+    Raises:
+        UserError: None or both of `probs` and `logits` are given (MLC0763), or they are out of range (MLC0761).
+
+    Example:
+        >>> d = mlc.distributions.Bernoulli(mlc.tensor([0.0, 1.0]))
+        >>> d.sample()
+        tensor([0., 1.], dtype=mlc.float32)
+    """
+
+    def __init__(self, probs: Operand = None, logits: Operand = None, validate_args: bool | None = None) -> None:
+        if (probs is None) == (logits is None):
+            raise UserError("a distribution is given either probs or logits", code="MLC0763", loc=user_loc())
+        given = floats(logits if probs is None else probs)
+        super().__init__(given.shape, (), validate_args)
+        if probs is None:
+            self._check(given == given, "logits are NaN")
+            self.logits, self.probs = given, E.sigmoid(given)
+            return
+        self._check((given >= 0) & (given <= 1), "probs are no probabilities")
+        # a logarithm that is finite also for the certain and the impossible, as in PyTorch
+        eps = 2.0 ** -52 if given.dtype.itemsize == 8 else 2.0 ** -23
+        kept = E.clamp(given, eps, 1 - eps)
+        self.probs, self.logits = given, E.log(kept) - E.log1p(-kept)
+
+    @property
+    def mean(self) -> Tensor:
+        """p."""
+        return self.probs
+
+    @property
+    def mode(self) -> Tensor:
+        """1 where p > 1/2, 0 where p < 1/2, NaN between them."""
+        sharp = E.cast_to(self.probs > 0.5, self.probs.dtype)
+        return E.where(self.probs == 0.5, create.full_like(self.probs, float("nan")), sharp)
+
+    @property
+    def variance(self) -> Tensor:
+        """p * (1 - p)."""
+        return self.probs * (1 - self.probs)
+
+    def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
+        return bernoulli(self.probs.detach().expand(*self._extended_shape(sample_shape)))
+
+    def log_prob(self, value: Operand) -> Tensor:
+        x = floats(value)
+        self._check((x == 0) | (x == 1), "the value is neither 0 nor 1")
+        logits = self.logits + x * 0                       # of the shape of both
+        return -binary_cross_entropy_with_logits(logits, x.expand(*logits.shape), reduction="none")
+
+    def entropy(self) -> Tensor:
+        return binary_cross_entropy_with_logits(self.logits, self.probs, reduction="none")

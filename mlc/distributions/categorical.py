@@ -1,0 +1,94 @@
+"""Categorical distribution: an index, each with a probability of its own."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from mlc.distributions.distribution import Distribution, floats
+from mlc.frontend.functions import create, neural
+from mlc.frontend.functions import elementwise as E
+from mlc.frontend.functions import reduce as R
+from mlc.frontend.functions.index import gather
+from mlc.frontend.functions.random_sampling import multinomial
+from mlc.frontend.inspection import broadcast_shapes
+from mlc.frontend.location import user_loc
+from mlc.frontend.tensor import Operand, Tensor
+from mlc.ir.diag import UserError
+
+
+class Categorical(Distribution):
+    """Distribution of the indices from 0 up to the last size of its parameters.
+
+    Args:
+        probs: Weights of at least 0, of shape (*batch, count), which are divided by their sum.
+        logits: Logarithms of such weights; one of both is given.
+        validate_args: Whether parameters and values are checked; None for yes.
+
+    Raises:
+        UserError: None or both of `probs` and `logits` are given (MLC0763), they have no dimension (MLC0763), or
+            weights are negative, all 0 or no numbers (MLC0761).
+
+    Example:
+        >>> d = mlc.distributions.Categorical(mlc.tensor([1.0, 3.0]))
+        >>> d.probs
+        tensor([0.25, 0.75], dtype=mlc.float32)
+        >>> d.sample((5,)).shape
+        (5,)
+    """
+
+    def __init__(self, probs: Operand = None, logits: Operand = None, validate_args: bool | None = None) -> None:
+        if (probs is None) == (logits is None):
+            raise UserError("a distribution is given either probs or logits", code="MLC0763", loc=user_loc())
+        weights = floats(logits if probs is None else probs)
+        if not weights.ndim:
+            raise UserError("the weights of categories have no dimension", code="MLC0763", loc=user_loc(),
+                            hint="their last dimension numbers the categories")
+        super().__init__(weights.shape[:-1], (), validate_args)
+        if probs is None:
+            self._check(weights == weights, "logits are NaN")
+            self.logits = weights - R.logsumexp(weights, -1, True)
+            self.probs = neural.softmax(weights, -1)
+            return
+        total = R.sum(weights, -1, keepdim=True)
+        self._check((weights >= 0).all(-1) & (total[..., 0] > 0), "probs are negative, all 0 or NaN")
+        self.probs = weights / total
+        # the least positive probability keeps the logarithm of an impossible category finite, as in PyTorch
+        eps = 2.0 ** -52 if self.probs.dtype.itemsize == 8 else 2.0 ** -23
+        self.logits = E.log(E.clamp(self.probs, eps, 1 - eps))
+
+    @property
+    def param_shape(self) -> tuple[int, ...]:
+        """Shape of `probs`."""
+        return self.probs.shape
+
+    @property
+    def mean(self) -> Tensor:
+        """NaN: indices are names and no numbers."""
+        return create.full(self.batch_shape, math.nan, dtype=self.probs.dtype)
+
+    @property
+    def mode(self) -> Tensor:
+        """Most probable index."""
+        return R.argmax(self.probs, -1)
+
+    @property
+    def variance(self) -> Tensor:
+        """NaN: indices are names and no numbers."""
+        return create.full(self.batch_shape, math.nan, dtype=self.probs.dtype)
+
+    def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
+        count, rows = math.prod(sample_shape), math.prod(self.batch_shape)
+        drawn = multinomial(self.probs.detach().reshape(rows, self.probs.shape[-1]), count, True)
+        return drawn.t().reshape(self._extended_shape(sample_shape))
+
+    def log_prob(self, value: Operand) -> Tensor:
+        index = E.cast_to(create.asarray(value), "int64")
+        self._check((index >= 0) & (index < self.probs.shape[-1]), "the value is no index of a category")
+        shape = broadcast_shapes(index.shape, self.batch_shape)
+        logits = self.logits.expand(*shape, self.probs.shape[-1])
+        return gather(logits, -1, index.expand(*shape).unsqueeze(-1)).squeeze(-1)
+
+    def entropy(self) -> Tensor:
+        lowest = -3.4028234663852886e38
+        return -R.sum(E.clamp(self.logits, lowest) * self.probs, -1)

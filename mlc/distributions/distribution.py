@@ -1,0 +1,165 @@
+"""Base of distributions: shapes, and the checks of parameters and values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+from mlc.frontend.autograd.grad_mode import no_grad
+from mlc.frontend.functions import create
+from mlc.frontend.functions import elementwise as E
+from mlc.frontend.location import user_loc
+from mlc.frontend.size import Size
+from mlc.frontend.tensor import Operand, Tensor
+from mlc.frontend.trace import state as recording
+from mlc.ir.diag import UserError
+
+
+class Distribution:
+    """Base class of probability distributions. A subclass defines what it has of `rsample`, `log_prob` and the like.
+
+    Args:
+        batch_shape: Shape of the parameters: one distribution for each of their elements.
+        event_shape: Shape of one draw from one of these distributions.
+        validate_args: Whether parameters and values are checked; None for yes.
+
+    Example:
+        >>> mlc.distributions.Distribution((2,)).batch_shape
+        mlc.Size([2])
+    """
+
+    has_rsample = False
+
+    def __init__(self, batch_shape: Sequence[int] = (), event_shape: Sequence[int] = (),
+                 validate_args: bool | None = None) -> None:
+        self.batch_shape, self.event_shape = Size(batch_shape), Size(event_shape)
+        self.validate_args = validate_args is not False
+
+    @property
+    def mean(self) -> Tensor:
+        """Expected value."""
+        self._lacks("mean")
+
+    @property
+    def mode(self) -> Tensor:
+        """Most probable value."""
+        self._lacks("mode")
+
+    @property
+    def variance(self) -> Tensor:
+        """Expected squared deviation from the mean."""
+        self._lacks("variance")
+
+    @property
+    def stddev(self) -> Tensor:
+        """Square root of the variance."""
+        return E.sqrt(self.variance)
+
+    def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
+        """Draw values, without a gradient.
+
+        Args:
+            sample_shape: Shape of independent draws, which comes before the shapes of the batch and of an event.
+
+        Returns:
+            Tensor of shape (*sample_shape, *batch_shape, *event_shape).
+
+        Raises:
+            UserError: A function is being recorded (MLC0716).
+        """
+        with no_grad():
+            return self.rsample(sample_shape)
+
+    def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
+        """Draw values as a function of the parameters, so that a gradient flows to them.
+
+        Args:
+            sample_shape: Shape of independent draws, which comes before the shapes of the batch and of an event.
+
+        Returns:
+            Tensor of shape (*sample_shape, *batch_shape, *event_shape).
+
+        Raises:
+            UserError: Values of this distribution have no such gradient (MLC0762), or a function is being recorded
+                (MLC0716).
+        """
+        self._lacks("rsample")
+
+    def log_prob(self, value: Operand) -> Tensor:
+        """Logarithm of the probability, or of its density, at a value.
+
+        Args:
+            value: Tensor that can be broadcast with the batch.
+
+        Returns:
+            Tensor of floats.
+
+        Raises:
+            UserError: The value is impossible (MLC0761).
+        """
+        self._lacks("log_prob")
+
+    def cdf(self, value: Operand) -> Tensor:
+        """Probability of values up to this one.
+
+        Args:
+            value: Tensor that can be broadcast with the batch.
+
+        Returns:
+            Tensor of floats.
+
+        Raises:
+            UserError: The distribution does not have it (MLC0762), or the value is impossible (MLC0761).
+        """
+        self._lacks("cdf")
+
+    def icdf(self, value: Operand) -> Tensor:
+        """Inverse of `cdf`.
+
+        Args:
+            value: Tensor of probabilities that can be broadcast with the batch.
+
+        Returns:
+            Tensor of floats.
+
+        Raises:
+            UserError: The distribution does not have it (MLC0762), or the value is no probability (MLC0761).
+        """
+        self._lacks("icdf")
+
+    def entropy(self) -> Tensor:
+        """Expected value of the negative `log_prob`.
+
+        Returns:
+            Tensor of floats, of the shape of the batch.
+        """
+        self._lacks("entropy")
+
+    def perplexity(self) -> Tensor:
+        """Exponential of the entropy.
+
+        Returns:
+            Tensor of floats, of the shape of the batch.
+        """
+        return E.exp(self.entropy())
+
+    def _extended_shape(self, sample_shape: Sequence[int]) -> tuple[int, ...]:
+        return (*sample_shape, *self.batch_shape, *self.event_shape)
+
+    def _lacks(self, what: str) -> NoReturn:
+        raise UserError(f"{type(self).__name__} has no {what}", code="MLC0762", loc=user_loc())
+
+    def _check(self, valid: Tensor, what: str) -> None:
+        """UserError (MLC0761) unless a condition holds everywhere; while a function is recorded, nothing is checked."""
+        if self.validate_args and recording.trace is None and not bool(valid.all()):
+            raise UserError(f"{type(self).__name__}: {what}", code="MLC0761", loc=user_loc(),
+                            hint="with validate_args=False nothing is checked")
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(batch_shape={tuple(self.batch_shape)}, event_shape={tuple(self.event_shape)})"
+
+
+def floats(x: Any) -> Tensor:
+    """A parameter as a tensor of floats."""
+    out = create.asarray(x)
+    return out if out.is_floating_point() else E.cast_to(out, "float32")

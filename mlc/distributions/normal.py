@@ -1,0 +1,77 @@
+"""Normal distribution."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from mlc.distributions.distribution import Distribution, floats
+from mlc.frontend.functions import elementwise as E
+from mlc.frontend.functions.random import erfinv
+from mlc.frontend.functions.random_sampling import randn
+from mlc.frontend.functions.shape import broadcast_tensors
+from mlc.frontend.tensor import Operand, Tensor
+
+
+class Normal(Distribution):
+    """Distribution with the density exp(-((x - loc) / scale)^2 / 2) / (scale * sqrt(2 * pi)).
+
+    Args:
+        loc: Mean.
+        scale: Standard deviation.
+        validate_args: Whether parameters and values are checked; None for yes.
+
+    Raises:
+        UserError: `loc` is NaN, or `scale` is not positive (MLC0761).
+
+    Example:
+        >>> d = mlc.distributions.Normal(mlc.tensor([0.0, 1.0]), 2.0)
+        >>> d.log_prob(mlc.tensor(1.0))
+        tensor([-1.7370857, -1.6120857], dtype=mlc.float32)
+    """
+
+    has_rsample = True
+
+    def __init__(self, loc: Operand, scale: Operand, validate_args: bool | None = None) -> None:
+        self.loc, self.scale = broadcast_tensors(floats(loc), floats(scale))
+        super().__init__(self.loc.shape, (), validate_args)
+        self._check((self.loc == self.loc) & (self.scale > 0), "scale is not positive, or loc is NaN")
+
+    @property
+    def mean(self) -> Tensor:
+        """loc."""
+        return self.loc
+
+    @property
+    def mode(self) -> Tensor:
+        """loc."""
+        return self.loc
+
+    @property
+    def stddev(self) -> Tensor:
+        """scale."""
+        return self.scale
+
+    @property
+    def variance(self) -> Tensor:
+        """Square of scale."""
+        return self.scale * self.scale
+
+    def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
+        return self.loc + self.scale * randn(*self._extended_shape(sample_shape), dtype=self.loc.dtype)
+
+    def log_prob(self, value: Operand) -> Tensor:
+        x = floats(value)
+        self._check(x == x, "the value is NaN")
+        return -((x - self.loc) ** 2) / (2 * self.variance) - E.log(self.scale) - math.log(math.sqrt(2 * math.pi))
+
+    def cdf(self, value: Operand) -> Tensor:
+        x = floats(value)
+        self._check(x == x, "the value is NaN")
+        return 0.5 * (1 + E.erf((x - self.loc) / (self.scale * math.sqrt(2))))
+
+    def icdf(self, value: Operand) -> Tensor:
+        return self.loc + self.scale * erfinv(2 * floats(value) - 1) * math.sqrt(2)
+
+    def entropy(self) -> Tensor:
+        return 0.5 + 0.5 * math.log(2 * math.pi) + E.log(self.scale)

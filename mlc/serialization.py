@@ -1,0 +1,268 @@
+"""Objects in files: tensors, arrays, containers of them, and modules, as data that runs no code when it is read.
+
+`mlc.save(model.state_dict(), path)` and `mlc.load(path)` use it. The file is a container (backends/checksummed.py) of
+the arrays, as a safetensors file, and of a table of objects, in which containers name their parts by earlier rows. A
+module is the name of its class and its attributes; only classes of `mlc.nn` and those that the program names, in
+`safe_globals`, are made again.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+
+from mlc import nn
+from mlc.backends.checksummed import CorruptFile, pack, unpack
+from mlc.frontend.autograd.differentiable import mark_parameter
+from mlc.frontend.device import device
+from mlc.frontend.dtypes import DType, as_dtype
+from mlc.frontend.location import user_loc
+from mlc.frontend.tensor import Tensor, wrap
+from mlc.ir.diag import UserError, UserTypeError
+from mlc.ir.files import write_whole
+from mlc.weights import Unreadable, from_bytes, to_bytes
+
+__all__ = ["add_safe_globals", "clear_safe_globals", "get_safe_globals", "safe_globals"]
+
+MAGIC = b"MLCSTATE"
+File = str | os.PathLike[str] | IO[bytes]
+_CONTAINERS: dict[str, type] = {"list": list, "tuple": tuple, "dict": dict, "OrderedDict": OrderedDict, "set": set}
+_NAMES = {kind: name for name, kind in _CONTAINERS.items()}
+_allowed: list[Any] = []
+
+
+# -- names that may be loaded -----------------------------------------------------------------------------------------
+def add_safe_globals(safe_globals: Sequence[Any]) -> None:
+    """Allow files to name these classes of modules, and functions.
+
+    Args:
+        safe_globals: Classes and functions.
+
+    Example:
+        >>> class Scale(nn.Module):
+        ...     pass
+        >>> mlc.serialization.add_safe_globals([Scale])
+        >>> mlc.serialization.clear_safe_globals()
+    """
+    _allowed.extend(safe_globals)
+
+
+def get_safe_globals() -> list[Any]:
+    """The classes and functions that were allowed.
+
+    Returns:
+        A list.
+
+    Example:
+        >>> mlc.serialization.get_safe_globals()
+        []
+    """
+    return list(_allowed)
+
+
+def clear_safe_globals() -> None:
+    """Allow none but those of `mlc.nn`.
+
+    Example:
+        >>> mlc.serialization.clear_safe_globals()
+    """
+    _allowed.clear()
+
+
+@contextmanager
+def safe_globals(safe_globals: Sequence[Any]) -> Iterator[None]:
+    """Allow files to name these classes of modules, and functions, within a `with` statement.
+
+    Args:
+        safe_globals: Classes and functions.
+
+    Returns:
+        The context of the `with` statement.
+
+    Example:
+        >>> with mlc.serialization.safe_globals([nn.Linear]):
+        ...     mlc.serialization.get_safe_globals() == [nn.Linear]
+        True
+    """
+    before = get_safe_globals()
+    add_safe_globals(safe_globals)
+    try:
+        yield
+    finally:
+        _allowed[:] = before
+
+
+def _name(x: Any) -> str:
+    return f"{x.__module__}.{x.__qualname__}"
+
+
+def _layers() -> Iterator[type]:
+    """The classes of modules that mlc has."""
+    rest = [nn.Module]
+    while rest:
+        cls = rest.pop()
+        rest += cls.__subclasses__()
+        if cls.__module__.startswith("mlc.nn."):
+            yield cls
+
+
+def _known(trusted: bool) -> Callable[[str], Any]:
+    """The lookup of a class or function by its name; of a file that is trusted, also among all imported modules."""
+    functions = (getattr(nn.functional, n) for n in nn.functional.__all__)
+    table = {_name(x): x for x in (*_layers(), *filter(callable, functions), *_allowed)}
+
+    def find(name: str) -> Any:
+        module, _, attribute = name.rpartition(".")
+        found = table.get(name)
+        if found is None and trusted and module in sys.modules:
+            found = vars(sys.modules[module]).get(attribute)
+        if found is None:
+            raise UserError(f"the file has a {name}, which is not allowed", code="MLC0765", loc=user_loc(),
+                            hint=f"with mlc.serialization.safe_globals([{attribute}]): mlc.load(...)")
+        return found
+    return find
+
+
+# -- writing ----------------------------------------------------------------------------------------------------------
+class _Writer:
+    """Table of objects; what is one object several times is one row."""
+
+    def __init__(self) -> None:
+        self.rows: list[list[Any]] = []
+        self.arrays: dict[str, np.ndarray[Any, Any]] = {}
+        self.done: dict[int, tuple[int, Any]] = {}
+        self.open: set[int] = set()
+
+    def row(self, x: Any) -> int:
+        """The number of an object's row."""
+        if id(x) in self.done:
+            return self.done[id(x)][0]
+        if id(x) in self.open:
+            raise UserTypeError(f"a {type(x).__name__} contains itself, which mlc.save cannot write", code="MLC0764",
+                                loc=user_loc())
+        self.open.add(id(x))
+        self.rows.append(self._encode(x))
+        self.open.discard(id(x))
+        self.done[id(x)] = len(self.rows) - 1, x           # which also keeps it, so that no other one gets this id
+        return len(self.rows) - 1
+
+    def _encode(self, x: Any) -> list[Any]:
+        if type(x) is float:
+            return ["float", x.hex()]
+        if x is None or type(x) in (bool, int, str):
+            return ["value", x]
+        if isinstance(x, Tensor | np.ndarray | np.generic):
+            return self._array(x)
+        if isinstance(x, DType):
+            return ["dtype", x.name]
+        if type(x) is device:
+            return ["device", str(x)]
+        if type(x) in _NAMES or (isinstance(x, tuple) and not hasattr(x, "_fields")):
+            parts = [y for item in x.items() for y in item] if isinstance(x, dict) else x
+            return [_NAMES.get(type(x), "tuple"), *map(self.row, parts)]
+        if isinstance(x, nn.Module):
+            return ["module", _name(type(x)), self.row(dict(vars(x)))]
+        if callable(x) and getattr(nn.functional, getattr(x, "__name__", ""), None) is x:
+            return ["function", _name(x)]
+        raise UserTypeError(f"mlc.save cannot write a {type(x).__name__}", code="MLC0764", loc=user_loc(),
+                            hint="save tensors, arrays, numbers, strings, lists, tuples, dicts and modules of them, "
+                                 "such as model.state_dict()")
+
+    def _array(self, x: Any) -> list[Any]:
+        name = str(len(self.arrays))
+        self.arrays[name] = np.asarray(x.detach().cpu().numpy() if isinstance(x, Tensor) else x)
+        if not isinstance(x, Tensor):
+            return ["array", name]
+        kind = "parameter" if isinstance(x, nn.Parameter) else "tensor"
+        return [kind, name, bool(x.requires_grad), str(x.device)]
+
+
+def write(x: Any, file: File) -> None:
+    """Write an object; UserTypeError (MLC0764) if it holds what a file cannot have."""
+    writer = _Writer()
+    root = writer.row(x)
+    try:
+        parts = pack(MAGIC, {"objects": writer.rows, "root": root}, {"arrays": to_bytes(writer.arrays)})
+    except Unreadable as error:
+        raise UserTypeError(str(error), code="MLC0764", loc=user_loc()) from None
+    if not isinstance(file, str | os.PathLike):
+        file.writelines(parts)
+        return
+    try:
+        write_whole(file, parts)
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise UserError(f"cannot write {file}: {reason}", code="MLC0393", loc=user_loc()) from None
+
+
+# -- reading ----------------------------------------------------------------------------------------------------------
+def content(file: File, data_only: bool) -> bytes | None:
+    """The bytes of a file that `write` made; None of a path that is another file, unless it has to be such a one."""
+    if not isinstance(file, str | os.PathLike) and hasattr(file, "read"):
+        return file.read()
+    try:
+        path = Path(os.fspath(file))
+        if not path.is_file():
+            return None
+        with path.open("rb") as stream:
+            start = stream.read(len(MAGIC))
+            return start + stream.read() if start == MAGIC else start if data_only else None
+    except (OSError, ValueError):
+        return None                                        # whoever reads it as a model says why
+
+
+def read(data: bytes, map_location: Any = None, trusted: bool = False) -> Any:
+    """The object of a file's bytes.
+
+    Args:
+        data: Its content, which may be hostile.
+        map_location: Device of all tensors; None for the one that each was on.
+        trusted: Whether it may name any module class that is imported.
+
+    Raises:
+        UserError: The file is damaged, or no such file (MLC0766), or it names what is not allowed (MLC0765).
+    """
+    if map_location is not None and not isinstance(map_location, str):
+        raise UserTypeError(f"map_location is a {type(map_location).__name__}, and mlc takes the name of one device",
+                            code="MLC0337", loc=user_loc(), hint='map_location="cpu"')
+    try:
+        head, pieces = unpack(MAGIC, data)
+        arrays = from_bytes(bytes(pieces["arrays"]))
+        find, made = _known(trusted), list[Any]()
+        for kind, *rest in head["objects"]:
+            made.append(_decoded(kind, rest, made, arrays, map_location, find))
+        return made[head["root"]]
+    except (CorruptFile, Unreadable, KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
+        if isinstance(error, UserError):
+            raise
+        raise UserError(f"the file is not one that mlc.save wrote, or it is damaged: {error}", code="MLC0766",
+                        loc=user_loc()) from None
+
+
+def _decoded(kind: str, rest: list[Any], made: list[Any], arrays: Mapping[str, Any], place: Any,
+             find: Callable[[str], Any]) -> Any:
+    if kind in ("tensor", "parameter"):
+        name, requires_grad, where = rest
+        x = wrap(arrays[name]).to(where if place is None else place)
+        return mark_parameter(x, requires_grad) if kind == "parameter" else x.requires_grad_(requires_grad)
+    if kind in _CONTAINERS:
+        parts = [made[i] for i in rest]
+        return _CONTAINERS[kind](zip(parts[::2], parts[1::2]) if "ict" in kind else parts)
+    if kind == "module":
+        cls = find(rest[0])
+        if not (isinstance(cls, type) and issubclass(cls, nn.Module)):
+            raise CorruptFile(f"{rest[0]} is no class of modules")
+        module = cls.__new__(cls)
+        vars(module).update(made[rest[1]])
+        return module
+    simple: dict[str, Callable[[Any], Any]] = {
+        "value": lambda x: x, "float": float.fromhex, "dtype": as_dtype, "device": device, "function": find,
+        "array": lambda name: arrays[name]}
+    return simple[kind](rest[0])

@@ -1,0 +1,108 @@
+"""Data in files: mlc.save and mlc.load of anything but compiled functions."""
+
+from __future__ import annotations
+
+import io
+from collections import OrderedDict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mlc
+from mlc import nn
+from mlc.ir.diag import UserError
+
+
+class Tied(nn.Module):
+    """Two layers of one weight."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second = nn.Linear(3, 3), nn.Linear(3, 3)
+        self.second.weight = self.first.weight
+        self.register_buffer("scale", mlc.ones(3))
+
+    def forward(self, x: Any) -> Any:
+        return self.second(nn.functional.relu(self.first(x))) * self.scale
+
+
+def saved(x: Any, **keywords: Any) -> Any:
+    file = io.BytesIO()
+    mlc.save(x, file)
+    file.seek(0)
+    return mlc.load(file, **keywords)
+
+
+def test_containers_come_back_as_they_were() -> None:
+    data = {"a": [1, 2.5, None, "x", True], 3: (mlc.float32, {1, 2}), "o": OrderedDict(y=float("inf")), "z": ()}
+    found = saved(data)
+    assert found == data and type(found["o"]) is OrderedDict
+
+
+def test_tensors_keep_dtypes_and_gradients_and_what_is_one_stays_one(tmp_path: Path) -> None:
+    x = mlc.tensor([1.5, 2.5], dtype=mlc.bfloat16, requires_grad=True)
+    mlc.save({"x": x, "again": x, "i": np.arange(3)}, tmp_path / "x.pt")
+    found = mlc.load(str(tmp_path / "x.pt"), map_location=mlc.device("cpu"))
+    assert found["x"] is found["again"] and found["x"].requires_grad
+    assert found["x"].dtype == mlc.bfloat16 and found["x"].tolist() == [1.5, 2.5]
+    assert type(found["i"]) is np.ndarray and found["i"].tolist() == [0, 1, 2]
+
+
+def test_states_of_models_and_optimizers_are_loaded() -> None:
+    model = nn.Linear(2, 2)
+    optimizer = mlc.optim.Adam(model.parameters(), lr=0.1)
+    model(mlc.ones(1, 2)).sum().backward()
+    optimizer.step()
+    other = nn.Linear(2, 2)
+    other.load_state_dict(saved(model.state_dict()))
+    assert mlc.equal(other.weight, model.weight)
+    found = saved(optimizer.state_dict())
+    mlc.optim.Adam(other.parameters()).load_state_dict(found)
+    assert found["state"][0]["step"] == 1 and found["param_groups"][0]["lr"] == 0.1
+
+
+def test_modules_are_made_again_of_classes_that_the_program_allows() -> None:
+    model, x = Tied().eval(), mlc.randn(2, 3)
+    with pytest.raises(UserError, match="Tied, which is not allowed") as refused:
+        saved(model)
+    assert refused.value.code == "MLC0765"
+    with mlc.serialization.safe_globals([Tied]):
+        found = saved(model)
+    assert mlc.serialization.get_safe_globals() == []
+    assert mlc.equal(found(x), model(x)) and not found.training
+    assert found.second.weight is found.first.weight and isinstance(found.first.weight, nn.Parameter)
+    assert mlc.equal(saved(model, weights_only=False)(x), model(x))
+    layer = nn.TransformerEncoderLayer(4, 2, 8, activation="gelu").eval()
+    assert mlc.equal(saved(layer)(mlc.ones(3, 2, 4)), layer(mlc.ones(3, 2, 4)))
+
+
+def test_a_model_with_code_is_no_data(tmp_path: Path) -> None:
+    path = tmp_path / "double.mlc"
+    mlc.save(mlc.compile(lambda x: x * 2), path, args=[mlc.spec(2)])
+    assert mlc.load(path)(mlc.ones(2)).tolist() == [2.0, 2.0]
+    with pytest.raises(UserError) as found:
+        mlc.load(path, weights_only=True)
+    assert found.value.code == "MLC0766"
+
+
+def test_what_is_no_data_is_refused() -> None:
+    loop: list[Any] = []
+    loop.append(loop)
+    for x in ({"f": iter([])}, loop, {"o": object()}, np.array([object()])):
+        with pytest.raises(UserError) as found:
+            mlc.save(x, io.BytesIO())
+        assert found.value.code == "MLC0764", x
+
+
+def test_damaged_files_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "x.pt"
+    mlc.save({"x": mlc.ones(5)}, path)
+    whole = path.read_bytes()
+    for at in range(8, len(whole), 7):
+        with pytest.raises(UserError) as found:
+            mlc.load(io.BytesIO(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1:]))
+        assert found.value.code == "MLC0766"
+        with pytest.raises(UserError):
+            mlc.load(io.BytesIO(whole[:at]))
