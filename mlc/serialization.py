@@ -205,7 +205,7 @@ def write(x: Any, file: File) -> None:
 # -- reading ----------------------------------------------------------------------------------------------------------
 def content(file: File, data_only: bool) -> bytes | None:
     """The bytes of a file that `write` made; None of a path that is another file, unless it has to be such a one."""
-    if not isinstance(file, str | os.PathLike) and hasattr(file, "read"):
+    if not isinstance(file, str | os.PathLike):
         return file.read()
     try:
         path = Path(os.fspath(file))
