@@ -9,7 +9,6 @@ from typing import Any
 from mlc.frontend.location import user_loc
 from mlc.ir.diag import UserTypeError
 
-
 LISTS = (list, tuple, range, deque)
 """Kinds of nested lists."""
 
