@@ -203,10 +203,10 @@ def write(x: Any, file: File) -> None:
 
 
 # -- reading ----------------------------------------------------------------------------------------------------------
-def content(file: File, data_only: bool) -> bytes | None:
+def content(file: Any, data_only: bool) -> bytes | None:
     """The bytes of a file that `write` made; None of a path that is another file, unless it has to be such a one."""
-    if not isinstance(file, str | os.PathLike):
-        return file.read()
+    if not isinstance(file, str | os.PathLike) and hasattr(file, "read"):
+        return bytes(file.read())
     try:
         path = Path(os.fspath(file))
         if not path.is_file():

@@ -57,7 +57,8 @@ def test_samples_have_the_mean_of_the_distribution(name: str, parameters: dict[s
 def test_gradients_reach_parameters() -> None:
     loc, scale = mlc.tensor([1.0, 2.0], requires_grad=True), mlc.tensor(2.0, requires_grad=True)
     mlc.distributions.Normal(loc, scale).rsample((7,)).sum().backward()
-    assert loc.grad is not None and loc.grad.tolist() == [7.0, 7.0]
+    assert loc.grad is not None
+    assert loc.grad.tolist() == [7.0, 7.0]
     logits = mlc.tensor([0.0, 1.0, 2.0], requires_grad=True)
     mlc.distributions.Categorical(logits=logits).log_prob(mlc.tensor(1)).backward()
     wanted = torch.tensor([0.0, 1.0, 2.0], requires_grad=True)

@@ -90,8 +90,8 @@ def test_a_model_with_code_is_no_data(tmp_path: Path) -> None:
 def test_what_is_no_data_is_refused() -> None:
     loop: list[Any] = []
     loop.append(loop)
-    refused: list[Any] = [{"f": iter([])}, loop, {"o": object()}, np.array([object()])]
-    for x in refused:
+    cases: tuple[Any, ...] = ({"f": iter([])}, loop, {"o": object()}, np.array([object()]))
+    for x in cases:
         with pytest.raises(UserError) as found:
             mlc.save(x, io.BytesIO())
         assert found.value.code == "MLC0764", x
