@@ -166,12 +166,9 @@ def result_of_call(leaf: Tracer, result: Tracer, inner: Trace) -> Tracer:
 def check_write(x: Tracer) -> None:
     """UserError if a write to a tensor could not be recorded."""
     base = _base(x)
-    for origin in base.maybe:
-        made = any(origin is t for t in current().root.made)
-        if not made and not (isinstance(origin, Tracer) and is_local(origin) and not origin.is_argument):
-            raise refusal("a tensor would be changed in place that may share the memory of one from outside of the "
-                          "function, loop or branch that is being recorded", code="MLC0756", loc=user_loc(),
-                          hint="change a clone")
+    if any(map(_is_foreign, base.maybe)):
+        raise refusal("a tensor would be changed in place that may share the memory of one from outside of the "
+                      "function that is being recorded", code="MLC0756", loc=user_loc(), hint="change a clone")
     trace = current()
     adopted = any(base is known for known, _, _ in trace.adopted)
     if base.owner is not trace and _adopt(base):
@@ -207,7 +204,7 @@ def _spoil(base: Tracer) -> None:
     for origin in base.maybe:
         if isinstance(origin, Tracer):
             for x in (origin, *(origin._storage.members() if origin._storage is not None else ())):
-                if _base(x) is not base:
+                if _base(x) is not base and (not x.maybe or len(x.maybe) == len(base.maybe) == 1):
                     x.changed = loc
         else:
             current().root.spoiled.append(origin)
@@ -220,7 +217,7 @@ def rebound(x: Tracer) -> None:
     """Note that `x += y` in a loop or branch gave the name a new value there: x may not be used after it, except by
     that name, which then stands for the value that comes out of it."""
     view = x._view is not None or (x._storage is not None and len(x._storage.members()) > 1)
-    if x.owner is not current() or view or x.is_argument or x.maybe:
+    if x.owner is not current() or view or x.is_argument or any(map(_is_foreign, x.maybe)):
         raise refusal("a tensor that was made outside of the loop or branch that is being recorded would be changed in "
                       "place", code="MLC0756", loc=user_loc(), hint=HINT)
     current().rebound.append((x, user_loc()))
@@ -232,7 +229,19 @@ def leave_construct() -> None:
     for x, loc in trace.rebound:
         if x.home is trace.innermost:
             x.changed = loc
+            for origin in x.maybe:
+                if isinstance(origin, Tracer):
+                    origin.changed = loc
+                else:
+                    trace.root.spoiled.append(origin)
     trace.rebound = [(x, loc) for x, loc in trace.rebound if x.home is not trace.innermost]
+
+
+def _is_foreign(origin: Any) -> bool:
+    """Whether a tensor is seen outside of the function that is being recorded."""
+    if not isinstance(origin, Tracer):
+        return not any(origin is t for t in current().root.made)
+    return origin.owner is not current() or origin.is_argument
 
 
 def can_write(x: Tracer) -> bool:

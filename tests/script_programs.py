@@ -153,7 +153,7 @@ def countdown(n: Any) -> Any:
 
 
 def rows(m: Any, scale: Any) -> Any:
-    best = m[0]
+    best = m[0] * 1
     for row, s in zip(m, scale):
         best = row * s if row.sum() * s > best.sum() else best
     for row in reversed(m):
