@@ -44,14 +44,10 @@ class Tracer(Tensor):
     """
 
     __slots__ = ("changed", "home", "is_argument", "maybe", "owner", "value", "weak")
-    home: Block
-    """The function, loop or branch that it was made in."""
-    changed: Loc | None
-    """Where the tensor was changed in a loop or branch by another name."""
-    is_argument: bool
-    """Whether it is an argument of the function that is recorded."""
-    maybe: tuple[Any, ...]
-    """Tensors whose memory it shares or not, which is known only when the function runs."""
+    home: Block                                            # the function, loop or branch that it was made in
+    changed: Loc | None                                    # where it was changed in a loop or branch by another name
+    is_argument: bool                                      # of the function that is recorded
+    maybe: tuple[Any, ...]                                 # tensors whose memory it shares or not, as the call decides
 
     def __init__(self, value: Value, trace: Trace, weak: bool = False) -> None:
         self._array = self._storage = self._view = self.changed = None

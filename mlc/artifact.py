@@ -74,6 +74,7 @@ def save(f: Any, path: Any, args: Sequence[Any] | None = None, *, targets: Seque
         >>> mlc.save(mlc.compile(lambda x: x * 2), path, args=[mlc.spec("B")])
     """
     compiled = f if isinstance(f, Compiled) else compiled_function(f)
+    serialization.check_file(path, "write" if compiled is None else None)
     if compiled is None and (args is not None or targets or keywords or (
             callable(f) and not isinstance(f, tree.AttributeTree))):
         raise UserTypeError(f"mlc.save takes what mlc.compile returns, found {type(f).__name__}", code="MLC0570",
@@ -183,6 +184,7 @@ def load(path: Any, map_location: Any = None, *, weights_only: bool | None = Non
         >>> mlc.load(path)(mlc.ones(4, 2)).shape
         (4, 3)
     """
+    serialization.check_file(path, "read")
     if (data := serialization.content(path, weights_only is not None)) is not None:
         return serialization.read(data, map_location, weights_only is False)
     path = os.fspath(path)                                 # rejects file descriptors

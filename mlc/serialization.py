@@ -184,6 +184,13 @@ class _Writer:
         return [kind, name, bool(x.requires_grad), str(x.device)]
 
 
+def check_file(file: Any, method: str | None) -> None:
+    """UserTypeError unless this names a file, or is one with this method."""
+    if not isinstance(file, str | os.PathLike) and (method is None or not hasattr(file, method)):
+        raise UserTypeError(f"path is {type(file).__name__} {file!r}, expected the name of a file" + (
+            f" or a file to {method} bytes" if method else ""), code="MLC0421", loc=user_loc())
+
+
 def write(x: Any, file: File) -> None:
     """Write an object; UserTypeError (MLC0764) if it holds what a file cannot have."""
     writer = _Writer()
