@@ -147,7 +147,7 @@ def requires_grad(operands: Sequence[Any]) -> bool:
 
 def takes_derivatives(module: Module) -> bool:
     """Whether a function is differentiated within a module."""
-    return any(isinstance(op, autodiff.Derivative) for op in module.walk())
+    return any(isinstance(op, autodiff.Derivative | autodiff.Backward) for op in module.walk())
 
 
 def record_call(name: str, function: FunctionRecord, recorded: Recorded, operands: Sequence[Any], out: Any) -> None:

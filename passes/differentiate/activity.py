@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from mlc.dialects import func
@@ -43,19 +43,24 @@ class VjpFunctions:
 
 
 class Activity:
-    """Activity analysis: the values of a function that depend on its arguments `wrt` and reach its results `of`."""
+    """Activity analysis of operations of a block: the values that depend on those `wrt` and lead to those `of`."""
 
-    def __init__(self, function: Func, request: VjpRequest) -> None:
-        block = function.block
-        self.active: set[Value] = {block.args[i] for i in request.wrt}
-        for op in block:
+    def __init__(self, ops: Sequence[Op], wrt: Iterable[Value], of: Iterable[Value]) -> None:
+        self.active: set[Value] = set(wrt)
+        for op in ops:
             if not op.blocks_gradient and any(v in self.active for v in reads(op)):
                 self.active.update(r for r in op.results if has_cotangent(r.type))
-        returned = block.terminator.operands
-        self.useful: set[Value] = {returned[j] for j in request.of}
-        for op in backwards(block):
+        self.useful: set[Value] = set(of)
+        for op in reversed(ops):
             if any(r in self.useful for r in op.results):
                 self.useful.update(reads(op))
+
+    @staticmethod
+    def of_function(function: Func, request: VjpRequest) -> Activity:
+        """The values of a function that depend on its arguments `wrt` and lead to its results `of`."""
+        block = function.block
+        returned = block.terminator.operands
+        return Activity([*block], [block.args[i] for i in request.wrt], [returned[j] for j in request.of])
 
     def concerns(self, op: Op) -> bool:
         """Whether a cotangent may propagate from a result of `op` to an operand."""

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from mlc.dialects import func
 from mlc.dialects.autodiff.attributes import CUSTOM, has_cotangent
+from mlc.dialects.autodiff.backward import Backward
 from mlc.dialects.autodiff.batch import Vmap
 from mlc.dialects.autodiff.operations import Derivative, Grad, Jvp, check
 from mlc.dialects.builtin import Module
@@ -18,7 +19,7 @@ from mlc.passes.differentiate.activity import PASS_NAME, VjpFunctions, VjpReques
 from mlc.passes.differentiate.batch import BatchedFunctions, expand_vmap
 from mlc.passes.differentiate.forward import PASS_NAME as FORWARD_NAME
 from mlc.passes.differentiate.forward import JvpFunction, JvpRequest, jvp_function
-from mlc.passes.differentiate.reverse import vjp_functions
+from mlc.passes.differentiate.reverse import expand_backward, vjp_functions
 from mlc.passes.differentiate.reverse_control import full
 
 
@@ -29,7 +30,10 @@ def expand(module: Module) -> None:
     jvps: dict[JvpRequest, JvpFunction] = {}
     batched: BatchedFunctions = {}
     for function in func.callees_first(module):
-        for op in [op for op in function.walk() if isinstance(op, Derivative | Vmap)]:
+        for op in [op for op in function.walk() if isinstance(op, Derivative | Vmap | Backward)]:
+            if isinstance(op, Backward):
+                expand_backward(op, function, module, vjps)
+                continue
             if op.callee not in table:
                 op.fail(f"@{op.callee} is not defined", code="MLC0106")
             if isinstance(op, Vmap):

@@ -91,7 +91,7 @@ def jvp_function(module: Module, request: JvpRequest, memo: dict[JvpRequest, Jvp
 
 
 def _active(function: Func, request: JvpRequest) -> set[Value]:
-    return Activity(function, VjpRequest(request.callee, request.wrt, ())).active
+    return Activity.of_function(function, VjpRequest(request.callee, request.wrt, ())).active
 
 
 def _nested(op: Op, active: set[Value], table: Mapping[str, Func]) -> list[JvpRequest]:

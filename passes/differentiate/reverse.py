@@ -10,10 +10,11 @@ transformation applied to its output gives higher-order derivatives.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from mlc.dialects import func, tensor
 from mlc.dialects.autodiff.attributes import CUSTOM_JVP, RECOMPUTE, is_custom
+from mlc.dialects.autodiff.backward import Backward
 from mlc.dialects.autodiff.operations import Derivative
 from mlc.dialects.builtin import Module
 from mlc.dialects.func import Func
@@ -48,21 +49,26 @@ def vjp_functions(module: Module, request: VjpRequest, memo: dict[VjpRequest, Vj
             if CUSTOM_JVP in function.attrs:
                 work.append(custom.linear_request(function, table))
             continue
-        activity = Activity(function, current)
-        for call in function.block:
-            if isinstance(call, func.Call) and (nested := activity.request(call)) is not None:
-                if nested.callee not in table:
-                    call.fail(f"@{nested.callee} is not defined", code="MLC0106")
-                if order[nested.callee] >= order[current.callee]:
-                    raise UserError(f"@{nested.callee} calls itself through this call: a recursive function has no "
-                                    "derivative", code="MLC0132", loc=call.loc, notes=(_asked(asked),))
-                work.append(nested)
-            elif activity.concerns(call):
-                work += reverse_control.requests(call, activity, table)
+        for op, nested in _requests([*function.block], Activity.of_function(function, current), table):
+            if isinstance(op, func.Call) and order[nested.callee] >= order[current.callee]:
+                raise UserError(f"@{nested.callee} calls itself through this call: a recursive function has no "
+                                "derivative", code="MLC0132", loc=op.loc, notes=(_asked(asked),))
+            work.append(nested)
     for current in sorted(requests, key=lambda r: order[r.callee]):
         function = table[current.callee]
         memo[current] = _vjp_functions(function, current, memo, asked, table)
     return memo[request]
+
+
+def _requests(ops: Sequence[Op], activity: Activity, table: Mapping[str, Func]) -> Iterator[tuple[Op, VjpRequest]]:
+    """The calls, loops and conditionals among operations, each with the requests for the functions that it calls."""
+    for op in ops:
+        if isinstance(op, func.Call) and (nested := activity.request(op)) is not None:
+            if nested.callee not in table:
+                op.fail(f"@{nested.callee} is not defined", code="MLC0106")
+            yield op, nested
+        elif activity.concerns(op):
+            yield from ((op, nested) for nested in reverse_control.requests(op, activity, table))
 
 
 def _differentiable(function: Func, asked: Loc) -> None:
@@ -91,8 +97,8 @@ def _vjp_functions(function: Func, request: VjpRequest, memo: dict[VjpRequest, V
     if is_custom(function):
         _by_rule(function, forward, backward, request, table, memo)
     else:
-        activity = _without_composites(forward, request)
-        rules = _call_forward_functions(forward, activity, memo, table, function)
+        activity = _without_composites(lambda: ([*forward.block], Activity.of_function(forward, request)))
+        rules = _call_forward_functions([*forward.block], activity, memo, table, function)
         _reverse(forward, backward, request, activity, rules, asked)
     _remove_unused(backward.block)
     captured = _rematerialise(forward, backward)
@@ -146,14 +152,15 @@ def has_vjp(op: Op) -> bool:
     return type(op).vjp is not Op.vjp
 
 
-def _without_composites(forward: Func, request: VjpRequest) -> Activity:
-    """Decompose the active composites without a `vjp`; returns the activity of the result."""
+def _without_composites(analyzed: Callable[[], tuple[Sequence[Op], Activity]]) -> Activity:
+    """Decompose the active composites without a `vjp` among the operations that `analyzed` gives, with their activity;
+    returns the activity of the result."""
     while True:
-        activity = Activity(forward, request)
-        ops = [op for op in forward.block if activity.concerns(op) and not has_vjp(op) and hasattr(op, "decompose")]
-        if not ops:
+        ops, activity = analyzed()
+        composites = [op for op in ops if activity.concerns(op) and not has_vjp(op) and hasattr(op, "decompose")]
+        if not composites:
             return activity
-        for op in ops:
+        for op in composites:
             with before(op, op.loc.through(PASS_NAME)):
                 value = op.decompose()
             op.replace_by(*((value,) if isinstance(value, Value) else value))
@@ -163,11 +170,11 @@ Rule = Callable[..., Iterable[tuple[Value, Value | None]]]
 """Maps cotangents of the results to pairs (value, contribution to its cotangent); None stands for zero."""
 
 
-def _call_forward_functions(forward: Func, activity: Activity, memo: Mapping[VjpRequest, VjpFunctions],
-                         table: Mapping[str, Func], function: Func) -> dict[Op, Rule]:
+def _call_forward_functions(ops: Sequence[Op], activity: Activity, memo: Mapping[VjpRequest, VjpFunctions],
+                            table: Mapping[str, Func], function: Func) -> dict[Op, Rule]:
     """Replace active calls, loops and conditionals by ones that save the residuals; returns the rule of each."""
     rules: dict[Op, Rule] = {}
-    for op in forward.block:
+    for op in ops:
         if isinstance(op, func.Call):
             if (request := activity.request(op)) is not None:
                 pair = memo[request]
@@ -207,27 +214,59 @@ def _given(cotangent: Value | None, type: Type) -> Value:
 def _reverse(forward: Func, backward: Func, request: VjpRequest, activity: Activity, rules: dict[Op, Rule],
              asked: Loc) -> None:
     """Fill `backward` by visiting `forward` in reverse. It still refers to values of `forward`."""
-    cotangents: dict[Value, Value] = {}
-
-    def accumulate(value: Value, ct: Value) -> None:
-        cotangents[value] = plus(cotangents[value], ct) if value in cotangents else ct
-
     with at_end(backward.block):
         returned = forward.block.terminator
         with located(returned.loc.through(PASS_NAME)):
-            for j, ct in zip(request.of, backward.args):
-                accumulate(returned.operands[j], ct)
-        for op in backwards(forward.block):
-            result_cts = [cotangents.get(r) for r in op.results]
-            if all(ct is None for ct in result_cts) or not any(r in activity.active for r in op.results):
-                continue
-            with located(op.loc.through(PASS_NAME)):
-                for value, operand_ct in _apply(op, rules.get(op), result_cts, asked):
-                    if operand_ct is not None and value in activity.active:
-                        _fits(op, value, operand_ct)
-                        accumulate(value, operand_ct)
+            cotangents = _seeded(zip((returned.operands[j] for j in request.of), backward.args))
+        _pull(backwards(forward.block), activity, rules, cotangents, asked)
         with located(backward.loc):
             func.Return(tuple(_given(cotangents.get(forward.args[i]), forward.args[i].type) for i in request.wrt))
+
+
+def _seeded(pairs: Iterable[tuple[Value, Value]]) -> dict[Value, Value]:
+    """The cotangents of values, from pairs of a value and a part of its cotangent."""
+    cotangents: dict[Value, Value] = {}
+    for value, ct in pairs:
+        cotangents[value] = plus(cotangents[value], ct) if value in cotangents else ct
+    return cotangents
+
+
+def _pull(reversed_ops: Iterable[Op], activity: Activity, rules: Mapping[Op, Rule], cotangents: dict[Value, Value],
+          asked: Loc) -> None:
+    """Go through operations in reverse order, and add to the cotangents of what they read."""
+    for op in reversed_ops:
+        result_cts = [cotangents.get(r) for r in op.results]
+        if all(ct is None for ct in result_cts) or not any(r in activity.active for r in op.results):
+            continue
+        with located(op.loc.through(PASS_NAME)):
+            for value, ct in _apply(op, rules.get(op), result_cts, asked):
+                if ct is not None and value in activity.active:
+                    _fits(op, value, ct)
+                    cotangents[value] = plus(cotangents[value], ct) if value in cotangents else ct
+
+
+# -- backward within a block -------------------------------------------------------------------------------------------
+def expand_backward(op: Backward, function: Func, module: Module, memo: dict[VjpRequest, VjpFunctions]) -> None:
+    """Replace a `backward` by the operations that compute it, in its place; calls, loops and conditionals that lead to
+    it save what these need."""
+    bodies.outline(module, function.sym_name)
+    table: dict[str, Func] = {f.sym_name: f for f in func.functions(module)}
+
+    def analyzed() -> tuple[list[Op], Activity]:
+        ops = op.leading()
+        return ops, Activity(ops, op.wrt, op.of)
+
+    activity = _without_composites(analyzed)
+    ops = op.leading()
+    for _, nested in _requests(ops, activity, table):
+        vjp_functions(module, nested, memo, op.loc)
+    table = {f.sym_name: f for f in func.functions(module)}
+    rules = _call_forward_functions(ops, activity, memo, table, function)
+    with before(op, op.loc.through(PASS_NAME)):
+        cotangents = _seeded(zip(op.of, op.cotangents))
+        _pull(reversed(op.leading()), activity, rules, cotangents, op.loc)
+        found = [_given(cotangents.get(v), v.type) for v in op.wrt]
+    op.replace_by(*found)
 
 
 def _apply(op: Op, rule: Rule | None, cotangents: Sequence[Value | None],

@@ -96,7 +96,7 @@ def _through_branch(call: func.Call, operands: Sequence[Value], activity: Activi
                     results: tuple[int, ...]) -> Passage:
     """`operands` are the values outside of the branch that become the arguments of the call."""
     body = table[call.callee]
-    useful = Activity(body, VjpRequest(call.callee, (), results)).useful
+    useful = Activity.of_function(body, VjpRequest(call.callee, (), results)).useful
     captured = tuple(i for i, v in enumerate(operands)
                      if v in activity.active and has_cotangent(v.type) and body.args[i] in useful)
     return Passage(call, 0, (), captured, results)
@@ -114,8 +114,8 @@ def _through_loop(op: scf.For | scf.While, activity: Activity, table: Mapping[st
     returned = body.block.terminator.operands
     while True:
         wrt = (*(lead + k for k in sorted(active)), *outside)
-        reached = Activity(body, VjpRequest(call.callee, wrt, ())).active
-        needed = Activity(body, VjpRequest(call.callee, (), tuple(sorted(useful)))).useful
+        reached = Activity.of_function(body, VjpRequest(call.callee, wrt, ())).active
+        needed = Activity.of_function(body, VjpRequest(call.callee, (), tuple(sorted(useful)))).useful
         more = {k for k, v in enumerate(returned) if v in reached and has_cotangent(v.type)} - active
         back = {k for k in range(count) if body.args[lead + k] in needed and has_cotangent(op.init[k].type)} - useful
         if not more and not back:
