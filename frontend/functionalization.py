@@ -12,17 +12,26 @@ from typing import Any
 
 from mlc.dialects import tensor as T
 from mlc.frontend import tree
+from mlc.frontend.autograd.grad_mode import mode
 from mlc.frontend.autograd.view_node import Step, View
 from mlc.frontend.location import user_loc
 from mlc.frontend.refusals import refusal
 from mlc.frontend.storage import Storage
 from mlc.frontend.tensor import Tensor
-from mlc.frontend.trace import Trace, Tracer, current, emit
+from mlc.frontend.trace import Trace, Tracer, as_tracer, current, emit
 from mlc.ir.core import Block, Op, Value
 from mlc.ir.diag import UserError
 from mlc.ir.types import i1
 
 HINT = "write x = x + y, or change a clone"
+
+
+def captured(x: Any) -> Any:
+    """The tracer of a tensor that the function which is recorded reaches by itself and may change; else x itself."""
+    trace = current()
+    if type(x) is not Tensor or trace.root.captures is None or any(x is made for made in trace.root.made):
+        return x
+    return as_tracer(x)
 
 
 def distinct(out: Any, args: tuple[Any, ...]) -> Any:
@@ -42,6 +51,7 @@ def views(x: Any, out: Any, again: Callable[[Any], Any], name: str) -> Any:
     """The results of the view operation `name` on x, linked to it; `again` is the operation as a function of x."""
     if not isinstance(x, Tensor):
         return out
+    x = captured(x)
     leaves, structure = tree.flatten(out)
 
     def numbered(number: int) -> Step:
@@ -180,9 +190,24 @@ def check_write(x: Tracer) -> None:
     if trace.parent is not None and base.is_argument and not adopted:
         raise refusal("an argument of the function that is being recorded would be changed in place", code="MLC0756",
                       loc=user_loc(), hint=HINT)
+    _check_captured(base)
     if x._view is not None and not x._view.recorded:
         raise refusal("a detached tensor shares the memory of the tensor that it comes from, whose history does not "
                       "say what is written here", code="MLC0756", loc=user_loc(), hint="change x.detach().clone()")
+
+
+def _check_captured(base: Tracer) -> None:
+    """UserError if a captured tensor may not be written to: a leaf while operations are recorded, or one whose memory
+    another captured tensor has."""
+    captures = current().root.captures
+    if captures is None:
+        return
+    if mode.enabled and base.value in captures.leaves:
+        raise refusal("a leaf that requires a gradient would be changed in place while operations are recorded",
+                      code="MLC0439", loc=user_loc(), hint="update it within mlc.no_grad, or write x = x + y")
+    held = captures.held_by(base)
+    if held is not None and held._storage is not None:
+        captures.check_alone(held)
 
 
 def write(x: Tracer, new: Tracer) -> None:
@@ -190,6 +215,9 @@ def write(x: Tracer, new: Tracer) -> None:
     check_write(x)
     base = _base(x)
     value = new.value if base is x else _with(base, x, new).value
+    captures = current().root.captures
+    if captures is not None and base.value in captures.leaves:
+        captures.leaves[value] = captures.leaves[base.value]
     base.value, base.weak = value, False
     _spoil(base)
     if base._storage is not None:

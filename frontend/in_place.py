@@ -29,8 +29,8 @@ Array = np.ndarray[Any, Any]
 
 def check_writable(x: Tensor) -> None:
     """UserError if a write to the tensor would go unrecorded."""
-    if isinstance(x, Tracer):
-        return functionalization.check_write(x)
+    if state.trace is not None and isinstance(found := functionalization.captured(x), Tracer):
+        return functionalization.check_write(found)
     if state.trace is not None:
         raise refusal("a tensor would be changed in place that was made outside of the recorded function, or in it of "
                       "plain data", code="MLC0756", loc=user_loc(),
@@ -58,8 +58,8 @@ def store(x: Tensor, new: Tensor, operands: tuple[Any, ...] = ()) -> Tensor:
             raise UserTypeError(f"a result of {new.dtype.name} does not fit in place of {x.dtype.name}",
                                 code="MLC0439", loc=user_loc(), hint="convert the tensor first, as in x = x.float()")
         new = new.to(x.dtype)
-    if isinstance(x, Tracer):
-        functionalization.write(x, as_tracer(new))
+    if state.trace is not None:
+        functionalization.write(as_tracer(x), as_tracer(new))
         return x
     fresh = new._storage is None and new is not x and not any(new is y for y in operands)
     storage = x._storage
@@ -129,7 +129,7 @@ def copy_(self: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
                 [1., 2.]], dtype=mlc.float32)
     """
     check_writable(self)
-    if isinstance(self, Tracer):
+    if state.trace is not None:
         return store(self, OPERATIONS["_copied"](self, src))
     base = self if self._view is None else self._view.base
     if mode.enabled and (base.requires_grad or (type(src) is Tensor and src.requires_grad)):
@@ -225,7 +225,7 @@ def detach_(self: Tensor) -> Tensor:
         >>> x.detach_().requires_grad
         False
     """
-    if isinstance(self, Tracer):
+    if state.trace is not None:
         return store(self, OPERATIONS["detach"](self))
     if self._view is not None and self._view.base.requires_grad:
         raise UserError("a view cannot be detached in place: the history is that of the tensor that it is a view of",
@@ -268,8 +268,8 @@ class PutNode(Node):
 def put(x: Tensor, key: tuple[Any, ...], value: Any) -> None:
     """x[key] = value, for a key of index arrays, masks, and slices of whole dimensions."""
     check_writable(x)
-    if isinstance(x, Tracer):
-        store(x, _with_put(x, key, value))
+    if state.trace is not None:
+        store(x, _with_put(as_tracer(x), key, value))
         return
     arrays = tuple(k.array if type(k) is Tensor else k for k in key)
     source = value if type(value) is Tensor else wrap(np.asarray(as_backing_array(value)))
@@ -322,11 +322,12 @@ def augmented(name: str, x: Any, other: Any) -> Any:
 
     In a loop or branch that is being recorded, the name stands for what comes out of it, and so for x + other.
     """
-    if isinstance(x, Tracer):
-        if x.weak:                                         # a Python number
-            return NotImplemented
-        if not functionalization.can_write(x):
-            functionalization.rebound(x)
+    if state.trace is not None:
+        changed = functionalization.captured(x)
+        if not isinstance(changed, Tracer) or changed.weak:            # plain data, or a Python number
+            return getattr(x, f"{name}_")(other) if not isinstance(changed, Tracer) else NotImplemented
+        if not functionalization.can_write(changed):
+            functionalization.rebound(changed)
             return NotImplemented
     return getattr(x, f"{name}_")(other)
 

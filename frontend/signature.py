@@ -14,6 +14,7 @@ from mlc.frontend import tree
 from mlc.frontend.arguments import check_call, coded
 from mlc.frontend.autograd.view_node import View
 from mlc.frontend.buffers import Buffers
+from mlc.frontend.captures import Captures
 from mlc.frontend.data_dependent import unpad
 from mlc.frontend.devices import BackingArray, device_of_call
 from mlc.frontend.dtypes import as_dtype
@@ -206,8 +207,12 @@ class Recorded:
     outputs   per leaf of the result: ("result", its number), ("value", the leaf itself), for a padded result of
               data-dependent size, ("first", (its number, the axes and the results that are its sizes)), or, for an
               argument or a view of one, ("argument", (its number, that of the result, the view or None)), or, for
-              another leaf or a view of one, ("leaf", (its number, that of the result, the view or None))
+              another leaf or a view of one, ("leaf", (its number, that of the result, the view or None)), or, for a
+              tensor that the function reaches by itself, ("captured", (that, the number of the result, the view))
     captured  arrays that the function captured (globals, closures); it takes them after its arguments
+    captures  what the function reaches by itself: inputs after the arguments, and what happens after a call
+    stored    for those inputs that are changed in place: number of the input, number of the result
+    gradients tensors, or numbers of arguments, whose `grad` is set: to a result, by its number, or to None
     assigned  for buffers of the argument modules that are assigned: number of the buffer, number of the result
     written   for arguments that are changed in place: number of the array, number of the result
     function  a copy of the module for derivatives, where a call is recorded for `backward`
@@ -219,12 +224,16 @@ class Recorded:
     captured: list[BackingArray] = field(default_factory=list)
     assigned: dict[int, int] = field(default_factory=dict)
     written: dict[int, int] = field(default_factory=dict)
+    captures: Captures | None = None
+    stored: dict[int, int] = field(default_factory=dict)
+    gradients: list[tuple[Tensor | int, int | None]] = field(default_factory=list)
     function: Any = None
 
     @property
     def computes(self) -> bool:
         """Whether there is anything to run."""
-        return bool(self.assigned or self.written) or any(kind != "value" for kind, _ in self.outputs)
+        return bool(self.assigned or self.written or self.stored) or any(number is not None for _, number in
+                                                                         self.gradients) or any(kind != "value" for kind, _ in self.outputs)
 
     def result(self, results: Sequence[BackingArray], given: Sequence[Any] = ()) -> Any:
         """Result of the Python function, rebuilt from those of the compiled one, and from the arguments."""
@@ -233,6 +242,9 @@ class Recorded:
         for kind, x in self.outputs:
             if kind == "argument" and (found := _given(given, *x)) is not None:
                 leaves.append(found)
+            elif kind == "captured":
+                tensor, _, view = x
+                leaves.append(tensor if view is None else view.of(tensor))
             elif kind == "leaf":
                 number, _, view = x
                 leaves.append(leaves[number] if view is None else view.of(leaves[number]))
@@ -245,9 +257,24 @@ class Recorded:
                 leaves.append(x)
         return self.structure.unflatten(leaves)
 
+    def captured_operands(self, given: Sequence[Any]) -> list[Any]:
+        """The inputs of a call besides its arguments."""
+        return self.captures.operands(given) if self.captures is not None else []
+
+    @property
+    def differentiates(self) -> bool:
+        """Whether gradients are computed in the function."""
+        return self.captures is not None and self.captures.differentiates
+
+    @property
+    def has_effects(self) -> bool:
+        """Whether a call changes anything but its arguments."""
+        return bool(self.stored or self.gradients or (self.captures is not None and self.captures.effects))
+
     def plain_outputs(self) -> list[tuple[str, Any]]:
         """The outputs where arguments that are returned are copies."""
-        return [("result", x[1]) if kind in ("argument", "leaf") else (kind, x) for kind, x in self.outputs]
+        return [("result", x[1]) if kind in ("argument", "leaf", "captured") else (kind, x)
+                for kind, x in self.outputs]
 
     def assign(self, given: tuple[Any, ...], results: Sequence[BackingArray]) -> None:
         """Store the buffers that the call assigned in the modules among the arguments `given` (args, keywords)."""
@@ -264,7 +291,8 @@ def _given(given: Sequence[Any], number: int, result: int, view: View | None) ->
 
 
 def record_entry(f: Callable[..., Any], arguments: Arguments, names: Sequence[str] = (), lifts: bool = False,
-                 donated: Sequence[int] = (), reached: Any = None, name: str = "", writes: bool = False) -> Recorded:
+                 donated: Sequence[int] = (), reached: Any = None, name: str = "", writes: bool = False,
+                 captures: bool = False) -> Recorded:
     """Record f(*args, **keywords), where `arguments` holds the leaves of (args, keywords).
 
     names    names of the leaves that are arrays
@@ -273,6 +301,7 @@ def record_entry(f: Callable[..., Any], arguments: Arguments, names: Sequence[st
     reached  captured state, which the function may not change
     name     name of the function in messages, if not its own
     writes   whether the caller writes to the arguments that the function changes in place
+    captures whether tensors that the function reaches by itself are inputs, which it may change
     """
     loc, name = user_loc(), name or name_of(f)
     trace = Trace("main", lifts=lifts)
@@ -280,6 +309,10 @@ def record_entry(f: Callable[..., Any], arguments: Arguments, names: Sequence[st
     own = [trace.arg(type, _identifier(names[i]) if i < len(names) else "", weak, loc)
            for i, (type, weak) in enumerate(zip(arguments.input_types(), arguments.weak))]
     before = [t.value for t in own]
+    if captures:
+        trace.captures = Captures(trace, arguments.given)
+        for i, t in enumerate(own):
+            trace.captures.argument(t, i)
     pending = iter(own)
     leaves = [next(pending) if slot else (x.value if isinstance(x, tree.Static) else x)
               for x, slot in zip(arguments.leaves, arguments.slots)]
@@ -289,7 +322,7 @@ def record_entry(f: Callable[..., Any], arguments: Arguments, names: Sequence[st
     around = [Reached(dict(roots([*parameters(f)], args, keywords)), buffers=False)]
     around += [reached] if reached is not None else []
     with trace.recording():
-        with unchanged(around, name, loc):
+        with unchanged(around, name, loc, trace.captures):
             out, structure = tree.flatten(captured(f)(*args, **keywords))
         results: list[Tracer] = []
         outputs: list[tuple[str, Any]] = []
@@ -297,7 +330,7 @@ def record_entry(f: Callable[..., Any], arguments: Arguments, names: Sequence[st
             with located(loc):
                 for x in out:
                     if isinstance(x, tree.Leaf | np.ndarray) or hasattr(type(x), "__dlpack__"):
-                        outputs.append(_output(x, own, out[:len(outputs)], len(results)))
+                        outputs.append(_output(x, own, out[:len(outputs)], len(results), trace.captures))
                         results.append(to_default_dtype(tracer(x)))
                     elif isinstance(x, Undefined):
                         raise UserError("a result may be unassigned", code="MLC0607", loc=loc,
@@ -322,6 +355,7 @@ def record_entry(f: Callable[..., Any], arguments: Arguments, names: Sequence[st
                                   hint="write x = x + y in place of x += y, or change a clone")
                 written = {i: len(results) + n for n, i in enumerate(changed)}
                 results += [own[i] for i in changed]
+                stored, gradients = _effects(trace.captures, results)
                 trace.finish(results, True)
                 outputs = [("first", (x, trace.unpadding[x]))
                            if kind == "result" and x in trace.unpadding else (kind, x)
@@ -331,13 +365,33 @@ def record_entry(f: Callable[..., Any], arguments: Arguments, names: Sequence[st
     if donated:
         trace.function.attrs["donate"] = tuple(donated)
     if names:
-        trace.function.attrs["arg_names"] = tuple(names)
-    return Recorded(trace, structure, outputs, trace.lifted, assigned, written)
+        trace.function.attrs["arg_names"] = (*names, *("" for _ in trace.block.args[len(names):]))
+    return Recorded(trace, structure, outputs, trace.lifted, assigned, written, trace.captures, stored, gradients)
 
 
-def _output(x: Any, own: Sequence[Tracer], before: Sequence[Any], number: int) -> tuple[str, Any]:
+def _effects(captures: Captures | None, results: list[Any]) -> tuple[dict[int, int], list[Any]]:
+    """The captured inputs that are changed, and the gradients that are set, each with the number of a result; the
+    results are appended."""
+    stored: dict[int, int] = {}
+    gradients: list[Any] = []
+    if captures is None:
+        return stored, gradients
+    for number, changed in captures.changed():
+        stored[number] = len(results)
+        results.append(changed)
+    for owner, gradient in captures.changed_gradients():
+        gradients.append((owner, None if gradient is None else len(results)))
+        if gradient is not None:
+            results.append(tracer(gradient))
+    return stored, gradients
+
+
+def _output(x: Any, own: Sequence[Tracer], before: Sequence[Any], number: int,
+            captures: Captures | None) -> tuple[str, Any]:
     """How a leaf of the result, which is result `number`, is had: as an argument or one of the leaves before it, as a
     view of one of them, or as a result."""
+    if type(x) is Tensor and captures is not None:
+        x = tracer(x)
     view = x._view if isinstance(x, Tracer) else None
     base: Any = x if view is None else view.base
     if not isinstance(base, Tracer) or (view is not None and not (base.type.is_static and x.type.is_static)):
@@ -346,15 +400,19 @@ def _output(x: Any, own: Sequence[Tracer], before: Sequence[Any], number: int) -
         at = next((i for i, t in enumerate(those) if t is base and not t.weak), None)
         if at is not None:
             return kind, (at, number, view)
-    return "result", number
+    held = captures.held_by(base) if captures is not None else None
+    return ("result", number) if held is None else ("captured", (held, number, view))
 
 
 @contextmanager
-def unchanged(around: Sequence[Any], name: str, loc: Loc) -> Iterator[None]:
-    """Context in which a function is recorded that must not change the state `around` it; restores that state.
-    """
+def unchanged(around: Sequence[Any], name: str, loc: Loc, captures: Captures | None) -> Iterator[None]:
+    """Context in which a function is recorded that must not change the state `around` it, but for containers that it has
+    `made` the contents of; restores that state."""
     try:
         yield
+        for container in captures.made if captures is not None else ():
+            for reached in around:
+                reached.renew(container)
         path = next((path for reached in around if (path := reached.change()) is not None), None)
     finally:
         for reached in around:

@@ -17,6 +17,7 @@ from mlc.dialects.tensor.promotion import promote
 from mlc.frontend import printing, unsupported_api
 from mlc.frontend.autograd.copy_node import same_elements
 from mlc.frontend.autograd.differentiable import Differentiable
+from mlc.frontend.autograd.grad_mode import mode
 from mlc.frontend.axes import axis
 from mlc.frontend.device import device as Device
 from mlc.frontend.devices import CPU, BackingArray, Devices, as_device, device_of
@@ -109,6 +110,8 @@ class Tensor(Differentiable, MemoryLayout, Operators, Methods):
     @property
     def array(self) -> Array:
         """The numpy array itself, or a copy of a device array; raises UserError if the tensor was donated."""
+        if mode.captures is not None:
+            mode.captures.note_read(self)
         array = self.backing_array
         return array if isinstance(array, np.ndarray) else array.numpy()
 
@@ -198,6 +201,8 @@ class Tensor(Differentiable, MemoryLayout, Operators, Methods):
     def numpy(self) -> Array:
         """The elements as a numpy array. It shares the tensor's memory, so that each sees what is written to the other,
         unless that is on a device; np.array(x) is a copy."""
+        if mode.captures is not None:
+            mode.captures.note_read(self)
         return handed_out(self) if isinstance(self.backing_array, np.ndarray) else self.array
 
     def __array__(self, dtype: Any = None, copy: _bool | None = None) -> Array:

@@ -19,6 +19,7 @@ import numpy as np
 from mlc.dialects import builtin, func
 from mlc.dialects import tensor as T
 from mlc.frontend.autograd.grad_mode import mode
+from mlc.frontend.captures import Captures
 from mlc.frontend.compiler import compiler
 from mlc.frontend.data_dependent import DataDependentSizes, Unpadding, refuse
 from mlc.frontend.device import device as Device
@@ -57,8 +58,7 @@ class Tracer(Tensor):
         self.is_argument, self.maybe = False, ()
         self.home = trace.innermost if isinstance(value.owner, Op) else value.owner
 
-    backward, data, requires_grad_, register_hook = Unsupported(), Unsupported(), Unsupported(), Unsupported()
-    grad, grad_fn, requires_grad, is_leaf = Unsupported(), Unsupported(), Unsupported(), Unsupported()
+    data, register_hook, grad_fn = Unsupported(), Unsupported(), Unsupported()      # backward.py has the others
     retain_grad, retains_grad, register_post_accumulate_grad_hook = Unsupported(), Unsupported(), Unsupported()
 
     @property
@@ -192,8 +192,11 @@ state = _State()
 class Trace:
     """One function being recorded. The outermost trace owns the module.
 
-    lifts   whether captured arrays become arguments (`arrays`) or constants
+    lifts     whether captured arrays become arguments (`arrays`) or constants
+    captures  of the outermost: what the function reaches by itself, where captured tensors become arguments
     """
+
+    captures: Captures | None = None
 
     def __init__(self, name: str, parent: Trace | None = None, lifts: bool = False) -> None:
         self.parent = parent
@@ -205,7 +208,6 @@ class Trace:
         self.captured: dict[Value, Value] = {}             # of the parent's function -> argument of this one
         self.lifted: list[BackingArray] = []               # captured arrays that became arguments
         self.lifted_from: list[Any] = []                   # what held them: a tensor, or the array itself
-        self.constant_tensors: list[Tensor] = []           # captured tensors that became constants
         # by id: the array, which keeps its id so; elements
         self.arrays: dict[int, tuple[BackingArray, Tracer, BackingArray]] = {}
         self.texts: dict[str, func.Func] = {}               # of the outermost: recorded functions by their text
@@ -238,12 +240,13 @@ class Trace:
         outside, mode.enabled = mode.enabled, mode.enabled or self.parent is None    # its own no_grad alone counts
         inside, state.in_operation = state.in_operation, False
         around, in_progress.recording = in_progress.recording, self.root
+        gradients, mode.captures = mode.captures, self.root.captures
         try:
             with at_end(self.block):
                 yield
         finally:
             state.trace, state.in_operation, mode.enabled = saved, inside, outside
-            in_progress.recording = around
+            in_progress.recording, mode.captures = around, gradients
 
     @contextmanager
     def region(self, block: Block, loc: Loc) -> Iterator[None]:
@@ -323,6 +326,9 @@ class Trace:
 
         Either way it stands for the current elements; only those of a Tensor are assumed to be immutable.
         """
+        captures = self.root.captures
+        if tensor is not None and captures is not None and not any(tensor is made for made in self.root.made):
+            return captures.tensor(tensor)
         keeper = self.root if self.root.lifts else self
         found = keeper.arrays.get(id(array))
         if found is not None and (found[2] is array or not isinstance(array, np.ndarray)
@@ -336,8 +342,6 @@ class Trace:
             keeper.lifted.append(elements)
             keeper.lifted_from.append(elements if tensor is None else tensor)
         else:
-            if tensor is not None:
-                self.root.constant_tensors.append(tensor)
             elements = np.array(array if isinstance(array, np.ndarray) else array.numpy(), order="C")
             with insertion(self.block, self.block.first if self.regions else None):    # for all regions to see
                 tracer = Tracer(T.Constant(elements).result, self)
@@ -352,6 +356,8 @@ class Trace:
         op = tracer.value.op
         if isinstance(op, T.Constant):
             return op.value
+        if self.root.captures is not None:
+            return self.root.captures.elements(tracer)  # type: ignore[no-any-return]
         found = (kept for _, known, kept in self.root.arrays.values() if known.value is tracer.value)
         return next((kept for kept in found if isinstance(kept, np.ndarray)), None)
 

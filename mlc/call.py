@@ -130,10 +130,11 @@ class Call(Arguments):
     args, keywords  as the function itself takes them
     marked          the same, with each static argument as a leaf
     target_device   device that the call runs on
+    captured        the inputs of the code besides the arguments: tensors, and the arrays of numbers
     lookup          what to find its code by: all that the code depends on
     """
 
-    __slots__ = ("args", "keywords", "lookup", "marked", "signature", "target_device")
+    __slots__ = ("args", "captured", "keywords", "lookup", "marked", "signature", "target_device")
 
     def __init__(self, signature: Signature, args: tuple[Any, ...], keywords: dict[str, Any]) -> None:
         self.signature, self.args, self.keywords = signature, args, keywords
@@ -143,6 +144,7 @@ class Call(Arguments):
         if signature.specs:
             specs = [s for name, x in self.roots() for s in signature.specs_of(name, x)]
         super().__init__(leaves, structure, specs)
+        self.captured: list[Any] = []
         self.target_device = signature.device or self.device
         self.lookup: Any = self.key if signature.device or self.device == CPU else (self.key, self.device)
 
@@ -199,7 +201,8 @@ class Call(Arguments):
         count = len(recorded.outputs)
         wanted = ["leaf"] if count == 1 else ["tuple", *["leaf"] * count]
         tokens = ["leaf" if t is tree.LEAF else "tuple" if t[0] is tuple else "" for t in recorded.structure]
-        return (not recorded.written and not self.keywords and not any(self.weak) and len(self.arrays) == len(self.args)
+        captures = recorded.captures is not None and (recorded.captures.inputs or recorded.has_effects)
+        return (not recorded.written and not captures and not self.keywords and not any(self.weak) and len(self.arrays) == len(self.args)
                 and tokens == wanted and recorded.outputs == [("result", i) for i in range(count)])
 
     @contextmanager
@@ -224,10 +227,12 @@ class Call(Arguments):
         return UserTypeError("an argument is neither an array nor hashable", code="MLC0347", loc=user_loc())
 
 
-def record(call: Call, reached: Reached | None = None) -> Recorded:
+def record(call: Call, reached: Reached | None = None, captures: bool = True) -> Recorded:
     """The function as a module, recorded for the arguments of a call.
 
-    reached  what it reaches by itself, which it may not change; looked up without one
+    reached   what it reaches by itself, which it may not change; looked up without one
+    captures  whether tensors that it reaches are inputs of the module, which it may change, or constants
     """
     return record_entry(call.signature.f, call, call.paths(), donated=call.donated(),
-                        reached=reached or Reached({"": call.signature.f}), name=call.signature.name, writes=True)
+                        reached=reached or Reached({"": call.signature.f}), name=call.signature.name, writes=True,
+                        captures=captures)

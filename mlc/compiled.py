@@ -97,7 +97,7 @@ class CompiledFunction:
         call = self.signature.bind_types(args, keywords)
         images = []
         for placement in [self.placement.named(t) for t in targets] or [self.placement]:
-            recorded = record(call)                        # lowering consumes the recording
+            recorded = record(call, captures=False)        # lowering consumes the recording
             if recorded.computes:
                 toolchain = placement.at(call.device).toolchain(here=False)
                 images.append(image_of(recorded.trace.module, toolchain))
@@ -106,7 +106,7 @@ class CompiledFunction:
     def recording(self, args: Sequence[Any], keywords: dict[str, Any]) -> Variant:
         """Recording for arguments like these (arrays or specifications), without any code."""
         call = self.signature.bind_types(args, keywords)
-        return variant_of(call, record(call), [])
+        return variant_of(call, record(call, captures=False), [])
 
     # -- looking inside -----------------------------------------------------------------------------------------------
     def report(self) -> str:

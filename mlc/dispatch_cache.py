@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from mlc.call import Call, Signature
+from mlc.frontend.captures import CapturedTensor
 from mlc.frontend.generalize import fits
 from mlc.frontend.script.reach import Reached
+from mlc.frontend.script.reached_state import GradientPresence, Payload
 from mlc.frontend.signature import Recorded
 from mlc.ir.sizes import Dim
 from mlc.ir.types import TensorType
@@ -80,6 +82,18 @@ class State:
         self.general: dict[Any, list[ForSizes]] = {}
         self.seen: dict[Any, list[tuple[int, ...]]] = {}
         self.variants: list[Variant] = []
+
+    def learn(self, recorded: Recorded) -> None:
+        """Take what is an input of the code out of the guards, and add what the recording depends on besides."""
+        captures = recorded.captures
+        if captures is None:
+            return
+        inputs = [source.tensor for source, _, _ in captures.inputs if isinstance(source, CapturedTensor)]
+        for reached in self.reached:
+            reached.loosen([t for t in inputs if not any(t is x for x in captures.read)], captures.numbers,
+                           captures.hosts)
+        self.reached[0].places += [GradientPresence("", owner, present) for owner, present in captures.gradients_read()]
+        self.reached[0].places += [Payload("", t) for t in captures.read]
 
     def holds(self) -> bool:
         """Whether the captured state is unchanged."""

@@ -18,23 +18,29 @@ from mlc.frontend.autograd.function_node import (
     requires_grad,
 )
 from mlc.frontend.autograd.grad_mode import GradMode, mode
+from mlc.frontend.autograd.graph import kept
+from mlc.frontend.captures import assign_gradients, take_over
 from mlc.frontend.devices import CPU, BackingArray
 from mlc.frontend.location import user_loc
 from mlc.frontend.signature import at_the_call, consume
 from mlc.frontend.storage import donated
-from mlc.frontend.tensor import Consumed, Tensor, as_array
+from mlc.frontend.tensor import Consumed, Tensor, as_array, as_backing_array
 from mlc.frontend.tensor import wrap as tensor_of
 from mlc.ir.diag import InternalError, UserAssertionError, UserError, UserIndexError
 
 
 def execute(code: Specialization, call: Call) -> Sequence[BackingArray]:
     """The arrays that the code computes for a call; donated arguments are used up."""
-    if code.recorded.written and mode.enabled and requires_grad([*call.given, *code.recorded.trace.constant_tensors]):
+    recorded = code.recorded
+    call.captured = recorded.captured_operands(call.given)
+    if recorded.written and mode.enabled and not recorded.differentiates and requires_grad(
+            [*call.given, *call.captured]):
         raise UserError(f"{call.signature.name} changes an argument in place, which is not recorded for backward",
                         code="MLC0758", loc=user_loc(), hint="call it within mlc.no_grad, or return the new value")
+    _check_captures(code, call)
     if code.entry is None:
         return ()
-    if code.recorded.written:
+    if recorded.written:
         _check_written(code, call)
     for i in code.donated:
         if isinstance(call.given[i], Tensor):
@@ -52,6 +58,7 @@ def execute(code: Specialization, call: Call) -> Sequence[BackingArray]:
     if code.donated:
         _consume(code, call)
     if Checks.anomaly is not None:
+        before += [np.array(as_backing_array(x)) for x in call.captured]
         Checks.anomaly(results, lambda: record(call).trace.module, before)
     return results
 
@@ -59,7 +66,7 @@ def execute(code: Specialization, call: Call) -> Sequence[BackingArray]:
 def _check_written(code: Specialization, call: Call) -> None:
     """UserError if arguments that the function changes in place are not as it was recorded for."""
     name = call.signature.name
-    captured = [t.backing_array for t in code.recorded.trace.constant_tensors]
+    captured = [as_backing_array(x) for x in call.captured]
     for i in code.recorded.written:
         array, given = call.arrays[i], call.given[i]
         others = [*(x for j, x in enumerate(call.arrays) if j != i), *captured]
@@ -72,8 +79,34 @@ def _check_written(code: Specialization, call: Call) -> None:
                             loc=user_loc(), hint="pass a copy of it")
 
 
+def _check_captures(code: Specialization, call: Call) -> None:
+    """UserError if arguments are other tensors, among those that the function reaches, than it was recorded for."""
+    captures = code.recorded.captures
+    if captures is None:
+        return
+    for number, tensor in captures.same.items():
+        if call.given[number] is not tensor:
+            raise UserError(f"{call.signature.name} was recorded for an argument that is a tensor which it reaches by "
+                            "itself, too, and now is another one", code="MLC0759", loc=user_loc(),
+                            hint="have the function reach the tensor by one way only")
+    if code.recorded.stored:
+        storages = {id(call.captured[i]._storage) for i in code.recorded.stored if call.captured[i]._storage is not None}
+        for x, array in zip(call.given, call.arrays):
+            shares = id(getattr(x, "_storage", None)) in storages
+            if shares or (isinstance(x, np.ndarray) and storages and _is_shared(array, code, call)):
+                raise UserError(f"{call.signature.name} changes a tensor in place that it reaches by itself, and an "
+                                "argument has the same memory", code="MLC0759", loc=user_loc(),
+                                hint="pass a clone of it")
+
+
+def _is_shared(array: Any, code: Specialization, call: Call) -> bool:
+    """Whether a numpy array has the memory of a captured tensor that the function changes."""
+    return any(np.may_share_memory(array, call.captured[i]._array) for i in code.recorded.stored)
+
+
 def wrap(code: Specialization, call: Call, results: Sequence[BackingArray]) -> Any:
-    """Result of the function for a call; buffers of modules among the arguments get their new values."""
+    """Result of the function for a call; buffers of modules among the arguments get their new values, and what the
+    function changes takes place."""
     recorded = code.recorded
     recorded.assign((call.args, call.keywords), results)
     for i, n in recorded.written.items():
@@ -83,18 +116,37 @@ def wrap(code: Specialization, call: Call, results: Sequence[BackingArray]) -> A
         elif not isinstance(given._array, Consumed):
             with GradMode(False):
                 given.copy_(tensor_of(results[n]))
-    return recorded.result(results, call.given)
+    out = recorded.result(results, call.given)
+    if recorded.has_effects:
+        _take_effect(code, call, results)
+    return out
+
+
+def _take_effect(code: Specialization, call: Call, results: Sequence[BackingArray]) -> None:
+    """Have what the function does to tensors, gradients and objects that it reaches by itself happen."""
+    recorded, captures = code.recorded, code.recorded.captures
+    assert captures is not None
+    keeps = mode.enabled and not recorded.differentiates and requires_grad([*call.given, *call.captured])
+    for i, n in recorded.stored.items():
+        tensor = call.captured[i]
+        if keeps:                                          # for backward
+            call.captured[i] = kept(tensor)
+        take_over(tensor, results[n])
+    assign_gradients(recorded.gradients, call.given, results)
+    for effect in captures.effects:
+        effect()
 
 
 def record_for_backward(code: Specialization, call: Call, out: Any) -> None:
     """Record a call that returned `out`, if an argument or a tensor that the function captured requires a gradient."""
     recorded, name = code.recorded, call.signature.name
-    if requires_grad(recorded.trace.constant_tensors):
-        Unrecorded(list(differentiable_results(recorded, out).values()),
-                   f"{name} reaches a tensor that requires a gradient by itself, and backward does not find it there",
-                   f"pass the tensor, or the module that holds it, to {name} as an argument")
-    elif not requires_grad(call.given):
+    operands = [*call.operands(), *call.captured]
+    if not requires_grad(operands):
         return
+    if recorded.differentiates:
+        Unrecorded(list(differentiable_results(recorded, out).values()),
+                   f"{name} computes gradients itself, and a call of it is not differentiated by backward",
+                   "call backward where they are computed, or differentiate by mlc.grad")
     elif code.donated:
         Unrecorded(list(differentiable_results(recorded, out).values()),
                    f"arguments of {name} were donated, and backward would need their elements",
@@ -105,14 +157,15 @@ def record_for_backward(code: Specialization, call: Call, out: Any) -> None:
             function = FunctionRecord(record(call).trace.module)
             if code.entry is not None and not code.entry.interface.symbols:
                 recorded.function = function               # the record is of the sizes that the code is of
-        record_call(name, function, recorded, call.operands(), out)
+        record_call(name, function, recorded, operands, out)
 
 
 def _brought(call: Call) -> Sequence[Any]:
     """The arrays, on the CPU if the function runs there; a device brings what it needs by itself."""
-    if call.target_device != CPU or call.device == CPU:
-        return call.arrays
-    return [a if isinstance(a, np.ndarray) else a.numpy() for a in call.arrays]
+    arrays = [*call.arrays, *map(as_backing_array, call.captured)] if call.captured else call.arrays
+    if call.target_device != CPU or (call.device == CPU and not call.captured):
+        return arrays
+    return [a if isinstance(a, np.ndarray) else a.numpy() for a in arrays]
 
 
 def _consume(code: Specialization, call: Call) -> None:

@@ -104,6 +104,7 @@ def _learn(function: CompiledFunction, state: State, call: Call, notes: list[Not
     """Register new code with the reports, the cache and the dispatcher."""
     code.recorded.trace.notes += notes
     function.reports.append(_report(call, code.recorded.trace.notes))
+    state.learn(code.recorded)
     state.variants.append(variant_of(call, code.recorded, code.images))
     _add_fast_path(function, state, call, code)
     return code
@@ -120,8 +121,6 @@ def _add_fast_path(function: CompiledFunction, state: State, call: Call, code: S
     A call that is recorded for derivatives takes the slow path.
     """
     variables = state.reached[0].variables
-    if any(t.requires_grad for t in code.recorded.trace.constant_tensors):
-        return
     if (call.target_device != CPU or code.entry is None or function.dispatcher is None or variables is None
             or Checks.anomaly is not None or not call.is_flat(code.recorded)):
         return

@@ -13,6 +13,7 @@ from mlc.frontend.autograd.grad_mode import mode
 from mlc.frontend.autograd.graph import AutogradMeta, Node
 from mlc.frontend.autograd.hooks import Hook, RemovableHandle
 from mlc.frontend.location import user_loc
+from mlc.frontend.refusals import refusal
 from mlc.ir.diag import UserError, UserTypeError
 
 if TYPE_CHECKING:
@@ -118,6 +119,8 @@ class Differentiable:
     def grad(self) -> Tensor | None:
         """The gradient that `backward` has accumulated; None before, and for results of recorded operations unless
         `retain_grad` was called."""
+        if mode.captures is not None:
+            return mode.captures.gradient(self)  # type: ignore[no-any-return]
         meta = self._autograd
         return None if meta is None else meta.grad
 
@@ -131,7 +134,9 @@ class Differentiable:
                 if getattr(value, what) != getattr(self, what):
                     raise UserError(f"the gradient has {what} {getattr(value, what)}, its tensor {getattr(self, what)}",
                                     code="MLC0435", loc=user_loc())
-        if value is not None or self._autograd is not None:
+        if mode.captures is not None:
+            mode.captures.set_gradient(self, value)
+        elif value is not None or self._autograd is not None:
             self.autograd_meta.grad = value
 
     @property
@@ -235,6 +240,9 @@ class Differentiable:
             >>> w.grad
             tensor([2., 4., 6.], dtype=mlc.float32)
         """
+        if mode.captures is not None:
+            raise refusal("backward is called within the recorded function of a tensor that was computed outside",
+                          code="MLC0720", loc=user_loc(), hint="call it outside, or compute the tensor within")
         only = None
         if inputs is not None:
             only = [recorded(x, f"input {i}") for i, x in enumerate(listed(inputs))]

@@ -7,17 +7,32 @@ import inspect
 import threading
 from collections.abc import Callable, Generator
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
+class Captures(Protocol):
+    """What a function that is recorded reaches by itself, with the `grad` of its tensors, which a call sets."""
+
+    def gradient(self, owner: Any) -> Any:
+        """`owner.grad`."""
+
+    def set_gradient(self, owner: Any, value: Any) -> None:
+        """`owner.grad = value`."""
+
+    def note_read(self, tensor: Any) -> None:
+        """Note that the program reads the elements of a tensor."""
+
+
 class _Mode(threading.local):
     enabled = True
+    captures: Captures | None = None
 
 
 mode = _Mode()
-"""The grad mode of this thread; `mode.enabled` is what the eager path reads."""
+"""The grad mode of this thread; `mode.enabled` is what the eager path reads. `captures` are those of a function that is
+being recorded."""
 
 
 def is_grad_enabled() -> bool:

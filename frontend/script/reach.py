@@ -18,7 +18,7 @@ import sys
 import threading
 import types
 from collections import ChainMap, UserDict, UserList, deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from pathlib import Path
 from types import MappingProxyType
@@ -66,12 +66,8 @@ class Reached:
         self.places: list[ReachedState] = []
         self._seen: dict[int, Any] = {}
         self._uncomputed: list[tuple[Any, list[str]]] = []             # cached properties not computed yet
-        self._work: list[tuple[str, Any]] = list(roots.items())
-        while self._work:
-            path, x = self._work.pop()
-            if id(x) not in self._seen and (type(x) is Tensor or not _is_atom(x)):
-                self._seen[id(x)] = x
-                self._visit(path, x)
+        self._work: list[tuple[str, Any]] = []
+        self._follow(roots.items())
 
     def holds(self) -> bool:
         """Whether nothing has changed."""
@@ -94,11 +90,39 @@ class Reached:
             for name in names:
                 vars(x).pop(name, None)
 
+    def loosen(self, tensors: Sequence[Tensor], numbers: Sequence[tuple[Any, str]], hosts: Sequence[Any]) -> None:
+        """Stop guarding what is an input of the recorded function: the elements of tensors, and numbers in mappings; and
+        the attributes of objects that host functions change."""
+        of_tensors, of_hosts = {id(t) for t in tensors}, {id(x) for x in hosts}
+        spared: dict[int, set[str]] = {}
+        for mapping, key in numbers:
+            spared.setdefault(id(mapping), set()).add(key)
+        for place in self.places:
+            if isinstance(place, Payload) and id(place.x) in of_tensors:
+                place.loosen()
+            elif isinstance(place, Entries) and id(place.x) in spared:
+                place.spare(spared[id(place.x)])
+        self.places = [p for p in self.places if not (isinstance(p, Attributes) and id(p.x) in of_hosts)]
+
+    def renew(self, container: Any) -> None:
+        """Take the present contents of a container as those that are guarded."""
+        for place in [p for p in self.places if p.x is container]:
+            place.renew()
+            self._follow(place.inside())
+
+    def _follow(self, found: Iterable[tuple[str, Any]]) -> None:
+        self._work += found
+        while self._work:
+            path, x = self._work.pop()
+            if id(x) not in self._seen and (type(x) is Tensor or not _is_atom(x)):
+                self._seen[id(x)] = x
+                self._visit(path, x)
+
     @property
     def variables(self) -> list[tuple[Any, str | None, Any]] | None:
         """The reached variables and the arrays of tensors, with their values; None if there is other mutable state."""
-        if not all(isinstance(p, Variable | Payload) and p.values[0] is not MISSING for p in self.places):
-            return None
+        if not all(isinstance(p, Variable | Payload) and p.values and p.values[0] is not MISSING for p in self.places):
+            return None                                    # which what is no longer guarded by its value is, too
         rows = [p.variables() if isinstance(p, Payload) else [(*p.x, p.values[0])] for p in self.places]
         return None if None in rows else [row for found in rows for row in found or ()]
 

@@ -30,6 +30,10 @@ class ReachedState:
     def __init__(self, path: str, x: Any) -> None:
         self.path = path
         self.x = x
+        self.renew()
+
+    def renew(self) -> None:
+        """Take the present contents as the recorded ones."""
         self.keys, values = self.contents()
         self.values = [*values]
 
@@ -94,13 +98,26 @@ class Payload(ReachedState):
     """The elements of a tensor, which in-place operations change, and whether it requires a gradient.
 
     Writes replace the token of the tensor's storage; only where an array outside shares the memory, its contents have
-    to be compared.
+    to be compared. Once it is loose, the elements may be others, of the same type.
     """
 
-    __slots__ = ()
+    __slots__ = ("loose",)
     indexed = ""
 
+    def __init__(self, path: str, x: Any) -> None:
+        self.loose = False
+        super().__init__(path, x)
+
+    def loosen(self) -> None:
+        """Have the elements not matter any more."""
+        self.loose = True
+        self.renew()
+
     def contents(self) -> Contents:
+        if self.loose:
+            array, meta = self.x._array, self.x._autograd
+            flags = (False, True, ()) if meta is None else (meta.requires_grad, meta.node is None, (*meta.hooks, *meta.after))
+            return (array.shape, array.dtype, flags), ()
         meta, storage = self.x._autograd, None
         if isinstance(self.x._array, np.ndarray):
             storage = storage_of(self.x)
@@ -109,15 +126,38 @@ class Payload(ReachedState):
                           None if storage is None else storage.token)
 
     def restore(self) -> None:
-        self.x._array = self.values[0]
+        if not self.loose:
+            self.x._array = self.values[0]
 
     def variables(self) -> list[tuple[Any, str, Any]] | None:
+        if self.loose:
+            return None
         array, meta, flag, storage, token = self.values
         if self.keys:
             return None
         of_meta = [] if meta is None else [(meta, "requires_grad", flag)]
         of_storage = [] if storage is None else [(storage, "token", token)]
         return [(self.x, "_array", array), (self.x, "_autograd", meta), *of_meta, *of_storage]
+
+
+class GradientPresence(ReachedState):
+    """Whether a tensor has a gradient."""
+
+    __slots__ = ("present",)
+    indexed = ".grad"
+
+    def __init__(self, path: str, x: Any, present: bool) -> None:
+        self.present = present
+        super().__init__(path, x)
+
+    def contents(self) -> Contents:
+        return self.x._autograd is not None and self.x._autograd.grad is not None, ()
+
+    def holds(self) -> bool:
+        return self.contents()[0] is self.present
+
+    def restore(self) -> None:
+        pass
 
 
 class ContextVariable(ReachedState):
@@ -148,14 +188,31 @@ class Items(ReachedState):
 
 
 class Entries(ReachedState):
-    """The entries of a dictionary or other mapping."""
+    """The entries of a dictionary or other mapping, except those in `spared`."""
 
-    __slots__ = ()
+    __slots__ = ("spared",)
+
+    def __init__(self, path: str, x: Any) -> None:
+        self.spared: frozenset[Any] = frozenset()
+        super().__init__(path, x)
+
+    def spare(self, keys: Collection[Any]) -> None:
+        """Have the values under these keys not matter any more."""
+        self.spared |= frozenset(keys)
+        self.renew()
 
     def contents(self) -> Contents:
+        if self.spared:
+            return [*self.x], [None if key in self.spared else value for key, value in self.x.items()]
         return [*self.x], self.x.values()
 
+    def holds(self) -> bool:
+        keys, values = self.contents()
+        return len(keys) == len(self.keys) and all(a is b or same(a, b) for a, b in zip(keys, self.keys)) and all(
+            a is b or same(a, b) for a, b in zip(values, self.values))
+
     def restore(self) -> None:
+        assert not self.spared, "restored after a recording that has succeeded"
         if isinstance(self.x, MutableMapping):
             self.x.clear()
             self.x.update(zip(self.keys, self.values))

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from mlc.frontend import backward as recorded_backward
 from mlc.frontend.arguments import coded
 from mlc.frontend.autograd.differentiable import listed, recorded, root
 from mlc.frontend.autograd.engine import gradients_of, run_backward
 from mlc.frontend.location import user_loc
 from mlc.frontend.tensor import Tensor
+from mlc.frontend.trace import state as recording
 from mlc.ir.diag import UserError
 
 Tensors = Tensor | Sequence[Tensor]
@@ -37,6 +39,9 @@ def backward(tensors: Any, grad_tensors: Any = None, retain_graph: bool | None =
         >>> w.grad
         tensor(8., dtype=mlc.float32)
     """
+    if recording.trace is not None:
+        every = listed(tensors)
+        return recorded_backward.run_backward(every, _given(grad_tensors, len(every)), create_graph, inputs)
     only = None if inputs is None else [recorded(x, f"input {i}") for i, x in enumerate(listed(inputs))]
     run_backward(_roots(tensors, grad_tensors), create_graph if retain_graph is None else retain_graph, create_graph,
                  only)
@@ -73,9 +78,13 @@ def grad(outputs: Tensors, inputs: Tensors, grad_outputs: Any = None, retain_gra
         (tensor(18., dtype=mlc.float32),)
     """
     chosen = listed(inputs)
-    wanted = [recorded(x, f"input {i}") for i, x in enumerate(chosen)]
-    found = gradients_of(_roots(outputs, grad_outputs), wanted,
-                         create_graph if retain_graph is None else retain_graph, create_graph)
+    if recording.trace is not None:
+        every = listed(outputs)
+        found = recorded_backward.gradients_of(every, chosen, _given(grad_outputs, len(every)), create_graph)
+    else:
+        wanted = [recorded(x, f"input {i}") for i, x in enumerate(chosen)]
+        found = gradients_of(_roots(outputs, grad_outputs), wanted,
+                             create_graph if retain_graph is None else retain_graph, create_graph)
     allowed = materialize_grads if allow_unused is None else allow_unused
     for i, (x, gradient) in enumerate(zip(chosen, found)):
         if gradient is not None:
@@ -88,10 +97,16 @@ def grad(outputs: Tensors, inputs: Tensors, grad_outputs: Any = None, retain_gra
     return tuple(found)
 
 
+def _given(cotangents: Any, count: int) -> Sequence[Any]:
+    """The cotangents of `count` tensors."""
+    given = [None] * count if cotangents is None else listed(cotangents)
+    if len(given) != count:
+        raise UserError(f"{len(given)} cotangents are given for {count} tensors", code="MLC0432", loc=user_loc())
+    return given
+
+
 def _roots(tensors: Any, cotangents: Any) -> Any:
     every = listed(tensors)
-    given = [None] * len(every) if cotangents is None else listed(cotangents)
-    if len(given) != len(every):
-        raise UserError(f"{len(given)} cotangents are given for {len(every)} tensors", code="MLC0432", loc=user_loc())
+    given = _given(cotangents, len(every))
     one = len(every) == 1
     return [root(x, ct, "the tensor" if one else f"tensor {i}") for i, (x, ct) in enumerate(zip(every, given))]

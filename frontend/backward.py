@@ -1,0 +1,289 @@
+"""`backward` and `autograd.grad` while a function is recorded.
+
+Outside of a recording, operations leave nodes behind, which the engine goes through (autograd/engine.py). What is
+recorded is a history by itself: `backward` becomes an operation that differentiates those before it
+(dialects/autodiff/backward.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from typing import Any, NoReturn
+
+from mlc.dialects import autodiff, func
+from mlc.dialects.autodiff import has_cotangent, is_custom
+from mlc.dialects.func import Func
+from mlc.frontend import unsupported_api
+from mlc.frontend.autograd.differentiable import Differentiable, listed
+from mlc.frontend.autograd.grad_mode import GradMode, mode
+from mlc.frontend.autograd.hooks import check_gradient
+from mlc.frontend.captures import Captures
+from mlc.frontend.location import user_loc
+from mlc.frontend.operands import broadcast_to, cast, number, tracer
+from mlc.frontend.recorded_operation import constant
+from mlc.frontend.refusals import refusal
+from mlc.frontend.tensor import Tensor
+from mlc.frontend.trace import Trace, Tracer, current
+from mlc.ir.core import Op, Value, located
+from mlc.ir.diag import UserError, UserTypeError
+
+
+def run_backward(tensors: Sequence[Any], cotangents: Sequence[Any], create_graph: bool, inputs: Any = None) -> None:
+    """Record the gradients of the sum of tensors by leaves, and have them accumulated in their `grad`.
+
+    Args:
+        tensors: Tensors that depend on leaves that require a gradient.
+        cotangents: One for each; None for 1.
+        create_graph: Whether the gradients may be differentiated in turn.
+        inputs: The tensors whose `grad` is updated; None for all leaves.
+
+    Raises:
+        UserError: As `Tensor.backward`, and where it is not recorded: in a loop, a branch or a function that is called
+            (MLC0720).
+    """
+    trace, captures = _recording()
+    roots = [_root(x, i, len(tensors)) for i, x in enumerate(tensors)]
+    reached = _Dependence(trace, captures.leaves).of([trace.local(x) for x in roots])
+    leaves = {value: captures.leaves[value] for value in reached}
+    if not leaves:
+        raise UserError("the tensor does not require a gradient: no operation that it comes from was recorded",
+                        code="MLC0430", loc=user_loc(),
+                        hint="what to differentiate by needs requires_grad_() before it is used")
+    if inputs is not None:
+        chosen = [_value(x) for x in listed(inputs)]
+        leaves = {value: owner for value, owner in leaves.items() if value in chosen}
+    _check_leaves(leaves.values())
+    found = _pulled(trace, roots, cotangents, [*leaves], create_graph)
+    with GradMode(create_graph):
+        for owner, gradient in _by_owner(leaves, found):
+            _accumulate(owner, gradient, create_graph)
+
+
+def gradients_of(tensors: Sequence[Any], inputs: Sequence[Any], cotangents: Sequence[Any],
+                 create_graph: bool) -> list[Tensor | None]:
+    """Record the gradients of the sum of tensors by others; None for those that they do not depend on.
+
+    Args:
+        tensors: Tensors.
+        inputs: What to differentiate by.
+        cotangents: One for each of `tensors`; None for 1.
+        create_graph: Whether the gradients may be differentiated in turn.
+
+    Returns:
+        One for each of `inputs`.
+
+    Raises:
+        UserError: As `run_backward`.
+    """
+    trace, captures = _recording()
+    roots = [_root(x, i, len(tensors)) for i, x in enumerate(tensors)]
+    wanted = [_value(x) for x in inputs]
+    reached = _Dependence(trace, {**captures.leaves, **dict.fromkeys(wanted)}).of([trace.local(x) for x in roots])
+    present = [v for v in dict.fromkeys(wanted) if v in reached]
+    found = dict(zip(present, _pulled(trace, roots, cotangents, present, create_graph)))
+    return [found.get(v) for v in wanted]
+
+
+def requires_grad(x: Tracer) -> bool:
+    """Whether a tensor that is recorded depends on a leaf that requires a gradient."""
+    trace = current()
+    captures = trace.root.captures
+    if captures is None:
+        raise unsupported_api.of_tensor("requires_grad", x)
+    return bool(_Dependence(trace.root, captures.leaves).of([x.value]))
+
+
+# -- what is differentiated --------------------------------------------------------------------------------------------
+def _recording() -> tuple[Trace, Captures]:
+    """The trace in progress, if backward can be recorded in it."""
+    trace = current()
+    if trace.root.captures is None:
+        _refuse("a function that is recorded by itself, such as one that is given to mlc.grad")
+    if trace.parent is not None:
+        _refuse("a function that is called, such as the forward of a module")
+    if trace.regions:
+        _refuse("a loop or branch that depends on a tensor")
+    trace.root.captures.differentiates = True
+    return trace, trace.root.captures
+
+
+def _refuse(where: str) -> NoReturn:
+    raise refusal(f"backward is called in {where}, where it is not recorded", code="MLC0720", loc=user_loc(),
+                  hint="call it in the function that is compiled itself, or use mlc.grad, which differentiates a "
+                       "function")
+
+
+def _value(x: Any) -> Value:
+    return current().local(tracer(x))
+
+
+def _root(x: Any, position: int, count: int) -> Tracer:
+    if not isinstance(x, Tensor):
+        raise UserTypeError(f"backward takes tensors, found {type(x).__name__}", code="MLC0435", loc=user_loc())
+    found = tracer(x)
+    if not has_cotangent(found.type):
+        name = "the tensor" if count == 1 else f"tensor {position}"
+        raise UserError(f"{name} does not require a gradient: it is of {found.dtype.name}", code="MLC0430",
+                        loc=user_loc(), hint="what to differentiate by needs requires_grad_() before it is used")
+    return found
+
+
+class _Dependence:
+    """Which of some values others are computed from, by operations that have derivatives."""
+
+    def __init__(self, trace: Trace, targets: Collection[Value]) -> None:
+        self.targets = targets
+        self.functions = {str(f.sym_name): f for f in trace.root.texts.values()}
+        self.known: dict[tuple[str, int], frozenset[int]] = {}
+
+    def of(self, values: Sequence[Value]) -> dict[Value, None]:
+        """The targets that the values depend on, in the order in which they are found."""
+        found: dict[Value, None] = {}
+        seen, work = set[Value](), list(values)
+        while work:
+            value = work.pop()
+            if value in seen or not has_cotangent(value.type):
+                continue
+            seen.add(value)
+            if value in self.targets:
+                found[value] = None
+            elif value.op is not None and not value.op.blocks_gradient:
+                work += self.read(value.op, value)
+        return found
+
+    def read(self, op: Op, value: Value) -> Iterator[Value]:
+        """What a result of an operation is computed from."""
+        if isinstance(op, func.Call) and str(op.callee) in self.functions:
+            number = next(i for i, r in enumerate(op.results) if r is value)
+            return (op.operands[i] for i in self.through(self.functions[str(op.callee)], number))
+        return (v for inner in op.walk() for v in inner.operands)
+
+    def through(self, function: Func, number: int) -> frozenset[int]:
+        """The arguments that a result of a function depends on."""
+        key = str(function.sym_name), number
+        if key not in self.known:
+            if is_custom(function):
+                self.known[key] = frozenset(range(len(function.args)))
+            else:
+                inside = _Dependence.__new__(_Dependence)
+                inside.targets, inside.functions, inside.known = set(function.args), self.functions, self.known
+                reached = inside.of([function.block.terminator.operands[number]])
+                self.known[key] = frozenset(i for i, arg in enumerate(function.args) if arg in reached)
+        return self.known[key]
+
+
+# -- recording it ------------------------------------------------------------------------------------------------------
+def _pulled(trace: Trace, roots: Sequence[Tracer], cotangents: Sequence[Any], wrt: Sequence[Value],
+            create_graph: bool) -> list[Tensor]:
+    """The gradients by the values `wrt`."""
+    if not wrt:
+        return []
+    with located(user_loc()):
+        given = [_cotangent(x, ct, i, len(roots)) for i, (x, ct) in enumerate(zip(roots, cotangents))]
+        op = autodiff.Backward(tuple(map(trace.local, roots)), tuple(map(trace.local, given)), tuple(wrt))
+        results = [Tracer(v, trace) for v in (op.results if isinstance(op, Op) else (op,))]
+        return [x if create_graph else constant(x) for x in results]
+
+
+def _cotangent(x: Tracer, given: Any, position: int, count: int) -> Tracer:
+    what = "the tensor" if count == 1 else f"tensor {position}"
+    if given is None:
+        if x.shape and x.type.size != 1:
+            raise UserError(f"{what} has shape {list(x.shape)}, and only one element has a gradient by itself",
+                            code="MLC0432", loc=user_loc(),
+                            hint="sum or average it, or pass its cotangent: y.backward(mlc.ones_like(y))")
+        return broadcast_to(number(1.0, x.type.dtype), x.shape)
+    if not isinstance(given, Tensor) and not hasattr(given, "dtype"):
+        raise UserTypeError(f"a cotangent is a tensor, found {type(given).__name__}", code="MLC0435", loc=user_loc())
+    out = tracer(given)
+    if out.shape != x.shape:
+        raise UserError(f"the cotangent has shape {list(out.shape)}, {what} {list(x.shape)}", code="MLC0432",
+                        loc=user_loc())
+    return cast(out, x.type.dtype)
+
+
+def _check_leaves(owners: Collection[Any]) -> None:
+    """UserError if one of the leaves has a history outside of the recorded function."""
+    captures = current().root.captures
+    assert captures is not None
+    for owner in owners:
+        held = captures.tensor_of(owner)
+        if held is not None and not held.is_leaf:
+            raise refusal("backward is called within the recorded function, and goes on beyond it: it reaches the "
+                          "result of an operation that was recorded outside", code="MLC0721", loc=user_loc(),
+                          hint="detach the tensor that is passed, or call backward outside")
+
+
+def _by_owner(leaves: dict[Value, Any], found: Sequence[Any]) -> list[tuple[Any, Any]]:
+    """Each leaf with its gradient: the sum of those by its values, if it was changed in place."""
+    sums: dict[int, tuple[Any, Any]] = {}
+    for owner, gradient in zip(leaves.values(), found):
+        before = sums.get(id(owner))
+        sums[id(owner)] = owner, gradient if before is None else before[1] + gradient
+    return list(sums.values())
+
+
+def _accumulate(owner: Any, gradient: Any, create_graph: bool) -> None:
+    """Add to the gradient that a leaf holds, as autograd/engine.py does."""
+    captures = current().root.captures
+    assert captures is not None
+    held = captures.tensor_of(owner)
+    meta = None if held is None else held._autograd
+    for hook in list(meta.hooks.values()) if meta is not None else ():
+        changed = hook(gradient)
+        if changed is not None:
+            check_gradient(changed, gradient)
+            gradient = changed
+    before = captures.gradient(owner)
+    if before is None or create_graph:
+        captures.set_gradient(owner, gradient if before is None else before + gradient)
+    else:
+        before.add_(gradient)
+    for after, tensor in list(meta.after.values()) if meta is not None else ():
+        after(tensor)
+
+
+# -- the attributes of tensors that are recorded -----------------------------------------------------------------------
+def _backward(self: Tracer, gradient: Any = None, retain_graph: bool | None = None, create_graph: bool = False,
+              inputs: Any = None) -> None:
+    run_backward([self], [gradient], create_graph, inputs)
+
+
+def _requires_grad_(self: Tracer, requires_grad_: bool = True) -> Tracer:
+    trace = current()
+    if trace.root.captures is None:
+        raise unsupported_api.of_tensor("requires_grad_", self)
+    if requires_grad_ == requires_grad(self):
+        return self
+    if not requires_grad_ or not has_cotangent(self.type) or trace.parent is not None:
+        raise refusal("requires_grad of a tensor that is recorded is set, which is possible for a new leaf of floats "
+                      "only", code="MLC0434", loc=user_loc(), hint="x.detach() does not require a gradient")
+    trace.root.captures.leaves[self.value] = self
+    return self
+
+
+def _is_leaf(self: Tracer) -> bool:
+    captures = current().root.captures
+    return not requires_grad(self) or (captures is not None and self.value in captures.leaves)
+
+
+def _gradient(self: Tracer) -> Any:
+    if mode.captures is None:
+        raise unsupported_api.of_tensor("grad", self)
+    return Differentiable.grad.fget(self)  # type: ignore[attr-defined]
+
+
+def _set_gradient(self: Tracer, value: Any) -> None:
+    if mode.captures is None:
+        raise unsupported_api.of_tensor("grad", self)
+    Differentiable.grad.fset(self, value)  # type: ignore[attr-defined]
+
+
+def _attach() -> None:
+    for name, member in (("backward", _backward), ("requires_grad_", _requires_grad_), ("is_leaf", property(_is_leaf)),
+                         ("requires_grad", property(requires_grad, _requires_grad_)),
+                         ("grad", property(_gradient, _set_gradient))):
+        setattr(Tracer, name, member)
+
+
+_attach()

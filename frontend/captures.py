@@ -1,0 +1,272 @@
+"""Captures: what a recorded function reaches by itself.
+
+Tensors that it uses, their gradients, and settings such as a learning rate are inputs of its entry, after the arguments.
+What the function does to them happens after each call: tensors take over their new elements, `grad` its new value, and
+host functions such as `scheduler.step` run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, MutableMapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from mlc.frontend.location import user_loc
+from mlc.frontend.refusals import refusal
+from mlc.frontend.tensor import Tensor, as_backing_array, wrap
+from mlc.ir.core import Value
+from mlc.ir.types import TensorType, from_numpy
+
+if TYPE_CHECKING:
+    from mlc.frontend.devices import BackingArray
+    from mlc.frontend.trace import Trace, Tracer
+
+
+class Input(Protocol):
+    """An input of the entry besides the arguments."""
+
+    def operand(self, given: Sequence[Any]) -> Any:
+        """The tensor or array of a call, whose arguments are `given`."""
+
+
+class CapturedTensor:
+    """A tensor."""
+
+    __slots__ = ("tensor",)
+
+    def __init__(self, tensor: Tensor) -> None:
+        self.tensor = tensor
+
+    def operand(self, given: Sequence[Any]) -> Tensor:
+        return self.tensor
+
+
+class CapturedGradient:
+    """The gradient of a tensor, or of an argument, by its number."""
+
+    __slots__ = ("owner",)
+
+    def __init__(self, owner: Tensor | int) -> None:
+        self.owner = owner
+
+    def operand(self, given: Sequence[Any]) -> Tensor:
+        found = _owner(self.owner, given).grad
+        assert found is not None, "guarded"
+        return found
+
+
+class CapturedNumber:
+    """A number in a mapping."""
+
+    __slots__ = ("key", "mapping")
+
+    def __init__(self, mapping: MutableMapping[str, Any], key: str) -> None:
+        self.mapping, self.key = mapping, key
+
+    def operand(self, given: Sequence[Any]) -> Any:
+        return np.array(self.mapping[self.key], np.float64)
+
+
+class GradientState:
+    """`grad` of a tensor while a function is recorded.
+
+    owner    the tensor, or the tracer of an argument
+    present  whether there was one before; None as long as that does not matter
+    initial  that one
+    current  the one now
+    """
+
+    __slots__ = ("current", "initial", "owner", "present")
+
+    def __init__(self, owner: Tensor) -> None:
+        self.owner = owner
+        self.present: bool | None = None
+        self.initial: Any = _UNREAD
+        self.current: Any = _UNREAD
+
+
+_UNREAD = object()
+
+
+class Captures:
+    """The captures of the outermost function that is recorded.
+
+    arguments  of the function, the tracers
+    given      of the call that it is recorded for, what they stand for
+    same       arguments that are tensors which the function reaches by itself too
+    inputs     each with its tracer, and the value that this stands for at first
+    leaves     the values of tensors that require a gradient, with these, and other leaves of the recorded graph
+    effects    functions that run after each call
+    hosts      objects whose attributes these change
+    read       tensors whose elements the recording depends on, beyond being an input
+    numbers    mappings and keys of the numbers that are inputs
+    made       containers that the function has filled with what each call would fill them with
+    differentiates  whether gradients are computed in it
+    """
+
+    def __init__(self, trace: Trace, given: Sequence[Any]) -> None:
+        self.trace, self.given = trace, given
+        self.arguments: list[Tracer] = []
+        self.same: dict[int, Tensor] = {}
+        self.inputs: list[tuple[Input, Tracer, Value]] = []
+        self.leaves: dict[Value, Tensor] = {}
+        self.effects: list[Callable[[], Any]] = []
+        self.hosts: list[Any] = []
+        self.read: list[Tensor] = []
+        self.numbers: list[tuple[MutableMapping[str, Any], str]] = []
+        self.made: list[Any] = []
+        self.differentiates = False
+        self._tensors: dict[int, Tracer] = {}
+        self._numbers: dict[tuple[int, str], Tracer] = {}
+        self._gradients: dict[int, GradientState] = {}
+
+    # -- inputs -------------------------------------------------------------------------------------------------------
+    def argument(self, tracer: Tracer, number: int) -> None:
+        """Register an argument of the function."""
+        self.arguments.append(tracer)
+        given = self.given[number] if number < len(self.given) else None
+        if type(given) is Tensor and given.requires_grad:
+            self.leaves[tracer.value] = tracer
+
+    def tensor(self, tensor: Tensor) -> Tracer:
+        """The tracer of a tensor."""
+        tracer = self._tensors.get(id(tensor))
+        if tracer is None:
+            number = next((i for i, x in enumerate(self.given) if x is tensor), None)
+            if number is not None:
+                self.same[number] = tensor
+                tracer = self.arguments[number]
+            else:
+                tracer = self._input(CapturedTensor(tensor), tensor.backing_array)
+                if tensor.requires_grad:
+                    self.leaves[tracer.value] = tensor
+            self._tensors[id(tensor)] = tracer
+        return tracer
+
+    def number(self, mapping: MutableMapping[str, Any], key: str) -> Tracer:
+        """The tracer of a number in a mapping, which may be another one in each call."""
+        if self.effects:
+            raise refusal(f"{key!r} is read after a host function that may change it", code="MLC0722", loc=user_loc(),
+                          hint="call scheduler.step() after optimizer.step()")
+        tracer = self._numbers.get((id(mapping), key))
+        if tracer is None:
+            tracer = self._numbers[id(mapping), key] = self._input(CapturedNumber(mapping, key), np.zeros(()), True)
+            self.numbers.append((mapping, key))
+        return tracer
+
+    def _input(self, source: Input, array: BackingArray, weak: bool = False) -> Tracer:
+        tracer = self.trace.arg(TensorType(tuple(array.shape), from_numpy(array.dtype)), weak=weak)
+        self.inputs.append((source, tracer, tracer.value))
+        return tracer
+
+    def held_by(self, tracer: Any) -> Tensor | None:
+        """The tensor that a tracer stands for, if it is a captured one."""
+        return next((source.tensor for source, known, _ in self.inputs
+                     if known is tracer and isinstance(source, CapturedTensor)), None)
+
+    def check_alone(self, tensor: Tensor) -> None:
+        """UserError if another captured tensor, or an argument, shares the memory of one that would be changed."""
+        captured = [source.tensor for source, _, _ in self.inputs if isinstance(source, CapturedTensor)]
+        for other in [*captured, *(x for x in self.given if type(x) is Tensor)]:
+            if other is not tensor and other._storage is tensor._storage:
+                raise refusal("a tensor would be changed in place whose memory another one shares that the function "
+                              "uses", code="MLC0756", loc=user_loc(), hint="make views of it within the function")
+
+    def elements(self, tracer: Tracer) -> Any:
+        """The elements of a captured tensor that a function is specialized to; None for any other tracer."""
+        for source, known, value in self.inputs:
+            if value is tracer.value and isinstance(source, CapturedTensor):
+                self.read.append(source.tensor)
+                return source.tensor.array
+        return None
+
+    def note_read(self, tensor: Any) -> None:
+        """Note that the program has read the elements of a tensor while the function was recorded."""
+        self.read.append(tensor)
+
+    # -- gradients ----------------------------------------------------------------------------------------------------
+    def gradient(self, owner: Tensor) -> Tensor | None:
+        """`owner.grad`."""
+        state = self._state(owner)
+        if state.current is _UNREAD:
+            held = self.tensor_of(owner)
+            found = None if held is None or held._autograd is None else held._autograd.grad
+            state.present = found is not None
+            state.initial = None if found is None else self._input(
+                CapturedGradient(self._name(owner)), found.backing_array)
+            state.current = state.initial
+        return state.current  # type: ignore[no-any-return]
+
+    def set_gradient(self, owner: Tensor, value: Tensor | None) -> None:
+        """`owner.grad = value`."""
+        self._state(owner).current = value
+
+    def _state(self, owner: Tensor) -> GradientState:
+        found = self._gradients.get(id(owner))
+        if found is None:
+            tensor = self.held_by(owner)                   # what the program has may be either
+            if tensor is not None:
+                return self._state(tensor)
+            number = next((i for i, x in enumerate(self.given) if x is owner), None)
+            if number is not None:
+                self.same[number] = owner
+                return self._state(self.arguments[number])
+            found = self._gradients[id(owner)] = GradientState(owner)
+        return found
+
+    def tensor_of(self, owner: Tensor) -> Tensor | None:
+        """The tensor of the program that `owner` is, or stands for; None for one that the function makes."""
+        if type(owner) is Tensor:
+            return owner
+        number = self._number_of(owner)
+        return None if number is None or type(self.given[number]) is not Tensor else self.given[number]
+
+    def _number_of(self, owner: Any) -> int | None:
+        return next((i for i, tracer in enumerate(self.arguments) if tracer is owner), None)
+
+    def _name(self, owner: Tensor) -> Tensor | int:
+        number = self._number_of(owner)
+        return owner if number is None else number
+
+    def changed_gradients(self) -> list[tuple[Tensor | int, Any]]:
+        """The tensors and arguments whose gradient is another one at the end, each with that."""
+        return [(self._name(state.owner), state.current) for state in self._gradients.values()
+                if state.current is not state.initial and self.tensor_of(state.owner) is not None]
+
+    def gradients_read(self) -> list[tuple[Tensor, bool]]:
+        """The tensors that are no arguments of whose gradient the recording assumes that it is there, or not."""
+        return [(state.owner, state.present) for state in self._gradients.values()
+                if state.present is not None and type(state.owner) is Tensor]
+
+    def changed(self) -> list[tuple[int, Tracer]]:
+        """The inputs that are changed in place, by their numbers, each with what stands for its new elements."""
+        return [(i, tracer) for i, (_, tracer, value) in enumerate(self.inputs) if tracer.value is not value]
+
+    def operands(self, given: Sequence[Any]) -> list[Any]:
+        """The inputs of a call."""
+        return [source.operand(given) for source, _, _ in self.inputs]
+
+
+def _owner(owner: Tensor | int, given: Sequence[Any]) -> Tensor:
+    return given[owner] if isinstance(owner, int) else owner  # type: ignore[no-any-return]
+
+
+def take_over(tensor: Tensor, array: BackingArray) -> None:
+    """Have a tensor take over elements that a compiled function has computed, in place."""
+    storage = tensor._storage
+    if storage is None:
+        tensor._array = array
+    elif tensor._view is not None or not storage.replace(tensor, array):
+        storage.write(tensor, as_backing_array(array))  # type: ignore[arg-type]
+
+
+def assign_gradients(rows: Sequence[tuple[Tensor | int, int | None]], given: Sequence[Any],
+                     results: Sequence[BackingArray]) -> None:
+    """Set `grad` of tensors and arguments to results of a call, by their numbers, or to None."""
+    for owner, number in rows:
+        target = _owner(owner, given)
+        if number is not None:
+            target.autograd_meta.grad = wrap(results[number])
+        elif target._autograd is not None:
+            target._autograd.grad = None
