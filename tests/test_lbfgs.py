@@ -31,6 +31,7 @@ def losses(library: Any, **settings: Any) -> list[float]:
 
 @pytest.mark.parametrize("settings", [
     {"lr": 0.3, "max_iter": 6}, {"lr": 0.8, "history_size": 2}, {"lr": 0.3, "max_iter": 9, "max_eval": 4},
+    {"line_search_fn": "strong_wolfe"}, {"line_search_fn": "strong_wolfe", "lr": 5.0, "max_eval": 7},
     {"lr": 0.3, "tolerance_change": 0.5}, {"lr": 0.3, "tolerance_grad": 5.0}])
 def test_losses_are_those_of_pytorch(settings: dict[str, Any]) -> None:
     found, wanted = losses(mlc, **settings), losses(torch, **settings)
@@ -39,7 +40,7 @@ def test_losses_are_those_of_pytorch(settings: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("call", [
-    lambda w: mlc.optim.LBFGS([w], line_search_fn="strong_wolfe"), lambda w: mlc.optim.LBFGS([w]).step(),
+    lambda w: mlc.optim.LBFGS([w], line_search_fn="armijo"), lambda w: mlc.optim.LBFGS([w]).step(),
     lambda w: mlc.optim.LBFGS([{"params": [w]}, {"params": [mlc.ones(2, requires_grad=True)]}]),
     lambda w: mlc.optim.LBFGS().update(w, mlc.optim.LBFGS().init(w), w)])
 def test_what_it_cannot_do_is_refused(call: Any) -> None:

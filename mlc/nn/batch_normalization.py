@@ -45,6 +45,20 @@ class _Tracking(Module):
         return (f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, affine={self.affine}, "
                 f"bias={self.bias is not None}, track_running_stats={self.track_running_stats}")
 
+    def reset_running_stats(self) -> None:
+        """Set the running statistics to those before the first batch: mean 0 and variance 1.
+
+        Example:
+            >>> layer = nn.BatchNorm1d(2)
+            >>> _ = layer(mlc.tensor([[1.0, 2.0], [3.0, 6.0]]))
+            >>> layer.reset_running_stats()
+            >>> layer.running_mean, layer.num_batches_tracked
+            (tensor([0., 0.], dtype=mlc.float32), tensor(0, dtype=mlc.int64))
+        """
+        for x, value in ((self.running_mean, 0), (self.running_var, 1), (self.num_batches_tracked, 0)):
+            if x is not None:
+                x.fill_(value)
+
     def check(self, x: Operand) -> None:
         if len(x.shape) not in self.ranks:
             raise UserError(f"{type(self).__name__} takes {' or '.join(map(str, self.ranks))} dimensions, found "

@@ -16,15 +16,17 @@ from mlc.optim.parameter_groups import after_parameters
 
 
 class _Adaptive(Optimizer):
-    """Settings that all of them have. decoupled: weight decay shrinks p by itself, and is not part of the gradient."""
+    """Settings that all of them have."""
 
     slots: tuple[str, ...] = ("exp_avg", "exp_avg_sq")
     dynamic_settings = ("betas", "weight_decay")
 
-    def __init__(self, lr: Rate, betas: tuple[float, float], eps: float, weight_decay: float, decoupled: bool,
-                 maximize: bool, groups: Sequence[Group]) -> None:
-        self.betas, self.eps, self.weight_decay = betas, eps, weight_decay
-        self.decoupled, self.maximize = decoupled, maximize
+    flags: tuple[str, ...] = ("foreach", "capturable", "differentiable")
+    decoupled_weight_decay = False
+
+    def __init__(self, lr: Rate, betas: tuple[float, float], eps: float, weight_decay: float, maximize: bool,
+                 groups: Sequence[Group]) -> None:
+        self.betas, self.eps, self.weight_decay, self.maximize = betas, eps, weight_decay, maximize
         super().__init__(lr, groups)
 
     def validate(self) -> None:
@@ -38,7 +40,7 @@ class _Adaptive(Optimizer):
         g = -g if self.maximize else g
         if not self.enabled(self.weight_decay):
             return p, g
-        return (p * (1 - lr * self.weight_decay), g) if self.decoupled else (p, g + self.weight_decay * p)
+        return (p * (1 - lr * self.weight_decay), g) if self.decoupled_weight_decay else (p, g + self.weight_decay * p)
 
     def averages(self, g: Tensor, m: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
         beta1, beta2 = self.betas
@@ -60,10 +62,14 @@ class Adam(_Adaptive):
         amsgrad: Whether the largest v so far is used; the state has a third slot, "max_exp_avg_sq".
         maximize: Whether to go up the gradient.
         groups: Pairs (predicate of a parameter's name, dict of settings that differ); the first that fits counts.
-        decoupled: Whether the weight decay is that of `AdamW`.
+        decoupled_weight_decay: Whether the weight decay is that of `AdamW`.
+        foreach: As in PyTorch, without effect: all parameters are updated by one compiled function.
+        capturable: As in PyTorch, without effect.
+        differentiable: As in PyTorch, and not supported: `update` is the form that has derivatives.
+        fused: As in PyTorch, without effect.
 
     Raises:
-        UserError: A setting is negative or unknown (MLC0383).
+        UserError: A setting is negative or unknown (MLC0383), or a flag is not supported (MLC0780).
         UserTypeError: `lr` is no learning rate, such as a list of parameters (MLC0383).
 
     Example:
@@ -75,12 +81,14 @@ class Adam(_Adaptive):
         tensor([ 0.9, -1.9], dtype=mlc.float32)
     """
 
+    flags = ("foreach", "capturable", "differentiable", "fused")
+
     @after_parameters
     def __init__(self, lr: Rate = 1e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8,
-                 weight_decay: float = 0.0, amsgrad: bool = False, maximize: bool = False,
-                 groups: Sequence[Group] = (), decoupled: bool = False) -> None:
-        self.amsgrad = amsgrad
-        super().__init__(lr, betas, eps, weight_decay, decoupled, maximize, groups)
+                 weight_decay: float = 0, amsgrad: bool = False, maximize: bool = False,
+                 groups: Sequence[Group] = (), decoupled_weight_decay: bool = False) -> None:
+        self.amsgrad, self.decoupled_weight_decay = amsgrad, decoupled_weight_decay
+        super().__init__(lr, betas, eps, weight_decay, maximize, groups)
 
     @property
     def slots(self) -> tuple[str, ...]:  # type: ignore[override]
@@ -113,9 +121,13 @@ class AdamW(Adam):
         amsgrad: Whether the largest v so far is used; the state has a third slot, "max_exp_avg_sq".
         maximize: Whether to go up the gradient.
         groups: Pairs (predicate of a parameter's name, dict of settings that differ); the first that fits counts.
+        foreach: As in PyTorch, without effect: all parameters are updated by one compiled function.
+        capturable: As in PyTorch, without effect.
+        differentiable: As in PyTorch, and not supported: `update` is the form that has derivatives.
+        fused: As in PyTorch, without effect.
 
     Raises:
-        UserError: A setting is negative or unknown (MLC0383).
+        UserError: A setting is negative or unknown (MLC0383), or a flag is not supported (MLC0780).
         UserTypeError: `lr` is no learning rate, such as a list of parameters (MLC0383).
 
     Example:
@@ -131,7 +143,7 @@ class AdamW(Adam):
     def __init__(self, lr: Rate = 1e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8,
                  weight_decay: float = 1e-2, amsgrad: bool = False, maximize: bool = False,
                  groups: Sequence[Group] = ()) -> None:
-        super().__init__(lr, betas, eps, weight_decay, amsgrad, maximize, groups, decoupled=True)
+        super().__init__(lr, betas, eps, weight_decay, amsgrad, maximize, groups, decoupled_weight_decay=True)
 
 
 class Adamax(_Adaptive):
@@ -146,9 +158,12 @@ class Adamax(_Adaptive):
         weight_decay: Factor of p that is added to the gradient.
         maximize: Whether to go up the gradient.
         groups: Pairs (predicate of a parameter's name, dict of settings that differ); the first that fits counts.
+        foreach: As in PyTorch, without effect: all parameters are updated by one compiled function.
+        capturable: As in PyTorch, without effect.
+        differentiable: As in PyTorch, and not supported: `update` is the form that has derivatives.
 
     Raises:
-        UserError: A setting is negative or unknown (MLC0383).
+        UserError: A setting is negative or unknown (MLC0383), or a flag is not supported (MLC0780).
         UserTypeError: `lr` is no learning rate, such as a list of parameters (MLC0383).
 
     Example:
@@ -164,8 +179,8 @@ class Adamax(_Adaptive):
 
     @after_parameters
     def __init__(self, lr: Rate = 2e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8,
-                 weight_decay: float = 0.0, maximize: bool = False, groups: Sequence[Group] = ()) -> None:
-        super().__init__(lr, betas, eps, weight_decay, False, maximize, groups)
+                 weight_decay: float = 0, maximize: bool = False, groups: Sequence[Group] = ()) -> None:
+        super().__init__(lr, betas, eps, weight_decay, maximize, groups)
 
     def scalars(self, t: Tensor) -> tuple[Any, ...]:
         return corrections(self.betas, t)[:1]
@@ -192,9 +207,12 @@ class NAdam(_Adaptive):
         decoupled_weight_decay: Whether the weight decay is that of `AdamW`.
         maximize: Whether to go up the gradient.
         groups: Pairs (predicate of a parameter's name, dict of settings that differ); the first that fits counts.
+        foreach: As in PyTorch, without effect: all parameters are updated by one compiled function.
+        capturable: As in PyTorch, without effect.
+        differentiable: As in PyTorch, and not supported: `update` is the form that has derivatives.
 
     Raises:
-        UserError: A setting is negative or unknown (MLC0383).
+        UserError: A setting is negative or unknown (MLC0383), or a flag is not supported (MLC0780).
         UserTypeError: `lr` is no learning rate, such as a list of parameters (MLC0383).
 
     Example:
@@ -210,10 +228,14 @@ class NAdam(_Adaptive):
 
     @after_parameters
     def __init__(self, lr: Rate = 2e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8,
-                 weight_decay: float = 0.0, momentum_decay: float = 4e-3, decoupled_weight_decay: bool = False,
+                 weight_decay: float = 0, momentum_decay: float = 4e-3, decoupled_weight_decay: bool = False,
                  maximize: bool = False, groups: Sequence[Group] = ()) -> None:
-        self.momentum_decay = momentum_decay
-        super().__init__(lr, betas, eps, weight_decay, decoupled_weight_decay, maximize, groups)
+        self.momentum_decay, self.decoupled_weight_decay = momentum_decay, decoupled_weight_decay
+        super().__init__(lr, betas, eps, weight_decay, maximize, groups)
+
+    def validate(self) -> None:
+        super().validate()
+        self.check("momentum_decay", self.momentum_decay)
 
     def fresh(self, p: Tensor) -> tuple[Tensor, ...]:
         return create.zeros_like(p), create.zeros_like(p), create.ones(dtype="float64")
@@ -249,9 +271,12 @@ class RAdam(_Adaptive):
         decoupled_weight_decay: Whether the weight decay is that of `AdamW`.
         maximize: Whether to go up the gradient.
         groups: Pairs (predicate of a parameter's name, dict of settings that differ); the first that fits counts.
+        foreach: As in PyTorch, without effect: all parameters are updated by one compiled function.
+        capturable: As in PyTorch, without effect.
+        differentiable: As in PyTorch, and not supported: `update` is the form that has derivatives.
 
     Raises:
-        UserError: A setting is negative or unknown (MLC0383).
+        UserError: A setting is negative or unknown (MLC0383), or a flag is not supported (MLC0780).
         UserTypeError: `lr` is no learning rate, such as a list of parameters (MLC0383).
 
     Example:
@@ -265,9 +290,10 @@ class RAdam(_Adaptive):
 
     @after_parameters
     def __init__(self, lr: Rate = 1e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8,
-                 weight_decay: float = 0.0, decoupled_weight_decay: bool = False, maximize: bool = False,
+                 weight_decay: float = 0, decoupled_weight_decay: bool = False, maximize: bool = False,
                  groups: Sequence[Group] = ()) -> None:
-        super().__init__(lr, betas, eps, weight_decay, decoupled_weight_decay, maximize, groups)
+        self.decoupled_weight_decay = decoupled_weight_decay
+        super().__init__(lr, betas, eps, weight_decay, maximize, groups)
 
     def scalars(self, t: Tensor) -> tuple[Any, ...]:
         first, second = corrections(self.betas, t)

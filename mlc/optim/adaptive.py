@@ -28,9 +28,12 @@ class RMSprop(Optimizer):
         centered: Whether the variance of the gradient is used; the state then has a slot "grad_avg".
         maximize: Whether to go up the gradient.
         groups: Pairs (predicate of a parameter's name, dict of settings that differ); the first that fits counts.
+        foreach: As in PyTorch, without effect: all parameters are updated by one compiled function.
+        capturable: As in PyTorch, without effect.
+        differentiable: As in PyTorch, and not supported: `update` is the form that has derivatives.
 
     Raises:
-        UserError: A setting is negative or unknown (MLC0383).
+        UserError: A setting is negative or unknown (MLC0383), or a flag is not supported (MLC0780).
         UserTypeError: `lr` is no learning rate, such as a list of parameters (MLC0383).
 
     Example:
@@ -42,11 +45,12 @@ class RMSprop(Optimizer):
         tensor([ 0.90000004, -1.9       ], dtype=mlc.float32)
     """
 
+    flags = ("foreach", "capturable", "differentiable")
     dynamic_settings = ("momentum", "weight_decay")
 
     @after_parameters
-    def __init__(self, lr: Rate = 1e-2, alpha: float = 0.99, eps: float = 1e-8, weight_decay: float = 0.0,
-                 momentum: float = 0.0, centered: bool = False, maximize: bool = False,
+    def __init__(self, lr: Rate = 1e-2, alpha: float = 0.99, eps: float = 1e-8, weight_decay: float = 0,
+                 momentum: float = 0, centered: bool = False, maximize: bool = False,
                  groups: Sequence[Group] = ()) -> None:
         self.alpha, self.eps, self.weight_decay, self.momentum = alpha, eps, weight_decay, momentum
         self.centered, self.maximize = bool(centered), maximize
@@ -89,9 +93,12 @@ class Adagrad(Optimizer):
         eps: Added to the denominator.
         maximize: Whether to go up the gradient.
         groups: Pairs (predicate of a parameter's name, dict of settings that differ); the first that fits counts.
+        foreach: As in PyTorch, without effect: all parameters are updated by one compiled function.
+        differentiable: As in PyTorch, and not supported: `update` is the form that has derivatives.
+        fused: As in PyTorch, without effect.
 
     Raises:
-        UserError: A setting is negative or unknown (MLC0383).
+        UserError: A setting is negative or unknown (MLC0383), or a flag is not supported (MLC0780).
         UserTypeError: `lr` is no learning rate, such as a list of parameters (MLC0383).
 
     Example:
@@ -103,12 +110,13 @@ class Adagrad(Optimizer):
         tensor([ 0.9, -1.9], dtype=mlc.float32)
     """
 
+    flags = ("foreach", "differentiable", "fused")
     slots = ("sum",)
     dynamic_settings = ("weight_decay",)
 
     @after_parameters
-    def __init__(self, lr: Rate = 1e-2, lr_decay: float = 0.0, weight_decay: float = 0.0,
-                 initial_accumulator_value: float = 0.0, eps: float = 1e-10, maximize: bool = False,
+    def __init__(self, lr: Rate = 1e-2, lr_decay: float = 0, weight_decay: float = 0,
+                 initial_accumulator_value: float = 0, eps: float = 1e-10, maximize: bool = False,
                  groups: Sequence[Group] = ()) -> None:
         self.lr_decay, self.weight_decay, self.eps, self.maximize = lr_decay, weight_decay, eps, maximize
         self.initial_accumulator_value = initial_accumulator_value
@@ -144,9 +152,12 @@ class Adadelta(Optimizer):
         weight_decay: Factor of p that is added to the gradient.
         maximize: Whether to go up the gradient.
         groups: Pairs (predicate of a parameter's name, dict of settings that differ); the first that fits counts.
+        foreach: As in PyTorch, without effect: all parameters are updated by one compiled function.
+        capturable: As in PyTorch, without effect.
+        differentiable: As in PyTorch, and not supported: `update` is the form that has derivatives.
 
     Raises:
-        UserError: A setting is negative or unknown (MLC0383).
+        UserError: A setting is negative or unknown (MLC0383), or a flag is not supported (MLC0780).
         UserTypeError: `lr` is no learning rate, such as a list of parameters (MLC0383).
 
     Example:
@@ -158,11 +169,12 @@ class Adadelta(Optimizer):
         tensor([ 0.99683774, -1.9968377 ], dtype=mlc.float32)
     """
 
+    flags = ("foreach", "capturable", "differentiable")
     slots = ("square_avg", "acc_delta")
     dynamic_settings = ("weight_decay",)
 
     @after_parameters
-    def __init__(self, lr: Rate = 1.0, rho: float = 0.9, eps: float = 1e-6, weight_decay: float = 0.0,
+    def __init__(self, lr: Rate = 1.0, rho: float = 0.9, eps: float = 1e-6, weight_decay: float = 0,
                  maximize: bool = False, groups: Sequence[Group] = ()) -> None:
         self.rho, self.eps, self.weight_decay, self.maximize = rho, eps, weight_decay, maximize
         super().__init__(lr, groups)

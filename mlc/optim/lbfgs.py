@@ -11,12 +11,13 @@ from mlc.frontend.functions import shape as S
 from mlc.frontend.location import user_loc
 from mlc.frontend.tensor import Tensor
 from mlc.ir.diag import UserError
+from mlc.optim.line_search import Point, strong_wolfe
 from mlc.optim.optimizer import Optimizer
 from mlc.optim.parameter_groups import after_parameters
 
 
 class LBFGS(Optimizer):
-    """L-BFGS without a line search, whose `step` calls a closure several times (Nocedal 1980).
+    """L-BFGS, whose `step` calls a closure several times (Nocedal 1980).
 
     "Updating Quasi-Newton Matrices with Limited Storage". It holds parameters, all in one group, and has no form as a
     function of a step: how often the loss is computed depends on the gradients.
@@ -29,10 +30,10 @@ class LBFGS(Optimizer):
         tolerance_grad: Largest component of a gradient that counts as 0.
         tolerance_change: Change of the parameters, or of the loss, that counts as none.
         history_size: Number of changes that are kept.
-        line_search_fn: None: there is no line search.
+        line_search_fn: None for steps of length `lr`, "strong_wolfe" for a line search that begins with it.
 
     Raises:
-        UserError: A setting is negative (MLC0383), or a line search is asked for (MLC0769).
+        UserError: A setting is negative (MLC0383), or the line search is unknown (MLC0769).
 
     Example:
         >>> w = mlc.tensor([3.0, -2.0], requires_grad=True)
@@ -48,8 +49,10 @@ class LBFGS(Optimizer):
         True
     """
 
+    counts_updates = False
+
     @after_parameters
-    def __init__(self, lr: float = 1.0, max_iter: int = 20, max_eval: int | None = None, tolerance_grad: float = 1e-7,
+    def __init__(self, lr: float = 1, max_iter: int = 20, max_eval: int | None = None, tolerance_grad: float = 1e-7,
                  tolerance_change: float = 1e-9, history_size: int = 100, line_search_fn: str | None = None) -> None:
         self.max_iter = max_iter
         self.max_eval = max_iter * 5 // 4 if max_eval is None else max_eval
@@ -58,9 +61,9 @@ class LBFGS(Optimizer):
         super().__init__(lr)
 
     def validate(self) -> None:
-        if self.line_search_fn is not None:
+        if self.line_search_fn not in (None, "strong_wolfe"):
             raise UserError(f"there is no line search {self.line_search_fn!r}", code="MLC0769", loc=user_loc(),
-                            hint="leave line_search_fn out, and choose lr")
+                            hint='use "strong_wolfe", or leave line_search_fn out and choose lr')
         for name in ("max_iter", "max_eval", "tolerance_grad", "tolerance_change", "history_size"):
             self.check(name, getattr(self, name))
 
@@ -95,6 +98,7 @@ class LBFGS(Optimizer):
 
     def _steps(self, closure: Callable[[], Any]) -> Any:
         group = self.param_groups[0]
+        lr = float(group["lr"])
         held = self.state.setdefault(group["params"][0], {"n_iter": 0, "func_evals": 0})
         first = _evaluated(closure)
         loss, gradient = float(first), self._gradient()
@@ -105,22 +109,46 @@ class LBFGS(Optimizer):
         for iteration in range(group["max_iter"]):
             held["n_iter"] += 1
             direction = _direction(held, gradient, group["history_size"])
-            held["prev_flat_grad"] = gradient
+            held["prev_flat_grad"], held["prev_loss"] = gradient, loss
             before, slope = loss, float((gradient * direction).sum())
-            t = min(1.0, 1.0 / float(gradient.abs().sum())) * group["lr"] if held["n_iter"] == 1 else group["lr"]
+            t = min(1.0, 1.0 / float(gradient.abs().sum())) * lr if held["n_iter"] == 1 else lr
             held["d"], held["t"] = direction, t
             if slope > -group["tolerance_change"]:
                 break
-            self._move(direction * t)
-            if iteration + 1 < group["max_iter"]:          # the last one is for the next call to see
-                loss, gradient = float(_evaluated(closure)), self._gradient()
-                calls += 1
-                held["func_evals"] += 1
+            used = 0
+            if group["line_search_fn"]:
+                start = Point(0.0, loss, gradient, slope)
+                found, used = self._searched(closure, start, direction, t, group["max_eval"] - calls)
+                held["t"] = t = found.step
+                loss, gradient = found.loss, found.gradient
+                self._move(direction * t)
+            else:
+                self._move(direction * t)
+                if iteration + 1 < group["max_iter"]:      # the last one is for the next call to see
+                    loss, gradient, used = float(_evaluated(closure)), self._gradient(), 1
+            calls += used
+            held["func_evals"] += used
             if (calls >= group["max_eval"] or float(gradient.abs().max()) <= group["tolerance_grad"]
                     or float((direction * t).abs().max()) <= group["tolerance_change"]
                     or abs(loss - before) < group["tolerance_change"]):
                 break
         return first
+
+    def _searched(self, closure: Callable[[], Any], start: Point, direction: Tensor, step: float,
+                  calls: int) -> tuple[Point, int]:
+        """The point that a line search finds, and the number of its calls of the closure."""
+        params = self.param_groups[0]["params"]
+        before = [p.detach().clone() for p in params]
+
+        def at(t: float) -> Point:
+            self._move(direction * t)
+            loss, gradient = float(_evaluated(closure)), self._gradient()
+            for p, x in zip(params, before):
+                p.copy_(x)
+            return Point(t, loss, gradient, float((gradient * direction).sum()))
+
+        tolerance = self.param_groups[0]["tolerance_change"] / float(direction.abs().max())
+        return strong_wolfe(at, start, step, tolerance, calls)
 
     def _gradient(self) -> Tensor:
         """The gradients of all parameters as one vector."""
@@ -152,11 +180,12 @@ def _direction(held: dict[str, Any], gradient: Tensor, size: int) -> Tensor:
             held[name] = [*held[name], x][-size:]
         held["H_diag"] = curvature / float((y * y).sum())
     q, past = -gradient, list(zip(held["old_dirs"], held["old_stps"], held["ro"]))
-    weights = []
+    weights: list[float] = []
     for y, s, ro in reversed(past):
-        weights.append(float((s * q).sum()) * ro)
-        q = q - y * weights[-1]
+        weights.insert(0, float((s * q).sum()) * ro)
+        q = q - y * weights[0]
     r: Tensor = q * held["H_diag"]
-    for (y, s, ro), weight in zip(past, reversed(weights)):
+    for (y, s, ro), weight in zip(past, weights):
         r = r + s * (weight - float((y * r).sum()) * ro)
+    held["al"] = weights
     return r

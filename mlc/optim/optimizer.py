@@ -66,11 +66,17 @@ class Optimizer(ParameterGroups):
         if args and not (callable(args[0]) or isinstance(args[0], int | float | Tensor)):
             raise UserTypeError(f"{cls.__name__} takes parameters or a learning rate, found {type(args[0]).__name__}",
                                 code="MLC0383", loc=user_loc(), hint=f"{cls.__name__}(model.parameters(), lr=...)")
+        if args and isinstance(args[0], Tensor) and recording.trace is None and args[0].requires_grad:
+            raise UserTypeError(f"{cls.__name__} takes parameters in a list, found one parameter", code="MLC0383",
+                                loc=user_loc(), hint=f"{cls.__name__}([w], lr=...)")
         return super().__new__(cls)
 
     def __init__(self, lr: Rate, groups: Sequence[Group] = ()) -> None:
         if isinstance(lr, int | float):
             self.check("lr", lr)
+        elif isinstance(lr, Tensor) and lr.numel() != 1:
+            raise UserError(f"a learning rate is a tensor of one element, found shape {list(lr.shape)}", code="MLC0383",
+                            loc=user_loc(), hint="parameters with rates of their own are groups")
         self.lr = lr
         self.groups: list[tuple[Callable[[str], bool], Optimizer]] = []
         for chosen, settings in groups:
@@ -128,6 +134,17 @@ class Optimizer(ParameterGroups):
             One tensor for each of `slots`.
         """
         return tuple(create.zeros_like(p) for _ in self.slots)
+
+    def slots_of(self, p: Tensor) -> tuple[str, ...]:
+        """Name the slots that the state of a parameter has: all of `slots`, but where its shape decides.
+
+        Args:
+            p: The parameter.
+
+        Returns:
+            Part of `slots`; `fresh` gives a tensor of no elements for each of the others.
+        """
+        return self.slots
 
     def scalars(self, t: Tensor) -> tuple[Any, ...]:
         """Compute what the rule needs of the number of the update, once for all parameters.

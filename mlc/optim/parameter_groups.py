@@ -7,6 +7,7 @@ compiled function.
 from __future__ import annotations
 
 import copy
+import difflib
 import inspect
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
@@ -26,28 +27,50 @@ if TYPE_CHECKING:
 _NO_PARAMETERS = ("it was made without parameters, as the one of a functional step", "opt = Adam(model.parameters())")
 
 
+FLAGS = {"foreach": None, "capturable": False, "differentiable": False, "fused": None}
+"""PyTorch's choices of an implementation, and their defaults. An update is one compiled function under all of them."""
+
+
 class OptimizerType(type):
     """Class of optimizers: with parameters as the first argument, the others are as without."""
+
+    flags: tuple[str, ...]
 
     def __call__(cls, *args: Any, **settings: Any) -> Any:
         if "params" in settings:
             args = (settings.pop("params"), *args)
+        flags = {name: settings.pop(name, default) for name, default in FLAGS.items() if name in cls.flags}
+        _check_flags(cls.__name__, flags)
         if not args or not _are_parameters(args[0]):
             return super().__call__(*args, **settings)
         optimizer = super().__call__(*args[1:], **settings)
+        optimizer._flags = flags
         optimizer.hold(args[0])
         return optimizer
 
     @property
     def __signature__(cls) -> inspect.Signature:
-        """That of `__init__`, which comes after `params`."""
+        """That of `__init__`, which comes after `params`, and the flags."""
         every = [*inspect.signature(cls.__init__).parameters.values()]  # type: ignore[misc]
-        return inspect.Signature(every[1:])
+        flags = [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default)
+                 for name, default in FLAGS.items() if name in cls.flags]
+        return inspect.Signature([*every[1:], *flags])
 
 
 def _are_parameters(x: Any) -> bool:
     """Whether an argument is parameters rather than a learning rate, which is a number, a tensor or a function."""
     return isinstance(x, Iterable) and not isinstance(x, str | Mapping | Tensor) and not callable(x)
+
+
+def _check_flags(name: str, flags: Mapping[str, Any]) -> None:
+    """UserError for an implementation that does not exist."""
+    if flags.get("differentiable"):
+        raise UserError(f"{name} moves parameters in place, outside of the graph of derivatives", code="MLC0780",
+                        loc=user_loc(), hint=f"{name}(lr=...).update(grads, state, params) is a function that has "
+                                             "derivatives")
+    if flags.get("foreach") and flags.get("fused"):
+        raise UserError(f"{name} cannot be both foreach and fused", code="MLC0780", loc=user_loc(),
+                        hint="leave both out: an update is one compiled function")
 
 
 def after_parameters(init: Callable[..., None]) -> Callable[..., None]:
@@ -62,6 +85,10 @@ class ParameterGroups(metaclass=OptimizerType):
     state         per parameter: the number of its updates ("step"), and its slots
     """
 
+    flags: tuple[str, ...] = ()
+    """Those of `FLAGS` that the constructor takes and the groups list."""
+    counts_updates = True
+    """Whether a saved state says how many updates a parameter has had."""
     param_groups: list[dict[str, Any]]
     state: dict[Tensor, dict[str, Any]]
     _updates: dict[Any, Callable[..., Any]]
@@ -72,7 +99,7 @@ class ParameterGroups(metaclass=OptimizerType):
         return {**held, "_updates": {}} if "_updates" in held else held
 
     def __getattr__(self, name: str) -> Any:
-        why = _NO_PARAMETERS if name in ("param_groups", "state", "_updates") else None
+        why = _NO_PARAMETERS if name in ("param_groups", "state", "_updates", "_flags") else None
         raise unsupported_api.error(type(self).__name__, name, why, self)
 
     def hold(self, params: Iterable[Any]) -> None:
@@ -92,10 +119,11 @@ class ParameterGroups(metaclass=OptimizerType):
         """Add parameters with settings of their own.
 
         Args:
-            param_group: Dict of "params", a tensor or several, and of the settings that differ.
+            param_group: Dict of "params", a tensor or several, and of the settings that differ. Other entries are
+                kept.
 
         Raises:
-            UserError: A setting is unknown or out of range (MLC0383), or a parameter is held already or is no leaf
+            UserError: A setting is misspelt or out of range (MLC0383), or a parameter is held already or is no leaf
                 (MLC0378).
             UserTypeError: What is given is no dict, or a parameter is no tensor (MLC0378).
 
@@ -112,7 +140,16 @@ class ParameterGroups(metaclass=OptimizerType):
         if not isinstance(given, Iterable):
             raise UserTypeError(f"the parameters of a group are tensors, found {type(given).__name__}", code="MLC0378",
                                 loc=user_loc(), hint='{"params": model.parameters(), "lr": 0.01}')
-        params = [given] if isinstance(given, Tensor) else [x[1] if isinstance(x, tuple) else x for x in given]
+        if isinstance(given, set | frozenset):
+            raise UserTypeError("the order of a set is not that of a saved state", code="MLC0378", loc=user_loc(),
+                                hint="pass a list")
+        entries = [given] if isinstance(given, Tensor) else list(given)
+        params = [x[1] if isinstance(x, tuple) else x for x in entries]
+        names = [x[0] for x in entries if isinstance(x, tuple)]
+        if (names and (len(names) != len(params) or any("param_names" not in g for g in self.param_groups))) or (
+                not names and any("param_names" in g for g in self.param_groups)):
+            raise UserError("either all parameters have names or none", code="MLC0378", loc=user_loc(),
+                            hint="pass model.named_parameters() for every group, or model.parameters()")
         held = {id(p) for group in self.param_groups for p in group["params"]}
         for p in params:
             if not isinstance(p, Tensor):
@@ -124,12 +161,36 @@ class ParameterGroups(metaclass=OptimizerType):
             if id(p) in held:
                 raise UserError("a parameter is held twice", code="MLC0378", loc=user_loc())
             held.add(id(p))
-        settings = self._settings()
-        if unknown := sorted(set(param_group) - set(settings) - {"params", "initial_lr"}):
-            raise UserError(f"{type(self).__name__} has no setting {', '.join(unknown)}", code="MLC0383",
-                            loc=user_loc(), hint="it has " + ", ".join(settings))
-        self._with(group := {**settings, **param_group, "params": params})
-        self.param_groups.append(group)
+            self.check_parameter(p)
+        settings = {**self._settings(), **self._flags}
+        for unknown in sorted(set(param_group) - {*settings, "params"}):
+            if similar := difflib.get_close_matches(unknown, settings, 1, 0.7):
+                raise UserError(f"{type(self).__name__} has no setting {unknown}", code="MLC0383", loc=user_loc(),
+                                hint=f"it has {similar[0]}; entries of one's own have names unlike those of settings")
+        _check_flags(type(self).__name__, group := {**settings, **param_group, "params": params})
+        self._with(group)
+        self.param_groups.append({**group, "param_names": names} if names else group)
+
+    def check_parameter(self, p: Tensor) -> None:
+        """Raise UserError (MLC0378) if a parameter is none that this optimizer can train.
+
+        Args:
+            p: Parameter that it is given.
+        """
+
+    @property
+    def defaults(self) -> dict[str, Any]:
+        """The settings of a group that has none of its own."""
+        return {**self._settings(), **self._flags}
+
+    def __repr__(self) -> str:
+        if "param_groups" not in vars(self):
+            return f"{type(self).__name__}({', '.join(f'{n}={x!r}' for n, x in self._settings().items())})"
+        lines = [f"{type(self).__name__} ("]
+        for i, group in enumerate(self.param_groups):
+            lines.append(f"Parameter Group {i}")
+            lines += [f"    {name}: {group[name]}" for name in sorted(group) if name != "params"]
+        return "\n".join([*lines, ")"])
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Reset the gradients of all parameters.
@@ -174,7 +235,9 @@ class ParameterGroups(metaclass=OptimizerType):
             Dict of "state", by the number of the parameter, and "param_groups".
         """
         numbers = self._numbers()
-        state = {numbers[id(p)]: dict(held) for p, held in self.state.items()}
+        rates = {id(p): group["lr"] for group in self.param_groups for p in group["params"]}
+        state = {numbers[id(p)]: self._saved(held, callable(rates[id(p)])) for p, held in self.state.items()}
+        state = {number: held for number, held in state.items() if held}
         groups = [{**group, "params": [numbers[id(p)] for p in group["params"]]} for group in self.param_groups]
         return {"state": state, "param_groups": groups}
 
@@ -186,6 +249,13 @@ class ParameterGroups(metaclass=OptimizerType):
 
         Raises:
             UserError: The groups are of other sizes, or a slot is missing or of another shape (MLC0377).
+
+        Example:
+            >>> w = mlc.tensor([1.0, -2.0], requires_grad=True)
+            >>> opt, other = mlc.optim.SGD([w], lr=0.1), mlc.optim.SGD([w], lr=0.3)
+            >>> other.load_state_dict(opt.state_dict())
+            >>> other.param_groups[0]["lr"]
+            0.1
         """
         for name in ("state", "param_groups"):
             if name not in state_dict:
@@ -207,19 +277,26 @@ class ParameterGroups(metaclass=OptimizerType):
         for theirs, ours in zip(groups, self.param_groups):
             ours.update({name: x for name, x in theirs.items() if name != "params"})
 
+    def _saved(self, held: Mapping[str, Any], counts: bool) -> dict[str, Any]:
+        """The state of a parameter as PyTorch writes it: the number of updates is a float32."""
+        slots = {name: x for name, x in held.items() if name != "step"}
+        if "step" in held and (self.counts_updates or counts):
+            return {"step": create.tensor(float(held["step"]), dtype="float32"), **slots}
+        return slots
+
     def _numbers(self) -> dict[int, int]:
         """The number of each parameter, in the order of the groups."""
         every = [p for group in self.param_groups for p in group["params"]]
         return {id(p): i for i, p in enumerate(every)}
 
     def _settings(self: Any) -> dict[str, Any]:
-        held = {"groups", "param_groups", "state", "_updates"}
+        held = {"groups", "param_groups", "state", "_updates", "_flags"}
         return {name: x for name, x in vars(self).items() if name not in held}
 
     def _with(self: Any, group: dict[str, Any]) -> Optimizer:
         """The optimizer under the settings of a group."""
         other = copy.copy(self)
-        for name in ("param_groups", "state", "_updates"):
+        for name in ("param_groups", "state", "_updates", "_flags"):
             vars(other).pop(name)
         vars(other).update({name: group[name] for name in self._settings()})
         if isinstance(other.lr, int | float):
@@ -233,20 +310,24 @@ class ParameterGroups(metaclass=OptimizerType):
         for p in group["params"]:
             if p.grad is not None:
                 held = self.state.setdefault(p, {"step": 0})
-                if any(name not in held for name in rule.slots):         # at first, and where settings have changed
-                    self.state[p] = {**dict(zip(rule.slots, rule.fresh(p))), **held}
+                if any(held.get(name) is None for name in rule.slots_of(p)):   # at first, or settings have changed
+                    fresh = dict(zip(rule.slots, rule.fresh(p)))
+                    present = {name: x for name, x in held.items() if x is not None}
+                    self.state[p] = {**{name: fresh[name] for name in rule.slots_of(p)}, **present}
                 together.setdefault(held["step"], []).append(p)
         if not together:
             return
         update, numbers = self._update_of(group, rule)
         for count, params in together.items():
             own = [self.state[p] for p in params]
-            state = {"step": create.tensor(count), **{name: [x[name] for x in own] for name in rule.slots}}
+            every = [own[i] if len(rule.slots_of(p)) == len(rule.slots) else
+                     {**dict(zip(rule.slots, rule.fresh(p))), **own[i]} for i, p in enumerate(params)]
+            state = {"step": create.tensor(count), **{name: [x[name] for x in every] for name in rule.slots}}
             lr = group["lr"](count) if callable(group["lr"]) else group["lr"]
             new, after = update(params, [p.grad for p in params], state, float(lr), numbers)
             for i, (p, moved) in enumerate(zip(params, new)):
                 p.copy_(moved)
-                own[i].update({"step": count + 1, **{name: after[name][i] for name in rule.slots}})
+                own[i].update({"step": count + 1, **{name: after[name][i] for name in rule.slots_of(p)}})
 
     def _update_of(self, group: dict[str, Any], rule: Optimizer) -> tuple[Callable[..., Any], dict[str, Any]]:
         """The compiled `update` under the settings of a group, and those of them that are its arguments."""
@@ -260,7 +341,7 @@ class ParameterGroups(metaclass=OptimizerType):
         key = tuple(sorted(constants))
         if key not in self._updates:
             self._updates[key] = compile(lambda params, grads, state, lr, numbers: _given(rule, numbers).update(
-                grads, state, params, lr))
+                grads, state, params, lr), dynamic=False)
         return self._updates[key], numbers
 
 
@@ -276,8 +357,16 @@ def _given(rule: Optimizer, settings: dict[str, Any]) -> Optimizer:
 
 def _checked(rule: Optimizer, number: int, p: Tensor, held: Mapping[str, Any]) -> dict[str, Any]:
     """The loaded state of a parameter; UserError if it is none of this optimizer and of this shape."""
-    for name, wanted in zip(("step", *rule.slots), (None, *rule.fresh(p))):
-        if name not in held or (wanted is not None and held[name].shape != wanted.shape):
-            of = "" if wanted is None else f" of shape {list(wanted.shape)}"
-            raise UserError(f"the state of parameter {number} has no {name}{of}", code="MLC0377", loc=user_loc())
-    return dict(held)
+    if rule.counts_updates and "step" not in held:
+        raise UserError(f"the state of parameter {number} has no step", code="MLC0377", loc=user_loc())
+    wanted = {name: x for name, x in zip(rule.slots, rule.fresh(p)) if name in rule.slots_of(p)}
+    out = dict(held)
+    for name, x in wanted.items():
+        if name not in held or (held[name] is not None and held[name].shape != x.shape):
+            raise UserError(f"the state of parameter {number} has no {name} of shape {list(x.shape)}", code="MLC0377",
+                            loc=user_loc())
+        if held[name] is not None:
+            out[name] = held[name].to(x.dtype)
+    if wanted or "step" in held:
+        out["step"] = int(held.get("step", 1))
+    return out

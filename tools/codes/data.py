@@ -166,9 +166,23 @@ example python:
     mlc.nn.parallel.data_parallel(mlc.nn.Identity(), mlc.ones(2), ["cuda:0", "cuda:1"])
 fix: call the module itself.
 
-MLC0769 LBFGS is used as another optimizer, or with a line search.
+MLC0769 LBFGS is used as another optimizer, or with an unknown line search.
 example python:
     import mlc
-    mlc.optim.LBFGS([mlc.ones(2)], line_search_fn="strong_wolfe")
-fix: give it one group of parameters and no line search, and call step with a closure.
+    mlc.optim.LBFGS([mlc.ones(2)], line_search_fn="armijo")
+fix: give it one group of parameters, no line search or "strong_wolfe", and call step with a closure.
+
+MLC0780 An optimizer is asked for an implementation that does not exist.
+An update is one compiled function for all parameters, so that foreach, fused and capturable change nothing; and it is
+no part of the graph of derivatives.
+example python:
+    import mlc
+    mlc.optim.SGD([mlc.ones(2)], differentiable=True)
+fix: leave the flag out; the functional update of an optimizer without parameters has derivatives.
+
+MLC0781 Averaged parameters are given two ways to be averaged, or a decay outside of [0, 1].
+example python:
+    import mlc
+    mlc.optim.swa_utils.get_ema_avg_fn(1.5)
+fix: give one of avg_fn and multi_avg_fn, and a decay such as 0.999.
 '''

@@ -16,6 +16,7 @@ from mlc.optim.optimizer import Optimizer
 class _Combined(LRScheduler):
     """A scheduler made of others, whose states are part of its own."""
 
+    unsaved: tuple[str, ...] = ("base_lrs",)
     _schedulers: list[LRScheduler]
 
     def _take(self, schedulers: Sequence[LRScheduler], optimizer: Any) -> None:
@@ -149,6 +150,8 @@ class ChainedScheduler(_Combined):
         [0.1]
     """
 
+    unsaved = ("base_lrs", "last_epoch")
+
     def __init__(self, schedulers: Sequence[LRScheduler], optimizer: Optimizer | None = None) -> None:
         self._take(schedulers, optimizer)
         self.last_epoch = self._schedulers[0].last_epoch
@@ -168,6 +171,10 @@ class ChainedScheduler(_Combined):
             scheduler.step()
         self.last_epoch += 1
         self._last_lr = self._rates()
+
+    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
+        super().load_state_dict(state_dict)
+        self.last_epoch = self._schedulers[0].last_epoch
 
     def _begin(self) -> None:
         for scheduler in self._schedulers:

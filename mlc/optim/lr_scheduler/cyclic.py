@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Literal
+from typing import Any, Literal
 
 from mlc.optim.lr_scheduler.scheduler import LRScheduler, checked_optimizer, for_each_group, require
 from mlc.optim.optimizer import Optimizer
@@ -17,19 +17,21 @@ class _Cyclic(LRScheduler):
     """A scheduler of learning rates and momenta: of "momentum", or of the first of "betas"."""
 
     cycle_momentum: bool
-    base_momentums: list[float]
-    max_momentums: list[float]
 
-    def _take_momentums(self, cycle_momentum: bool, base: PerGroup, most: PerGroup) -> None:
-        """Keep the range of the momenta, if they are to change."""
+    def _take_momentums(self, cycle_momentum: bool, base: PerGroup, most: PerGroup) -> tuple[list[float], list[float]]:
+        """The range of the momenta of each group, if they are to change; the groups keep it too."""
         self.cycle_momentum = bool(cycle_momentum)
         if not cycle_momentum:
-            return
-        self.base_momentums = for_each_group("base_momentum", base, self.optimizer)
-        self.max_momentums = for_each_group("max_momentum", most, self.optimizer)
-        for group in self.optimizer.param_groups:
+            return [], []
+        self.use_beta1 = "betas" in self.optimizer.defaults
+        ranges = (for_each_group("base_momentum", base, self.optimizer),
+                  for_each_group("max_momentum", most, self.optimizer))
+        for group, least, greatest in zip(self.optimizer.param_groups, *ranges):
             require("betas" in group or "momentum" in group, f"{type(self.optimizer).__name__} has neither momentum "
                     "nor betas, so that cycle_momentum has to be False")
+            group.setdefault("max_momentum", greatest)
+            group.setdefault("base_momentum", least)
+        return ranges
 
     def _set_momentums(self, momentums: list[float]) -> None:
         for group, x in zip(self.optimizer.param_groups, momentums):
@@ -76,7 +78,7 @@ class CyclicLR(_Cyclic):
         (0.3, 0.85)
     """
 
-    callables = ("_scale_fns",)
+    callables = ("_scale_fn_custom",)
 
     def __init__(self, optimizer: Optimizer, base_lr: PerGroup, max_lr: PerGroup, step_size_up: int = 2000,
                  step_size_down: int | None = None,
@@ -92,11 +94,13 @@ class CyclicLR(_Cyclic):
         require(step_size_up >= 1 and down >= 1, f"{step_size_up} steps up and {down} down, expected at least 1")
         self.total_size = step_size_up + down
         self.step_ratio = step_size_up / self.total_size
-        self.mode, self.gamma, self._scale_fns = mode, gamma, [] if scale_fn is None else [scale_fn]
+        self.mode, self.gamma, self._scale_fn_custom = mode, gamma, scale_fn
         self.scale_mode = scale_mode if scale_fn is not None else "iterations" if mode == "exp_range" else "cycle"
         base_lrs = for_each_group("base_lr", base_lr, optimizer)
         self.max_lrs = for_each_group("max_lr", max_lr, optimizer)
-        self._take_momentums(cycle_momentum, base_momentum, max_momentum)
+        momentums = self._take_momentums(cycle_momentum, base_momentum, max_momentum)
+        if cycle_momentum:
+            self.base_momentums, self.max_momentums = momentums
         if last_epoch == -1:
             for lr, group in zip(base_lrs, optimizer.param_groups):
                 group["lr"] = lr
@@ -113,8 +117,8 @@ class CyclicLR(_Cyclic):
         Returns:
             A factor.
         """
-        if self._scale_fns:
-            return self._scale_fns[0](x)
+        if self._scale_fn_custom is not None:
+            return self._scale_fn_custom(x)
         if self.mode == "triangular":
             return 1.0
         return float(0.5 ** (x - 1) if self.mode == "triangular2" else self.gamma ** x)
@@ -139,7 +143,6 @@ class OneCycleLR(_Cyclic):
     Learning Rates".)
 
     The momentum is an argument of the compiled step, as the learning rate is: changing it does not compile anything.
-    The range of the rates is kept by the scheduler and its state, not in the groups.
 
     Args:
         optimizer: Optimizer that holds parameters.
@@ -188,39 +191,41 @@ class OneCycleLR(_Cyclic):
         require(0 <= pct_start <= 1, f"pct_start = {pct_start} is not in [0, 1]")
         require(anneal_strategy in ("cos", "linear"), f"anneal_strategy = {anneal_strategy!r}, expected 'cos' or "
                 "'linear'")
-        self.total_steps, self.anneal_strategy = total_steps or 0, anneal_strategy
-        top = pct_start * self.total_steps - 1
-        self._ends = [top, *[2 * top] * bool(three_phase), self.total_steps - 1]
-        self.max_lrs = for_each_group("max_lr", max_lr, optimizer)
-        first = [lr / div_factor for lr in self.max_lrs]
-        self.min_lrs = [lr / final_div_factor for lr in first]
+        self.total_steps, self._anneal_func_type = total_steps or 0, anneal_strategy
+        top = float(pct_start * self.total_steps) - 1
+        ends = [(top, "max_lr", "base_momentum"), *[(2 * top, "initial_lr", "max_momentum")] * bool(three_phase),
+                (self.total_steps - 1, "min_lr", "max_momentum")]
+        starts = [("initial_lr", "max_momentum"), *((lr, momentum) for _, lr, momentum in ends)]
+        self._schedule_phases: list[dict[str, Any]] = [
+            {"end_step": end, "start_lr": a, "end_lr": b, "start_momentum": m, "end_momentum": n}
+            for (end, b, n), (a, m) in zip(ends, starts)]
         self._take_momentums(cycle_momentum, base_momentum, max_momentum)
         if last_epoch == -1:
-            for lr, group in zip(first, optimizer.param_groups):
-                group["initial_lr"] = lr
+            for most, group in zip(for_each_group("max_lr", max_lr, optimizer), optimizer.param_groups):
+                first = most / div_factor
+                group.update(initial_lr=first, max_lr=most, min_lr=first / final_div_factor)
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> list[float]:
         phase, fraction = self._position()
-        rates = [self.base_lrs, self.max_lrs, *[self.base_lrs] * (len(self._ends) - 2), self.min_lrs]
+        groups = self.optimizer.param_groups
         if self.cycle_momentum:
-            most, base = self.max_momentums, self.base_momentums
-            momentums = [most, base, most, most][phase:phase + 2]
-            self._set_momentums([self._between(a, b, fraction) for a, b in zip(*momentums)])
-        return [self._between(a, b, fraction) for a, b in zip(*rates[phase:phase + 2])]
+            self._set_momentums([self._between(group[phase["start_momentum"]], group[phase["end_momentum"]], fraction)
+                                 for group in groups])
+        return [self._between(group[phase["start_lr"]], group[phase["end_lr"]], fraction) for group in groups]
 
-    def _position(self) -> tuple[int, float]:
+    def _position(self) -> tuple[dict[str, Any], float]:
         """The phase of the step, and the fraction of it that is over."""
-        t, last = self.last_epoch, len(self._ends) - 1
+        t, start, phases = self.last_epoch, 0.0, self._schedule_phases
         require(t <= self.total_steps, f"step was called {t} times, and OneCycleLR has {self.total_steps} steps",
                 "MLC0443")
-        phase = next((i for i, end in enumerate(self._ends) if t <= end), last)
-        start = self._ends[phase - 1] if phase else 0.0
-        length = self._ends[phase] - start
-        return phase, (t - start) / length if length else 1.0
+        while len(phases) > 1 and t > phases[0]["end_step"]:
+            start, phases = phases[0]["end_step"], phases[1:]
+        length = phases[0]["end_step"] - start
+        return phases[0], (t - start) / length if length else 1.0
 
     def _between(self, start: float, end: float, fraction: float) -> float:
         """The value at a fraction of the way from the one to the other."""
-        if self.anneal_strategy == "linear":
+        if self._anneal_func_type == "linear":
             return start + (end - start) * fraction
         return end + (start - end) / 2 * (1 + math.cos(math.pi * fraction))

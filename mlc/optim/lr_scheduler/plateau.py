@@ -38,6 +38,8 @@ class ReduceLROnPlateau(LRScheduler):
         [0.2]
     """
 
+    unsaved = ("base_lrs",)
+
     def __init__(self, optimizer: Optimizer, mode: Literal["min", "max"] = "min", factor: float = 0.1,
                  patience: int = 10, threshold: float = 1e-4, threshold_mode: Literal["rel", "abs"] = "rel",
                  cooldown: int = 0, min_lr: list[float] | float = 0, eps: float = 1e-8) -> None:
@@ -48,7 +50,8 @@ class ReduceLROnPlateau(LRScheduler):
         self.mode, self.factor, self.patience, self.cooldown, self.eps = mode, factor, patience, cooldown, eps
         self.threshold, self.threshold_mode = threshold, threshold_mode
         self.min_lrs = for_each_group("min_lr", min_lr, optimizer)
-        self.best = math.inf if mode == "min" else -math.inf
+        self.default_min_lr = None if isinstance(min_lr, list | tuple) else min_lr
+        self.best = self.mode_worse = math.inf if mode == "min" else -math.inf
         self.num_bad_epochs = self.cooldown_counter = self.last_epoch = 0
         self.base_lrs = self._last_lr = self._rates()
 

@@ -11,6 +11,9 @@ from mlc.frontend.location import user_loc
 from mlc.ir.diag import UserError, UserTypeError
 from mlc.optim.optimizer import Optimizer
 
+_BETWEEN_STEPS = {"_is_initial": False, "_get_lr_called_within_step": False}
+"""Entries of a state of PyTorch's that say that no step is being made."""
+
 
 class LRScheduler:
     """Base of learning-rate schedulers: each `step` sets the learning rates of all groups of an optimizer.
@@ -47,7 +50,9 @@ class LRScheduler:
     """
 
     callables: tuple[str, ...] = ()
-    """Attributes that are lists of functions, which are no part of the state."""
+    """Attributes that are functions or lists of them, which are no part of the state."""
+    unsaved: tuple[str, ...] = ()
+    """Attributes that are no part of the state, since the optimizer's has them."""
     last_epoch: int
     base_lrs: list[float]
     _is_initial = False
@@ -66,7 +71,7 @@ class LRScheduler:
                                 f"go on after epoch {last_epoch}", code="MLC0442", loc=user_loc(),
                                 hint="load the state of the optimizer first, or set initial_lr in each group")
         self.base_lrs = [float(group["initial_lr"]) for group in optimizer.param_groups]
-        self.last_epoch = last_epoch
+        self.last_epoch, self._step_count = last_epoch, 0
         self._begin()
 
     def _begin(self) -> None:
@@ -104,6 +109,7 @@ class LRScheduler:
         Args:
             epoch: Number of an epoch to go to instead.
         """
+        self._step_count += 1
         self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
         self._set(self.get_lr() if epoch is None else self._closed_form())
 
@@ -131,8 +137,9 @@ class LRScheduler:
         Returns:
             Dict, in which objects that are called stand by their attributes, and functions as None.
         """
-        return {name: [_attributes_of(f) for f in x] if name in self.callables else x
-                for name, x in vars(self).items() if name != "optimizer"}
+        flags = _BETWEEN_STEPS if "_step_count" in vars(self) else {}
+        return {**flags, **{name: _saved(x) if name in self.callables else x
+                            for name, x in vars(self).items() if name not in ("optimizer", *self.unsaved)}}
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         """Go on from a state. It does not change the rates of the groups: load the state of the optimizer too.
@@ -143,13 +150,15 @@ class LRScheduler:
         Raises:
             UserError: The state is that of another class, or of another number of groups (MLC0444).
         """
-        own = self.state_dict()
-        self._check_state(own, state_dict)
+        self._check_state(self.state_dict(), state_dict)
         for name, x in state_dict.items():
+            if name in _BETWEEN_STEPS:
+                continue
             if name not in self.callables:
                 setattr(self, name, x)
                 continue
-            for f, attributes in zip(getattr(self, name), x):
+            own = getattr(self, name)
+            for f, attributes in zip(own if isinstance(own, list) else [own], x if isinstance(x, list) else [x]):
                 if attributes is not None:
                     vars(f).update(attributes)
 
@@ -166,7 +175,12 @@ class LRScheduler:
                                 hint="the optimizers must have equally many groups")
 
 
-def _attributes_of(f: Callable[..., Any]) -> dict[str, Any] | None:
+def _saved(x: Any) -> Any:
+    """The state of a function, or of each of a list."""
+    return [_attributes_of(f) for f in x] if isinstance(x, list) else _attributes_of(x)
+
+
+def _attributes_of(f: Callable[..., Any] | None) -> dict[str, Any] | None:
     """The state of an object that is called; None for a function, which has none."""
     return None if isinstance(f, FunctionType) or not hasattr(f, "__dict__") else dict(vars(f))
 
