@@ -57,15 +57,16 @@ class CapturedGradient:
 
 
 class CapturedNumber:
-    """A number in a mapping."""
+    """A number in a mapping, or in a sequence of numbers there."""
 
-    __slots__ = ("key", "mapping")
+    __slots__ = ("index", "key", "mapping")
 
-    def __init__(self, mapping: MutableMapping[str, Any], key: str) -> None:
-        self.mapping, self.key = mapping, key
+    def __init__(self, mapping: MutableMapping[str, Any], key: str, index: int | None) -> None:
+        self.mapping, self.key, self.index = mapping, key, index
 
     def operand(self, given: Sequence[Any]) -> Any:
-        return np.array(self.mapping[self.key], np.float64)
+        found = self.mapping[self.key]
+        return np.array(found if self.index is None else found[self.index], np.float64)
 
 
 class GradientState:
@@ -118,7 +119,7 @@ class Captures:
         self.made: list[Any] = []
         self.differentiates = False
         self._tensors: dict[int, Tracer] = {}
-        self._numbers: dict[tuple[int, str], Tracer] = {}
+        self._numbers: dict[tuple[int, str, int | None], Tracer] = {}
         self._gradients: dict[int, GradientState] = {}
 
     # -- inputs -------------------------------------------------------------------------------------------------------
@@ -144,14 +145,15 @@ class Captures:
             self._tensors[id(tensor)] = tracer
         return tracer
 
-    def number(self, mapping: MutableMapping[str, Any], key: str) -> Tracer:
-        """The tracer of a number in a mapping, which may be another one in each call."""
+    def number(self, mapping: MutableMapping[str, Any], key: str, index: int | None = None) -> Tracer:
+        """The tracer of a number in a mapping, or in a sequence there, which may be another one in each call."""
         if self.effects:
             raise refusal(f"{key!r} is read after a host function that may change it", code="MLC0722", loc=user_loc(),
                           hint="call scheduler.step() after optimizer.step()")
-        tracer = self._numbers.get((id(mapping), key))
+        tracer = self._numbers.get((id(mapping), key, index))
         if tracer is None:
-            tracer = self._numbers[id(mapping), key] = self._input(CapturedNumber(mapping, key), np.zeros(()), True)
+            source = CapturedNumber(mapping, key, index)
+            tracer = self._numbers[id(mapping), key, index] = self._input(source, np.zeros(()), True)
             self.numbers.append((mapping, key))
         return tracer
 

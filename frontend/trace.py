@@ -189,6 +189,17 @@ class _State(threading.local):
 state = _State()
 
 
+@contextmanager
+def suspended() -> Iterator[None]:
+    """Context in which operations run at once, although a function is being recorded."""
+    trace, inside, captures, recording = state.trace, state.in_operation, mode.captures, in_progress.recording
+    state.trace, state.in_operation, mode.captures, in_progress.recording = None, False, None, None
+    try:
+        yield
+    finally:
+        state.trace, state.in_operation, mode.captures, in_progress.recording = trace, inside, captures, recording
+
+
 class Trace:
     """One function being recorded. The outermost trace owns the module.
 

@@ -20,6 +20,13 @@ Contents = tuple[Any, Collection[Any]]
 """(keys, values)"""
 
 
+class _Named(str):
+    """A key that is no literal, such as a tensor, shown by its class."""
+
+    def __repr__(self) -> str:
+        return f"<{self}>"
+
+
 class ReachedState:
     """Mutable state that a function reaches: a container `x` with its keys and values at recording."""
 
@@ -49,7 +56,8 @@ class ReachedState:
         """The recorded values, each with its path."""
         named = self.keys if len(self.keys) == len(self.values) else range(len(self.values))
         for key, value in zip(named, self.values):
-            yield self.path + self.indexed.format(key), value
+            shown = key if isinstance(key, str | int | float | tuple) else _Named(type(key).__name__)
+            yield self.path + self.indexed.format(shown), value
 
     def holds(self) -> bool:
         keys, values = self.contents()

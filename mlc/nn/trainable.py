@@ -93,5 +93,7 @@ class Trainable(Hierarchy):
             set_to_none: Whether they become None, rather than zeros.
         """
         for p in self.parameters():
-            if p.grad is not None:
-                p.grad = None if set_to_none else p.grad.new_zeros(p.shape)
+            if set_to_none:
+                p.grad = None
+            elif p.grad is not None:
+                p.grad = p.grad.new_zeros(p.shape)

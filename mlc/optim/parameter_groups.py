@@ -19,7 +19,9 @@ from mlc.frontend.autograd.grad_mode import GradMode
 from mlc.frontend.functions import create
 from mlc.frontend.location import user_loc
 from mlc.frontend.tensor import Tensor
+from mlc.frontend.trace import state as recording
 from mlc.ir.diag import UserError, UserTypeError
+from mlc.optim.recorded_step import record_step
 
 if TYPE_CHECKING:
     from mlc.optim.optimizer import Optimizer
@@ -199,8 +201,10 @@ class ParameterGroups(metaclass=OptimizerType):
             set_to_none: Whether they become None, rather than zeros.
         """
         for p in (p for group in self.param_groups for p in group["params"]):
-            if p.grad is not None:
-                p.grad = None if set_to_none else p.grad.new_zeros(p.shape)
+            if set_to_none:
+                p.grad = None
+            elif p.grad is not None:
+                p.grad = p.grad.new_zeros(p.shape)
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Move the parameters by their gradients, in place; those without a gradient stay.
@@ -307,6 +311,9 @@ class ParameterGroups(metaclass=OptimizerType):
     def _step(self, group: dict[str, Any]) -> None:
         """Update the parameters of a group: together those that have been updated as often."""
         rule, together = self._with(group), dict[int, list[Tensor]]()
+        if recording.trace is not None:
+            record_step(self, group, rule)
+            return
         for p in group["params"]:
             if p.grad is not None:
                 held = self.state.setdefault(p, {"step": 0})
@@ -314,7 +321,7 @@ class ParameterGroups(metaclass=OptimizerType):
                     fresh = dict(zip(rule.slots, rule.fresh(p)))
                     present = {name: x for name, x in held.items() if x is not None}
                     self.state[p] = {**{name: fresh[name] for name in rule.slots_of(p)}, **present}
-                together.setdefault(held["step"], []).append(p)
+                together.setdefault(int(held["step"]), []).append(p)
         if not together:
             return
         update, numbers = self._update_of(group, rule)
@@ -329,6 +336,19 @@ class ParameterGroups(metaclass=OptimizerType):
                 p.copy_(moved)
                 own[i].update({"step": count + 1, **{name: after[name][i] for name in rule.slots_of(p)}})
 
+    def with_settings(self: Any, settings: Mapping[str, Any]) -> Any:
+        """The optimizer with other settings, which are not checked.
+
+        Args:
+            settings: Their values by name.
+
+        Returns:
+            A copy.
+        """
+        other = copy.copy(self)
+        vars(other).update(settings)
+        return other
+
     def _update_of(self, group: dict[str, Any], rule: Optimizer) -> tuple[Callable[..., Any], dict[str, Any]]:
         """The compiled `update` under the settings of a group, and those of them that are its arguments."""
         numbers, constants = dict[str, Any](), list[str]()
@@ -340,19 +360,12 @@ class ParameterGroups(metaclass=OptimizerType):
                 constants.append(f"{name} = {x!r}")
         key = tuple(sorted(constants))
         if key not in self._updates:
-            self._updates[key] = compile(lambda params, grads, state, lr, numbers: _given(rule, numbers).update(
-                grads, state, params, lr), dynamic=False)
+            self._updates[key] = compile(lambda params, grads, state, lr, numbers: rule.with_settings(
+                numbers).update(grads, state, params, lr), dynamic=False)
         return self._updates[key], numbers
 
 
 coded_methods(ParameterGroups)
-
-
-def _given(rule: Optimizer, settings: dict[str, Any]) -> Optimizer:
-    """The optimizer with other settings, which are not checked."""
-    other = copy.copy(rule)
-    vars(other).update(settings)
-    return other
 
 
 def _checked(rule: Optimizer, number: int, p: Tensor, held: Mapping[str, Any]) -> dict[str, Any]:

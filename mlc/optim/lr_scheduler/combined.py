@@ -35,6 +35,9 @@ class _Combined(LRScheduler):
             require(scheduler.optimizer is self.optimizer, f"scheduler {i} of {name} is of another optimizer")
         self.base_lrs = [float(group["initial_lr"]) for group in self.optimizer.param_groups]
 
+    def hosts(self) -> list[Any]:
+        return [self, *(host for scheduler in self._schedulers for host in scheduler.hosts())]
+
     def _undo(self) -> None:
         super()._undo()
         for scheduler in self._schedulers:

@@ -2,17 +2,39 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from types import FunctionType
 from typing import Any
 
 from mlc.frontend.arguments import coded_methods
 from mlc.frontend.location import user_loc
+from mlc.frontend.refusals import refusal
+from mlc.frontend.tensor import Tensor
+from mlc.frontend.trace import state as recording
 from mlc.ir.diag import UserError, UserTypeError
 from mlc.optim.optimizer import Optimizer
+from mlc.optim.recorded_step import captures_in_progress
 
 _BETWEEN_STEPS = {"_is_initial": False, "_get_lr_called_within_step": False}
 """Entries of a state of PyTorch's that say that no step is being made."""
+
+
+def deferred(step: Callable[..., None]) -> Callable[..., None]:
+    """`step` of a scheduler: within a function that is recorded, it runs after each call of that."""
+    @functools.wraps(step)
+    def deferring(self: LRScheduler, *args: Any, **keywords: Any) -> None:
+        if recording.trace is None:
+            return step(self, *args, **keywords)
+        captures = captures_in_progress("step of a scheduler")
+        for x in (*args, *keywords.values()):
+            if isinstance(x, Tensor):
+                raise refusal("step of a scheduler is given a tensor that is being recorded", code="MLC0723",
+                              loc=user_loc(), hint="return the metric, and call step outside of the function")
+        captures.effects.append(lambda: step(self, *args, **keywords))
+        captures.hosts += self.hosts()
+
+    return deferring
 
 
 class LRScheduler:
@@ -60,6 +82,8 @@ class LRScheduler:
     def __init_subclass__(cls, **keywords: Any) -> None:
         super().__init_subclass__(**keywords)
         coded_methods(cls, ("__init__", "step", "load_state_dict"))
+        if "step" in vars(cls):
+            cls.step = deferred(cls.step)  # type: ignore[method-assign]
 
     def __init__(self, optimizer: Optimizer, last_epoch: int = -1) -> None:
         self.optimizer = checked_optimizer(optimizer, type(self).__name__)
@@ -73,6 +97,14 @@ class LRScheduler:
         self.base_lrs = [float(group["initial_lr"]) for group in optimizer.param_groups]
         self.last_epoch, self._step_count = last_epoch, 0
         self._begin()
+
+    def hosts(self) -> list[Any]:
+        """The objects that a step changes, besides the groups of the optimizer.
+
+        Returns:
+            The scheduler, and those that it is made of.
+        """
+        return [self]
 
     def _begin(self) -> None:
         """Make the first step, which belongs to the construction."""
@@ -103,6 +135,7 @@ class LRScheduler:
         """
         return self._last_lr
 
+    @deferred
     def step(self, epoch: int | None = None) -> None:
         """Set the learning rates of the next epoch.
 

@@ -1,0 +1,100 @@
+"""`step` of an optimizer that holds parameters, within a function that is recorded.
+
+Parameters and slots are tensors that the function reaches and changes in place; the learning rate, and other settings
+that may change, are inputs of it. The number of updates is a tensor then, too, which parameters share that have been
+updated as often.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from mlc.frontend.captures import Captures
+from mlc.frontend.functions import create
+from mlc.frontend.location import user_loc
+from mlc.frontend.operands import tracer
+from mlc.frontend.refusals import refusal
+from mlc.frontend.tensor import Tensor
+from mlc.frontend.trace import current, suspended
+
+if TYPE_CHECKING:
+    from mlc.optim.optimizer import Optimizer
+
+
+def captures_in_progress(what: str) -> Captures:
+    """The captures of the function that is being recorded; UserError if it may not change what it reaches."""
+    captures = current().root.captures
+    if captures is None or current().in_region:
+        raise refusal(f"{what} is called while a function is recorded that is not called where it is, as by mlc.grad, or "
+                      "in a loop or branch that depends on a tensor", code="MLC0723", loc=user_loc(),
+                      hint="call it in the function that is compiled itself, or use optimizer.update")
+    return captures
+
+
+def record_step(optimizer: Any, group: dict[str, Any], rule: Optimizer) -> None:
+    """Record an update of the parameters of a group that have a gradient.
+
+    rule  the optimizer under the settings of the group
+    """
+    captures = captures_in_progress("step")
+    params = [p for p in group["params"] if p.grad is not None]
+    if not params:
+        return
+    with suspended():
+        _prepare(optimizer.state, params, rule)
+    captures.made += [optimizer.state, *(optimizer.state[p] for p in params)]
+    numbers = {name: _number(captures, group, name) for name in optimizer._settings()
+               if name != "lr" and name in rule.dynamic_settings and rule.enabled(group[name])}
+    together: dict[int, list[Tensor]] = {}
+    for p in params:
+        together.setdefault(id(optimizer.state[p]["step"]), []).append(p)
+    for chosen in together.values():
+        _update(optimizer.state, chosen, group, rule.with_settings(numbers), captures)
+
+
+def _update(state: dict[Tensor, dict[str, Any]], params: Sequence[Tensor], group: dict[str, Any], rule: Optimizer,
+            captures: Captures) -> None:
+    """Record an update of parameters that have been updated as often."""
+    own = [state[p] for p in params]
+    count = own[0]["step"]
+    every = [held if len(rule.slots_of(p)) == len(rule.slots) else {**dict(zip(rule.slots, rule.fresh(p))), **held}
+             for p, held in zip(params, own)]
+    before = {"step": count, **{name: [x[name] for x in every] for name in rule.slots}}
+    lr = group["lr"](count) if callable(group["lr"]) else _number(captures, group, "lr")
+    new, after = rule.update([p.grad for p in params], before, list(map(tracer, params)), lr)
+    for i, (p, moved) in enumerate(zip(params, new)):
+        p.copy_(moved)
+        for name in rule.slots_of(p):
+            own[i][name].copy_(after[name][i])
+    count.copy_(after["step"])
+
+
+def _number(captures: Captures, group: dict[str, Any], name: str) -> Any:
+    """A setting of a group as an input, which may be another one in each call."""
+    x = group[name]
+    if isinstance(x, Tensor):
+        return x
+    if isinstance(x, list | tuple):
+        return tuple(captures.number(group, name, i) for i in range(len(x)))
+    return captures.number(group, name)
+
+
+def _prepare(state: dict[Tensor, dict[str, Any]], params: Sequence[Tensor], rule: Optimizer) -> None:
+    """Give parameters a state, with a tensor for the number of updates that no others have."""
+    counts: dict[int, list[Tensor]] = {}
+    for p in params:
+        held = state.setdefault(p, {"step": 0})
+        wanted = rule.slots_of(p)
+        if any(held.get(name) is None for name in wanted):
+            fresh = dict(zip(rule.slots, rule.fresh(p)))
+            held.update({name: fresh[name] for name in wanted if held.get(name) is None})
+        counts.setdefault(int(held["step"]), []).append(p)
+    for count, together in counts.items():
+        held_by = {id(state[p]["step"]): state[p]["step"] for p in together}
+        shared = next(iter(held_by.values()))
+        others = [p for p in state if state[p]["step"] is shared and not any(p is q for q in together)]
+        if len(held_by) > 1 or not isinstance(shared, Tensor) or others:
+            shared = create.tensor(count)
+            for p in together:
+                state[p]["step"] = shared
