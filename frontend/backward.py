@@ -152,7 +152,7 @@ class _Dependence:
         return found
 
     def read(self, op: Op, value: Value) -> Iterator[Value]:
-        """What a result of an operation is computed from."""
+        """The values that a result of an operation is computed from."""
         if isinstance(op, func.Call) and str(op.callee) in self.functions:
             number = next(i for i, r in enumerate(op.results) if r is value)
             return (op.operands[i] for i in self.through(self.functions[str(op.callee)], number))
@@ -181,7 +181,7 @@ def _pulled(trace: Trace, roots: Sequence[Tracer], cotangents: Sequence[Any], wr
     with located(user_loc()):
         given = [_cotangent(x, ct, i, len(roots)) for i, (x, ct) in enumerate(zip(roots, cotangents))]
         op = autodiff.Backward(tuple(map(trace.local, roots)), tuple(map(trace.local, given)), tuple(wrt))
-        results = [Tracer(v, trace) for v in (op.results if isinstance(op, Op) else (op,))]
+        results = [Tracer(v, trace) for v in op.results]
         return [x if create_graph else constant(x) for x in results]
 
 
@@ -262,6 +262,10 @@ def _requires_grad_(self: Tracer, requires_grad_: bool = True) -> Tracer:
     return self
 
 
+def _set_requires_grad(self: Tracer, value: bool) -> None:
+    _requires_grad_(self, value)
+
+
 def _is_leaf(self: Tracer) -> bool:
     captures = current().root.captures
     return not requires_grad(self) or (captures is not None and self.value in captures.leaves)
@@ -281,7 +285,7 @@ def _set_gradient(self: Tracer, value: Any) -> None:
 
 def _attach() -> None:
     for name, member in (("backward", _backward), ("requires_grad_", _requires_grad_), ("is_leaf", property(_is_leaf)),
-                         ("requires_grad", property(requires_grad, _requires_grad_)),
+                         ("requires_grad", property(requires_grad, _set_requires_grad)),
                          ("grad", property(_gradient, _set_gradient))):
         setattr(Tracer, name, member)
 

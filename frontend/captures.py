@@ -1,8 +1,8 @@
 """Captures: what a recorded function reaches by itself.
 
 Tensors that it uses, their gradients, and settings such as a learning rate are inputs of its entry, after the arguments.
-What the function does to them happens after each call: tensors take over their new elements, `grad` its new value, and
-host functions such as `scheduler.step` run.
+What the function does to them happens after each call: tensors take over their new elements, `grad` is set, and host
+functions such as `scheduler.step` run.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 
 from mlc.frontend.location import user_loc
 from mlc.frontend.refusals import refusal
-from mlc.frontend.tensor import Tensor, as_backing_array, wrap
+from mlc.frontend.tensor import Tensor, wrap
 from mlc.ir.core import Value
 from mlc.ir.types import TensorType, from_numpy
 
@@ -69,6 +69,18 @@ class CapturedNumber:
         return np.array(found if self.index is None else found[self.index], np.float64)
 
 
+class CapturedKey:
+    """A random key that each call draws."""
+
+    __slots__ = ("generator",)
+
+    def __init__(self, generator: Any) -> None:
+        self.generator = generator
+
+    def operand(self, given: Sequence[Any]) -> Tensor:
+        return self.generator.next_key()  # type: ignore[no-any-return]
+
+
 class GradientState:
     """`grad` of a tensor while a function is recorded.
 
@@ -104,6 +116,7 @@ class Captures:
     numbers    mappings and keys of the numbers that are inputs
     made       containers that the function has filled with what each call would fill them with
     differentiates  whether gradients are computed in it
+    keeps_history   whether a captured tensor takes over elements that depend on a leaf
     """
 
     def __init__(self, trace: Trace, given: Sequence[Any]) -> None:
@@ -117,7 +130,7 @@ class Captures:
         self.read: list[Tensor] = []
         self.numbers: list[tuple[MutableMapping[str, Any], str]] = []
         self.made: list[Any] = []
-        self.differentiates = False
+        self.differentiates = self.keeps_history = False
         self._tensors: dict[int, Tracer] = {}
         self._numbers: dict[tuple[int, str, int | None], Tracer] = {}
         self._gradients: dict[int, GradientState] = {}
@@ -157,6 +170,10 @@ class Captures:
             self.numbers.append((mapping, key))
         return tracer
 
+    def key(self, generator: Any) -> Tracer:
+        """The tracer of the next key of a generator."""
+        return self._input(CapturedKey(generator), np.zeros(2, np.uint32))
+
     def _input(self, source: Input, array: BackingArray, weak: bool = False) -> Tracer:
         tracer = self.trace.arg(TensorType(tuple(array.shape), from_numpy(array.dtype)), weak=weak)
         self.inputs.append((source, tracer, tracer.value))
@@ -169,15 +186,14 @@ class Captures:
 
     def check_alone(self, tensor: Tensor) -> None:
         """UserError if another captured tensor, or an argument, shares the memory of one that would be changed."""
-        captured = [source.tensor for source, _, _ in self.inputs if isinstance(source, CapturedTensor)]
-        for other in [*captured, *(x for x in self.given if type(x) is Tensor)]:
+        for other in [*self.tensors(), *(x for x in self.given if type(x) is Tensor)]:
             if other is not tensor and other._storage is tensor._storage:
                 raise refusal("a tensor would be changed in place whose memory another one shares that the function "
                               "uses", code="MLC0756", loc=user_loc(), hint="make views of it within the function")
 
     def elements(self, tracer: Tracer) -> Any:
         """The elements of a captured tensor that a function is specialized to; None for any other tracer."""
-        for source, known, value in self.inputs:
+        for source, _, value in self.inputs:
             if value is tracer.value and isinstance(source, CapturedTensor):
                 self.read.append(source.tensor)
                 return source.tensor.array
@@ -245,13 +261,17 @@ class Captures:
         """The inputs that are changed in place, by their numbers, each with what stands for its new elements."""
         return [(i, tracer) for i, (_, tracer, value) in enumerate(self.inputs) if tracer.value is not value]
 
+    def tensors(self) -> list[Tensor]:
+        """The tensors among the inputs."""
+        return [source.tensor for source, _, _ in self.inputs if isinstance(source, CapturedTensor)]
+
     def operands(self, given: Sequence[Any]) -> list[Any]:
         """The inputs of a call."""
         return [source.operand(given) for source, _, _ in self.inputs]
 
 
 def _owner(owner: Tensor | int, given: Sequence[Any]) -> Tensor:
-    return given[owner] if isinstance(owner, int) else owner  # type: ignore[no-any-return]
+    return given[owner] if isinstance(owner, int) else owner
 
 
 def take_over(tensor: Tensor, array: BackingArray) -> None:
@@ -259,8 +279,8 @@ def take_over(tensor: Tensor, array: BackingArray) -> None:
     storage = tensor._storage
     if storage is None:
         tensor._array = array
-    elif tensor._view is not None or not storage.replace(tensor, array):
-        storage.write(tensor, as_backing_array(array))  # type: ignore[arg-type]
+    elif tensor._view is not None or not storage.replace(tensor, array):  # type: ignore[arg-type]
+        storage.write(tensor, array)  # type: ignore[arg-type]
 
 
 def assign_gradients(rows: Sequence[tuple[Tensor | int, int | None]], given: Sequence[Any],

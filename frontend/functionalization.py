@@ -190,19 +190,21 @@ def check_write(x: Tracer) -> None:
     if trace.parent is not None and base.is_argument and not adopted:
         raise refusal("an argument of the function that is being recorded would be changed in place", code="MLC0756",
                       loc=user_loc(), hint=HINT)
-    _check_captured(base)
-    if x._view is not None and not x._view.recorded:
+    is_detached = x._view is not None and not x._view.recorded
+    _check_captured(base, is_detached)
+    captures = trace.root.captures
+    if is_detached and (captures is None or base.value not in captures.leaves):
         raise refusal("a detached tensor shares the memory of the tensor that it comes from, whose history does not "
                       "say what is written here", code="MLC0756", loc=user_loc(), hint="change x.detach().clone()")
 
 
-def _check_captured(base: Tracer) -> None:
-    """UserError if a captured tensor may not be written to: a leaf while operations are recorded, or one whose memory
-    another captured tensor has."""
+def _check_captured(base: Tracer, is_detached: bool) -> None:
+    """UserError if a captured tensor may not be written to: a leaf while operations are recorded, unless by a detached
+    view, or one whose memory another captured tensor has."""
     captures = current().root.captures
     if captures is None:
         return
-    if mode.enabled and base.value in captures.leaves:
+    if mode.enabled and not is_detached and base.value in captures.leaves:
         raise refusal("a leaf that requires a gradient would be changed in place while operations are recorded",
                       code="MLC0439", loc=user_loc(), hint="update it within mlc.no_grad, or write x = x + y")
     held = captures.held_by(base)
@@ -217,6 +219,8 @@ def write(x: Tracer, new: Tracer) -> None:
     value = new.value if base is x else _with(base, x, new).value
     captures = current().root.captures
     if captures is not None and base.value in captures.leaves:
+        if mode.enabled:                                   # by a detached view
+            value = emit(T.StopGradient, Tracer(value, current())).value
         captures.leaves[value] = captures.leaves[base.value]
     base.value, base.weak = value, False
     _spoil(base)

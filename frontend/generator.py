@@ -163,13 +163,20 @@ class Generator:
         """
         return Generator(self.device).set_state(self.get_state())
 
-    def check_eager(self) -> None:
-        """Raise an error within a function that is being recorded, where numbers drawn would become constants.
+    def check_draw(self, recorded: bool = True) -> None:
+        """Raise an error where numbers drawn would become constants of a function that is being recorded.
+
+        In a compiled function, each draw takes a key that each call draws anew, in the same order as eager code. That
+        is not so in loops and branches on tensors, and in functions that are recorded by themselves, as by mlc.grad.
+
+        Args:
+            recorded: Whether what is made of the key can be recorded.
 
         Raises:
-            UserError: A function is being recorded (MLC0716).
+            UserError: The draw cannot be recorded (MLC0716).
         """
-        if state.trace is not None:
+        trace = state.trace
+        if trace is not None and (trace.root.captures is None or trace.in_region or not recorded):
             raise UserError("a draw from a generator within a function that is being recorded would be recorded as a "
                             "constant: every call would see the same numbers", code="MLC0716", loc=user_loc(),
                             hint="pass a key as an argument and draw with mlc.random, or draw outside of the function "
@@ -178,7 +185,7 @@ class Generator:
     def _next(self) -> Array:
         """The next key, as two words."""
         if not _once.allowed:
-            self.check_eager()
+            self.check_draw(recorded=False)
         with self._lock:
             block, place = divmod(self._count, BLOCK)
             if block != self._block:
@@ -197,8 +204,11 @@ class Generator:
             Tensor of two uint32.
 
         Raises:
-            UserError: A function is being recorded (MLC0716).
+            UserError: The draw cannot be recorded (MLC0716).
         """
+        if state.trace is not None and not _once.allowed:
+            self.check_draw()
+            return state.trace.root.captures.key(self)  # type: ignore[union-attr]
         return wrap(self._next())
 
     def numpy(self) -> np.random.Generator:
@@ -360,7 +370,6 @@ def drawing(needed: Callable[[Mapping[str, Any]], Any],
         @functools.wraps(f)
         def public(*args: P.args, **keywords: P.kwargs) -> R:
             if not state.in_operation and keywords.get(key) is None and draws(args, keywords):
-                default_generator.check_eager()
                 keywords[key] = default_generator.next_key()
             return f(*args, **keywords)
 

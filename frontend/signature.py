@@ -13,6 +13,7 @@ import numpy as np
 from mlc.frontend import tree
 from mlc.frontend.arguments import check_call, coded
 from mlc.frontend.autograd.view_node import View
+from mlc.frontend.backward import requires_grad
 from mlc.frontend.buffers import Buffers
 from mlc.frontend.captures import Captures
 from mlc.frontend.data_dependent import unpad
@@ -232,8 +233,9 @@ class Recorded:
     @property
     def computes(self) -> bool:
         """Whether there is anything to run."""
-        return bool(self.assigned or self.written or self.stored) or any(number is not None for _, number in
-                                                                         self.gradients) or any(kind != "value" for kind, _ in self.outputs)
+        changes = self.assigned or self.written or self.stored
+        return (bool(changes) or any(number is not None for _, number in self.gradients)
+                or any(kind != "value" for kind, _ in self.outputs))
 
     def result(self, results: Sequence[BackingArray], given: Sequence[Any] = ()) -> Any:
         """Result of the Python function, rebuilt from those of the compiled one, and from the arguments."""
@@ -379,6 +381,7 @@ def _effects(captures: Captures | None, results: list[Any]) -> tuple[dict[int, i
     for number, changed in captures.changed():
         stored[number] = len(results)
         results.append(changed)
+        captures.keeps_history |= changed.value not in captures.leaves and requires_grad(changed)
     for owner, gradient in captures.changed_gradients():
         gradients.append((owner, None if gradient is None else len(results)))
         if gradient is not None:
@@ -406,8 +409,8 @@ def _output(x: Any, own: Sequence[Tracer], before: Sequence[Any], number: int,
 
 @contextmanager
 def unchanged(around: Sequence[Any], name: str, loc: Loc, captures: Captures | None) -> Iterator[None]:
-    """Context in which a function is recorded that must not change the state `around` it, but for containers that it has
-    `made` the contents of; restores that state."""
+    """Context in which a function is recorded that must not change the state `around` it, but for containers that
+    it has `made` the contents of; restores that state."""
     try:
         yield
         for container in captures.made if captures is not None else ():

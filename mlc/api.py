@@ -125,8 +125,8 @@ class Compiled(CompiledFunction):
         """Code for the recording of a call, loaded on the device of the call."""
         if not recorded.computes:
             return Specialization(recorded)
-        operands = [*call.given, *recorded.captured_operands(call.given)]
-        if not recorded.differentiates and requires_grad(operands):    # lowering consumes the recording
+        reached = recorded.captures.tensors() if recorded.captures is not None else []
+        if not recorded.differentiates and requires_grad([*call.given, *reached]):     # lowering consumes the recording
             recorded.function = FunctionRecord(copy_of(recorded.trace.module))
         executable = native_code(recorded.trace.module, self.placement.at(call.device))
         return Specialization(recorded, executable, executable.entry("main"), call.donated())

@@ -202,8 +202,9 @@ class Call(Arguments):
         wanted = ["leaf"] if count == 1 else ["tuple", *["leaf"] * count]
         tokens = ["leaf" if t is tree.LEAF else "tuple" if t[0] is tuple else "" for t in recorded.structure]
         captures = recorded.captures is not None and (recorded.captures.inputs or recorded.has_effects)
-        return (not recorded.written and not captures and not self.keywords and not any(self.weak) and len(self.arrays) == len(self.args)
-                and tokens == wanted and recorded.outputs == [("result", i) for i in range(count)])
+        return (not (recorded.written or captures or self.keywords or any(self.weak))
+                and len(self.arrays) == len(self.args) and tokens == wanted
+                and recorded.outputs == [("result", i) for i in range(count)])
 
     @contextmanager
     def of_types(self, types: Sequence[TensorType]) -> Iterator[None]:

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from mlc.call import Call, Signature
-from mlc.frontend.captures import CapturedTensor
 from mlc.frontend.generalize import fits
 from mlc.frontend.script.reach import Reached
 from mlc.frontend.script.reached_state import GradientPresence, Payload
@@ -88,7 +87,7 @@ class State:
         captures = recorded.captures
         if captures is None:
             return
-        inputs = [source.tensor for source, _, _ in captures.inputs if isinstance(source, CapturedTensor)]
+        inputs = captures.tensors()
         for reached in self.reached:
             reached.loosen([t for t in inputs if not any(t is x for x in captures.read)], captures.numbers,
                            captures.hosts)

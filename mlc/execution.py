@@ -37,6 +37,10 @@ def execute(code: Specialization, call: Call) -> Sequence[BackingArray]:
             [*call.given, *call.captured]):
         raise UserError(f"{call.signature.name} changes an argument in place, which is not recorded for backward",
                         code="MLC0758", loc=user_loc(), hint="call it within mlc.no_grad, or return the new value")
+    if mode.enabled and recorded.captures is not None and recorded.captures.keeps_history:
+        raise UserError(f"{call.signature.name} changes a tensor in place that it reaches by itself, to elements that "
+                        "depend on one that requires a gradient, which is not recorded for backward", code="MLC0758",
+                        loc=user_loc(), hint="write what is detached, or call it within mlc.no_grad")
     _check_captures(code, call)
     if code.entry is None:
         return ()
@@ -90,7 +94,7 @@ def _check_captures(code: Specialization, call: Call) -> None:
                             "itself, too, and now is another one", code="MLC0759", loc=user_loc(),
                             hint="have the function reach the tensor by one way only")
     if code.recorded.stored:
-        storages = {id(call.captured[i]._storage) for i in code.recorded.stored if call.captured[i]._storage is not None}
+        storages = {id(call.captured[i]._storage) for i in code.recorded.stored} - {id(None)}
         for x, array in zip(call.given, call.arrays):
             shares = id(getattr(x, "_storage", None)) in storages
             if shares or (isinstance(x, np.ndarray) and storages and _is_shared(array, code, call)):

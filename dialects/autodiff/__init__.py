@@ -11,6 +11,7 @@ from mlc.dialects.autodiff.operations import Derivative, Grad, Jvp, Vjp, grad, j
 from mlc.dialects.autodiff.predication import Predicated, predicated
 
 __all__ = [
-    "CUSTOM_ARGS", "CUSTOM_JVP", "CUSTOM_VJP", "RECOMPUTE", "Backward", "Derivative", "Grad", "Jvp", "Predicated", "Vjp", "Vmap",
-    "grad", "has_cotangent", "is_custom", "jvp", "predicated", "vjp", "vmap",
+    "CUSTOM_ARGS", "CUSTOM_JVP", "CUSTOM_VJP", "RECOMPUTE", "Backward",
+    "Derivative", "Grad", "Jvp", "Predicated", "Vjp",
+    "Vmap", "grad", "has_cotangent", "is_custom", "jvp", "predicated", "vjp", "vmap",
 ]

@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 
 class Backward(Op, name="autodiff.backward", pure=False):
-    """results[i] = sum_j cotangents[j] * d of[j] / d wrt[i], by the operations of this block that lead from `wrt` to `of`
+    """results[i] = sum_j cotangents[j] * d of[j] / d wrt[i], by the operations of this block
 
     The values `of` are computed in this block, or are its arguments. A value that is computed outside of it is a
     constant, unless it is one of `wrt` itself. What `Tensor.backward` records: the forward part stays where it is.
 
-        %dw = autodiff.backward of %loss cotangents %one wrt %w : (tensor<f32>, tensor<f32>, tensor<4xf32>) -> tensor<4xf32>
+        %dw = autodiff.backward of %y cotangents %dy wrt %w : (tensor<f32>, tensor<f32>, tensor<4xf32>) -> tensor<4xf32>
     """
 
     of: tuple[Value, ...]

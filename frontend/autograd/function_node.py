@@ -175,7 +175,7 @@ def differentiable_results(recorded: Recorded, out: Any) -> dict[int, Tensor]:
     held = {id(t) for module in tree.attribute_trees(out) for t in tree.leaves(module)}
     found = {}
     for (kind, number), x in zip(recorded.outputs, tree.leaves(out)):
-        computed = type(x) is Tensor and kind not in ("value", "argument", "leaf")
+        computed = type(x) is Tensor and kind not in ("value", "argument", "leaf", "captured")
         if computed and x.dtype.is_floating_point and id(x) not in held:
             found[number if kind == "result" else number[0]] = x
     return found

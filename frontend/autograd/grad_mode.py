@@ -13,7 +13,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Captures(Protocol):
-    """What a function that is recorded reaches by itself, with the `grad` of its tensors, which a call sets."""
+    """The tensors that a recorded function reaches by itself, and their `grad`, which a call sets."""
 
     def gradient(self, owner: Any) -> Any:
         """`owner.grad`."""

@@ -8,35 +8,43 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import reduce
 from typing import Any
 
 import numpy as np
 
+from mlc.dialects.tensor.promotion import promote
 from mlc.frontend.autograd.grad_mode import no_grad
 from mlc.frontend.axes import plain_int
-from mlc.frontend.dtypes import DType, as_dtype, float32, int64
+from mlc.frontend.dtypes import DType, as_dtype, float32, int64, of_ir
 from mlc.frontend.functions import random
 from mlc.frontend.functions.create import creation
 from mlc.frontend.functions.create.filled import shape_from
 from mlc.frontend.functions.random.distributions import DIGITS, float_type
 from mlc.frontend.generator import Generator, default_generator
-from mlc.frontend.operands import count_of
-from mlc.frontend.tensor import Array, DTypeLike, Operand, Tensor, as_array, wrap
+from mlc.frontend.operands import broadcast_shapes, count_of, fail_unless, tracer
+from mlc.frontend.tensor import OPERATIONS, Array, DTypeLike, Operand, Tensor, as_array, wrap
+from mlc.frontend.trace import Tracer, state
+from mlc.ir import sizes
 from mlc.ir.diag import UserError, UserTypeError
-from mlc.ir.types import to_numpy
+from mlc.ir.sizes import Dim
+from mlc.ir.types import f64, from_numpy, to_numpy
 
 
-def _source(generator: Generator | None) -> Generator:
-    """The generator to draw from; UserError while a function is recorded."""
+def _source(generator: Generator | None, recorded: bool = False) -> Generator:
+    """The generator to draw from; UserError while a function is recorded, unless what is drawn can be `recorded`."""
     found = default_generator if generator is None else generator
-    found.check_eager()
+    found.check_draw(recorded)
     return found
 
 
 def _floats(draw: Callable[[Operand, Operand], Tensor], shape: Sequence[Any], dtype: DType,
             generator: Generator | None) -> Tensor:
     """Floats that a function of a key and of a tensor of the wanted shape draws."""
-    key = _source(generator).next_key()
+    key = _source(generator, True).next_key()
+    if isinstance(key, Tracer):
+        like = OPERATIONS["zeros"](sizes.product(shape), dtype=dtype)
+        return OPERATIONS["reshape"](draw(key, like), tuple(shape))  # type: ignore[no-any-return]
     flat = draw(key, np.empty(math.prod(shape), to_numpy(float_type(dtype))))
     return wrap(flat.array.reshape(tuple(shape)))
 
@@ -53,6 +61,10 @@ def _integers(shape: Sequence[Any], low: int, high: int, dtype: DTypeLike, gener
     if count <= 0:
         raise UserError(f"there is no integer from {low} up to {high}", code="MLC0360")
     _check_range(first, high - 1, wanted)
+    if state.trace is not None and count <= 1 << 32:
+        key = _source(generator, True).next_key()
+        flat = random.randint(key, (sizes.product(shape),), first, first + count, wanted)
+        return OPERATIONS["reshape"](flat, tuple(shape))  # type: ignore[no-any-return]
     words = _words(math.prod(shape), generator)
     if count <= 1 << 32:
         upper, lower, half = words >> np.uint64(32), words & np.uint64(0xFFFFFFFF), np.uint64(32)
@@ -189,8 +201,10 @@ def randperm(n: int, *, generator: Generator | None = None, dtype: DTypeLike = i
     return wrap(np.argsort(_words(count, generator), kind="stable").astype(to_numpy(wanted.ir)))
 
 
-def _shape_and_dtype(input: Operand, dtype: DTypeLike) -> tuple[tuple[int, ...], DType]:
+def _shape_and_dtype(input: Operand, dtype: DTypeLike) -> tuple[tuple[Dim, ...], DType]:
     x = input if isinstance(input, Tensor) else wrap(as_array(input))
+    if isinstance(x, Tracer):
+        return x.type.shape, x.dtype if dtype is None else as_dtype(dtype)
     return x.shape, x.dtype if dtype is None else as_dtype(dtype)
 
 
@@ -299,16 +313,23 @@ def normal(mean: Operand = 0.0, std: Operand = 1.0, size: Any = None, *, generat
         >>> mlc.normal(0.0, 1.0, (2, 3)).shape, mlc.normal(mlc.tensor([1.0, 2.0]), 0.0)
         ((2, 3), tensor([1., 2.], dtype=mlc.float32))
     """
-    source = _source(generator)
+    source = _source(generator, True)
     given = [x for x in (mean, std) if not isinstance(x, int | float)]
     if size is None and not given:
         raise UserTypeError("the size is missing", code="MLC0321", hint="as in mlc.normal(0.0, 1.0, (2, 3))")
     if size is not None and given:
         raise UserTypeError("a size goes with a mean and a deviation that are numbers", code="MLC0360")
-    if (as_array(std) < 0).any():
+    if state.trace is not None:
+        recorded = [tracer(x) for x in given]
+        if isinstance(std, Tensor):
+            fail_unless(OPERATIONS["ge"](std, 0), "the standard deviation is negative")
+        shapes, dtypes = [x.type.shape for x in recorded], [x.type.dtype for x in recorded]
+    else:
+        shapes, dtypes = [as_array(x).shape for x in given], [from_numpy(as_array(x).dtype) for x in given]
+    if (not isinstance(std, Tensor) or state.trace is None) and (as_array(std) < 0).any():
         raise UserError("the standard deviation is negative", code="MLC0360")
-    shape = shape_from((size,)) if size is not None else np.broadcast_shapes(*(as_array(x).shape for x in given))
-    found = float32 if not given else as_dtype(np.result_type(*(as_array(x).dtype for x in given)))
+    shape = shape_from((size,)) if size is not None else broadcast_shapes(*shapes)
+    found = of_ir(reduce(promote, dtypes)) if given else float32
     wanted = found if dtype is None else as_dtype(dtype)
     drawn = _floats(random.randn_like, shape, wanted, source)
     with no_grad():
@@ -343,14 +364,24 @@ def bernoulli(input: Operand, p: Operand = None, *, generator: Generator | None 
         >>> mlc.bernoulli(mlc.tensor([0.0, 1.0]))
         tensor([0., 1.], dtype=mlc.float32)
     """
-    source = _source(generator)
+    source = _source(generator, True)
     shape, wanted = _shape_and_dtype(input, None)
     if p is None:
         float_type(wanted)
+    if state.trace is not None:
+        return _recorded_bernoulli(input if p is None else p, shape, wanted, source)
     chance = _probabilities(input, "input") if p is None else _probabilities(p, "p")
     kind = as_dtype("float64" if chance.dtype == np.float64 else float32)
     drawn = _floats(random.rand_like, shape, kind, source)
     return wrap((drawn.array < chance).astype(to_numpy(wanted.ir)))
+
+
+def _recorded_bernoulli(p: Operand, shape: Sequence[Any], dtype: DType, source: Generator) -> Tensor:
+    chance = tracer(p)
+    valid = OPERATIONS["logical_and"](OPERATIONS["ge"](chance, 0), OPERATIONS["le"](chance, 1))
+    fail_unless(valid, "bernoulli has elements that are no probabilities, which are from 0 to 1")
+    kind = as_dtype("float64" if chance.type.dtype == f64 else float32)
+    return OPERATIONS["cast"](_floats(random.rand_like, shape, kind, source) < chance, dtype)  # type: ignore[no-any-return]
 
 
 @creation

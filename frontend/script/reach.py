@@ -91,8 +91,8 @@ class Reached:
                 vars(x).pop(name, None)
 
     def loosen(self, tensors: Sequence[Tensor], numbers: Sequence[tuple[Any, str]], hosts: Sequence[Any]) -> None:
-        """Stop guarding what is an input of the recorded function: the elements of tensors, and numbers in mappings; and
-        the attributes of objects that host functions change."""
+        """Stop guarding the inputs of the recorded function, the elements of tensors and numbers in mappings, and the
+        attributes of objects that host functions change."""
         of_tensors, of_hosts = {id(t) for t in tensors}, {id(x) for x in hosts}
         spared: dict[int, set[str]] = {}
         for mapping, key in numbers:

@@ -124,8 +124,9 @@ class Payload(ReachedState):
     def contents(self) -> Contents:
         if self.loose:
             array, meta = self.x._array, self.x._autograd
-            flags = (False, True, ()) if meta is None else (meta.requires_grad, meta.node is None, (*meta.hooks, *meta.after))
-            return (array.shape, array.dtype, flags), ()
+            if meta is None:
+                return (array.shape, array.dtype, False), ()
+            return (array.shape, array.dtype, meta.requires_grad, meta.node is None, *meta.hooks, *meta.after), ()
         meta, storage = self.x._autograd, None
         if isinstance(self.x._array, np.ndarray):
             storage = storage_of(self.x)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from mlc.dialects import tensor as T
+from mlc.frontend.autograd.grad_mode import no_grad
 from mlc.frontend.functions import create, normalization
 from mlc.frontend.functions import elementwise as E
 from mlc.frontend.functions import reduce as R
@@ -81,10 +82,18 @@ class _Tracking(Module):
 
     def track(self, mean: Tensor, var: Tensor, part: Any) -> None:
         """Move the running statistics by a part of the way toward those of a batch."""
-        assert self.running_mean is not None and self.running_var is not None
-        self.running_mean, self.running_var = (
-            (1 - part) * old + part * E.cast_to(E.detach(new), old.dtype)
-            for old, new in ((self.running_mean, mean), (self.running_var, var)))
+        for name, new in (("running_mean", mean), ("running_var", var)):
+            old = getattr(self, name)
+            self.advance(name, (1 - part) * old + part * E.cast_to(E.detach(new), old.dtype))
+
+    def advance(self, name: str, new: Tensor) -> None:
+        """Set a buffer: in place, unless it is that of an argument of a function that is recorded."""
+        old = getattr(self, name)
+        if type(old) is Tensor:
+            with no_grad():
+                old.copy_(new)
+        else:
+            setattr(self, name, new)
 
 
 class _BatchNorm(_Tracking):
@@ -103,7 +112,7 @@ class _BatchNorm(_Tracking):
             self.check_count(sizes.product([input.shape[a] for a in axes]))
             wide = input.float() if input.dtype.itemsize < 4 else input
             assert self.num_batches_tracked is not None
-            self.num_batches_tracked = self.num_batches_tracked + 1
+            self.advance("num_batches_tracked", self.num_batches_tracked + 1)
             if 0 not in input.shape:                       # an empty batch has no statistics
                 self.track(R.mean(wide, axes), R.var(wide, axes),
                            1 / self.num_batches_tracked if self.momentum is None else self.momentum)

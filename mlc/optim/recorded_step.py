@@ -26,8 +26,8 @@ def captures_in_progress(what: str) -> Captures:
     """The captures of the function that is being recorded; UserError if it may not change what it reaches."""
     captures = current().root.captures
     if captures is None or current().in_region:
-        raise refusal(f"{what} is called while a function is recorded that is not called where it is, as by mlc.grad, or "
-                      "in a loop or branch that depends on a tensor", code="MLC0723", loc=user_loc(),
+        raise refusal(f"{what} is called in a function that is recorded by itself, as by mlc.grad, or in a loop or "
+                      "branch that depends on a tensor", code="MLC0723", loc=user_loc(),
                       hint="call it in the function that is compiled itself, or use optimizer.update")
     return captures
 

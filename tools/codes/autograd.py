@@ -63,14 +63,13 @@ example python:
 fix: leave it out, or pass allow_unused=True to get None for it.
 
 MLC0438 backward reaches the call of a compiled function that was not recorded.
-A call is not recorded if the function takes derivatives itself, if arguments were donated, or if it reaches a tensor
-that requires a gradient by itself, without being given it.
+A call is not recorded if the function takes derivatives itself, or if arguments were donated.
 example python:
     import mlc
     w = mlc.ones(3, requires_grad=True)
-    f = mlc.compile(lambda x: (w * x).sum())
-    f(mlc.ones(3)).backward()
-fix: pass such tensors, or the module that holds them, as arguments.
+    f = mlc.compile(lambda w: (2 * w).sum(), donate="w")
+    f(w).backward()
+fix: leave out donate, or call backward where the derivatives are taken.
 
 MLC0439 A leaf is changed in place while operations on it are recorded, or by a result of another shape.
 What was recorded needs the elements that the leaf had.
@@ -79,6 +78,53 @@ example python:
     w = mlc.ones(3, requires_grad=True)
     w -= 0.1
 fix: update it within mlc.no_grad, or write w = w - 0.1, which makes another tensor.
+
+MLC0720 backward is called where it is not recorded: in a loop or branch on tensors, or in a function that is called.
+A compiled function may call it itself. What it differentiates are the operations of that function.
+example python:
+    import mlc
+    w = mlc.ones(3, requires_grad=True)
+    @mlc.compile
+    def f(x):
+        while x.sum() < 10:
+            x = x + 1
+            (w * x).sum().backward()
+    f(mlc.ones(3))
+fix: call it in the compiled function itself, after the loop, or use mlc.grad, which differentiates a function.
+
+MLC0721 backward, called in a compiled function, reaches the result of an operation that was recorded outside.
+Its history is not part of the compiled function.
+example python:
+    import mlc
+    w = mlc.ones(3, requires_grad=True)
+    mlc.compile(lambda x: (x * x).sum().backward())(2 * w)
+fix: pass x.detach(), or call backward outside.
+
+MLC0722 A compiled function reads a setting of an optimizer after a scheduler may have changed it.
+Schedulers set the learning rate after the call, so that the next call sees it.
+example python:
+    import mlc
+    w = mlc.ones(3, requires_grad=True)
+    opt = mlc.optim.SGD([w], lr=0.1)
+    scheduler = mlc.optim.lr_scheduler.ExponentialLR(opt, 0.5)
+    @mlc.compile
+    def f(x):
+        (w * x).sum().backward()
+        scheduler.step()
+        opt.step()
+    f(mlc.ones(3))
+fix: call scheduler.step() after optimizer.step().
+
+MLC0723 The step of an optimizer or scheduler is called where it cannot be recorded.
+It changes parameters in place, once in each call of a compiled function: not in a loop or branch on tensors, and not in
+a function that mlc.grad differentiates.
+example python:
+    import mlc
+    w = mlc.ones(3, requires_grad=True)
+    opt = mlc.optim.SGD([w], lr=0.1)
+    w.grad = mlc.ones(3)
+    mlc.grad(lambda x: [opt.step(), x.sum()][1])(mlc.ones(3))
+fix: call it in the compiled function itself, or use optimizer.update.
 
 MLC0751 The elements of a tensor do not lie in memory in such an order that a view could have this shape.
 A view has a distance in memory for each dimension. The elements of a transposed tensor, one after another, have none.
@@ -116,14 +162,15 @@ example python:
 fix: leave out `out`, or write within mlc.no_grad.
 
 MLC0756 A function that is being recorded changes a tensor in place, and what that means to others would be lost.
-The tensor was made outside of the function, loop or branch, is used under another name after a loop that changes it, or
-is detached from one whose history would not know.
+The tensor was made outside of the loop or branch, is used under another name after a loop that changes it, or is
+detached from one whose history would not know.
 example python:
     import mlc
     x = mlc.ones(3)
     @mlc.compile
     def f(y):
-        x.add_(y)
+        if y.sum() > 0:
+            x.add_(y)
         return y
     f(mlc.ones(3))
 fix: pass the tensor as an argument, change a clone, or write x = x + y.

@@ -372,12 +372,12 @@ example python:
 fix: the message says which values are allowed.
 
 MLC0384 A buffer of a module is assigned where the new value would be lost.
-A compiled function returns the new buffers of the modules among its arguments. Modules that it captures (globals,
-closures) keep the buffers that they had when the function was recorded.
+A function that mlc.grad or mlc.vmap transforms returns the new buffers of the modules among its arguments. Modules that
+it reaches by itself (globals, closures) would keep the buffers that they had.
 example python:
     import mlc
     model = mlc.nn.Dropout(0.5)
-    mlc.compile(lambda x: model(x))(mlc.ones(3))
+    mlc.grad(lambda x: model(x).sum())(mlc.ones(3))
 fix: pass the module as an argument, or call its eval() if it is not in training.
 
 MLC0385 A module has no submodule of this name.

@@ -2,11 +2,11 @@
 
 TEXT = '''
 MLC0716 Numbers are drawn from a generator while a function is recorded.
-A compiled function, and one that mlc.grad or mlc.vmap transforms, is recorded once. Numbers from a generator would be
-constants of the recording, so that every call would see the same.
+Each call of a compiled function draws anew. In its loops and branches on tensors, and in a function that mlc.grad or
+mlc.vmap transforms, numbers from a generator would be constants of the recording.
 example python:
     import mlc
-    mlc.compile(lambda x: x + mlc.randn(3))(mlc.ones(3))
+    mlc.grad(lambda x: (x * mlc.randn(3)).sum())(mlc.ones(3))
 fix: pass a key as an argument and draw with mlc.random, or draw outside of the function and pass the numbers.
 
 MLC0717 A tensor is no state of a random generator.

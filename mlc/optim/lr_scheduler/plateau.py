@@ -69,7 +69,7 @@ class ReduceLROnPlateau(LRScheduler):
         reduced = [max(lr * self.factor, least) for lr, least in zip(self._rates(), self.min_lrs)]
         return [new if lr - new > self.eps else lr for lr, new in zip(self._rates(), reduced)]
 
-    def step(self, metrics: Any, epoch: int | None = None) -> None:  # type: ignore[override]
+    def step(self, metrics: Any, epoch: int | None = None) -> None:
         """Reduce the learning rates if the metric has not improved for long enough.
 
         Args:

@@ -1,0 +1,334 @@
+"""Compiled functions that change what they reach: parameters, `grad`, optimizers, schedulers, generators.
+
+Each program runs under PyTorch, eagerly and compiled, from the same parameters on the same data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from importlib import import_module
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mlc
+import mlc.nn
+import mlc.optim
+from mlc import UserError
+from mlc.frontend.tensor import Tensor
+
+torch = pytest.importorskip("torch")
+
+
+class Setting(SimpleNamespace):
+    """A library, its modules, and how functions are compiled."""
+
+    def __init__(self, name: str, compile: Callable[[Any], Any]) -> None:
+        parts = {part: import_module(f"{name}.{part}") for part in ("nn", "optim", "autograd")}
+        super().__init__(lib=import_module(name), compile=compile, **parts)
+        self.random = np.random.default_rng(0)
+
+    def data(self, *shape: int) -> Any:
+        return self.lib.tensor(self.random.normal(size=shape).astype("f4"))
+
+    def labels(self, n: int) -> Any:
+        return self.lib.tensor(self.random.integers(0, 3, n))
+
+    def leaf(self, *shape: int) -> Any:
+        return self.data(*shape).requires_grad_()
+
+    def model(self, *layers: Any) -> Any:
+        """The layers with parameters that are the same under each library."""
+        model = self.nn.Sequential(*layers)
+        with self.lib.no_grad():
+            for p in model.parameters():
+                p.copy_(self.data(*p.shape) * 0.3)
+        return model
+
+
+def training(s: Setting, optimizer: str, **settings: Any) -> Iterator[Any]:
+    """The step that everybody writes."""
+    model = s.model(s.nn.Linear(4, 8), s.nn.ReLU(), s.nn.Linear(8, 3))
+    opt = getattr(s.optim, optimizer)(model.parameters(), **settings)
+    scheduler = s.optim.lr_scheduler.CosineAnnealingLR(opt, T_max=6)
+
+    @s.compile
+    def step(x: Any, y: Any) -> Any:
+        opt.zero_grad()
+        loss = s.nn.functional.cross_entropy(model(x), y)
+        loss.backward()
+        s.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        opt.step()
+        scheduler.step()
+        return loss
+
+    for _ in range(4):
+        yield step(s.data(5, 4), s.labels(5))
+        yield opt.param_groups[0]["lr"]
+    yield from (p.grad for p in model.parameters())
+    state = opt.state_dict()["state"]
+    yield from (x for held in state.values() for x in held.values() if x is not None)
+
+
+def batch_norm(s: Setting) -> Iterator[Any]:
+    """Buffers of a module that the function reaches, with momentum and weight decay."""
+    model = s.model(s.nn.Conv2d(1, 2, 3), s.nn.BatchNorm2d(2), s.nn.Flatten(), s.nn.Linear(2 * 9, 3))
+    mean = model[1].running_mean
+    opt = s.optim.SGD(model.parameters(), lr=0.1, momentum=0.9, weight_decay=1e-3, nesterov=True)
+
+    @s.compile
+    def step(x: Any) -> Any:
+        model.zero_grad()
+        loss = (model(x) ** 2).mean()
+        loss.backward()
+        opt.step()
+        return loss
+
+    for _ in range(3):
+        yield step(s.data(4, 1, 5, 5))
+    yield from (mean, model[1].running_var, model[1].num_batches_tracked)
+
+
+def accumulation(s: Setting) -> Iterator[Any]:
+    """`grad` is there before some calls, and not before others."""
+    w = s.leaf(3)
+
+    @s.compile
+    def step(x: Any) -> Any:
+        loss = ((x * w) ** 2).sum()
+        loss.backward()
+        return loss
+
+    for reset in (False, False, True, False):
+        if reset:
+            w.grad = None
+        yield step(s.data(3))
+        yield w.grad
+
+
+def by_hand(s: Setting) -> Iterator[Any]:
+    """Updates within no_grad and by `data`."""
+    w, b = s.leaf(3), s.leaf(3)
+
+    @s.compile
+    def step(x: Any) -> Any:
+        loss = ((x * w + b) ** 2).mean()
+        loss.backward()
+        with s.lib.no_grad():
+            w.sub_(0.1 * w.grad)
+        b.data.add_(b.grad, alpha=-0.1)
+        for p in (w, b):
+            p.grad.zero_()
+        return loss
+
+    for _ in range(3):
+        yield step(s.data(3))
+        yield from (w, b, b.grad)
+
+
+def penalty(s: Setting) -> Iterator[Any]:
+    """A gradient of a gradient, by a leaf that the function makes."""
+    model = s.model(s.nn.Linear(3, 8), s.nn.Tanh(), s.nn.Linear(8, 1))
+    opt = s.optim.Adam(model.parameters(), lr=1e-2)
+
+    @s.compile
+    def step(x: Any) -> Any:
+        x = x.clone().requires_grad_()
+        y = model(x).sum()
+        slope, = s.autograd.grad(y, x, create_graph=True)
+        loss = ((slope.norm(dim=1) - 1) ** 2).mean() + 0.1 * y
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+        return loss
+
+    for _ in range(3):
+        yield step(s.data(4, 3))
+
+
+def adversaries(s: Setting) -> Iterator[Any]:
+    """Two optimizers, and gradients that the other's step leaves behind."""
+    maker, judge = s.model(s.nn.Linear(2, 3)), s.model(s.nn.Linear(3, 1))
+    of_maker, of_judge = (s.optim.Adam(m.parameters(), lr=1e-2) for m in (maker, judge))
+    softplus = s.nn.functional.softplus
+
+    @s.compile
+    def step(noise: Any, real: Any) -> Any:
+        of_judge.zero_grad()
+        fake = maker(noise)
+        first = softplus(-judge(real)).mean() + softplus(judge(fake.detach())).mean()
+        first.backward()
+        of_judge.step()
+        of_maker.zero_grad()
+        second = softplus(-judge(fake)).mean()
+        second.backward()
+        of_maker.step()
+        return first, second
+
+    for _ in range(3):
+        yield from step(s.data(4, 2), s.data(4, 3))
+    yield from (p.grad for p in judge.parameters())
+
+
+def model_as_argument(s: Setting) -> Iterator[Any]:
+    model = s.model(s.nn.Linear(3, 2))
+    opt = s.optim.AdamW(model.parameters(), lr=1e-2)
+
+    @s.compile
+    def step(model: Any, x: Any) -> Any:
+        loss = (model(x) ** 2).sum()
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+        return loss
+
+    for _ in range(3):
+        yield step(model, s.data(4, 3))
+    yield from (p.grad for p in model.parameters())
+
+
+def moving_average(s: Setting) -> Iterator[Any]:
+    """A second model follows the first; the result is differentiated outside of the function."""
+    model, average, last = s.model(s.nn.Linear(3, 2)), s.model(s.nn.Linear(3, 2)), s.lib.zeros(2)
+
+    @s.compile
+    def forward(x: Any) -> Any:
+        with s.lib.no_grad():
+            for a, p in zip(average.parameters(), model.parameters()):
+                a.mul_(0.9).add_(p, alpha=0.1)
+        y = model(x)
+        last.copy_(y.detach().mean(0))
+        return last, y
+
+    for _ in range(2):
+        kept, y = forward(s.data(4, 3))
+        assert kept is last
+        model.zero_grad()
+        y.sum().backward()
+        yield from (kept, y, average[0].weight, model[0].weight.grad)
+
+
+def read_as_numbers(s: Setting) -> Iterator[Any]:
+    """A number that is read from a tensor is part of what is compiled."""
+    scale = s.lib.tensor(2.0)
+    f = s.compile(lambda x: x * float(scale) + scale)
+    for value in (2.0, 3.0):
+        scale.fill_(value)
+        yield f(s.data(2))
+
+
+def unused(s: Setting) -> Iterator[Any]:
+    """A parameter behind detach, and one that is not used, have no gradient."""
+    used, detached, idle = s.leaf(2), s.leaf(2), s.leaf(2)
+    opt = s.optim.SGD([used, detached, idle], lr=0.1, weight_decay=0.5)
+
+    @s.compile
+    def step(x: Any) -> Any:
+        opt.zero_grad()
+        loss = (x * used * detached.detach()).sum()
+        loss.backward()
+        opt.step()
+        return loss
+
+    yield step(s.data(2))
+    assert detached.grad is None and idle.grad is None
+    yield from (used, detached, idle)
+
+
+PROGRAMS = [lambda s: training(s, "SGD", lr=0.1, momentum=0.9), lambda s: training(s, "Adam", lr=0.1),
+            lambda s: training(s, "AdamW", lr=0.1, amsgrad=True), lambda s: training(s, "RMSprop", lr=0.01, momentum=0.5),
+            batch_norm, accumulation, by_hand, penalty, adversaries, model_as_argument, moving_average, read_as_numbers,
+            unused]
+
+
+def numbers(x: Any) -> Any:
+    return np.array(x.detach().numpy() if hasattr(x, "detach") else x)
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_a_compiled_function_changes_what_pytorch_changes(program: Callable[[Setting], Iterator[Any]]) -> None:
+    theirs = [numbers(x) for x in program(Setting("torch", lambda f: f))]
+    eager = [numbers(x) for x in program(Setting("mlc", lambda f: f))]
+    compiled = [numbers(x) for x in program(Setting("mlc", mlc.compile))]
+    assert len(theirs) == len(eager) == len(compiled)
+    for a, b, c in zip(theirs, eager, compiled):
+        np.testing.assert_allclose(b, a, rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(c, a, rtol=1e-4, atol=1e-5)
+
+
+def test_a_step_is_recorded_once() -> None:
+    w = mlc.ones(2, requires_grad=True)
+    opt = mlc.optim.Adam([w], lr=0.1)
+    scheduler = mlc.optim.lr_scheduler.ExponentialLR(opt, 0.5)
+
+    @mlc.compile
+    def step(x: Tensor) -> None:
+        opt.zero_grad()
+        (x * w).sum().backward()
+        opt.step()
+        scheduler.step()
+
+    for _ in range(4):
+        step(mlc.ones(2))
+    opt.param_groups[0]["lr"] = 0.7
+    step(mlc.ones(2))
+    assert len(step.signatures) == 1 and scheduler.last_epoch == 5
+
+
+def draws(x: Tensor) -> Tensor:
+    noise = mlc.randn(3) + mlc.rand_like(x) + mlc.randint(0, 9, (3,)) + mlc.normal(x, x) + mlc.bernoulli(x * 0.5)
+    return noise + x.clone().normal_() + mlc.nn.functional.dropout(x, 0.3)
+
+
+def test_draws_are_those_of_eager_code() -> None:
+    results = []
+    for f in (draws, mlc.compile(draws)):
+        f(mlc.ones(3))
+        mlc.manual_seed(0)
+        results.append([f(mlc.ones(3)).tolist() for _ in range(3)])
+    assert results[0] == results[1] and results[1][0] != results[1][1]
+
+
+def in_a_loop(w: Tensor, x: Tensor) -> None:
+    while x.sum() < 10:
+        x = x + 1
+        (w * x).sum().backward()
+
+
+def in_a_function_of_its_own(w: Tensor, x: Tensor) -> Any:
+    return mlc.grad(lambda y: [(w * y).sum().backward(), y.sum()][1])(x)
+
+
+def of_nothing(w: Tensor, x: Tensor) -> None:
+    x.sum().backward()
+
+
+def of_a_leaf_in_grad_mode(w: Tensor, x: Tensor) -> None:
+    w.add_(x)
+
+
+def of_history(w: Tensor, x: Tensor) -> None:
+    (2 * w * x).sum().backward()
+    OUTSIDE.copy_(w * x)
+
+
+def rate_after_step(w: Tensor, x: Tensor) -> None:
+    (w * x).sum().backward()
+    SCHEDULER.step()
+    OPTIMIZER.step()
+
+
+OUTSIDE, W = mlc.zeros(2), mlc.ones(2, requires_grad=True)
+OPTIMIZER = mlc.optim.SGD([W], lr=0.1)
+SCHEDULER = mlc.optim.lr_scheduler.ExponentialLR(OPTIMIZER, 0.5)
+
+
+@pytest.mark.parametrize(("f", "code"), [
+    (in_a_loop, "MLC0720"), (in_a_function_of_its_own, "MLC0720"), (of_nothing, "MLC0430"),
+    (of_a_leaf_in_grad_mode, "MLC0439"), (of_history, "MLC0758"), (rate_after_step, "MLC0722")])
+def test_what_cannot_be_recorded_is_refused(f: Callable[..., Any], code: str) -> None:
+    with pytest.raises(UserError, match=code):
+        mlc.compile(lambda x: f(W, x))(mlc.ones(2))
+    assert W.tolist() == [1, 1] and W.grad is None and OUTSIDE.tolist() == [0, 0] and SCHEDULER.last_epoch == 0
