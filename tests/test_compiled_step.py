@@ -277,6 +277,22 @@ def test_a_step_is_recorded_once() -> None:
     assert len(step.signatures) == 1 and scheduler.last_epoch == 5
 
 
+def test_settings_that_the_program_reads_are_guarded() -> None:
+    w = mlc.ones(1, requires_grad=True)
+    opt = mlc.optim.SGD([w], lr=1.0)
+    scheduler = mlc.optim.lr_scheduler.ExponentialLR(opt, 0.5)
+
+    @mlc.compile
+    def step(x: Tensor) -> Tensor:
+        opt.zero_grad()
+        (x * w).sum().backward()
+        opt.step()
+        scheduler.step()
+        return x * opt.param_groups[0]["lr"] + scheduler.last_epoch
+
+    assert [step(mlc.ones(1)).item() for _ in range(3)] == [1.0, 1.5, 2.25]
+
+
 def draws(x: Tensor) -> Tensor:
     noise = mlc.randn(3) + mlc.rand_like(x) + mlc.randint(0, 9, (3,)) + mlc.normal(x, x) + mlc.bernoulli(x * 0.5)
     return noise + x.clone().normal_() + mlc.nn.functional.dropout(x, 0.3)

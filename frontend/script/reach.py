@@ -65,6 +65,7 @@ class Reached:
         self._variables, self._buffers = variables, buffers
         self.places: list[ReachedState] = []
         self._seen: dict[int, Any] = {}
+        self._names: set[str] = set()                      # names and strings in the code of the program
         self._uncomputed: list[tuple[Any, list[str]]] = []             # cached properties not computed yet
         self._work: list[tuple[str, Any]] = []
         self._follow(roots.items())
@@ -93,16 +94,22 @@ class Reached:
     def loosen(self, tensors: Sequence[Tensor], numbers: Sequence[tuple[Any, str]], hosts: Sequence[Any]) -> None:
         """Stop guarding the inputs of the recorded function, the elements of tensors and numbers in mappings, and the
         attributes of objects that host functions change."""
-        of_tensors, of_hosts = {id(t) for t in tensors}, {id(x) for x in hosts}
+        of_tensors, of_hosts = {id(t) for t in tensors}, {id(x) for x in hosts if not self._reads(x)}
         spared: dict[int, set[str]] = {}
         for mapping, key in numbers:
-            spared.setdefault(id(mapping), set()).add(key)
+            if key not in self._names:                     # or the program itself may read or set it
+                spared.setdefault(id(mapping), set()).add(key)
         for place in self.places:
             if isinstance(place, Payload) and id(place.x) in of_tensors:
                 place.loosen()
             elif isinstance(place, Entries) and id(place.x) in spared:
                 place.spare(spared[id(place.x)])
         self.places = [p for p in self.places if not (isinstance(p, Attributes) and id(p.x) in of_hosts)]
+
+    def _reads(self, host: Any) -> bool:
+        """Whether the program may read what a host function changes of an object."""
+        changing = {name for name, x in vars(host).items() if isinstance(x, bool | int | float | str | list | tuple)}
+        return not self._names.isdisjoint(changing | {"get_last_lr", "get_lr", "state_dict"})
 
     def renew(self, container: Any) -> None:
         """Take the present contents of a container as those that are guarded."""
@@ -187,6 +194,7 @@ class Reached:
                 if not name.startswith("__"):
                     self._add(Variable(f"{path}.{name}", (vars(f), name)))
             names = {n for code in codes_of(f.__code__) for n in code.co_names}
+            self._names |= names | {x for code in codes_of(f.__code__) for x in code.co_consts if isinstance(x, str)}
             cells = [v for cell in f.__closure__ or () for v in Variable("", (cell, None)).values]
             if not names.isdisjoint(("environ", "getenv")) or any(f.__globals__.get(n) is os.getenv for n in names):
                 self._work.append(("os.environ", os.environ))
