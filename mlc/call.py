@@ -196,6 +196,17 @@ class Call(Arguments):
                                        and not isinstance(x, tree.AttributeTree))]
         return {str(i): x for i, x in enumerate(values)}
 
+    def specified(self) -> tuple[list[Any], dict[str, Any]]:
+        """The arguments after the bound module, with specifications in place of the arrays."""
+        arrays = iter(zip(self.input_types(), self.weak, self.given))
+        leaves = list[Any]()
+        for x, slot in zip(self.leaves, self.slots):
+            type, weak, given = next(arrays) if slot else (None, True, x)
+            leaves.append(Spec(type) if type is not None and not weak else given)
+        args, keywords = self.structure.unflatten(leaves)
+        return [x.value if isinstance(x, tree.Static) else x for x in args][len(self.signature.bound):], {
+            name: x.value if isinstance(x, tree.Static) else x for name, x in keywords.items()}
+
     def is_flat(self, recorded: Recorded) -> bool:
         """Whether arguments and results are just arrays, as the emitted wrapper takes and returns them."""
         count = len(recorded.outputs)

@@ -15,14 +15,16 @@ import numpy as np
 
 from mlc import rounding
 from mlc.call import Call, record
+from mlc.checked_state import StateOfCall
 from mlc.checks import Checks
 from mlc.compiled import CompiledFunction
 from mlc.frontend import eager, tree
+from mlc.frontend.captures import CapturedTensor
 from mlc.frontend.devices import BackingArray
 from mlc.frontend.location import programs_line, user_loc
 from mlc.frontend.script.report import UNRECORDED
-from mlc.frontend.signature import Arguments
-from mlc.frontend.tensor import Tensor, wrap
+from mlc.frontend.signature import Arguments, Recorded
+from mlc.frontend.tensor import Tensor, as_array, wrap
 from mlc.ir.core import Op
 from mlc.ir.diag import Error, InternalError, Loc, UserError
 from mlc.ir.interp import Interpreter, run_function
@@ -36,12 +38,14 @@ TOLERANCES = {"float16": (1e-2, 1e-4), "bfloat16": (3e-2, 1e-3), "float32": (1e-
 
 @dataclass
 class Run:
-    """Outcome of a call: its result or error, and the values of its operations by line."""
+    """Outcome of a call: its result or error, the values of its operations by line, the buffers of modules among the
+    arguments, and the state that the function reaches."""
 
     result: Any = None
     error: Exception | None = None
     values: list[tuple[Loc, str, list[Array]]] = field(default_factory=list)
     buffers: list[Any] = field(default_factory=list)
+    state: dict[tuple[str, int], Tensor] = field(default_factory=dict)
 
 
 class Meaning:
@@ -90,7 +94,10 @@ def checked_call(function: CompiledFunction, call: Call, run: Callable[[Call], A
 
 def _compared_call(function: CompiledFunction, call: Call, run: Callable[[Call], Any]) -> Any:
     signature, args = function.signature, call.args
+    state = StateOfCall(signature.f)
     plain, compiled = plain_run(signature.f, call), Run()
+    plain.state = state.values()
+    state.restore()
     arrays = [np.array(a if isinstance(a, np.ndarray) else a.numpy()) for a in call.arrays]
     arguments = again(args, bool(signature.donate)) if not call.keywords else None
     try:
@@ -102,8 +109,14 @@ def _compared_call(function: CompiledFunction, call: Call, run: Callable[[Call],
     if isinstance(compiled.error, UserError) and plain.error is None and not isinstance(
             compiled.error, AssertionError) and compiled.error.code in UNRECORDED | {"MLC0329"}:
         raise compiled.error                               # it is refused, and not computed otherwise
-    compiled.buffers = buffers_of((args, call.keywords))
-    compare(signature.name, plain, compiled, lambda: record(call).trace.module, arrays)
+    compiled.buffers, compiled.state = buffers_of((args, call.keywords)), state.values()
+
+    def recorded_again() -> tuple[Recorded, list[Any]]:
+        with state.as_before():
+            recorded = record(call)
+            return recorded, [*arrays, *(np.array(as_array(x)) for x in recorded.captured_operands(call.given))]
+
+    compare(signature.name, plain, compiled, recorded_again)
     if compiled.error is not None:
         raise compiled.error
     if arguments is not None:
@@ -112,20 +125,20 @@ def _compared_call(function: CompiledFunction, call: Call, run: Callable[[Call],
     return compiled.result
 
 
-def compare(name: str, plain: Run, compiled: Run, record: Callable[[], Op], arrays: Sequence[Any]) -> None:
+def compare(name: str, plain: Run, compiled: Run, again: Callable[[], tuple[Recorded, Sequence[Any]]]) -> None:
     """InternalError if a call of compiled code differs from the eager run.
 
-    record, arrays   gives what was recorded, and what that was called with: to find the line and how much rounding
-                     explains
+    again   records it again, and gives the arrays that it was called with: to find the line and how much rounding
+            explains
     """
     if (message := _difference(plain, compiled)) is None:
         return
     notes = []
     if plain.error is None and compiled.error is None:
-        module = record()
-        if _is_rounding(plain, compiled, module, arrays):
+        recorded, arrays = again()
+        if _is_rounding(plain, compiled, recorded, arrays):
             return
-        if line := first_difference(plain, module, arrays):
+        if line := first_difference(plain, recorded.trace.module, arrays):
             notes.append(line)
     raise InternalError(f"compiled {name} is not what Python gives: {message}", code="MLC0903", loc=user_loc(),
                         notes=tuple(notes)) from plain.error
@@ -226,16 +239,24 @@ def _others(x: Any) -> list[tuple[str, Any]]:
     return [(what, wrap(y) if isinstance(x, Tensor) else y) for what, y in found]
 
 
-def _is_rounding(plain: Run, compiled: Run, module: Op, arrays: Sequence[Any]) -> bool:
+def _is_rounding(plain: Run, compiled: Run, recorded: Recorded, arrays: Sequence[Any]) -> bool:
     """Whether small perturbations of the roundings in the program explain the difference of its results."""
+    module, captures = recorded.trace.module, recorded.captures
+    reached = [] if captures is None else [captures.inputs[i][0] for i in recorded.stored]
+    keys = [("elements" if isinstance(x, CapturedTensor) else "grad", id(x.operand(()))) for x in reached]
+    keys += [("grad", id(owner)) for owner, number in recorded.gradients if number is not None]
+    changed = [key for key in keys if key in plain.state and key in compiled.state]     # others are made by the call
     results = run_function(module, "main", [np.array(a) for a in arrays])
     slack = rounding.spread(module, "main", arrays, results, rounding.MANY)
     assigned = _assigned(plain)
-    found = [[np.asarray(x.array) for x in tree.leaves((run.result, [run.buffers[i] for i in assigned]))
-              if isinstance(x, Tensor)] for run in (plain, compiled)]
+    found = [[np.asarray(x.array) for x in tree.leaves(
+        (run.result, [run.buffers[i] for i in assigned], [run.state[key] for key in changed]))
+        if isinstance(x, Tensor)] for run in (plain, compiled)]
     if [a.dtype for a in found[0]] != [a.dtype for a in found[1]]:
         return False
     pairs = [[a.astype(np.float64) for a in arrays] for arrays in found]
+    first = len(slack) - len(keys)
+    slack = [*slack[:first], *(s for s, key in zip(slack[first:], keys) if key in changed)]
     if len(pairs[0]) != len(slack) or any(a.shape != s.shape for a, s in zip(pairs[0], slack)):
         return False
     with np.errstate(all="ignore"):
@@ -258,7 +279,9 @@ def _difference(plain: Run, compiled: Run) -> str | None:
         return f"{said[0]} in place of {said[1]}"
     assigned = _assigned(plain)
     moved, wanted = ([run.buffers[i] for i in assigned] for run in (compiled, plain))
-    pairs = [("result", compiled.result, plain.result), ("buffers of the arguments", moved, wanted)]
+    changed = [list(run.state.values()) for run in (compiled, plain)]
+    pairs = [("result", compiled.result, plain.result), ("buffers of the arguments", moved, wanted),
+             ("what the function reaches", *changed)]
     for what, got, want in pairs:
         (got_leaves, got_structure), (want_leaves, want_structure) = tree.flatten(got), tree.flatten(want)
         if [*map(_shape, got_structure)] != [*map(_shape, want_structure)]:

@@ -88,8 +88,9 @@ class CompiledFunction:
     @property
     def variants(self) -> list[Variant]:
         """Variants compiled for the current state of the bound module."""
-        now = bound_key(self.signature)
-        return [v for v in self.cache.state().variants if v.bound == now]
+        now, state = bound_key(self.signature), self.cache.state()
+        prepared = [self.prepare(args, keywords) for args, keywords in state.reaching]
+        return [v for v in (*state.variants, *prepared) if v.bound == now]
 
     def prepare(self, args: Sequence[Any], keywords: dict[str, Any], targets: Sequence[str] = ()) -> Variant:
         """The code for arguments like these (arrays or specifications), made without running it; for machines of these

@@ -73,6 +73,9 @@ class State:
     known     code by all that it depends on
     general   code for many sizes, by all that is known but sizes
     seen      the sizes of the first call, by the same
+    variants  the code for files
+    reaching  the specified arguments of the code that takes tensors which the function reaches; of which files have
+              constants
     """
 
     def __init__(self, reached: Reached) -> None:
@@ -81,6 +84,7 @@ class State:
         self.general: dict[Any, list[ForSizes]] = {}
         self.seen: dict[Any, list[tuple[int, ...]]] = {}
         self.variants: list[Variant] = []
+        self.reaching: list[tuple[list[Any], dict[str, Any]]] = []
 
     def learn(self, recorded: Recorded) -> None:
         """Take what is an input of the code out of the guards, and add what the recording depends on besides."""

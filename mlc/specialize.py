@@ -105,7 +105,10 @@ def _learn(function: CompiledFunction, state: State, call: Call, notes: list[Not
     code.recorded.trace.notes += notes
     function.reports.append(_report(call, code.recorded.trace.notes))
     state.learn(code.recorded)
-    state.variants.append(variant_of(call, code.recorded, code.images))
+    if code.recorded.captures is not None and code.recorded.captures.inputs:
+        state.reaching.append(call.specified())
+    else:
+        state.variants.append(variant_of(call, code.recorded, code.images))
     _add_fast_path(function, state, call, code)
     return code
 

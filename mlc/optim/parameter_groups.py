@@ -16,12 +16,14 @@ from mlc.api import compile
 from mlc.frontend import unsupported_api
 from mlc.frontend.arguments import coded_methods
 from mlc.frontend.autograd.grad_mode import GradMode
+from mlc.frontend.autograd.graph import alone
+from mlc.frontend.captures import take_over
 from mlc.frontend.functions import create
 from mlc.frontend.location import user_loc
 from mlc.frontend.tensor import Tensor
 from mlc.frontend.trace import state as recording
 from mlc.ir.diag import UserError, UserTypeError
-from mlc.optim.recorded_step import record_step
+from mlc.optim.recorded_step import advance, record_step
 
 if TYPE_CHECKING:
     from mlc.optim.optimizer import Optimizer
@@ -283,7 +285,7 @@ class ParameterGroups(metaclass=OptimizerType):
 
     def _saved(self, held: Mapping[str, Any], counts: bool) -> dict[str, Any]:
         """The state of a parameter as PyTorch writes it: the number of updates is a float32."""
-        slots = {name: x for name, x in held.items() if name != "step"}
+        slots = {name: alone(x) if type(x) is Tensor else x for name, x in held.items() if name != "step"}
         if "step" in held and (self.counts_updates or counts):
             return {"step": create.tensor(float(held["step"]), dtype="float32"), **slots}
         return slots
@@ -334,7 +336,9 @@ class ParameterGroups(metaclass=OptimizerType):
             new, after = update(params, [p.grad for p in params], state, float(lr), numbers)
             for i, (p, moved) in enumerate(zip(params, new)):
                 p.copy_(moved)
-                own[i].update({"step": count + 1, **{name: after[name][i] for name in rule.slots_of(p)}})
+                for name in rule.slots_of(p):
+                    take_over(own[i][name], after[name][i].backing_array)
+            advance(self.state, params, count + 1)
 
     def with_settings(self: Any, settings: Mapping[str, Any]) -> Any:
         """The optimizer with other settings, which are not checked.

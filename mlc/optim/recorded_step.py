@@ -80,6 +80,21 @@ def _number(captures: Captures, group: dict[str, Any], name: str) -> Any:
     return captures.number(group, name)
 
 
+def advance(state: dict[Tensor, dict[str, Any]], params: Sequence[Tensor], count: int) -> None:
+    """Set the number of updates of parameters that have been updated as often, outside of a recording."""
+    shared = state[params[0]]["step"]
+    if isinstance(shared, Tensor) and _hold_alone(state, params, shared):
+        shared.fill_(count)
+        return
+    for p in params:
+        state[p]["step"] = count
+
+
+def _hold_alone(state: dict[Tensor, dict[str, Any]], params: Sequence[Tensor], shared: Tensor) -> bool:
+    """Whether these parameters, and no others, have a tensor as the number of their updates."""
+    return {id(p) for p in params} == {id(p) for p, held in state.items() if held["step"] is shared}
+
+
 def _prepare(state: dict[Tensor, dict[str, Any]], params: Sequence[Tensor], rule: Optimizer) -> None:
     """Give parameters a state, with a tensor for the number of updates that no others have."""
     counts: dict[int, list[Tensor]] = {}
@@ -91,10 +106,8 @@ def _prepare(state: dict[Tensor, dict[str, Any]], params: Sequence[Tensor], rule
             held.update({name: fresh[name] for name in wanted if held.get(name) is None})
         counts.setdefault(int(held["step"]), []).append(p)
     for count, together in counts.items():
-        held_by = {id(state[p]["step"]): state[p]["step"] for p in together}
-        shared = next(iter(held_by.values()))
-        others = [p for p in state if state[p]["step"] is shared and not any(p is q for q in together)]
-        if len(held_by) > 1 or not isinstance(shared, Tensor) or others:
+        shared = state[together[0]]["step"]
+        if not isinstance(shared, Tensor) or not _hold_alone(state, together, shared):
             shared = create.tensor(count)
             for p in together:
                 state[p]["step"] = shared
