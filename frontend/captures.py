@@ -1,8 +1,8 @@
 """Captures: what a recorded function reaches by itself.
 
-Tensors that it uses, their gradients, and settings such as a learning rate are inputs of its entry, after the arguments.
-What the function does to them happens after each call: tensors take over their new elements, `grad` is set, and host
-functions such as `scheduler.step` run.
+Tensors that it uses, their gradients, and settings such as a learning rate are inputs of its entry, after the
+arguments. What the function does to them happens after each call: tensors take over their new elements, `grad` is set,
+and host functions such as `scheduler.step` run.
 """
 
 from __future__ import annotations

@@ -190,10 +190,11 @@ def compile(f: Callable[..., Any] | None = None, donate: Parameters = (), *, sta
             check: bool = False, checked: bool = False) -> Any:
     """Compile a function to native code, when it is first called, once for each kind of arguments.
 
-    Arrays that f reaches by itself (closures, globals, attributes, elements of containers) are part of what is
-    compiled; each call checks that they are still the same, and if not, f is recorded again; code for the last eight
-    states is kept. Passing an array as an argument costs less. f may not change what was there before it was called,
-    but for the buffers of modules among its arguments.
+    Tensors that f reaches by itself (closures, globals, attributes, elements of containers) are inputs of the code,
+    which it may change: f may call `backward`, the steps of optimizers and schedulers, and draw random numbers. numpy
+    arrays and Python values that it reaches are part of what is compiled; each call checks that they are still the
+    same, and if not, f is recorded again; code for the last eight states is kept. f may not change other objects that
+    were there before it was called.
 
     `if`, `while`, `for`, `break`, `continue`, `return`, `and`, `or`, `not`, conditional expressions and `assert` mean
     on tensors what they mean in Python, in f and in the functions that it calls; `Compiled.report` lists them.

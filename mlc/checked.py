@@ -280,8 +280,9 @@ def _difference(plain: Run, compiled: Run) -> str | None:
     assigned = _assigned(plain)
     moved, wanted = ([run.buffers[i] for i in assigned] for run in (compiled, plain))
     changed = [list(run.state.values()) for run in (compiled, plain)]
-    pairs = [("result", compiled.result, plain.result), ("buffers of the arguments", moved, wanted),
-             ("what the function reaches", *changed)]
+    pairs: list[tuple[str, Any, Any]] = [
+        ("result", compiled.result, plain.result), ("buffers of the arguments", moved, wanted),
+        ("what the function reaches", changed[0], changed[1])]
     for what, got, want in pairs:
         (got_leaves, got_structure), (want_leaves, want_structure) = tree.flatten(got), tree.flatten(want)
         if [*map(_shape, got_structure)] != [*map(_shape, want_structure)]:

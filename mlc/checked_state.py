@@ -21,7 +21,8 @@ class StateOfCall:
     def __init__(self, f: Any) -> None:
         self.reached = Reached({"": f})
         self.tensors = [place.x for place in self.reached.places if isinstance(place, Payload)]
-        modules = [p.x for p in self.reached.places if isinstance(p, Attributes) and isinstance(p.x, tree.AttributeTree)]
+        objects = [place.x for place in self.reached.places if isinstance(place, Attributes)]
+        modules = [x for x in objects if isinstance(x, tree.AttributeTree)]
         self.buffers = [(module, name) for module in modules for name in module._buffers]
         self.held = [getattr(module, name) for module, name in self.buffers]
         self.before = self._now()

@@ -9,6 +9,7 @@ import pytest
 
 import mlc
 from mlc import checked, nn
+from mlc.call import Signature, record
 from mlc.frontend import loop_carried
 from mlc.frontend.script import runtime
 from mlc.ir.diag import InternalError, UserError
@@ -106,8 +107,7 @@ def test_another_element_type_is_no_rounding() -> None:
     runs = [checked.Run(result=mlc.tensor(np.array([1.5, 3.0], dtype))) for dtype in (np.float64, np.float32)]
     x = np.array([1, 2])
     with pytest.raises(InternalError, match=r"float32\[2\] in place of float64\[2\]"):
-        checked.compare("f", runs[0], runs[1], lambda: mlc.lower(lambda x: x * 1.5, args=[x], level="trace").module,
-                        [x])
+        checked.compare("f", runs[0], runs[1], lambda: (record(Signature(lambda x: x * 1.5).bind((x,), {})), [x]))
 
 
 def test_a_defect_of_the_interpreter_is_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from importlib import import_module
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -22,12 +21,13 @@ from mlc.frontend.tensor import Tensor
 torch = pytest.importorskip("torch")
 
 
-class Setting(SimpleNamespace):
+class Setting:
     """A library, its modules, and how functions are compiled."""
 
     def __init__(self, name: str, compile: Callable[[Any], Any]) -> None:
-        parts = {part: import_module(f"{name}.{part}") for part in ("nn", "optim", "autograd")}
-        super().__init__(lib=import_module(name), compile=compile, **parts)
+        self.lib: Any = import_module(name)
+        self.nn, self.optim, self.autograd = (import_module(f"{name}.{part}") for part in ("nn", "optim", "autograd"))
+        self.compile: Callable[[Callable[..., Any]], Callable[..., Any]] = compile
         self.random = np.random.default_rng(0)
 
     def data(self, *shape: int) -> Any:
@@ -237,10 +237,10 @@ def unused(s: Setting) -> Iterator[Any]:
     yield from (used, detached, idle)
 
 
-PROGRAMS = [lambda s: training(s, "SGD", lr=0.1, momentum=0.9), lambda s: training(s, "Adam", lr=0.1),
-            lambda s: training(s, "AdamW", lr=0.1, amsgrad=True), lambda s: training(s, "RMSprop", lr=0.01, momentum=0.5),
-            batch_norm, accumulation, by_hand, penalty, adversaries, model_as_argument, moving_average, read_as_numbers,
-            unused]
+PROGRAMS = [
+    lambda s: training(s, "SGD", lr=0.1, momentum=0.9), lambda s: training(s, "Adam", lr=0.1),
+    lambda s: training(s, "AdamW", lr=0.1, amsgrad=True), lambda s: training(s, "RMSprop", lr=0.01, momentum=0.5),
+    batch_norm, accumulation, by_hand, penalty, adversaries, model_as_argument, moving_average, read_as_numbers, unused]
 
 
 def numbers(x: Any) -> Any:
@@ -288,7 +288,8 @@ def test_settings_that_the_program_reads_are_guarded() -> None:
         (x * w).sum().backward()
         opt.step()
         scheduler.step()
-        return x * opt.param_groups[0]["lr"] + scheduler.last_epoch
+        rate: float = opt.param_groups[0]["lr"]
+        return x * rate + float(scheduler.last_epoch)
 
     assert [step(mlc.ones(1)).item() for _ in range(3)] == [1.0, 1.5, 2.25]
 

@@ -383,7 +383,7 @@ def _checked(rule: Optimizer, number: int, p: Tensor, held: Mapping[str, Any]) -
             raise UserError(f"the state of parameter {number} has no {name} of shape {list(x.shape)}", code="MLC0377",
                             loc=user_loc())
         if held[name] is not None:
-            out[name] = held[name].to(x.dtype)
+            out[name] = alone(held[name].to(x.dtype))
     if wanted or "step" in held:
         out["step"] = int(held.get("step", 1))
     return out
