@@ -283,7 +283,7 @@ def test_settings_that_the_program_reads_are_guarded() -> None:
     scheduler = mlc.optim.lr_scheduler.ExponentialLR(opt, 0.5)
 
     @mlc.compile
-    def step(x: Tensor) -> Tensor:
+    def step(x: Tensor) -> Any:
         opt.zero_grad()
         (x * w).sum().backward()
         opt.step()
