@@ -43,7 +43,7 @@ class Autocast(NamedTuple):
 
 
 class Setting(NamedTuple):
-    """What `autocast` sets for a kind of device."""
+    """Setting of `autocast` for a kind of device."""
 
     enabled: bool
     dtype: DType

@@ -199,7 +199,7 @@ class GradScaler:
         return self._scale if self._enabled else 1.0
 
     def get_growth_factor(self) -> float:
-        """What the factor is multiplied by to grow.
+        """Multiplier of the factor when it grows.
 
         Returns:
             A number.
@@ -215,7 +215,7 @@ class GradScaler:
         self._growth_factor = new_factor
 
     def get_backoff_factor(self) -> float:
-        """What the factor is multiplied by after a step that was skipped.
+        """Multiplier of the factor after a step that was skipped.
 
         Returns:
             A number.
