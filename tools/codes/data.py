@@ -197,4 +197,10 @@ example python:
     import mlc
     mlc.amp.GradScaler("cpu").update()
 fix: scale(loss).backward(), then unscale_ if need be, step and update, in this order.
+
+MLC0784 A constraint, a transform or a divergence of distributions does not have what is asked of it.
+example python:
+    import mlc
+    mlc.distributions.kl_divergence(mlc.distributions.Normal(0.0, 1.0), mlc.distributions.Poisson(1.0))
+fix: the message says what there is; register_kl adds a divergence of two classes.
 '''
