@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 from typing import Any, ParamSpec, TypeVar
 
+from mlc.frontend.autocast import cast_operands
 from mlc.frontend.autograd.operation_node import run
 from mlc.frontend.in_place import write_inplace, write_out
 from mlc.frontend.recorded_operation import Operation
@@ -23,18 +24,21 @@ R = TypeVar("R")
 
 
 def operation(*, literal: Iterable[str] = (), stored: Mapping[str, str] = MappingProxyType({}),
-              name: str = "", view: bool | Callable[..., Any] = False,
-              static: Iterable[str] = ()) -> Callable[[Callable[P, R]], Callable[P, R]]:
+              name: str = "", view: bool | Callable[..., Any] = False, static: Iterable[str] = (),
+              autocast: str | Callable[..., str] = "") -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Make a function on tracers public, under its own name in `OPERATIONS`; the arguments are those of `Operation`."""
 
     def decorate(body: Callable[P, R]) -> Callable[P, R]:
-        op = Operation(body, literal, stored, name or body.__name__, view, static)
+        op = Operation(body, literal, stored, name or body.__name__, view, static, autocast)
         run_eagerly = run_view if view else run
 
         @functools.wraps(body)
         def public(*args: P.args, **keywords: P.kwargs) -> R:
             if state.in_operation:
                 return body(*args, **keywords)
+            if state.autocast is not None and op.autocast:
+                policy = op.autocast if isinstance(op.autocast, str) else op.autocast(*args, **keywords)
+                args, keywords = cast_operands(policy, args, keywords)  # type: ignore[assignment]
             if "out" in keywords and "out" not in op.parameters:
                 return write_out(public, args, keywords)  # type: ignore[no-any-return]
             if op.inplace is not None and (keywords.get("inplace", False) is not False or (

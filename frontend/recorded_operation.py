@@ -43,6 +43,7 @@ class Operation:
               the recording computes more than addresses
     static    operands whose sizes are constants of an eager kernel, as those of the weights of a recurrent layer are,
               where other sizes are multiples of each other
+    autocast  how operands are cast in the scope of `autocast` (autocast.py), or a function of the arguments that says
     forgets   whether eager kernels say which operands they do not depend on
 
     The signature is inspected at the first call, since a program uses few of the functions that it imports.
@@ -51,8 +52,10 @@ class Operation:
     forgets = False
 
     def __init__(self, body: Callable[..., Any], literal: Iterable[str], stored: Mapping[str, str],
-                 name: str, view: bool | Callable[..., Any] = False, static: Iterable[str] = ()) -> None:
+                 name: str, view: bool | Callable[..., Any] = False, static: Iterable[str] = (),
+                 autocast: str | Callable[..., str] = "") -> None:
         self.view = view
+        self.autocast = autocast
         self.body = body
         self.name = name
         self.literal = frozenset(literal)

@@ -180,10 +180,14 @@ class TooMany(UserError):
 
 
 class _State(threading.local):
-    """The trace in progress in this thread, and whether an operation of it has set the location."""
+    """The trace in progress in this thread, whether an operation of it has set the location, and the state of autocast.
+
+    autocast   an `Autocast` (autocast.py), None where no operation casts
+    """
 
     trace: Trace | None = None
     in_operation: bool = False
+    autocast: Any = None
 
 
 state = _State()

@@ -196,9 +196,11 @@ _ELSEWHERE = {
                      "set_rng_state"), "mlc.frontend.generator"),
     **dict.fromkeys(("enable_grad", "inference_mode", "is_grad_enabled", "no_grad", "set_grad_enabled"),
                     "mlc.autograd.grad_mode"),
+    **dict.fromkeys(("autocast", "get_autocast_dtype", "is_autocast_cache_enabled", "is_autocast_enabled",
+                     "set_autocast_dtype", "set_autocast_enabled"), "mlc.frontend.autocast"),
 }
-_MODULES = frozenset({"accelerator", "autograd", "backends", "cuda", "distributions", "extension", "fft", "func",
-                      "importer", "linalg", "nn", "onnx", "optim", "random", "serialization", "signal",
+_MODULES = frozenset({"accelerator", "amp", "autograd", "backends", "cpu", "cuda", "distributions", "extension", "fft",
+                      "func", "importer", "linalg", "nn", "onnx", "optim", "random", "serialization", "signal",
                       "special", "utils"})
 
 

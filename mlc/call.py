@@ -7,10 +7,12 @@ from contextlib import contextmanager
 from typing import Any
 
 from mlc.frontend import tree
+from mlc.frontend.autocast import autocast_of, on_device
 from mlc.frontend.devices import CPU
 from mlc.frontend.location import user_loc
 from mlc.frontend.script.reach import Reached
 from mlc.frontend.signature import Arguments, Recorded, Spec, name_of, parameters, paths_of, record_entry, roots
+from mlc.frontend.trace import state
 from mlc.ir.diag import UserError, UserTypeError
 from mlc.ir.types import TensorType
 
@@ -131,10 +133,11 @@ class Call(Arguments):
     marked          the same, with each static argument as a leaf
     target_device   device that the call runs on
     captured        the inputs of the code besides the arguments: tensors, and the arrays of numbers
+    autocast        the autocast state that it is recorded in
     lookup          what to find its code by: all that the code depends on
     """
 
-    __slots__ = ("args", "captured", "keywords", "lookup", "marked", "signature", "target_device")
+    __slots__ = ("args", "autocast", "captured", "keywords", "lookup", "marked", "signature", "target_device")
 
     def __init__(self, signature: Signature, args: tuple[Any, ...], keywords: dict[str, Any]) -> None:
         self.signature, self.args, self.keywords = signature, args, keywords
@@ -147,6 +150,9 @@ class Call(Arguments):
         self.captured: list[Any] = []
         self.target_device = signature.device or self.device
         self.lookup: Any = self.key if signature.device or self.device == CPU else (self.key, self.device)
+        self.autocast = on_device(self.target_device) if state.autocast is not None else None
+        if self.autocast is not None:
+            self.lookup = self.lookup, self.autocast
 
     def roots(self) -> list[tuple[str, Any]]:
         """(name, argument), in the order in which the leaves come; static arguments are leaves."""
@@ -159,7 +165,7 @@ class Call(Arguments):
         for part, slot in zip(self.key[1:], self.slots):
             is_sized = slot and next(flags) == (None, False)
             out.append((part[0], len(part[1])) if is_sized else part)
-        return tuple(out), self.device
+        return tuple(out), self.device, self.autocast
 
     def paths(self) -> list[str]:
         """The path of each array from the caller's side: `params['w'][0]`."""
@@ -245,6 +251,7 @@ def record(call: Call, reached: Reached | None = None, captures: bool = True) ->
     reached   what it reaches by itself, which it may not change; looked up without one
     captures  whether tensors that it reaches are inputs of the module, which it may change, or constants
     """
-    return record_entry(call.signature.f, call, call.paths(), donated=call.donated(),
-                        reached=reached or Reached({"": call.signature.f}), name=call.signature.name, writes=True,
-                        captures=captures)
+    with autocast_of(call.autocast):
+        return record_entry(call.signature.f, call, call.paths(), donated=call.donated(),
+                            reached=reached or Reached({"": call.signature.f}), name=call.signature.name, writes=True,
+                            captures=captures)

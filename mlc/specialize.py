@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from mlc.call import Call
 from mlc.checks import Checks
 from mlc.dispatch_cache import ForSizes, RunAsPython, Specialization, State
+from mlc.frontend.autocast import process as autocast_guard
 from mlc.frontend.devices import CPU
 from mlc.frontend.generalize import Axis, Note, asks_for_numbers, note_of, record_for_sizes
 from mlc.frontend.script.reach import Reached
@@ -125,10 +126,11 @@ def _add_fast_path(function: CompiledFunction, state: State, call: Call, code: S
     """
     variables = state.reached[0].variables
     if (call.target_device != CPU or code.entry is None or function.dispatcher is None or variables is None
-            or Checks.anomaly is not None or not call.is_flat(code.recorded)):
+            or Checks.anomaly is not None or call.autocast is not None or not call.is_flat(code.recorded)):
         return
     from mlc.backends.cpu.callable import add_fast_path, make_callable
-    how = "tensor", Tensor, "_array", Consumed(None, call.signature.name), variables
+    how = "tensor", Tensor, "_array", Consumed(None, call.signature.name), [
+        *variables, (autocast_guard, "autocast", None)]
     if function.check or Checks.every_call:                # every call is checked, and this way beside it
         from mlc import checked
         function.wrappers.append(make_callable(code.entry, checked.refused, *how))

@@ -110,7 +110,7 @@ def _with_bias(x: Tracer, bias: Operand) -> Tensor:
     return x + reshape(b, [x.shape[1], *[1] * (x.ndim - 2)])
 
 
-@operation()
+@operation(autocast="lower_precision")
 def conv1d(input: Operand, weight: Operand, bias: Operand = None, stride: Ints = 1, padding: Padding = 0,
            dilation: Ints = 1, groups: int = 1) -> Tensor:
     """sum over c, k of weight[o, c, k] * input[n, c, p * stride + k * dilation] + bias[o].
@@ -142,7 +142,7 @@ def conv1d(input: Operand, weight: Operand, bias: Operand = None, stride: Ints =
     return _convolution(1, input, weight, bias, stride, padding, dilation, groups)
 
 
-@operation()
+@operation(autocast="lower_precision")
 def conv2d(input: Operand, weight: Operand, bias: Operand = None, stride: Ints = 1, padding: Padding = 0,
            dilation: Ints = 1, groups: int = 1) -> Tensor:
     """The convolution of images with filters: `conv1d` over two dimensions.
@@ -175,7 +175,7 @@ def conv2d(input: Operand, weight: Operand, bias: Operand = None, stride: Ints =
     return _convolution(2, input, weight, bias, stride, padding, dilation, groups)
 
 
-@operation()
+@operation(autocast="lower_precision")
 def conv3d(input: Operand, weight: Operand, bias: Operand = None, stride: Ints = 1, padding: Padding = 0,
            dilation: Ints = 1, groups: int = 1) -> Tensor:
     """The convolution of volumes with filters: `conv1d` over three dimensions.
@@ -228,7 +228,7 @@ def _transposed(spatial: int, input: Operand, weight: Operand, bias: Operand, st
     return unbatched(_with_bias(out, bias), was_added)
 
 
-@operation()
+@operation(autocast="lower_precision")
 def conv_transpose1d(input: Operand, weight: Operand, bias: Operand = None, stride: Ints = 1, padding: Ints = 0,
                      output_padding: Ints = 0, groups: int = 1, dilation: Ints = 1) -> Tensor:
     """The transposed convolution.
@@ -261,7 +261,7 @@ def conv_transpose1d(input: Operand, weight: Operand, bias: Operand = None, stri
     return _transposed(1, input, weight, bias, stride, padding, output_padding, groups, dilation)
 
 
-@operation()
+@operation(autocast="lower_precision")
 def conv_transpose2d(input: Operand, weight: Operand, bias: Operand = None, stride: Ints = 1, padding: Ints = 0,
                      output_padding: Ints = 0, groups: int = 1, dilation: Ints = 1) -> Tensor:
     """The transposed convolution: `conv_transpose1d` over two dimensions.
@@ -296,7 +296,7 @@ def conv_transpose2d(input: Operand, weight: Operand, bias: Operand = None, stri
     return _transposed(2, input, weight, bias, stride, padding, output_padding, groups, dilation)
 
 
-@operation()
+@operation(autocast="lower_precision")
 def conv_transpose3d(input: Operand, weight: Operand, bias: Operand = None, stride: Ints = 1, padding: Ints = 0,
                      output_padding: Ints = 0, groups: int = 1, dilation: Ints = 1) -> Tensor:
     """The transposed convolution: `conv_transpose1d` over three dimensions.

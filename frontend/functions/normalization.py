@@ -137,7 +137,7 @@ def instance_norm(input: Operand, running_mean: Operand = None, running_var: Ope
     return cast(_affine(out, weight, bias), x.type.dtype)
 
 
-@operation()
+@operation(autocast="fp32_on_cuda")
 def group_norm(input: Operand, num_groups: int, weight: Operand = None, bias: Operand = None,
                eps: float = 1e-5) -> Tensor:
     """(x - mean) / sqrt(var + eps) * weight + bias for each group of channels of each image (Wu and He 2018).
@@ -211,7 +211,7 @@ def local_response_norm(input: Operand, size: int, alpha: float = 1e-4, beta: fl
 
 # -- attention --------------------------------------------------------------------------------------------------------
 @drawing(lambda given: given["dropout_p"], "dropout_key")
-@operation()
+@operation(autocast="lower_precision")
 def scaled_dot_product_attention(query: Operand, key: Operand, value: Operand, attn_mask: Operand = None,
                                  dropout_p: float = 0.0, is_causal: bool = False, scale: float | None = None,
                                  enable_gqa: bool = False, *, dropout_key: Operand = None) -> Tensor:

@@ -58,7 +58,7 @@ STEPS: dict[str, Callable[..., Any]] = {"rnn_tanh": _rnn_step(tanh), "rnn_relu":
                                         "gru": _gru_step, "lstm": _lstm_step}
 
 
-@operation(static=("weights",))
+@operation(static=("weights",), autocast="lower_precision")
 def recurrent_cell(input: Operand, state: Sequence[Operand], weights: Sequence[Operand], mode: str) -> list[Tensor]:
     """One step of a recurrent cell.
 
@@ -81,7 +81,7 @@ def recurrent_cell(input: Operand, state: Sequence[Operand], weights: Sequence[O
     return out
 
 
-@operation(static=("weights",))
+@operation(static=("weights",), autocast="lower_precision")
 def recurrent(input: Operand, state: Sequence[Operand], weights: Sequence[Operand], mode: str, num_layers: int = 1,
               bidirectional: bool = False, batch_first: bool = False, dropout: float = 0.0, key: Operand = None,
               lengths: Operand = None) -> Any:

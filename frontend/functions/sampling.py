@@ -24,7 +24,7 @@ PADDING = ("zeros", "border", "reflection")
 CUBIC = -0.75
 
 
-@operation()
+@operation(autocast="fp32")
 def grid_sample(input: Operand, grid: Operand, mode: str = "bilinear", padding_mode: str = "zeros",
                 align_corners: bool | None = None) -> Tensor:
     """Images sampled at the places of a grid: (-1, -1) is the upper left corner, (1, 1) the lower right one.

@@ -25,7 +25,7 @@ def _running(kind: str, input: Operand, dim: int, dtype: DTypeLike) -> Tensor:
     return emit(T.Cumulative, x, kind, at) if x.ndim else x
 
 
-@operation()
+@operation(autocast="fp32_on_cuda")
 def cumsum(input: Operand, dim: int, *, dtype: DTypeLike = None) -> Tensor:
     """Running sums: result[i] = input[0] + ... + input[i] along a dimension.
 
@@ -47,7 +47,7 @@ def cumsum(input: Operand, dim: int, *, dtype: DTypeLike = None) -> Tensor:
     return _running("add", input, dim, dtype)
 
 
-@operation()
+@operation(autocast="fp32_on_cuda")
 def cumprod(input: Operand, dim: int, *, dtype: DTypeLike = None) -> Tensor:
     """Running products: result[i] = input[0] * ... * input[i] along a dimension.
 

@@ -205,7 +205,7 @@ def index_add(input: Operand, dim: int, index: Operand, source: Operand, *, alph
     return _rows(x, dim, index, tracer(source) * cast(tracer(alpha), x.type.dtype), "add")
 
 
-@operation()
+@operation(autocast="promote")
 def index_copy(input: Operand, dim: int, index: Operand, source: Operand) -> Tensor:
     """Slices replaced: result[index[i]] = source[i] for dim = 0, and input elsewhere.
 

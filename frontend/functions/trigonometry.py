@@ -73,7 +73,7 @@ def sinc(input: Operand) -> Tensor:
     return cast(tracer(where(near, series, sin(x) / where(near, 1.0, x))), given.type.dtype)
 
 
-@operation()
+@operation(autocast="fp32_on_cuda")
 def tan(input: Operand) -> Tensor:
     """sin(x) / cos(x), the tangent of each element in radians; NaN at infinities.
 
@@ -90,7 +90,7 @@ def tan(input: Operand) -> Tensor:
     return unary(T.Tan, floating(input))
 
 
-@operation()
+@operation(autocast="fp32_on_cuda")
 def sinh(input: Operand) -> Tensor:
     """(e ** x - e ** -x) / 2, the hyperbolic sine of each element.
 
@@ -107,7 +107,7 @@ def sinh(input: Operand) -> Tensor:
     return unary(T.Sinh, floating(input))
 
 
-@operation()
+@operation(autocast="fp32_on_cuda")
 def cosh(input: Operand) -> Tensor:
     """(e ** x + e ** -x) / 2, the hyperbolic cosine of each element.
 
@@ -194,7 +194,7 @@ def tanh(input: Operand) -> Tensor:
     return unary(T.Tanh, floating(input))
 
 
-@operation()
+@operation(autocast="fp32_on_cuda")
 def asin(input: Operand) -> Tensor:
     """The arc sine of each element, in radians from -pi/2 to pi/2; NaN outside [-1, 1].
 
@@ -211,7 +211,7 @@ def asin(input: Operand) -> Tensor:
     return unary(T.Asin, floating(input))
 
 
-@operation()
+@operation(autocast="fp32_on_cuda")
 def acos(input: Operand) -> Tensor:
     """The arc cosine of each element, in radians from 0 to pi; NaN outside [-1, 1].
 

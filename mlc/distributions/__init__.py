@@ -7,11 +7,50 @@
 Samples come from the default generator; those of `rsample` have a gradient with respect to the parameters.
 """
 
-import mlc.api  # noqa: F401 (it gives the frontend its compiler)
+import mlc.api
+from mlc.distributions import constraints
 from mlc.distributions.bernoulli import Bernoulli
 from mlc.distributions.categorical import Categorical
-from mlc.distributions.distribution import Distribution
+from mlc.distributions.circular import VonMises
+from mlc.distributions.combined_transforms import (
+    CatTransform,
+    ComposeTransform,
+    IndependentTransform,
+    ReshapeTransform,
+    StackTransform,
+    identity_transform,
+)
+from mlc.distributions.composed import Independent, MixtureSameFamily
+from mlc.distributions.constraint_registry import biject_to, transform_to
+from mlc.distributions.counts import Binomial, Geometric, Multinomial, NegativeBinomial, Poisson
+from mlc.distributions.distribution import Distribution, ExponentialFamily
+from mlc.distributions.extreme import GeneralizedPareto, Gumbel, Pareto, Weibull
+from mlc.distributions.gamma import Chi2, Exponential, FisherSnedecor, Gamma, InverseGamma
+from mlc.distributions.half import HalfCauchy, HalfNormal
+from mlc.distributions.matrices import LKJCholesky, Wishart
+from mlc.distributions.multivariate_normal import LowRankMultivariateNormal, MultivariateNormal
 from mlc.distributions.normal import Normal
+from mlc.distributions.one_hot import OneHotCategorical, OneHotCategoricalStraightThrough
+from mlc.distributions.relaxed import RelaxedBernoulli, RelaxedOneHotCategorical
+from mlc.distributions.symmetric import Cauchy, Laplace, StudentT
+from mlc.distributions.transformed_distribution import LogisticNormal, LogNormal, TransformedDistribution
+from mlc.distributions.transforms import (
+    AbsTransform,
+    AffineTransform,
+    ExpTransform,
+    PowerTransform,
+    SigmoidTransform,
+    SoftplusTransform,
+    TanhTransform,
+    Transform,
+)
+from mlc.distributions.transforms_of_vectors import (
+    CorrCholeskyTransform,
+    CumulativeDistributionTransform,
+    LowerCholeskyTransform,
+    PositiveDefiniteTransform,
+    SoftmaxTransform,
+    StickBreakingTransform,
+)
 from mlc.distributions.uniform import Uniform
-
-__all__ = ["Bernoulli", "Categorical", "Distribution", "Normal", "Uniform"]
+from mlc.distributions.unit_interval import Beta, ContinuousBernoulli, Dirichlet, Kumaraswamy

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from types import MappingProxyType
 
-from mlc.distributions.distribution import Distribution, floats
+from mlc.distributions import constraints
+from mlc.distributions.distribution import ExponentialFamily, floats
 from mlc.frontend.functions import create
 from mlc.frontend.functions import elementwise as E
 from mlc.frontend.functions.random_sampling import bernoulli
@@ -14,7 +16,7 @@ from mlc.ir.diag import UserError
 from mlc.nn.functional import binary_cross_entropy_with_logits
 
 
-class Bernoulli(Distribution):
+class Bernoulli(ExponentialFamily):
     """Distribution of 1, with a probability p, and 0.
 
     Args:
@@ -31,11 +33,16 @@ class Bernoulli(Distribution):
         tensor([0., 1.], dtype=mlc.float32)
     """
 
+    arg_constraints = MappingProxyType({"probs": constraints.unit_interval, "logits": constraints.real})
+    support = constraints.boolean
+    has_enumerate_support = True
+
     def __init__(self, probs: Operand = None, logits: Operand = None, validate_args: bool | None = None) -> None:
         if (probs is None) == (logits is None):
             raise UserError("a distribution is given either probs or logits", code="MLC0763", loc=user_loc())
         given = floats(logits if probs is None else probs)
         super().__init__(given.shape, (), validate_args)
+        self._names = ("logits",) if probs is None else ("probs",)
         if probs is None:
             self._check(given == given, "logits are NaN")
             self.logits, self.probs = given, E.sigmoid(given)
@@ -66,10 +73,18 @@ class Bernoulli(Distribution):
         return bernoulli(self.probs.detach().expand(*self._extended_shape(sample_shape)))
 
     def log_prob(self, value: Operand) -> Tensor:
-        x = floats(value)
-        self._check((x == 0) | (x == 1), "the value is neither 0 nor 1")
+        x = floats(self._value(value))
         logits = self.logits + x * 0                       # of the shape of both
         return -binary_cross_entropy_with_logits(logits, x.expand(*logits.shape), reduction="none")
+
+    @property
+    def param_shape(self) -> tuple[int, ...]:
+        """Shape of `probs`."""
+        return self.probs.shape
+
+    def enumerate_support(self, expand: bool = True) -> Tensor:
+        values = create.tensor([0.0, 1.0], dtype=self.probs.dtype).reshape(2, *[1] * len(self.batch_shape))
+        return values.expand(2, *self.batch_shape) if expand else values
 
     def entropy(self) -> Tensor:
         return binary_cross_entropy_with_logits(self.logits, self.probs, reduction="none")

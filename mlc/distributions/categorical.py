@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from types import MappingProxyType
 
+from mlc.distributions import constraints
 from mlc.distributions.distribution import Distribution, floats
 from mlc.frontend.functions import create, neural
 from mlc.frontend.functions import elementwise as E
@@ -37,6 +39,14 @@ class Categorical(Distribution):
         (5,)
     """
 
+    arg_constraints = MappingProxyType({"probs": constraints.simplex, "logits": constraints.real_vector})
+    has_enumerate_support = True
+
+    @constraints.dependent_property(is_discrete=True, event_dim=0)
+    def support(self) -> constraints.Constraint:
+        """The indices."""
+        return constraints.integer_interval(0, self.probs.shape[-1] - 1)
+
     def __init__(self, probs: Operand = None, logits: Operand = None, validate_args: bool | None = None) -> None:
         if (probs is None) == (logits is None):
             raise UserError("a distribution is given either probs or logits", code="MLC0763", loc=user_loc())
@@ -45,6 +55,7 @@ class Categorical(Distribution):
             raise UserError("the weights of categories have no dimension", code="MLC0763", loc=user_loc(),
                             hint="their last dimension numbers the categories")
         super().__init__(weights.shape[:-1], (), validate_args)
+        self._names = ("logits",) if probs is None else ("probs",)
         if probs is None:
             self._check(weights == weights, "logits are NaN")
             self.logits = weights - R.logsumexp(weights, -1, True)
@@ -88,6 +99,11 @@ class Categorical(Distribution):
         shape = broadcast_shapes(index.shape, self.batch_shape)
         logits = self.logits.expand(*shape, self.probs.shape[-1])
         return gather(logits, -1, index.expand(*shape).unsqueeze(-1)).squeeze(-1)
+
+    def enumerate_support(self, expand: bool = True) -> Tensor:
+        count = self.probs.shape[-1]
+        values = create.arange(count).reshape(count, *[1] * len(self.batch_shape))
+        return values.expand(count, *self.batch_shape) if expand else values
 
     def entropy(self) -> Tensor:
         lowest = -3.4028234663852886e38

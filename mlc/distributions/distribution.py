@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from types import MappingProxyType
 from typing import Any, NoReturn
 
+from mlc.distributions.constraints import Constraint, dependent, is_dependent
 from mlc.frontend.autograd.grad_mode import no_grad
 from mlc.frontend.functions import create
 from mlc.frontend.functions import elementwise as E
+from mlc.frontend.functions.shape import broadcast_tensors
 from mlc.frontend.location import user_loc
 from mlc.frontend.size import Size
 from mlc.frontend.tensor import Operand, Tensor
@@ -29,11 +32,79 @@ class Distribution:
     """
 
     has_rsample = False
+    has_enumerate_support = False
+    arg_constraints: Any = MappingProxyType({})
+    """The sets that parameters belong to, by their names."""
+    support: Any = dependent
+    """The set of the values."""
+    _names: tuple[str, ...] = ()
+    """The arguments that the distribution was made with, which `expand` expands."""
+    _validates = True
 
     def __init__(self, batch_shape: Sequence[int] = (), event_shape: Sequence[int] = (),
                  validate_args: bool | None = None) -> None:
         self.batch_shape, self.event_shape = Size(batch_shape), Size(event_shape)
-        self.validate_args = validate_args is not False
+        self.validate_args = self._validates if validate_args is None else bool(validate_args)
+        for name, constraint in self.arg_constraints.items():
+            value = vars(self).get(name)
+            if isinstance(value, Tensor) and not is_dependent(constraint):
+                self._checks(constraint, value, name)
+
+    @staticmethod
+    def set_default_validate_args(value: bool) -> None:
+        """Set whether parameters and values are checked where `validate_args` is None.
+
+        Args:
+            value: Whether they are.
+
+        Example:
+            >>> mlc.distributions.Distribution.set_default_validate_args(True)
+        """
+        Distribution._validates = bool(value)
+
+    def _take(self, validate_args: bool | None, **params: Any) -> None:
+        """Keep parameters as attributes, broadcast with one another, and check them: each is a number of an event."""
+        for name, x in zip(params, broadcast(*params.values())):
+            setattr(self, name, x)
+        self._names = tuple(params)
+        Distribution.__init__(self, getattr(self, self._names[0]).shape, (), validate_args)
+
+    def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:
+        """Make a distribution of a greater batch, whose parameters are views of these.
+
+        Args:
+            batch_shape: Shape that the shape of the batch broadcasts to.
+
+        Returns:
+            Distribution of the same class.
+
+        Example:
+            >>> mlc.distributions.Normal(0.0, 1.0).expand((2, 3)).batch_shape
+            mlc.Size([2, 3])
+        """
+        made = type(self)(**{name: self._expanded(getattr(self, name), batch_shape) for name in self._names},
+                          validate_args=False)
+        made.validate_args = self.validate_args
+        return made
+
+    def _expanded(self, x: Any, batch_shape: Sequence[int]) -> Any:
+        if isinstance(x, Distribution):
+            return x.expand((*batch_shape, *x.batch_shape[len(self.batch_shape):]))
+        return x.expand(*batch_shape, *x.shape[len(self.batch_shape):]) if isinstance(x, Tensor) else x
+
+    def enumerate_support(self, expand: bool = True) -> Tensor:
+        """List all values of a discrete distribution.
+
+        Args:
+            expand: Whether they are repeated for each element of the batch, rather than of shape (count, 1, ...).
+
+        Returns:
+            Tensor of shape (count, *batch_shape, *event_shape).
+
+        Raises:
+            UserError: There is no such list (MLC0762).
+        """
+        self._lacks("enumerate_support")
 
     @property
     def mean(self) -> Tensor:
@@ -149,6 +220,18 @@ class Distribution:
     def _lacks(self, what: str) -> NoReturn:
         raise UserError(f"{type(self).__name__} has no {what}", code="MLC0762", loc=user_loc())
 
+    def _checks(self, constraint: Constraint, value: Tensor, name: str) -> None:
+        """UserError (MLC0761) unless a value belongs to a set."""
+        if self.validate_args and recording.trace is None:
+            self._check(constraint.check(value), f"{name} is not within {constraint!r}")
+
+    def _value(self, value: Operand) -> Tensor:
+        """A value that the distribution is asked about, checked."""
+        x = as_tensor(value)
+        if self.validate_args and recording.trace is None:
+            self._checks(self.support, x, "the value")
+        return x
+
     def _check(self, valid: Tensor, what: str) -> None:
         """UserError (MLC0761) unless a condition holds everywhere; while a function is recorded, nothing is checked."""
         if self.validate_args and recording.trace is None and not bool(valid.all()):
@@ -159,7 +242,33 @@ class Distribution:
         return f"{type(self).__name__}(batch_shape={tuple(self.batch_shape)}, event_shape={tuple(self.event_shape)})"
 
 
+class ExponentialFamily(Distribution):
+    """Base class of distributions with a density exp(sum(t(x) * natural parameters) - normalizer + carrier(x)).
+
+    Args:
+        batch_shape: Shape of the parameters: one distribution for each of their elements.
+        event_shape: Shape of one draw from one of these distributions.
+        validate_args: Whether parameters and values are checked; None for yes.
+
+    Example:
+        >>> isinstance(mlc.distributions.Gamma(1.0, 1.0), mlc.distributions.ExponentialFamily)
+        True
+    """
+
+
+def as_tensor(x: Any) -> Tensor:
+    """A value as a tensor; numbers are float32."""
+    return x if isinstance(x, Tensor) else create.asarray(x)
+
+
 def floats(x: Any) -> Tensor:
     """A parameter as a tensor of floats."""
     out = create.asarray(x)
     return out if out.is_floating_point() else E.cast_to(out, "float32")
+
+
+def broadcast(*params: Any) -> Sequence[Tensor]:
+    """Parameters as tensors of one shape; numbers take the dtype of the first tensor of floats."""
+    dtype = next((x.dtype for x in params if isinstance(x, Tensor) and x.is_floating_point()), None)
+    return broadcast_tensors(*(floats(x) if (isinstance(x, Tensor) and x.is_floating_point()) or dtype is None
+                               else E.cast_to(create.asarray(x), dtype) for x in params))

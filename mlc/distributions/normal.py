@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from types import MappingProxyType
 
-from mlc.distributions.distribution import Distribution, floats
+from mlc.distributions import constraints
+from mlc.distributions.distribution import ExponentialFamily, floats
 from mlc.frontend.functions import elementwise as E
 from mlc.frontend.functions.random import erfinv
 from mlc.frontend.functions.random_sampling import randn
-from mlc.frontend.functions.shape import broadcast_tensors
 from mlc.frontend.tensor import Operand, Tensor
 
 
-class Normal(Distribution):
+class Normal(ExponentialFamily):
     """Distribution with the density exp(-((x - loc) / scale)^2 / 2) / (scale * sqrt(2 * pi)).
 
     Args:
@@ -30,12 +31,14 @@ class Normal(Distribution):
         tensor([-1.7370857, -1.6120857], dtype=mlc.float32)
     """
 
+    arg_constraints = MappingProxyType({"loc": constraints.real, "scale": constraints.positive})
+    support = constraints.real
     has_rsample = True
+    loc: Tensor
+    scale: Tensor
 
     def __init__(self, loc: Operand, scale: Operand, validate_args: bool | None = None) -> None:
-        self.loc, self.scale = broadcast_tensors(floats(loc), floats(scale))
-        super().__init__(self.loc.shape, (), validate_args)
-        self._check((self.loc == self.loc) & (self.scale > 0), "scale is not positive, or loc is NaN")
+        self._take(validate_args, loc=loc, scale=scale)
 
     @property
     def mean(self) -> Tensor:
@@ -61,13 +64,11 @@ class Normal(Distribution):
         return self.loc + self.scale * randn(*self._extended_shape(sample_shape), dtype=self.loc.dtype)
 
     def log_prob(self, value: Operand) -> Tensor:
-        x = floats(value)
-        self._check(x == x, "the value is NaN")
+        x = self._value(value)
         return -((x - self.loc) ** 2) / (2 * self.variance) - E.log(self.scale) - math.log(math.sqrt(2 * math.pi))
 
     def cdf(self, value: Operand) -> Tensor:
-        x = floats(value)
-        self._check(x == x, "the value is NaN")
+        x = self._value(value)
         return 0.5 * (1 + E.erf((x - self.loc) / (self.scale * math.sqrt(2))))
 
     def icdf(self, value: Operand) -> Tensor:

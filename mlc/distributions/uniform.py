@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from types import MappingProxyType
 
+from mlc.distributions import constraints
 from mlc.distributions.distribution import Distribution, floats
 from mlc.frontend.functions import create
 from mlc.frontend.functions import elementwise as E
 from mlc.frontend.functions.random_sampling import rand
-from mlc.frontend.functions.shape import broadcast_tensors
 from mlc.frontend.tensor import Operand, Tensor
 
 
@@ -29,11 +30,18 @@ class Uniform(Distribution):
         (tensor([1., 2.], dtype=mlc.float32), tensor([0.6931472, 1.3862944], dtype=mlc.float32))
     """
 
+    arg_constraints = MappingProxyType({"low": constraints.dependent, "high": constraints.dependent})
     has_rsample = True
+    low: Tensor
+    high: Tensor
+
+    @constraints.dependent_property
+    def support(self) -> constraints.Constraint:
+        """The interval."""
+        return constraints.interval(self.low, self.high)
 
     def __init__(self, low: Operand, high: Operand, validate_args: bool | None = None) -> None:
-        self.low, self.high = broadcast_tensors(floats(low), floats(high))
-        super().__init__(self.low.shape, (), validate_args)
+        self._take(validate_args, low=low, high=high)
         self._check(self.low < self.high, "the interval is empty")
 
     @property
@@ -56,14 +64,12 @@ class Uniform(Distribution):
         return self.low + unit * (self.high - self.low)
 
     def log_prob(self, value: Operand) -> Tensor:
-        x = floats(value)
-        self._check((x >= self.low) & (x <= self.high), "the value is outside of the interval")
+        x = self._value(value)
         inside = E.cast_to((x >= self.low) & (x < self.high), self.low.dtype)
         return E.log(inside) - E.log(self.high - self.low)
 
     def cdf(self, value: Operand) -> Tensor:
-        x = floats(value)
-        self._check((x >= self.low) & (x <= self.high), "the value is outside of the interval")
+        x = self._value(value)
         return E.clamp((x - self.low) / (self.high - self.low), 0, 1)
 
     def icdf(self, value: Operand) -> Tensor:

@@ -185,4 +185,22 @@ example python:
     import mlc
     mlc.optim.swa_utils.get_ema_avg_fn(1.5)
 fix: give one of avg_fn and multi_avg_fn, and a decay such as 0.999.
+
+MLC0782 Automatic mixed precision is asked for on an unknown type of device, or in another dtype.
+example python:
+    import mlc
+    mlc.autocast("tpu")
+fix: use "cpu" or "cuda", and float16 or bfloat16.
+
+MLC0783 A scaler of gradients is used out of order, or in a way that makes no sense with scaled gradients.
+example python:
+    import mlc
+    mlc.amp.GradScaler("cpu").update()
+fix: scale(loss).backward(), then unscale_ if need be, step and update, in this order.
+
+MLC0784 A constraint, a transform or a divergence of distributions does not have what is asked of it.
+example python:
+    import mlc
+    mlc.distributions.kl_divergence(mlc.distributions.Normal(0.0, 1.0), mlc.distributions.Poisson(1.0))
+fix: the message says what there is; register_kl adds a divergence of two classes.
 '''

@@ -17,7 +17,7 @@ from mlc.ir import sizes
 from mlc.ir.diag import UserError, UserTypeError
 
 
-@operation()
+@operation(autocast="lower_precision")
 def einsum(equation: str, *operands: Operand) -> Tensor:
     """Products of elements, summed over every letter that the result does not have (Einstein's convention).
 

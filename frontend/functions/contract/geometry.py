@@ -65,7 +65,7 @@ def _of_size_3(shape: Sequence[Dim]) -> int:
     return -1
 
 
-@operation()
+@operation(autocast="fp32")
 def cdist(x1: Operand, x2: Operand, p: float = 2.0,
           compute_mode: str | None = "use_mm_for_euclid_dist_if_necessary") -> Tensor:
     """Distances of all pairs of points: result[..., i, j] = (sum_k |x1[..., i, k] - x2[..., j, k]| ** p) ** (1 / p).
@@ -101,7 +101,7 @@ def cdist(x1: Operand, x2: Operand, p: float = 2.0,
     return R.norm(E.sub(rows, columns), p, -1)
 
 
-@operation()
+@operation(autocast="fp32_on_cuda")
 def pdist(input: Operand, p: float = 2.0) -> Tensor:
     """Distances of all pairs of points, without repetition: those of `cdist` above the diagonal, row by row.
 

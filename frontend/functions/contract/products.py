@@ -35,7 +35,7 @@ def check_inner_sizes(a: Any, b: Any) -> None:
         raise UserError(f"inner sizes differ: {a} and {b}", code="MLC0367", symbols=sizes.symbols(a, b))
 
 
-@operation()
+@operation(autocast="lower_precision")
 def matmul(input: Operand, other: Operand) -> Tensor:
     """The matrix product over the last dimensions: sum_k input[..., i, k] * other[..., k, j].
 
@@ -76,7 +76,7 @@ def matmul(input: Operand, other: Operand) -> Tensor:
     return reshape(out, [*batch, out.shape[-1]]) if vector else out
 
 
-@operation()
+@operation(autocast="lower_precision")
 def mm(input: Operand, mat2: Operand) -> Tensor:
     """The product of two matrices: result[i, j] = sum_k input[i, k] * mat2[k, j].
 
@@ -100,7 +100,7 @@ def mm(input: Operand, mat2: Operand) -> Tensor:
     return matmul(a, b)
 
 
-@operation()
+@operation(autocast="lower_precision")
 def bmm(input: Operand, mat2: Operand) -> Tensor:
     """The products of matrices in a batch: result[b, i, j] = sum_k input[b, i, k] * mat2[b, k, j].
 
@@ -250,7 +250,7 @@ def outer(input: Operand, vec2: Operand) -> Tensor:
     return E.mul(reshape(a, [a.shape[0], 1]), b)
 
 
-@operation()
+@operation(autocast="lower_precision")
 def tensordot(a: Operand, b: Operand, dims: Any = 2) -> Tensor:
     """Products of elements, summed over pairs of dimensions.
 
@@ -321,7 +321,7 @@ def kron(input: Operand, other: Operand) -> Tensor:
     return reshape(tracer(out), [m * n for m, n in zip(left, right)])
 
 
-@operation()
+@operation(autocast="fp32")
 def trace(input: Operand) -> Tensor:
     """sum_i x[i, i], the trace of a matrix.
 

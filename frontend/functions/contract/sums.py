@@ -27,7 +27,7 @@ def _listed(shape: Sequence[Dim]) -> str:
     return "[" + ", ".join(map(str, shape)) + "]"
 
 
-@operation()
+@operation(autocast="lower_precision")
 def addmm(input: Operand, mat1: Operand, mat2: Operand, *, beta: float = 1, alpha: float = 1) -> Tensor:
     """beta * input + alpha * mat1 @ mat2.
 
@@ -55,7 +55,7 @@ def addmm(input: Operand, mat1: Operand, mat2: Operand, *, beta: float = 1, alph
     return _weighted(input, mm(mat1, mat2), beta, alpha)
 
 
-@operation()
+@operation(autocast="lower_precision")
 def baddbmm(input: Operand, batch1: Operand, batch2: Operand, *, beta: float = 1, alpha: float = 1) -> Tensor:
     """beta * input + alpha * batch1 @ batch2.
 
@@ -138,7 +138,7 @@ def addr(input: Operand, vec1: Operand, vec2: Operand, *, beta: float = 1, alpha
     return _weighted(input, outer(vec1, vec2), beta, alpha)
 
 
-@operation()
+@operation(autocast="lower_precision")
 def addbmm(input: Operand, batch1: Operand, batch2: Operand, *, beta: float = 1, alpha: float = 1) -> Tensor:
     """beta * input + alpha * sum_b batch1[b] @ batch2[b].
 

@@ -102,7 +102,7 @@ def square(input: Operand) -> Tensor:
     return mul(x, x)
 
 
-@operation()
+@operation(autocast="fp32_on_cuda")
 def reciprocal(input: Operand) -> Tensor:
     """1 / x, for each element; an infinity of the zero's sign at 0.
 

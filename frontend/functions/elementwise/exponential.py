@@ -17,7 +17,7 @@ from mlc.ir.diag import UserTypeError
 from mlc.ir.types import f32, f64, i64
 
 
-@operation()
+@operation(autocast="fp32_on_cuda")
 def exp(input: Operand) -> Tensor:
     """e ** x, for each element.
 
@@ -51,7 +51,7 @@ def exp2(input: Operand) -> Tensor:
     return unary(T.Exp2, floating(input))
 
 
-@operation()
+@operation(autocast="fp32_on_cuda")
 def expm1(input: Operand) -> Tensor:
     """e ** x - 1, for each element, accurate near 0.
 
@@ -68,7 +68,7 @@ def expm1(input: Operand) -> Tensor:
     return unary(T.Expm1, floating(input))
 
 
-@operation()
+@operation(autocast="fp32_on_cuda")
 def log(input: Operand) -> Tensor:
     """ln(x), the natural logarithm of each element: -inf at 0, NaN below.
 
@@ -85,7 +85,7 @@ def log(input: Operand) -> Tensor:
     return unary(T.Log, floating(input))
 
 
-@operation()
+@operation(autocast="fp32_on_cuda")
 def log2(input: Operand) -> Tensor:
     """log2(x), the logarithm to base 2 of each element: -inf at 0, NaN below.
 
@@ -102,7 +102,7 @@ def log2(input: Operand) -> Tensor:
     return unary(T.Log2, floating(input))
 
 
-@operation()
+@operation(autocast="fp32_on_cuda")
 def log10(input: Operand) -> Tensor:
     """log10(x), the logarithm to base 10 of each element: -inf at 0, NaN below.
 
@@ -119,7 +119,7 @@ def log10(input: Operand) -> Tensor:
     return unary(T.Log10, floating(input))
 
 
-@operation()
+@operation(autocast="fp32_on_cuda")
 def log1p(input: Operand) -> Tensor:
     """ln(1 + x), for each element, accurate near 0: -inf at -1, NaN below.
 
@@ -153,7 +153,7 @@ def sqrt(input: Operand) -> Tensor:
     return unary(T.Sqrt, floating(input))
 
 
-@operation()
+@operation(autocast="fp32_on_cuda")
 def rsqrt(input: Operand) -> Tensor:
     """1 / sqrt(x), for each element: inf at 0, NaN below.
 
@@ -244,7 +244,7 @@ def erfc(input: Operand) -> Tensor:
     return unary(T.Erfc, floating(input))
 
 
-@operation(literal=("exponent", "input"))
+@operation(literal=("exponent", "input"), autocast="fp32_on_cuda")
 def pow(input: Operand, exponent: Operand) -> Tensor:
     """input ** exponent, elementwise.
 

@@ -85,7 +85,7 @@ def _one(input: Operand, n: int | None, dim: int, norm: str | None, inverse: boo
     return dft(resized(x, point_count(x, n, at), at), at, norm, inverse)
 
 
-@operation(name="fft.fft")
+@operation(name="fft.fft", autocast="fp32")
 def fft(input: Operand, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
     """sum_j x[j] e^(-2 pi i j k / n), the discrete Fourier transform along a dimension.
 
@@ -113,7 +113,7 @@ def fft(input: Operand, n: int | None = None, dim: int = -1, norm: str | None = 
     return _one(input, n, dim, norm, False)
 
 
-@operation(name="fft.ifft")
+@operation(name="fft.ifft", autocast="fp32")
 def ifft(input: Operand, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
     """sum_k x[k] e^(2 pi i j k / n) / n, the inverse discrete Fourier transform along a dimension.
 
@@ -141,7 +141,7 @@ def ifft(input: Operand, n: int | None = None, dim: int = -1, norm: str | None =
     return _one(input, n, dim, norm, True)
 
 
-@operation(name="fft.rfft")
+@operation(name="fft.rfft", autocast="fp32")
 def rfft(input: Operand, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
     """The discrete Fourier transform of real numbers along a dimension: its first n // 2 + 1 elements.
 
@@ -193,7 +193,7 @@ def _double(x: Tracer, n: int | None, at: int) -> int:
     return point_count(x, 2 * (point_count(x, None, at) - 1), at)
 
 
-@operation(name="fft.irfft")
+@operation(name="fft.irfft", autocast="fp32")
 def irfft(input: Operand, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
     """The inverse of `rfft` along a dimension: real numbers from the first n // 2 + 1 elements of their transform.
 
@@ -221,7 +221,7 @@ def irfft(input: Operand, n: int | None = None, dim: int = -1, norm: str | None 
     return _real_part(dft(_hermitian(x, count, at), at, norm, True))
 
 
-@operation(name="fft.hfft")
+@operation(name="fft.hfft", autocast="fp32")
 def hfft(input: Operand, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
     """The discrete Fourier transform, which is real, of a Hermitian sequence that is given by its first half.
 
@@ -249,7 +249,7 @@ def hfft(input: Operand, n: int | None = None, dim: int = -1, norm: str | None =
     return _real_part(dft(_hermitian(x, count, at), at, norm, False))
 
 
-@operation(name="fft.ihfft")
+@operation(name="fft.ihfft", autocast="fp32")
 def ihfft(input: Operand, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
     """The inverse of `hfft` along a dimension: the first n // 2 + 1 elements of the inverse transform of real numbers.
 

@@ -35,7 +35,7 @@ def _all(input: Operand, s: Any, dim: Any, norm: str | None, inverse: bool) -> T
     return x
 
 
-@operation(name="fft.fftn")
+@operation(name="fft.fftn", autocast="fp32")
 def fftn(input: Operand, s: Sequence[int] | None = None, dim: Dims = None, norm: str | None = None) -> Tensor:
     """The discrete Fourier transform along several dimensions.
 
@@ -65,7 +65,7 @@ def fftn(input: Operand, s: Sequence[int] | None = None, dim: Dims = None, norm:
     return _all(input, s, dim, norm, False)
 
 
-@operation(name="fft.ifftn")
+@operation(name="fft.ifftn", autocast="fp32")
 def ifftn(input: Operand, s: Sequence[int] | None = None, dim: Dims = None, norm: str | None = None) -> Tensor:
     """The inverse discrete Fourier transform along several dimensions.
 
@@ -95,7 +95,7 @@ def ifftn(input: Operand, s: Sequence[int] | None = None, dim: Dims = None, norm
     return _all(input, s, dim, norm, True)
 
 
-@operation(name="fft.fft2")
+@operation(name="fft.fft2", autocast="fp32")
 def fft2(input: Operand, s: Sequence[int] | None = None, dim: Dims = (-2, -1), norm: str | None = None) -> Tensor:
     """The discrete Fourier transform along two dimensions.
 
@@ -124,7 +124,7 @@ def fft2(input: Operand, s: Sequence[int] | None = None, dim: Dims = (-2, -1), n
     return _all(input, s, dim, norm, False)
 
 
-@operation(name="fft.ifft2")
+@operation(name="fft.ifft2", autocast="fp32")
 def ifft2(input: Operand, s: Sequence[int] | None = None, dim: Dims = (-2, -1), norm: str | None = None) -> Tensor:
     """The inverse discrete Fourier transform along two dimensions.
 
@@ -153,7 +153,7 @@ def ifft2(input: Operand, s: Sequence[int] | None = None, dim: Dims = (-2, -1), 
     return _all(input, s, dim, norm, True)
 
 
-@operation(name="fft.rfftn")
+@operation(name="fft.rfftn", autocast="fp32")
 def rfftn(input: Operand, s: Sequence[int] | None = None, dim: Dims = None, norm: str | None = None) -> Tensor:
     """The discrete Fourier transform of real numbers along several dimensions.
 
@@ -191,7 +191,7 @@ def rfftn(input: Operand, s: Sequence[int] | None = None, dim: Dims = None, norm
                 False) if len(over) > 1 else out
 
 
-@operation(name="fft.irfftn")
+@operation(name="fft.irfftn", autocast="fp32")
 def irfftn(input: Operand, s: Sequence[int] | None = None, dim: Dims = None, norm: str | None = None) -> Tensor:
     """The inverse of `rfftn`: real numbers from one half of their transform.
 
@@ -224,7 +224,7 @@ def irfftn(input: Operand, s: Sequence[int] | None = None, dim: Dims = None, nor
     return irfft(x, counts[-1], over[-1], norm)
 
 
-@operation(name="fft.rfft2")
+@operation(name="fft.rfft2", autocast="fp32")
 def rfft2(input: Operand, s: Sequence[int] | None = None, dim: Dims = (-2, -1), norm: str | None = None) -> Tensor:
     """The discrete Fourier transform of real numbers along two dimensions, as `rfftn`.
 
@@ -253,7 +253,7 @@ def rfft2(input: Operand, s: Sequence[int] | None = None, dim: Dims = (-2, -1), 
     return rfftn(input, s, dim, norm)
 
 
-@operation(name="fft.irfft2")
+@operation(name="fft.irfft2", autocast="fp32")
 def irfft2(input: Operand, s: Sequence[int] | None = None, dim: Dims = (-2, -1), norm: str | None = None) -> Tensor:
     """The inverse of `rfft2`: real numbers from one half of their transform.
 

@@ -69,7 +69,7 @@ def _singular(A: Operand) -> Tensor:
     return _first(diagonal(lu_factor(A).LU, 0, -2, -1) == 0)
 
 
-@operation(name="linalg.cholesky_ex")
+@operation(name="linalg.cholesky_ex", autocast="fp32")
 def cholesky_ex(input: Operand, *, upper: bool = False, check_errors: bool = False) -> CholeskyEx:
     """The Cholesky factor, as `cholesky`, and where a matrix is not positive definite.
 
@@ -93,7 +93,7 @@ def cholesky_ex(input: Operand, *, upper: bool = False, check_errors: bool = Fal
     return CholeskyEx(factor, _first(E.logical_not(diagonal(factor, 0, -2, -1) > 0)))
 
 
-@operation(name="linalg.inv_ex")
+@operation(name="linalg.inv_ex", autocast="fp32")
 def inv_ex(A: Operand, *, check_errors: bool = False) -> InvEx:
     """The inverse, as `inv`, and where a matrix is singular.
 
@@ -114,7 +114,7 @@ def inv_ex(A: Operand, *, check_errors: bool = False) -> InvEx:
     return InvEx(inv(A), _singular(A))
 
 
-@operation(name="linalg.solve_ex")
+@operation(name="linalg.solve_ex", autocast="fp32")
 def solve_ex(A: Operand, B: Operand, *, left: bool = True, check_errors: bool = False) -> SolveEx:
     """The solution X of A X = B, as `solve`, and where a matrix is singular.
 
@@ -163,7 +163,7 @@ def lu_factor_ex(A: Operand, *, pivot: bool = True, check_errors: bool = False) 
     return LuFactorEx(*factor, _first(diagonal(factor.LU, 0, -2, -1) == 0))
 
 
-@operation()
+@operation(autocast="fp32")
 def cholesky_solve(B: Operand, L: Operand, upper: bool = False) -> Tensor:
     """The solution X of A X = B, from the Cholesky factor of A.
 
@@ -191,7 +191,7 @@ def cholesky_solve(B: Operand, L: Operand, upper: bool = False) -> Tensor:
     return triangular_solve(a, triangular_solve(a, b, bool(upper), bool(upper)), bool(upper), not upper)
 
 
-@operation()
+@operation(autocast="fp32")
 def cholesky_inverse(input: Operand, upper: bool = False) -> Tensor:
     """The inverse of A, from its Cholesky factor.
 
@@ -214,7 +214,7 @@ def cholesky_inverse(input: Operand, upper: bool = False) -> Tensor:
     return cholesky_solve(broadcast_to(identity_like(a.shape[-1], a), a.shape), a, upper)
 
 
-@operation(name="qr")
+@operation(name="qr", autocast="fp32")
 def thin_qr(input: Operand, some: bool = True) -> Qr:
     """The QR factorization, as `linalg.qr`.
 
@@ -236,7 +236,7 @@ def thin_qr(input: Operand, some: bool = True) -> Qr:
     return qr(input, "reduced" if some else "complete")
 
 
-@operation()
+@operation(autocast="fp32")
 def pinverse(input: Operand, rcond: float = 1e-15) -> Tensor:
     """The Moore-Penrose pseudoinverse of matrices, as `linalg.pinv` with `rtol` = `rcond`.
 
@@ -258,7 +258,7 @@ def pinverse(input: Operand, rcond: float = 1e-15) -> Tensor:
     return pinv(input, rtol=rcond)
 
 
-@operation(name="lu_solve")
+@operation(name="lu_solve", autocast="fp32")
 def solve_by_lu(b: Operand, LU_data: Operand, LU_pivots: Operand) -> Tensor:
     """The solution X of A X = b from the LU factorization of A, as `linalg.lu_solve` with `b` first.
 
@@ -281,7 +281,7 @@ def solve_by_lu(b: Operand, LU_data: Operand, LU_pivots: Operand) -> Tensor:
     return lu_solve(LU_data, LU_pivots, b)
 
 
-@operation(name="linalg.householder_product")
+@operation(name="linalg.householder_product", autocast="fp32")
 def householder_product(A: Operand, tau: Operand) -> Tensor:
     """The first n columns of a product of Householder reflections I - tau[i] * v v^T, as LAPACK's orgqr.
 

@@ -61,7 +61,7 @@ class Lu(NamedTuple):
     U: Tensor
 
 
-@operation(name="linalg.cholesky")
+@operation(name="linalg.cholesky", autocast="fp32")
 def cholesky(input: Operand, *, upper: bool = False) -> Tensor:
     """The Cholesky factor: the lower triangular L with input = L L^T and a positive diagonal.
 
@@ -86,7 +86,7 @@ def cholesky(input: Operand, *, upper: bool = False) -> Tensor:
     return matrix_transpose(out) if upper else out
 
 
-@operation(name="linalg.qr")
+@operation(name="linalg.qr", autocast="fp32")
 def qr(A: Operand, mode: str = "reduced") -> Qr:
     """The QR factorization: A = Q R with orthonormal columns in Q and upper triangular R, by Householder reflections.
 
@@ -112,7 +112,7 @@ def qr(A: Operand, mode: str = "reduced") -> Qr:
     return Qr(full(0, x, [0]) if mode == "r" else q, r)
 
 
-@operation(name="linalg.eigh")
+@operation(name="linalg.eigh", autocast="fp32")
 def eigh(A: Operand, UPLO: str = "L") -> Eigh:
     """Eigenvalues, in ascending order, and eigenvectors of symmetric matrices: A = V diag(w) V^T.
 
@@ -138,7 +138,7 @@ def eigh(A: Operand, UPLO: str = "L") -> Eigh:
     return Eigh(*emit(T.Eigh, symmetric_from(A, UPLO == "U")))
 
 
-@operation(name="linalg.eigvalsh")
+@operation(name="linalg.eigvalsh", autocast="fp32")
 def eigvalsh(A: Operand, UPLO: str = "L") -> Tensor:
     """The eigenvalues of symmetric matrices, in ascending order.
 
@@ -159,7 +159,7 @@ def eigvalsh(A: Operand, UPLO: str = "L") -> Tensor:
     return eigh(A, UPLO).eigenvalues
 
 
-@operation(name="linalg.svd")
+@operation(name="linalg.svd", autocast="fp32")
 def svd(A: Operand, full_matrices: bool = True) -> Svd:
     """The singular value decomposition: A = U diag(S) Vh with orthonormal U and Vh, and S in descending order.
 
@@ -196,7 +196,7 @@ def _completed(u: Tracer) -> Tracer:
     return tracer(cat([u, E.detach(narrow(q, -1, k, m - k))], -1))
 
 
-@operation(name="linalg.svdvals")
+@operation(name="linalg.svdvals", autocast="fp32")
 def svdvals(A: Operand) -> Tensor:
     """The singular values of matrices, in descending order.
 

@@ -124,7 +124,7 @@ def logdet(input: Operand) -> Tensor:
     return E.where(sign < 0, float("nan"), size)
 
 
-@operation(name="linalg.matrix_rank")
+@operation(name="linalg.matrix_rank", autocast="fp32")
 def matrix_rank(A: Operand, *, atol: Operand = None, rtol: Operand = None, hermitian: bool = False) -> Tensor:
     """The rank of matrices: the number of singular values above max(atol, rtol * the greatest).
 
@@ -150,7 +150,7 @@ def matrix_rank(A: Operand, *, atol: Operand = None, rtol: Operand = None, hermi
     return R.sum(s > _cut(a, s, atol, rtol), -1)
 
 
-@operation(name="linalg.vector_norm")
+@operation(name="linalg.vector_norm", autocast="fp32_on_cuda")
 def vector_norm(x: Operand, ord: Any = 2, dim: Dims = None, keepdim: bool = False) -> Tensor:
     """(sum_i |x[i]| ** ord) ** (1 / ord), the vector norm of the elements over `dim`.
 
@@ -180,7 +180,7 @@ def _greatest(x: Tensor) -> Tensor:
     return R.sum(x, -1) if tracer(x).shape[-1] == 0 else R.amax(x, -1)
 
 
-@operation(name="linalg.matrix_norm")
+@operation(name="linalg.matrix_norm", autocast="fp32_on_cuda")
 def matrix_norm(A: Operand, ord: Any = "fro", dim: Sequence[int] = (-2, -1), keepdim: bool = False) -> Tensor:
     """A norm of matrices.
 
@@ -230,7 +230,7 @@ def matrix_norm(A: Operand, ord: Any = "fro", dim: Sequence[int] = (-2, -1), kee
     return reshape(result, shape)
 
 
-@operation(name="linalg.norm")
+@operation(name="linalg.norm", autocast="fp32_on_cuda")
 def norm(A: Operand, ord: Any = None, dim: Dims = None, keepdim: bool = False) -> Tensor:
     """A vector norm, or a norm of matrices where `ord` is given for two dimensions.
 
@@ -263,7 +263,7 @@ def norm(A: Operand, ord: Any = None, dim: Dims = None, keepdim: bool = False) -
     return vector_norm(x, 2 if ord is None else ord, dim, keepdim)
 
 
-@operation(name="linalg.cond")
+@operation(name="linalg.cond", autocast="fp32")
 def cond(A: Operand, p: Any = None) -> Tensor:
     """The condition number of matrices: |A| * |inv(A)|.
 

@@ -16,7 +16,7 @@ from mlc.frontend.trace import Tracer, emit
 from mlc.ir.diag import UserError, UserTypeError
 
 
-@operation(name="linalg.matrix_power")
+@operation(name="linalg.matrix_power", autocast="lower_precision")
 def matrix_power(A: Operand, n: int) -> Tensor:
     """A @ A @ ... @ A, n times; for a negative n, the power of the inverse; for 0, the identity.
 
@@ -51,7 +51,7 @@ def matrix_power(A: Operand, n: int) -> Tensor:
     return result
 
 
-@operation(name="linalg.multi_dot")
+@operation(name="linalg.multi_dot", autocast="lower_precision")
 def multi_dot(tensors: Sequence[Operand]) -> Tensor:
     """The product of several matrices, in the order that takes the fewest multiplications.
 
@@ -108,7 +108,7 @@ def _product(xs: Sequence[Tracer], sides: Sequence[int], split: dict[tuple[int, 
     return contract.matmul(_product(xs, sides, split, i, k), _product(xs, sides, split, k + 1, j))
 
 
-@operation()
+@operation(autocast="lower_precision")
 def chain_matmul(*matrices: Operand) -> Tensor:
     """matrices[0] @ matrices[1] @ ..., in the order that takes the fewest multiplications.
 

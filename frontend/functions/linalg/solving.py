@@ -65,7 +65,7 @@ def solve_triangular(A: Operand, B: Operand, *, upper: bool, left: bool = True, 
     return out if left else matrix_transpose(out)
 
 
-@operation(name="linalg.solve")
+@operation(name="linalg.solve", autocast="fp32")
 def solve(A: Operand, B: Operand, *, left: bool = True) -> Tensor:
     """The solution X of A X = B, by LU factorization with partial pivoting.
 
@@ -96,7 +96,7 @@ def solve(A: Operand, B: Operand, *, left: bool = True) -> Tensor:
     return reshape(out, out.shape[:-1]) if vector else out
 
 
-@operation(name="linalg.inv")
+@operation(name="linalg.inv", autocast="fp32")
 def inv(A: Operand) -> Tensor:
     """The inverse of matrices, by LU factorization with partial pivoting.
 
@@ -120,7 +120,7 @@ def inv(A: Operand) -> Tensor:
     return emit(T.Solve, a, broadcast_to(identity_like(a.shape[-1], a), a.shape))  # type: ignore[no-any-return]
 
 
-@operation(name="linalg.lstsq")
+@operation(name="linalg.lstsq", autocast="fp32")
 def lstsq(A: Operand, B: Operand, *, rcond: Any = None, driver: str | None = None) -> Lstsq:
     """The least-squares solution X of A X = B: of those with the least |A X - B| the one with the least |X|.
 

@@ -49,7 +49,7 @@ def cross(input: Operand, other: Operand, *, dim: int = -1) -> Tensor:
     return contract.cross(a, b, at)
 
 
-@operation(name="linalg.vecdot")
+@operation(name="linalg.vecdot", autocast="lower_precision")
 def vecdot(x: Operand, y: Operand, *, dim: int = -1) -> Tensor:
     """The dot products of vectors along a dimension: sum_i x[i] * y[i].
 
@@ -110,7 +110,7 @@ def vander(x: Operand, *, N: int | None = None) -> Tensor:
     return stack(powers, -1)
 
 
-@operation(name="linalg.tensorinv")
+@operation(name="linalg.tensorinv", autocast="fp32")
 def tensorinv(A: Operand, ind: int = 2) -> Tensor:
     """The inverse of a tensor for `tensordot`: of the matrix that its first `ind` dimensions and the others make.
 
@@ -136,7 +136,7 @@ def tensorinv(A: Operand, ind: int = 2) -> Tensor:
     return reshape(tracer(inv(matrix)), [*columns, *rows])
 
 
-@operation(name="linalg.tensorsolve")
+@operation(name="linalg.tensorsolve", autocast="fp32")
 def tensorsolve(A: Operand, B: Operand, dims: Sequence[int] | None = None) -> Tensor:
     """The solution X of tensordot(A, X, X.ndim) = B.
 

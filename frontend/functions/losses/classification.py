@@ -31,7 +31,7 @@ def class_axis(x: Tracer, target: Tracer, name: str) -> int:
     return at
 
 
-@operation()
+@operation(autocast="fp32")
 def cross_entropy(input: Operand, target: Operand, weight: Operand = None, ignore_index: int = -100,
                   reduction: str = "mean", label_smoothing: float = 0.0) -> Tensor:
     """-ln(softmax(input)[target]), the cross-entropy of classes, reduced.
@@ -134,7 +134,7 @@ def _of_class(w: Tracer, t: Tracer, valid: Tensor) -> Tracer:
     return typed(Tracer, emit(T.Take, w, E.where(valid, t, 0), 0))
 
 
-@operation()
+@operation(autocast="fp32")
 def nll_loss(input: Operand, target: Operand, weight: Operand = None, ignore_index: int = -100,
              reduction: str = "mean") -> Tensor:
     """-input[target], the negative log-likelihood of classes, reduced.
@@ -174,7 +174,7 @@ def nll_loss(input: Operand, target: Operand, weight: Operand = None, ignore_ind
     return reduced(loss, reduction)
 
 
-@operation()
+@operation(autocast="fp32")
 def binary_cross_entropy(input: Operand, target: Operand, weight: Operand = None, reduction: str = "mean") -> Tensor:
     """-(target * ln(input) + (1 - target) * ln(1 - input)), reduced.
 
@@ -209,7 +209,7 @@ def _bounded_log(x: Tensor, log: Callable[[Operand], Tensor], argument: Tensor) 
     return E.where(small, beyond, log(E.where(small, 0.5, argument)))
 
 
-@operation()
+@operation(autocast="fp32")
 def binary_cross_entropy_with_logits(input: Operand, target: Operand, weight: Operand = None,
                                      reduction: str = "mean", pos_weight: Operand = None) -> Tensor:
     """`binary_cross_entropy` of sigmoid(input), without rounding to 0 or 1 on the way, reduced.

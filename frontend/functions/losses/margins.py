@@ -21,7 +21,7 @@ from mlc.ir.diag import UserError
 from mlc.ir.types import i64
 
 
-@operation()
+@operation(autocast="fp32")
 def hinge_embedding_loss(input: Operand, target: Operand, margin: float = 1.0, reduction: str = "mean") -> Tensor:
     """input where target is 1, max(0, margin - input) where it is -1, reduced.
 
@@ -45,7 +45,7 @@ def hinge_embedding_loss(input: Operand, target: Operand, margin: float = 1.0, r
     return reduced(E.where(t != 1, E.clamp_min(margin - x, 0), 0.0) + E.where(t != -1, x, 0.0), reduction)
 
 
-@operation()
+@operation(autocast="fp32")
 def margin_ranking_loss(input1: Operand, input2: Operand, target: Operand, margin: float = 0.0,
                         reduction: str = "mean") -> Tensor:
     """max(0, -target * (input1 - input2) + margin), reduced.
@@ -71,7 +71,7 @@ def margin_ranking_loss(input1: Operand, input2: Operand, target: Operand, margi
     return reduced(E.clamp_min(-tracer(target) * (a - b) + margin, 0), reduction)
 
 
-@operation()
+@operation(autocast="fp32")
 def soft_margin_loss(input: Operand, target: Operand, reduction: str = "mean") -> Tensor:
     """ln(1 + e ** (-target * input)), the logistic loss, reduced.
 
@@ -94,7 +94,7 @@ def soft_margin_loss(input: Operand, target: Operand, reduction: str = "mean") -
     return reduced(typed(Tensor, emit(T.Softplus, tracer(-t * x))), reduction)
 
 
-@operation()
+@operation(autocast="fp32")
 def cosine_embedding_loss(input1: Operand, input2: Operand, target: Operand, margin: float = 0.0,
                           reduction: str = "mean") -> Tensor:
     """1 - cos(input1, input2) where target is 1, max(0, cos - margin) where it is -1, reduced.
@@ -123,7 +123,7 @@ def cosine_embedding_loss(input1: Operand, input2: Operand, target: Operand, mar
     return reduced(E.where(t == 1, 1 - cos, E.clamp_min(cos - margin, 0)), reduction)
 
 
-@operation()
+@operation(autocast="fp32")
 def triplet_margin_loss(anchor: Operand, positive: Operand, negative: Operand, margin: float = 1.0, p: float = 2.0,
                         eps: float = 1e-6, swap: bool = False, reduction: str = "mean") -> Tensor:
     """max(0, |anchor - positive| - |anchor - negative| + margin), reduced (Schroff, Kalenichenko and Philbin 2015).
@@ -216,7 +216,7 @@ def multilabel_soft_margin_loss(input: Operand, target: Operand, weight: Operand
     return reduced(R.mean(soft if weight is None else soft * tracer(weight), -1), reduction)
 
 
-@operation()
+@operation(autocast="fp32")
 def multilabel_margin_loss(input: Operand, target: Operand, reduction: str = "mean") -> Tensor:
     """sum over labels y and other classes i of max(0, 1 - (input[y] - input[i])) / classes, reduced.
 
@@ -255,7 +255,7 @@ def multilabel_margin_loss(input: Operand, target: Operand, reduction: str = "me
     return reduced(R.sum(E.where(counts, margin, 0.0), (-2, -1)) / n, reduction)
 
 
-@operation()
+@operation(autocast="fp32")
 def multi_margin_loss(input: Operand, target: Operand, p: int = 1, margin: float = 1.0, weight: Operand = None,
                       reduction: str = "mean") -> Tensor:
     """sum over i != target of max(0, margin - input[target] + input[i]) ** p / classes, reduced.

@@ -35,7 +35,7 @@ def of_same_shape(a: Operand, b: Operand) -> list[Tracer]:
     return xs
 
 
-@operation()
+@operation(autocast="fp32")
 def mse_loss(input: Operand, target: Operand, reduction: str = "mean") -> Tensor:
     """(input - target) ** 2, the squared error, reduced.
 
@@ -60,7 +60,7 @@ def mse_loss(input: Operand, target: Operand, reduction: str = "mean") -> Tensor
     return reduced(E.square(a - b), reduction)
 
 
-@operation()
+@operation(autocast="fp32")
 def l1_loss(input: Operand, target: Operand, reduction: str = "mean") -> Tensor:
     """|input - target|, the absolute error, reduced.
 
@@ -85,7 +85,7 @@ def l1_loss(input: Operand, target: Operand, reduction: str = "mean") -> Tensor:
     return reduced(E.abs(a - b), reduction)
 
 
-@operation()
+@operation(autocast="fp32")
 def huber_loss(input: Operand, target: Operand, reduction: str = "mean", delta: float = 1.0) -> Tensor:
     """d ** 2 / 2 where d = |input - target| <= delta, delta * (d - delta / 2) elsewhere, reduced (Huber 1964).
 
@@ -113,7 +113,7 @@ def huber_loss(input: Operand, target: Operand, reduction: str = "mean", delta: 
     return reduced(E.where(d <= delta, 0.5 * d * d, delta * (d - 0.5 * delta)), reduction)
 
 
-@operation()
+@operation(autocast="fp32")
 def smooth_l1_loss(input: Operand, target: Operand, reduction: str = "mean", beta: float = 1.0) -> Tensor:
     """d ** 2 / (2 beta) where d = |input - target| < beta, d - beta / 2 elsewhere, reduced (Girshick 2015).
 
@@ -141,7 +141,7 @@ def smooth_l1_loss(input: Operand, target: Operand, reduction: str = "mean", bet
     return reduced(d if beta == 0 else E.where(d < beta, 0.5 * d * d / beta, d - 0.5 * beta), reduction)
 
 
-@operation()
+@operation(autocast="fp32")
 def kl_div(input: Operand, target: Operand, reduction: str = "mean", log_target: bool = False) -> Tensor:
     """target * (ln(target) - input), the pointwise Kullback-Leibler divergence, reduced.
 
@@ -171,7 +171,7 @@ def kl_div(input: Operand, target: Operand, reduction: str = "mean", log_target:
     return reduced(loss, reduction)
 
 
-@operation()
+@operation(autocast="fp32")
 def poisson_nll_loss(input: Operand, target: Operand, log_input: bool = True, full: bool = False, eps: float = 1e-8,
                      reduction: str = "mean") -> Tensor:
     """e ** input - target * input, the negative log-likelihood of Poisson's distribution, reduced.

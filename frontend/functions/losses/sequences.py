@@ -24,7 +24,7 @@ IMPOSSIBLE = -1e30
 """Logarithm of a probability of 0: finite, so that derivatives are 0 and not NaN."""
 
 
-@operation(literal=("input_lengths", "target_lengths"))
+@operation(literal=("input_lengths", "target_lengths"), autocast="fp32")
 def ctc_loss(log_probs: Operand, targets: Operand, input_lengths: Operand, target_lengths: Operand, blank: int = 0,
              reduction: str = "mean", zero_infinity: bool = False) -> Tensor:
     """-ln of the probability of a sequence of labels, summed over its alignments (Graves et al. 2006).

@@ -31,7 +31,7 @@ from mlc.ir.sizes import Dim
 from mlc.ir.types import f64
 
 
-@operation()
+@operation(autocast="fp32_on_cuda")
 def layer_norm(input: Operand, normalized_shape: Sequence[Dim], weight: Operand = None, bias: Operand = None,
                eps: float = 1e-5) -> Tensor:
     """(x - mean) / sqrt(var + eps) * weight + bias over the last dimensions (Ba, Kiros and Hinton 2016).
@@ -111,7 +111,7 @@ def _of_shape(p: Operand, x: Tracer, shape: tuple[Dim, ...], name: str) -> Trace
     return out
 
 
-@operation()
+@operation(autocast="fp32_on_cuda")
 def normalize(input: Operand, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> Tensor:
     """x / max(norm(x, p), eps) along a dimension.
 
@@ -134,7 +134,7 @@ def normalize(input: Operand, p: float = 2.0, dim: int = 1, eps: float = 1e-12) 
     return rounded_once(lambda x: x / E.maximum(R.norm(x, p, dim, True), eps), floating(input))
 
 
-@operation()
+@operation(autocast="lower_precision")
 def linear(input: Operand, weight: Operand, bias: Operand = None) -> Tensor:
     """input @ weight.T + bias, a linear layer.
 
@@ -243,7 +243,7 @@ def embedding_bag(input: Operand, weight: Operand, mode: str = "mean", per_sampl
     return total if mode == "sum" else total / E.maximum(R.sum(counted, 1), 1)
 
 
-@operation()
+@operation(autocast="fp32_on_cuda")
 def cosine_similarity(x1: Operand, x2: Operand, dim: int = 1, eps: float = 1e-8) -> Tensor:
     """x1 . x2 / (max(|x1|, eps) * max(|x2|, eps)) along a dimension.
 

@@ -72,7 +72,7 @@ def leaky_relu(input: Operand, negative_slope: float = 0.01, inplace: bool = Fal
     return E.where(x > 0, x, x * negative_slope)
 
 
-@operation()
+@operation(autocast="lower_precision")
 def prelu(input: Operand, weight: Operand) -> Tensor:
     """x where x > 0, weight * x elsewhere (He et al. 2015).
 

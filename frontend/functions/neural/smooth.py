@@ -133,7 +133,7 @@ def mish(input: Operand, inplace: bool = False) -> Tensor:
     return rounded_once(lambda x: x * tanh(softplus(x)), floating(input))
 
 
-@operation()
+@operation(autocast="fp32_on_cuda")
 def softplus(input: Operand, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
     """ln(1 + e ** (beta * x)) / beta, for each element: a smooth relu.
 
@@ -236,7 +236,7 @@ def glu(input: Operand, dim: int = -1) -> Tensor:
     return rounded_once(lambda a, b: a * E.sigmoid(b), S.sliced(x, at, 0, n // 2), S.sliced(x, at, n // 2, n))
 
 
-@operation()
+@operation(autocast="fp32_on_cuda")
 def softmax(input: Operand, dim: int, dtype: DTypeLike = None) -> Tensor:
     """e ** x[i] / sum_j e ** x[j] along a dimension.
 
@@ -261,7 +261,7 @@ def softmax(input: Operand, dim: int, dtype: DTypeLike = None) -> Tensor:
     return typed(Tensor, emit(T.Softmax, x, axis(dim, x.ndim))) if x.ndim else E.exp(x - x)
 
 
-@operation()
+@operation(autocast="fp32_on_cuda")
 def log_softmax(input: Operand, dim: int, dtype: DTypeLike = None) -> Tensor:
     """x[i] - ln(sum_j e ** x[j]) along a dimension: the logarithm of `softmax`.
 
@@ -286,7 +286,7 @@ def log_softmax(input: Operand, dim: int, dtype: DTypeLike = None) -> Tensor:
     return typed(Tensor, emit(T.LogSoftmax, x, axis(dim, x.ndim))) if x.ndim else x - x
 
 
-@operation()
+@operation(autocast="fp32_on_cuda")
 def softmin(input: Operand, dim: int, dtype: DTypeLike = None) -> Tensor:
     """e ** -x[i] / sum_j e ** -x[j] along a dimension: softmax(-x).
 

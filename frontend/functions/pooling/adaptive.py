@@ -151,7 +151,7 @@ def adaptive_avg_pool2d(input: Operand, output_size: Any) -> Tensor:
     return _adaptive_avg(2, input, output_size)
 
 
-@operation()
+@operation(autocast="fp32")
 def adaptive_avg_pool3d(input: Operand, output_size: Any) -> Tensor:
     """The mean of each of `output_size` windows that divide the input as evenly as can be.
 
@@ -230,7 +230,7 @@ def adaptive_max_pool2d(input: Operand, output_size: Any, return_indices: bool =
     return _adaptive_max(2, input, output_size, return_indices)
 
 
-@operation()
+@operation(autocast="fp32")
 def adaptive_max_pool3d(input: Operand, output_size: Any, return_indices: bool = False) -> Any:
     """The maximum of each of `output_size` windows that divide the input as evenly as can be.
 

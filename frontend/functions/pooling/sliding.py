@@ -137,7 +137,7 @@ def max_pool2d(input: Operand, kernel_size: Ints, stride: Ints | None = None, pa
     return max_pool_windows(input, Geometry(2, kernel_size, stride, padding, dilation, ceil_mode), return_indices)
 
 
-@operation()
+@operation(autocast="fp32")
 def max_pool3d(input: Operand, kernel_size: Ints, stride: Ints | None = None, padding: Ints = 0, dilation: Ints = 1,
                ceil_mode: bool = False, return_indices: bool = False) -> Any:
     """The maximum of each window of a volume; NaN if one element is.
@@ -260,7 +260,7 @@ def avg_pool2d(input: Operand, kernel_size: Ints, stride: Ints | None = None, pa
                      divisor_override)
 
 
-@operation()
+@operation(autocast="fp32")
 def avg_pool3d(input: Operand, kernel_size: Ints, stride: Ints | None = None, padding: Ints = 0,
                ceil_mode: bool = False, count_include_pad: bool = True, divisor_override: int | None = None) -> Tensor:
     """The mean of each window of a volume.

@@ -33,7 +33,7 @@ def _unpooled(input: Operand, indices: Operand, kernel_size: Ints, stride: Any, 
     return unbatched(reshape(tracer(out), [*x.shape[:2], *image]), was_added)
 
 
-@operation()
+@operation(autocast="fp32")
 def max_unpool1d(input: Operand, indices: Operand, kernel_size: Ints, stride: Ints | None = None, padding: Ints = 0,
                  output_size: Any = None) -> Tensor:
     """The maxima of `max_pool1d` where they were taken from, and 0 elsewhere.
@@ -60,7 +60,7 @@ def max_unpool1d(input: Operand, indices: Operand, kernel_size: Ints, stride: In
     return _unpooled(input, indices, kernel_size, stride, padding, output_size, 1)
 
 
-@operation()
+@operation(autocast="fp32")
 def max_unpool2d(input: Operand, indices: Operand, kernel_size: Ints, stride: Ints | None = None, padding: Ints = 0,
                  output_size: Any = None) -> Tensor:
     """The maxima of `max_pool2d` where they were taken from, and 0 elsewhere.
@@ -89,7 +89,7 @@ def max_unpool2d(input: Operand, indices: Operand, kernel_size: Ints, stride: In
     return _unpooled(input, indices, kernel_size, stride, padding, output_size, 2)
 
 
-@operation()
+@operation(autocast="fp32")
 def max_unpool3d(input: Operand, indices: Operand, kernel_size: Ints, stride: Ints | None = None, padding: Ints = 0,
                  output_size: Any = None) -> Tensor:
     """The maxima of `max_pool3d` where they were taken from, and 0 elsewhere.

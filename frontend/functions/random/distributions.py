@@ -325,7 +325,7 @@ def cauchy(key: Operand, shape: Shape = (), dtype: DTypeLike = float32) -> Tenso
     return tan((unit_interval(key, shape, float_type(dtype)) - 0.5) * math.pi)
 
 
-@operation()
+@operation(autocast="fp32_on_cuda")
 def erfinv(input: Operand) -> Tensor:
     """The inverse error function: the y with erf(y) = x; infinite at 1 and -1, NaN beyond.
 

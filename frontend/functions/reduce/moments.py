@@ -232,7 +232,7 @@ def logsumexp(input: Operand, dim: Dims, keepdim: bool = False) -> Tensor:
     return out if keepdim else reshape(tracer(out), [d for i, d in enumerate(x.shape) if i not in over])
 
 
-@operation()
+@operation(autocast="fp32_on_cuda")
 def norm(input: Operand, p: Any = 2, dim: Dims = None, keepdim: bool = False) -> Tensor:
     """(sum_i |x[i]| ** p) ** (1 / p), the vector norm of the elements over `dim`.
 
@@ -280,7 +280,7 @@ def _norm(x: Tracer, p: float, dim: Dims, keepdim: bool) -> Tensor:
     return _root(sum(powers, dim, keepdim), 1 / p)
 
 
-@operation()
+@operation(autocast="fp32_on_cuda")
 def dist(input: Operand, other: Operand, p: float = 2) -> Tensor:
     """norm(input - other, p), the distance of two tensors taken as vectors.
 
@@ -302,7 +302,7 @@ def dist(input: Operand, other: Operand, p: float = 2) -> Tensor:
     return norm(E.sub(input, other), p)
 
 
-@operation()
+@operation(autocast="fp32_on_cuda")
 def renorm(input: Operand, p: float, dim: int, maxnorm: float) -> Tensor:
     """The slices of a dimension, scaled down to a norm of `maxnorm` where theirs is greater.
 

@@ -33,7 +33,7 @@ def check_not_empty(x: Tracer, over: tuple[int, ...], name: str) -> None:
         need(x.shape[i] - 1, f"the {name} of no elements is not defined")
 
 
-@operation()
+@operation(autocast="fp32_on_cuda")
 def sum(input: Operand, dim: Dims = None, keepdim: bool = False, *, dtype: DTypeLike = None) -> Tensor:
     """The sum of the elements over `dim`; 0 where there are none.
 
@@ -59,7 +59,7 @@ def sum(input: Operand, dim: Dims = None, keepdim: bool = False, *, dtype: DType
     return reduce_over(T.ReduceSum, x, dim, keepdim)
 
 
-@operation()
+@operation(autocast="fp32")
 def prod(input: Operand, dim: Dims = None, keepdim: bool = False, *, dtype: DTypeLike = None) -> Tensor:
     """The product of the elements over `dim`; 1 where there are none.
 

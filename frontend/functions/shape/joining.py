@@ -25,7 +25,7 @@ def sliced(x: Tracer, at: int, start: Any, stop: Any, step: int = 1) -> Tracer:
     return emit(T.Slice, x, tuple(starts), tuple(stops), tuple(steps), weak=x.weak)  # type: ignore[no-any-return]
 
 
-@operation()
+@operation(autocast="promote")
 def cat(tensors: Sequence[Operand], dim: int = 0) -> Tensor:
     """Tensors joined along a dimension: their sizes there add up, all others are equal.
 
@@ -52,7 +52,7 @@ def cat(tensors: Sequence[Operand], dim: int = 0) -> Tensor:
     return emit(T.Concat, tuple(xs), axis(dim, xs[0].ndim))  # type: ignore[no-any-return]
 
 
-@operation()
+@operation(autocast="promote")
 def stack(tensors: Sequence[Operand], dim: int = 0) -> Tensor:
     """Tensors of one shape joined along a new dimension.
 

@@ -228,7 +228,12 @@ def _extended(x: Tracer, at: int, low: int, high: int, mode: str) -> Tracer:
     return emit(T.Take, x, source, at)  # type: ignore[no-any-return]
 
 
-@operation(literal=("value",), stored={"value": "input"})
+def _autocast_of_pad(input: Operand, pad: Sequence[int], mode: str = "constant", value: Operand = None) -> str:
+    """How `autocast` treats a padding: those that copy elements are computed in float32."""
+    return "fp32" if mode in ("reflect", "replicate") else "none"
+
+
+@operation(literal=("value",), stored={"value": "input"}, autocast=_autocast_of_pad)
 def pad(input: Operand, pad: Sequence[int], mode: str = "constant", value: Operand = None) -> Tensor:
     """The tensor with more elements around it.
 

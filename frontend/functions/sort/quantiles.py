@@ -142,7 +142,7 @@ def _between(place: Tracer, how: str) -> tuple[Tensor, Tensor]:
     return one, one
 
 
-@operation()
+@operation(autocast="fp32")
 def quantile(input: Operand, q: Operand, dim: int | None = None, keepdim: bool = False, *,
              interpolation: str = "linear") -> Tensor:
     """The value below which the part q of the elements lies.
@@ -172,7 +172,7 @@ def quantile(input: Operand, q: Operand, dim: int | None = None, keepdim: bool =
     return _quantile(input, q, dim, keepdim, interpolation, False)
 
 
-@operation()
+@operation(autocast="fp32")
 def nanquantile(input: Operand, q: Operand, dim: int | None = None, keepdim: bool = False, *,
                 interpolation: str = "linear") -> Tensor:
     """The quantile of the elements that are not NaN; NaN where there is no other element.

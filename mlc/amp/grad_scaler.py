@@ -1,0 +1,294 @@
+"""Scaling of losses, so that small gradients do not vanish in float16."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from mlc.api import compile
+from mlc.frontend.arguments import coded, coded_methods
+from mlc.frontend.autocast import has_gpu
+from mlc.frontend.autograd.grad_mode import GradMode
+from mlc.frontend.functions import elementwise as E
+from mlc.frontend.location import user_loc
+from mlc.frontend.tensor import Tensor
+from mlc.ir.diag import UserError
+from mlc.optim.optimizer import Optimizer
+
+
+@coded
+def is_autocast_available(device_type: str) -> bool:
+    """Whether `autocast` has an effect on a type of device.
+
+    Args:
+        device_type: Such as "cpu" or "cuda".
+
+    Returns:
+        A bool.
+
+    Example:
+        >>> mlc.amp.is_autocast_available("cpu"), mlc.amp.is_autocast_available("xpu")
+        (True, False)
+    """
+    return device_type == "cpu" or (device_type == "cuda" and has_gpu())
+
+
+class GradScaler:
+    """Multiplies losses by a factor and divides gradients by it, and skips steps in which a gradient is not finite.
+
+    The factor shrinks when a step is skipped, and grows after `growth_interval` steps in a row that are not.
+
+    Args:
+        device: "cuda" or "cpu"; where there is no GPU, a scaler for "cuda" is disabled.
+        init_scale: First factor.
+        growth_factor: What the factor is multiplied by to grow.
+        backoff_factor: What it is multiplied by after a step that was skipped.
+        growth_interval: Number of steps after which it grows.
+        enabled: Whether there is any scaling; if not, `step` is that of the optimizer, and all else does nothing.
+
+    Raises:
+        UserError: A factor is out of range, or gradients are not such that can be unscaled (MLC0783).
+
+    Example:
+        >>> w = mlc.tensor([1.0], requires_grad=True)
+        >>> opt, scaler = mlc.optim.SGD([w], lr=0.1), mlc.amp.GradScaler("cpu", init_scale=8.0)
+        >>> scaler.scale((w * 2).sum()).backward()
+        >>> w.grad
+        tensor([16.], dtype=mlc.float32)
+        >>> scaler.step(opt)
+        >>> scaler.update()
+        >>> w, scaler.get_scale()
+        (tensor([0.8], dtype=mlc.float32, requires_grad=True), 8.0)
+    """
+
+    def __init__(self, device: str = "cuda", init_scale: float = 65536.0, growth_factor: float = 2.0,
+                 backoff_factor: float = 0.5, growth_interval: int = 2000, enabled: bool = True) -> None:
+        self._device, self._enabled = str(device), bool(enabled)
+        if enabled and not is_autocast_available(self._device.partition(":")[0]):
+            warnings.warn("GradScaler is disabled: there is no GPU", stacklevel=3)
+            self._enabled = False
+        if self._enabled and not (growth_factor > 1 and backoff_factor < 1):
+            raise UserError(f"growth_factor = {growth_factor}, backoff_factor = {backoff_factor}", code="MLC0783",
+                            loc=user_loc(), hint="the first is above 1, the second below")
+        self._scale, self._growth_tracker = float(init_scale), 0
+        self._growth_factor, self._backoff_factor = growth_factor, backoff_factor
+        self._growth_interval = growth_interval
+        self._found: dict[int, tuple[Optimizer, bool]] = {}   # of optimizers whose gradients are unscaled: not finite?
+        self._stepped: set[int] = set()
+        self._unscaled = compile(_unscaled, dynamic=False)
+
+    def __getstate__(self) -> dict[str, Any]:
+        if self._found or self._stepped:
+            raise UserError("a scaler is copied between unscale_ or step and update", code="MLC0783", loc=user_loc(),
+                            hint="copy it after update")
+        return {name: x for name, x in vars(self).items() if name != "_unscaled"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self._unscaled = compile(_unscaled, dynamic=False)
+
+    def scale(self, outputs: Any) -> Any:
+        """Multiply losses by the factor.
+
+        Args:
+            outputs: A tensor, or tensors in lists or tuples.
+
+        Returns:
+            The same with each tensor multiplied.
+
+        Raises:
+            UserError: There is something else among them (MLC0783).
+        """
+        if not self._enabled:
+            return outputs
+        if isinstance(outputs, Tensor):
+            return outputs * self._scale
+        if isinstance(outputs, Iterable) and not isinstance(outputs, str | Mapping):
+            scaled = map(self.scale, outputs)
+            return type(outputs)(scaled) if isinstance(outputs, list | tuple) else scaled
+        raise UserError(f"a loss is a tensor, found {type(outputs).__name__}", code="MLC0783", loc=user_loc())
+
+    def unscale_(self, optimizer: Optimizer) -> None:
+        """Divide the gradients of an optimizer's parameters by the factor, such as to clip them before `step`.
+
+        Args:
+            optimizer: Optimizer that holds parameters.
+
+        Raises:
+            UserError: It was called already since the last `update`, or gradients are float16 (MLC0783).
+        """
+        if not self._enabled:
+            return
+        if id(optimizer) in self._found or id(optimizer) in self._stepped:
+            raise UserError("the gradients of this optimizer are unscaled already", code="MLC0783", loc=user_loc(),
+                            hint="call unscale_ once, before step, and then update")
+        held = [p for group in optimizer.param_groups for p in group["params"] if p.grad is not None]
+        if any(p.grad.dtype.name == "float16" for p in held):
+            raise UserError("gradients are float16, and would be rounded when they are unscaled", code="MLC0783",
+                            loc=user_loc(), hint="keep parameters in float32, and let autocast cast them")
+        found = False
+        if held:
+            with GradMode(False):
+                grads, finite = self._unscaled([p.grad for p in held], 1.0 / self._scale)
+                for p, g in zip(held, grads):
+                    p.grad.copy_(g)
+                found = not bool(finite)
+        self._found[id(optimizer)] = optimizer, found
+
+    def step(self, optimizer: Optimizer, *args: Any, **keywords: Any) -> Any:
+        """Make a step of an optimizer, unless a gradient is not finite; unscale the gradients first if need be.
+
+        Args:
+            optimizer: Optimizer that holds parameters.
+            args: Arguments of its `step`.
+            keywords: Keyword arguments of its `step`.
+
+        Returns:
+            The result of its `step`; None if it is skipped.
+
+        Raises:
+            UserError: There is a closure, or it is the second step since the last `update` (MLC0783).
+        """
+        if not self._enabled:
+            return optimizer.step(*args, **keywords)
+        if args or "closure" in keywords:
+            raise UserError("a step with a scaler takes no closure, whose gradients would be scaled", code="MLC0783",
+                            loc=user_loc(), hint="compute the gradients before, by scaler.scale(loss).backward()")
+        if id(optimizer) in self._stepped:
+            raise UserError("this optimizer has made its step already", code="MLC0783", loc=user_loc(),
+                            hint="call update after step")
+        if id(optimizer) not in self._found:
+            self.unscale_(optimizer)
+        self._stepped.add(id(optimizer))
+        return None if self._found[id(optimizer)][1] else optimizer.step(**keywords)
+
+    def update(self, new_scale: Any = None) -> None:
+        """Adapt the factor after the steps of all optimizers.
+
+        Args:
+            new_scale: Factor to take instead, a number or a tensor.
+
+        Raises:
+            UserError: No gradients were unscaled since the last call (MLC0783).
+        """
+        if not self._enabled:
+            return
+        if new_scale is not None:
+            self._scale = float(new_scale)
+        elif not self._found:
+            raise UserError("no gradients were unscaled since the last update", code="MLC0783", loc=user_loc(),
+                            hint="call scaler.step(optimizer) first")
+        elif any(found for _, found in self._found.values()):
+            self._scale, self._growth_tracker = self._scale * self._backoff_factor, 0
+        else:
+            self._growth_tracker += 1
+            if self._growth_tracker == self._growth_interval:
+                grown = self._scale * self._growth_factor
+                self._scale = grown if math.isfinite(grown) and grown < 3.4e38 else self._scale
+                self._growth_tracker = 0
+        self._found, self._stepped = {}, set()
+
+    def get_scale(self) -> float:
+        """The current factor.
+
+        Returns:
+            A number; 1.0 if the scaler is disabled.
+        """
+        return self._scale if self._enabled else 1.0
+
+    def get_growth_factor(self) -> float:
+        """Multiplier of the factor when it grows.
+
+        Returns:
+            A number.
+        """
+        return self._growth_factor
+
+    def set_growth_factor(self, new_factor: float) -> None:
+        """Set what the factor is multiplied by to grow.
+
+        Args:
+            new_factor: A number above 1.
+        """
+        self._growth_factor = new_factor
+
+    def get_backoff_factor(self) -> float:
+        """Multiplier of the factor after a step that was skipped.
+
+        Returns:
+            A number.
+        """
+        return self._backoff_factor
+
+    def set_backoff_factor(self, new_factor: float) -> None:
+        """Set what the factor is multiplied by after a step that was skipped.
+
+        Args:
+            new_factor: A number below 1.
+        """
+        self._backoff_factor = new_factor
+
+    def get_growth_interval(self) -> int:
+        """Number of steps after which the factor grows.
+
+        Returns:
+            An integer.
+        """
+        return self._growth_interval
+
+    def set_growth_interval(self, new_interval: int) -> None:
+        """Set the number of steps after which the factor grows.
+
+        Args:
+            new_interval: An integer.
+        """
+        self._growth_interval = new_interval
+
+    def is_enabled(self) -> bool:
+        """Whether there is any scaling.
+
+        Returns:
+            A bool.
+        """
+        return self._enabled
+
+    def state_dict(self) -> dict[str, Any]:
+        """Collect the factor, how it changes, and the number of steps since it grew.
+
+        Returns:
+            Dict, empty if the scaler is disabled.
+        """
+        if not self._enabled:
+            return {}
+        return {"scale": self._scale, "growth_factor": self._growth_factor, "backoff_factor": self._backoff_factor,
+                "growth_interval": self._growth_interval, "_growth_tracker": self._growth_tracker}
+
+    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
+        """Go on from a state.
+
+        Args:
+            state_dict: Result of `state_dict`.
+
+        Raises:
+            UserError: It is that of a disabled scaler (MLC0783).
+        """
+        if not self._enabled:
+            return
+        if not state_dict:
+            raise UserError("the state is empty, as that of a disabled scaler", code="MLC0783", loc=user_loc())
+        self._scale, self._growth_factor = float(state_dict["scale"]), state_dict["growth_factor"]
+        self._backoff_factor, self._growth_interval = state_dict["backoff_factor"], state_dict["growth_interval"]
+        self._growth_tracker = int(state_dict["_growth_tracker"])
+
+
+def _unscaled(grads: list[Tensor], inverse: Tensor) -> tuple[list[Tensor], Tensor]:
+    """Gradients multiplied by a number, and whether all were finite."""
+    finite = E.isfinite(grads[0]).all()
+    for g in grads[1:]:
+        finite = finite & E.isfinite(g).all()
+    return [g * inverse for g in grads], finite
+
+
+coded_methods(GradScaler, ("__init__", "scale", "unscale_", "step", "update", "load_state_dict"))
