@@ -281,6 +281,15 @@ class Methods(Leaf):
     def permute(self, *dims: Any) -> Tensor: return call("permute", self, listed(dims))
     def transpose(self, dim0: _int, dim1: _int) -> Tensor: return call("transpose", self, dim0, dim1)
     def t(self) -> Tensor: return call("t", self)
+    @property
+    def H(self) -> Tensor:
+        """The conjugate transpose of a matrix, which is the transpose; UserError MLC0364 of other tensors."""
+        return call("Tensor.H", self)
+    @property
+    def mH(self) -> Tensor:
+        """The conjugate transpose of the matrices in the last two dimensions, which is the transpose."""
+        return call("transpose", self, -2, -1)
+    def adjoint(self) -> Tensor: return call("adjoint", self)
     def squeeze(self, dim: Dims = None) -> Tensor: return call("squeeze", self, dim)
     def unsqueeze(self, dim: _int) -> Tensor: return call("unsqueeze", self, dim)
     def flatten(self, start_dim: _int = 0, end_dim: _int = -1) -> Tensor:

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     # isort: off
     from mlc import (
         accelerator as accelerator, autograd as autograd, backends as backends, cuda as cuda, fft as fft, func as func,
-        linalg as linalg, nn as nn, optim as optim, random as random, signal as signal, special as special,
-        utils as utils,
+        linalg as linalg, masked as masked, nn as nn, optim as optim, random as random, signal as signal,
+        special as special, utils as utils,
     )
     from mlc.anomaly import detect_anomaly as detect_anomaly
     from mlc.api import (
@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from mlc.frontend.functions.calculus import *
     from mlc.frontend.functions.compare import *
     from mlc.frontend.functions.contract import *
+    from mlc.frontend.functions.copies import *
     from mlc.frontend.functions.create import *
     from mlc.frontend.functions.divisors import *
     from mlc.frontend.functions.dynamic import *
@@ -108,7 +109,8 @@ if TYPE_CHECKING:
         result_type as result_type, set_default_dtype as set_default_dtype,
     )
     from mlc.frontend.inspection import (
-        broadcast_shapes as broadcast_shapes, is_floating_point as is_floating_point, is_nonzero as is_nonzero,
+        broadcast_shapes as broadcast_shapes, is_complex as is_complex, is_conj as is_conj,
+        is_floating_point as is_floating_point, is_neg as is_neg, is_nonzero as is_nonzero,
         is_same_size as is_same_size, is_signed as is_signed, is_tensor as is_tensor, numel as numel,
         scalar_tensor as scalar_tensor, set_printoptions as set_printoptions, typename as typename,
     )
@@ -190,7 +192,8 @@ _ELSEWHERE = {
     **dict.fromkeys(("BFloat16Tensor", "BoolTensor", "ByteTensor", "CharTensor", "DoubleTensor", "FloatTensor",
                      "HalfTensor", "IntTensor", "LongTensor", "ShortTensor", "can_cast", "finfo", "get_default_dtype",
                      "iinfo", "promote_types", "result_type", "set_default_dtype"), "mlc.frontend.element_types"),
-    **dict.fromkeys(("broadcast_shapes", "is_floating_point", "is_nonzero", "is_same_size", "is_signed", "is_tensor",
+    **dict.fromkeys(("broadcast_shapes", "is_complex", "is_conj", "is_floating_point", "is_neg", "is_nonzero",
+                     "is_same_size", "is_signed", "is_tensor",
                      "numel", "scalar_tensor", "set_printoptions", "typename"), "mlc.frontend.inspection"),
     **dict.fromkeys(("Generator", "default_generator", "get_rng_state", "initial_seed", "manual_seed", "seed",
                      "set_rng_state"), "mlc.frontend.generator"),
@@ -198,7 +201,7 @@ _ELSEWHERE = {
                     "mlc.autograd.grad_mode"),
 }
 _MODULES = frozenset({"accelerator", "autograd", "backends", "cuda", "distributions", "extension", "fft", "func",
-                      "importer", "linalg", "nn", "onnx", "optim", "random", "serialization", "signal",
+                      "importer", "linalg", "masked", "nn", "onnx", "optim", "random", "serialization", "signal",
                       "special", "utils"})
 
 

@@ -26,9 +26,9 @@ from mlc.tools import codes
 ROOT = Path(__file__).parent.parent
 SPACES = ("", "nn", "nn.functional", "nn.init", "nn.utils", "nn.utils.rnn", "nn.utils.parametrize",
           "nn.utils.parametrizations", "nn.utils.prune", "nn.utils.fusion", "nn.utils.stateless", "nn.modules.module",
-          "optim", "optim.lr_scheduler", "linalg", "fft", "random", "signal.windows", "special", "cuda", "utils.data",
-          "utils.checkpoint", "autograd", "autograd.function", "autograd.functional", "autograd.grad_mode",
-          "autograd.graph", "func", "accelerator", "distributions", "serialization", "onnx",
+          "optim", "optim.lr_scheduler", "linalg", "fft", "random", "signal.windows", "special", "masked", "cuda",
+          "utils.data", "utils.checkpoint", "autograd", "autograd.function", "autograd.functional",
+          "autograd.grad_mode", "autograd.graph", "func", "accelerator", "distributions", "serialization", "onnx",
           "nn.parallel")
 NUMBER = re.compile(r"(?<![\w.])[-+]?(?:\d+\.?\d*(?:e[-+]?\d+)?|\.\d+)")
 HEADING = re.compile(r"(?m)^(Args|Shape|Attributes|Returns|Raises|Example):$")
