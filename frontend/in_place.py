@@ -379,9 +379,11 @@ def written(x: Any, result: Callable[[], Any]) -> Any:
 
 def method_of(name: str) -> Callable[..., Any]:
     """The in-place method of the public function `name`."""
+    method = getattr(Tensor, name)
+
     def in_place(self: Tensor, *args: Any, **keywords: Any) -> Tensor:
         check_writable(self)
-        return store(self, OPERATIONS[name](self, *args, **keywords), (*args, *keywords.values()))
+        return store(self, method(self, *args, **keywords), (*args, *keywords.values()))
     return in_place
 
 
@@ -403,12 +405,12 @@ RESHAPING = ("squeeze", "swapaxes", "swapdims", "t", "transpose", "unsqueeze")
 """Views that have an in-place method."""
 FUNCTIONS = """
 abs acos acosh add addbmm addcdiv addcmul addmm addmv addr asin asinh atan atan2 atanh baddbmm bitwise_and
-bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift bitwise_xor ceil clamp clamp_max clamp_min copysign cos
-cosh cumprod cumsum deg2rad digamma div eq erf erfc erfinv exp exp2 expm1 float_power floor floor_divide fmod frac gcd
-ge gt heaviside hypot i0 index_add index_copy index_fill index_put index_reduce lcm ldexp le lerp lgamma log log10
-log1p log2 logical_and logical_not logical_or logical_xor logit lt masked_fill masked_scatter mul mvlgamma nan_to_num
-ne neg pow put rad2deg reciprocal relu remainder renorm round rsqrt scatter scatter_add scatter_reduce sigmoid
-sign sin sinc sinh sqrt square sub tan tanh tril triu trunc xlogy
+bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift bitwise_xor ceil clamp clamp_max clamp_min conj_physical
+copysign cos cosh cumprod cumsum deg2rad digamma div eq erf erfc erfinv exp exp2 expm1 float_power floor floor_divide
+fmod frac gcd ge gt heaviside hypot i0 igamma igammac index_add index_copy index_fill index_put index_reduce lcm ldexp
+le lerp lgamma log log10 log1p log2 logical_and logical_not logical_or logical_xor logit lt masked_fill masked_scatter
+mul mvlgamma nan_to_num ne neg nextafter polygamma pow put rad2deg reciprocal relu remainder renorm round rsqrt
+scatter scatter_add scatter_reduce sigmoid sign sin sinc sinh sqrt square sub tan tanh tril triu trunc xlogy
 """.split()
 """Public functions that have an in-place method."""
 SECOND_NAMES = {"absolute": "abs", "arccos": "acos", "arccosh": "acosh", "arcsin": "asin", "arcsinh": "asinh",

@@ -44,8 +44,8 @@ from mlc.frontend.methods import Methods
 from mlc.frontend.tensor import OPERATIONS, Tensor
 
 MODULES = (calculus, compare, contract, convolution, copies, create, divisors, dynamic, elementwise, fft, grids, index,
-           linalg, losses, masked, neural, normalization, pooling, ragged, random, random_sampling, recurrent, reduce, replace,
-           resize, sampling, scan, scatter, shape, sort, special, trigonometry)
+           linalg, losses, masked, neural, normalization, pooling, ragged, random, random_sampling, recurrent, reduce,
+           replace, resize, sampling, scan, scatter, shape, sort, special, trigonometry)
 
 ALIASES = {
     "absolute": "abs", "alias_copy": "clone", "arccos": "acos", "arccosh": "acosh", "arcsin": "asin",
