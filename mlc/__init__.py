@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from mlc.frontend.functions.dynamic import *
     from mlc.frontend.functions.elementwise import *  # type: ignore[assignment]  # its `where` takes two choices only
     from mlc.frontend.functions.grids import *
+    from mlc.frontend.functions.lowrank import pca_lowrank as pca_lowrank, svd_lowrank as svd_lowrank
     from mlc.frontend.functions.reduce import *
     from mlc.frontend.functions.replace import *
     from mlc.frontend.functions.scan import *
@@ -73,8 +74,10 @@ if TYPE_CHECKING:
     )
     from mlc.frontend.functions.linalg import (
         chain_matmul as chain_matmul, cholesky as cholesky, cholesky_inverse as cholesky_inverse,
-        cholesky_solve as cholesky_solve, det as det, logdet as logdet, matrix_exp as matrix_exp,
-        matrix_power as matrix_power, pinverse as pinverse, slogdet as slogdet, solve_by_lu, thin_qr,
+        cholesky_solve as cholesky_solve, det as det, geqrf as geqrf,
+        householder_product, logdet as logdet, lu_unpack as lu_unpack, matrix_exp as matrix_exp,
+        matrix_power as matrix_power, ormqr as ormqr, packed_lu, pinverse as pinverse, slogdet as slogdet,
+        solve_by_lu, solve_by_triangle, thin_qr, thin_svd,
     )
     from mlc.frontend.functions.neural import (
         bilinear as bilinear, celu as celu, cosine_similarity as cosine_similarity, dropout as dropout,
@@ -96,7 +99,8 @@ if TYPE_CHECKING:
     )
     from mlc.frontend.functions.random import erfinv as erfinv
     from mlc.frontend.functions.special import (
-        digamma as digamma, i0 as i0, lgamma as lgamma, mvlgamma as mvlgamma, polygamma as polygamma,
+        digamma as digamma, i0 as i0, igamma as igamma, igammac as igammac, lgamma as lgamma, mvlgamma as mvlgamma,
+        polygamma as polygamma,
     )
     from mlc.frontend.functions.linalg import inv
     from mlc.frontend.functions.random_sampling import *
@@ -125,6 +129,7 @@ if TYPE_CHECKING:
     # isort: on
 
     absolute = abs
+    alias_copy = clone
     arccos = acos
     arccosh = acosh
     arcsin = asin
@@ -138,6 +143,7 @@ if TYPE_CHECKING:
     clip = clamp
     concat = cat
     concatenate = cat
+    conj_physical = conj
     divide = div
     fix = trunc
     ger = outer
@@ -146,18 +152,24 @@ if TYPE_CHECKING:
     inverse = inv
     less = lt
     less_equal = le
+    lu = packed_lu
     lu_solve = solve_by_lu
     moveaxis = movedim
     multiply = mul
     negative = neg
     not_equal = ne
+    orgqr = householder_product
     qr = thin_qr
+    resolve_conj = conj
+    resolve_neg = conj
     row_stack = vstack
     sgn = sign
     subtract = sub
+    svd = thin_svd
     swapdims = transpose
     take = take_flat
     trapz = trapezoid
+    triangular_solve = solve_by_triangle
     true_divide = div
     unsafe_chunk = chunk
     unsafe_split = split

@@ -31,7 +31,7 @@ CASES = [
     C("special.ndtri", K(0.0, 1.0, -0.5, 1e-30, math.nan), constant=(0,)),
     *(C(f"special.{name}", U(-30, 30, 30), constant=(0,)) for name in WAVES),
     *(C(f"special.{name}", ENDS, constant=(0,)) for name in WAVES if name.endswith(("k0", "k1"))),
-    *(C(f"special.{name}", K(0.0, 1e-6, 20.0, 1e4, math.nan), constant=(0,)) for name in WAVES if "_y" in name or "_j" in name),
+    *(C(f"special.{name}", K(0.0, 1e-6, 20.0, 1e4, math.nan), constant=(0,)) for name in WAVES[1:5]),
     *(C(f"special.{name}", U(-2, 2, 9), N(8, 9, low=-1), constant=(0,)) for name in POLYNOMIALS),
     C("igamma", P(9), P(9), constant=(0,)), C("igammac", U(50, 150, 9), U(50, 150, 9), constant=(0,)),
     C("igamma", K(1.0, 0.0, 0.0, math.inf, 2.0, -1.0), K(0.0, 1.0, 0.0, 1.0, math.inf, 1.0), constant=(0, 1)),

@@ -19,6 +19,7 @@ from mlc.frontend.functions import (
     index,
     linalg,
     losses,
+    lowrank,
     masked,
     neural,
     normalization,
@@ -43,9 +44,9 @@ from mlc.frontend.memory_layout import MemoryLayout
 from mlc.frontend.methods import Methods
 from mlc.frontend.tensor import OPERATIONS, Tensor
 
-MODULES = (calculus, compare, contract, convolution, copies, create, divisors, dynamic, elementwise, fft, grids, index,
-           linalg, losses, masked, neural, normalization, pooling, ragged, random, random_sampling, recurrent, reduce,
-           replace, resize, sampling, scan, scatter, shape, sort, special, trigonometry)
+MODULES = (calculus, compare, contract, convolution, copies, create, divisors, dynamic, elementwise, fft, grids,
+           index, linalg, losses, lowrank, masked, neural, normalization, pooling, ragged, random, random_sampling,
+           recurrent, reduce, replace, resize, sampling, scan, scatter, shape, sort, special, trigonometry)
 
 ALIASES = {
     "absolute": "abs", "alias_copy": "clone", "arccos": "acos", "arccosh": "acosh", "arcsin": "asin",
@@ -54,9 +55,9 @@ ALIASES = {
     "det": "linalg.det", "divide": "div", "fix": "trunc", "ger": "outer", "greater": "gt", "greater_equal": "ge",
     "inverse": "linalg.inv", "less": "lt", "less_equal": "le", "matrix_exp": "linalg.matrix_exp",
     "matrix_power": "linalg.matrix_power", "moveaxis": "movedim", "multiply": "mul", "negative": "neg",
-    "not_equal": "ne", "resolve_conj": "conj", "resolve_neg": "conj", "row_stack": "vstack",
-    "slogdet": "linalg.slogdet", "sgn": "sign", "subtract": "sub", "swapdims": "transpose", "trapz": "trapezoid",
-    "true_divide": "div", "unsafe_chunk": "chunk", "unsafe_split": "split",
+    "not_equal": "ne", "orgqr": "linalg.householder_product", "resolve_conj": "conj", "resolve_neg": "conj",
+    "row_stack": "vstack", "slogdet": "linalg.slogdet", "sgn": "sign", "subtract": "sub", "swapdims": "transpose",
+    "trapz": "trapezoid", "true_divide": "div", "unsafe_chunk": "chunk", "unsafe_split": "split",
 }
 """PyTorch's aliases of functions."""
 OPERATIONS.update({name: OPERATIONS[of] for name, of in ALIASES.items()})

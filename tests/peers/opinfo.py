@@ -59,6 +59,8 @@ def ours(entry: Any) -> Callable[..., Any] | None:
 
 def theirs(entry: Any) -> Callable[..., Any]:
     """PyTorch's function, with mlc's conventions: complex numbers as pairs, and signs that are fixed."""
+    if entry.formatted_name in REFERENCES:
+        return REFERENCES[entry.formatted_name]
     if entry.name.removeprefix("fft.") in COMPLEX:
         return lambda *args, **keywords: _as_pairs(entry.op(*args, **keywords))
     own = REFERENCES.get(entry.name)

@@ -36,14 +36,16 @@ def _uniform(x: Any, low: float = 0.0, high: float = 1.0) -> Any:
     return R.uniform(_key(), x.shape, low, high, x.dtype)
 
 
-def _multinomial(x: Any, num_samples: int, replacement: bool = False) -> Any:
-    if not replacement:
-        raise mlc.UserError("mlc.random.categorical draws with replacement only", code="MLC0360")
-    return R.categorical(_key(), mlc.log(x)[..., None, :], -1, (*x.shape[:-1], num_samples))
-
-
 def _dropout(f: Callable[..., Any]) -> Callable[..., Any]:
     return lambda x, p=0.5, training=True: f(x, p, training, key=_key())
+
+
+def _in_place(name: str) -> Callable[..., Any]:
+    return lambda x, *args, **keywords: getattr(x.clone(), f"{name}_")(*args, **keywords)
+
+
+def _fractional(f: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda *args, **keywords: f(*args, **keywords, key=_key())
 
 
 def _attention(q: Any, k: Any, v: Any, attn_mask: Any = None, dropout_p: float = 0.0, **keywords: Any) -> Any:
@@ -78,8 +80,27 @@ def _lstsq(a: Any, b: Any, driver: Any = None) -> Any:
     return x, ((a @ x - b) ** 2).sum(-2) if a.shape[-2] > a.shape[-1] else b.new_zeros(0)
 
 
-REFERENCES: dict[str, Callable[..., Any]] = {"linalg.eigh": _eigh, "linalg.svd": _svd, "linalg.lstsq": _lstsq}
-"""PyTorch's functions with mlc's conventions: the signs of vectors, and the results that mlc has."""
+def _signed_vectors(f: Callable[..., Any], signs: Callable[..., Any]) -> Callable[..., Any]:
+    """An approximation of a product of two matrices by singular vectors, with signs that are fixed."""
+    def of(a: Any, b: Any, **keywords: Any) -> Any:
+        u, s, v = f(a @ b.mT, **keywords)
+        return u * signs(u), s, v * signs(u)
+    return of
+
+
+def _our_signs(u: Any) -> Any:
+    return mlc.take_along_dim(u, mlc.argmax(mlc.abs(u), -2, True), -2).detach().sign()
+
+
+def _hermitian_pinv(A: Any, **keywords: Any) -> Any:
+    return torch.linalg.pinv((A + A.mT) / 2, **keywords)
+
+
+REFERENCES: dict[str, Callable[..., Any]] = {
+    "linalg.eigh": _eigh, "linalg.svd": _svd, "linalg.lstsq": _lstsq, "linalg_pinv_hermitian": _hermitian_pinv,
+    "svd_lowrank": _signed_vectors(torch.svd_lowrank, signs), "pca_lowrank": _signed_vectors(torch.pca_lowrank, signs)}
+"""PyTorch's functions, by the name of an entry or of one of its variants, with mlc's conventions: the signs of vectors, and
+the results that mlc has."""
 
 ORDER = "the database has the arguments in another order"
 KEYED = "random functions take a key"
@@ -91,6 +112,10 @@ ELSEWHERE: dict[str, tuple[Callable[..., Any], str]] = {
     "linalg.lstsq": (lambda a, b, driver=None: mlc.linalg.lstsq(a, b)[:2], "mlc has no choice of LAPACK's drivers"),
     "linalg.svd": (_first_singular_vectors, "the singular vectors of no singular value are not determined"),
     "linalg_pinv_singular": (lambda a, b: mlc.linalg.pinv(a @ b.mT), "the database gives factors of the operand"),
+    "linalg_pinv_hermitian": (lambda A, **keywords: mlc.linalg.pinv((A + A.mT) / 2, **keywords),
+                              "PyTorch's derivative supposes a symmetric operand"),
+    "svd_lowrank": (_signed_vectors(mlc.svd_lowrank, _our_signs), "the database gives factors of the operand"),
+    "pca_lowrank": (_signed_vectors(mlc.pca_lowrank, _our_signs), "the database gives factors of the operand"),
     **{f"polygamma_polygamma_n_{n}": (lambda x, n: mlc.polygamma(n, x), ORDER) for n in range(5)},
     "special.polygamma": (lambda x, n: mlc.special.polygamma(n, x), ORDER),
     "rand_like": (lambda x, dtype=None, device="cpu": R.rand_like(_key(), x, dtype=dtype), KEYED),
@@ -99,7 +124,6 @@ ELSEWHERE: dict[str, tuple[Callable[..., Any], str]] = {
     "randint": (_randint, KEYED),
     "randint_like": (lambda x, *bounds, **keywords: _randint(*bounds, x.shape, dtype=x.dtype), KEYED),
     "bernoulli": (_bernoulli, KEYED),
-    "multinomial": (_multinomial, KEYED + "; it is mlc.random.categorical"),
     "normal": (_normal, KEYED),
     "normal_number_mean": (lambda mean, std, *size, **keywords: _normal(mean, std, *size, **keywords), KEYED),
     "normal_in_place": (lambda x, mean=0.0, std=1.0: _normal(mean, std, x.shape), KEYED),
@@ -110,6 +134,10 @@ ELSEWHERE: dict[str, tuple[Callable[..., Any], str]] = {
     "nn.functional.dropout3d": (_dropout(F.dropout3d), KEYED),
     "nn.functional.rrelu": (lambda x, **keywords: F.rrelu(x, **keywords, key=_key()), KEYED),
     "nn.functional.alpha_dropout": (_dropout(F.alpha_dropout), KEYED),
+    **{name: (_in_place(name), "the database has the operation without an underscore")
+       for name in ("cauchy", "geometric", "log_normal")},
+    **{f"nn.functional.fractional_max_pool{n}d": (_fractional(getattr(F, f"fractional_max_pool{n}d")), KEYED)
+       for n in (2, 3)},
     "nn.functional.triplet_margin_with_distance_loss": (
         lambda *args, distance_function=None, **keywords: F.triplet_margin_with_distance_loss(
             *args, distance_function=distance_function and F.pairwise_distance, **keywords),
