@@ -387,21 +387,26 @@ def method_of(name: str) -> Callable[..., Any]:
     return in_place
 
 
+def check_alone(x: Tensor, name: str, hint: str) -> None:
+    """UserError if the shape of a tensor cannot change in place."""
+    check_writable(x)
+    shared = x._storage is not None and len(x._storage.tensors()) > 1
+    if isinstance(x, Tracer) or x._view is not None or shared:
+        raise refusal(f"{name} would change the shape of a tensor in place that is recorded, a view, or has views",
+                      code="MLC0760", loc=user_loc(), hint=hint)
+
+
 def reshaping_method_of(name: str) -> Callable[..., Any]:
     """The method that changes the shape of a tensor in place, for the public view function `name`."""
     def in_place(self: Tensor, *args: Any, **keywords: Any) -> Tensor:
-        check_writable(self)
-        shared = self._storage is not None and len(self._storage.tensors()) > 1
-        if isinstance(self, Tracer) or self._view is not None or shared:
-            raise refusal(f"{name}_ would change the shape of a tensor in place that is recorded, a view, or has views",
-                          code="MLC0760", loc=user_loc(), hint=f"x = x.{name}(...)")
+        check_alone(self, f"{name}_", f"x = x.{name}(...)")
         view = OPERATIONS[name](self, *args, **keywords)
         self._array, self._autograd = view._array, view._autograd
         return self
     return in_place
 
 
-RESHAPING = ("squeeze", "swapaxes", "swapdims", "t", "transpose", "unsqueeze")
+RESHAPING = ("as_strided", "squeeze", "swapaxes", "swapdims", "t", "transpose", "unsqueeze")
 """Views that have an in-place method."""
 FUNCTIONS = """
 abs acos acosh add addbmm addcdiv addcmul addmm addmv addr asin asinh atan atan2 atanh baddbmm bitwise_and

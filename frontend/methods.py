@@ -279,6 +279,11 @@ class Methods(Leaf):
         """The same elements, in the same memory, under another shape, of sizes or a sequence; one may be -1."""
         return call("view", self, listed(shape))
     def permute(self, *dims: Any) -> Tensor: return call("permute", self, listed(dims))
+    def as_strided(self, size: Sequence[_int], stride: Sequence[_int], storage_offset: _int | None = None) -> Tensor:
+        return call("as_strided", self, size, stride, storage_offset)
+    def as_strided_scatter(self, src: Operand, size: Sequence[_int], stride: Sequence[_int],
+                           storage_offset: _int | None = None) -> Tensor:
+        return call("as_strided_scatter", self, src, size, stride, storage_offset)
     def transpose(self, dim0: _int, dim1: _int) -> Tensor: return call("transpose", self, dim0, dim1)
     def t(self) -> Tensor: return call("t", self)
     @property

@@ -361,25 +361,31 @@ class Tensor(Differentiable, MemoryLayout, Operators, Methods):
         """The tensor on a GPU, `cuda:0` or that of a number or name; itself if it is there."""
         return self.to_device("cuda" if device is None else f"cuda:{device}" if isinstance(device, int) else device)
 
-    def new_zeros(self, *size: Any, dtype: DTypeLike = None) -> Tensor:
+    def new_zeros(self, *size: Any, dtype: DTypeLike = None, device: Any = None) -> Tensor:
         """A tensor of zeros, of a shape, as `mlc.zeros`; dtype and device are those of this tensor by default."""
-        return call("zeros", *size, dtype=self.dtype if dtype is None else dtype, device=self.device)
+        return call("zeros", *size, dtype=dtype or self.dtype, device=device or self.device)
 
-    def new_ones(self, *size: Any, dtype: DTypeLike = None) -> Tensor:
+    def new_ones(self, *size: Any, dtype: DTypeLike = None, device: Any = None) -> Tensor:
         """A tensor of ones, of a shape, as `mlc.ones`; dtype and device are those of this tensor by default."""
-        return call("ones", *size, dtype=self.dtype if dtype is None else dtype, device=self.device)
+        return call("ones", *size, dtype=dtype or self.dtype, device=device or self.device)
 
-    def new_empty(self, *size: Any, dtype: DTypeLike = None) -> Tensor:
+    def new_empty(self, *size: Any, dtype: DTypeLike = None, device: Any = None) -> Tensor:
         """A tensor of a shape, as `mlc.empty`; dtype and device are those of this tensor by default."""
-        return call("empty", *size, dtype=self.dtype if dtype is None else dtype, device=self.device)
+        return call("empty", *size, dtype=dtype or self.dtype, device=device or self.device)
 
-    def new_full(self, size: Sequence[Dim], fill_value: Operand, dtype: DTypeLike = None) -> Tensor:
+    def new_full(self, size: Sequence[Dim], fill_value: Operand, dtype: DTypeLike = None,
+                 device: Any = None) -> Tensor:
         """A tensor of one number, as `mlc.full`; dtype and device are those of this tensor by default."""
-        return call("full", size, fill_value, dtype=self.dtype if dtype is None else dtype, device=self.device)
+        return call("full", size, fill_value, dtype=dtype or self.dtype, device=device or self.device)
 
-    def new_tensor(self, data: Any, dtype: DTypeLike = None) -> Tensor:
+    def new_empty_strided(self, size: Sequence[_int], stride: Sequence[_int], dtype: DTypeLike = None,
+                          device: Any = None) -> Tensor:
+        """A tensor with strides, as `mlc.empty_strided`; dtype and device are those of this tensor by default."""
+        return call("empty_strided", size, stride, dtype=dtype or self.dtype, device=device or self.device)
+
+    def new_tensor(self, data: Any, dtype: DTypeLike = None, device: Any = None) -> Tensor:
         """A tensor with a copy of data, as `mlc.tensor`; dtype and device are those of this tensor by default."""
-        return call("tensor", data, self.dtype if dtype is None else dtype, device=self.device)
+        return call("tensor", data, dtype or self.dtype, device=device or self.device)
 
 
 UFUNCS = {"subtract": "sub", "multiply": "mul", "divide": "div", "power": "pow", "negative": "neg", "absolute": "abs",

@@ -31,7 +31,7 @@ def _each(names: str, why: Why) -> dict[str, Why]:
 TENSOR: dict[str, Why] = {
     **_each("xpu pin_memory", _DEVICE),
     **_each("imag", _COMPLEX),
-    **_each("storage untyped_storage as_strided is_shared", _STORAGE),
+    **_each("storage untyped_storage is_shared", _STORAGE),
     **_each("to_sparse to_sparse_coo to_sparse_csr coalesce smm", _SPARSE),
     "set_": ("a tensor keeps its storage", "x.data = other"),
 }

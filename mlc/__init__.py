@@ -63,6 +63,10 @@ if TYPE_CHECKING:
     from mlc.frontend.functions.scatter import *
     from mlc.frontend.functions.shape import *
     from mlc.frontend.functions.sort import *
+    from mlc.frontend.functions.strided import (
+        as_strided as as_strided, as_strided_scatter as as_strided_scatter, empty_permuted as empty_permuted,
+        empty_strided as empty_strided,
+    )
     from mlc.frontend.functions.trigonometry import *
     from mlc.frontend.functions.fft import (
         bartlett_window as bartlett_window, blackman_window as blackman_window, hamming_window as hamming_window,

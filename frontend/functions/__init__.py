@@ -38,6 +38,7 @@ from mlc.frontend.functions import (
     shape,
     sort,
     special,
+    strided,
     trigonometry,
 )
 from mlc.frontend.memory_layout import MemoryLayout
@@ -46,7 +47,8 @@ from mlc.frontend.tensor import OPERATIONS, Tensor
 
 MODULES = (calculus, compare, contract, convolution, copies, create, divisors, dynamic, elementwise, fft, grids,
            index, linalg, losses, lowrank, masked, neural, normalization, pooling, ragged, random, random_sampling,
-           recurrent, reduce, replace, resize, sampling, scan, scatter, shape, sort, special, trigonometry)
+           recurrent, reduce, replace, resize, sampling, scan, scatter, shape, sort, special, strided,
+           trigonometry)
 
 ALIASES = {
     "absolute": "abs", "alias_copy": "clone", "arccos": "acos", "arccosh": "acosh", "arcsin": "asin",

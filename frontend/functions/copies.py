@@ -24,6 +24,7 @@ from mlc.frontend.functions.shape import (
     unsqueeze,
     view,
 )
+from mlc.frontend.functions.strided import as_strided
 from mlc.frontend.operation import operation
 
 _P = ParamSpec("_P")
@@ -48,6 +49,7 @@ def _copying(view: Callable[_P, _R], example: str) -> Callable[_P, _R]:
     return operation()(body)
 
 
+as_strided_copy = _copying(as_strided, "mlc.as_strided_copy(mlc.arange(5), (2,), (3,)).tolist() -> [0, 3]")
 detach_copy = _copying(detach, "mlc.detach_copy(mlc.ones(2)) -> tensor([1., 1.], dtype=mlc.float32)")
 diagonal_copy = _copying(diagonal, "mlc.diagonal_copy(mlc.ones(2, 2)) -> tensor([1., 1.], dtype=mlc.float32)")
 expand_copy = _copying(expand, "mlc.expand_copy(mlc.ones(1), (2,)) -> tensor([1., 1.], dtype=mlc.float32)")

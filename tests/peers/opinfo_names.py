@@ -98,7 +98,8 @@ def _hermitian_pinv(A: Any, **keywords: Any) -> Any:
 
 REFERENCES: dict[str, Callable[..., Any]] = {
     "linalg.eigh": _eigh, "linalg.svd": _svd, "linalg.lstsq": _lstsq, "linalg_pinv_hermitian": _hermitian_pinv,
-    "svd_lowrank": _signed_vectors(torch.svd_lowrank, signs), "pca_lowrank": _signed_vectors(torch.pca_lowrank, signs)}
+    "svd_lowrank": _signed_vectors(torch.svd_lowrank, signs),
+    "pca_lowrank": _signed_vectors(torch.pca_lowrank, signs)}
 """PyTorch's functions, by the name of an entry or of one of its variants, with mlc's conventions: the signs of vectors, and
 the results that mlc has."""
 
@@ -156,6 +157,12 @@ UNDETERMINED = frozenset({
     "nn.functional.fractional_max_pool3d", "nn.functional.rrelu", "normal", "normal_in_place", "rand_like", "randint",
     "randint_like", "randn", "randn_like", "uniform"})
 """Random numbers and uninitialised memory: only shapes and dtypes are compared."""
+
+OTHER_GRADIENTS: dict[str, str] = {
+    "as_strided_scatter": "PyTorch's gradient by the input is that where elements are replaced, and 0 elsewhere",
+    **{f"nn_functional_max_unpool{n}d": "of several inputs with one index one is kept, and PyTorch gives all of "
+       "them its gradient; the variants named _grad have each index once" for n in (1, 2, 3)}}
+"""By the name of an entry, why the values of its gradients are not compared."""
 
 DEFAULTS: dict[str, tuple[Any, ...]] = {
     "memory_format": (torch.preserve_format, torch.contiguous_format), "requires_grad": (False,),
