@@ -5,6 +5,7 @@ import inspect
 from mlc.frontend.arguments import coded_methods
 from mlc.frontend.autograd.differentiable import Differentiable
 from mlc.frontend.functions import (
+    attention,
     calculus,
     compare,
     contract,
@@ -45,10 +46,10 @@ from mlc.frontend.memory_layout import MemoryLayout
 from mlc.frontend.methods import Methods
 from mlc.frontend.tensor import OPERATIONS, Tensor
 
-MODULES = (calculus, compare, contract, convolution, copies, create, divisors, dynamic, elementwise, fft, grids,
-           index, linalg, losses, lowrank, masked, neural, normalization, pooling, ragged, random, random_sampling,
-           recurrent, reduce, replace, resize, sampling, scan, scatter, shape, sort, special, strided,
-           trigonometry)
+MODULES = (attention, calculus, compare, contract, convolution, copies, create, divisors, dynamic, elementwise, fft,
+           grids, index, linalg, losses, lowrank, masked, neural, normalization, pooling, ragged, random,
+           random_sampling, recurrent, reduce, replace, resize, sampling, scan, scatter, shape, sort, special,
+           strided, trigonometry)
 
 ALIASES = {
     "absolute": "abs", "alias_copy": "clone", "arccos": "acos", "arccosh": "acosh", "arcsin": "asin",
@@ -63,7 +64,7 @@ ALIASES = {
 }
 """PyTorch's aliases of functions."""
 OPERATIONS.update({name: OPERATIONS[of] for name, of in ALIASES.items()})
-NETWORKS = (convolution, losses, neural, normalization, pooling, recurrent, resize, sampling)
+NETWORKS = (attention, convolution, losses, neural, normalization, pooling, recurrent, resize, sampling)
 """Modules whose functions are found in mlc.nn.functional, but for those that PyTorch has among its own, too."""
 ALSO_PUBLIC = frozenset({
     "adaptive_avg_pool1d", "avg_pool1d", "bilinear", "celu", "channel_shuffle", "conv1d", "conv2d", "conv3d",
