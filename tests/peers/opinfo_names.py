@@ -96,8 +96,12 @@ def _hermitian_pinv(A: Any, **keywords: Any) -> Any:
     return torch.linalg.pinv((A + A.mT) / 2, **keywords)
 
 
+def _stft(*args: Any, **keywords: Any) -> Any:
+    return torch.view_as_real(torch.stft(*args, **(keywords | {"return_complex": True})))
+
+
 REFERENCES: dict[str, Callable[..., Any]] = {
-    "linalg.eigh": _eigh, "linalg.svd": _svd, "linalg.lstsq": _lstsq, "linalg_pinv_hermitian": _hermitian_pinv,
+    "stft": _stft, "linalg.eigh": _eigh, "linalg.svd": _svd, "linalg.lstsq": _lstsq, "linalg_pinv_hermitian": _hermitian_pinv,
     "svd_lowrank": _signed_vectors(torch.svd_lowrank, signs),
     "pca_lowrank": _signed_vectors(torch.pca_lowrank, signs)}
 """PyTorch's functions, by the name of an entry or of one of its variants, with mlc's conventions: the signs of vectors, and
