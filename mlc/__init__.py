@@ -51,12 +51,19 @@ if TYPE_CHECKING:
     from mlc.frontend.functions.compare import *
     from mlc.frontend.functions.contract import *
     from mlc.frontend.functions.copies import *
+    from mlc.frontend.functions.counting import (
+        histogram as histogram, histogramdd as histogramdd, nonzero_static as nonzero_static,
+    )
     from mlc.frontend.functions.create import *
     from mlc.frontend.functions.divisors import *
     from mlc.frontend.functions.dynamic import *
     from mlc.frontend.functions.elementwise import *  # type: ignore[assignment]  # its `where` takes two choices only
     from mlc.frontend.functions.grids import *
     from mlc.frontend.functions.lowrank import pca_lowrank as pca_lowrank, svd_lowrank as svd_lowrank
+    from mlc.frontend.functions.native import (
+        constant_pad_nd as constant_pad_nd, native_batch_norm as native_batch_norm,
+        native_group_norm as native_group_norm, native_layer_norm as native_layer_norm,
+    )
     from mlc.frontend.functions.reduce import *
     from mlc.frontend.functions.replace import *
     from mlc.frontend.functions.scan import *

@@ -11,6 +11,7 @@ from mlc.frontend.functions import (
     contract,
     convolution,
     copies,
+    counting,
     create,
     divisors,
     dynamic,
@@ -22,6 +23,7 @@ from mlc.frontend.functions import (
     losses,
     lowrank,
     masked,
+    native,
     neural,
     normalization,
     pooling,
@@ -46,10 +48,10 @@ from mlc.frontend.memory_layout import MemoryLayout
 from mlc.frontend.methods import Methods
 from mlc.frontend.tensor import OPERATIONS, Tensor
 
-MODULES = (attention, calculus, compare, contract, convolution, copies, create, divisors, dynamic, elementwise, fft,
-           grids, index, linalg, losses, lowrank, masked, neural, normalization, pooling, ragged, random,
-           random_sampling, recurrent, reduce, replace, resize, sampling, scan, scatter, shape, sort, special,
-           strided, trigonometry)
+MODULES = (attention, calculus, compare, contract, convolution, copies, counting, create, divisors, dynamic,
+           elementwise, fft, grids, index, linalg, losses, lowrank, masked, native, neural, normalization, pooling,
+           ragged, random, random_sampling, recurrent, reduce, replace, resize, sampling, scan, scatter, shape, sort,
+           special, strided, trigonometry)
 
 ALIASES = {
     "absolute": "abs", "alias_copy": "clone", "arccos": "acos", "arccosh": "acosh", "arcsin": "asin",
@@ -81,7 +83,7 @@ PUBLIC = {name: f for name, f in OPERATIONS.items()
 """The functions that are names of mlc itself."""
 NO_METHODS = frozenset({"cast", "std_mean", "var_mean"})
 """Functions of one tensor that are not methods in PyTorch."""
-for _module in (divisors, elementwise, trigonometry, reduce, scan, special):
+for _module in (counting, divisors, elementwise, fft, linalg, trigonometry, reduce, scan, special):
     for _name, _f in PUBLIC.items():
         if _f.__module__.startswith(_module.__name__) and not hasattr(Tensor, _name) and _name not in NO_METHODS and (
                 next(iter(inspect.signature(_f).parameters)) == "input"):

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from mlc.frontend.functions import elementwise as E
 from mlc.frontend.functions import reduce as R
+from mlc.frontend.functions import shape as S
 from mlc.frontend.functions.neural import layer_norm
 from mlc.frontend.functions.normalization import batch_norm, group_norm
-from mlc.frontend.functions import shape as S
 from mlc.frontend.operands import cast, floating, full, reshape, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Operand, Tensor
-from mlc.ir.diag import UserError
 from mlc.ir.sizes import Dim
 from mlc.ir.types import f32
 
@@ -40,7 +38,8 @@ def native_layer_norm(input: Operand, normalized_shape: Sequence[Dim], weight: O
         eps: Added to the variance.
 
     Returns:
-        The result, the means, and 1 / sqrt(variance + eps), with size 1 in the dimensions that are reduced.
+        The result, the means, and 1 / sqrt(variance + eps), with size 1 in the dimensions that are reduced; these have
+        no derivative, as in PyTorch.
 
     Raises:
         UserError: shapes do not fit (MLC0367).
@@ -51,7 +50,8 @@ def native_layer_norm(input: Operand, normalized_shape: Sequence[Dim], weight: O
     """
     x = tracer(input)
     over = range(x.ndim - len(tuple(normalized_shape)), x.ndim)
-    return layer_norm(x, normalized_shape, weight, bias, eps), *_statistics(x, over, eps, True)
+    mean, scale = _statistics(x, over, eps, True)
+    return layer_norm(x, normalized_shape, weight, bias, eps), E.detach(mean), E.detach(scale)
 
 
 @operation()

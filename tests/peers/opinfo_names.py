@@ -40,6 +40,16 @@ def _dropout(f: Callable[..., Any]) -> Callable[..., Any]:
     return lambda x, p=0.5, training=True: f(x, p, training, key=_key())
 
 
+def _antialiased(x: Any, output_size: Any, align_corners: bool, scale_factors: Any = None, scales_h: Any = None,
+                 scales_w: Any = None) -> Any:
+    return F.interpolate(x, output_size, scale_factors, "bilinear", align_corners, antialias=True)
+
+
+def _grid_sampler(x: Any, grid: Any, mode: int, padding_mode: int, align_corners: bool) -> Any:
+    return F.grid_sample(x, grid, ("bilinear", "nearest", "bicubic")[mode],
+                         ("zeros", "border", "reflection")[padding_mode], align_corners)
+
+
 def _in_place(name: str) -> Callable[..., Any]:
     return lambda x, *args, **keywords: getattr(x.clone(), f"{name}_")(*args, **keywords)
 
@@ -101,11 +111,12 @@ def _stft(*args: Any, **keywords: Any) -> Any:
 
 
 REFERENCES: dict[str, Callable[..., Any]] = {
-    "stft": _stft, "linalg.eigh": _eigh, "linalg.svd": _svd, "linalg.lstsq": _lstsq, "linalg_pinv_hermitian": _hermitian_pinv,
+    "stft": _stft, "linalg.eigh": _eigh, "linalg.svd": _svd, "linalg.lstsq": _lstsq,
+    "linalg_pinv_hermitian": _hermitian_pinv,
     "svd_lowrank": _signed_vectors(torch.svd_lowrank, signs),
     "pca_lowrank": _signed_vectors(torch.pca_lowrank, signs)}
-"""PyTorch's functions, by the name of an entry or of one of its variants, with mlc's conventions: the signs of vectors, and
-the results that mlc has."""
+"""PyTorch's functions, by the name of an entry or of one of its variants, with mlc's conventions: the signs of vectors,
+and the results that mlc has."""
 
 ORDER = "the database has the arguments in another order"
 KEYED = "random functions take a key"
@@ -121,6 +132,15 @@ ELSEWHERE: dict[str, tuple[Callable[..., Any], str]] = {
                               "PyTorch's derivative supposes a symmetric operand"),
     "svd_lowrank": (_signed_vectors(mlc.svd_lowrank, _our_signs), "the database gives factors of the operand"),
     "pca_lowrank": (_signed_vectors(mlc.pca_lowrank, _our_signs), "the database gives factors of the operand"),
+    "slice": (lambda x, dim=0, start=None, end=None, step=1: x[(slice(None),) * (dim % x.ndim) + (
+        slice(start, end, step),)], "it is x[start:end:step]"),
+    "grid_sampler_2d": (_grid_sampler, "it is grid_sample, with numbers for modes"),
+    "grid_sampler_3d": (_grid_sampler, "it is grid_sample, with numbers for modes"),
+    "_upsample_bilinear2d_aa": (_antialiased, "it is interpolate"),
+    "max_pool2d_with_indices_backward": (
+        lambda x, return_indices=False, **keywords: mlc.grad(lambda x: F.max_pool2d(x, **keywords).sum())(x),
+        "it is the gradient of max_pool2d"),
+    "_native_batch_norm_legit": (mlc.native_batch_norm, "it is native_batch_norm, but for running statistics"),
     **{f"polygamma_polygamma_n_{n}": (lambda x, n: mlc.polygamma(n, x), ORDER) for n in range(5)},
     "special.polygamma": (lambda x, n: mlc.special.polygamma(n, x), ORDER),
     "rand_like": (lambda x, dtype=None, device="cpu": R.rand_like(_key(), x, dtype=dtype), KEYED),

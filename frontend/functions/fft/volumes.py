@@ -220,7 +220,7 @@ def irfftn(input: Operand, s: Sequence[int] | None = None, dim: Dims = None, nor
     if not over:
         raise UserError("a transform to real numbers needs at least one dimension", code="MLC0364")
     if len(over) > 1:
-        x = tracer(all_of(x, None if s is None else [-1 if n is None else n for n in counts[:-1]], over[:-1], norm, True))
+        x = tracer(all_of(x, [-1 if n is None else n for n in counts[:-1]], over[:-1], norm, True))
     return irfft(x, counts[-1], over[-1], norm)
 
 
