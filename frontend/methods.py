@@ -334,8 +334,9 @@ class Methods(Leaf):
         """The tensor broadcast to the shape of `other`."""
         return call("expand", self, other.shape)
     def tile(self, *dims: Any) -> Tensor: return call("tile", self, listed(dims))
-    def repeat_interleave(self, repeats: Any, dim: _int | None = None) -> Tensor:
-        return call("repeat_interleave", self, repeats, dim)
+    def repeat_interleave(self, repeats: Any = None, dim: _int | None = None, *,
+                          output_size: _int | None = None) -> Tensor:
+        return call("repeat_interleave", self, repeats, dim, output_size=output_size)
     def fliplr(self) -> Tensor: return call("fliplr", self)
     def flipud(self) -> Tensor: return call("flipud", self)
     def rot90(self, k: _int = 1, dims: Sequence[_int] = (0, 1)) -> Tensor: return call("rot90", self, k, dims)

@@ -68,6 +68,9 @@ if TYPE_CHECKING:
     from mlc.frontend.functions.replace import *
     from mlc.frontend.functions.scan import *
     from mlc.frontend.functions.scatter import *
+    from mlc.frontend.functions.segments import (
+        repeat_interleave as repeat_interleave, segment_reduce as segment_reduce,
+    )
     from mlc.frontend.functions.shape import *
     from mlc.frontend.functions.sort import *
     from mlc.frontend.functions.strided import (

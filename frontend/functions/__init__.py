@@ -38,6 +38,7 @@ from mlc.frontend.functions import (
     sampling,
     scan,
     scatter,
+    segments,
     shape,
     sort,
     special,
@@ -50,8 +51,8 @@ from mlc.frontend.tensor import OPERATIONS, Tensor
 
 MODULES = (attention, calculus, compare, contract, convolution, copies, counting, create, divisors, dynamic,
            elementwise, fft, grids, index, linalg, losses, lowrank, masked, native, neural, normalization, pooling,
-           ragged, random, random_sampling, recurrent, reduce, replace, resize, sampling, scan, scatter, shape, sort,
-           special, strided, trigonometry)
+           ragged, random, random_sampling, recurrent, reduce, replace, resize, sampling, scan, scatter, segments,
+           shape, sort, special, strided, trigonometry)
 
 ALIASES = {
     "absolute": "abs", "alias_copy": "clone", "arccos": "acos", "arccosh": "acosh", "arcsin": "asin",

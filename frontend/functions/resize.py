@@ -51,10 +51,10 @@ def interpolate(input: Operand, size: Any = None, scale_factor: Any = None, mode
         Tensor of shape (n, c, *new image) and the dtype of `input`.
 
     Raises:
-        UserError: `mode` is another string or does not go with `align_corners` or `antialias` (MLC0360), or with the number of
-            dimensions (MLC0364), not exactly one of `size` and `scale_factor` is given (MLC0353), it has the wrong
-            length (MLC0357), a size is not positive (MLC0358) or symbolic (MLC0365), or a factor is no positive number
-            (MLC0421).
+        UserError: `mode` is another string or does not go with `align_corners` or `antialias` (MLC0360), or with the
+            number of dimensions (MLC0364), not exactly one of `size` and `scale_factor` is given (MLC0353), it has the
+            wrong length (MLC0357), a size is not positive (MLC0358) or symbolic (MLC0365), or a factor is no positive
+            number (MLC0421).
 
     Example:
         >>> nn.functional.interpolate(mlc.tensor([[[1.0, 3.0]]]), 4)

@@ -42,6 +42,8 @@ def _dropout(f: Callable[..., Any]) -> Callable[..., Any]:
 
 def _antialiased(x: Any, output_size: Any, align_corners: bool, scale_factors: Any = None, scales_h: Any = None,
                  scales_w: Any = None) -> Any:
+    if scales_h is not None or scales_w is not None:
+        raise mlc.UserError("interpolate takes sizes or factors, not both", code="MLC0353")
     return F.interpolate(x, output_size, scale_factors, "bilinear", align_corners, antialias=True)
 
 
@@ -141,6 +143,8 @@ ELSEWHERE: dict[str, tuple[Callable[..., Any], str]] = {
         lambda x, return_indices=False, **keywords: mlc.grad(lambda x: F.max_pool2d(x, **keywords).sum())(x),
         "it is the gradient of max_pool2d"),
     "_native_batch_norm_legit": (mlc.native_batch_norm, "it is native_batch_norm, but for running statistics"),
+    "_segment_reduce": (lambda x, reduce, **keywords: mlc.segment_reduce(x, reduce, **keywords),
+                        "it is segment_reduce"),
     **{f"polygamma_polygamma_n_{n}": (lambda x, n: mlc.polygamma(n, x), ORDER) for n in range(5)},
     "special.polygamma": (lambda x, n: mlc.special.polygamma(n, x), ORDER),
     "rand_like": (lambda x, dtype=None, device="cpu": R.rand_like(_key(), x, dtype=dtype), KEYED),

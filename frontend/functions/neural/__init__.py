@@ -2,6 +2,7 @@
 
 # ruff: noqa: F403
 
+from mlc.frontend.functions.neural.bags import *
 from mlc.frontend.functions.neural.dropping import *
 from mlc.frontend.functions.neural.layers import *
 from mlc.frontend.functions.neural.piecewise import *
