@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
-import re
 from collections.abc import Callable
 from typing import ParamSpec, TypeVar
 
@@ -25,6 +23,7 @@ from mlc.frontend.functions.shape import (
     view,
 )
 from mlc.frontend.functions.strided import as_strided
+from mlc.frontend.functions.variant import variant
 from mlc.frontend.operation import operation
 
 _P = ParamSpec("_P")
@@ -32,20 +31,11 @@ _R = TypeVar("_R")
 
 
 def _copying(view: Callable[_P, _R], example: str) -> Callable[_P, _R]:
-    """The public function `NAME_copy` for a view function; `example` is a call of it and what that gives."""
+    """The public function `NAME_copy` for a view function."""
     name = view.__name__.removesuffix("_dimension")        # torch.unfold_copy is of Tensor.unfold
-    sections = re.split(r"(?m)^(?=Example:)", inspect.cleandoc(view.__doc__ or ""))[0]
-    call, result = example.split(" -> ")
-
-    def body(*args: _P.args, **keywords: _P.kwargs) -> _R:
-        return view(*args, **keywords)
-
-    body.__signature__ = inspect.signature(view)  # type: ignore[attr-defined]
-    body.__name__ = body.__qualname__ = f"{name}_copy"
-    described = re.sub(r"\A.*?(?=^Args:)", "", sections, flags=re.S | re.M).strip()
-    body.__doc__ = (f"The result of `{name}` as a copy, in memory of its own.\n\n"
-                    + described.replace(", which shares its memory", "")
-                    + f"\n\nExample:\n    >>> {call}\n    {result}\n")
+    body = variant(view, f"{name}_copy", f"The result of `{name}` as a copy, in memory of its own.", example)
+    body.__module__ = __name__
+    body.__doc__ = (body.__doc__ or "").replace(", which shares its memory", "")
     return operation()(body)
 
 

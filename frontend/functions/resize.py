@@ -90,6 +90,31 @@ def interpolate(input: Operand, size: Any = None, scale_factor: Any = None, mode
 
 
 @operation()
+def upsample(input: Operand, size: Any = None, scale_factor: Any = None, mode: str = "nearest",
+             align_corners: bool | None = None) -> Tensor:
+    """Images in another size, as `interpolate`.
+
+    Args:
+        input: Tensor of shape (n, c, *image); integers become float32.
+        size: Sizes of the new image, an integer, or one for each dimension.
+        scale_factor: Factors of the sizes, in place of `size`.
+        mode: As of `interpolate`.
+        align_corners: As of `interpolate`.
+
+    Returns:
+        Tensor of shape (n, c, *new image) and the dtype of `input`.
+
+    Raises:
+        UserError: the arguments do not fit, as in `interpolate` (MLC0353, MLC0357, MLC0358, MLC0360, MLC0364).
+
+    Example:
+        >>> nn.functional.upsample(mlc.tensor([[[1.0, 3.0]]]), 4)
+        tensor([[[1., 1., 3., 3.]]], dtype=mlc.float32)
+    """
+    return interpolate(input, size, scale_factor, mode, align_corners)
+
+
+@operation()
 def upsample_nearest(input: Operand, size: Any = None, scale_factor: Any = None) -> Tensor:
     """Images in another size, as `interpolate` with mode "nearest".
 

@@ -56,10 +56,6 @@ def _in_place(name: str) -> Callable[..., Any]:
     return lambda x, *args, **keywords: getattr(x.clone(), f"{name}_")(*args, **keywords)
 
 
-def _fractional(f: Callable[..., Any]) -> Callable[..., Any]:
-    return lambda *args, **keywords: f(*args, **keywords, key=_key())
-
-
 def _attention(q: Any, k: Any, v: Any, attn_mask: Any = None, dropout_p: float = 0.0, **keywords: Any) -> Any:
     drawn = {"dropout_key": _key()} if dropout_p else {}
     return F.scaled_dot_product_attention(q, k, v, attn_mask, dropout_p, **keywords, **drawn)
@@ -165,8 +161,6 @@ ELSEWHERE: dict[str, tuple[Callable[..., Any], str]] = {
     "nn.functional.alpha_dropout": (_dropout(F.alpha_dropout), KEYED),
     **{name: (_in_place(name), "the database has the operation without an underscore")
        for name in ("cauchy", "geometric", "log_normal")},
-    **{f"nn.functional.fractional_max_pool{n}d": (_fractional(getattr(F, f"fractional_max_pool{n}d")), KEYED)
-       for n in (2, 3)},
     "nn.functional.triplet_margin_with_distance_loss": (
         lambda *args, distance_function=None, **keywords: F.triplet_margin_with_distance_loss(
             *args, distance_function=distance_function and F.pairwise_distance, **keywords),

@@ -4,6 +4,7 @@
 
 from mlc.frontend.functions.neural.bags import *
 from mlc.frontend.functions.neural.dropping import *
+from mlc.frontend.functions.neural.in_place import *
 from mlc.frontend.functions.neural.layers import *
 from mlc.frontend.functions.neural.piecewise import *
 from mlc.frontend.functions.neural.smooth import *

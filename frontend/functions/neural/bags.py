@@ -35,7 +35,7 @@ def embedding_bag(input: Operand, weight: Operand, offsets: Operand = None, max_
         norm_type: Order of that norm.
         scale_grad_by_freq: Whether the gradient by a row is divided by how often it occurs in `input`.
         mode: "sum", "mean" or "max".
-        sparse: Must be False: gradients are dense.
+        sparse: Accepted for PyTorch's sake: gradients are dense.
         per_sample_weights: Factors of rows, of the shape of `input`, for mode "sum"; None for 1.
         include_last_offset: Whether the last of the offsets is the end of the last bag.
         padding_idx: Index that does not count, nor gets a gradient; a negative one counts from the end.
@@ -63,8 +63,6 @@ def embedding_bag(input: Operand, weight: Operand, offsets: Operand = None, max_
         raise UserError(f"mode = {mode!r}", code="MLC0360", hint='use "sum", "mean" or "max"')
     if per_sample_weights is not None and mode != "sum":
         raise UserError("per_sample_weights needs mode = \"sum\"", code="MLC0360")
-    if sparse:
-        raise UserError("gradients are dense", code="MLC0360", hint="sparse=False")
     rows: Tensor = rows_of(table, at)
     if max_norm is not None:                               # the gradient is that by the rows as they would be stored
         norm = R.norm(rows, norm_type, -1, True)
