@@ -211,6 +211,38 @@ def zero_(self: Tensor) -> Tensor:
     return copy_(self, 0)
 
 
+def fill_diagonal_(self: Tensor, fill_value: Any, wrap: bool = False) -> Tensor:
+    """Write one number to the elements whose indices are equal, in place.
+
+    Args:
+        fill_value: The number.
+        wrap: Whether the diagonal of a tall matrix begins anew below its end, after a row.
+
+    Returns:
+        The tensor itself.
+
+    Raises:
+        UserError: The tensor has fewer than 2 dimensions (MLC0364), or more, of different sizes (MLC0367), or the write
+            would go unrecorded (MLC0439).
+
+    Example:
+        >>> mlc.zeros(2, 2).fill_diagonal_(3)
+        tensor([[3., 0.],
+                [0., 3.]], dtype=mlc.float32)
+    """
+    check_writable(self)
+    shape = tuple(self.shape)
+    if len(shape) < 2:
+        raise UserError(f"a tensor of {len(shape)} dimensions has no diagonal", code="MLC0364", loc=user_loc())
+    if len(shape) > 2 and len(set(shape)) > 1:
+        raise UserError(f"shape {list(shape)}: more than 2 dimensions have a diagonal if their sizes are equal",
+                        code="MLC0367", loc=user_loc())
+    step = sum(math.prod(shape[i + 1:]) for i in range(len(shape)))
+    stop = math.prod(shape) if wrap or len(shape) > 2 else shape[1] * shape[1]
+    at = OPERATIONS["arange"](math.prod(shape)).reshape(shape)
+    return store(self, OPERATIONS["masked_fill"](self, (at % step == 0) & (at < stop), fill_value))
+
+
 def detach_(self: Tensor) -> Tensor:
     """Drop the tensor's history, in place.
 
@@ -441,7 +473,7 @@ def _attach() -> None:
         setattr(Tensor, f"{name}_", method)
     for second, name in SECOND_NAMES.items():
         setattr(Tensor, f"{second}_", getattr(Tensor, f"{name}_"))
-    for f in (copy_, fill_, zero_, detach_):
+    for f in (copy_, fill_, fill_diagonal_, zero_, detach_):
         setattr(Tensor, f.__name__, f)
 
 

@@ -281,6 +281,11 @@ class Methods(Leaf):
     def permute(self, *dims: Any) -> Tensor: return call("permute", self, listed(dims))
     def as_strided(self, size: Sequence[_int], stride: Sequence[_int], storage_offset: _int | None = None) -> Tensor:
         return call("as_strided", self, size, stride, storage_offset)
+    def new_empty_strided(self, size: Sequence[_int], stride: Sequence[_int], dtype: DTypeLike = None,
+                          device: Any = None) -> Tensor:
+        """A tensor with strides, as `mlc.empty_strided`; dtype and device are those of this tensor by default."""
+        like: Any = self
+        return call("empty_strided", size, stride, dtype=dtype or like.dtype, device=device or like.device)
     def as_strided_scatter(self, src: Operand, size: Sequence[_int], stride: Sequence[_int],
                            storage_offset: _int | None = None) -> Tensor:
         return call("as_strided_scatter", self, src, size, stride, storage_offset)
@@ -309,6 +314,14 @@ class Methods(Leaf):
     def split(self, split_size: _int | Sequence[_int], dim: _int = 0) -> tuple[Tensor, ...]:
         return tuple(call("split", self, split_size, dim))
     def narrow(self, dim: _int, start: _int, length: _int) -> Tensor: return call("narrow", self, dim, start, length)
+    def narrow_copy(self, dim: _int, start: _int, length: _int) -> Tensor:
+        return call("narrow_copy", self, dim, start, length)
+    def unsafe_chunk(self, chunks: _int, dim: _int = 0) -> tuple[Tensor, ...]:
+        return tuple(call("chunk", self, chunks, dim))
+    def unsafe_split(self, split_size: _int | Sequence[_int], dim: _int = 0) -> tuple[Tensor, ...]:
+        return tuple(call("split", self, split_size, dim))
+    def unsafe_split_with_sizes(self, split_sizes: Sequence[_int], dim: _int = 0) -> Any:
+        return call("split_with_sizes", self, split_sizes, dim)
     def unbind(self, dim: _int = 0) -> tuple[Tensor, ...]: return tuple(call("unbind", self, dim))
     def tensor_split(self, indices_or_sections: _int | Sequence[_int], dim: _int = 0) -> tuple[Tensor, ...]:
         return tuple(call("tensor_split", self, indices_or_sections, dim))
@@ -430,6 +443,13 @@ class Methods(Leaf):
     def pinverse(self, rcond: _float = 1e-15) -> Tensor: return call("pinverse", self, rcond)
     def lu_solve(self, LU_data: Operand, LU_pivots: Operand) -> Tensor:
         return call("lu_solve", self, LU_data, LU_pivots)
+    def lu(self, pivot: _bool = True, get_infos: _bool = False) -> Any: return call("lu", self, pivot, get_infos)
+    def orgqr(self, input2: Operand) -> Tensor: return call("orgqr", self, input2)
+    def ormqr(self, input2: Operand, input3: Operand, left: _bool = True, transpose: _bool = False) -> Tensor:
+        return call("ormqr", self, input2, input3, left, transpose)
+    def triangular_solve(self, A: Operand, upper: _bool = True, transpose: _bool = False,
+                         unitriangular: _bool = False) -> Any:
+        return call("triangular_solve", self, A, upper, transpose, unitriangular)
     def det(self) -> Tensor: return call("linalg.det", self)
     def logdet(self) -> Tensor: return call("logdet", self)
     def slogdet(self) -> Any: return call("linalg.slogdet", self)

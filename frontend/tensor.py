@@ -295,16 +295,16 @@ class Tensor(Differentiable, MemoryLayout, Operators, Methods):
         raise unsupported_api.of_tensor(name, self)
 
     # -- another like this one ----------------------------------------------------------------------------------------
-    def to(self, target: Any = None, dtype: DTypeLike = None, *, device: Any = None, copy: _bool = False,
-           non_blocking: _bool = False) -> Tensor:
+    def to(self, target: Any = None, dtype: DTypeLike = None, non_blocking: _bool = False, copy: _bool = False, *,
+           device: Any = None) -> Tensor:
         """The tensor in another dtype, on another device, or both; itself where nothing changes, unless `copy`.
 
         Args:
             target: A dtype, a device, or a tensor that tells both.
             dtype: The dtype.
-            device: The device, "cpu", "cuda" or "cuda:1".
+            non_blocking: Accepted for PyTorch's sake, also in place of `dtype`, as in x.to(mlc.int64, True).
             copy: Whether the result has memory of its own in any case.
-            non_blocking: Accepted for PyTorch's sake.
+            device: The device, "cpu", "cuda" or "cuda:1".
 
         Returns:
             Tensor of the same shape.
@@ -316,6 +316,8 @@ class Tensor(Differentiable, MemoryLayout, Operators, Methods):
             >>> mlc.tensor([1.7]).to(mlc.int64)
             tensor([1], dtype=mlc.int64)
         """
+        if isinstance(dtype, _bool):
+            dtype, copy = None, non_blocking or copy
         wanted, placed = destination(target, dtype, device)
         out = self if wanted is None else call("cast", self, wanted)
         out = out if placed is None else out.to_device(placed)
@@ -377,11 +379,6 @@ class Tensor(Differentiable, MemoryLayout, Operators, Methods):
                  device: Any = None) -> Tensor:
         """A tensor of one number, as `mlc.full`; dtype and device are those of this tensor by default."""
         return call("full", size, fill_value, dtype=dtype or self.dtype, device=device or self.device)
-
-    def new_empty_strided(self, size: Sequence[_int], stride: Sequence[_int], dtype: DTypeLike = None,
-                          device: Any = None) -> Tensor:
-        """A tensor with strides, as `mlc.empty_strided`; dtype and device are those of this tensor by default."""
-        return call("empty_strided", size, stride, dtype=dtype or self.dtype, device=device or self.device)
 
     def new_tensor(self, data: Any, dtype: DTypeLike = None, device: Any = None) -> Tensor:
         """A tensor with a copy of data, as `mlc.tensor`; dtype and device are those of this tensor by default."""

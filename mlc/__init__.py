@@ -187,6 +187,7 @@ if TYPE_CHECKING:
     true_divide = div
     unsafe_chunk = chunk
     unsafe_split = split
+    unsafe_split_with_sizes = split_with_sizes
     double = float64
     dtype = DType
     float = float32

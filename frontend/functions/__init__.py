@@ -64,6 +64,7 @@ ALIASES = {
     "not_equal": "ne", "orgqr": "linalg.householder_product", "resolve_conj": "conj", "resolve_neg": "conj",
     "row_stack": "vstack", "slogdet": "linalg.slogdet", "sgn": "sign", "subtract": "sub", "swapdims": "transpose",
     "trapz": "trapezoid", "true_divide": "div", "unsafe_chunk": "chunk", "unsafe_split": "split",
+    "unsafe_split_with_sizes": "split_with_sizes",
 }
 """PyTorch's aliases of functions."""
 OPERATIONS.update({name: OPERATIONS[of] for name, of in ALIASES.items()})
