@@ -193,10 +193,10 @@ class Methods(Leaf):
     def prod(self, dim: Dims = None, keepdim: _bool = False, *, dtype: DTypeLike = None) -> Tensor:
         return call("prod", self, dim, keepdim, dtype=dtype)
     def var(self, dim: Dims | _bool = None, unbiased: _bool | None = None, keepdim: _bool = False, *,
-            correction: _int = 1) -> Tensor:
+            correction: _int | None = 1) -> Tensor:
         return call("var", self, dim, unbiased, keepdim, correction=correction)
     def std(self, dim: Dims | _bool = None, unbiased: _bool | None = None, keepdim: _bool = False, *,
-            correction: _int = 1) -> Tensor:
+            correction: _int | None = 1) -> Tensor:
         return call("std", self, dim, unbiased, keepdim, correction=correction)
     def amax(self, dim: Dims = None, keepdim: _bool = False) -> Tensor: return call("amax", self, dim, keepdim)
     def amin(self, dim: Dims = None, keepdim: _bool = False) -> Tensor: return call("amin", self, dim, keepdim)

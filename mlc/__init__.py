@@ -83,7 +83,7 @@ if TYPE_CHECKING:
         hann_window as hann_window, istft as istft, stft as stft,
     )
     from mlc.frontend.functions.index import (
-        diag as diag, diagonal as diagonal, embedding as embedding, gather as gather, index_select as index_select,
+        diag as diag, diagonal as diagonal, gather as gather, index_select as index_select,
         one_hot as one_hot, take_along_dim as take_along_dim, take_flat,
     )
     from mlc.frontend.functions.linalg import (
@@ -95,7 +95,7 @@ if TYPE_CHECKING:
     )
     from mlc.frontend.functions.neural import (
         bilinear as bilinear, celu as celu, cosine_similarity as cosine_similarity, dropout as dropout,
-        hardshrink as hardshrink, layer_norm as layer_norm, log_softmax as log_softmax,
+        embedding as embedding, hardshrink as hardshrink, layer_norm as layer_norm, log_softmax as log_softmax,
         pairwise_distance as pairwise_distance, prelu as prelu, relu as relu, rms_norm as rms_norm, rrelu as rrelu,
         selu as selu, softmax as softmax, threshold as threshold,
     )

@@ -13,7 +13,7 @@ from mlc.frontend.functions.convolution import (
     unfold,
 )
 from mlc.frontend.functions.elementwise import sigmoid
-from mlc.frontend.functions.index import embedding, one_hot
+from mlc.frontend.functions.index import one_hot
 from mlc.frontend.functions.losses import (
     binary_cross_entropy,
     binary_cross_entropy_with_logits,
@@ -50,6 +50,7 @@ from mlc.frontend.functions.neural import (
     dropout3d,
     elu,
     elu_,
+    embedding,
     embedding_bag,
     feature_alpha_dropout,
     feature_dropout,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from mlc.frontend.functions import index, neural
+from mlc.frontend.functions import neural
 from mlc.frontend.location import user_loc
 from mlc.frontend.tensor import DTypeLike, Operand, Tensor
 from mlc.ir.diag import UserError
@@ -213,7 +213,7 @@ class Embedding(Module):
         return layer
 
     def forward(self, input: Operand) -> Tensor:
-        return index.embedding(input, self.weight, self.padding_idx)
+        return neural.embedding(input, self.weight, self.padding_idx)
 
 
 class EmbeddingBag(Module):

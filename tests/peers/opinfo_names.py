@@ -91,12 +91,27 @@ def _lstsq(a: Any, b: Any, driver: Any = None) -> Any:
 def _signed_vectors(f: Callable[..., Any], signs: Callable[..., Any]) -> Callable[..., Any]:
     """An approximation of a product of two matrices by singular vectors, with signs that are fixed."""
     def of(a: Any, b: Any, **keywords: Any) -> Any:
+        if keywords.get("M") is not None:
+            raise NotImplementedError("the difference is of a higher rank, so that the result depends on what is drawn")
         u, s, v = f(a @ b.mT, **keywords)
         return u * signs(u), s, v * signs(u)
     return of
 
 
+def _signed_svd(f: Callable[..., Any], signs: Callable[..., Any]) -> Callable[..., Any]:
+    """The singular vectors that are determined, with signs that are fixed."""
+    def of(A: Any, some: bool = True, compute_uv: bool = True) -> Any:
+        u, s, v = f(A, some, compute_uv)
+        if not compute_uv:
+            return u, s, v
+        u, v = u[..., :s.shape[-1]], v[..., :s.shape[-1]]
+        return u * signs(u), s, v * signs(u)
+    return of
+
+
 def _our_signs(u: Any) -> Any:
+    if 0 in u.shape:
+        return 1
     return mlc.take_along_dim(u, mlc.argmax(mlc.abs(u), -2, True), -2).detach().sign()
 
 
@@ -111,7 +126,7 @@ def _stft(*args: Any, **keywords: Any) -> Any:
 REFERENCES: dict[str, Callable[..., Any]] = {
     "stft": _stft, "linalg.eigh": _eigh, "linalg.svd": _svd, "linalg.lstsq": _lstsq,
     "linalg_pinv_hermitian": _hermitian_pinv,
-    "svd_lowrank": _signed_vectors(torch.svd_lowrank, signs),
+    "svd": _signed_svd(torch.svd, signs), "svd_lowrank": _signed_vectors(torch.svd_lowrank, signs),
     "pca_lowrank": _signed_vectors(torch.pca_lowrank, signs)}
 """PyTorch's functions, by the name of an entry or of one of its variants, with mlc's conventions: the signs of vectors,
 and the results that mlc has."""
@@ -128,6 +143,7 @@ ELSEWHERE: dict[str, tuple[Callable[..., Any], str]] = {
     "linalg_pinv_singular": (lambda a, b: mlc.linalg.pinv(a @ b.mT), "the database gives factors of the operand"),
     "linalg_pinv_hermitian": (lambda A, **keywords: mlc.linalg.pinv((A + A.mT) / 2, **keywords),
                               "PyTorch's derivative supposes a symmetric operand"),
+    "svd": (_signed_svd(mlc.svd, _our_signs), "the signs of singular vectors are not determined"),
     "svd_lowrank": (_signed_vectors(mlc.svd_lowrank, _our_signs), "the database gives factors of the operand"),
     "pca_lowrank": (_signed_vectors(mlc.pca_lowrank, _our_signs), "the database gives factors of the operand"),
     "slice": (lambda x, dim=0, start=None, end=None, step=1: x[(slice(None),) * (dim % x.ndim) + (
@@ -147,7 +163,8 @@ ELSEWHERE: dict[str, tuple[Callable[..., Any], str]] = {
     "randn_like": (lambda x, dtype=None, device="cpu": R.randn_like(_key(), x, dtype=dtype), KEYED),
     "randn": (lambda *size, dtype="float32", device="cpu": R.randn(_key(), *size, dtype=dtype), KEYED),
     "randint": (_randint, KEYED),
-    "randint_like": (lambda x, *bounds, **keywords: _randint(*bounds, x.shape, dtype=x.dtype), KEYED),
+    "randint_like": (lambda x, *bounds, **keywords: _randint(
+        *bounds, x.shape, dtype=keywords.get("dtype") or x.dtype), KEYED),
     "bernoulli": (_bernoulli, KEYED),
     "normal": (_normal, KEYED),
     "normal_number_mean": (lambda mean, std, *size, **keywords: _normal(mean, std, *size, **keywords), KEYED),

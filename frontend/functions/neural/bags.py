@@ -1,4 +1,4 @@
-"""Reductions of rows of a table, for bags of indices."""
+"""Rows of a table, and reductions of them for bags of indices."""
 
 from __future__ import annotations
 
@@ -18,6 +18,56 @@ from mlc.frontend.trace import Tracer, emit
 from mlc.ir import sizes
 from mlc.ir.diag import UserError
 from mlc.ir.types import i64
+
+
+def _rows(table: Tracer, at: Tracer, max_norm: float | None, norm_type: float, by_frequency: bool) -> Tensor:
+    """Rows of a table, of no greater norm than this, and with gradients divided by how often a row occurs."""
+    rows: Tensor = rows_of(table, at)
+    if max_norm is not None:                               # the gradient is that by the rows as they would be stored
+        norm = R.norm(rows, norm_type, -1, True)
+        rows = rows + E.detach(rows * E.where(norm > max_norm, max_norm / (norm + 1e-7), 1.0) - rows)
+    if by_frequency:
+        flat = reshape(at, [sizes.product(at.shape)])
+        often = index_add(full(0, table, [table.shape[0]]), 0, flat, full(1, table, flat.shape))
+        part = rows / reshape(tracer(rows_of(tracer(often), at)), [*at.shape, 1])
+        rows = part + E.detach(rows - part)
+    return rows
+
+
+@operation()
+def embedding(input: Operand, weight: Operand, padding_idx: int | None = None, max_norm: float | None = None,
+              norm_type: float = 2.0, scale_grad_by_freq: bool = False, sparse: bool = False) -> Tensor:
+    """Rows of a table: result[..., j] = weight[input[...], j].
+
+    Args:
+        input: Tensor of integers from 0 to n - 1.
+        weight: Tensor of shape (n, features).
+        padding_idx: A row that gets no gradient; a negative one counts from the end.
+        max_norm: Rows of a greater norm are scaled to it; the table itself is not changed. None for no bound.
+        norm_type: Order of that norm.
+        scale_grad_by_freq: Whether the gradient by a row is divided by how often it occurs in `input`.
+        sparse: Accepted for PyTorch's sake: gradients are dense.
+
+    Returns:
+        Tensor of shape (*input.shape, features) and the dtype of `weight`.
+
+    Raises:
+        UserError: `input` is not of integers (MLC0354) or out of range (MLC0340, an IndexError), `weight` is no matrix
+            (MLC0364), or `padding_idx` is no row (MLC0356).
+
+    Example:
+        >>> nn.functional.embedding(mlc.tensor([2, 0]), mlc.tensor([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]))
+        tensor([[5., 6.],
+                [1., 2.]], dtype=mlc.float32)
+    """
+    table, at = tracer(weight), integer(input, "input")
+    if table.ndim != 2:
+        raise UserError(f"the weight has {table.ndim} dimensions, expected 2", code="MLC0364")
+    rows = _rows(table, at, max_norm, norm_type, scale_grad_by_freq)
+    if padding_idx is None:
+        return rows
+    hit = at == padding_row(padding_idx, table.shape[0])
+    return E.where(reshape(tracer(hit), [*at.shape, 1]), E.detach(rows), rows)
 
 
 @operation()
@@ -63,15 +113,7 @@ def embedding_bag(input: Operand, weight: Operand, offsets: Operand = None, max_
         raise UserError(f"mode = {mode!r}", code="MLC0360", hint='use "sum", "mean" or "max"')
     if per_sample_weights is not None and mode != "sum":
         raise UserError("per_sample_weights needs mode = \"sum\"", code="MLC0360")
-    rows: Tensor = rows_of(table, at)
-    if max_norm is not None:                               # the gradient is that by the rows as they would be stored
-        norm = R.norm(rows, norm_type, -1, True)
-        rows = rows + E.detach(rows * E.where(norm > max_norm, max_norm / (norm + 1e-7), 1.0) - rows)
-    if scale_grad_by_freq:
-        flat = reshape(at, [sizes.product(at.shape)])
-        often = index_add(full(0, table, [table.shape[0]]), 0, flat, full(1, table, flat.shape))
-        part = rows / reshape(tracer(rows_of(tracer(often), at)), [*at.shape, 1])
-        rows = part + E.detach(rows - part)
+    rows = _rows(table, at, max_norm, norm_type, scale_grad_by_freq)
     if per_sample_weights is not None:
         rows = rows * reshape(tracer(per_sample_weights), [*at.shape, 1])
     counted = None if padding_idx is None else reshape(

@@ -73,7 +73,7 @@ def nanmean(input: Operand, dim: Dims = None, keepdim: bool = False, *, dtype: D
 
 @operation()
 def var(input: Operand, dim: Dims | bool = None, unbiased: bool | None = None, keepdim: bool = False, *,
-        correction: int = 1) -> Tensor:
+        correction: int | None = 1) -> Tensor:
     """sum_i (x[i] - mean) ** 2 / (n - correction), the variance over the n elements of `dim`.
 
     Args:
@@ -82,7 +82,8 @@ def var(input: Operand, dim: Dims | bool = None, unbiased: bool | None = None, k
             `unbiased`.
         unbiased: True for a `correction` of 1, False for 0.
         keepdim: Whether reduced dimensions stay, with size 1.
-        correction: Bessel's correction: 1 for the unbiased estimate from a sample, 0 for the variance of the elements.
+        correction: Bessel's correction: 1, or None, for the unbiased estimate from a sample, 0 for the variance of
+            the elements.
 
     Returns:
         Tensor of floats without the dimensions of `dim`; NaN for too few elements.
@@ -101,7 +102,8 @@ def var(input: Operand, dim: Dims | bool = None, unbiased: bool | None = None, k
     return kept(emit(T.Var, x, over, float(correction)), x, over, keepdim)
 
 
-def _dim_and_correction(dim: Dims | bool, unbiased: bool | None, correction: int) -> tuple[Dims, int]:
+def _dim_and_correction(dim: Dims | bool, unbiased: bool | None, correction: int | None) -> tuple[Dims, int]:
+    correction = 1 if correction is None else correction
     if isinstance(dim, bool):
         dim, unbiased = None, dim
     return dim, correction if unbiased is None else int(unbiased)
@@ -109,7 +111,7 @@ def _dim_and_correction(dim: Dims | bool, unbiased: bool | None, correction: int
 
 @operation()
 def std(input: Operand, dim: Dims | bool = None, unbiased: bool | None = None, keepdim: bool = False, *,
-        correction: int = 1) -> Tensor:
+        correction: int | None = 1) -> Tensor:
     """sqrt(sum_i (x[i] - mean) ** 2 / (n - correction)), the standard deviation over the n elements of `dim`.
 
     The derivative is 0 where all elements are equal.
@@ -120,7 +122,7 @@ def std(input: Operand, dim: Dims | bool = None, unbiased: bool | None = None, k
             `unbiased`.
         unbiased: True for a `correction` of 1, False for 0.
         keepdim: Whether reduced dimensions stay, with size 1.
-        correction: Bessel's correction: 1 for an estimate from a sample, 0 for the deviation of the elements.
+        correction: Bessel's correction: 1, or None, for an estimate from a sample, 0 for the deviation of the elements.
 
     Returns:
         Tensor of floats without the dimensions of `dim`; NaN for too few elements.
@@ -144,7 +146,7 @@ def _root(x: Tensor, power: float = 0.5) -> Tensor:
 
 @operation()
 def var_mean(input: Operand, dim: Dims | bool = None, unbiased: bool | None = None, keepdim: bool = False, *,
-             correction: int = 1) -> tuple[Tensor, Tensor]:
+             correction: int | None = 1) -> tuple[Tensor, Tensor]:
     """The variance and the mean over `dim`, as `var` and `mean` give them.
 
     Args:
@@ -173,7 +175,7 @@ def var_mean(input: Operand, dim: Dims | bool = None, unbiased: bool | None = No
 
 @operation()
 def std_mean(input: Operand, dim: Dims | bool = None, unbiased: bool | None = None, keepdim: bool = False, *,
-             correction: int = 1) -> tuple[Tensor, Tensor]:
+             correction: int | None = 1) -> tuple[Tensor, Tensor]:
     """The standard deviation and the mean over `dim`, as `std` and `mean` give them.
 
     Args:
