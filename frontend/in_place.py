@@ -211,6 +211,38 @@ def zero_(self: Tensor) -> Tensor:
     return copy_(self, 0)
 
 
+def fill_diagonal_(self: Tensor, fill_value: Any, wrap: bool = False) -> Tensor:
+    """Write one number to the elements whose indices are equal, in place.
+
+    Args:
+        fill_value: The number.
+        wrap: Whether the diagonal of a tall matrix begins anew below its end, after a row.
+
+    Returns:
+        The tensor itself.
+
+    Raises:
+        UserError: The tensor has fewer than 2 dimensions (MLC0364), or more, of different sizes (MLC0367), or the write
+            would go unrecorded (MLC0439).
+
+    Example:
+        >>> mlc.zeros(2, 2).fill_diagonal_(3)
+        tensor([[3., 0.],
+                [0., 3.]], dtype=mlc.float32)
+    """
+    check_writable(self)
+    shape = tuple(self.shape)
+    if len(shape) < 2:
+        raise UserError(f"a tensor of {len(shape)} dimensions has no diagonal", code="MLC0364", loc=user_loc())
+    if len(shape) > 2 and len(set(shape)) > 1:
+        raise UserError(f"shape {list(shape)}: more than 2 dimensions have a diagonal if their sizes are equal",
+                        code="MLC0367", loc=user_loc())
+    step = sum(math.prod(shape[i + 1:]) for i in range(len(shape)))
+    stop = math.prod(shape) if wrap or len(shape) > 2 else shape[1] * shape[1]
+    at = OPERATIONS["arange"](math.prod(shape)).reshape(shape)
+    return store(self, OPERATIONS["masked_fill"](self, (at % step == 0) & (at < stop), fill_value))
+
+
 def detach_(self: Tensor) -> Tensor:
     """Drop the tensor's history, in place.
 
@@ -380,36 +412,43 @@ def written(x: Any, result: Callable[[], Any]) -> Any:
 
 def method_of(name: str) -> Callable[..., Any]:
     """The in-place method of the public function `name`."""
+    method = getattr(Tensor, name)
+
     def in_place(self: Tensor, *args: Any, **keywords: Any) -> Tensor:
         check_writable(self)
-        return store(self, OPERATIONS[name](self, *args, **keywords), (*args, *keywords.values()))
+        return store(self, method(self, *args, **keywords), (*args, *keywords.values()))
     return in_place
+
+
+def check_alone(x: Tensor, name: str, hint: str) -> None:
+    """UserError if the shape of a tensor cannot change in place."""
+    check_writable(x)
+    shared = x._storage is not None and len(x._storage.tensors()) > 1
+    if isinstance(x, Tracer) or x._view is not None or shared:
+        raise refusal(f"{name} would change the shape of a tensor in place that is recorded, a view, or has views",
+                      code="MLC0760", loc=user_loc(), hint=hint)
 
 
 def reshaping_method_of(name: str) -> Callable[..., Any]:
     """The method that changes the shape of a tensor in place, for the public view function `name`."""
     def in_place(self: Tensor, *args: Any, **keywords: Any) -> Tensor:
-        check_writable(self)
-        shared = self._storage is not None and len(self._storage.tensors()) > 1
-        if isinstance(self, Tracer) or self._view is not None or shared:
-            raise refusal(f"{name}_ would change the shape of a tensor in place that is recorded, a view, or has views",
-                          code="MLC0760", loc=user_loc(), hint=f"x = x.{name}(...)")
+        check_alone(self, f"{name}_", f"x = x.{name}(...)")
         view = OPERATIONS[name](self, *args, **keywords)
         self._array, self._autograd = view._array, view._autograd
         return self
     return in_place
 
 
-RESHAPING = ("squeeze", "swapaxes", "swapdims", "t", "transpose", "unsqueeze")
+RESHAPING = ("as_strided", "squeeze", "swapaxes", "swapdims", "t", "transpose", "unsqueeze")
 """Views that have an in-place method."""
 FUNCTIONS = """
 abs acos acosh add addbmm addcdiv addcmul addmm addmv addr asin asinh atan atan2 atanh baddbmm bitwise_and
-bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift bitwise_xor ceil clamp clamp_max clamp_min copysign cos
-cosh cumprod cumsum deg2rad digamma div eq erf erfc erfinv exp exp2 expm1 float_power floor floor_divide fmod frac gcd
-ge gt heaviside hypot i0 index_add index_copy index_fill index_put index_reduce lcm ldexp le lerp lgamma log log10
-log1p log2 logical_and logical_not logical_or logical_xor logit lt masked_fill masked_scatter mul mvlgamma nan_to_num
-ne neg pow put rad2deg reciprocal relu remainder renorm round rsqrt scatter scatter_add scatter_reduce sigmoid
-sign sin sinc sinh sqrt square sub tan tanh tril triu trunc xlogy
+bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift bitwise_xor ceil clamp clamp_max clamp_min conj_physical
+copysign cos cosh cumprod cumsum deg2rad digamma div eq erf erfc erfinv exp exp2 expm1 float_power floor floor_divide
+fmod frac gcd ge gt heaviside hypot i0 igamma igammac index_add index_copy index_fill index_put index_reduce lcm ldexp
+le lerp lgamma log log10 log1p log2 logical_and logical_not logical_or logical_xor logit lt masked_fill masked_scatter
+mul mvlgamma nan_to_num ne neg nextafter polygamma pow put rad2deg reciprocal relu remainder renorm round rsqrt
+scatter scatter_add scatter_reduce sigmoid sign sin sinc sinh sqrt square sub tan tanh tril triu trunc xlogy
 """.split()
 """Public functions that have an in-place method."""
 SECOND_NAMES = {"absolute": "abs", "arccos": "acos", "arccosh": "acosh", "arcsin": "asin", "arcsinh": "asinh",
@@ -435,7 +474,7 @@ def _attach() -> None:
         setattr(Tensor, f"{name}_", method)
     for second, name in SECOND_NAMES.items():
         setattr(Tensor, f"{second}_", getattr(Tensor, f"{name}_"))
-    for f in (copy_, fill_, zero_, detach_):
+    for f in (copy_, fill_, fill_diagonal_, zero_, detach_):
         setattr(Tensor, f.__name__, f)
 
 

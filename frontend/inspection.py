@@ -68,6 +68,57 @@ def is_signed(input: Tensor) -> bool:
 
 
 @coded
+def is_complex(input: Tensor) -> bool:
+    """Whether the dtype of a tensor is complex; there are real ones only.
+
+    Args:
+        input: The tensor.
+
+    Returns:
+        False.
+
+    Example:
+        >>> mlc.is_complex(mlc.ones(2))
+        False
+    """
+    return bool(input.is_complex())
+
+
+@coded
+def is_conj(input: Tensor) -> bool:
+    """Whether the elements of a tensor are stored as their complex conjugates; they never are.
+
+    Args:
+        input: The tensor.
+
+    Returns:
+        False.
+
+    Example:
+        >>> mlc.is_conj(mlc.ones(2))
+        False
+    """
+    return bool(input.is_conj())
+
+
+@coded
+def is_neg(input: Tensor) -> bool:
+    """Whether the elements of a tensor are stored with the opposite sign; they never are.
+
+    Args:
+        input: The tensor.
+
+    Returns:
+        False.
+
+    Example:
+        >>> mlc.is_neg(mlc.ones(2))
+        False
+    """
+    return bool(input.is_neg())
+
+
+@coded
 def is_same_size(input: Tensor, other: Tensor) -> bool:
     """Whether two tensors have the same shape.
 

@@ -59,6 +59,18 @@ class MemoryLayout:
         """Whether the dtype has negative numbers."""
         return bool(self.dtype.is_signed)
 
+    def is_complex(self: Any) -> bool:
+        """Whether the dtype is complex; there are real ones only, so that it is always False."""
+        return False
+
+    def is_conj(self: Any) -> bool:
+        """Whether the elements are stored as their complex conjugates; always False."""
+        return False
+
+    def is_neg(self: Any) -> bool:
+        """Whether the elements are stored with the opposite sign; always False."""
+        return False
+
     def is_same_size(self: Any, other: Tensor) -> bool:
         """Whether another tensor has the same shape."""
         return tuple(self.shape) == tuple(other.shape)

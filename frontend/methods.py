@@ -193,10 +193,10 @@ class Methods(Leaf):
     def prod(self, dim: Dims = None, keepdim: _bool = False, *, dtype: DTypeLike = None) -> Tensor:
         return call("prod", self, dim, keepdim, dtype=dtype)
     def var(self, dim: Dims | _bool = None, unbiased: _bool | None = None, keepdim: _bool = False, *,
-            correction: _int = 1) -> Tensor:
+            correction: _int | None = 1) -> Tensor:
         return call("var", self, dim, unbiased, keepdim, correction=correction)
     def std(self, dim: Dims | _bool = None, unbiased: _bool | None = None, keepdim: _bool = False, *,
-            correction: _int = 1) -> Tensor:
+            correction: _int | None = 1) -> Tensor:
         return call("std", self, dim, unbiased, keepdim, correction=correction)
     def amax(self, dim: Dims = None, keepdim: _bool = False) -> Tensor: return call("amax", self, dim, keepdim)
     def amin(self, dim: Dims = None, keepdim: _bool = False) -> Tensor: return call("amin", self, dim, keepdim)
@@ -279,8 +279,27 @@ class Methods(Leaf):
         """The same elements, in the same memory, under another shape, of sizes or a sequence; one may be -1."""
         return call("view", self, listed(shape))
     def permute(self, *dims: Any) -> Tensor: return call("permute", self, listed(dims))
+    def as_strided(self, size: Sequence[_int], stride: Sequence[_int], storage_offset: _int | None = None) -> Tensor:
+        return call("as_strided", self, size, stride, storage_offset)
+    def new_empty_strided(self, size: Sequence[_int], stride: Sequence[_int], dtype: DTypeLike = None,
+                          device: Any = None) -> Tensor:
+        """A tensor with strides, as `mlc.empty_strided`; dtype and device are those of this tensor by default."""
+        like: Any = self
+        return call("empty_strided", size, stride, dtype=dtype or like.dtype, device=device or like.device)
+    def as_strided_scatter(self, src: Operand, size: Sequence[_int], stride: Sequence[_int],
+                           storage_offset: _int | None = None) -> Tensor:
+        return call("as_strided_scatter", self, src, size, stride, storage_offset)
     def transpose(self, dim0: _int, dim1: _int) -> Tensor: return call("transpose", self, dim0, dim1)
     def t(self) -> Tensor: return call("t", self)
+    @property
+    def H(self) -> Tensor:
+        """The conjugate transpose of a matrix, which is the transpose; UserError MLC0364 of other tensors."""
+        return call("Tensor.H", self)
+    @property
+    def mH(self) -> Tensor:
+        """The conjugate transpose of the matrices in the last two dimensions, which is the transpose."""
+        return call("transpose", self, -2, -1)
+    def adjoint(self) -> Tensor: return call("adjoint", self)
     def squeeze(self, dim: Dims = None) -> Tensor: return call("squeeze", self, dim)
     def unsqueeze(self, dim: _int) -> Tensor: return call("unsqueeze", self, dim)
     def flatten(self, start_dim: _int = 0, end_dim: _int = -1) -> Tensor:
@@ -295,6 +314,14 @@ class Methods(Leaf):
     def split(self, split_size: _int | Sequence[_int], dim: _int = 0) -> tuple[Tensor, ...]:
         return tuple(call("split", self, split_size, dim))
     def narrow(self, dim: _int, start: _int, length: _int) -> Tensor: return call("narrow", self, dim, start, length)
+    def narrow_copy(self, dim: _int, start: _int, length: _int) -> Tensor:
+        return call("narrow_copy", self, dim, start, length)
+    def unsafe_chunk(self, chunks: _int, dim: _int = 0) -> tuple[Tensor, ...]:
+        return tuple(call("chunk", self, chunks, dim))
+    def unsafe_split(self, split_size: _int | Sequence[_int], dim: _int = 0) -> tuple[Tensor, ...]:
+        return tuple(call("split", self, split_size, dim))
+    def unsafe_split_with_sizes(self, split_sizes: Sequence[_int], dim: _int = 0) -> Any:
+        return call("split_with_sizes", self, split_sizes, dim)
     def unbind(self, dim: _int = 0) -> tuple[Tensor, ...]: return tuple(call("unbind", self, dim))
     def tensor_split(self, indices_or_sections: _int | Sequence[_int], dim: _int = 0) -> tuple[Tensor, ...]:
         return tuple(call("tensor_split", self, indices_or_sections, dim))
@@ -320,8 +347,9 @@ class Methods(Leaf):
         """The tensor broadcast to the shape of `other`."""
         return call("expand", self, other.shape)
     def tile(self, *dims: Any) -> Tensor: return call("tile", self, listed(dims))
-    def repeat_interleave(self, repeats: Any, dim: _int | None = None) -> Tensor:
-        return call("repeat_interleave", self, repeats, dim)
+    def repeat_interleave(self, repeats: Any = None, dim: _int | None = None, *,
+                          output_size: _int | None = None) -> Tensor:
+        return call("repeat_interleave", self, repeats, dim, output_size=output_size)
     def fliplr(self) -> Tensor: return call("fliplr", self)
     def flipud(self) -> Tensor: return call("flipud", self)
     def rot90(self, k: _int = 1, dims: Sequence[_int] = (0, 1)) -> Tensor: return call("rot90", self, k, dims)
@@ -415,6 +443,13 @@ class Methods(Leaf):
     def pinverse(self, rcond: _float = 1e-15) -> Tensor: return call("pinverse", self, rcond)
     def lu_solve(self, LU_data: Operand, LU_pivots: Operand) -> Tensor:
         return call("lu_solve", self, LU_data, LU_pivots)
+    def lu(self, pivot: _bool = True, get_infos: _bool = False) -> Any: return call("lu", self, pivot, get_infos)
+    def orgqr(self, input2: Operand) -> Tensor: return call("orgqr", self, input2)
+    def ormqr(self, input2: Operand, input3: Operand, left: _bool = True, transpose: _bool = False) -> Tensor:
+        return call("ormqr", self, input2, input3, left, transpose)
+    def triangular_solve(self, A: Operand, upper: _bool = True, transpose: _bool = False,
+                         unitriangular: _bool = False) -> Any:
+        return call("triangular_solve", self, A, upper, transpose, unitriangular)
     def det(self) -> Tensor: return call("linalg.det", self)
     def logdet(self) -> Tensor: return call("logdet", self)
     def slogdet(self) -> Any: return call("linalg.slogdet", self)
@@ -427,6 +462,10 @@ class Methods(Leaf):
     def lgamma(self) -> Tensor: return call("lgamma", self)
     def mvlgamma(self, p: _int) -> Tensor: return call("mvlgamma", self, p)
     def i0(self) -> Tensor: return call("i0", self)
+    def igamma(self, other: Operand) -> Tensor: return call("igamma", self, other)
+    def igammac(self, other: Operand) -> Tensor: return call("igammac", self, other)
+    def nextafter(self, other: Operand) -> Tensor: return call("nextafter", self, other)
+    def conj_physical(self) -> Tensor: return call("conj_physical", self)
     def sgn(self) -> Tensor: return call("sign", self)
     def gcd(self, other: Operand) -> Tensor: return call("gcd", self, other)
     def lcm(self, other: Operand) -> Tensor: return call("lcm", self, other)

@@ -29,6 +29,7 @@ class Operators:
     def __rmul__(self, other: Operand) -> Tensor: return _binary("mul", other, self)
     def __truediv__(self, other: Operand) -> Tensor: return _binary("div", self, other)
     def __rtruediv__(self, other: Operand) -> Tensor: return _binary("div", other, self)
+    __rdiv__ = __rtruediv__
     def __floordiv__(self, other: Operand) -> Tensor: return _binary("floor_divide", self, other)
     def __rfloordiv__(self, other: Operand) -> Tensor: return _binary("floor_divide", other, self)
     def __mod__(self, other: Operand) -> Tensor: return _binary("remainder", self, other)

@@ -300,16 +300,16 @@ class Tensor(Differentiable, MemoryLayout, Operators, Methods):
         raise unsupported_api.of_tensor(name, self)
 
     # -- another like this one ----------------------------------------------------------------------------------------
-    def to(self, target: Any = None, dtype: DTypeLike = None, *, device: Any = None, copy: _bool = False,
-           non_blocking: _bool = False) -> Tensor:
+    def to(self, target: Any = None, dtype: DTypeLike = None, non_blocking: _bool = False, copy: _bool = False, *,
+           device: Any = None) -> Tensor:
         """The tensor in another dtype, on another device, or both; itself where nothing changes, unless `copy`.
 
         Args:
             target: A dtype, a device, or a tensor that tells both.
             dtype: The dtype.
-            device: The device, "cpu", "cuda" or "cuda:1".
+            non_blocking: Accepted for PyTorch's sake, also in place of `dtype`, as in x.to(mlc.int64, True).
             copy: Whether the result has memory of its own in any case.
-            non_blocking: Accepted for PyTorch's sake.
+            device: The device, "cpu", "cuda" or "cuda:1".
 
         Returns:
             Tensor of the same shape.
@@ -321,6 +321,8 @@ class Tensor(Differentiable, MemoryLayout, Operators, Methods):
             >>> mlc.tensor([1.7]).to(mlc.int64)
             tensor([1], dtype=mlc.int64)
         """
+        if isinstance(dtype, _bool):
+            dtype, copy = None, non_blocking or copy
         wanted, placed = destination(target, dtype, device)
         out = self if wanted is None else call("cast", self, wanted)
         out = out if placed is None else out.to_device(placed)
@@ -366,25 +368,26 @@ class Tensor(Differentiable, MemoryLayout, Operators, Methods):
         """The tensor on a GPU, `cuda:0` or that of a number or name; itself if it is there."""
         return self.to_device("cuda" if device is None else f"cuda:{device}" if isinstance(device, int) else device)
 
-    def new_zeros(self, *size: Any, dtype: DTypeLike = None) -> Tensor:
+    def new_zeros(self, *size: Any, dtype: DTypeLike = None, device: Any = None) -> Tensor:
         """A tensor of zeros, of a shape, as `mlc.zeros`; dtype and device are those of this tensor by default."""
-        return call("zeros", *size, dtype=self.dtype if dtype is None else dtype, device=self.device)
+        return call("zeros", *size, dtype=dtype or self.dtype, device=device or self.device)
 
-    def new_ones(self, *size: Any, dtype: DTypeLike = None) -> Tensor:
+    def new_ones(self, *size: Any, dtype: DTypeLike = None, device: Any = None) -> Tensor:
         """A tensor of ones, of a shape, as `mlc.ones`; dtype and device are those of this tensor by default."""
-        return call("ones", *size, dtype=self.dtype if dtype is None else dtype, device=self.device)
+        return call("ones", *size, dtype=dtype or self.dtype, device=device or self.device)
 
-    def new_empty(self, *size: Any, dtype: DTypeLike = None) -> Tensor:
+    def new_empty(self, *size: Any, dtype: DTypeLike = None, device: Any = None) -> Tensor:
         """A tensor of a shape, as `mlc.empty`; dtype and device are those of this tensor by default."""
-        return call("empty", *size, dtype=self.dtype if dtype is None else dtype, device=self.device)
+        return call("empty", *size, dtype=dtype or self.dtype, device=device or self.device)
 
-    def new_full(self, size: Sequence[Dim], fill_value: Operand, dtype: DTypeLike = None) -> Tensor:
+    def new_full(self, size: Sequence[Dim], fill_value: Operand, dtype: DTypeLike = None,
+                 device: Any = None) -> Tensor:
         """A tensor of one number, as `mlc.full`; dtype and device are those of this tensor by default."""
-        return call("full", size, fill_value, dtype=self.dtype if dtype is None else dtype, device=self.device)
+        return call("full", size, fill_value, dtype=dtype or self.dtype, device=device or self.device)
 
-    def new_tensor(self, data: Any, dtype: DTypeLike = None) -> Tensor:
+    def new_tensor(self, data: Any, dtype: DTypeLike = None, device: Any = None) -> Tensor:
         """A tensor with a copy of data, as `mlc.tensor`; dtype and device are those of this tensor by default."""
-        return call("tensor", data, self.dtype if dtype is None else dtype, device=self.device)
+        return call("tensor", data, dtype or self.dtype, device=device or self.device)
 
 
 UFUNCS = {"subtract": "sub", "multiply": "mul", "divide": "div", "power": "pow", "negative": "neg", "absolute": "abs",

@@ -30,8 +30,8 @@ def _each(names: str, why: Why) -> dict[str, Why]:
 
 TENSOR: dict[str, Why] = {
     **_each("xpu pin_memory", _DEVICE),
-    **_each("real imag conj angle is_complex resolve_conj adjoint H mH", _COMPLEX),
-    **_each("storage untyped_storage as_strided is_shared", _STORAGE),
+    **_each("imag", _COMPLEX),
+    **_each("storage untyped_storage is_shared", _STORAGE),
     **_each("to_sparse to_sparse_coo to_sparse_csr coalesce smm", _SPARSE),
     "set_": ("a tensor keeps its storage", "x.data = other"),
 }
@@ -48,7 +48,7 @@ MODULE: dict[str, Why] = {
 PACKAGE: dict[str, Why] = {
     **_each("sparse sparse_coo_tensor sparse_csr_tensor sparse_compressed_tensor smm spmm hspmm", _SPARSE),
     **_each("mps get_device set_default_device", _DEVICE),
-    **_each("real imag conj angle is_complex complex view_as_complex view_as_real polar complex64 complex128",
+    **_each("imag complex view_as_complex view_as_real polar complex64 complex128",
             _COMPLEX),
 }
 

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     # isort: off
     from mlc import (
         accelerator as accelerator, autograd as autograd, backends as backends, cuda as cuda, fft as fft, func as func,
-        linalg as linalg, nn as nn, optim as optim, random as random, signal as signal, special as special,
-        utils as utils,
+        linalg as linalg, masked as masked, nn as nn, optim as optim, random as random, signal as signal,
+        special as special, utils as utils,
     )
     from mlc.anomaly import detect_anomaly as detect_anomaly
     from mlc.api import (
@@ -50,34 +50,52 @@ if TYPE_CHECKING:
     from mlc.frontend.functions.calculus import *
     from mlc.frontend.functions.compare import *
     from mlc.frontend.functions.contract import *
+    from mlc.frontend.functions.copies import *
+    from mlc.frontend.functions.counting import (
+        histogram as histogram, histogramdd as histogramdd, nonzero_static as nonzero_static,
+    )
     from mlc.frontend.functions.create import *
     from mlc.frontend.functions.divisors import *
     from mlc.frontend.functions.dynamic import *
     from mlc.frontend.functions.elementwise import *  # type: ignore[assignment]  # its `where` takes two choices only
     from mlc.frontend.functions.grids import *
+    from mlc.frontend.functions.lowrank import pca_lowrank as pca_lowrank, svd_lowrank as svd_lowrank
+    from mlc.frontend.functions.native import (
+        constant_pad_nd as constant_pad_nd, native_batch_norm as native_batch_norm,
+        native_group_norm as native_group_norm, native_layer_norm as native_layer_norm,
+    )
     from mlc.frontend.functions.reduce import *
     from mlc.frontend.functions.replace import *
     from mlc.frontend.functions.scan import *
     from mlc.frontend.functions.scatter import *
+    from mlc.frontend.functions.segments import (
+        repeat_interleave as repeat_interleave, segment_reduce as segment_reduce,
+    )
     from mlc.frontend.functions.shape import *
     from mlc.frontend.functions.sort import *
+    from mlc.frontend.functions.strided import (
+        as_strided as as_strided, as_strided_scatter as as_strided_scatter, empty_permuted as empty_permuted,
+        empty_strided as empty_strided,
+    )
     from mlc.frontend.functions.trigonometry import *
     from mlc.frontend.functions.fft import (
         bartlett_window as bartlett_window, blackman_window as blackman_window, hamming_window as hamming_window,
-        hann_window as hann_window,
+        hann_window as hann_window, istft as istft, stft as stft,
     )
     from mlc.frontend.functions.index import (
-        diag as diag, diagonal as diagonal, embedding as embedding, gather as gather, index_select as index_select,
+        diag as diag, diagonal as diagonal, gather as gather, index_select as index_select,
         one_hot as one_hot, take_along_dim as take_along_dim, take_flat,
     )
     from mlc.frontend.functions.linalg import (
         chain_matmul as chain_matmul, cholesky as cholesky, cholesky_inverse as cholesky_inverse,
-        cholesky_solve as cholesky_solve, det as det, logdet as logdet, matrix_exp as matrix_exp,
-        matrix_power as matrix_power, pinverse as pinverse, slogdet as slogdet, solve_by_lu, thin_qr,
+        cholesky_solve as cholesky_solve, det as det, geqrf as geqrf,
+        householder_product, logdet as logdet, lu_unpack as lu_unpack, matrix_exp as matrix_exp,
+        matrix_power as matrix_power, ormqr as ormqr, packed_lu, pinverse as pinverse, slogdet as slogdet,
+        solve_by_lu, solve_by_triangle, thin_qr, thin_svd,
     )
     from mlc.frontend.functions.neural import (
         bilinear as bilinear, celu as celu, cosine_similarity as cosine_similarity, dropout as dropout,
-        hardshrink as hardshrink, layer_norm as layer_norm, log_softmax as log_softmax,
+        embedding as embedding, hardshrink as hardshrink, layer_norm as layer_norm, log_softmax as log_softmax,
         pairwise_distance as pairwise_distance, prelu as prelu, relu as relu, rms_norm as rms_norm, rrelu as rrelu,
         selu as selu, softmax as softmax, threshold as threshold,
     )
@@ -95,7 +113,8 @@ if TYPE_CHECKING:
     )
     from mlc.frontend.functions.random import erfinv as erfinv
     from mlc.frontend.functions.special import (
-        digamma as digamma, i0 as i0, lgamma as lgamma, mvlgamma as mvlgamma, polygamma as polygamma,
+        digamma as digamma, i0 as i0, igamma as igamma, igammac as igammac, lgamma as lgamma, mvlgamma as mvlgamma,
+        polygamma as polygamma,
     )
     from mlc.frontend.functions.linalg import inv
     from mlc.frontend.functions.random_sampling import *
@@ -108,7 +127,8 @@ if TYPE_CHECKING:
         result_type as result_type, set_default_dtype as set_default_dtype,
     )
     from mlc.frontend.inspection import (
-        broadcast_shapes as broadcast_shapes, is_floating_point as is_floating_point, is_nonzero as is_nonzero,
+        broadcast_shapes as broadcast_shapes, is_complex as is_complex, is_conj as is_conj,
+        is_floating_point as is_floating_point, is_neg as is_neg, is_nonzero as is_nonzero,
         is_same_size as is_same_size, is_signed as is_signed, is_tensor as is_tensor, numel as numel,
         scalar_tensor as scalar_tensor, set_printoptions as set_printoptions, typename as typename,
     )
@@ -123,6 +143,7 @@ if TYPE_CHECKING:
     # isort: on
 
     absolute = abs
+    alias_copy = clone
     arccos = acos
     arccosh = acosh
     arcsin = asin
@@ -136,6 +157,7 @@ if TYPE_CHECKING:
     clip = clamp
     concat = cat
     concatenate = cat
+    conj_physical = conj
     divide = div
     fix = trunc
     ger = outer
@@ -144,21 +166,28 @@ if TYPE_CHECKING:
     inverse = inv
     less = lt
     less_equal = le
+    lu = packed_lu
     lu_solve = solve_by_lu
     moveaxis = movedim
     multiply = mul
     negative = neg
     not_equal = ne
+    orgqr = householder_product
     qr = thin_qr
+    resolve_conj = conj
+    resolve_neg = conj
     row_stack = vstack
     sgn = sign
     subtract = sub
+    svd = thin_svd
     swapdims = transpose
     take = take_flat
     trapz = trapezoid
+    triangular_solve = solve_by_triangle
     true_divide = div
     unsafe_chunk = chunk
     unsafe_split = split
+    unsafe_split_with_sizes = split_with_sizes
     double = float64
     dtype = DType
     float = float32
@@ -190,7 +219,8 @@ _ELSEWHERE = {
     **dict.fromkeys(("BFloat16Tensor", "BoolTensor", "ByteTensor", "CharTensor", "DoubleTensor", "FloatTensor",
                      "HalfTensor", "IntTensor", "LongTensor", "ShortTensor", "can_cast", "finfo", "get_default_dtype",
                      "iinfo", "promote_types", "result_type", "set_default_dtype"), "mlc.frontend.element_types"),
-    **dict.fromkeys(("broadcast_shapes", "is_floating_point", "is_nonzero", "is_same_size", "is_signed", "is_tensor",
+    **dict.fromkeys(("broadcast_shapes", "is_complex", "is_conj", "is_floating_point", "is_neg", "is_nonzero",
+                     "is_same_size", "is_signed", "is_tensor",
                      "numel", "scalar_tensor", "set_printoptions", "typename"), "mlc.frontend.inspection"),
     **dict.fromkeys(("Generator", "default_generator", "get_rng_state", "initial_seed", "manual_seed", "seed",
                      "set_rng_state"), "mlc.frontend.generator"),
@@ -200,7 +230,8 @@ _ELSEWHERE = {
                      "set_autocast_dtype", "set_autocast_enabled"), "mlc.frontend.autocast"),
 }
 _MODULES = frozenset({"accelerator", "amp", "autograd", "backends", "cpu", "cuda", "distributions", "extension", "fft",
-                      "func", "importer", "linalg", "nn", "onnx", "optim", "random", "serialization", "signal",
+                      "func", "importer", "linalg", "masked", "nn", "onnx", "optim", "random", "serialization",
+                      "signal",
                       "special", "utils"})
 
 

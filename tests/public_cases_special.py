@@ -7,6 +7,10 @@ import math
 from tests.public_case import C, F, K, N, P, U
 
 ENDS = K(0.0, 1.0, 2.0, 0.5, -0.5, 1e-6, 20.0, 1e4, math.inf, math.nan)
+WAVES = ("airy_ai", "bessel_j0", "bessel_j1", "bessel_y0", "bessel_y1", "modified_bessel_k0", "modified_bessel_k1",
+         "scaled_modified_bessel_k0", "scaled_modified_bessel_k1")
+POLYNOMIALS = (*(f"{shifted}chebyshev_polynomial_{kind}" for shifted in ("", "shifted_") for kind in "tuvw"),
+               "hermite_polynomial_h", "hermite_polynomial_he", "laguerre_polynomial_l", "legendre_polynomial_p")
 
 CASES = [
     C("lgamma", U(-4.8, 12, 3, 7)), C("digamma", U(0.2, 12, 3, 7)),
@@ -23,6 +27,13 @@ CASES = [
     *(C(name, F(9)) for name in ("special.ndtr", "special.log_ndtr", "special.erfcx")),
     C("special.spherical_bessel_j0", F(9), constant=(0,)), C("special.log_ndtr", U(-9, 8, 9)),
     C("special.erfcx", U(-3, 60, 9)), C("special.entr", P(5)),
-    C("special.xlog1py", F(5), P(5)),
+    C("special.xlog1py", F(5), P(5)), C("special.ndtri", U(0.01, 0.99, 9)),
+    C("special.ndtri", K(0.0, 1.0, -0.5, 1e-30, math.nan), constant=(0,)),
+    *(C(f"special.{name}", U(-30, 30, 30), constant=(0,)) for name in WAVES),
+    *(C(f"special.{name}", ENDS, constant=(0,)) for name in WAVES if name.endswith(("k0", "k1"))),
+    *(C(f"special.{name}", K(0.0, 1e-6, 20.0, 1e4, math.nan), constant=(0,)) for name in WAVES[1:5]),
+    *(C(f"special.{name}", U(-2, 2, 9), N(8, 9, low=-1), constant=(0,)) for name in POLYNOMIALS),
+    C("igamma", P(9), P(9), constant=(0,)), C("igammac", U(50, 150, 9), U(50, 150, 9), constant=(0,)),
+    C("igamma", K(1.0, 0.0, 0.0, math.inf, 2.0, -1.0), K(0.0, 1.0, 0.0, 1.0, math.inf, 1.0), constant=(0, 1)),
     C("special.xlog1py", K(0.0, 0.0, 1.0), K(-1.0, math.nan, -1.0), constant=(0, 1)),
 ]

@@ -46,7 +46,8 @@ def _lstsq(a: Any, b: Any) -> Any:
 COMPLEX = {"fft": (True, True), "ifft": (True, True), "fft2": (True, True), "ifft2": (True, True),
            "fftn": (True, True), "ifftn": (True, True), "rfft": (False, True), "rfft2": (False, True),
            "rfftn": (False, True), "ihfft": (False, True), "irfft": (True, False), "irfft2": (True, False),
-           "irfftn": (True, False), "hfft": (True, False)}
+           "irfftn": (True, False), "hfft": (True, False), "hfft2": (True, False), "hfftn": (True, False),
+           "ihfft2": (False, True), "ihfftn": (False, True)}
 
 OWN: dict[str, Callable[..., Any]] = {
     **{f"fft.{name}": _pairs(getattr(torch.fft, name), *which) for name, which in COMPLEX.items()},

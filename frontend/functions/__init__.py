@@ -5,10 +5,13 @@ import inspect
 from mlc.frontend.arguments import coded_methods
 from mlc.frontend.autograd.differentiable import Differentiable
 from mlc.frontend.functions import (
+    attention,
     calculus,
     compare,
     contract,
     convolution,
+    copies,
+    counting,
     create,
     divisors,
     dynamic,
@@ -18,6 +21,9 @@ from mlc.frontend.functions import (
     index,
     linalg,
     losses,
+    lowrank,
+    masked,
+    native,
     neural,
     normalization,
     pooling,
@@ -32,39 +38,43 @@ from mlc.frontend.functions import (
     sampling,
     scan,
     scatter,
+    segments,
     shape,
     sort,
     special,
+    strided,
     trigonometry,
 )
 from mlc.frontend.memory_layout import MemoryLayout
 from mlc.frontend.methods import Methods
 from mlc.frontend.tensor import OPERATIONS, Tensor
 
-MODULES = (calculus, compare, contract, convolution, create, divisors, dynamic, elementwise, fft, grids, index, linalg,
-           losses, neural, normalization, pooling, ragged, random, random_sampling, recurrent, reduce, replace, resize,
-           sampling,
-           scan, scatter, shape, sort, special, trigonometry)
+MODULES = (attention, calculus, compare, contract, convolution, copies, counting, create, divisors, dynamic,
+           elementwise, fft, grids, index, linalg, losses, lowrank, masked, native, neural, normalization, pooling,
+           ragged, random, random_sampling, recurrent, reduce, replace, resize, sampling, scan, scatter, segments,
+           shape, sort, special, strided, trigonometry)
 
 ALIASES = {
-    "absolute": "abs", "arccos": "acos", "arccosh": "acosh", "arcsin": "asin", "arcsinh": "asinh", "arctan": "atan",
-    "arctan2": "atan2", "arctanh": "atanh", "as_tensor": "asarray", "cholesky": "linalg.cholesky", "clip": "clamp",
-    "concat": "cat", "concatenate": "cat", "det": "linalg.det", "divide": "div", "fix": "trunc", "ger": "outer",
-    "greater": "gt", "greater_equal": "ge", "inverse": "linalg.inv", "less": "lt", "less_equal": "le",
-    "matrix_exp": "linalg.matrix_exp", "matrix_power": "linalg.matrix_power", "moveaxis": "movedim", "multiply": "mul",
-    "negative": "neg", "not_equal": "ne", "row_stack": "vstack", "slogdet": "linalg.slogdet", "sgn": "sign",
-    "subtract": "sub", "swapdims": "transpose", "trapz": "trapezoid", "true_divide": "div", "unsafe_chunk": "chunk",
-    "unsafe_split": "split",
+    "absolute": "abs", "alias_copy": "clone", "arccos": "acos", "arccosh": "acosh", "arcsin": "asin",
+    "arcsinh": "asinh", "arctan": "atan", "arctan2": "atan2", "arctanh": "atanh", "as_tensor": "asarray",
+    "cholesky": "linalg.cholesky", "clip": "clamp", "concat": "cat", "concatenate": "cat", "conj_physical": "conj",
+    "det": "linalg.det", "divide": "div", "fix": "trunc", "ger": "outer", "greater": "gt", "greater_equal": "ge",
+    "inverse": "linalg.inv", "less": "lt", "less_equal": "le", "matrix_exp": "linalg.matrix_exp",
+    "matrix_power": "linalg.matrix_power", "moveaxis": "movedim", "multiply": "mul", "negative": "neg",
+    "not_equal": "ne", "orgqr": "linalg.householder_product", "resolve_conj": "conj", "resolve_neg": "conj",
+    "row_stack": "vstack", "slogdet": "linalg.slogdet", "sgn": "sign", "subtract": "sub", "swapdims": "transpose",
+    "trapz": "trapezoid", "true_divide": "div", "unsafe_chunk": "chunk", "unsafe_split": "split",
+    "unsafe_split_with_sizes": "split_with_sizes",
 }
 """PyTorch's aliases of functions."""
 OPERATIONS.update({name: OPERATIONS[of] for name, of in ALIASES.items()})
-NETWORKS = (convolution, losses, neural, normalization, pooling, recurrent, resize, sampling)
+NETWORKS = (attention, convolution, losses, neural, normalization, pooling, recurrent, resize, sampling)
 """Modules whose functions are found in mlc.nn.functional, but for those that PyTorch has among its own, too."""
 ALSO_PUBLIC = frozenset({
     "adaptive_avg_pool1d", "avg_pool1d", "bilinear", "celu", "channel_shuffle", "conv1d", "conv2d", "conv3d",
-    "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "cosine_similarity", "dropout", "group_norm",
-    "hardshrink", "layer_norm", "log_softmax", "max_pool1d", "max_pool2d", "max_pool3d", "pairwise_distance",
-    "pixel_shuffle", "pixel_unshuffle", "prelu", "relu", "rms_norm", "rrelu", "selu", "softmax", "threshold"})
+    "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "cosine_similarity", "dropout", "embedding",
+    "group_norm", "hardshrink", "layer_norm", "log_softmax", "max_pool1d", "max_pool2d", "max_pool3d",
+    "pairwise_distance", "pixel_shuffle", "pixel_unshuffle", "prelu", "relu", "rms_norm", "rrelu", "selu", "softmax", "threshold"})
 NOT_PUBLIC = frozenset({
     "bartlett", "blackman", "cosine", "exponential", "gaussian", "general_cosine", "general_hamming", "getitem",
     "fftfreq", "hamming", "hann", "kaiser", "key", "nuttall", "rfftfreq"})
@@ -75,7 +85,7 @@ PUBLIC = {name: f for name, f in OPERATIONS.items()
 """The functions that are names of mlc itself."""
 NO_METHODS = frozenset({"cast", "std_mean", "var_mean"})
 """Functions of one tensor that are not methods in PyTorch."""
-for _module in (divisors, elementwise, trigonometry, reduce, scan, special):
+for _module in (counting, divisors, elementwise, fft, linalg, trigonometry, reduce, scan, special):
     for _name, _f in PUBLIC.items():
         if _f.__module__.startswith(_module.__name__) and not hasattr(Tensor, _name) and _name not in NO_METHODS and (
                 next(iter(inspect.signature(_f).parameters)) == "input"):

@@ -361,7 +361,20 @@ def _windows(array: Any, dimension: int, size: int, step: int) -> Any:
 
 @operation(name="Tensor.unfold", view=_windows)
 def unfold_dimension(input: Operand, dimension: int, size: int, step: int) -> Tensor:
-    """The windows of `size` elements along a dimension, one every `step`; their elements are a last dimension."""
+    """The windows of `size` elements along a dimension, one every `step`; their elements are a last dimension.
+
+    Args:
+        input: Tensor.
+        dimension: The dimension; negative ones count from the last.
+        size: Number of elements of a window.
+        step: Distance of one window from the next.
+
+    Returns:
+        Tensor of the dtype of `input`, with a dimension more.
+
+    Raises:
+        UserError: `dimension` is out of range (MLC0356), or no window fits (MLC0366).
+    """
     x = tracer(input)
     if not x.ndim:                                         # a vector of one element, whose one window is the result
         only = unfold_dimension(reshape(x, [1]), dimension, size, step)

@@ -221,7 +221,8 @@ def unique(input: Operand, sorted: bool = True, return_inverse: bool = False, re
         sorted: Accepted for PyTorch's sake: the result is always in order.
         return_inverse: Whether to tell where each element of `input` is in the result, in a tensor of its shape.
         return_counts: Whether to tell how often each element of the result occurs.
-        dim: Must be None: different slices are not found; see `unique_consecutive` for those in order.
+        dim: None, or the dimension of a vector: different slices are not found; see `unique_consecutive` for those
+            in order.
 
     Returns:
         1-D tensor of the dtype of `input`, or a tuple of it and what is asked for, of int64.
@@ -233,7 +234,7 @@ def unique(input: Operand, sorted: bool = True, return_inverse: bool = False, re
         >>> mlc.unique(mlc.tensor([3, 1, 3]), return_counts=True)
         (tensor([1, 3], dtype=mlc.int64), tensor([1, 2], dtype=mlc.int64))
     """
-    if dim is not None:
+    if dim is not None and not (tracer(input).ndim == 1 and dim in (0, -1)):
         raise UserError(f"dim = {dim}: different slices are not found here, only different elements", code="MLC0360",
                         hint="mlc.unique_consecutive takes a dim, of slices that are in order")
     x = tracer(input)

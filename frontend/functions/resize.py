@@ -29,10 +29,12 @@ MODES = ("nearest", "nearest-exact", *LINEAR, "area")
 
 @operation()
 def interpolate(input: Operand, size: Any = None, scale_factor: Any = None, mode: str = "nearest",
-                align_corners: bool | None = None, recompute_scale_factor: bool | None = None) -> Tensor:
+                align_corners: bool | None = None, recompute_scale_factor: bool | None = None,
+                antialias: bool = False) -> Tensor:
     """Images in another size.
 
-    Bicubic interpolation is that of Keys 1981, with a = -3/4. Reducing does no smoothing beforehand.
+    Bicubic interpolation is that of Keys 1981, with a = -3/4. Reducing does no smoothing beforehand, unless `antialias`
+    is set: then each pixel is a weighted mean of all that it covers, with a = -1/2, as in the imaging library Pillow.
 
     Args:
         input: Tensor of shape (n, c, *image); integers become float32.
@@ -43,15 +45,16 @@ def interpolate(input: Operand, size: Any = None, scale_factor: Any = None, mode
         align_corners: Whether the centres of the corner pixels stay in place, rather than the corners of the images; of
             linear and cubic modes only.
         recompute_scale_factor: Whether to take the quotient of the sizes in place of `scale_factor`.
+        antialias: Whether to smooth what is reduced; of "bilinear" and "bicubic" only.
 
     Returns:
         Tensor of shape (n, c, *new image) and the dtype of `input`.
 
     Raises:
-        UserError: `mode` is another string or does not go with `align_corners` (MLC0360), or with the number of
-            dimensions (MLC0364), not exactly one of `size` and `scale_factor` is given (MLC0353), it has the wrong
-            length (MLC0357), a size is not positive (MLC0358) or symbolic (MLC0365), or a factor is no positive number
-            (MLC0421).
+        UserError: `mode` is another string or does not go with `align_corners` or `antialias` (MLC0360), or with the
+            number of dimensions (MLC0364), not exactly one of `size` and `scale_factor` is given (MLC0353), it has the
+            wrong length (MLC0357), a size is not positive (MLC0358) or symbolic (MLC0365), or a factor is no positive
+            number (MLC0421).
 
     Example:
         >>> nn.functional.interpolate(mlc.tensor([[[1.0, 3.0]]]), 4)
@@ -67,6 +70,9 @@ def interpolate(input: Operand, size: Any = None, scale_factor: Any = None, mode
         raise UserError(f"mode = {mode!r} does not work on {x.ndim} dimensions", code="MLC0364")
     if align_corners is not None and mode not in LINEAR:
         raise UserError(f"align_corners does not go with mode = {mode!r}", code="MLC0360")
+    if antialias and mode not in ("bilinear", "bicubic"):
+        raise UserError(f"antialias does not go with mode = {mode!r}", code="MLC0360")
+    taps = _smoothing_taps if antialias else _taps
     out, scales = _sizes(x, size, scale_factor, bool(recompute_scale_factor))
     if mode == "area":
         return (adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d)[spatial - 1](x, out)
@@ -79,8 +85,33 @@ def interpolate(input: Operand, size: Any = None, scale_factor: Any = None, mode
         if mode not in LINEAR:
             wide = _nearest(wide, 2 + i, n, o, scale, mode)
         elif n != o or scale != 1:
-            wide = _mixed(wide, 2 + i, *_taps(n, o, scale, bool(align_corners), mode == "bicubic"))
+            wide = _mixed(wide, 2 + i, *taps(n, o, scale, bool(align_corners), mode == "bicubic"))
     return cast(wide, x.type.dtype)
+
+
+@operation()
+def upsample(input: Operand, size: Any = None, scale_factor: Any = None, mode: str = "nearest",
+             align_corners: bool | None = None) -> Tensor:
+    """Images in another size, as `interpolate`.
+
+    Args:
+        input: Tensor of shape (n, c, *image); integers become float32.
+        size: Sizes of the new image, an integer, or one for each dimension.
+        scale_factor: Factors of the sizes, in place of `size`.
+        mode: As of `interpolate`.
+        align_corners: As of `interpolate`.
+
+    Returns:
+        Tensor of shape (n, c, *new image) and the dtype of `input`.
+
+    Raises:
+        UserError: the arguments do not fit, as in `interpolate` (MLC0353, MLC0357, MLC0358, MLC0360, MLC0364).
+
+    Example:
+        >>> nn.functional.upsample(mlc.tensor([[[1.0, 3.0]]]), 4)
+        tensor([[[1., 1., 3., 3.]]], dtype=mlc.float32)
+    """
+    return interpolate(input, size, scale_factor, mode, align_corners)
 
 
 @operation()
@@ -185,9 +216,24 @@ def _taps(n: int, o: int, scale: float, align_corners: bool, cubic: bool) -> tup
     return np.clip(places, 0, n - 1).astype(np.int64), np.stack(weights)
 
 
-def _cubic(t: Array) -> Array:
-    """The weight of a pixel at distance t in cubic convolution (Keys, 1981), with a = -3/4."""
-    a = -0.75
+def _smoothing_taps(n: int, o: int, scale: float, align_corners: bool, cubic: bool) -> tuple[Array, Array]:
+    """The same for a filter that is as wide as the output pixels, where these are larger."""
+    if align_corners:
+        scale = (n - 1) / (o - 1) if o > 1 else 0.0
+    width = max(scale, 1.0)
+    reach = (2 if cubic else 1) * width
+    centre = scale * (np.arange(o) + 0.5)
+    first = np.maximum(np.trunc(centre - reach + 0.5), 0)
+    last = np.minimum(np.trunc(centre + reach + 0.5), n)
+    places = first + np.arange(int((last - first).max()))[:, None]
+    distance = np.abs(places - centre + 0.5) / width
+    weights = np.where(distance < 2, _cubic(distance, -0.5), 0) if cubic else np.maximum(1 - distance, 0)
+    weights = np.where(places < last, weights, 0)
+    return np.clip(places, 0, n - 1).astype(np.int64), weights / weights.sum(0)
+
+
+def _cubic(t: Array, a: float = -0.75) -> Array:
+    """The weight of a pixel at distance t in cubic convolution (Keys, 1981)."""
     near = (a + 2) * t**3 - (a + 3) * t**2 + 1
     far = a * (t**3 - 5 * t**2 + 8 * t - 4)
     return np.where(t <= 1, near, far)

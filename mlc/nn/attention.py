@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
 
-from mlc.frontend.functions import contract, create, neural, normalization
-from mlc.frontend.functions import elementwise as E
-from mlc.frontend.functions import reduce as R
-from mlc.frontend.functions import shape as S
+from mlc.frontend.functions import create
+from mlc.frontend.functions.attention import multi_head_attention_forward
 from mlc.frontend.location import user_loc
 from mlc.frontend.tensor import DTypeLike, Operand, Tensor
 from mlc.ir.diag import UserError
@@ -121,89 +118,12 @@ class MultiheadAttention(Keyed):
         Returns:
             The result, and the weights [n, lq, lk] ([n, num_heads, lq, lk] if not averaged) or None.
         """
-        query, key, value = _tensors(query, key, value)
-        key_padding_mask, attn_mask = (None if x is None else create.asarray(x) for x in (key_padding_mask, attn_mask))
-        if not query.ndim == key.ndim == value.ndim or query.ndim not in (2, 3):
-            raise UserError(f"query, key and value have {query.ndim}, {key.ndim} and {value.ndim} dimensions, expected "
-                            "3 each, or 2 without a batch", code="MLC0364", loc=user_loc())
-        batched = query.ndim == 3
-        if not batched:
-            query, key, value = _by_identity(lambda x: x.unsqueeze(0), query, key, value)
-            key_padding_mask = None if key_padding_mask is None else key_padding_mask.unsqueeze(0)
-        elif not self.batch_first:
-            query, key, value = _by_identity(lambda x: S.transpose(x, 0, 1), query, key, value)
-        q, k, v = self._projected(query, key, value)
-        extra = 0
-        if self.bias_k is not None and self.bias_v is not None:
-            n, extra = k.shape[0], 1
-            k = S.cat([k, S.expand(self.bias_k, (n, 1, k.shape[2]))], 1)
-            v = S.cat([v, S.expand(self.bias_v, (n, 1, v.shape[2]))], 1)
-        if self.add_zero_attn:
-            k, v = (S.pad(x, (0, 0, 0, 1)) for x in (k, v))
-            extra += 1
-        q, k, v = (self._by_head(x) for x in (q, k, v))
-        mask = self._mask(q, k, key_padding_mask, attn_mask, is_causal, extra)
-        weights, drops = None, self.training and self.dropout > 0
-        if need_weights:
-            scores = contract.matmul(q * (1 / math.sqrt(q.shape[3])), S.transpose(k, 2, 3))
-            weights = neural.softmax(scores if mask is None else scores + mask, -1)
-            if drops:
-                weights = neural.dropout(weights, self.dropout, key=self.next_key())
-            mixed = contract.matmul(weights, v)
-            weights = R.mean(weights, 1) if average_attn_weights else weights
-        else:
-            mixed = normalization.scaled_dot_product_attention(
-                q, k, v, mask, self.dropout if drops else 0.0, dropout_key=self.next_key() if drops else None)
-        out: Tensor = self.out_proj(S.flatten(S.transpose(mixed, 1, 2), 2))
-        if not batched:
-            return out.squeeze(0), None if weights is None else weights.squeeze(0)
-        return out if self.batch_first else S.transpose(out, 0, 1), weights
-
-    def _projected(self, query: Operand, key: Operand, value: Operand) -> tuple[Tensor, ...]:
-        biases = (None, None, None) if self.in_proj_bias is None else S.chunk(self.in_proj_bias, 3)
-        if self.in_proj_weight is None:
-            weights: Any = self.q_proj_weight, self.k_proj_weight, self.v_proj_weight
-        elif query is key and key is value:
-            return tuple(S.chunk(neural.linear(query, self.in_proj_weight, self.in_proj_bias), 3, -1))
-        else:
-            weights = S.chunk(self.in_proj_weight, 3)
-        return tuple(neural.linear(x, w, b) for x, w, b in zip((query, key, value), weights, biases))
-
-    def _mask(self, q: Tensor, k: Tensor, padding: Operand, mask: Operand, is_causal: bool,
-              extra: int) -> Tensor | None:
-        """Additive mask of the scores [batch, heads, queries, keys], of which the last `extra` keys are allowed."""
-        n, queries, keys = q.shape[0], q.shape[2], k.shape[2] - extra
-        if is_causal and mask is None:
-            mask = create.arange(queries).unsqueeze(1) < create.arange(keys)
-        found: Tensor | None = None
-        for x, shape in ((mask, None), (padding, (n, 1, 1, keys))):
-            if x is None:
-                continue
-            given = (n, keys) if x is padding else (queries, keys) if x.ndim == 2 else (
-                n * self.num_heads, queries, keys)
-            if x.shape != given:
-                name = "key_padding_mask" if x is padding else "attn_mask"
-                raise UserError(f"{name} has shape [{', '.join(map(str, x.shape))}], expected "
-                                f"[{', '.join(map(str, given))}]", code="MLC0367", loc=user_loc())
-            x = E.where(x, -math.inf, create.zeros(dtype=q.dtype)) if not x.dtype.is_floating_point else x
-            if shape is None and x.ndim == 3:
-                shape = (n, self.num_heads, queries, keys)
-            x = x if shape is None else x.reshape(shape)
-            found = x if found is None else found + x
-        return found if found is None or not extra else S.pad(found, (0, extra))
-
-    def _by_head(self, x: Tensor) -> Tensor:
-        """[batch, length, heads * d] as [batch, heads, length, d]"""
-        n, length, width = x.shape
-        return S.transpose(x.reshape(n, length, self.num_heads, width // self.num_heads), 1, 2)
-
-
-def _tensors(query: Operand, key: Operand, value: Operand) -> tuple[Tensor, ...]:
-    return _by_identity(lambda x: x if isinstance(x, Tensor) else create.asarray(x), query, key, value)
-
-
-def _by_identity(f: Callable[[Any], Tensor], query: Any, key: Any, value: Any) -> tuple[Tensor, ...]:
-    """Apply f to each tensor, once for identical ones."""
-    q = f(query)
-    k = q if key is query else f(key)
-    return q, k, k if value is key else f(value)
+        drops = self.training and self.dropout > 0
+        separate = self.in_proj_weight is None
+        weights = (self.q_proj_weight, self.k_proj_weight, self.v_proj_weight) if separate else (None, None, None)
+        return multi_head_attention_forward(
+            query, key, value, self.embed_dim, self.num_heads, self.in_proj_weight, self.in_proj_bias, self.bias_k,
+            self.bias_v, self.add_zero_attn, self.dropout, self.out_proj.weight, self.out_proj.bias, drops,
+            key_padding_mask, need_weights, attn_mask, separate, weights[0], weights[1], weights[2],
+            average_attn_weights=average_attn_weights, is_causal=is_causal, batch_first=self.batch_first,
+            dropout_key=self.next_key() if drops else None)

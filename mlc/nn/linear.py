@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from mlc.frontend.functions import index, neural
+from mlc.frontend.functions import neural
 from mlc.frontend.location import user_loc
 from mlc.frontend.tensor import DTypeLike, Operand, Tensor
 from mlc.ir.diag import UserError
@@ -213,7 +213,7 @@ class Embedding(Module):
         return layer
 
     def forward(self, input: Operand) -> Tensor:
-        return index.embedding(input, self.weight, self.padding_idx)
+        return neural.embedding(input, self.weight, self.padding_idx)
 
 
 class EmbeddingBag(Module):
@@ -262,17 +262,19 @@ class EmbeddingBag(Module):
         padding = "" if self.padding_idx is None else f", padding_idx={self.padding_idx}"
         return f"{self.num_embeddings}, {self.embedding_dim}, mode={self.mode}{padding}"
 
-    def forward(self, input: Operand, per_sample_weights: Operand = None) -> Tensor:
+    def forward(self, input: Operand, offsets: Operand = None, per_sample_weights: Operand = None) -> Tensor:
         """Reduce each bag of rows of the table.
 
         Args:
-            input: Indices [bags, size], integers.
+            input: Indices [bags, size], integers, or [indices] with `offsets`.
+            offsets: Where the bags begin in a 1-D `input`.
             per_sample_weights: Factors [bags, size] of the rows, only with mode "sum".
 
         Returns:
             Tensor [bags, embedding_dim] of the dtype of the table.
         """
-        return neural.embedding_bag(input, self.weight, self.mode, per_sample_weights, self.padding_idx)
+        return neural.embedding_bag(input, self.weight, offsets, mode=self.mode, per_sample_weights=per_sample_weights,
+                                    padding_idx=self.padding_idx)
 
 
 def _table(rows: int, columns: int, padding: int | None, dtype: DTypeLike,

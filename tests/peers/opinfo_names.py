@@ -36,14 +36,24 @@ def _uniform(x: Any, low: float = 0.0, high: float = 1.0) -> Any:
     return R.uniform(_key(), x.shape, low, high, x.dtype)
 
 
-def _multinomial(x: Any, num_samples: int, replacement: bool = False) -> Any:
-    if not replacement:
-        raise mlc.UserError("mlc.random.categorical draws with replacement only", code="MLC0360")
-    return R.categorical(_key(), mlc.log(x)[..., None, :], -1, (*x.shape[:-1], num_samples))
-
-
 def _dropout(f: Callable[..., Any]) -> Callable[..., Any]:
     return lambda x, p=0.5, training=True: f(x, p, training, key=_key())
+
+
+def _antialiased(x: Any, output_size: Any, align_corners: bool, scale_factors: Any = None, scales_h: Any = None,
+                 scales_w: Any = None) -> Any:
+    if scales_h is not None or scales_w is not None:
+        raise mlc.UserError("interpolate takes sizes or factors, not both", code="MLC0353")
+    return F.interpolate(x, output_size, scale_factors, "bilinear", align_corners, antialias=True)
+
+
+def _grid_sampler(x: Any, grid: Any, mode: int, padding_mode: int, align_corners: bool) -> Any:
+    return F.grid_sample(x, grid, ("bilinear", "nearest", "bicubic")[mode],
+                         ("zeros", "border", "reflection")[padding_mode], align_corners)
+
+
+def _in_place(name: str) -> Callable[..., Any]:
+    return lambda x, *args, **keywords: getattr(x.clone(), f"{name}_")(*args, **keywords)
 
 
 def _attention(q: Any, k: Any, v: Any, attn_mask: Any = None, dropout_p: float = 0.0, **keywords: Any) -> Any:
@@ -78,8 +88,48 @@ def _lstsq(a: Any, b: Any, driver: Any = None) -> Any:
     return x, ((a @ x - b) ** 2).sum(-2) if a.shape[-2] > a.shape[-1] else b.new_zeros(0)
 
 
-REFERENCES: dict[str, Callable[..., Any]] = {"linalg.eigh": _eigh, "linalg.svd": _svd, "linalg.lstsq": _lstsq}
-"""PyTorch's functions with mlc's conventions: the signs of vectors, and the results that mlc has."""
+def _signed_vectors(f: Callable[..., Any], signs: Callable[..., Any]) -> Callable[..., Any]:
+    """An approximation of a product of two matrices by singular vectors, with signs that are fixed."""
+    def of(a: Any, b: Any, **keywords: Any) -> Any:
+        if keywords.get("M") is not None:
+            raise NotImplementedError("the difference is of a higher rank, so that the result depends on what is drawn")
+        u, s, v = f(a @ b.mT, **keywords)
+        return u * signs(u), s, v * signs(u)
+    return of
+
+
+def _signed_svd(f: Callable[..., Any], signs: Callable[..., Any]) -> Callable[..., Any]:
+    """The singular vectors that are determined, with signs that are fixed."""
+    def of(A: Any, some: bool = True, compute_uv: bool = True) -> Any:
+        u, s, v = f(A, some, compute_uv)
+        if not compute_uv:
+            return u, s, v
+        u, v = u[..., :s.shape[-1]], v[..., :s.shape[-1]]
+        return u * signs(u), s, v * signs(u)
+    return of
+
+
+def _our_signs(u: Any) -> Any:
+    if 0 in u.shape:
+        return 1
+    return mlc.take_along_dim(u, mlc.argmax(mlc.abs(u), -2, True), -2).detach().sign()
+
+
+def _hermitian_pinv(A: Any, **keywords: Any) -> Any:
+    return torch.linalg.pinv((A + A.mT) / 2, **keywords)
+
+
+def _stft(*args: Any, **keywords: Any) -> Any:
+    return torch.view_as_real(torch.stft(*args, **(keywords | {"return_complex": True})))
+
+
+REFERENCES: dict[str, Callable[..., Any]] = {
+    "stft": _stft, "linalg.eigh": _eigh, "linalg.svd": _svd, "linalg.lstsq": _lstsq,
+    "linalg_pinv_hermitian": _hermitian_pinv,
+    "svd": _signed_svd(torch.svd, signs), "svd_lowrank": _signed_vectors(torch.svd_lowrank, signs),
+    "pca_lowrank": _signed_vectors(torch.pca_lowrank, signs)}
+"""PyTorch's functions, by the name of an entry or of one of its variants, with mlc's conventions: the signs of vectors,
+and the results that mlc has."""
 
 ORDER = "the database has the arguments in another order"
 KEYED = "random functions take a key"
@@ -91,15 +141,31 @@ ELSEWHERE: dict[str, tuple[Callable[..., Any], str]] = {
     "linalg.lstsq": (lambda a, b, driver=None: mlc.linalg.lstsq(a, b)[:2], "mlc has no choice of LAPACK's drivers"),
     "linalg.svd": (_first_singular_vectors, "the singular vectors of no singular value are not determined"),
     "linalg_pinv_singular": (lambda a, b: mlc.linalg.pinv(a @ b.mT), "the database gives factors of the operand"),
+    "linalg_pinv_hermitian": (lambda A, **keywords: mlc.linalg.pinv((A + A.mT) / 2, **keywords),
+                              "PyTorch's derivative supposes a symmetric operand"),
+    "svd": (_signed_svd(mlc.svd, _our_signs), "the signs of singular vectors are not determined"),
+    "svd_lowrank": (_signed_vectors(mlc.svd_lowrank, _our_signs), "the database gives factors of the operand"),
+    "pca_lowrank": (_signed_vectors(mlc.pca_lowrank, _our_signs), "the database gives factors of the operand"),
+    "slice": (lambda x, dim=0, start=None, end=None, step=1: x[(slice(None),) * (dim % x.ndim) + (
+        slice(start, end, step),)], "it is x[start:end:step]"),
+    "grid_sampler_2d": (_grid_sampler, "it is grid_sample, with numbers for modes"),
+    "grid_sampler_3d": (_grid_sampler, "it is grid_sample, with numbers for modes"),
+    "_upsample_bilinear2d_aa": (_antialiased, "it is interpolate"),
+    "max_pool2d_with_indices_backward": (
+        lambda x, return_indices=False, **keywords: mlc.grad(lambda x: F.max_pool2d(x, **keywords).sum())(x),
+        "it is the gradient of max_pool2d"),
+    "_native_batch_norm_legit": (mlc.native_batch_norm, "it is native_batch_norm, but for running statistics"),
+    "_segment_reduce": (lambda x, reduce, **keywords: mlc.segment_reduce(x, reduce, **keywords),
+                        "it is segment_reduce"),
     **{f"polygamma_polygamma_n_{n}": (lambda x, n: mlc.polygamma(n, x), ORDER) for n in range(5)},
     "special.polygamma": (lambda x, n: mlc.special.polygamma(n, x), ORDER),
     "rand_like": (lambda x, dtype=None, device="cpu": R.rand_like(_key(), x, dtype=dtype), KEYED),
     "randn_like": (lambda x, dtype=None, device="cpu": R.randn_like(_key(), x, dtype=dtype), KEYED),
     "randn": (lambda *size, dtype="float32", device="cpu": R.randn(_key(), *size, dtype=dtype), KEYED),
     "randint": (_randint, KEYED),
-    "randint_like": (lambda x, *bounds, **keywords: _randint(*bounds, x.shape, dtype=x.dtype), KEYED),
+    "randint_like": (lambda x, *bounds, **keywords: _randint(
+        *bounds, x.shape, dtype=keywords.get("dtype") or x.dtype), KEYED),
     "bernoulli": (_bernoulli, KEYED),
-    "multinomial": (_multinomial, KEYED + "; it is mlc.random.categorical"),
     "normal": (_normal, KEYED),
     "normal_number_mean": (lambda mean, std, *size, **keywords: _normal(mean, std, *size, **keywords), KEYED),
     "normal_in_place": (lambda x, mean=0.0, std=1.0: _normal(mean, std, x.shape), KEYED),
@@ -110,6 +176,8 @@ ELSEWHERE: dict[str, tuple[Callable[..., Any], str]] = {
     "nn.functional.dropout3d": (_dropout(F.dropout3d), KEYED),
     "nn.functional.rrelu": (lambda x, **keywords: F.rrelu(x, **keywords, key=_key()), KEYED),
     "nn.functional.alpha_dropout": (_dropout(F.alpha_dropout), KEYED),
+    **{name: (_in_place(name), "the database has the operation without an underscore")
+       for name in ("cauchy", "geometric", "log_normal")},
     "nn.functional.triplet_margin_with_distance_loss": (
         lambda *args, distance_function=None, **keywords: F.triplet_margin_with_distance_loss(
             *args, distance_function=distance_function and F.pairwise_distance, **keywords),
@@ -128,6 +196,12 @@ UNDETERMINED = frozenset({
     "nn.functional.fractional_max_pool3d", "nn.functional.rrelu", "normal", "normal_in_place", "rand_like", "randint",
     "randint_like", "randn", "randn_like", "uniform"})
 """Random numbers and uninitialised memory: only shapes and dtypes are compared."""
+
+OTHER_GRADIENTS: dict[str, str] = {
+    "as_strided_scatter": "PyTorch's gradient by the input is that where elements are replaced, and 0 elsewhere",
+    **{f"nn_functional_max_unpool{n}d": "of several inputs with one index one is kept, and PyTorch gives all of "
+       "them its gradient; the variants named _grad have each index once" for n in (1, 2, 3)}}
+"""By the name of an entry, why the values of its gradients are not compared."""
 
 DEFAULTS: dict[str, tuple[Any, ...]] = {
     "memory_format": (torch.preserve_format, torch.contiguous_format), "requires_grad": (False,),

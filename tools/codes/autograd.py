@@ -210,6 +210,18 @@ example python:
     x.t_()
 fix: write x = x.t(), which is another tensor of the same memory.
 
+MLC0770 A view by strides reaches beyond the elements of the tensor, or the tensor's size is not known.
+example python:
+    import mlc
+    mlc.arange(4).as_strided((3,), (2,))
+fix: choose a smaller size, stride or offset.
+
+MLC0771 Strides are given for a tensor whose elements do not lie in memory in row-major order.
+example python:
+    import mlc
+    mlc.ones(2, 3).t().as_strided((2,), (1,))
+fix: x.contiguous().as_strided(...), which copies the elements.
+
 MLC0440 A learning-rate scheduler was given no optimizer whose learning rates it can set.
 An optimizer made without parameters holds nothing; its learning rate is a function of mlc.optim.schedules.
 example python:

@@ -17,6 +17,7 @@ from mlc.frontend.functions.elementwise.arithmetic import *
 from mlc.frontend.functions.elementwise.bits import *
 from mlc.frontend.functions.elementwise.comparison import *
 from mlc.frontend.functions.elementwise.exponential import *
+from mlc.frontend.functions.elementwise.parts import *
 from mlc.frontend.functions.elementwise.rounding import *
 from mlc.frontend.functions.elementwise.selection import *
 from mlc.frontend.functions.elementwise.sign import *

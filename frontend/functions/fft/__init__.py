@@ -7,6 +7,8 @@ imaginary parts, as torch.view_as_real shows it. So `fft(x)` takes and gives [..
 
 # ruff: noqa: F403
 
+from mlc.frontend.functions.fft.frames import *
+from mlc.frontend.functions.fft.hermitian import *
 from mlc.frontend.functions.fft.lines import *
 from mlc.frontend.functions.fft.spectra import *
 from mlc.frontend.functions.fft.volumes import *

@@ -15,7 +15,7 @@ from mlc.frontend.trace import Tracer
 from mlc.ir.diag import UserError
 
 
-def _several(x: Tracer, rank: int, s: Any, dim: Any) -> tuple[list[int], list[Any]]:
+def several(x: Tracer, rank: int, s: Any, dim: Any) -> tuple[list[int], list[Any]]:
     """The transformed axes, and the number of points along each (None: the size of the axis)."""
     if dim is None:
         over = list(range(rank)) if s is None else list(range(rank - len(s), rank))
@@ -27,9 +27,9 @@ def _several(x: Tracer, rank: int, s: Any, dim: Any) -> tuple[list[int], list[An
     return over, counts
 
 
-def _all(input: Operand, s: Any, dim: Any, norm: str | None, inverse: bool) -> Tensor:
+def all_of(input: Operand, s: Any, dim: Any, norm: str | None, inverse: bool) -> Tensor:
     x = complex_operand(input)
-    over, counts = _several(x, x.ndim - 1, s, dim)
+    over, counts = several(x, x.ndim - 1, s, dim)
     for at, n in zip(over, counts):
         x = dft(resized(x, point_count(x, n, at), at), at, norm, inverse)
     return x
@@ -62,7 +62,7 @@ def fftn(input: Operand, s: Sequence[int] | None = None, dim: Dims = None, norm:
                 [[0., 0.],
                  [0., 0.]]], dtype=mlc.float32)
     """
-    return _all(input, s, dim, norm, False)
+    return all_of(input, s, dim, norm, False)
 
 
 @operation(name="fft.ifftn", autocast="fp32")
@@ -92,7 +92,7 @@ def ifftn(input: Operand, s: Sequence[int] | None = None, dim: Dims = None, norm
                 [[0., 0.],
                  [0., 0.]]], dtype=mlc.float32)
     """
-    return _all(input, s, dim, norm, True)
+    return all_of(input, s, dim, norm, True)
 
 
 @operation(name="fft.fft2", autocast="fp32")
@@ -121,7 +121,7 @@ def fft2(input: Operand, s: Sequence[int] | None = None, dim: Dims = (-2, -1), n
                 [[0., 0.],
                  [0., 0.]]], dtype=mlc.float32)
     """
-    return _all(input, s, dim, norm, False)
+    return all_of(input, s, dim, norm, False)
 
 
 @operation(name="fft.ifft2", autocast="fp32")
@@ -150,7 +150,7 @@ def ifft2(input: Operand, s: Sequence[int] | None = None, dim: Dims = (-2, -1), 
                 [[0., 0.],
                  [0., 0.]]], dtype=mlc.float32)
     """
-    return _all(input, s, dim, norm, True)
+    return all_of(input, s, dim, norm, True)
 
 
 @operation(name="fft.rfftn", autocast="fp32")
@@ -183,11 +183,11 @@ def rfftn(input: Operand, s: Sequence[int] | None = None, dim: Dims = None, norm
                  [0., 0.]]], dtype=mlc.float32)
     """
     x = real_operand(input)
-    over, counts = _several(x, x.ndim, s, dim)
+    over, counts = several(x, x.ndim, s, dim)
     if not over:
         raise UserError("a transform of real numbers needs at least one dimension", code="MLC0364")
     out = rfft(x, counts[-1], over[-1], norm)
-    return _all(out, None if s is None else [-1 if n is None else n for n in counts[:-1]], over[:-1], norm,
+    return all_of(out, None if s is None else [-1 if n is None else n for n in counts[:-1]], over[:-1], norm,
                 False) if len(over) > 1 else out
 
 
@@ -216,11 +216,11 @@ def irfftn(input: Operand, s: Sequence[int] | None = None, dim: Dims = None, nor
                 [1., 1.]], dtype=mlc.float32)
     """
     x = complex_operand(input)
-    over, counts = _several(x, x.ndim - 1, s, dim)
+    over, counts = several(x, x.ndim - 1, s, dim)
     if not over:
         raise UserError("a transform to real numbers needs at least one dimension", code="MLC0364")
     if len(over) > 1:
-        x = tracer(_all(x, None if s is None else [-1 if n is None else n for n in counts[:-1]], over[:-1], norm, True))
+        x = tracer(all_of(x, [-1 if n is None else n for n in counts[:-1]], over[:-1], norm, True))
     return irfft(x, counts[-1], over[-1], norm)
 
 

@@ -10,7 +10,7 @@ from mlc.frontend.functions.grids.combinatorial import MOST_PIECES, operand_list
 from mlc.frontend.functions.shape import cat, sliced
 from mlc.frontend.operands import reshape, tracer
 from mlc.frontend.operation import operation
-from mlc.frontend.tensor import Operand, Tensor
+from mlc.frontend.tensor import OPERATIONS, Operand, Tensor
 from mlc.frontend.trace import Tracer
 from mlc.ir import sizes
 from mlc.ir.diag import UserError
@@ -125,29 +125,8 @@ def dstack(tensors: Sequence[Operand]) -> Tensor:
     return cat([_at_least(x, 3) for x in operand_list([tensors])], 2)
 
 
-@operation(view=True)
-def tensor_split(input: Operand, indices_or_sections: int | Sequence[int], dim: int = 0) -> tuple[Tensor, ...]:
-    """The tensor in pieces along a dimension: so many of about equal size, or cut at given indices.
-
-    Args:
-        input: Tensor of at least one dimension.
-        indices_or_sections: Number of pieces, of which the first may have one element more; or the indices at which a
-            new piece begins.
-        dim: The dimension; negative ones count from the last.
-
-    Returns:
-        Tuple of tensors of the dtype of `input`.
-
-    Raises:
-        UserError: the number is not positive (MLC0358), `dim` is out of range (MLC0356), or the size is symbolic
-            (MLC0365).
-
-    Example:
-        >>> mlc.tensor_split(mlc.arange(5), 2)
-        (tensor([0, 1, 2], dtype=mlc.int64), tensor([3, 4], dtype=mlc.int64))
-        >>> mlc.tensor_split(mlc.arange(5), (1, 4))
-        (tensor([0], dtype=mlc.int64), tensor([1, 2, 3], dtype=mlc.int64), tensor([4], dtype=mlc.int64))
-    """
+@operation(view=True, name="tensor_split")
+def _split(input: Operand, indices_or_sections: int | Sequence[int], dim: int) -> tuple[Tensor, ...]:
     x = tracer(input)
     at = axis(dim, x.ndim, scalar=False)
     n = x.shape[at]
@@ -163,6 +142,36 @@ def tensor_split(input: Operand, indices_or_sections: int | Sequence[int], dim: 
         cuts = [i * short + min(i, more) for i in range(1, count)]
     bounds = [0, *cuts, n]
     return tuple(sliced(x, at, a, max(a, b)) for a, b in zip(bounds, bounds[1:]))
+
+
+def tensor_split(input: Operand, indices_or_sections: int | Sequence[int] | Tensor,
+                 dim: int = 0) -> tuple[Tensor, ...]:
+    """The tensor in pieces along a dimension: so many of about equal size, or cut at given indices.
+
+    Args:
+        input: Tensor of at least one dimension.
+        indices_or_sections: Number of pieces, of which the first may have one element more; or the indices at which a
+            new piece begins, as a sequence or, outside of a recorded function, as a tensor.
+        dim: The dimension; negative ones count from the last.
+
+    Returns:
+        Tuple of tensors of the dtype of `input`.
+
+    Raises:
+        UserError: the number is not positive (MLC0358), `dim` is out of range (MLC0356), or the size is symbolic
+            (MLC0365).
+
+    Example:
+        >>> mlc.tensor_split(mlc.arange(5), 2)
+        (tensor([0, 1, 2], dtype=mlc.int64), tensor([3, 4], dtype=mlc.int64))
+        >>> mlc.tensor_split(mlc.arange(5), (1, 4))
+        (tensor([0], dtype=mlc.int64), tensor([1, 2, 3], dtype=mlc.int64), tensor([4], dtype=mlc.int64))
+    """
+    given: Any = indices_or_sections.tolist() if type(indices_or_sections) is Tensor else indices_or_sections
+    return _split(input, given, dim)
+
+
+OPERATIONS["tensor_split"] = tensor_split
 
 
 def _even(x: Tracer, sections: Any, at: int) -> tuple[Tensor, ...]:

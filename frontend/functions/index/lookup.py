@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from mlc.dialects import tensor as T
@@ -74,38 +76,11 @@ def padding_row(padding_idx: int, rows: Dim) -> Dim:
     return at if at >= 0 else rows + at
 
 
-@operation()
-def embedding(input: Operand, weight: Operand, padding_idx: int | None = None) -> Tensor:
-    """Rows of a table: result[..., j] = weight[input[...], j].
-
-    Args:
-        input: Tensor of integers from 0 to n - 1.
-        weight: Tensor of shape (n, features).
-        padding_idx: A row that gets no gradient; a negative one counts from the end.
-
-    Returns:
-        Tensor of shape (*input.shape, features) and the dtype of `weight`.
-
-    Raises:
-        UserError: `input` is not of integers (MLC0354) or out of range (MLC0340, an IndexError), `weight` is no matrix
-            (MLC0364), or `padding_idx` is no row (MLC0356).
-
-    Example:
-        >>> nn.functional.embedding(mlc.tensor([2, 0]), mlc.tensor([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]))
-        tensor([[5., 6.],
-                [1., 2.]], dtype=mlc.float32)
-    """
-    table = tracer(weight)
-    if table.ndim != 2:
-        raise UserError(f"the weight has {table.ndim} dimensions, expected 2", code="MLC0364")
-    rows = rows_of(table, input)
-    if padding_idx is None:
-        return rows
-    hit = integer(input, "input") == padding_row(padding_idx, table.shape[0])
-    return E.where(reshape(tracer(hit), [*hit.shape, 1]), E.detach(rows), rows)
+def _diagonal_view(array: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Any:
+    return np.diagonal(array, offset, dim1, dim2)
 
 
-@operation(view=np.diagonal)
+@operation(view=_diagonal_view)
 def diagonal(input: Operand, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
     """The elements of a diagonal of two dimensions, as a new last dimension.
 

@@ -8,7 +8,7 @@ from mlc.dialects import tensor as T
 from mlc.frontend.axes import axis
 from mlc.frontend.functions import elementwise as E
 from mlc.frontend.functions.shape import sliced
-from mlc.frontend.operands import broadcast_shapes, broadcast_to, cast, integer, is_tensor, reshape, tracer
+from mlc.frontend.operands import broadcast_shapes, broadcast_to, cast, full, integer, is_tensor, reshape, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Array, Operand, Tensor, as_array
 from mlc.frontend.trace import Tracer, current, emit, state
@@ -92,6 +92,8 @@ def gather(input: Operand, dim: int, index: Operand) -> Tensor:
     if not x.ndim or not i.ndim:                           # a number is a vector of one element
         line, rows = (v if v.ndim else reshape(v, [1]) for v in (x, i))
         return reshape(tracer(gather(line, axis(dim, x.ndim), rows)), i.shape)
+    if i.ndim != x.ndim and 0 in i.shape:
+        return full(0, x, i.shape)
     if i.ndim != x.ndim:
         raise UserError(f"the index has {i.ndim} dimensions, the input {x.ndim}", code="MLC0364")
     at = axis(dim, x.ndim)

@@ -8,6 +8,7 @@ compiled code does not stop in the middle. Integer and 16-bit operands are compu
 
 from mlc.frontend.functions.linalg.checked import *
 from mlc.frontend.functions.linalg.factorizations import *
+from mlc.frontend.functions.linalg.lapack import *
 from mlc.frontend.functions.linalg.matrices import *
 from mlc.frontend.functions.linalg.norms import *
 from mlc.frontend.functions.linalg.powers import *

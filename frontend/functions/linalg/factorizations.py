@@ -242,7 +242,7 @@ def lu_factor(A: Operand, *, pivot: bool = True) -> LuFactor:
     return LuFactor(lu, cast(tracer(pivots + 1), i32))
 
 
-def _permutation_matrix(order: Tracer, like: Tracer) -> Tracer:
+def permutation_matrix(order: Tracer, like: Tracer) -> Tracer:
     """P with P[order[i], i] = 1."""
     n = order.shape[-1]
     rows = emit(T.Iota, (n, 1), 0, i64)
@@ -277,7 +277,7 @@ def lu(A: Operand, *, pivot: bool = True) -> Lu:
     m, k = x.shape[-2], factors[1].shape[-1]
     lower = tracer(tril(narrow(packed, -1, 0, k), -1))
     one = cast(tracer(emit(T.Iota, (m, k), 0, i64) == emit(T.Iota, (m, k), 1, i64)), x.type.dtype)
-    return Lu(_permutation_matrix(factors[2], x), lower + one, triu(narrow(packed, -2, 0, k)))
+    return Lu(permutation_matrix(factors[2], x), lower + one, triu(narrow(packed, -2, 0, k)))
 
 
 @operation(name="linalg.lu_solve")
@@ -309,7 +309,7 @@ def lu_solve(LU: Operand, pivots: Operand, B: Operand, *, left: bool = True, adj
                         code="MLC0367", symbols=sizes.symbols(*at.shape[-1:], a.shape[-1]))
     if not left:
         return matrix_transpose(lu_solve(a, at, matrix_transpose(b), adjoint=not adjoint))
-    order = emit(_order, at)
+    order = emit(order_of, at)
     order = broadcast_to(order, [*a.shape[:-1]])
     if not adjoint:
         a, b = same_type_and_batch(a, b)
@@ -320,7 +320,7 @@ def lu_solve(LU: Operand, pivots: Operand, B: Operand, *, left: bool = True, adj
     return _taken(y, emit(T.ArgSort, order, order.ndim - 1))
 
 
-def _order(pivots: Any) -> Any:
+def order_of(pivots: Any) -> Any:
     """The permutation that results from exchanging row i and row pivots[i] - 1 for each i."""
     from mlc.dialects.tensor.linalg.elimination import order_of_pivots
     return order_of_pivots(pivots)

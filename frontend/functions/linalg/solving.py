@@ -6,23 +6,26 @@ from typing import Any, NamedTuple
 
 from mlc.dialects import tensor as T
 from mlc.frontend.functions import contract
+from mlc.frontend.functions import elementwise as E
 from mlc.frontend.functions import reduce as R
 from mlc.frontend.functions.linalg.matrices import (
     as_matrix,
     as_square,
     identity_like,
+    known_size,
     matrix_transpose,
     right_sides,
     same_type_and_batch,
     symmetric_from,
     triangular_solve,
 )
-from mlc.frontend.operands import broadcast_to, full, reshape, tracer
+from mlc.frontend.operands import broadcast_to, cast, full, reshape, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Operand, Tensor
-from mlc.frontend.trace import emit
+from mlc.frontend.trace import Tracer, emit
 from mlc.ir import sizes
 from mlc.ir.diag import UserError, UserTypeError
+from mlc.ir.types import f64
 
 
 class Lstsq(NamedTuple):
@@ -120,7 +123,7 @@ def inv(A: Operand) -> Tensor:
     return emit(T.Solve, a, broadcast_to(identity_like(a.shape[-1], a), a.shape))  # type: ignore[no-any-return]
 
 
-@operation(name="linalg.lstsq", autocast="fp32")
+@operation(name="linalg.lstsq", static=("A",), autocast="fp32")
 def lstsq(A: Operand, B: Operand, *, rcond: Any = None, driver: str | None = None) -> Lstsq:
     """The least-squares solution X of A X = B: of those with the least |A X - B| the one with the least |X|.
 
@@ -153,23 +156,23 @@ def lstsq(A: Operand, B: Operand, *, rcond: Any = None, driver: str | None = Non
     return Lstsq(reshape(tracer(x), tracer(x).shape[:-1]) if vector else x, residuals)
 
 
-@operation(name="linalg.pinv")
-def pinv(A: Operand, *, atol: float | None = None, rtol: float | None = None, hermitian: bool = False) -> Tensor:
+@operation(name="linalg.pinv", literal=("atol", "rtol"))
+def pinv(A: Operand, *, atol: Operand | None = None, rtol: Operand | None = None, hermitian: bool = False) -> Tensor:
     """The Moore-Penrose pseudoinverse of matrices, by singular value decomposition.
 
     Singular values up to max(atol, rtol * the greatest) count as 0.
 
     Args:
         A: Tensor of floats of shape (..., m, n).
-        atol: Absolute bound; 0 by default.
-        rtol: Relative bound; by default max(m, n) times the epsilon of the dtype, or 0 if `atol` is above 0.
+        atol: Absolute bound, a number or a tensor of a bound for each matrix; 0 by default.
+        rtol: Relative bound, likewise; by default max(m, n) times the epsilon of the dtype, or 0 if `atol` is above 0.
         hermitian: Whether A is symmetric, and given by its lower triangle.
 
     Returns:
         Tensor of shape (..., n, m).
 
     Raises:
-        UserError: `A` is no matrix (MLC0364), or a bound is no number (MLC0421).
+        UserError: `A` is no matrix (MLC0364), or a bound is no number or tensor (MLC0421).
 
     Example:
         >>> mlc.linalg.pinv(mlc.tensor([[2.0, 0.0], [0.0, 0.0]]))
@@ -177,7 +180,27 @@ def pinv(A: Operand, *, atol: float | None = None, rtol: float | None = None, he
                 [0. , 0. ]], dtype=mlc.float32)
     """
     for b in (atol, rtol):
-        if not (b is None or isinstance(b, int | float)):
+        if not (b is None or isinstance(b, int | float | Tensor)):
             raise UserTypeError(f"a bound is {type(b).__name__} {b!r}, expected a number"[:200], code="MLC0421")
+    x = symmetric_from(A) if hermitian else as_matrix(A)
+    if isinstance(atol, Tensor) or isinstance(rtol, Tensor):
+        return _pinv_of_bounds(x, atol, rtol)
     bounds = [None if b is None else float(b) for b in (atol, rtol)]
-    return emit(T.Pinv, symmetric_from(A) if hermitian else as_matrix(A), *bounds)  # type: ignore[no-any-return]
+    return emit(T.Pinv, x, *bounds)  # type: ignore[no-any-return]
+
+
+def _pinv_of_bounds(x: Tracer, atol: Operand, rtol: Operand) -> Tensor:
+    """The pseudoinverse for bounds of which at least one is a tensor."""
+    u, s, v = emit(T.Svd, x)
+    if isinstance(s.shape[-1], int) and s.shape[-1] == 0:
+        return matrix_transpose(x)
+    least = cast(tracer(0.0 if atol is None else atol), s.type.dtype)
+    if rtol is None:
+        longest = max(known_size(n, "a size of the matrix") for n in x.shape[-2:])
+        rtol = E.where(least > 0, 0.0, longest * (2.0 ** -52 if s.type.dtype == f64 else 2.0 ** -23))
+    ratio = cast(tracer(rtol), s.type.dtype)
+    bound = E.maximum(least, ratio * R.amax(s, -1))
+    kept = s > reshape(tracer(bound), [*tracer(bound).shape, 1])
+    inverse = tracer(E.where(kept, 1.0 / E.where(kept, s, 1.0), 0.0))
+    scaled = matrix_transpose(v) * reshape(inverse, [*inverse.shape[:-1], 1, inverse.shape[-1]])
+    return contract.matmul(scaled, matrix_transpose(u))

@@ -237,6 +237,8 @@ def multilabel_margin_loss(input: Operand, target: Operand, reduction: str = "me
         tensor(0.15, dtype=mlc.float32)
     """
     x, t = floating(input), integer(target, "the target")
+    if x.ndim == t.ndim == 0:                              # one class
+        x, t = reshape(x, [1]), reshape(t, [1])
     if x.ndim not in (1, 2) or x.shape != t.shape:
         raise UserError(f"the input has shape {list(x.shape)}, the target {list(t.shape)}, expected one of them twice: "
                         "[classes] or [n, classes]", code="MLC0367", symbols=sizes.differing(x.shape, t.shape))
@@ -282,6 +284,8 @@ def multi_margin_loss(input: Operand, target: Operand, p: int = 1, margin: float
     x, t = floating(input), cast(integer(target, "the target"), i64)
     if p not in (1, 2):
         raise UserError(f"p = {p}", code="MLC0360", hint="use 1 or 2")
+    x = x if x.ndim else reshape(x, [1])
+    t = reshape(t, []) if x.ndim == 1 and t.shape == (1,) else t
     at = class_axis(x, t, "multi_margin_loss")
     if x.ndim > 2:
         raise UserError(f"the input has {x.ndim} dimensions, expected 1 or 2", code="MLC0364")

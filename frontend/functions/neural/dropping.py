@@ -1,18 +1,23 @@
-"""Dropout."""
+"""Dropout, and other activations with noise."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from mlc.dialects import tensor as T
+from mlc.frontend.axes import axis
 from mlc.frontend.functions import elementwise as E
 from mlc.frontend.functions import random
+from mlc.frontend.functions import reduce as R
+from mlc.frontend.functions.neural.smooth import softmax
 from mlc.frontend.generator import drawing
-from mlc.frontend.operands import floating, full, tracer
+from mlc.frontend.operands import cast, floating, full, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Operand, Tensor
-from mlc.frontend.trace import Tracer
+from mlc.frontend.trace import Tracer, emit
 from mlc.ir.diag import UserError
 from mlc.ir.sizes import Dim
+from mlc.ir.types import i64
 
 
 def _dropped(p: float, training: bool) -> bool:
@@ -282,3 +287,39 @@ def rrelu(input: Operand, lower: float = 1 / 8, upper: float = 1 / 3, training: 
     if training:
         slope = random.uniform(key, x.shape, lower, upper, x.dtype)
     return E.where(x > 0, x, E.mul(x, slope))
+
+
+@drawing(lambda given: True)
+@operation()
+def gumbel_softmax(logits: Operand, tau: float = 1.0, hard: bool = False, eps: float = 1e-10, dim: int = -1, *,
+                   key: Operand = None) -> Tensor:
+    """softmax((logits + noise) / tau), a sample of the Gumbel-softmax distribution (Jang, Gu and Poole 2017).
+
+    Args:
+        logits: Tensor of floats, unnormalized logarithms of probabilities.
+        tau: Temperature, positive.
+        hard: Whether to give a one-hot vector, the gradient of which is that of the sample.
+        eps: Accepted for PyTorch's sake.
+        dim: The dimension of the classes.
+        key: Key to draw with; None for one of the default generator.
+
+    Returns:
+        Tensor of the shape and dtype of `logits`.
+
+    Raises:
+        UserError: `tau` is not positive (MLC0360), or `dim` is out of range (MLC0356).
+
+    Example:
+        >>> float(nn.functional.gumbel_softmax(mlc.zeros(4), hard=True).sum())
+        1.0
+    """
+    x = floating(logits)
+    if tau <= 0:
+        raise UserError(f"tau = {tau}, expected a number above 0", code="MLC0360")
+    soft = softmax((x + random.gumbel(key, x.shape, x.dtype)) / tau, dim)
+    if not hard:
+        return soft
+    best = R.argmax(soft, dim, True)
+    at = axis(dim, x.ndim)
+    places = emit(T.Iota, x.shape, at, i64)
+    return cast(tracer(places == best), x.type.dtype) - E.detach(soft) + soft

@@ -11,11 +11,9 @@ from mlc.frontend.functions import contract as C
 from mlc.frontend.functions import elementwise as E
 from mlc.frontend.functions import reduce as R
 from mlc.frontend.functions import shape as S
-from mlc.frontend.functions.index import padding_row, rows_of
 from mlc.frontend.operands import (
     factors,
     floating,
-    integer,
     parameter,
     reshape,
     rounded_once,
@@ -192,55 +190,6 @@ def bilinear(input1: Operand, input2: Operand, weight: Operand, bias: Operand = 
     half = C.dot_general(a, w, (), ((a.ndim - 1, 1),))                     # [..., k, n]
     out = R.sum(half * reshape(b, [*b.shape[:-1], 1, b.shape[-1]]), -1)
     return out if bias is None else out + tracer(bias)
-
-
-@operation()
-def embedding_bag(input: Operand, weight: Operand, mode: str = "mean", per_sample_weights: Operand = None,
-                  padding_idx: int | None = None) -> Tensor:
-    """The sum, mean or maximum of rows of a table, for each bag of indices.
-
-    PyTorch's `offsets` are not taken: all bags have one size, and are filled up with `padding_idx`.
-
-    Args:
-        input: Tensor of integers of shape (bags, size).
-        weight: Tensor of shape (n, features).
-        mode: "sum", "mean" or "max".
-        per_sample_weights: Factors of rows, of the shape of `input`, for mode "sum"; None for 1.
-        padding_idx: Index that does not count, nor gets a gradient; a negative one counts from the end.
-
-    Returns:
-        Tensor of shape (bags, features); 0 for bags of nothing but padding.
-
-    Raises:
-        UserError: `input` is not of integers (MLC0354) or out of range (MLC0340, an IndexError), a number of dimensions
-            is wrong (MLC0364), `mode` is another string or does not go with weights (MLC0360), or `padding_idx` is no
-            row (MLC0356).
-
-    Example:
-        >>> nn.functional.embedding_bag(mlc.tensor([[0, 1]]), mlc.tensor([[1.0, 2.0], [3.0, 4.0]]))
-        tensor([[2., 3.]], dtype=mlc.float32)
-    """
-    at, table = integer(input, "input"), tracer(weight)
-    if at.ndim != 2 or table.ndim != 2:
-        raise UserError(f"the input has {at.ndim} dimensions, the weight {table.ndim}, expected 2 and 2",
-                        code="MLC0364")
-    if mode not in ("sum", "mean", "max"):
-        raise UserError(f"mode = {mode!r}", code="MLC0360", hint='use "sum", "mean" or "max"')
-    if per_sample_weights is not None and mode != "sum":
-        raise UserError("per_sample_weights needs mode = \"sum\"", code="MLC0360")
-    rows: Tensor = rows_of(table, at)
-    if per_sample_weights is not None:
-        rows = rows * reshape(tracer(per_sample_weights), [*at.shape, 1])
-    if at.shape[1] == 0 or (mode == "sum" and padding_idx is None):
-        return R.sum(rows, 1)                              # zeros if bags are empty, as of nothing but padding
-    if padding_idx is None:
-        return R.amax(rows, 1) if mode == "max" else R.sum(rows, 1) / E.maximum(E.count(at.shape[1], table), 1)
-    counted = reshape(tracer(at != padding_row(padding_idx, table.shape[0])), [*at.shape, 1])
-    if mode == "max":
-        highest = R.amax(E.where(counted, rows, -math.inf), 1)
-        return E.where(R.any(counted, 1), highest, 0.0)
-    total = R.sum(E.where(counted, rows, 0.0), 1)
-    return total if mode == "sum" else total / E.maximum(R.sum(counted, 1), 1)
 
 
 @operation(autocast="fp32_on_cuda")

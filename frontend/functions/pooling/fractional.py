@@ -11,6 +11,7 @@ from mlc.frontend.functions.convolution import Ints, batched, each, unbatched
 from mlc.frontend.functions.index import gather
 from mlc.frontend.functions.reduce import argmax
 from mlc.frontend.functions.shape import permute, sliced
+from mlc.frontend.generator import drawing
 from mlc.frontend.operands import cast, floating, reshape, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Operand
@@ -89,6 +90,7 @@ def _maxima(x: Tracer, flat: Tracer, kernel: tuple[int, ...], out: tuple[int, ..
     return (values, indices) if return_indices else values
 
 
+@drawing(lambda given: given["_random_samples"] is None)
 @operation(autocast="fp32")
 def fractional_max_pool2d(input: Operand, kernel_size: Ints, output_size: Any = None, output_ratio: Any = None,
                           return_indices: bool = False, _random_samples: Operand = None, *,
@@ -121,6 +123,7 @@ def fractional_max_pool2d(input: Operand, kernel_size: Ints, output_size: Any = 
     return _pooled(input, kernel_size, output_size, output_ratio, return_indices, _random_samples, key, 2)
 
 
+@drawing(lambda given: given["_random_samples"] is None)
 @operation(autocast="fp32")
 def fractional_max_pool3d(input: Operand, kernel_size: Ints, output_size: Any = None, output_ratio: Any = None,
                           return_indices: bool = False, _random_samples: Operand = None, *,

@@ -16,6 +16,7 @@ from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Dims, DTypeLike, Operand, Tensor
 from mlc.frontend.trace import Tracer, emit
 from mlc.ir.diag import UserError
+from mlc.ir.types import f32, f64
 
 
 @operation()
@@ -72,7 +73,7 @@ def nanmean(input: Operand, dim: Dims = None, keepdim: bool = False, *, dtype: D
 
 @operation()
 def var(input: Operand, dim: Dims | bool = None, unbiased: bool | None = None, keepdim: bool = False, *,
-        correction: int = 1) -> Tensor:
+        correction: int | None = 1) -> Tensor:
     """sum_i (x[i] - mean) ** 2 / (n - correction), the variance over the n elements of `dim`.
 
     Args:
@@ -81,7 +82,8 @@ def var(input: Operand, dim: Dims | bool = None, unbiased: bool | None = None, k
             `unbiased`.
         unbiased: True for a `correction` of 1, False for 0.
         keepdim: Whether reduced dimensions stay, with size 1.
-        correction: Bessel's correction: 1 for the unbiased estimate from a sample, 0 for the variance of the elements.
+        correction: Bessel's correction: 1, or None, for the unbiased estimate from a sample, 0 for the variance of
+            the elements.
 
     Returns:
         Tensor of floats without the dimensions of `dim`; NaN for too few elements.
@@ -100,7 +102,8 @@ def var(input: Operand, dim: Dims | bool = None, unbiased: bool | None = None, k
     return kept(emit(T.Var, x, over, float(correction)), x, over, keepdim)
 
 
-def _dim_and_correction(dim: Dims | bool, unbiased: bool | None, correction: int) -> tuple[Dims, int]:
+def _dim_and_correction(dim: Dims | bool, unbiased: bool | None, correction: int | None) -> tuple[Dims, int]:
+    correction = 1 if correction is None else correction
     if isinstance(dim, bool):
         dim, unbiased = None, dim
     return dim, correction if unbiased is None else int(unbiased)
@@ -108,7 +111,7 @@ def _dim_and_correction(dim: Dims | bool, unbiased: bool | None, correction: int
 
 @operation()
 def std(input: Operand, dim: Dims | bool = None, unbiased: bool | None = None, keepdim: bool = False, *,
-        correction: int = 1) -> Tensor:
+        correction: int | None = 1) -> Tensor:
     """sqrt(sum_i (x[i] - mean) ** 2 / (n - correction)), the standard deviation over the n elements of `dim`.
 
     The derivative is 0 where all elements are equal.
@@ -119,7 +122,7 @@ def std(input: Operand, dim: Dims | bool = None, unbiased: bool | None = None, k
             `unbiased`.
         unbiased: True for a `correction` of 1, False for 0.
         keepdim: Whether reduced dimensions stay, with size 1.
-        correction: Bessel's correction: 1 for an estimate from a sample, 0 for the deviation of the elements.
+        correction: Bessel's correction: 1, or None, for an estimate from a sample, 0 for the deviation of the elements.
 
     Returns:
         Tensor of floats without the dimensions of `dim`; NaN for too few elements.
@@ -143,7 +146,7 @@ def _root(x: Tensor, power: float = 0.5) -> Tensor:
 
 @operation()
 def var_mean(input: Operand, dim: Dims | bool = None, unbiased: bool | None = None, keepdim: bool = False, *,
-             correction: int = 1) -> tuple[Tensor, Tensor]:
+             correction: int | None = 1) -> tuple[Tensor, Tensor]:
     """The variance and the mean over `dim`, as `var` and `mean` give them.
 
     Args:
@@ -172,7 +175,7 @@ def var_mean(input: Operand, dim: Dims | bool = None, unbiased: bool | None = No
 
 @operation()
 def std_mean(input: Operand, dim: Dims | bool = None, unbiased: bool | None = None, keepdim: bool = False, *,
-             correction: int = 1) -> tuple[Tensor, Tensor]:
+             correction: int | None = 1) -> tuple[Tensor, Tensor]:
     """The standard deviation and the mean over `dim`, as `std` and `mean` give them.
 
     Args:
@@ -241,7 +244,7 @@ def norm(input: Operand, p: Any = 2, dim: Dims = None, keepdim: bool = False) ->
 
     Args:
         input: Tensor of floats.
-        p: The exponent, or "fro" for 2.
+        p: The exponent, "fro" for 2, or "nuc" for the sum of the singular values of matrices.
         dim: Dimension, or several, that are reduced; negative ones count from the last. All by default.
         keepdim: Whether reduced dimensions stay, with size 1.
 
@@ -253,20 +256,36 @@ def norm(input: Operand, p: Any = 2, dim: Dims = None, keepdim: bool = False) ->
             elements are no floats (MLC0359).
 
     Example:
+        >>> mlc.norm(mlc.tensor([[3.0, 0.0], [0.0, 4.0]]), "nuc")
+        tensor(7., dtype=mlc.float32)
         >>> mlc.norm(mlc.tensor([3.0, 4.0]))
         tensor(5., dtype=mlc.float32)
         >>> mlc.norm(mlc.tensor([3.0, 4.0]), p=1)
         tensor(7., dtype=mlc.float32)
     """
     x = float_only(tracer(input), "norm")
+    if p == "nuc":
+        return _nuclear(x, dim, keepdim)
     p = 2 if p == "fro" else p
     if isinstance(p, bool) or not isinstance(p, int | float):
-        raise UserError(f"p = {p!r} is no norm", code="MLC0360", hint='use a number or "fro"')
+        raise UserError(f"p = {p!r} is no norm", code="MLC0360", hint='use a number, "fro" or "nuc"')
     if p in (math.inf, -math.inf):
         return (amax if p > 0 else amin)(E.abs(x), dim, keepdim)
     if p == 0:
         return cast(tracer(sum(x != 0, dim, keepdim)), x.type.dtype)
     return rounded_once(lambda x: _norm(x, p, dim, keepdim), x)
+
+
+def _nuclear(x: Tracer, dim: Dims, keepdim: bool) -> Tensor:
+    """The sum of the singular values of the matrices in two dimensions."""
+    over = axes(dim, x.ndim)
+    if len(over) != 2:
+        raise UserError(f"the nuclear norm is one of two dimensions, found {len(over)}", code="MLC0357",
+                        hint="dim=(-2, -1)")
+    last = emit(T.Transpose, x, (*(a for a in range(x.ndim) if a not in over), *over))
+    narrow = last if last.type.dtype in (f32, f64) else cast(last, f32)
+    values = sum(emit(T.Svd, narrow)[1], -1)
+    return kept(cast(tracer(values), x.type.dtype), x, over, keepdim)
 
 
 def _norm(x: Tracer, p: float, dim: Dims, keepdim: bool) -> Tensor:

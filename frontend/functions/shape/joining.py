@@ -30,7 +30,7 @@ def cat(tensors: Sequence[Operand], dim: int = 0) -> Tensor:
     """Tensors joined along a dimension: their sizes there add up, all others are equal.
 
     Args:
-        tensors: Tensors of as many dimensions, at least one.
+        tensors: Tensors of as many dimensions, at least one; 1-D tensors of no elements do not count, as in PyTorch.
         dim: The dimension; negative ones count from the last.
 
     Returns:
@@ -49,6 +49,8 @@ def cat(tensors: Sequence[Operand], dim: int = 0) -> Tensor:
     xs = _several(tensors, "cat")
     if any(x.ndim == 0 for x in xs):
         raise UserError("0-d tensors cannot be joined", code="MLC0364", hint="use mlc.stack")
+    if any(x.ndim != xs[0].ndim for x in xs):
+        xs = [x for x in xs if x.shape != (0,)]
     return emit(T.Concat, tuple(xs), axis(dim, xs[0].ndim))  # type: ignore[no-any-return]
 
 

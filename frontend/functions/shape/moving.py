@@ -11,7 +11,7 @@ from mlc.frontend.axes import axes, axis, plain_int
 from mlc.frontend.functions import elementwise as E
 from mlc.frontend.functions.shape.joining import sliced
 from mlc.frontend.operands import broadcast_to as to_size
-from mlc.frontend.operands import full, is_tensor, number, tracer
+from mlc.frontend.operands import full, number, tracer
 from mlc.frontend.operands import reshape as to_shape
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Dims, Operand, Tensor
@@ -106,40 +106,6 @@ def tile(input: Operand, dims: Sequence[int]) -> Tensor:
     spread = [d for pair in zip([1] * len(times), shape) for d in pair]
     wide = [d for pair in zip(times, shape) for d in pair]
     return to_shape(to_size(to_shape(x, spread), wide), [r * d for r, d in zip(times, shape)])
-
-
-@operation()
-def repeat_interleave(input: Operand, repeats: Any, dim: int | None = None) -> Tensor:
-    """Each element repeated in place: result[i] = input[i // repeats].
-
-    Args:
-        input: Tensor.
-        repeats: How often, a Python integer. A tensor of several numbers is refused: the size would depend on them.
-        dim: The dimension; None to repeat the elements of the flattened tensor.
-
-    Returns:
-        Tensor of the dtype of `input`.
-
-    Raises:
-        UserError: `repeats` is negative (MLC0360) or a tensor of several numbers (MLC0365), or `dim` is out of range
-            (MLC0356).
-
-    Example:
-        >>> mlc.repeat_interleave(mlc.tensor([1, 2]), 2)
-        tensor([1, 1, 2, 2], dtype=mlc.int64)
-    """
-    if is_tensor(repeats) and repeats.ndim:
-        raise UserError("repeats is a tensor: how long the result is would depend on its elements", code="MLC0365",
-                        hint="use mlc.index_select with an index that names each element as often as it occurs")
-    x = tracer(input)
-    if dim is None:
-        x, dim = to_shape(x, [sizes.product(x.shape)]), 0
-    at, n = axis(dim, x.ndim, scalar=False), plain_int(repeats, "repeats")
-    if n < 0:
-        raise UserError(f"repeats = {n}, expected at least 0", code="MLC0360")
-    spread = [*x.shape[: at + 1], 1, *x.shape[at + 1:]]
-    wide = [*x.shape[: at + 1], n, *x.shape[at + 1:]]
-    return to_shape(to_size(to_shape(x, spread), wide), [*x.shape[:at], x.shape[at] * n, *x.shape[at + 1:]])
 
 
 def coordinates(x: Tracer, at: int) -> Tracer:

@@ -175,6 +175,37 @@ def movedim(input: Operand, source: Dims, destination: Dims) -> Tensor:
     return permute(x, [a[b.index(i)] if i in b else next(rest) for i in range(x.ndim)])
 
 
+@operation(view=True, name="Tensor.H")
+def conjugate_transpose(input: Operand) -> Tensor:
+    """The conjugate transpose of a matrix, which is the transpose: all dtypes are real."""
+    x = tracer(input)
+    if x.ndim not in (0, 2):
+        raise UserError(f"a tensor of {x.ndim} dimensions is no matrix", code="MLC0364",
+                        hint="x.mH transposes the last two dimensions")
+    return t(x)
+
+
+@operation(view=True)
+def adjoint(input: Operand) -> Tensor:
+    """The conjugate transpose of matrices, which is the transpose: all dtypes are real.
+
+    Args:
+        input: Tensor of at least 2 dimensions.
+
+    Returns:
+        Tensor of the dtype of `input`, with the last two dimensions swapped.
+
+    Raises:
+        UserError: `input` has fewer dimensions (MLC0356).
+
+    Example:
+        >>> mlc.adjoint(mlc.tensor([[1, 2], [3, 4]]))
+        tensor([[1, 3],
+                [2, 4]], dtype=mlc.int64)
+    """
+    return transpose(input, -2, -1)
+
+
 @operation(view=True)
 def squeeze(input: Operand, dim: Dims = None) -> Tensor:
     """The tensor without dimensions of size 1.

@@ -2,6 +2,10 @@
 
 # ruff: noqa: F403
 
+from mlc.frontend.functions.special.airy import *
 from mlc.frontend.functions.special.bessel import *
 from mlc.frontend.functions.special.gamma import *
+from mlc.frontend.functions.special.incomplete import *
 from mlc.frontend.functions.special.normal import *
+from mlc.frontend.functions.special.polynomials import *
+from mlc.frontend.functions.special.waves import *

@@ -30,7 +30,7 @@ def _hankel(order: int) -> list[float]:
     return out
 
 
-def _bessel_i(x: Tensor, order: int, scaled: bool) -> Tensor:
+def bessel_i(x: Tensor, order: int, scaled: bool) -> Tensor:
     """I(x), or e ** -|x| * I(x)."""
     size = E.abs(x)
     near = E.where(size < BORDER, x, 0.0)
@@ -58,7 +58,7 @@ def i0(input: Operand) -> Tensor:
         >>> mlc.i0(mlc.tensor([0.0, 1.0]))
         tensor([1.       , 1.2660658], dtype=mlc.float32)
     """
-    return in_double(lambda x: _bessel_i(x, 0, False), input)
+    return in_double(lambda x: bessel_i(x, 0, False), input)
 
 
 @operation(name="special.i0e")
@@ -75,7 +75,7 @@ def i0e(input: Operand) -> Tensor:
         >>> mlc.special.i0e(mlc.tensor([0.0, 1000.0]))
         tensor([1.       , 0.0126173], dtype=mlc.float32)
     """
-    return in_double(lambda x: _bessel_i(x, 0, True), input)
+    return in_double(lambda x: bessel_i(x, 0, True), input)
 
 
 @operation(name="special.i1")
@@ -92,7 +92,7 @@ def i1(input: Operand) -> Tensor:
         >>> mlc.special.i1(mlc.tensor([0.0, 1.0]))
         tensor([0.        , 0.56515914], dtype=mlc.float32)
     """
-    return in_double(lambda x: _bessel_i(x, 1, False), input)
+    return in_double(lambda x: bessel_i(x, 1, False), input)
 
 
 @operation(name="special.i1e")
@@ -109,7 +109,7 @@ def i1e(input: Operand) -> Tensor:
         >>> mlc.special.i1e(mlc.tensor([0.0, 1000.0]))
         tensor([0.        , 0.01261099], dtype=mlc.float32)
     """
-    return in_double(lambda x: _bessel_i(x, 1, True), input)
+    return in_double(lambda x: bessel_i(x, 1, True), input)
 
 
 @operation(name="special.spherical_bessel_j0")

@@ -62,10 +62,11 @@ def lgamma(input: Operand) -> Tensor:
         >>> mlc.lgamma(mlc.tensor([0.5, 1.0, 5.0]))
         tensor([0.57236494, 0.        , 3.1780539 ], dtype=mlc.float32)
     """
-    return in_double(_lgamma, input)
+    return in_double(log_gamma, input)
 
 
-def _lgamma(x: Tensor) -> Tensor:
+def log_gamma(x: Tensor) -> Tensor:
+    """ln |gamma(x)| of float64."""
     low = x < 0.5
     sine = E.abs(G.sin(math.pi * E.where(low & E.isfinite(x), _distance(x), 0.5)))
     positive = _lgamma_above(E.where(low, 1.0 - x, x))
@@ -247,8 +248,8 @@ def mvlgamma(input: Operand, p: int) -> Tensor:
         raise UserError(f"p = {order}", code="MLC0360", hint=f"it may be 1 to {MOST}")
 
     def of(x: Tensor) -> Tensor:
-        total = _lgamma(x) + order * (order - 1) / 4 * math.log(math.pi)
+        total = log_gamma(x) + order * (order - 1) / 4 * math.log(math.pi)
         for j in range(1, order):
-            total = total + _lgamma(x - j / 2)
+            total = total + log_gamma(x - j / 2)
         return total
     return in_double(of, input)

@@ -116,3 +116,31 @@ def xlog1py(input: Operand, other: Operand) -> Tensor:
     a, b = together(input, other, floating=True)
     zero = (a == 0) & ((b <= -1) | (b == math.inf))
     return E.where(zero, 0.0, a * E.log1p(E.where(zero, 0.0, b)))
+
+
+@operation(name="special.ndtri")
+def ndtri(input: Operand) -> Tensor:
+    """The quantiles of the standard normal distribution, for each element: the x with ndtr(x) = input.
+
+    Args:
+        input: Tensor or number, of elements from 0 to 1; integers become float32.
+
+    Returns:
+        Tensor of floats, of the shape of `input`: -inf at 0, inf at 1, NaN outside.
+
+    Example:
+        >>> mlc.special.ndtri(mlc.tensor([0.5, 0.975, 0.0]))
+        tensor([0.       , 1.9599639,      -inf], dtype=mlc.float32)
+    """
+    def of(p: Tensor) -> Tensor:
+        inside = (p > 0) & (p < 1)
+        below = E.where(inside, E.minimum(p, 1.0 - p), 0.25)
+        t = E.sqrt(-2.0 * E.log(below))                    # Abramowitz and Stegun 26.2.23, within 5e-4
+        z = polynomial(t, (2.515517, 0.802853, 0.010328)) / polynomial(t, (1.0, 1.432788, 0.189269, 0.001308)) - t
+        for _ in range(2):                                 # Halley's method, on the ratio to what is wanted
+            scaled = math.sqrt(math.pi / 2) * _erfcx(z * -math.sqrt(0.5))      # ndtr over its derivative
+            step = scaled * (1.0 - below / (0.5 * E.erfc(z * -math.sqrt(0.5))))
+            z = z - step / (1.0 + 0.5 * z * step)
+        return E.where(inside, E.where(p > 0.5, -z, z),
+                       E.where(p == 0, -math.inf, E.where(p == 1, math.inf, math.nan)))
+    return in_double(of, input)

@@ -1,0 +1,146 @@
+"""Repetitions of elements, and reductions of segments, whose lengths are elements of a tensor."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from mlc.dialects import tensor as T
+from mlc.frontend.axes import axis, plain_int
+from mlc.frontend.functions import elementwise as E
+from mlc.frontend.functions import reduce as R
+from mlc.frontend.functions import shape as S
+from mlc.frontend.functions.create import arange
+from mlc.frontend.functions.scan import cumsum
+from mlc.frontend.functions.sort import searchsorted
+from mlc.frontend.operands import broadcast_to, cast, floating, full, is_tensor, reshape, size, tracer
+from mlc.frontend.operation import operation
+from mlc.frontend.tensor import OPERATIONS, Operand, Tensor
+from mlc.frontend.trace import Tracer, emit
+from mlc.ir import sizes
+from mlc.ir.diag import UserError
+from mlc.ir.sizes import Dim
+from mlc.ir.types import i64
+
+
+@operation(name="repeat_interleave")
+def _repeated(input: Operand, repeats: Any, dim: int | None) -> Tensor:
+    x = tracer(input)
+    if dim is None:
+        x, dim = reshape(x, [sizes.product(x.shape)]), 0
+    at, n = axis(dim, x.ndim, scalar=False), plain_int(repeats, "repeats")
+    if n < 0:
+        raise UserError(f"repeats = {n}, expected at least 0", code="MLC0360")
+    spread = [*x.shape[: at + 1], 1, *x.shape[at + 1:]]
+    wide = [*x.shape[: at + 1], n, *x.shape[at + 1:]]
+    return reshape(broadcast_to(reshape(x, spread), wide), [*x.shape[:at], x.shape[at] * n, *x.shape[at + 1:]])
+
+
+@operation(name="_repeat_interleave")
+def _repeated_each(input: Operand, repeats: Operand, dim: int | None, output_size: Dim) -> Tensor:
+    x = tracer(input)
+    if dim is None:
+        x, dim = reshape(x, [sizes.product(x.shape)]), 0
+    at = axis(dim, x.ndim, scalar=False)
+    counts = broadcast_to(cast(tracer(repeats), i64), [x.shape[at]])
+    place = searchsorted(cumsum(counts, 0), emit(T.Iota, (size(output_size),), 0, i64), right=True)
+    return emit(T.Take, x, tracer(place), at)  # type: ignore[no-any-return]
+
+
+def repeat_interleave(input: Operand, repeats: Any = None, dim: int | None = None, *,
+                      output_size: Dim | None = None) -> Tensor:
+    """Each element repeated in place.
+
+    Args:
+        input: Tensor; without `repeats`, how often each index is repeated.
+        repeats: How often, a Python integer, or a tensor of integers for each element along the dimension.
+        dim: The dimension; None to repeat the elements of the flattened tensor.
+        output_size: Sum of a tensor of repeats, which a recorded function has to be told.
+
+    Returns:
+        Tensor of the dtype of `input`.
+
+    Raises:
+        UserError: `repeats` is negative (MLC0360) or, while a function is recorded, a tensor without `output_size`
+            (MLC0365), or `dim` is out of range (MLC0356).
+
+    Example:
+        >>> mlc.repeat_interleave(mlc.tensor([1, 2]), 2)
+        tensor([1, 1, 2, 2], dtype=mlc.int64)
+        >>> mlc.repeat_interleave(mlc.tensor([1, 2]), mlc.tensor([2, 1]))
+        tensor([1, 1, 2], dtype=mlc.int64)
+    """
+    if repeats is None:
+        return repeat_interleave(arange(input.shape[0]), input, 0, output_size=output_size)
+    if not (is_tensor(repeats) and repeats.ndim):
+        return _repeated(input, repeats, dim)
+    if output_size is None:
+        if isinstance(repeats, Tracer):
+            raise UserError("repeats is a tensor: how long the result is would depend on its elements", code="MLC0365",
+                            hint="pass output_size, the sum of repeats")
+        count = input.shape[dim] if dim is not None else math.prod(input.shape)
+        output_size = int(repeats.sum()) * (count if repeats.shape[0] == 1 else 1)
+        if bool((repeats < 0).any()):
+            raise UserError("repeats has negative elements", code="MLC0360")
+    return _repeated_each(input, repeats, dim, output_size)
+
+
+OPERATIONS["repeat_interleave"] = repeat_interleave
+
+
+@operation()
+def segment_reduce(data: Operand, reduce: str, *, lengths: Operand = None, offsets: Operand = None, axis: int = 0,
+                   unsafe: bool = False, initial: float | None = None) -> Tensor:
+    """The maximum, minimum, mean, sum or product of each segment of a dimension.
+
+    Args:
+        data: Tensor of floats.
+        reduce: "max", "min", "mean", "sum" or "prod".
+        lengths: Numbers of elements of the segments, a tensor of integers with the dimensions of `data` up to `axis`.
+        offsets: Where segments begin and the last one ends, in place of `lengths`.
+        axis: The dimension, the last one of `lengths`.
+        unsafe: Accepted for PyTorch's sake.
+        initial: What the reduction of each segment begins with; None for the identity element, and NaN as the
+            mean of no elements.
+
+    Returns:
+        Tensor of the dtype of `data`, with a segment in place of its elements.
+
+    Raises:
+        UserError: `reduce` is another string, or neither or both of `lengths` and `offsets` are given (MLC0360).
+
+    Example:
+        >>> mlc.segment_reduce(mlc.tensor([1.0, 2.0, 3.0]), "sum", lengths=mlc.tensor([1, 2]))
+        tensor([1., 5.], dtype=mlc.float32)
+    """
+    x, at = floating(data), axis % max(1, floating(data).ndim)
+    if reduce not in ("max", "min", "mean", "sum", "prod") or (lengths is None) == (offsets is None):
+        raise UserError(f"reduce = {reduce!r} with {'neither' if lengths is None else 'both'} of lengths and offsets"
+                        if reduce in ("max", "min", "mean", "sum", "prod") else f"reduce = {reduce!r}", code="MLC0360")
+    if offsets is not None:
+        ends = cast(tracer(offsets), i64)
+        count: Any = ends.shape[-1] - 1
+        start, stop = (tracer(S.narrow(ends, -1, k, count)) for k in (0, 1))
+    else:
+        stop = tracer(cumsum(cast(tracer(lengths), i64), -1))
+        start = tracer(stop - cast(tracer(lengths), i64))
+    # Whether element i is in segment j, in dimensions [..., j, i].
+    i = emit(T.Iota, (x.shape[at],), 0, i64)
+    inside = (reshape(start, [*start.shape, 1]) <= i) & (i < reshape(stop, [*stop.shape, 1]))
+    inside = reshape(tracer(inside), [*tracer(inside).shape, *[1] * (x.ndim - at - 1)])
+    wide = reshape(x, [*x.shape[:at], 1, *x.shape[at:]])
+    identity = {"max": -math.inf, "min": math.inf, "prod": 1.0}.get(reduce, 0.0)
+    chosen = E.where(inside, wide, identity)
+    if reduce in ("max", "min"):
+        out = (R.amax if reduce == "max" else R.amin)(chosen, at + 1)
+        return out if initial is None else (E.maximum if reduce == "max" else E.minimum)(out, initial)
+    if reduce == "prod":
+        out = R.prod(chosen, at + 1)
+        return out if initial is None else out * initial
+    out = R.sum(chosen, at + 1)
+    out = out if initial is None else out + initial
+    if reduce == "sum":
+        return out
+    members = cast(tracer(R.sum(inside, at + 1)), x.type.dtype)
+    empty = full(math.nan if initial is None else initial, x)
+    return E.where(members == 0, empty, out / E.maximum(members, 1.0))
