@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import Any, ParamSpec, TypeVar
 
 from mlc.frontend.autograd.operation_node import run
+from mlc.frontend.dispatch import DISPATCHERS
 from mlc.frontend.in_place import write_inplace, write_out
 from mlc.frontend.recorded_operation import Operation
 from mlc.frontend.tensor import OPERATIONS
@@ -31,8 +32,7 @@ def operation(*, literal: Iterable[str] = (), stored: Mapping[str, str] = Mappin
         op = Operation(body, literal, stored, name or body.__name__, view, static)
         run_eagerly = run_view if view else run
 
-        @functools.wraps(body)
-        def public(*args: P.args, **keywords: P.kwargs) -> R:
+        def general(*args: P.args, **keywords: P.kwargs) -> R:
             if state.in_operation:
                 return body(*args, **keywords)
             if "out" in keywords and "out" not in op.parameters:
@@ -46,6 +46,13 @@ def operation(*, literal: Iterable[str] = (), stored: Mapping[str, str] = Mappin
                 return op.record(args, keywords)  # type: ignore[no-any-return]
             return run_eagerly(op, args, keywords)  # type: ignore[no-any-return]
 
+        op.call = general
+
+        @functools.wraps(body)
+        def public(*args: P.args, **keywords: P.kwargs) -> R:
+            return op.call(*args, **keywords)  # type: ignore[no-any-return]
+
+        DISPATCHERS[op.name] = op
         OPERATIONS[op.name] = public
         return public
 

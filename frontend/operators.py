@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mlc.frontend.dispatch import DISPATCHERS
 from mlc.frontend.location import user_loc
 from mlc.frontend.methods import OPERATIONS, SYNTAX, Operand, call
 from mlc.ir.diag import UserTypeError
@@ -75,6 +76,8 @@ def _in_place(name: str, x: Any, other: Any) -> Any:
 
 
 def _binary(name: str, a: Any, b: Any) -> Tensor:
+    if type(a) in PLAIN and type(b) in PLAIN:
+        return DISPATCHERS[name].call(a, b)  # type: ignore[no-any-return]
     if not (is_operand(a) and is_operand(b)):
         other = b if isinstance(a, Operators) else a
         if name in ("eq", "ne") or type(other).__module__ != "builtins":
@@ -83,6 +86,10 @@ def _binary(name: str, a: Any, b: Any) -> Tensor:
                             code="MLC0421", loc=user_loc(), hint="make a tensor of it: mlc.tensor(...)"
                             if isinstance(other, list | tuple) else None)
     return OPERATIONS[name](a, b)  # type: ignore[no-any-return]
+
+
+PLAIN: set[type] = {bool, int, float, np.ndarray}
+"""Types of operands that need no further look; frontend/tensor.py adds its own."""
 
 
 def is_operand(x: Any) -> bool:

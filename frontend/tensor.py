@@ -30,7 +30,7 @@ from mlc.frontend.methods import Dims as Dims
 from mlc.frontend.methods import DTypeLike as DTypeLike
 from mlc.frontend.methods import Operand as Operand
 from mlc.frontend.nested_lists import LISTS, elements
-from mlc.frontend.operators import Operators
+from mlc.frontend.operators import PLAIN, Operators
 from mlc.frontend.size import Size
 from mlc.frontend.storage import Storage, handed_out
 from mlc.ir.diag import IRError, Loc, UserError, UserTypeError
@@ -382,6 +382,7 @@ class Tensor(Differentiable, MemoryLayout, Operators, Methods):
         return call("tensor", data, self.dtype if dtype is None else dtype, device=self.device)
 
 
+PLAIN.add(Tensor)
 UFUNCS = {"subtract": "sub", "multiply": "mul", "divide": "div", "power": "pow", "negative": "neg", "absolute": "abs",
           "equal": "eq", "not_equal": "ne", "less": "lt", "less_equal": "le", "greater": "gt", "greater_equal": "ge",
           "invert": "bitwise_not", "left_shift": "bitwise_left_shift", "right_shift": "bitwise_right_shift",

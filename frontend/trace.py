@@ -23,6 +23,7 @@ from mlc.frontend.compiler import compiler
 from mlc.frontend.data_dependent import DataDependentSizes, Unpadding, refuse
 from mlc.frontend.device import device as Device
 from mlc.frontend.devices import CPU, BackingArray, as_device
+from mlc.frontend.dispatch import general_path
 from mlc.frontend.dtypes import DType, of_ir
 from mlc.frontend.location import is_ours, user_loc
 from mlc.frontend.refusals import in_progress, refusal
@@ -239,7 +240,7 @@ class Trace:
         inside, state.in_operation = state.in_operation, False
         around, in_progress.recording = in_progress.recording, self.root
         try:
-            with at_end(self.block):
+            with at_end(self.block), general_path():
                 yield
         finally:
             state.trace, state.in_operation, mode.enabled = saved, inside, outside

@@ -15,7 +15,7 @@ import numpy as np
 from mlc.dialects import tensor as T
 from mlc.frontend import tree
 from mlc.frontend.autograd.grad_mode import mode
-from mlc.frontend.autograd.operation_node import OperationNode, name_of_node, run_call
+from mlc.frontend.autograd.operation_node import OperationNode, derivative_of, name_of_node, run_call
 from mlc.frontend.autograd.view_node import Step, View, ViewNode
 from mlc.frontend.eager import MAX_SHAPES, Call, with_operands
 from mlc.frontend.location import user_loc
@@ -103,7 +103,7 @@ def _result(call: Call, x: Tensor, made: Array, number: int) -> Tensor:
         return out
     if mode.enabled and x.requires_grad and overlaps(made):
         out = alias(x, made, step, None)
-        OperationNode(call, [out], (number,))
+        OperationNode(derivative_of(call, (number,)), call.given, [out])
         return out
     return alias(x, made, step, name_of_node(op.name))
 

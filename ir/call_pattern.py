@@ -50,7 +50,9 @@ class CallPattern:
     """The arguments by position, followed by those by keyword.
 
     keywords  the names of the latter
+    in_tuple  whether the results are in a tuple although there may be one
     """
 
     arguments: tuple[Argument, ...]
     keywords: tuple[str, ...] = ()
+    in_tuple: bool = False

@@ -71,14 +71,15 @@ class Pattern(ctypes.Structure):
     largest    the largest value of a symbol for which no size overflows
     long       the number of elements from which on a call releases the GIL
     record     called if a tensor among the arguments has a record for autograd; may be null
+    bare       whether the result is not in a tuple
     empty      offsets of the slots of a new tensor that are None
     """
 
     _fields_ = [("positional", ctypes.c_int64), ("count", ctypes.c_int64), ("keywords", ctypes.c_int64),
                 ("names", ctypes.c_void_p), ("arguments", ctypes.c_void_p), ("results", ctypes.c_void_p),
                 ("result_count", ctypes.c_int64), ("symbols", ctypes.c_int64), ("order", ctypes.c_void_p),
-                ("largest", ctypes.c_int64), ("long", ctypes.c_int64), ("record", ctypes.c_void_p),
-                ("empty", ctypes.c_int64 * 3),
+                ("largest", ctypes.c_int64), ("long", ctypes.c_int64), ("bare", ctypes.c_int64),
+                ("record", ctypes.c_void_p), ("empty", ctypes.c_int64 * 3),
                 ("float_type", ctypes.c_void_p), ("int_type", ctypes.c_void_p), ("str_type", ctypes.c_void_p),
                 ("list_type", ctypes.c_void_p), ("tuple_type", ctypes.c_void_p)]
 
@@ -443,8 +444,8 @@ def _run(builder: ModuleBuilder) -> None:
 
 
 def _hand_over(builder: ModuleBuilder) -> None:
-    """hand_over(self, frame): the results as tensors, in a tuple unless there is exactly one; null, and an exception,
-    if there is no memory."""
+    """hand_over(self, frame): the results as tensors, or the only one; null, and an exception, if there is no
+    memory."""
     a = Assembler(builder, "hand_over", [PTR, PTR], PTR)
     self, frame = a.args
     pattern = a.load(PTR, self, offset(Callable, "pattern"))
@@ -465,7 +466,7 @@ def _hand_over(builder: ModuleBuilder) -> None:
         a.store(tensor, _place(a, "made", frame, k))
 
     _loop(a, count, wrap)
-    a.branch(a.compare("eq", count, a.i64(1)), one, several)
+    a.branch(a.compare("ne", _field(a, Pattern, pattern, "bare"), a.i64(0)), one, several)
     a.start(one)
     a.ret(a.load(PTR, frame, offset(Frame, "made")))
     a.start(several)

@@ -41,7 +41,8 @@ class PatternTable:
         if (interface.size_constraints or any(a >= 0 for a in interface.aliases)
                 or len(interface.inputs) > MAX_ARRAYS or len(interface.results) > MAX_RESULTS
                 or len(interface.symbols) > MAX_SYMBOLS or len(pattern.arguments) > MAX_ARRAYS
-                or max([t.rank for t in interface.results], default=0) > MAX_RANK or not interface.results):
+                or max([t.rank for t in interface.results], default=0) > MAX_RANK or len(interface.results) < 1
+                or (len(interface.results) > 1 and not pattern.in_tuple) or not self.unambiguous(interface)):
             raise NotSuited
         arguments = [self.argument(x) for x in pattern.arguments]
         results = [self.result(type, interface) for type in interface.results]
@@ -56,10 +57,19 @@ class PatternTable:
             len(arguments) - len(names), len(arguments), len(names), self.table(ctypes.c_void_p, list(map(id, names))),
             self.table(Argument, arguments), self.table(Result, results), len(results), len(order),
             self.table(ctypes.c_int64, order),
-            largest_symbol([*computed, *bytes_of, interface.temporaries, interface.arena]), _long(interface))
+            largest_symbol([*computed, *bytes_of, interface.temporaries, interface.arena]), _long(interface),
+            not pattern.in_tuple)
         for name, type in (("float_type", float), ("int_type", int), ("str_type", str), ("list_type", list),
                            ("tuple_type", tuple)):
             setattr(self.pattern, name, id(type))
+
+    @staticmethod
+    def unambiguous(interface: Interface) -> bool:
+        """Whether no size of a result may be that of a symbol by chance, so that calls of the pattern have gradients of
+        one pattern."""
+        if all(t.is_static for t in interface.inputs):
+            return True
+        return all(not isinstance(d, int) or d < 2 for t in interface.results for d in t.shape)
 
     @staticmethod
     def of(pattern: CallPattern, interface: Interface) -> PatternTable | None:
