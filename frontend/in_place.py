@@ -29,7 +29,7 @@ Array = np.ndarray[Any, Any]
 
 def check_writable(x: Tensor) -> None:
     """UserError if a write to the tensor would go unrecorded."""
-    if isinstance(x, Tracer):
+    if type(x) is not Tensor and isinstance(x, Tracer):
         return functionalization.check_write(x)
     if state.trace is not None:
         raise refusal("a tensor would be changed in place that was made outside of the recorded function, or in it of "
@@ -37,7 +37,7 @@ def check_writable(x: Tensor) -> None:
                       hint="pass it to the function as an argument, or begin with mlc.zeros or x.clone()")
     view = x._view
     base = x if view is None else view.base
-    if not mode.enabled or not base.requires_grad:
+    if base._autograd is None or not mode.enabled or not base.requires_grad:
         return
     if base.is_leaf:
         what = "a leaf" if view is None else "a view of a leaf"
@@ -50,18 +50,14 @@ def check_writable(x: Tensor) -> None:
 
 def store(x: Tensor, new: Tensor, operands: tuple[Any, ...] = ()) -> Tensor:
     """Have `x` take over the result of an operation on it, and on other operands; returns x."""
-    if new.shape != x.shape:
-        raise UserError(f"a result of shape {list(new.shape)} does not fit in place of {list(x.shape)}",
-                        code="MLC0439", loc=user_loc())
-    if new.dtype is not x.dtype:
-        if _kind(new) > _kind(x):
-            raise UserTypeError(f"a result of {new.dtype.name} does not fit in place of {x.dtype.name}",
-                                code="MLC0439", loc=user_loc(), hint="convert the tensor first, as in x = x.float()")
-        new = new.to(x.dtype)
-    if isinstance(x, Tracer):
+    old, made = x._array, new._array
+    if type(old) is not np.ndarray or type(made) is not np.ndarray or old.shape != made.shape or (
+            old.dtype is not made.dtype):
+        new = _fitting(x, new)
+    if type(x) is not Tensor and isinstance(x, Tracer):
         functionalization.write(x, as_tracer(new))
         return x
-    fresh = new._storage is None and new is not x and not any(new is y for y in operands)
+    fresh = new._storage is None and new is not x and id(new) not in map(id, operands)
     storage = x._storage
     if storage is None:
         x._array = new._array if fresh else new._array.copy()
@@ -69,6 +65,19 @@ def store(x: Tensor, new: Tensor, operands: tuple[Any, ...] = ()) -> Tensor:
         storage.write(x, new._array)
     continue_history(x, new)
     return x
+
+
+def _fitting(x: Tensor, new: Tensor) -> Tensor:
+    """The result of an operation in the dtype of `x`, in whose place it is put."""
+    if new.shape != x.shape:
+        raise UserError(f"a result of shape {list(new.shape)} does not fit in place of {list(x.shape)}",
+                        code="MLC0439", loc=user_loc())
+    if new.dtype is x.dtype:
+        return new
+    if _kind(new) > _kind(x):
+        raise UserTypeError(f"a result of {new.dtype.name} does not fit in place of {x.dtype.name}",
+                            code="MLC0439", loc=user_loc(), hint="convert the tensor first, as in x = x.float()")
+    return new.to(x.dtype)
 
 
 def _kind(x: Tensor) -> int:
@@ -81,6 +90,8 @@ def continue_history(x: Tensor, new: Tensor) -> None:
         return
     view = x._view
     base = x if view is None else view.base
+    if new._autograd is None and base._autograd is None:
+        return
     if not (new.requires_grad or base.requires_grad):
         return
     shared = [base] if base._storage is None else base._storage.tensors()
@@ -142,6 +153,33 @@ def copy_(self: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
     elif storage is None:
         self._array = array if array.shape == self.shape else np.array(np.broadcast_to(array, self.shape), order="C")
     return self
+
+
+def put_number(x: Tensor, key: Any, value: int | float) -> bool:
+    """x[key] = value for a key of integers, None and slices, where no history has to be continued, x has all of its
+    memory, and the number fits; False if the general path has to look."""
+    storage = x._storage
+    if (storage is None or state.trace is not None or x._view is not None or x._autograd is not None
+            or not storage.is_whole(x) or not _fits(value, x._array.dtype)):
+        return False
+    assert storage.memory is not None
+    try:
+        storage.memory[key] = value
+    except IndexError:
+        return False
+    storage.touch()
+    return True
+
+
+_FLOAT32, _FLOAT64, _INT64 = np.dtype(np.float32), np.dtype(np.float64), np.dtype(np.int64)
+
+
+def _fits(value: int | float, dtype: np.dtype[Any]) -> bool:
+    """Whether a number is known to fit in a dtype."""
+    if dtype is _FLOAT32:
+        return -3e38 < value < 3e38
+    return (dtype is _FLOAT64 and type(value) is float) or (dtype is _INT64 and type(value) is int
+                                                            and -2**63 <= value < 2**63)
 
 
 def _converted(src: Any, like: Tensor) -> Any:
@@ -381,7 +419,7 @@ def method_of(name: str) -> Callable[..., Any]:
     """The in-place method of the public function `name`."""
     def in_place(self: Tensor, *args: Any, **keywords: Any) -> Tensor:
         check_writable(self)
-        return store(self, OPERATIONS[name](self, *args, **keywords), (*args, *keywords.values()))
+        return store(self, OPERATIONS[name](self, *args, **keywords), (*args, *keywords.values()) if keywords else args)
     return in_place
 
 

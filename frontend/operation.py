@@ -17,7 +17,7 @@ from mlc.frontend.in_place import write_inplace, write_out
 from mlc.frontend.recorded_operation import Operation
 from mlc.frontend.tensor import OPERATIONS
 from mlc.frontend.trace import state
-from mlc.frontend.views import run_view
+from mlc.frontend.views import dispatching, run_view
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -46,7 +46,7 @@ def operation(*, literal: Iterable[str] = (), stored: Mapping[str, str] = Mappin
                 return op.record(args, keywords)  # type: ignore[no-any-return]
             return run_eagerly(op, args, keywords)  # type: ignore[no-any-return]
 
-        op.call = general
+        op.call = dispatching(op, general) if view else general
 
         @functools.wraps(body)
         def public(*args: P.args, **keywords: P.kwargs) -> R:

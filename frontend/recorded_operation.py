@@ -45,6 +45,7 @@ class Operation(Dispatcher):
     static    operands whose sizes are constants of an eager kernel, as those of the weights of a recurrent layer are,
               where other sizes are multiples of each other
     forgets   whether eager kernels say which operands they do not depend on
+    known_views  of a view operation, how it runs for tensors of a type (frontend/views.py)
 
     The signature is inspected at the first call, since a program uses few of the functions that it imports.
     """
@@ -59,6 +60,7 @@ class Operation(Dispatcher):
         self.literal = frozenset(literal)
         self.stored = stored
         self.static = frozenset(static)
+        self.known_views: dict[Any, Any] = {}
 
     @functools.cached_property
     def parameters(self) -> Mapping[str, inspect.Parameter]:

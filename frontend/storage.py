@@ -103,6 +103,13 @@ class Storage:
                             loc=user_loc(), hint="write to a copy: x.clone()") from None
         return target
 
+    def is_whole(self, tensor: Tensor) -> bool:
+        """Whether a tensor has all of the memory, in its order, and nobody but tensors of this storage has any of it,
+        so that it may be written to at once."""
+        memory, array = self.memory, tensor._array
+        return (self.private and memory is not None and not self._saved and memory.shape == array.shape
+                and memory.dtype is array.dtype and memory.flags.carray and array.flags.c_contiguous)
+
     def replace(self, tensor: Tensor, elements: Array) -> bool:
         """Have the only tensor of this storage take over an array of new elements; False if others share the memory."""
         if self.handed or (len(self._tensors) > 1 and len(self.tensors()) > 1):

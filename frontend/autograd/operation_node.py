@@ -14,14 +14,13 @@ import numpy as np
 
 from mlc.frontend import eager, native_calls, tree
 from mlc.frontend.autograd.grad_mode import mode
-from mlc.frontend.autograd.graph import Node, alone
+from mlc.frontend.autograd.graph import Edge, LeafEdge, Node, alone, edge_to
 from mlc.frontend.autograd.saved_tensors import Packed, save, unpack
 from mlc.frontend.derivatives import vjp
-from mlc.frontend.devices import BackingArray
 from mlc.frontend.dispatch import native_call
 from mlc.frontend.eager import Call, EagerKernel, with_operands, without_shapes
 from mlc.frontend.recorded_operation import Operation
-from mlc.frontend.tensor import Operand, Tensor
+from mlc.frontend.tensor import Array, Operand, Tensor
 
 PULLBACK = "_backward"
 """Follows the name of an operation in that of its vector-Jacobian product."""
@@ -57,7 +56,12 @@ def record(call: Call, result: Any) -> None:
     """Make a node of a call, unless it computes nothing that has a gradient."""
     leaves, numbers = differentiable(call, result)
     if numbers:
-        OperationNode(derivative_of(call, numbers), call.given, [leaves[i] for i in numbers])
+        record_as(derivative_of(call, numbers), call, [leaves[i] for i in numbers])
+
+
+def record_as(derivative: Derivative, call: Call, results: Sequence[Tensor]) -> None:
+    """Make the node of a call."""
+    OperationNode(derivative, [edge_to(call.given[i]) for i in derivative.pullback.wrt], call.given, results)
 
 
 def differentiable(call: Call, result: Any) -> tuple[list[Any], tuple[int, ...]]:
@@ -74,20 +78,24 @@ def recorder(call: Call, result: Any) -> Callable[..., Any] | None:
     if not numbers or call.op.name in NOT_DIFFERENTIATED:
         return None
     template, single = Template.of(call), type(result) is Tensor
-    derivatives: dict[tuple[int, ...], Derivative] = {}
+    derivatives: dict[int, Derivative] = {}                # by the operands that require a gradient, as bits
     simple = len(call.given) == len(call.args) and not call.keywords
 
     def recorded(out: Any, *args: Any, **keywords: Any) -> Any:
         if not mode.enabled:
             return out
         given = args if simple else Call(call_op, args, keywords).given
-        wrt = tuple([i for i, x in enumerate(given) if type(x) is Tensor and (meta := x._autograd) is not None
-                     and meta.requires_grad])
+        wrt, edges = 0, list[Edge]()
+        for i, x in enumerate(given):
+            if type(x) is Tensor and (meta := x._autograd) is not None and meta.requires_grad:
+                wrt |= 1 << i
+                edges.append(LeafEdge(meta, x) if meta.node is None else meta)
         if wrt:
-            found = derivatives.get(wrt)
-            if found is None:
-                found = derivatives[wrt] = Derivative(pullback_of(template, wrt, numbers))
-            OperationNode(found, given, [out] if single else [out[i] for i in numbers])
+            derivative = derivatives.get(wrt)
+            if derivative is None:
+                among = tuple(i for i in range(len(given)) if wrt >> i & 1)
+                derivative = derivatives[wrt] = Derivative(pullback_of(template, among, numbers))
+            OperationNode(derivative, edges, given, [out] if single else [out[i] for i in numbers])
         return out
 
     call_op = call.op
@@ -97,55 +105,58 @@ def recorder(call: Call, result: Any) -> Callable[..., Any] | None:
 class OperationNode(Node):
     """A recorded call of an operation.
 
-    operands  the operands, with `Forgotten` in place of those that the gradient does not depend on; None once dropped
+    operands  the operands, with zeros in place of those that the gradient does not depend on; None once dropped
     """
 
     __slots__ = ("derivative", "operands")
 
-    def __init__(self, derivative: Derivative, given: Sequence[Any], results: Sequence[Tensor]) -> None:
-        super().__init__([given[i] for i in derivative.pullback.wrt], results)
+    def __init__(self, derivative: Derivative, edges: list[Edge], given: Sequence[Any],
+                 results: Sequence[Tensor]) -> None:
+        self.link(edges, results)
         self.derivative = derivative
-        self.operands: Sequence[Any] | None = save(given, _without(derivative.unused, given))
+        unused = derivative.unused
+        self.operands: list[Any] | None = save(given, _without(unused, given) if unused else given)
 
     def name(self) -> str:
         return name_of_node(self.derivative.pullback.forward.name)
 
     def pull(self, cotangents: Sequence[Tensor | None]) -> Sequence[Tensor | None]:
-        assert self.operands is not None
-        return self.derivative.pull(cotangents, unpack(self.operands))
+        derivative, operands = self.derivative, self.operands
+        assert operands is not None
+        if derivative.native is not None and not mode.enabled:
+            found: Sequence[Tensor | None] | None = derivative.native(cotangents, operands)
+            if found is not None:
+                return found
+        return derivative.pull(cotangents, unpack(operands))
 
     def release(self) -> None:
-        unused = self.derivative.unused
-        if unused and self.operands is not None:
-            left = _without(unused, self.operands)
-            if not any(isinstance(x, Tensor | np.ndarray | Packed) for x in left):
-                self.operands = left
-                return                                     # nothing was saved that could be dropped
-        self.released, self.operands = True, None
+        derivative = self.derivative
+        if derivative.saves_nothing and self.operands is not None:
+            self.operands = _without(derivative.unused, self.operands)
+        else:
+            self.released, self.operands = True, None
 
 
 class Derivative:
     """How calls of one pattern are differentiated.
 
-    pullback  their vector-Jacobian product
-    unused    the operands whose elements it does not depend on; none before it has run
+    pullback       their vector-Jacobian product
+    native         the same by compiled code, of cotangents and operands; None if there is none, and what it returns for
+                   others than those of the pattern
+    unused         the operands whose elements it does not depend on; none before it has run
+    saves_nothing  whether these are all that have elements
     """
 
-    __slots__ = ("copied", "known", "native", "pullback", "unused")
+    __slots__ = ("known", "native", "pullback", "saves_nothing", "unused")
 
     def __init__(self, pullback: Pullback) -> None:
         self.pullback = pullback
         self.unused: frozenset[int] = frozenset()
-        self.known = False
+        self.known = self.saves_nothing = False
         self.native: Callable[..., Any] | None = None
-        self.copied: tuple[int | None, ...] | None = None
 
     def pull(self, cotangents: Sequence[Tensor | None], operands: Sequence[Any]) -> Sequence[Tensor | None]:
         """The cotangents of the operands that require a gradient."""
-        if self.native is not None and not mode.enabled:
-            found = self.native(cotangents, [x.zeros if type(x) is Forgotten else x for x in operands])
-            if found is not None:
-                return found  # type: ignore[no-any-return]
         call = _call(self.pullback, cotangents, _without(self.unused, operands))
         kernel, found = eager.run(call)
         if not self.known and all(x is not None for x in cotangents):
@@ -159,6 +170,8 @@ class Derivative:
     def _learn(self, call: Call, kernel: EagerKernel, count: int) -> None:
         """Find out what the pullback does not depend on, and make calls of its kernel native."""
         self.unused, self.known = frozenset(i - count for i in kernel.unused if i >= count), True
+        self.saves_nothing = all(i in self.unused or type(x) in (int, float)
+                                 for i, x in enumerate(call.given[count:]))
         if kernel.entry is None:
             self.native = _copying(kernel, count)
         elif kernel.computes_all and not self.pullback.forward.static:
@@ -186,42 +199,30 @@ def _copying(kernel: EagerKernel, count: int) -> Callable[..., Any] | None:
 
 
 def _call(pullback: Pullback, cotangents: Sequence[Tensor | None], operands: Sequence[Any]) -> Call:
-    given = [x.zeros if type(x) is Forgotten else x for x in operands]
-    return Call(pullback, (list(cotangents), given), {})
+    return Call(pullback, (list(cotangents), list(operands)), {})
 
 
-def _without(unused: frozenset[int], operands: Sequence[Any]) -> Sequence[Any]:
-    """The operands with those tensors forgotten whose elements do not matter. Those of a device are kept."""
-    if not unused:
-        return operands
-    return [x if i not in unused else forgotten(x._array) if type(x) is Tensor and type(x._array) is np.ndarray
-            else forgotten(x) if type(x) is Packed and x.on_host else x for i, x in enumerate(operands)]
+def _without(unused: frozenset[int], operands: Sequence[Any]) -> list[Any]:
+    """The operands with zeros in place of those tensors whose elements do not matter. Those of a device are kept."""
+    out = list(operands)
+    for i in unused:
+        x = out[i]
+        array = x._array if type(x) is Tensor else x
+        if type(array) is np.ndarray or (type(x) is Packed and x.on_host):
+            out[i] = _zeros.get((array.shape, array.dtype))
+            if out[i] is None:
+                out[i] = _zeros_like(array)
+    return out
 
 
-class Forgotten:
-    """Stands for an operand whose elements the gradient does not depend on.
-
-    zeros  an array of its type, without memory of its own
-    """
-
-    __slots__ = ("zeros",)
-
-    def __init__(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
-        self.zeros = np.broadcast_to(np.zeros((), dtype), shape)
+_zeros: dict[tuple[tuple[int, ...], np.dtype[Any]], Array] = {}
 
 
-_forgotten: dict[tuple[tuple[int, ...], np.dtype[Any]], Forgotten] = {}
-
-
-def forgotten(x: BackingArray | Packed) -> Forgotten:
-    """What stands for an operand of this shape and type."""
-    key = x.shape, x.dtype
-    found = _forgotten.get(key)
-    if found is None:
-        if len(_forgotten) >= eager.MAX_SHAPES:
-            _forgotten.clear()
-        found = _forgotten[key] = Forgotten(*key)
-    return found
+def _zeros_like(x: Array | Packed) -> Array:
+    """Zeros of a shape and type, without memory of their own, for all operands of these that are not needed."""
+    if len(_zeros) >= eager.MAX_SHAPES:
+        _zeros.clear()
+    return _zeros.setdefault((x.shape, x.dtype), np.broadcast_to(np.zeros((), x.dtype), x.shape))
 
 
 class Template(NamedTuple):

@@ -96,7 +96,9 @@ class PairOfHooks(SavedTensorsHooks):
 def save(given: Sequence[Any], left: Sequence[Any] | None = None) -> list[Any]:
     """Operands as a node keeps them; in `left`, those that it does not need are replaced by something smaller."""
     left = given if left is None else left
-    return _state.hooks[-1].save(given, left) if _state.hooks else [kept(x) for x in left]
+    if _state.hooks:
+        return _state.hooks[-1].save(given, left)
+    return [x if type(x) is float or type(x) is int else kept(x) for x in left]
 
 
 def unpack(saved: Sequence[Any]) -> list[Any]:
