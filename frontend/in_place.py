@@ -194,10 +194,12 @@ def _converted(src: Any, like: Tensor) -> Any:
         except (OverflowError, ValueError):
             raise UserError(f"{src} does not fit in {like.dtype.name}", code="MLC0348", loc=user_loc()) from None
     given = src if type(src) is Tensor else wrap(as_backing_array(src))
-    with GradMode(False):
-        given = given.to(like.dtype).to_device(like.device)
+    if type(given._array) is not np.ndarray or type(like._array) is not np.ndarray or (
+            given._array.dtype is not like._array.dtype):
+        with GradMode(False):
+            given = given.to(like.dtype).to_device(like.device)
     array = given._array
-    if array.shape != like.shape:
+    if array.shape != like._array.shape:
         try:
             fits = np.broadcast_shapes(array.shape, like.shape) == like.shape
         except ValueError:

@@ -317,7 +317,8 @@ class Tensor(Differentiable, MemoryLayout, Operators, Methods):
             tensor([1], dtype=mlc.int64)
         """
         wanted, placed = destination(target, dtype, device)
-        out = self if wanted is None else call("cast", self, wanted)
+        same = wanted is None or (type(self) is Tensor and wanted is self.dtype)
+        out = self if same else call("cast", self, wanted)
         out = out if placed is None else out.to_device(placed)
         return out.clone() if copy and out is self else out
 

@@ -273,6 +273,15 @@ def recorded(x: Any, what: str) -> AutogradMeta:
     return meta
 
 
+def _one(x: Any) -> Any:
+    """The cotangent 1 of a tensor of one element."""
+    if type(x._array) is not np.ndarray:
+        return x.new_ones(x.shape)
+    out = object.__new__(type(x))
+    out._array = np.ones(x._array.shape, x._array.dtype)
+    return out
+
+
 def root(x: Any, gradient: Any, what: str = "the tensor") -> Root:
     """Where a backward pass starts: a tensor, and its cotangent, which is 1 by default."""
     meta = recorded(x, what)
@@ -281,7 +290,7 @@ def root(x: Any, gradient: Any, what: str = "the tensor") -> Root:
             raise UserError(f"{what} has shape {list(x.shape)}, and only one element has a gradient by itself",
                             code="MLC0432", loc=user_loc(),
                             hint="sum or average it, or pass its cotangent: y.backward(mlc.ones_like(y))")
-        return meta, x.new_ones(x.shape)
+        return meta, _one(x)
     if not isinstance(gradient, Differentiable | np.ndarray):
         raise UserTypeError(f"a cotangent is a tensor, found {type(gradient).__name__}", code="MLC0435", loc=user_loc())
     cotangent: Any = gradient if isinstance(gradient, Differentiable) else x.new_tensor(gradient)

@@ -174,7 +174,7 @@ class Run:
 def _pulled(node: Node, cotangents: Sequence[Tensor | None]) -> Sequence[Tensor | None]:
     """The cotangents of the operands of a node, after its own hooks."""
     attached = node.attached
-    if not node.takes_zeros and all(x is None for x in cotangents):
+    if not node.takes_zeros and cotangents[0] is None and all(x is None for x in cotangents):
         return [None] * len(node.edges)
     if attached is not None:
         cotangents = attached.run_before(cotangents, node.name())

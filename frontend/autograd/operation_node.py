@@ -14,8 +14,8 @@ import numpy as np
 
 from mlc.frontend import eager, native_calls, tree
 from mlc.frontend.autograd.grad_mode import mode
-from mlc.frontend.autograd.graph import Edge, LeafEdge, Node, alone, edge_to
-from mlc.frontend.autograd.saved_tensors import Packed, save, unpack
+from mlc.frontend.autograd.graph import Edge, LeafEdge, Node, alone, edge_to, kept
+from mlc.frontend.autograd.saved_tensors import Packed, save, saving, unpack
 from mlc.frontend.derivatives import vjp
 from mlc.frontend.dispatch import native_call
 from mlc.frontend.eager import Call, EagerKernel, with_operands, without_shapes
@@ -85,7 +85,8 @@ def recorder(call: Call, result: Any) -> Callable[..., Any] | None:
         if not mode.enabled:
             return out
         given = args if simple else Call(call_op, args, keywords).given
-        wrt, edges = 0, list[Edge]()
+        wrt = 0
+        edges: list[Edge] = []                             # list[Edge]() would take longer
         for i, x in enumerate(given):
             if type(x) is Tensor and (meta := x._autograd) is not None and meta.requires_grad:
                 wrt |= 1 << i
@@ -114,8 +115,8 @@ class OperationNode(Node):
                  results: Sequence[Tensor]) -> None:
         self.link(edges, results)
         self.derivative = derivative
-        unused = derivative.unused
-        self.operands: list[Any] | None = save(given, _without(unused, given) if unused else given)
+        self.operands: list[Any] | None = (save(given, _without(derivative.unused, given)) if saving.hooks else
+                                           _saved(given, derivative.unused))
 
     def name(self) -> str:
         return name_of_node(self.derivative.pullback.forward.name)
@@ -202,6 +203,24 @@ def _call(pullback: Pullback, cotangents: Sequence[Tensor | None], operands: Seq
     return Call(pullback, (list(cotangents), list(operands)), {})
 
 
+def _saved(given: Sequence[Any], unused: frozenset[int]) -> list[Any]:
+    """The operands as a node keeps them: of one without history, the array, unless that may be written to."""
+    out = []
+    for i, x in enumerate(given):
+        if type(x) is Tensor:
+            array = x._array
+            if type(array) is not np.ndarray:
+                x = kept(x)
+            elif i in unused:
+                x = _zeros_like(array)
+            else:
+                x = array if x._autograd is None and x._storage is None else kept(x)
+        elif type(x) is np.ndarray:
+            x = kept(x)
+        out.append(x)
+    return out
+
+
 def _without(unused: frozenset[int], operands: Sequence[Any]) -> list[Any]:
     """The operands with zeros in place of those tensors whose elements do not matter. Those of a device are kept."""
     out = list(operands)
@@ -209,9 +228,7 @@ def _without(unused: frozenset[int], operands: Sequence[Any]) -> list[Any]:
         x = out[i]
         array = x._array if type(x) is Tensor else x
         if type(array) is np.ndarray or (type(x) is Packed and x.on_host):
-            out[i] = _zeros.get((array.shape, array.dtype))
-            if out[i] is None:
-                out[i] = _zeros_like(array)
+            out[i] = _zeros_like(array)
     return out
 
 
@@ -220,9 +237,13 @@ _zeros: dict[tuple[tuple[int, ...], np.dtype[Any]], Array] = {}
 
 def _zeros_like(x: Array | Packed) -> Array:
     """Zeros of a shape and type, without memory of their own, for all operands of these that are not needed."""
-    if len(_zeros) >= eager.MAX_SHAPES:
-        _zeros.clear()
-    return _zeros.setdefault((x.shape, x.dtype), np.broadcast_to(np.zeros((), x.dtype), x.shape))
+    key = x.shape, x.dtype
+    found = _zeros.get(key)
+    if found is None:
+        if len(_zeros) >= eager.MAX_SHAPES:
+            _zeros.clear()
+        found = _zeros[key] = np.broadcast_to(np.zeros((), x.dtype), x.shape)
+    return found
 
 
 class Template(NamedTuple):
