@@ -89,7 +89,7 @@ def _maxima(x: Tracer, flat: Tracer, kernel: tuple[int, ...], out: tuple[int, ..
     return (values, indices) if return_indices else values
 
 
-@operation()
+@operation(static=("key",))
 def fractional_max_pool2d(input: Operand, kernel_size: Ints, output_size: Any = None, output_ratio: Any = None,
                           return_indices: bool = False, _random_samples: Operand = None, *,
                           key: Operand = None) -> Any:
@@ -121,7 +121,7 @@ def fractional_max_pool2d(input: Operand, kernel_size: Ints, output_size: Any = 
     return _pooled(input, kernel_size, output_size, output_ratio, return_indices, _random_samples, key, 2)
 
 
-@operation()
+@operation(static=("key",))
 def fractional_max_pool3d(input: Operand, kernel_size: Ints, output_size: Any = None, output_ratio: Any = None,
                           return_indices: bool = False, _random_samples: Operand = None, *,
                           key: Operand = None) -> Any:
