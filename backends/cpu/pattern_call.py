@@ -42,7 +42,7 @@ SIGNATURES: dict[str, Signature] = {
     "PySequence_Size": (I64, (PTR,)),
     "PySequence_GetItem": (PTR, (PTR, I64)),
 }
-_EQ = 2
+_EQ, _C_ORDER = 2, 0
 
 
 class Argument(ctypes.Structure):
@@ -88,6 +88,8 @@ class Frame(ctypes.Structure):
     """The state of a call, on the stack.
 
     arrays    references of the arguments that are arrays, null for numbers
+    flags     what numpy has to say of their layout
+    copies    those that had to be made, null for others
     scalars   the elements of those that are numbers
     symbols   the values of the symbols found so far, `found` of them
     elements  the number of elements of all arrays
@@ -96,7 +98,8 @@ class Frame(ctypes.Structure):
 
     _fields_ = [("count", ctypes.c_int64), ("found", ctypes.c_int64), ("elements", ctypes.c_int64),
                 ("recorded", ctypes.c_int64), ("data", ctypes.c_void_p * MAX_ARRAYS),
-                ("arrays", ctypes.c_void_p * MAX_ARRAYS), ("scalars", ctypes.c_int64 * MAX_ARRAYS),
+                ("arrays", ctypes.c_void_p * MAX_ARRAYS), ("flags", ctypes.c_int64 * MAX_ARRAYS),
+                ("copies", ctypes.c_void_p * MAX_ARRAYS), ("scalars", ctypes.c_int64 * MAX_ARRAYS),
                 ("symbols", ctypes.c_int64 * MAX_SYMBOLS), ("numbers", ctypes.c_int64 * MAX_SYMBOLS),
                 ("made", ctypes.c_void_p * MAX_RESULTS), ("outputs", ctypes.c_void_p * MAX_RESULTS),
                 ("shape", ctypes.c_int64 * MAX_RANK)]
@@ -108,7 +111,7 @@ def pattern_module() -> Module:
     for support_function in (support.bindings_hold, support.tensor_of, support.drop_all, support.new_array,
                              support.take_scratch, support.grow):
         support_function(builder)
-    for function in (_same_constant, _bind_sizes, _take, _names_match, _allocate, _run, _hand_over, _record):
+    for function in (_same_constant, _bind_sizes, _take, _names_match, _copy, _allocate, _run, _hand_over, _record):
         function(builder)
     _vectorcall(builder)
     return builder.module
@@ -264,22 +267,23 @@ def _take(builder: ModuleBuilder) -> None:
         a.goto(done)
         a.start(other)
 
-    def put(array: Value, data: Value) -> None:
+    def put(array: Value, data: Value, flags: Value) -> None:
         a.store(array, _place(a, "arrays", frame, number))
+        a.store(flags, _place(a, "flags", frame, number))
         a.store(data, _place(a, "data", frame, number))
         a.store(a.add(number, a.i64(1)), frame, offset(Frame, "count"))
 
     def real() -> None:
         a.need(a.compare("eq", type, _field(a, Pattern, pattern, "float_type")))
         a.store(a.call("PyFloat_AsDouble", obj), scalar)
-        put(a.null, scalar)
+        put(a.null, scalar, a.i64(0))
 
     def integer() -> None:
         a.need(a.compare("eq", type, _field(a, Pattern, pattern, "int_type")))
         overflow = a.alloca(1)
         a.store(a.call("PyLong_AsLongLongAndOverflow", obj, overflow), scalar)
         a.need(a.compare("eq", a.load(I32, overflow), a.i32(0)))
-        put(a.null, scalar)
+        put(a.null, scalar, a.i64(0))
 
     def items() -> None:
         a.need(a.or_(a.compare("eq", type, _field(a, Pattern, pattern, "list_type")),
@@ -298,12 +302,11 @@ def _take(builder: ModuleBuilder) -> None:
     def array() -> None:
         found = _array_of(a, self, obj, type, frame)
         a.need(a.compare("eq", a.load(PTR, found, layout.ARRAY_DESCR), _field(a, Argument, argument, "object")))
-        rank, flags = (a.load(I32, argument, offset(Argument, name)) for name in ("count", "flags"))
-        a.need(a.compare("eq", a.load(I32, found, layout.ARRAY_NDIM), rank),
-               a.compare("eq", a.and_(a.load(I32, found, layout.ARRAY_FLAGS), flags), flags))
+        rank = a.load(I32, argument, offset(Argument, "count"))
+        a.need(a.compare("eq", a.load(I32, found, layout.ARRAY_NDIM), rank))
         a.need(a.call("bind_sizes", pattern, a.load(PTR, found, layout.ARRAY_DIMS),
                       _field(a, Argument, argument, "sizes"), _field(a, Argument, argument, "count"), frame))
-        put(found, a.load(PTR, found, layout.ARRAY_DATA))
+        put(found, a.load(PTR, found, layout.ARRAY_DATA), _field(a, Argument, argument, "flags"))
 
     for kind_of, emit in ((ARRAY, array), (FLOAT, real), (INT, integer), (ITEMS, items)):
         case(kind_of, emit)
@@ -361,6 +364,33 @@ def _names_match(builder: ModuleBuilder) -> None:
 
 
 # -- the call ---------------------------------------------------------------------------------------------------------
+def _copy(builder: ModuleBuilder) -> None:
+    """copy(self, frame): copy arrays that do not lie in memory in order; false, and an exception, if there is none."""
+    a = _Matching(builder, "copy", [PTR, PTR])
+    self, frame = a.args
+    count = _field(a, Frame, frame, "count")
+    _loop(a, count, lambda i: a.store(a.null, _place(a, "copies", frame, i)))
+
+    def copy(i: Value) -> None:
+        array, flags = a.load(PTR, _place(a, "arrays", frame, i)), a.load(I64, _place(a, "flags", frame, i))
+        some, present, scattered, done = a.block(), a.block(), a.block(), a.block()
+        a.branch(a.compare("eq", flags, a.i64(0)), done, some)
+        a.start(some)
+        found = a.and_(a.load(I64, array, layout.ARRAY_FLAGS), flags)
+        a.branch(a.compare("eq", found, flags), done, scattered)
+        a.start(scattered)
+        made = a.call_pointer(a.load(PTR, self, offset(Callable, "new_copy")), PTR, array, a.i32(_C_ORDER))
+        a.branch(a.is_null(made), a.refused, present)
+        a.start(present)
+        a.store(made, _place(a, "copies", frame, i))
+        a.store(a.load(PTR, made, layout.ARRAY_DATA), _place(a, "data", frame, i))
+        a.goto(done)
+        a.start(done)
+
+    _loop(a, count, copy)
+    a.finish()
+
+
 def _allocate(builder: ModuleBuilder) -> None:
     """allocate(self, frame): make the arrays of the results; false, and an exception, if there is no memory."""
     a = _Matching(builder, "allocate", [PTR, PTR])
@@ -508,7 +538,7 @@ def _vectorcall(builder: ModuleBuilder) -> None:
     a = Assembler(builder, NAME, [PTR, PTR, I64, PTR], PTR, public=True)
     self, args, nargsf, kwnames = a.args
     pattern, frame = a.load(PTR, self, offset(Callable, "pattern")), a.alloca(ctypes.sizeof(Frame) // 8)
-    slow, failed, dropped = a.block(), a.block(), a.block()
+    slow, failed, dropped, scattered = (a.block() for _ in range(4))
 
     def need(condition: Value, otherwise: Block = slow) -> None:
         following = a.block()
@@ -525,8 +555,12 @@ def _vectorcall(builder: ModuleBuilder) -> None:
     results = _field(a, Pattern, pattern, "result_count")
     _loop(a, _field(a, Pattern, pattern, "count"), lambda i: need(a.call(
         "take", self, _item(a, table, Argument, i), a.load(PTR, a.at(args, a.mul(i, a.i64(8)))), frame)))
+    need(a.call("copy", self, frame), scattered)
     need(a.call("allocate", self, frame), failed)
-    need(a.compare("eq", a.call("run", self, frame), a.i32(abi.OK)), dropped)
+    status = a.call("run", self, frame)
+    copies, arrays = a.at(frame, offset(Frame, "copies")), _field(a, Frame, frame, "count")
+    a.call("drop_all", copies, arrays)
+    need(a.compare("eq", status, a.i32(abi.OK)), dropped)
     out = a.call("hand_over", self, frame)
     following, empty = a.block(), a.block()
     a.branch(a.is_null(out), empty, following)
@@ -535,9 +569,11 @@ def _vectorcall(builder: ModuleBuilder) -> None:
     a.start(following)
     a.ret(a.call("record", self, out, args, count, kwnames, frame))
 
-    a.start(failed)
-    a.call("PyErr_Clear")                                    # the slow path says what does not fit
-    a.goto(dropped)
+    for block, after in ((scattered, slow), (failed, dropped)):
+        a.start(block)
+        a.call("PyErr_Clear")                                # the slow path says what does not fit
+        a.call("drop_all", a.at(frame, offset(Frame, "copies")), _field(a, Frame, frame, "count"))
+        a.goto(after)
     a.start(dropped)
     a.call("drop_all", made, results)
     a.goto(slow)

@@ -70,6 +70,7 @@ class Callable(ctypes.Structure):
         ("calls", ctypes.c_void_p), ("all_calls", ctypes.c_void_p),
         ("pool", ctypes.c_void_p),                # free `Scratch`es
         ("bindings", ctypes.c_void_p),            # `Binding`s that must hold, terminated by one without a place
+        ("new_copy", ctypes.c_void_p),
         ("pattern", ctypes.c_void_p),             # the `Pattern` of a call that is not compiled for its signature
         ("dtypes", ctypes.c_void_p * len(DTYPES)),
     ]
