@@ -17,12 +17,12 @@ from mlc.dialects import tensor as T
 from mlc.frontend import tree
 from mlc.frontend.autograd.grad_mode import mode
 from mlc.frontend.autograd.operation_node import derivative_of, name_of_node, record_as, run_call
-from mlc.frontend.autograd.view_node import Step, View, ViewNode
+from mlc.frontend.autograd.view_node import ArrayView, Step, View, ViewNode
 from mlc.frontend.eager import MAX_SHAPES, Call, with_operands
 from mlc.frontend.location import user_loc
 from mlc.frontend.operation_errors import as_user_error
 from mlc.frontend.recorded_operation import Operation
-from mlc.frontend.storage import overlaps, storage_of
+from mlc.frontend.storage import Storage, overlaps, storage_of
 from mlc.frontend.tensor import Tensor, wrap
 from mlc.frontend.trace import Trace, Tracer, state
 from mlc.ir.core import Op, located
@@ -57,17 +57,18 @@ _kernels: dict[Any, ViewKernel | None] = {}
 """By the key of a call; None where the recording computes more than addresses."""
 
 
-class KnownView:
+class KnownView(ArrayView):
     """A view operation with its arguments, for operands of one type, whose result always shares the operand's memory.
 
-    make        gives the array of the result
     contiguous  whether it does so only for arrays whose elements lie in memory in order
+    name        name of the node
     """
 
-    __slots__ = ("contiguous", "make", "name", "step")
+    __slots__ = ("contiguous", "name")
 
-    def __init__(self, make: Callable[[Array], Array], contiguous: bool, step: Step, name: str) -> None:
-        self.make, self.contiguous, self.step, self.name = make, contiguous, step, name
+    def __init__(self, of: Step, make: Callable[[Array], Array], contiguous: bool, name: str) -> None:
+        super().__init__(of, make)
+        self.contiguous, self.name = contiguous, name
 
 
 def dispatching(op: Operation, general: Callable[..., Any]) -> Callable[..., Any]:
@@ -83,8 +84,9 @@ def dispatching(op: Operation, general: Callable[..., Any]) -> Callable[..., Any
                 except TypeError:                          # a list of sizes, for example
                     found = None
                 if found is not None and _plain(args[1:]) and (array.flags.c_contiguous or not found.contiguous):
-                    storage_of(x)
-                    return alias(x, found.make(x._array), found.step, found.name)
+                    if x._storage is None:
+                        storage_of(x)
+                    return alias(x, found.make(x._array), found, found.name)
         return general(*args, **keywords)
 
     return run
@@ -117,7 +119,7 @@ def _learn(call: Call, kernel: ViewKernel, step: Step) -> None:
         make = methodcaller("reshape", chain[0].results[0].type.shape)
     elif len(chain) == 1 and isinstance(chain[0], T.Transpose):
         make = methodcaller("transpose", chain[0].perm)
-    op.known_views[array.shape, array.dtype, call.args[1:]] = KnownView(make, any(reshapes), step,
+    op.known_views[array.shape, array.dtype, call.args[1:]] = KnownView(step, make, any(reshapes),
                                                                         name_of_node(op.name))
 
 
@@ -185,7 +187,8 @@ def _step(op: Operation, rest: tuple[Any, ...], keywords: dict[str, Any], number
 def alias(x: Tensor, array: Array, step: Step, name: str | None) -> Tensor:
     """The view of a tensor that `step` is, whose elements are `array`, which shares the memory of the tensor's array;
     recorded under a name."""
-    out = _sharing(x, array)
+    storage = x._storage or storage_of(x)
+    out = _tensor_in(storage, array)
     before = x._view
     if before is None:
         out._view = View(x, (step,), mode.enabled)
@@ -198,12 +201,17 @@ def alias(x: Tensor, array: Array, step: Step, name: str | None) -> Tensor:
 
 def _sharing(x: Tensor, array: Array) -> Tensor:
     """A tensor of an array that lies in the memory of another tensor."""
-    storage = x._storage or storage_of(x)
+    return _tensor_in(x._storage or storage_of(x), array)
+
+
+def _tensor_in(storage: Storage, array: Array) -> Tensor:
+    """A tensor of an array that lies in the memory of a storage."""
     memory = storage.memory
-    if memory is not None and array.base is not (memory if memory.base is None else memory.base) and (
+    if memory is not None and array.base is not memory and (memory.base is None or array.base is not memory.base) and (
             memory.flags.c_contiguous and _owner(array) is not _owner(memory)):
         array = storage.within(array, memory)              # numpy forbids to write to what as_strided has made
-    out = wrap(array)
+    out = object.__new__(Tensor)
+    out._array, out._autograd, out._view = array, None, None
     storage.add(out)
     return out
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from mlc.frontend.autograd.engine import Root, run_backward
 from mlc.frontend.autograd.grad_mode import mode
-from mlc.frontend.autograd.graph import AutogradMeta, Node
+from mlc.frontend.autograd.graph import AutogradMeta, Node, tensor_of
 from mlc.frontend.autograd.hooks import Hook, RemovableHandle
 from mlc.frontend.location import user_loc
 from mlc.ir.diag import UserError, UserTypeError
@@ -277,9 +277,7 @@ def _one(x: Any) -> Any:
     """The cotangent 1 of a tensor of one element."""
     if type(x._array) is not np.ndarray:
         return x.new_ones(x.shape)
-    out = object.__new__(type(x))
-    out._array = np.ones(x._array.shape, x._array.dtype)
-    return out
+    return tensor_of(np.ones(x._array.shape, x._array.dtype), x)
 
 
 def root(x: Any, gradient: Any, what: str = "the tensor") -> Root:

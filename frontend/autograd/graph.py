@@ -90,8 +90,13 @@ def kept(x: Any) -> Any:
 
 def alone(x: Tensor) -> Tensor:
     """A tensor of the same elements, without history, that shares what is written to it with no other."""
-    out = object.__new__(type(x))
-    out._array = x._array if x._storage is None else x._array.copy()
+    return tensor_of(x._array if x._storage is None else x._array.copy(), x)
+
+
+def tensor_of(array: Any, like: Tensor) -> Tensor:
+    """A tensor of an array that belongs to nobody else."""
+    out = object.__new__(type(like))
+    out._array = array
     return out
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import itemgetter
 from types import EllipsisType
 from typing import Any
 
 import numpy as np
 
 from mlc.dialects import tensor as T
+from mlc.frontend.autograd.view_node import ArrayView
 from mlc.frontend.axes import plain_int
 from mlc.frontend.functionalization import linked, uncertain
 from mlc.frontend.functions import elementwise as E
@@ -36,12 +38,16 @@ def getitem(input: Tensor, key: Any) -> Tensor:
     On a tensor that has its elements, a key without arrays gives a view.
     """
     if type(input) is Tensor and type(input._array) is np.ndarray and _addresses(key) and state.trace is None:
-        storage_of(input)
+        if input._storage is None:
+            storage_of(input)
+        whole = (*key, ...) if type(key) is tuple else (key, ...)
         try:
-            array = input._array[key, ...] if type(key) is not tuple else input._array[(*key, ...)]
-            return alias(input, array, lambda x: getitem(x, key), "GetitemBackward")
+            array = input._array[whole]
         except IndexError:                                 # which the general path explains
             pass
+        else:
+            step = ArrayView(lambda x: getitem(x, key), itemgetter(whole))
+            return alias(input, array, step, "GetitemBackward")
     keys = key if isinstance(key, tuple) else (key,)
     keys = tuple(_number_of(_listed(k)) for k in keys)
     loc = user_loc()
