@@ -58,7 +58,7 @@ class Argument(ctypes.Structure):
 
 
 class Result(ctypes.Structure):
-    """A result of a pattern; `sizes` as those of arguments."""
+    """A result of a pattern; `sizes` has per axis a number, to be added to the symbols times the following numbers."""
 
     _fields_ = [("dtype", ctypes.c_void_p), ("itemsize", ctypes.c_int64), ("rank", ctypes.c_int64),
                 ("sizes", ctypes.c_void_p)]
@@ -70,6 +70,7 @@ class Pattern(ctypes.Structure):
     order      per size that the entry takes, the symbol that it is
     largest    the largest value of a symbol for which no size overflows
     long       the number of elements from which on a call releases the GIL
+    constant   whether calls with such a tensor take the slow path
     record     called if a tensor among the arguments has a record for autograd; may be null
     bare       whether the result is not in a tuple
     empty      offsets of the slots of a new tensor that are None
@@ -79,7 +80,7 @@ class Pattern(ctypes.Structure):
                 ("names", ctypes.c_void_p), ("arguments", ctypes.c_void_p), ("results", ctypes.c_void_p),
                 ("result_count", ctypes.c_int64), ("symbols", ctypes.c_int64), ("order", ctypes.c_void_p),
                 ("largest", ctypes.c_int64), ("long", ctypes.c_int64), ("bare", ctypes.c_int64),
-                ("record", ctypes.c_void_p), ("empty", ctypes.c_int64 * 3),
+                ("constant", ctypes.c_int64), ("record", ctypes.c_void_p), ("empty", ctypes.c_int64 * 3),
                 ("float_type", ctypes.c_void_p), ("int_type", ctypes.c_void_p), ("str_type", ctypes.c_void_p),
                 ("list_type", ctypes.c_void_p), ("tuple_type", ctypes.c_void_p)]
 
@@ -396,7 +397,8 @@ def _allocate(builder: ModuleBuilder) -> None:
     a = _Matching(builder, "allocate", [PTR, PTR])
     self, frame = a.args
     pattern = a.load(PTR, self, offset(Callable, "pattern"))
-    count, size = _field(a, Pattern, pattern, "result_count"), a.alloca(1)
+    count, found = _field(a, Pattern, pattern, "result_count"), _field(a, Frame, frame, "found")
+    size, term = a.alloca(1), a.alloca(1)
     _loop(a, count, lambda k: a.store(a.null, _place(a, "made", frame, k)))
 
     def make(k: Value) -> None:
@@ -405,16 +407,17 @@ def _allocate(builder: ModuleBuilder) -> None:
         rank = _field(a, Result, result, "rank")
 
         def set_size(axis: Value) -> None:
-            wanted = a.load(I64, a.at(_field(a, Result, result, "sizes"), a.mul(axis, a.i64(8))))
-            number, symbol, known = a.block(), a.block(), a.block(I64)
-            a.branch(a.compare("slt", wanted, a.i64(0)), symbol, number)
-            a.start(number)
-            a.goto(known, wanted)
-            a.start(symbol)
-            a.goto(known, a.load(I64, _place(a, "symbols", frame, a.sub(a.i64(-1), wanted))))
-            a.start(known)
-            a.store(known.args[0], _place(a, "shape", frame, axis))
-            a.store(a.mul(a.load(I64, size), known.args[0]), size)
+            row = a.at(_field(a, Result, result, "sizes"), a.mul(a.mul(axis, a.add(found, a.i64(1))), a.i64(8)))
+            a.store(a.load(I64, row), term)
+
+            def add(symbol: Value) -> None:
+                coefficient = a.load(I64, a.at(row, a.mul(a.add(symbol, a.i64(1)), a.i64(8))))
+                product = a.mul(coefficient, a.load(I64, _place(a, "symbols", frame, symbol)))
+                a.store(a.add(a.load(I64, term), product), term)
+
+            _loop(a, found, add)
+            a.store(a.load(I64, term), _place(a, "shape", frame, axis))
+            a.store(a.mul(a.load(I64, size), a.load(I64, term)), size)
 
         _loop(a, rank, set_size)
         dtype, dims = _field(a, Result, result, "dtype"), a.at(frame, offset(Frame, "shape"))
@@ -555,6 +558,8 @@ def _vectorcall(builder: ModuleBuilder) -> None:
     results = _field(a, Pattern, pattern, "result_count")
     _loop(a, _field(a, Pattern, pattern, "count"), lambda i: need(a.call(
         "take", self, _item(a, table, Argument, i), a.load(PTR, a.at(args, a.mul(i, a.i64(8)))), frame)))
+    refused = a.and_(_field(a, Frame, frame, "recorded"), _field(a, Pattern, pattern, "constant"))
+    need(a.compare("eq", refused, a.i64(0)))
     need(a.call("copy", self, frame), scattered)
     need(a.call("allocate", self, frame), failed)
     status = a.call("run", self, frame)

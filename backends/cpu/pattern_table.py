@@ -42,7 +42,7 @@ class PatternTable:
                 or len(interface.inputs) > MAX_ARRAYS or len(interface.results) > MAX_RESULTS
                 or len(interface.symbols) > MAX_SYMBOLS or len(pattern.arguments) > MAX_ARRAYS
                 or max([t.rank for t in interface.results], default=0) > MAX_RANK or len(interface.results) < 1
-                or (len(interface.results) > 1 and not pattern.in_tuple) or not self.unambiguous(interface)):
+                or (len(interface.results) > 1 and not pattern.in_tuple)):
             raise NotSuited
         arguments = [self.argument(x) for x in pattern.arguments]
         results = [self.result(type, interface) for type in interface.results]
@@ -58,7 +58,7 @@ class PatternTable:
             self.table(Argument, arguments), self.table(Result, results), len(results), len(order),
             self.table(ctypes.c_int64, order),
             largest_symbol([*computed, *bytes_of, interface.temporaries, interface.arena]), _long(interface),
-            not pattern.in_tuple)
+            not pattern.in_tuple, not self.unambiguous(interface))
         for name, type in (("float_type", float), ("int_type", int), ("str_type", str), ("list_type", list),
                            ("tuple_type", tuple)):
             setattr(self.pattern, name, id(type))
@@ -69,7 +69,8 @@ class PatternTable:
         one pattern."""
         if all(t.is_static for t in interface.inputs):
             return True
-        return all(not isinstance(d, int) or d < 2 for t in interface.results for d in t.shape)
+        return all(d < 2 if isinstance(d, int) else sizes.symbol_name(d) is not None
+                   for t in interface.results for d in t.shape)
 
     @staticmethod
     def of(pattern: CallPattern, interface: Interface) -> PatternTable | None:
@@ -107,10 +108,22 @@ class PatternTable:
         return ~self.symbols.setdefault(d, len(self.symbols))
 
     def result(self, type: TensorType, interface: Interface) -> Result:
-        if any(not isinstance(d, int) and d not in self.symbols for d in type.shape):
+        terms = [n for d in type.shape for n in self.terms(d)]
+        return Result(_descriptor(type.dtype), type.dtype.itemsize, type.rank, self.table(ctypes.c_int64, terms))
+
+    def terms(self, d: Dim) -> list[int]:
+        """A size of a result: a number, and the coefficient of each symbol, none of which may be negative."""
+        none = {str(symbol): 0 for symbol in self.symbols}
+        if any(True for _ in sizes.quotients(d)) or not sizes.symbols(d) <= none.keys():
             raise NotSuited
-        shape = [d if isinstance(d, int) else ~self.symbols[d] for d in type.shape]
-        return Result(_descriptor(type.dtype), type.dtype.itemsize, type.rank, self.table(ctypes.c_int64, shape))
+        constant = sizes.evaluate(d, none)
+        row = [sizes.evaluate(d, {**none, name: 1}) - constant for name in none]
+        linear: Dim = constant
+        for n, symbol in zip(row, self.symbols):
+            linear = linear + n * symbol
+        if linear != d or min([constant, *row]) < 0:
+            raise NotSuited
+        return [constant, *row]
 
 
 def _descriptor(type: ScalarType) -> int:
