@@ -27,7 +27,7 @@ def offer(call: Call, kernel: EagerKernel, record: Callable[[], Callable[..., An
         if not kernel.is_new:
             return
         kernel.is_new = False
-        if call.op.view or call.op.static or not kernel.computes_all:
+        if call.op.view or not kernel.computes_all:
             return
         pattern = pattern_of(call, kernel)
         if pattern is not None and kernel.entry is not None:
@@ -51,7 +51,7 @@ def pattern_of(call: Call, kernel: EagerKernel) -> CallPattern | None:
         if kind is list or kind is tuple:
             return Items(tuple(operand(item, literal) for item in x))
         number = next(numbers)
-        if kind is float or (kind is int and not op.stored):
+        if kind is float or (kind is int and not (op.stored and _has_integers(call))):
             return Number(kind)
         if kind is not Tensor and kind is not np.ndarray:
             raise _NoPattern
@@ -63,6 +63,11 @@ def pattern_of(call: Call, kernel: EagerKernel) -> CallPattern | None:
     except _NoPattern:
         return None
     return CallPattern(tuple(arguments), tuple(call.keywords), len(kernel.structure) > 1)
+
+
+def _has_integers(call: Call) -> bool:
+    """Whether an operand has integers, in whose place a Python integer may not fit."""
+    return any(x.dtype.kind in "iu" for x, weak in zip(call.arrays, call.weak) if not weak)
 
 
 class _NoPattern(Exception):

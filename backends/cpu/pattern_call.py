@@ -67,6 +67,7 @@ class Result(ctypes.Structure):
 class Pattern(ctypes.Structure):
     """A call pattern with the signature of its entry.
 
+    fixed      the sizes above 1 of arguments that are numbers, `fixed_count` of them, which no symbol may be
     order      per size that the entry takes, the symbol that it is
     largest    the largest value of a symbol for which no size overflows
     long       the number of elements from which on a call releases the GIL
@@ -80,7 +81,8 @@ class Pattern(ctypes.Structure):
                 ("names", ctypes.c_void_p), ("arguments", ctypes.c_void_p), ("results", ctypes.c_void_p),
                 ("result_count", ctypes.c_int64), ("symbols", ctypes.c_int64), ("order", ctypes.c_void_p),
                 ("largest", ctypes.c_int64), ("long", ctypes.c_int64), ("bare", ctypes.c_int64),
-                ("constant", ctypes.c_int64), ("record", ctypes.c_void_p), ("empty", ctypes.c_int64 * 3),
+                ("constant", ctypes.c_int64), ("fixed", ctypes.c_void_p),
+                ("fixed_count", ctypes.c_int64), ("record", ctypes.c_void_p), ("empty", ctypes.c_int64 * 3),
                 ("float_type", ctypes.c_void_p), ("int_type", ctypes.c_void_p), ("str_type", ctypes.c_void_p),
                 ("list_type", ctypes.c_void_p), ("tuple_type", ctypes.c_void_p)]
 
@@ -217,7 +219,7 @@ def _same_constant(builder: ModuleBuilder) -> None:
 
 def _bind_sizes(builder: ModuleBuilder) -> None:
     """bind_sizes(pattern, dims, sizes, rank, frame): whether the dimensions of an array have these sizes. A symbol is
-    bound where it first appears, to a size above 1 that no other symbol has."""
+    bound where it first appears, to a size above 1 that no other symbol and no number is."""
     a = _Matching(builder, "bind_sizes", [PTR, PTR, PTR, I64, PTR])
     pattern, dims, sizes, rank, frame = a.args
     elements = a.alloca(1)
@@ -241,6 +243,9 @@ def _bind_sizes(builder: ModuleBuilder) -> None:
         a.start(first)
         a.need(a.compare("sgt", found, a.i64(1)), a.compare("sle", found, _field(a, Pattern, pattern, "largest")))
         _loop(a, count, lambda i: a.need(a.compare("ne", found, a.load(I64, _place(a, "symbols", frame, i)))))
+        fixed = _field(a, Pattern, pattern, "fixed")
+        _loop(a, _field(a, Pattern, pattern, "fixed_count"), lambda i: a.need(a.compare(
+            "ne", found, a.load(I64, a.at(fixed, a.mul(i, a.i64(8)))))))
         a.store(found, _place(a, "symbols", frame, which))
         a.store(a.add(count, a.i64(1)), frame, offset(Frame, "found"))
         a.goto(following)

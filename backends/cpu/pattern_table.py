@@ -38,7 +38,7 @@ class PatternTable:
         self.symbols: dict[Dim, int] = {}                  # numbered as they appear in the arguments
         self.types = iter(interface.inputs)
         computed = [d for t in (*interface.inputs, *interface.results) for d in t.shape]
-        if (interface.size_constraints or any(a >= 0 for a in interface.aliases)
+        if (any(a >= 0 for a in interface.aliases)
                 or len(interface.inputs) > MAX_ARRAYS or len(interface.results) > MAX_RESULTS
                 or len(interface.symbols) > MAX_SYMBOLS or len(pattern.arguments) > MAX_ARRAYS
                 or max([t.rank for t in interface.results], default=0) > MAX_RANK or len(interface.results) < 1
@@ -46,19 +46,23 @@ class PatternTable:
             raise NotSuited
         arguments = [self.argument(x) for x in pattern.arguments]
         results = [self.result(type, interface) for type in interface.results]
+        if not all(map(self.implied, interface.size_constraints)):
+            raise NotSuited
         try:
             order = [self.symbols[sizes.sym(name)] for name in interface.symbols]
         except KeyError:
             raise NotSuited from None
         names = [sys.intern(name) for name in pattern.keywords]
         self.keep += names
+        fixed = sorted({d for t in interface.inputs for d in t.shape if isinstance(d, int) and d > 1})
         bytes_of = [sizes.product((*t.shape, t.dtype.itemsize)) for t in (*interface.inputs, *interface.results)]
         self.pattern = Pattern(
             len(arguments) - len(names), len(arguments), len(names), self.table(ctypes.c_void_p, list(map(id, names))),
             self.table(Argument, arguments), self.table(Result, results), len(results), len(order),
             self.table(ctypes.c_int64, order),
             largest_symbol([*computed, *bytes_of, interface.temporaries, interface.arena]), _long(interface),
-            not pattern.in_tuple, not self.unambiguous(interface))
+            not pattern.in_tuple, not self.unambiguous(interface),
+            self.table(ctypes.c_int64, fixed), len(fixed))
         for name, type in (("float_type", float), ("int_type", int), ("str_type", str), ("list_type", list),
                            ("tuple_type", tuple)):
             setattr(self.pattern, name, id(type))
@@ -109,10 +113,17 @@ class PatternTable:
 
     def result(self, type: TensorType, interface: Interface) -> Result:
         terms = [n for d in type.shape for n in self.terms(d)]
+        if min(terms, default=0) < 0:                      # so that the sizes of results are no less
+            raise NotSuited
         return Result(_descriptor(type.dtype), type.dtype.itemsize, type.rank, self.table(ctypes.c_int64, terms))
 
+    def implied(self, constraint: Dim) -> bool:
+        """Whether a size is at least 0 because every symbol is at least 2."""
+        constant, *coefficients = self.terms(constraint)
+        return min(coefficients, default=0) >= 0 and constant + 2 * sum(coefficients) >= 0
+
     def terms(self, d: Dim) -> list[int]:
-        """A size of a result: a number, and the coefficient of each symbol, none of which may be negative."""
+        """A size as a number and the coefficient of each symbol."""
         none = {str(symbol): 0 for symbol in self.symbols}
         if any(True for _ in sizes.quotients(d)) or not sizes.symbols(d) <= none.keys():
             raise NotSuited
@@ -121,7 +132,7 @@ class PatternTable:
         linear: Dim = constant
         for n, symbol in zip(row, self.symbols):
             linear = linear + n * symbol
-        if linear != d or min([constant, *row]) < 0:
+        if linear != d:
             raise NotSuited
         return [constant, *row]
 
