@@ -16,6 +16,7 @@ from mlc.frontend import functionalization
 from mlc.frontend.autograd.grad_mode import GradMode, mode
 from mlc.frontend.autograd.graph import Node, kept
 from mlc.frontend.autograd.view_node import CopySlices, ViewNode
+from mlc.frontend.dispatch import GATE
 from mlc.frontend.location import user_loc
 from mlc.frontend.methods import OPERATIONS, SYNTAX
 from mlc.frontend.refusals import refusal
@@ -63,7 +64,8 @@ def store(x: Tensor, new: Tensor, operands: tuple[Any, ...] = ()) -> Tensor:
         x._array = new._array if fresh else new._array.copy()
     elif not (fresh and x._view is None and storage.replace(x, new._array)):
         storage.write(x, new._array)
-    continue_history(x, new)
+    if new._autograd is not None or x._autograd is not None or x._view is not None:
+        continue_history(x, new)
     return x
 
 
@@ -420,7 +422,8 @@ def written(x: Any, result: Callable[[], Any]) -> Any:
 def method_of(name: str) -> Callable[..., Any]:
     """The in-place method of the public function `name`."""
     def in_place(self: Tensor, *args: Any, **keywords: Any) -> Tensor:
-        check_writable(self)
+        if GATE.cell_contents is not None or self._autograd is not None or self._view is not None:
+            check_writable(self)
         return store(self, OPERATIONS[name](self, *args, **keywords), (*args, *keywords.values()) if keywords else args)
     return in_place
 

@@ -39,6 +39,17 @@ def _reflected(name: str) -> Callable[[Any, Operand], Tensor]:
     return operator
 
 
+def _augmented(name: str) -> Callable[[Any, Operand], Any]:
+    """The operator of a public function in place."""
+    method = f"{name}_"
+
+    def operator(self: Any, other: Operand) -> Any:
+        if type(self) in PLAIN and type(other) in PLAIN:
+            return getattr(self, method)(other)
+        return _in_place(name, self, other)
+    return operator
+
+
 class Operators:
     """Base of tensors: each operator is a public function, with broadcasting and promotion."""
 
@@ -75,18 +86,18 @@ class Operators:
     __le__ = _operator("le")
     __gt__ = _operator("gt")
     __ge__ = _operator("ge")
-    def __iadd__(self, other: Operand) -> Any: return _in_place("add", self, other)
-    def __isub__(self, other: Operand) -> Any: return _in_place("sub", self, other)
-    def __imul__(self, other: Operand) -> Any: return _in_place("mul", self, other)
-    def __itruediv__(self, other: Operand) -> Any: return _in_place("div", self, other)
-    def __ifloordiv__(self, other: Operand) -> Any: return _in_place("floor_divide", self, other)
-    def __imod__(self, other: Operand) -> Any: return _in_place("remainder", self, other)
-    def __ipow__(self, other: Operand) -> Any: return _in_place("pow", self, other)
-    def __iand__(self, other: Operand) -> Any: return _in_place("bitwise_and", self, other)
-    def __ior__(self, other: Operand) -> Any: return _in_place("bitwise_or", self, other)
-    def __ixor__(self, other: Operand) -> Any: return _in_place("bitwise_xor", self, other)
-    def __ilshift__(self, other: Operand) -> Any: return _in_place("bitwise_left_shift", self, other)
-    def __irshift__(self, other: Operand) -> Any: return _in_place("bitwise_right_shift", self, other)
+    __iadd__ = _augmented("add")
+    __isub__ = _augmented("sub")
+    __imul__ = _augmented("mul")
+    __itruediv__ = _augmented("div")
+    __ifloordiv__ = _augmented("floor_divide")
+    __imod__ = _augmented("remainder")
+    __ipow__ = _augmented("pow")
+    __iand__ = _augmented("bitwise_and")
+    __ior__ = _augmented("bitwise_or")
+    __ixor__ = _augmented("bitwise_xor")
+    __ilshift__ = _augmented("bitwise_left_shift")
+    __irshift__ = _augmented("bitwise_right_shift")
     def __neg__(self) -> Tensor: return call("neg", self)
     def __pos__(self) -> Tensor: return self  # type: ignore[return-value]
     def __abs__(self) -> Tensor: return call("abs", self)

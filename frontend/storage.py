@@ -49,10 +49,11 @@ class Storage:
 
     def add(self, tensor: Tensor) -> None:
         """Register a tensor that shares the memory."""
-        tensor._storage = self
-        if len(self._tensors) >= 16 and (len(self._tensors) & (len(self._tensors) - 1)) == 0:
-            self._tensors = [ref for ref in self._tensors if ref() is not None]
-        self._tensors.append(weakref.ref(tensor))
+        tensor._storage, tensors = self, self._tensors
+        count = len(tensors)
+        if count >= 16 and count & (count - 1) == 0:
+            tensors = self._tensors = [ref for ref in tensors if ref() is not None]
+        tensors.append(weakref.ref(tensor))
 
     def tensors(self) -> list[Tensor]:
         """The tensors that share the memory."""

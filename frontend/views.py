@@ -83,7 +83,8 @@ def dispatching(op: Operation, general: Callable[..., Any]) -> Callable[..., Any
                     found = known.get((array.shape, array.dtype, args[1:]))
                 except TypeError:                          # a list of sizes, for example
                     found = None
-                if found is not None and _plain(args[1:]) and (array.flags.c_contiguous or not found.contiguous):
+                if found is not None and (len(args) == 1 or _plain(args)) and (
+                        not found.contiguous or array.flags.c_contiguous):
                     if x._storage is None:
                         storage_of(x)
                     return alias(x, found.make(x._array), found, found.name)
@@ -93,15 +94,21 @@ def dispatching(op: Operation, general: Callable[..., Any]) -> Callable[..., Any
 
 
 def _plain(args: tuple[Any, ...]) -> bool:
-    """Whether these are integers and tuples of integers: True is equal to 1."""
-    return all(type(x) is int or (type(x) is tuple and {int}.issuperset(map(type, x))) for x in args)
+    """Whether all arguments but the first are integers and tuples of integers: True is equal to 1."""
+    for x in args[1:]:
+        if type(x) is not int and (type(x) is not tuple or not _INT.issuperset(map(type, x))):
+            return False
+    return True
+
+
+_INT = frozenset({int})
 
 
 def _learn(call: Call, kernel: ViewKernel, step: Step) -> None:
     """Let calls like this one be known, if their results always share the operand's memory, no element of it twice."""
     op, array = call.op, call.arrays[0]
     if (op.view is not True or op.name == "detach" or len(kernel.structure) != 1 or call.keywords
-            or not _plain(call.args[1:]) or len(op.known_views) >= MAX_SHAPES):
+            or not _plain(call.args) or len(op.known_views) >= MAX_SHAPES):
         return
     chain = kernel.chains[0]
     moving = [x for x in chain if not isinstance(x, T.StopGradient)]
