@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from mlc.backends.cpu import layout, pattern_call, runtime
+from mlc.backends.cpu import layout, pattern_call, pattern_match, runtime
 from mlc.backends.cpu.assemble import I32, I64, PTR, Assembler, ModuleBuilder
 from mlc.backends.cpu.pattern_table import PatternTable
 from mlc.backends.cpu.support import EXTERNALS, OWNED, SIGNATURES, Binding, Callable, Scratch, dtypes, offset
@@ -142,7 +142,7 @@ def make_pattern_callable(entry: Entry, pattern: CallPattern, slow_path: Functio
 
 @cache
 def _pattern_library() -> Library:
-    return _native("pattern", pattern_call.pattern_module, [pattern_call.NAME], frozenset(pattern_call.SIGNATURES))
+    return _native("pattern", pattern_call.pattern_module, [pattern_call.NAME], frozenset(pattern_match.SIGNATURES))
 
 
 def _filled(made: Any, entry: Entry, tensor_type: type | None, payload: int, autograd: int) -> Callable:

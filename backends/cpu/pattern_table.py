@@ -1,4 +1,4 @@
-"""The table from which the vectorcall function of backends/cpu/pattern_call.py reads a call pattern."""
+"""The table of a call pattern, as backends/cpu/pattern_match.py reads it."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from mlc.backends.cpu import layout, pattern_call
+from mlc.backends.cpu import layout, pattern_match
 from mlc.backends.cpu.checked_call import LONG_WORK, largest_symbol
-from mlc.backends.cpu.pattern_call import MAX_ARRAYS, MAX_RANK, MAX_RESULTS, MAX_SYMBOLS, Argument, Pattern, Result
+from mlc.backends.cpu.pattern_match import MAX_ARRAYS, MAX_RANK, MAX_RESULTS, MAX_SYMBOLS, Argument, Pattern, Result
 from mlc.backends.cpu.support import DTYPES, dtypes
 from mlc.ir import call_pattern, sizes
 from mlc.ir.abi import Interface
@@ -92,15 +92,15 @@ class PatternTable:
     def argument(self, x: call_pattern.Argument) -> Argument:
         if isinstance(x, call_pattern.Constant):
             self.keep.append(x.value)
-            return Argument(pattern_call.CONSTANT, id(x.value))
+            return Argument(pattern_match.CONSTANT, id(x.value))
         if isinstance(x, call_pattern.Items):
             items = [self.argument(item) for item in x.items]
-            return Argument(pattern_call.ITEMS, None, len(items), 0, None, self.table(Argument, items))
+            return Argument(pattern_match.ITEMS, None, len(items), 0, None, self.table(Argument, items))
         type = next(self.types)
         if isinstance(x, call_pattern.Number):
-            return Argument(pattern_call.FLOAT if x.type is float else pattern_call.INT)
+            return Argument(pattern_match.FLOAT if x.type is float else pattern_match.INT)
         flags = layout.C_CONTIGUOUS | layout.ALIGNED if x.read else 0
-        return Argument(pattern_call.ARRAY, _descriptor(type.dtype), type.rank, flags,
+        return Argument(pattern_match.ARRAY, _descriptor(type.dtype), type.rank, flags,
                         self.table(ctypes.c_int64, [self.size(d) for d in type.shape]))
 
     def size(self, d: Dim) -> int:

@@ -25,7 +25,7 @@ class _State(threading.local):
 
 
 saving = _State()
-"""What decides how operands are saved in this thread."""
+"""How operands are saved in this thread."""
 
 
 class Packed:
