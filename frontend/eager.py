@@ -61,11 +61,14 @@ class EagerKernel:
 
     @property
     def computes_all(self) -> bool:
-        """Whether the results of the code are the output: one, or a tuple of them."""
-        count = len(self.outputs)
-        made = self.structure.unflatten(range(count))
-        return self.outputs == [("result", i) for i in range(count)] and (
-            made == 0 if count == 1 and len(self.structure) == 1 else type(made) is tuple and made == (*range(count),))
+        """Whether the leaves of the output are the results of the code, each once and in order."""
+        return self.outputs == [("result", i) for i in range(len(self.outputs))]
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether the output is one leaf, or a tuple of leaves."""
+        made = self.structure.unflatten(range(len(self.outputs)))
+        return len(self.structure) == 1 or (type(made) is tuple and made == (*range(len(made)),))
 
     def run(self, arrays: Sequence[BackingArray], given: Sequence[Any]) -> Any:
         results = self.entry.call(arrays) if self.entry is not None else []

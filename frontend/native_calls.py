@@ -31,7 +31,17 @@ def offer(call: Call, kernel: EagerKernel, record: Callable[[], Callable[..., An
             return
         pattern = pattern_of(call, kernel)
         if pattern is not None and kernel.entry is not None:
-            call.op.add(kernel.entry, pattern, record())
+            call.op.add(kernel.entry, pattern, record() if kernel.is_plain else _finishing(kernel, record()))
+
+
+def _finishing(kernel: EagerKernel, record: Callable[..., Any] | None) -> Callable[..., Any]:
+    """The function that makes the output of a tuple of results, once the call is recorded."""
+    def finish(results: Any, *args: Any, **keywords: Any) -> Any:
+        if record is not None:
+            record(results, *args, **keywords)
+        return kernel.structure.unflatten(results)
+
+    return finish
 
 
 def pattern_of(call: Call, kernel: EagerKernel) -> CallPattern | None:
@@ -62,7 +72,7 @@ def pattern_of(call: Call, kernel: EagerKernel) -> CallPattern | None:
         arguments += [argument(x, name) for name, x in call.keywords.items()]
     except _NoPattern:
         return None
-    return CallPattern(tuple(arguments), tuple(call.keywords), len(kernel.structure) > 1)
+    return CallPattern(tuple(arguments), tuple(call.keywords), len(kernel.structure) > 1, not kernel.is_plain)
 
 
 def _has_integers(call: Call) -> bool:

@@ -51,8 +51,10 @@ class CallPattern:
 
     keywords  the names of the latter
     in_tuple  whether the results are in a tuple although there may be one
+    finished  whether they are given to a function in any case, and not only to record the call for autograd
     """
 
     arguments: tuple[Argument, ...]
     keywords: tuple[str, ...] = ()
     in_tuple: bool = False
+    finished: bool = False

@@ -31,6 +31,7 @@ CALLS: dict[str, Callable[[Any, Any], Any]] = {
     "list": lambda x, y: mlc.cat([x, y, x], dim=1),
     "list, another dimension": lambda x, y: mlc.stack((x, y)),
     "several results": lambda x, y: mlc.std_mean(x)[0],
+    "named results": lambda x, y: x.max(1).values + x.sort(1).values[:, 0],
     "product": lambda x, y: x @ y.t(),
     "scattered": lambda x, y: x[:, ::2] + y[:, 1::2],
     "broadcast": lambda x, y: x + y[0],

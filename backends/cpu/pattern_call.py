@@ -244,8 +244,9 @@ def _vectorcall(builder: ModuleBuilder) -> None:
     need(a.compare("eq", count, field(a, Pattern, pattern, "positional")))
     need(a.call("bindings_hold", self))
     need(a.call("names_match", pattern, kwnames))
-    for name in ("count", "found", "elements", "recorded"):
+    for name in ("count", "found", "elements"):
         a.store(a.i64(0), frame, offset(Frame, name))
+    a.store(field(a, Pattern, pattern, "always"), frame, offset(Frame, "recorded"))
     table, made = field(a, Pattern, pattern, "arguments"), a.at(frame, offset(Frame, "made"))
     results = field(a, Pattern, pattern, "result_count")
     loop(a, field(a, Pattern, pattern, "count"), lambda i: need(a.call(

@@ -61,6 +61,7 @@ class Pattern(ctypes.Structure):
     long       the number of elements from which on a call releases the GIL
     constant   whether calls with such a tensor take the slow path
     record     called if a tensor among the arguments has a record for autograd; may be null
+    always     whether it is called in any case
     bare       whether the result is not in a tuple
     empty      offsets of the slots of a new tensor that are None
     """
@@ -69,8 +70,8 @@ class Pattern(ctypes.Structure):
                 ("names", ctypes.c_void_p), ("arguments", ctypes.c_void_p), ("results", ctypes.c_void_p),
                 ("result_count", ctypes.c_int64), ("symbols", ctypes.c_int64), ("order", ctypes.c_void_p),
                 ("largest", ctypes.c_int64), ("long", ctypes.c_int64), ("bare", ctypes.c_int64),
-                ("constant", ctypes.c_int64), ("fixed", ctypes.c_void_p),
-                ("fixed_count", ctypes.c_int64), ("record", ctypes.c_void_p), ("empty", ctypes.c_int64 * 3),
+                ("constant", ctypes.c_int64), ("fixed", ctypes.c_void_p), ("fixed_count", ctypes.c_int64),
+                ("always", ctypes.c_int64), ("record", ctypes.c_void_p), ("empty", ctypes.c_int64 * 3),
                 ("float_type", ctypes.c_void_p), ("int_type", ctypes.c_void_p), ("str_type", ctypes.c_void_p),
                 ("list_type", ctypes.c_void_p), ("tuple_type", ctypes.c_void_p)]
 

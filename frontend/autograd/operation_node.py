@@ -175,7 +175,7 @@ class Derivative:
                                  for i, x in enumerate(call.given[count:]))
         if kernel.entry is None:
             self.native = _copying(kernel, count)
-        elif kernel.computes_all:
+        elif kernel.computes_all and kernel.is_plain:
             pattern = native_calls.pattern_of(call, kernel)
             if pattern is not None:
                 self.native = native_call(kernel.entry, pattern, _not_native, None)
