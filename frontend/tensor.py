@@ -282,7 +282,7 @@ class Tensor(Differentiable, MemoryLayout, Operators, Methods):
         return format(self.item(), spec) if spec and not self.shape else format(repr(self), spec)
 
     def __getitem__(self, key: Any) -> Tensor:
-        return call("getitem", self, key)
+        return OPERATIONS["getitem"](self, key)  # type: ignore[no-any-return]
 
     def __setitem__(self, key: Any, value: Any) -> None:
         SYNTAX["setitem"](self, key, value)

@@ -22,7 +22,7 @@ from mlc.frontend.eager import MAX_SHAPES, Call, with_operands
 from mlc.frontend.location import user_loc
 from mlc.frontend.operation_errors import as_user_error
 from mlc.frontend.recorded_operation import Operation
-from mlc.frontend.storage import Storage, overlaps, storage_of
+from mlc.frontend.storage import overlaps, storage_of
 from mlc.frontend.tensor import Tensor, wrap
 from mlc.frontend.trace import Trace, Tracer, state
 from mlc.ir.core import Op, located
@@ -60,15 +60,22 @@ _kernels: dict[Any, ViewKernel | None] = {}
 class KnownView(ArrayView):
     """A view operation with its arguments, for operands of one type, whose result always shares the operand's memory.
 
+    step        the operation as a function of tensors
+    made        the same of arrays
     contiguous  whether it does so only for arrays whose elements lie in memory in order
     name        name of the node
     """
 
-    __slots__ = ("contiguous", "name")
+    __slots__ = ("contiguous", "made", "name", "step")
 
-    def __init__(self, of: Step, make: Callable[[Array], Array], contiguous: bool, name: str) -> None:
-        super().__init__(of, make)
-        self.contiguous, self.name = contiguous, name
+    def __init__(self, step: Step, made: Callable[[Array], Array], contiguous: bool, name: str) -> None:
+        self.step, self.made, self.contiguous, self.name = step, made, contiguous, name
+
+    def __call__(self, x: Tensor) -> Tensor:
+        return self.step(x)
+
+    def make(self, array: Array) -> Array:
+        return self.made(array)
 
 
 def dispatching(op: Operation, general: Callable[..., Any]) -> Callable[..., Any]:
@@ -87,7 +94,7 @@ def dispatching(op: Operation, general: Callable[..., Any]) -> Callable[..., Any
                         not found.contiguous or array.flags.c_contiguous):
                     if x._storage is None:
                         storage_of(x)
-                    return alias(x, found.make(x._array), found, found.name)
+                    return alias(x, found.made(x._array), found, found.name)
         return general(*args, **keywords)
 
     return run
@@ -194,8 +201,7 @@ def _step(op: Operation, rest: tuple[Any, ...], keywords: dict[str, Any], number
 def alias(x: Tensor, array: Array, step: Step, name: str | None) -> Tensor:
     """The view of a tensor that `step` is, whose elements are `array`, which shares the memory of the tensor's array;
     recorded under a name."""
-    storage = x._storage or storage_of(x)
-    out = _tensor_in(storage, array)
+    out = _sharing(x, array)
     before = x._view
     if before is None:
         out._view = View(x, (step,), mode.enabled)
@@ -208,11 +214,7 @@ def alias(x: Tensor, array: Array, step: Step, name: str | None) -> Tensor:
 
 def _sharing(x: Tensor, array: Array) -> Tensor:
     """A tensor of an array that lies in the memory of another tensor."""
-    return _tensor_in(x._storage or storage_of(x), array)
-
-
-def _tensor_in(storage: Storage, array: Array) -> Tensor:
-    """A tensor of an array that lies in the memory of a storage."""
+    storage = x._storage or storage_of(x)
     memory = storage.memory
     if memory is not None and array.base is not memory and (memory.base is None or array.base is not memory.base) and (
             memory.flags.c_contiguous and _owner(array) is not _owner(memory)):

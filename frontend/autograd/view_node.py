@@ -45,18 +45,16 @@ class View:
 
 
 class ArrayView:
-    """A step that is known for arrays, too.
+    """Base of steps that are known for arrays, too."""
 
-    make  the same view of an array, which shares its memory
-    """
-
-    __slots__ = ("make", "of")
-
-    def __init__(self, of: Step, make: Callable[[Array], Array]) -> None:
-        self.of, self.make = of, make
+    __slots__ = ()
 
     def __call__(self, x: Tensor) -> Tensor:
-        return self.of(x)
+        raise NotImplementedError
+
+    def make(self, array: Array) -> Array:
+        """The same view of an array, which shares its memory."""
+        raise NotImplementedError
 
 
 class ViewNode(Node):

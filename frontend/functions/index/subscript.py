@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from operator import itemgetter
 from types import EllipsisType
 from typing import Any
 
@@ -23,7 +22,7 @@ from mlc.frontend.operands import broadcast_shapes, broadcast_to, cast, integer,
 from mlc.frontend.operation import operation
 from mlc.frontend.operation_errors import as_user_error
 from mlc.frontend.storage import storage_of
-from mlc.frontend.tensor import OPERATIONS, Operand, Tensor, as_array
+from mlc.frontend.tensor import OPERATIONS, Array, Operand, Tensor, as_array
 from mlc.frontend.trace import Tracer, current, emit, state
 from mlc.frontend.views import alias
 from mlc.ir import sizes
@@ -40,14 +39,13 @@ def getitem(input: Tensor, key: Any) -> Tensor:
     if type(input) is Tensor and type(input._array) is np.ndarray and _addresses(key) and state.trace is None:
         if input._storage is None:
             storage_of(input)
-        whole = (*key, ...) if type(key) is tuple else (key, ...)
+        whole = (*key, ...) if type(key) is tuple else (key, ...)            # with which numpy gives no scalar
         try:
             array = input._array[whole]
         except IndexError:                                 # which the general path explains
             pass
         else:
-            step = ArrayView(lambda x: getitem(x, key), itemgetter(whole))
-            return alias(input, array, step, "GetitemBackward")
+            return alias(input, array, Subscript(whole), "GetitemBackward")
     keys = key if isinstance(key, tuple) else (key,)
     keys = tuple(_number_of(_listed(k)) for k in keys)
     loc = user_loc()
@@ -69,6 +67,22 @@ def getitem(input: Tensor, key: Any) -> Tensor:
         return out
     return linked(input, out, lambda x: getitem(x, key)) if isinstance(input, Tracer) and not arrays else uncertain(
         out, input)
+
+
+class Subscript(ArrayView):
+    """The view that a key of integers, None and slices picks, which ends in an ellipsis."""
+
+    __slots__ = ("key",)
+
+    def __init__(self, key: tuple[Any, ...]) -> None:
+        self.key = key
+
+    def __call__(self, x: Tensor) -> Tensor:
+        return getitem(x, self.key[:-1])
+
+    def make(self, array: Array) -> Array:
+        picked: Array = array[self.key]
+        return picked
 
 
 def _addresses(key: Any) -> bool:
