@@ -25,6 +25,7 @@ from typing import Any, NamedTuple, TypeVar
 from mlc.frontend import dtypes
 from mlc.frontend.arguments import coded, coded_methods
 from mlc.frontend.devices import Devices
+from mlc.frontend.dispatch import hold
 from mlc.frontend.dtypes import DType, as_dtype
 from mlc.frontend.location import user_loc
 from mlc.frontend.methods import DTypeLike
@@ -71,6 +72,7 @@ def _set(device_type: str, setting: Setting) -> None:
     with _lock:
         _threads += casts - (state.autocast is not None)
         process["autocast"] = True if _threads else None
+    hold(casts - (state.autocast is not None))
     state.autocast = Autocast(cpu, cuda) if casts else None
 
 

@@ -10,9 +10,11 @@ import os
 import threading
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
+from types import CellType
 from typing import TYPE_CHECKING, Any, Protocol
 
 from mlc.dialects.builtin import Module
+from mlc.ir.call_pattern import CallPattern
 from mlc.ir.diag import BackendError
 
 if TYPE_CHECKING:
@@ -34,6 +36,10 @@ class Compiler(Protocol):
 
     def compile(self, module: Module, device: str) -> Entry:
         """Compile the function @main of a module of the tensor level for a device."""
+
+    def native_call(self, entry: Entry, pattern: CallPattern, otherwise: Callable[..., Any],
+                    record: Callable[..., Any] | None, gate: CellType) -> Callable[..., Any] | None:
+        """A callable as of frontend/dispatch.py, which is closed unless `gate` contains None."""
 
     def vendors(self) -> Sequence[str]:
         """The kinds of devices that the compiler supports, by the prefixes of their names, cpu first."""

@@ -21,6 +21,7 @@ from mlc.frontend.autograd.graph import alone
 from mlc.frontend.compiler import Compile, Entry, compile_module, compiled_instead_by, compiling
 from mlc.frontend.data_dependent import unpad
 from mlc.frontend.devices import CPU, BackingArray, common_device, device_of
+from mlc.frontend.dispatch import general_path
 from mlc.frontend.generalize import asks_for_numbers
 from mlc.frontend.location import user_loc
 from mlc.frontend.operation_errors import as_user_error
@@ -45,9 +46,10 @@ class EagerKernel:
     """A compiled eager operation: its entry point, and the structure of its output.
 
     unused   positions of arrays whose elements do not matter; known of gradients only
+    is_new   whether it is still to be offered to the dispatcher
     """
 
-    __slots__ = ("entry", "outputs", "structure", "unused")
+    __slots__ = ("entry", "is_new", "outputs", "structure", "unused")
 
     def __init__(self, entry: Entry | None, structure: tree.TreeDef, outputs: list[tuple[str, Any]],
                  unused: frozenset[int] = frozenset()) -> None:
@@ -55,6 +57,18 @@ class EagerKernel:
         self.unused = unused
         self.structure = structure
         self.outputs = outputs
+        self.is_new = True
+
+    @property
+    def computes_all(self) -> bool:
+        """Whether the leaves of the output are the results of the code, each once and in order."""
+        return self.outputs == [("result", i) for i in range(len(self.outputs))]
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether the output is one leaf, or a tuple of leaves."""
+        made = self.structure.unflatten(range(len(self.outputs)))
+        return len(self.structure) == 1 or (type(made) is tuple and made == (*range(len(made)),))
 
     def run(self, arrays: Sequence[BackingArray], given: Sequence[Any]) -> Any:
         results = self.entry.call(arrays) if self.entry is not None else []
@@ -83,7 +97,8 @@ def watched(watch: Callable[[str, Sequence[BackingArray], Any], None]) -> Iterat
     """Context in which `watch` is called with the name, the operands and the result of every operation."""
     _watching.append(watch)
     try:
-        yield
+        with general_path():
+            yield
     finally:
         _watching.remove(watch)
 
@@ -100,14 +115,14 @@ def compiled_by(compile: Compile) -> Iterator[None]:
     before = _kernels, _by_shape
     _kernels, _by_shape = {}, {}
     try:
-        with compiled_instead_by(compile):
+        with compiled_instead_by(compile), general_path():
             yield
     finally:
         _kernels, _by_shape = before
 
 
-def run(call: Call) -> Any:
-    """Run an operation on arrays eagerly."""
+def run(call: Call) -> tuple[EagerKernel, Any]:
+    """Run an operation on arrays eagerly; the kernel that has run, and the result."""
     try:
         kernel = _by_shape.get(call.key)
     except TypeError:
@@ -127,7 +142,7 @@ def run(call: Call) -> Any:
             result = kernel.run(call.arrays, call.given)
         for watch in _watching:
             watch(call.op.name, call.arrays, result)
-        return result
+        return kernel, result
     except Error as error:                                 # the kernel may have been compiled for another line
         if isinstance(error, UserError):
             error.loc = user_loc()
@@ -296,11 +311,6 @@ def unused_arguments(module: Module) -> frozenset[int]:
     pipeline.lower(copy, "tensor")
     main = next(f for f in func.functions(copy) if f.sym_name == "main")
     return frozenset(i for i, arg in enumerate(main.block.args) if not arg.uses)
-
-
-def kernel_of(call: Call) -> EagerKernel:
-    """The kernel that has run a call."""
-    return _by_shape[call.key]
 
 
 def with_operands(x: Any, op: Operation, parameter: str, pending: Any) -> Any:

@@ -16,6 +16,7 @@ from mlc.frontend import functionalization
 from mlc.frontend.autograd.grad_mode import GradMode, mode
 from mlc.frontend.autograd.graph import Node, kept
 from mlc.frontend.autograd.view_node import CopySlices, ViewNode
+from mlc.frontend.dispatch import GATE
 from mlc.frontend.location import user_loc
 from mlc.frontend.methods import OPERATIONS, SYNTAX
 from mlc.frontend.refusals import refusal
@@ -37,7 +38,7 @@ def check_writable(x: Tensor) -> None:
                       hint="pass it to the function as an argument, or begin with mlc.zeros or x.clone()")
     view = x._view
     base = x if view is None else view.base
-    if not mode.enabled or not base.requires_grad:
+    if base._autograd is None or not mode.enabled or not base.requires_grad:
         return
     if base.is_leaf:
         what = "a leaf" if view is None else "a view of a leaf"
@@ -50,25 +51,35 @@ def check_writable(x: Tensor) -> None:
 
 def store(x: Tensor, new: Tensor, operands: tuple[Any, ...] = ()) -> Tensor:
     """Have `x` take over the result of an operation on it, and on other operands; returns x."""
-    if new.shape != x.shape:
-        raise UserError(f"a result of shape {list(new.shape)} does not fit in place of {list(x.shape)}",
-                        code="MLC0439", loc=user_loc())
-    if new.dtype is not x.dtype:
-        if _kind(new) > _kind(x):
-            raise UserTypeError(f"a result of {new.dtype.name} does not fit in place of {x.dtype.name}",
-                                code="MLC0439", loc=user_loc(), hint="convert the tensor first, as in x = x.float()")
-        new = new.to(x.dtype)
+    old, made = x._array, new._array
+    if type(old) is not np.ndarray or type(made) is not np.ndarray or old.shape != made.shape or (
+            old.dtype is not made.dtype):
+        new = _fitting(x, new)
     if state.trace is not None:
         functionalization.write(as_tracer(x), as_tracer(new))
         return x
-    fresh = new._storage is None and new is not x and not any(new is y for y in operands)
+    fresh = new._storage is None and new is not x and id(new) not in map(id, operands)
     storage = x._storage
     if storage is None:
         x._array = new._array if fresh else new._array.copy()
     elif not (fresh and x._view is None and storage.replace(x, new._array)):
         storage.write(x, new._array)
-    continue_history(x, new)
+    if new._autograd is not None or x._autograd is not None or x._view is not None:
+        continue_history(x, new)
     return x
+
+
+def _fitting(x: Tensor, new: Tensor) -> Tensor:
+    """The result of an operation in the dtype of `x`, in whose place it is put."""
+    if new.shape != x.shape:
+        raise UserError(f"a result of shape {list(new.shape)} does not fit in place of {list(x.shape)}",
+                        code="MLC0439", loc=user_loc())
+    if new.dtype is x.dtype:
+        return new
+    if _kind(new) > _kind(x):
+        raise UserTypeError(f"a result of {new.dtype.name} does not fit in place of {x.dtype.name}",
+                            code="MLC0439", loc=user_loc(), hint="convert the tensor first, as in x = x.float()")
+    return new.to(x.dtype)
 
 
 def _kind(x: Tensor) -> int:
@@ -81,6 +92,8 @@ def continue_history(x: Tensor, new: Tensor) -> None:
         return
     view = x._view
     base = x if view is None else view.base
+    if new._autograd is None and base._autograd is None:
+        return
     if not (new.requires_grad or base.requires_grad):
         return
     shared = [base] if base._storage is None else base._storage.tensors()
@@ -144,6 +157,33 @@ def copy_(self: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
     return self
 
 
+def put_number(x: Tensor, key: Any, value: int | float) -> bool:
+    """x[key] = value for a key of integers, None and slices, where no history has to be continued, x has all of its
+    memory, and the number fits; False if the general path has to look."""
+    storage = x._storage
+    if (storage is None or state.trace is not None or x._view is not None or x._autograd is not None
+            or not storage.is_whole(x) or not _fits(value, x._array.dtype)):
+        return False
+    assert storage.memory is not None
+    try:
+        storage.memory[key] = value
+    except IndexError:
+        return False
+    storage.touch()
+    return True
+
+
+_FLOAT32, _FLOAT64, _INT64 = np.dtype(np.float32), np.dtype(np.float64), np.dtype(np.int64)
+
+
+def _fits(value: int | float, dtype: np.dtype[Any]) -> bool:
+    """Whether a number is known to fit in a dtype."""
+    if dtype is _FLOAT32:
+        return -3e38 < value < 3e38
+    return (dtype is _FLOAT64 and type(value) is float) or (dtype is _INT64 and type(value) is int
+                                                            and -2**63 <= value < 2**63)
+
+
 def _converted(src: Any, like: Tensor) -> Any:
     """An array of the elements of `src`, in the dtype and on the device of `like`, that broadcasts to its shape."""
     if type(src) in (bool, int, float) and isinstance(like._array, np.ndarray):
@@ -156,10 +196,12 @@ def _converted(src: Any, like: Tensor) -> Any:
         except (OverflowError, ValueError):
             raise UserError(f"{src} does not fit in {like.dtype.name}", code="MLC0348", loc=user_loc()) from None
     given = src if type(src) is Tensor else wrap(as_backing_array(src))
-    with GradMode(False):
-        given = given.to(like.dtype).to_device(like.device)
+    if type(given._array) is not np.ndarray or type(like._array) is not np.ndarray or (
+            given._array.dtype is not like._array.dtype):
+        with GradMode(False):
+            given = given.to(like.dtype).to_device(like.device)
     array = given._array
-    if array.shape != like.shape:
+    if array.shape != like._array.shape:
         try:
             fits = np.broadcast_shapes(array.shape, like.shape) == like.shape
         except ValueError:
@@ -415,8 +457,9 @@ def method_of(name: str) -> Callable[..., Any]:
     method = getattr(Tensor, name)
 
     def in_place(self: Tensor, *args: Any, **keywords: Any) -> Tensor:
-        check_writable(self)
-        return store(self, method(self, *args, **keywords), (*args, *keywords.values()))
+        if GATE.cell_contents is not None or self._autograd is not None or self._view is not None:
+            check_writable(self)
+        return store(self, method(self, *args, **keywords), (*args, *keywords.values()) if keywords else args)
     return in_place
 
 

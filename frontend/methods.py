@@ -7,6 +7,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from mlc.frontend.tree import Leaf
 from mlc.ir.sizes import Dim
 
@@ -36,6 +38,12 @@ def call(name: str, *args: Any, **keywords: Any) -> Tensor:
     return OPERATIONS[name](*args, **keywords)  # type: ignore[no-any-return]
 
 
+def _cast(x: Any, dtype: str) -> Tensor:
+    """The elements in a dtype; the tensor itself if they are."""
+    array = x._array
+    return x if type(array) is np.ndarray and array.dtype.name == dtype else call("cast", x, dtype)
+
+
 def listed(sizes: tuple[Any, ...]) -> Any:
     """The sizes of `f(2, 3)` or `f((2, 3))`."""
     return tuple(sizes[0]) if len(sizes) == 1 and isinstance(sizes[0], tuple | list) else sizes
@@ -51,34 +59,34 @@ class Methods(Leaf):
     def contiguous(self) -> Tensor: return call("contiguous", self)
     def float(self) -> Tensor:
         """The elements as float32, as `mlc.cast` gives them."""
-        return call("cast", self, "float32")
+        return _cast(self, "float32")
     def double(self) -> Tensor:
         """The elements as float64, as `mlc.cast` gives them."""
-        return call("cast", self, "float64")
+        return _cast(self, "float64")
     def half(self) -> Tensor:
         """The elements as float16, as `mlc.cast` gives them."""
-        return call("cast", self, "float16")
+        return _cast(self, "float16")
     def bfloat16(self) -> Tensor:
         """The elements as bfloat16, as `mlc.cast` gives them."""
-        return call("cast", self, "bfloat16")
+        return _cast(self, "bfloat16")
     def long(self) -> Tensor:
         """The elements as int64, as `mlc.cast` gives them."""
-        return call("cast", self, "int64")
+        return _cast(self, "int64")
     def int(self) -> Tensor:
         """The elements as int32, as `mlc.cast` gives them."""
-        return call("cast", self, "int32")
+        return _cast(self, "int32")
     def bool(self) -> Tensor:
         """The elements as bool, as `mlc.cast` gives them."""
-        return call("cast", self, "bool")
+        return _cast(self, "bool")
     def short(self) -> Tensor:
         """The elements as int16, as `mlc.cast` gives them."""
-        return call("cast", self, "int16")
+        return _cast(self, "int16")
     def char(self) -> Tensor:
         """The elements as int8, as `mlc.cast` gives them."""
-        return call("cast", self, "int8")
+        return _cast(self, "int8")
     def byte(self) -> Tensor:
         """The elements as uint8, as `mlc.cast` gives them."""
-        return call("cast", self, "uint8")
+        return _cast(self, "uint8")
     def detach(self) -> Tensor: return call("detach", self)
 
     # -- element by element -------------------------------------------------------------------------------------------

@@ -13,11 +13,12 @@ from typing import Any, ParamSpec, TypeVar
 
 from mlc.frontend.autocast import cast_operands
 from mlc.frontend.autograd.operation_node import run
+from mlc.frontend.dispatch import DISPATCHERS
 from mlc.frontend.in_place import write_inplace, write_out
 from mlc.frontend.recorded_operation import Operation
 from mlc.frontend.tensor import OPERATIONS
 from mlc.frontend.trace import state
-from mlc.frontend.views import run_view
+from mlc.frontend.views import dispatching, run_view
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -32,8 +33,7 @@ def operation(*, literal: Iterable[str] = (), stored: Mapping[str, str] = Mappin
         op = Operation(body, literal, stored, name or body.__name__, view, static, autocast)
         run_eagerly = run_view if view else run
 
-        @functools.wraps(body)
-        def public(*args: P.args, **keywords: P.kwargs) -> R:
+        def general(*args: P.args, **keywords: P.kwargs) -> R:
             if state.in_operation:
                 return body(*args, **keywords)
             if state.autocast is not None and op.autocast:
@@ -50,6 +50,13 @@ def operation(*, literal: Iterable[str] = (), stored: Mapping[str, str] = Mappin
                 return op.record(args, keywords)  # type: ignore[no-any-return]
             return run_eagerly(op, args, keywords)  # type: ignore[no-any-return]
 
+        op.call = dispatching(op, general) if view else general
+
+        @functools.wraps(body)
+        def public(*args: P.args, **keywords: P.kwargs) -> R:
+            return op.call(*args, **keywords)  # type: ignore[no-any-return]
+
+        DISPATCHERS[op.name] = op
         OPERATIONS[op.name] = public
         return public
 

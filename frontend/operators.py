@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mlc.frontend.dispatch import DISPATCHERS
 from mlc.frontend.location import user_loc
 from mlc.frontend.methods import OPERATIONS, SYNTAX, Operand, call
 from mlc.ir.diag import UserTypeError
@@ -15,55 +17,88 @@ if TYPE_CHECKING:
     from mlc.frontend.tensor import Tensor
 
 
+PLAIN: set[type] = {bool, int, float, np.ndarray}
+"""Types of operands that need no further look; frontend/tensor.py adds its own."""
+
+
+def _operator(name: str) -> Callable[[Any, Operand], Tensor]:
+    """The operator of a public function."""
+    def operator(self: Any, other: Operand) -> Tensor:
+        if type(other) in PLAIN:
+            return DISPATCHERS[name].call(self, other)  # type: ignore[no-any-return]
+        return _binary(name, self, other)
+    return operator
+
+
+def _reflected(name: str) -> Callable[[Any, Operand], Tensor]:
+    """The operator of a public function with its operands swapped."""
+    def operator(self: Any, other: Operand) -> Tensor:
+        if type(other) in PLAIN:
+            return DISPATCHERS[name].call(other, self)  # type: ignore[no-any-return]
+        return _binary(name, other, self)
+    return operator
+
+
+def _augmented(name: str) -> Callable[[Any, Operand], Any]:
+    """The operator of a public function in place."""
+    method = f"{name}_"
+
+    def operator(self: Any, other: Operand) -> Any:
+        if type(self) in PLAIN and type(other) in PLAIN:
+            return getattr(self, method)(other)
+        return _in_place(name, self, other)
+    return operator
+
+
 class Operators:
     """Base of tensors: each operator is a public function, with broadcasting and promotion."""
 
     __slots__ = ()
     __hash__ = object.__hash__
 
-    def __add__(self, other: Operand) -> Tensor: return _binary("add", self, other)
-    def __radd__(self, other: Operand) -> Tensor: return _binary("add", other, self)
-    def __sub__(self, other: Operand) -> Tensor: return _binary("sub", self, other)
-    def __rsub__(self, other: Operand) -> Tensor: return _binary("sub", other, self)
-    def __mul__(self, other: Operand) -> Tensor: return _binary("mul", self, other)
-    def __rmul__(self, other: Operand) -> Tensor: return _binary("mul", other, self)
-    def __truediv__(self, other: Operand) -> Tensor: return _binary("div", self, other)
-    def __rtruediv__(self, other: Operand) -> Tensor: return _binary("div", other, self)
+    __add__ = _operator("add")
+    __radd__ = _reflected("add")
+    __sub__ = _operator("sub")
+    __rsub__ = _reflected("sub")
+    __mul__ = _operator("mul")
+    __rmul__ = _reflected("mul")
+    __truediv__ = _operator("div")
+    __rtruediv__ = _reflected("div")
     __rdiv__ = __rtruediv__
-    def __floordiv__(self, other: Operand) -> Tensor: return _binary("floor_divide", self, other)
-    def __rfloordiv__(self, other: Operand) -> Tensor: return _binary("floor_divide", other, self)
-    def __mod__(self, other: Operand) -> Tensor: return _binary("remainder", self, other)
-    def __rmod__(self, other: Operand) -> Tensor: return _binary("remainder", other, self)
-    def __pow__(self, other: Operand) -> Tensor: return _binary("pow", self, other)
-    def __rpow__(self, other: Operand) -> Tensor: return _binary("pow", other, self)
-    def __matmul__(self, other: Operand) -> Tensor: return _binary("matmul", self, other)
-    def __rmatmul__(self, other: Operand) -> Tensor: return _binary("matmul", other, self)
-    def __and__(self, other: Operand) -> Tensor: return _binary("bitwise_and", self, other)
-    def __rand__(self, other: Operand) -> Tensor: return _binary("bitwise_and", other, self)
-    def __or__(self, other: Operand) -> Tensor: return _binary("bitwise_or", self, other)
-    def __ror__(self, other: Operand) -> Tensor: return _binary("bitwise_or", other, self)
-    def __xor__(self, other: Operand) -> Tensor: return _binary("bitwise_xor", self, other)
-    def __rxor__(self, other: Operand) -> Tensor: return _binary("bitwise_xor", other, self)
-    def __lshift__(self, other: Operand) -> Tensor: return _binary("bitwise_left_shift", self, other)
-    def __rshift__(self, other: Operand) -> Tensor: return _binary("bitwise_right_shift", self, other)
-    def __eq__(self, other: Operand) -> Tensor: return _binary("eq", self, other)       # type: ignore[override]
-    def __ne__(self, other: Operand) -> Tensor: return _binary("ne", self, other)       # type: ignore[override]
-    def __lt__(self, other: Operand) -> Tensor: return _binary("lt", self, other)
-    def __le__(self, other: Operand) -> Tensor: return _binary("le", self, other)
-    def __gt__(self, other: Operand) -> Tensor: return _binary("gt", self, other)
-    def __ge__(self, other: Operand) -> Tensor: return _binary("ge", self, other)
-    def __iadd__(self, other: Operand) -> Any: return _in_place("add", self, other)
-    def __isub__(self, other: Operand) -> Any: return _in_place("sub", self, other)
-    def __imul__(self, other: Operand) -> Any: return _in_place("mul", self, other)
-    def __itruediv__(self, other: Operand) -> Any: return _in_place("div", self, other)
-    def __ifloordiv__(self, other: Operand) -> Any: return _in_place("floor_divide", self, other)
-    def __imod__(self, other: Operand) -> Any: return _in_place("remainder", self, other)
-    def __ipow__(self, other: Operand) -> Any: return _in_place("pow", self, other)
-    def __iand__(self, other: Operand) -> Any: return _in_place("bitwise_and", self, other)
-    def __ior__(self, other: Operand) -> Any: return _in_place("bitwise_or", self, other)
-    def __ixor__(self, other: Operand) -> Any: return _in_place("bitwise_xor", self, other)
-    def __ilshift__(self, other: Operand) -> Any: return _in_place("bitwise_left_shift", self, other)
-    def __irshift__(self, other: Operand) -> Any: return _in_place("bitwise_right_shift", self, other)
+    __floordiv__ = _operator("floor_divide")
+    __rfloordiv__ = _reflected("floor_divide")
+    __mod__ = _operator("remainder")
+    __rmod__ = _reflected("remainder")
+    __pow__ = _operator("pow")
+    __rpow__ = _reflected("pow")
+    __matmul__ = _operator("matmul")
+    __rmatmul__ = _reflected("matmul")
+    __and__ = _operator("bitwise_and")
+    __rand__ = _reflected("bitwise_and")
+    __or__ = _operator("bitwise_or")
+    __ror__ = _reflected("bitwise_or")
+    __xor__ = _operator("bitwise_xor")
+    __rxor__ = _reflected("bitwise_xor")
+    __lshift__ = _operator("bitwise_left_shift")
+    __rshift__ = _operator("bitwise_right_shift")
+    __eq__ = _operator("eq")  # type: ignore[assignment]
+    __ne__ = _operator("ne")  # type: ignore[assignment]
+    __lt__ = _operator("lt")
+    __le__ = _operator("le")
+    __gt__ = _operator("gt")
+    __ge__ = _operator("ge")
+    __iadd__ = _augmented("add")
+    __isub__ = _augmented("sub")
+    __imul__ = _augmented("mul")
+    __itruediv__ = _augmented("div")
+    __ifloordiv__ = _augmented("floor_divide")
+    __imod__ = _augmented("remainder")
+    __ipow__ = _augmented("pow")
+    __iand__ = _augmented("bitwise_and")
+    __ior__ = _augmented("bitwise_or")
+    __ixor__ = _augmented("bitwise_xor")
+    __ilshift__ = _augmented("bitwise_left_shift")
+    __irshift__ = _augmented("bitwise_right_shift")
     def __neg__(self) -> Tensor: return call("neg", self)
     def __pos__(self) -> Tensor: return self  # type: ignore[return-value]
     def __abs__(self) -> Tensor: return call("abs", self)

@@ -13,6 +13,7 @@ from mlc.dialects import tensor as T
 from mlc.frontend import tree
 from mlc.frontend.arguments import FAILURES, as_coded, check_arguments, with_one_name
 from mlc.frontend.autograd.grad_mode import mode
+from mlc.frontend.dispatch import Dispatcher
 from mlc.frontend.functionalization import distinct, views
 from mlc.frontend.location import user_loc
 from mlc.frontend.operation_errors import as_user_error
@@ -33,7 +34,7 @@ def constant(x: Any) -> Any:
     return emit(T.StopGradient, x) if isinstance(x, Tracer) and x.type.dtype.is_float else x
 
 
-class Operation:
+class Operation(Dispatcher):
     """A public function: its body, and which of its parameters are arrays.
 
     literal   operands whose Python numbers are compile-time constants: `x ** 2` is not `x ** y`
@@ -45,6 +46,7 @@ class Operation:
               where other sizes are multiples of each other
     autocast  how operands are cast in the scope of `autocast` (autocast.py), or a function of the arguments that says
     forgets   whether eager kernels say which operands they do not depend on
+    known_views  of a view operation, how it runs for tensors of a type (frontend/views.py)
 
     The signature is inspected at the first call, since a program uses few of the functions that it imports.
     """
@@ -61,6 +63,7 @@ class Operation:
         self.literal = frozenset(literal)
         self.stored = stored
         self.static = frozenset(static)
+        self.known_views: dict[Any, Any] = {}
 
     @functools.cached_property
     def parameters(self) -> Mapping[str, inspect.Parameter]:

@@ -49,10 +49,11 @@ class Storage:
 
     def add(self, tensor: Tensor) -> None:
         """Register a tensor that shares the memory."""
-        tensor._storage = self
-        if len(self._tensors) >= 16 and (len(self._tensors) & (len(self._tensors) - 1)) == 0:
-            self._tensors = [ref for ref in self._tensors if ref() is not None]
-        self._tensors.append(weakref.ref(tensor))
+        tensor._storage, tensors = self, self._tensors
+        count = len(tensors)
+        if count >= 16 and count & (count - 1) == 0:
+            tensors = self._tensors = [ref for ref in tensors if ref() is not None]
+        tensors.append(weakref.ref(tensor))
 
     def tensors(self) -> list[Tensor]:
         """The tensors that share the memory."""
@@ -102,6 +103,13 @@ class Storage:
             raise UserError("the tensor shares the memory of an array that is read-only", code="MLC0753",
                             loc=user_loc(), hint="write to a copy: x.clone()") from None
         return target
+
+    def is_whole(self, tensor: Tensor) -> bool:
+        """Whether a tensor has all of the memory, in its order, and nobody but tensors of this storage has any of it,
+        so that it may be written to at once."""
+        memory, array = self.memory, tensor._array
+        return (self.private and memory is not None and not self._saved and memory.shape == array.shape
+                and memory.dtype is array.dtype and memory.flags.carray and array.flags.c_contiguous)
 
     def replace(self, tensor: Tensor, elements: Array) -> bool:
         """Have the only tensor of this storage take over an array of new elements; False if others share the memory."""

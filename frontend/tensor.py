@@ -31,7 +31,7 @@ from mlc.frontend.methods import Dims as Dims
 from mlc.frontend.methods import DTypeLike as DTypeLike
 from mlc.frontend.methods import Operand as Operand
 from mlc.frontend.nested_lists import LISTS, elements
-from mlc.frontend.operators import Operators
+from mlc.frontend.operators import PLAIN, Operators
 from mlc.frontend.size import Size
 from mlc.frontend.storage import Storage, handed_out
 from mlc.ir.diag import IRError, Loc, UserError, UserTypeError
@@ -287,7 +287,7 @@ class Tensor(Differentiable, MemoryLayout, Operators, Methods):
         return format(self.item(), spec) if spec and not self.shape else format(repr(self), spec)
 
     def __getitem__(self, key: Any) -> Tensor:
-        return call("getitem", self, key)
+        return OPERATIONS["getitem"](self, key)  # type: ignore[no-any-return]
 
     def __setitem__(self, key: Any, value: Any) -> None:
         SYNTAX["setitem"](self, key, value)
@@ -324,7 +324,8 @@ class Tensor(Differentiable, MemoryLayout, Operators, Methods):
         if isinstance(dtype, _bool):
             dtype, copy = None, non_blocking or copy
         wanted, placed = destination(target, dtype, device)
-        out = self if wanted is None else call("cast", self, wanted)
+        same = wanted is None or (type(self) is Tensor and wanted is self.dtype)
+        out = self if same else call("cast", self, wanted)
         out = out if placed is None else out.to_device(placed)
         return out.clone() if copy and out is self else out
 
@@ -390,6 +391,7 @@ class Tensor(Differentiable, MemoryLayout, Operators, Methods):
         return call("tensor", data, dtype or self.dtype, device=device or self.device)
 
 
+PLAIN.add(Tensor)
 UFUNCS = {"subtract": "sub", "multiply": "mul", "divide": "div", "power": "pow", "negative": "neg", "absolute": "abs",
           "equal": "eq", "not_equal": "ne", "less": "lt", "less_equal": "le", "greater": "gt", "greater_equal": "ge",
           "invert": "bitwise_not", "left_shift": "bitwise_left_shift", "right_shift": "bitwise_right_shift",

@@ -24,6 +24,7 @@ from mlc.frontend.compiler import compiler
 from mlc.frontend.data_dependent import DataDependentSizes, Unpadding, refuse
 from mlc.frontend.device import device as Device
 from mlc.frontend.devices import CPU, BackingArray, as_device
+from mlc.frontend.dispatch import general_path
 from mlc.frontend.dtypes import DType, of_ir
 from mlc.frontend.location import is_ours, user_loc
 from mlc.frontend.refusals import in_progress, refusal
@@ -257,7 +258,7 @@ class Trace:
         around, in_progress.recording = in_progress.recording, self.root
         gradients, mode.captures = mode.captures, self.root.captures
         try:
-            with at_end(self.block):
+            with at_end(self.block), general_path():
                 yield
         finally:
             state.trace, state.in_operation, mode.enabled = saved, inside, outside

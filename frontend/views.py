@@ -7,7 +7,8 @@ nothing is compiled, and no element moves.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from operator import methodcaller
 from typing import Any
 
 import numpy as np
@@ -15,15 +16,15 @@ import numpy as np
 from mlc.dialects import tensor as T
 from mlc.frontend import tree
 from mlc.frontend.autograd.grad_mode import mode
-from mlc.frontend.autograd.operation_node import OperationNode, name_of_node, run_call
-from mlc.frontend.autograd.view_node import Step, View, ViewNode
+from mlc.frontend.autograd.operation_node import derivative_of, name_of_node, record_as, run_call
+from mlc.frontend.autograd.view_node import ArrayView, Step, View, ViewNode
 from mlc.frontend.eager import MAX_SHAPES, Call, with_operands
 from mlc.frontend.location import user_loc
 from mlc.frontend.operation_errors import as_user_error
 from mlc.frontend.recorded_operation import Operation
 from mlc.frontend.storage import overlaps, storage_of
 from mlc.frontend.tensor import Tensor, wrap
-from mlc.frontend.trace import Trace, Tracer
+from mlc.frontend.trace import Trace, Tracer, state
 from mlc.ir.core import Op, located
 from mlc.ir.diag import Error, UserError
 from mlc.ir.types import TensorType, from_numpy
@@ -56,6 +57,86 @@ _kernels: dict[Any, ViewKernel | None] = {}
 """By the key of a call; None where the recording computes more than addresses."""
 
 
+class KnownView(ArrayView):
+    """A view operation with its arguments, for operands of one type, whose result always shares the operand's memory.
+
+    step        the operation as a function of tensors
+    made        the same of arrays
+    contiguous  whether it does so only for arrays whose elements lie in memory in order
+    name        name of the node
+    """
+
+    __slots__ = ("contiguous", "made", "name", "step")
+
+    def __init__(self, step: Step, made: Callable[[Array], Array], contiguous: bool, name: str) -> None:
+        self.step, self.made, self.contiguous, self.name = step, made, contiguous, name
+
+    def __call__(self, x: Tensor) -> Tensor:
+        return self.step(x)
+
+    def make(self, array: Array) -> Array:
+        return self.made(array)
+
+
+def dispatching(op: Operation, general: Callable[..., Any]) -> Callable[..., Any]:
+    """The function that runs a view operation: as it is known to, or by the general path."""
+    known = op.known_views
+
+    def run(*args: Any, **keywords: Any) -> Any:
+        if args and not keywords and state.trace is None:
+            x = args[0]
+            if type(x) is Tensor and type(array := x._array) is np.ndarray:
+                try:
+                    found = known.get((array.shape, array.dtype, args[1:]))
+                except TypeError:                          # a list of sizes, for example
+                    found = None
+                if found is not None and (len(args) == 1 or _plain(args)) and (
+                        not found.contiguous or array.flags.c_contiguous):
+                    if x._storage is None:
+                        storage_of(x)
+                    return alias(x, found.made(x._array), found, found.name)
+        return general(*args, **keywords)
+
+    return run
+
+
+def _plain(args: tuple[Any, ...]) -> bool:
+    """Whether all arguments but the first are integers and tuples of integers: True is equal to 1."""
+    for x in args[1:]:
+        if type(x) is not int and (type(x) is not tuple or not _INT.issuperset(map(type, x))):
+            return False
+    return True
+
+
+_INT = frozenset({int})
+
+
+def _learn(call: Call, kernel: ViewKernel, step: Step) -> None:
+    """Let calls like this one be known, if their results always share the operand's memory, no element of it twice."""
+    op, array = call.op, call.arrays[0]
+    if (op.view is not True or op.name == "detach" or len(kernel.structure) != 1 or call.keywords
+            or not _plain(call.args) or len(op.known_views) >= MAX_SHAPES):
+        return
+    chain = kernel.chains[0]
+    moving = [x for x in chain if not isinstance(x, T.StopGradient)]
+    reshapes = [isinstance(x, T.Reshape) for x in moving]
+    if any(isinstance(x, T.BroadcastTo) for x in moving) or any(reshapes[1:]):
+        return
+
+    def applied(array: Array) -> Array:
+        for x in chain:
+            array = x.ref(array)
+        return array
+
+    make: Callable[[Array], Array] = applied
+    if len(chain) == 1 and isinstance(chain[0], T.Reshape):
+        make = methodcaller("reshape", chain[0].results[0].type.shape)
+    elif len(chain) == 1 and isinstance(chain[0], T.Transpose):
+        make = methodcaller("transpose", chain[0].perm)
+    op.known_views[array.shape, array.dtype, call.args[1:]] = KnownView(step, make, any(reshapes),
+                                                                        name_of_node(op.name))
+
+
 def run_view(op: Operation, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
     """Run an operation eagerly whose results are views of its first operand."""
     if args or op.positional[0] in keywords:
@@ -64,9 +145,11 @@ def run_view(op: Operation, args: tuple[Any, ...], keywords: dict[str, Any]) -> 
     x = args[0] if args else None
     if type(x) is not Tensor or len(call.given) != 1:
         return run_call(call)
+    fresh = False
     try:
         kernel = _kernels[call.key]
     except KeyError:
+        fresh = True
         if len(_kernels) >= MAX_SHAPES:
             _kernels.clear()
         kernel = _kernels[call.key] = _recorded(call)
@@ -79,19 +162,17 @@ def run_view(op: Operation, args: tuple[Any, ...], keywords: dict[str, Any]) -> 
     storage_of(x)
     array: Array = x._array
     found = [op.view(array, *args[1:], **keywords)] if callable(op.view) else kernel.arrays(array)
+    if fresh:
+        _learn(call, kernel, _step(op, args[1:], keywords, 0))
     return kernel.structure.unflatten([_result(call, x, made, i) for i, made in enumerate(found)])
 
 
 def _result(call: Call, x: Tensor, made: Array, number: int) -> Tensor:
     """Result `number` of a view operation, which has this array."""
-    op, rest, keywords = call.op, call.args[1:], call.keywords
+    op = call.op
     if op.name == "detach":
         return _sharing(x, made)
-
-    def step(y: Tensor) -> Tensor:
-        out = run_view(op, (y, *rest), keywords)
-        return out if type(out) is Tensor else tree.leaves(out)[number]
-
+    step = _step(op, call.args[1:], call.keywords, number)
     if made.size and not np.may_share_memory(made, x._array):
         if op.name == "view":
             raise UserError(f"the elements of a tensor of shape {list(x.shape)} do not lie in memory in such an order "
@@ -103,9 +184,18 @@ def _result(call: Call, x: Tensor, made: Array, number: int) -> Tensor:
         return out
     if mode.enabled and x.requires_grad and overlaps(made):
         out = alias(x, made, step, None)
-        OperationNode(call, [out], (number,))
+        record_as(derivative_of(call, (number,)), call, [out])
         return out
     return alias(x, made, step, name_of_node(op.name))
+
+
+def _step(op: Operation, rest: tuple[Any, ...], keywords: dict[str, Any], number: int) -> Step:
+    """Result `number` of a view operation, as a function of its operand."""
+    def step(y: Tensor) -> Tensor:
+        out = op.call(y, *rest, **keywords)
+        return out if type(out) is Tensor else tree.leaves(out)[number]
+
+    return step
 
 
 def alias(x: Tensor, array: Array, step: Step, name: str | None) -> Tensor:
@@ -117,18 +207,20 @@ def alias(x: Tensor, array: Array, step: Step, name: str | None) -> Tensor:
         out._view = View(x, (step,), mode.enabled)
     else:
         out._view = View(before.base, (*before.steps, step), before.recorded and mode.enabled)
-    if name is not None and mode.enabled and x.requires_grad:
+    if x._autograd is not None and name is not None and mode.enabled and x.requires_grad:
         ViewNode(x, out, (step,), name)
     return out
 
 
 def _sharing(x: Tensor, array: Array) -> Tensor:
     """A tensor of an array that lies in the memory of another tensor."""
-    storage = storage_of(x)
+    storage = x._storage or storage_of(x)
     memory = storage.memory
-    if memory is not None and memory.flags.c_contiguous and _owner(array) is not _owner(memory):
+    if memory is not None and array.base is not memory and (memory.base is None or array.base is not memory.base) and (
+            memory.flags.c_contiguous and _owner(array) is not _owner(memory)):
         array = storage.within(array, memory)              # numpy forbids to write to what as_strided has made
-    out = wrap(array)
+    out = object.__new__(Tensor)
+    out._array, out._autograd, out._view = array, None, None
     storage.add(out)
     return out
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
+from types import CellType
 from typing import Any
 
 from mlc.backends.target import VENDORS, part_of
@@ -11,6 +12,8 @@ from mlc.dialects.builtin import Module
 from mlc.frontend.compiler import Entry
 from mlc.frontend.devices import Array, DeviceArray
 from mlc.frontend.script import runtime
+from mlc.frontend.tensor import Tensor
+from mlc.ir.call_pattern import CallPattern
 
 
 class FrontendCompiler:
@@ -25,6 +28,14 @@ class FrontendCompiler:
     def compile(self, module: Module, device: str) -> Entry:
         entry: Entry = self._native_code(module, Placement(device)).entry("main")
         return entry
+
+    def native_call(self, entry: Entry, pattern: CallPattern, otherwise: Callable[..., Any],
+                    record: Callable[..., Any] | None, gate: CellType) -> Callable[..., Any] | None:
+        from mlc.backends import executable
+        from mlc.backends.cpu.callable import make_pattern_callable
+        if type(entry) is not executable.Entry:
+            return None
+        return make_pattern_callable(entry, pattern, otherwise, Tensor, record, gate)  # type: ignore[no-any-return]
 
     def vendors(self) -> Sequence[str]:
         return VENDORS

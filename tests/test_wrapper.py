@@ -405,9 +405,9 @@ def test_code_names_no_address() -> None:
     assert undefined <= support.EXTERNALS and "PyObject_Vectorcall" in undefined
 
 
-def test_largest_symbol() -> None:
+def testlargest_symbol() -> None:
     from mlc.ir.sizes import sym
     b, c = sym("B"), sym("C")
-    assert checked_call._largest_symbol([3, b]) == 1 << 62
-    assert checked_call._largest_symbol([b * c + 1]) == 1 << 30
-    assert checked_call._largest_symbol([b * b * c]) == 1 << 20
+    assert checked_call.largest_symbol([3, b]) == 1 << 62
+    assert checked_call.largest_symbol([b * c + 1]) == 1 << 30
+    assert checked_call.largest_symbol([b * b * c]) == 1 << 20

@@ -21,16 +21,17 @@ from typing import Any
 
 import numpy as np
 
-from mlc.backends.cpu import layout, runtime
+from mlc.backends.cpu import layout, pattern_call, pattern_match, runtime
 from mlc.backends.cpu.assemble import I32, I64, PTR, Assembler, ModuleBuilder
-from mlc.backends.cpu.support import DTYPES, EXTERNALS, OWNED, SIGNATURES, Binding, Callable, Scratch, offset
+from mlc.backends.cpu.pattern_table import PatternTable
+from mlc.backends.cpu.support import EXTERNALS, OWNED, SIGNATURES, Binding, Callable, Scratch, dtypes, offset
 from mlc.backends.cpu.wrapper import NAME, wrapper_module
 from mlc.backends.executable import FAST_ENTRIES, Entry
 from mlc.backends.load import Library
 from mlc.backends.target import Target
 from mlc.dialects.builtin import Module
 from mlc.ir.abi import Interface
-from mlc.ir.types import to_numpy
+from mlc.ir.call_pattern import CallPattern
 from mlc.ir.weak_references import WeakTable
 
 Variable = tuple[Any, str | None, Any]
@@ -109,20 +110,55 @@ def make_callable(entry: Entry, slow_path: Function[..., Any], result: str = "te
                        tensor_type is not None, result == "tensor")
     rows = (Binding * (len(bindings) + 1))(*map(_binding, bindings))
     made = _new(slow_path, entry.fail, consumed, (*keep, rows, tuple(bindings), library))
-    fields = Callable.from_address(id(made))
+    fields = _filled(made, entry, tensor_type, slot or 0, autograd or 0)
     fields.bindings = ctypes.addressof(rows) if bindings else None
+    fields.vectorcall = library.address(NAME)
+    return made
+
+
+def make_pattern_callable(entry: Entry, pattern: CallPattern, slow_path: Function[..., Any], tensor_type: type,
+                          record: Function[..., Any] | None, gate: types.CellType) -> Any:
+    """A callable that runs `entry` for calls of a pattern, and `slow_path` for all others; None if there is none.
+
+    tensor_type  arguments may be instances, and results are: its slots are `_array`, `_autograd`, `_storage`, `_view`
+    record       called on the result and the arguments if the slot `_autograd` of an argument is not None; its result
+                 is that of the call
+    gate         the slow path is taken unless this cell contains None
+    """
+    slots = [layout.slot_offset(tensor_type, name) for name in ("_array", "_autograd", "_storage", "_view")]
+    table = None if layout.problem() or None in slots else PatternTable.of(pattern, entry.interface)
+    if table is None:
+        return None
+    payload, autograd, *_ = empty = [slot or 0 for slot in slots]
+    rows, library = (Binding * 2)(_binding((gate, None, None))), _pattern_library()
+    made = _new(slow_path, entry.fail, None, (entry, tensor_type, rows, gate, table, record, library))
+    fields = _filled(made, entry, tensor_type, payload, autograd)
+    fields.bindings, fields.pattern = ctypes.addressof(rows), ctypes.addressof(table.pattern)
+    table.pattern.record = None if record is None else id(record)
+    table.pattern.empty[:] = empty[1:]
+    fields.vectorcall = library.address(pattern_call.NAME)
+    return made
+
+
+@cache
+def _pattern_library() -> Library:
+    return _native("pattern", pattern_call.pattern_module, [pattern_call.NAME], frozenset(pattern_match.SIGNATURES))
+
+
+def _filled(made: Any, entry: Entry, tensor_type: type | None, payload: int, autograd: int) -> Callable:
+    """The fields of a new instance, those set that all wrappers read."""
+    fields = Callable.from_address(id(made))
     fields.function = entry.address
     fields.array_type = id(np.ndarray)
     fields.tensor_type = id(tensor_type) if tensor_type is not None else None
-    fields.payload = slot or 0
-    fields.autograd, fields.none = autograd or 0, id(None)
+    fields.payload = payload
+    fields.autograd, fields.none = autograd, id(None)
     for name, address in layout.numpy_functions().items():
         setattr(fields, name, address)
     fields.calls, fields.all_calls = ctypes.addressof(entry.fast_calls), ctypes.addressof(FAST_ENTRIES)
-    for i, dtype in enumerate(_dtypes()):
+    for i, dtype in enumerate(dtypes()):
         fields.dtypes[i] = id(dtype)
-    fields.vectorcall = library.address(NAME)
-    return made
+    return fields
 
 
 def make_dispatcher(slow_path: Function[..., Any]) -> Any:
@@ -199,12 +235,6 @@ def _unsuited(interface: Interface) -> str | None:
     return None
 
 
-@cache
-def _dtypes() -> tuple[np.dtype[Any], ...]:
-    """numpy's singleton descriptor of each element type, which almost all arrays of that type share."""
-    return tuple(np.zeros(0, to_numpy(type)).dtype for type in DTYPES)
-
-
 def _reference(value: Any) -> int:
     """The address of an object, with one more reference to it."""
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(value))
@@ -223,13 +253,14 @@ def _wrapper(signature: Interface, tensors: bool, wrap: bool) -> Library:
 _wrappers = WeakTable[tuple[Interface, bool, bool], Library]()
 
 
-def _native(what: str, source: Function[[], Module], exports: list[str]) -> Library:
+def _native(what: str, source: Function[[], Module], exports: list[str],
+            externals: frozenset[str] = EXTERNALS) -> Library:
     """Compile a module, which `what` identifies completely."""
     def text(target: Target) -> str:
         from mlc.backends.emit_llvm import emit  # only if the code has not been made before
         return emit(source(), target)
 
-    return runtime.library(what, text, exports, EXTERNALS)
+    return runtime.library(what, text, exports, externals)
 
 
 # -- the type ---------------------------------------------------------------------------------------------------------

@@ -26,20 +26,73 @@ Refusal = Callable[[], None]
 """Emits the handling of a rejected call."""
 
 
-class CheckedCall:
+class EntryCall:
+    """The blocks that call an entry.
+
+    data, numbers, outputs  the pointers to its arguments, its sizes, and the pointers to its results
+    """
+
+    def __init__(self, a: Assembler, data: Value, numbers: Value, outputs: Value) -> None:
+        self.a = a
+        self.data, self.numbers, self.outputs = data, numbers, outputs
+
+    def call_entry(self, function: Value | str, scratch: Value) -> Value:
+        """Call the entry, again with a larger arena if it needs one; returns its status."""
+        a = self.a
+        context = a.at(scratch, support.offset(support.Scratch, "context"))
+        attempt, returned, finished = a.block(I1), a.block(I32), a.block(I32)
+        a.goto(attempt, a.true)
+        a.start(attempt)
+        self.enter(function, context, returned)
+
+        a.start(returned)
+        status, again, grow = returned.args[0], attempt.args[0], a.block()
+        a.branch(a.and_(again, a.compare("eq", status, a.i32(abi.ARENA_TOO_SMALL))), grow, finished, (), (status,))
+        a.start(grow)
+        a.branch(a.call("grow", scratch), attempt, finished, (a.false,), (a.i32(abi.ARENA_TOO_SMALL),))
+        a.start(finished)
+        return finished.args[0]
+
+    def enter(self, function: Value | str, context: Value, returned: Block) -> None:
+        """Call the entry, without the GIL if that pays off."""
+        a = self.a
+        arguments = context, self.data, self.numbers, self.outputs
+        work = self.work()
+        free, held = a.block(), a.block()
+        if isinstance(work, bool):
+            a.goto(free if work else held)
+        else:
+            a.branch(work, free, held)
+        a.start(free)
+        thread = a.call("PyEval_SaveThread")
+        status = self.called(function, *arguments)
+        a.call("PyEval_RestoreThread", thread)
+        a.goto(returned, status)
+        a.start(held)
+        a.goto(returned, self.called(function, *arguments))
+
+    def called(self, function: Value | str, *arguments: Value) -> Value:
+        a = self.a
+        return a.call(function, *arguments) if isinstance(function, str) else a.call_pointer(function, I32, *arguments)
+
+    def work(self) -> bool | Value:
+        """Whether a call is long enough to release the GIL, statically or as a function of sizes."""
+        raise NotImplementedError
+
+
+class CheckedCall(EntryCall):
     """The blocks of one wrapper that depend on the interface of what it calls."""
 
     def __init__(self, a: Assembler, interface: Interface) -> None:
-        self.a = a
+        super().__init__(a, a.alloca(max(len(interface.inputs), 1)), a.alloca(max(len(interface.symbols), 1)),
+                         a.alloca(max(len(interface.results), 1)))
         self.interface = interface
         self.env: dict[str, Value] = {}               # values of the size symbols
         self.known: dict[Dim, Value] = {}             # sizes computed so far
         self.dims: list[list[Value]] = []             # the sizes of the arguments
         computed = [d for t in (*interface.inputs, *interface.results) for d in t.shape]
         divided = [d for atom in quotients(interface.temporaries) for d in (atom.num, atom.den)]
-        self.largest = _largest_symbol([*computed, *interface.size_constraints, *divided])
-        self.data, self.numbers = a.alloca(max(len(interface.inputs), 1)), a.alloca(max(len(interface.symbols), 1))
-        self.outputs = a.alloca(max(len(interface.results), 1))
+        self.largest = largest_symbol([*computed, *interface.size_constraints, *divided])
         self.spans = a.alloca(2 * len(interface.inputs)) if interface.donated else None
 
     # -- handling of rejected calls
@@ -169,46 +222,6 @@ class CheckedCall:
             out = a.fmul(out, factor)
         return out
 
-    # -- the entry
-    def call_entry(self, function: Value | str, scratch: Value) -> Value:
-        """Call the entry, again with a larger arena if it needs one; returns its status."""
-        a = self.a
-        context = a.at(scratch, support.offset(support.Scratch, "context"))
-        attempt, returned, finished = a.block(I1), a.block(I32), a.block(I32)
-        a.goto(attempt, a.true)
-        a.start(attempt)
-        self.enter(function, context, returned)
-
-        a.start(returned)
-        status, again, grow = returned.args[0], attempt.args[0], a.block()
-        a.branch(a.and_(again, a.compare("eq", status, a.i32(abi.ARENA_TOO_SMALL))), grow, finished, (), (status,))
-        a.start(grow)
-        a.branch(a.call("grow", scratch), attempt, finished, (a.false,), (a.i32(abi.ARENA_TOO_SMALL),))
-        a.start(finished)
-        return finished.args[0]
-
-    def enter(self, function: Value | str, context: Value, returned: Block) -> None:
-        """Call the entry, without the GIL if that pays off."""
-        a = self.a
-        arguments = context, self.data, self.numbers, self.outputs
-        work = self.work()
-        free, held = a.block(), a.block()
-        if isinstance(work, bool):
-            a.goto(free if work else held)
-        else:
-            a.branch(work, free, held)
-        a.start(free)
-        thread = a.call("PyEval_SaveThread")
-        status = self.called(function, *arguments)
-        a.call("PyEval_RestoreThread", thread)
-        a.goto(returned, status)
-        a.start(held)
-        a.goto(returned, self.called(function, *arguments))
-
-    def called(self, function: Value | str, *arguments: Value) -> Value:
-        a = self.a
-        return a.call(function, *arguments) if isinstance(function, str) else a.call_pointer(function, I32, *arguments)
-
     def work(self) -> bool | Value:
         """Whether a call is long enough to release the GIL, statically or as a function of sizes."""
         a, interface = self.a, self.interface
@@ -270,7 +283,7 @@ class _FloatWork(_Sizes):
         return term
 
 
-def _largest_symbol(dims: Sequence[Dim]) -> int:
+def largest_symbol(dims: Sequence[Dim]) -> int:
     """The largest power of two such that symbols up to it keep every size, and all terms of it, below 2**62."""
     return next(1 << k for k in range(62, -1, -1) if k == 0 or all(fold(d, _Bounds(1 << k)) <= 1 << 62
                                                                            for d in dims))

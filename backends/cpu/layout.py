@@ -23,7 +23,7 @@ ARRAY_DATA, ARRAY_NDIM, ARRAY_DIMS, ARRAY_DESCR, ARRAY_FLAGS = 16, 24, 32, 56, 6
 C_CONTIGUOUS, ALIGNED, WRITEABLE = 0x1, 0x100, 0x400
 
 # Positions in numpy's table of C functions.
-_API_CHECK_TYPE, _API_NEW_FROM_DESCR, _API_SET_BASE_OBJECT = 2, 94, 282
+_API_CHECK_TYPE, _API_NEW_COPY, _API_NEW_FROM_DESCR, _API_SET_BASE_OBJECT = 2, 85, 94, 282
 
 
 @cache
@@ -81,7 +81,8 @@ def _public_address(array: np.ndarray[Any, Any]) -> int:
 
 @cache
 def numpy_functions() -> dict[str, int]:
-    """Addresses of PyArray_NewFromDescr and PyArray_SetBaseObject; empty if numpy does not offer them as expected."""
+    """Addresses of PyArray_NewFromDescr, PyArray_SetBaseObject and PyArray_NewCopy; empty if numpy does not offer them
+    as expected."""
     try:
         capsule = import_module("numpy._core._multiarray_umath")._ARRAY_API      # what C extensions import
     except (ImportError, AttributeError):
@@ -92,7 +93,8 @@ def numpy_functions() -> dict[str, int]:
     if not table or _word(table + 8 * _API_CHECK_TYPE) != id(np.ndarray):
         return {}
     return {"new_from_descr": _word(table + 8 * _API_NEW_FROM_DESCR),
-            "set_base_object": _word(table + 8 * _API_SET_BASE_OBJECT)}
+            "set_base_object": _word(table + 8 * _API_SET_BASE_OBJECT),
+            "new_copy": _word(table + 8 * _API_NEW_COPY)}
 
 
 class _Member(ctypes.Structure):

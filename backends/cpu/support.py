@@ -6,14 +6,17 @@ Fields of a callable change only under the GIL.
 from __future__ import annotations
 
 import ctypes
+from functools import cache
 from typing import Any
+
+import numpy as np
 
 from mlc.backends.cpu import layout
 from mlc.backends.cpu.assemble import I1, I32, I64, PTR, Assembler, ModuleBuilder, Signature
 from mlc.ir import abi
 from mlc.ir.abi import Context
 from mlc.ir.core import Value
-from mlc.ir.types import SCALARS, ScalarType, i64, index, ui8
+from mlc.ir.types import SCALARS, ScalarType, i64, index, to_numpy, ui8
 
 MAX_BYTES = 1 << 62
 """Upper bound (exclusive) of the bytes of an array or arena."""
@@ -43,6 +46,12 @@ DTYPES: tuple[ScalarType, ...] = tuple(t for t in SCALARS.values() if t != index
 """The order of `Callable.dtypes`."""
 
 
+@cache
+def dtypes() -> tuple[np.dtype[Any], ...]:
+    """numpy's singleton descriptor of each of them, which almost all arrays of that type share."""
+    return tuple(np.zeros(0, to_numpy(type)).dtype for type in DTYPES)
+
+
 class Callable(ctypes.Structure):
     """Memory layout of a compiled callable."""
 
@@ -61,6 +70,8 @@ class Callable(ctypes.Structure):
         ("calls", ctypes.c_void_p), ("all_calls", ctypes.c_void_p),
         ("pool", ctypes.c_void_p),                # free `Scratch`es
         ("bindings", ctypes.c_void_p),            # `Binding`s that must hold, terminated by one without a place
+        ("new_copy", ctypes.c_void_p),
+        ("pattern", ctypes.c_void_p),             # the `Pattern` of a call that is not compiled for its signature
         ("dtypes", ctypes.c_void_p * len(DTYPES)),
     ]
 

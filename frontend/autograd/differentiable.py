@@ -10,7 +10,7 @@ import numpy as np
 
 from mlc.frontend.autograd.engine import Root, run_backward
 from mlc.frontend.autograd.grad_mode import mode
-from mlc.frontend.autograd.graph import AutogradMeta, Node
+from mlc.frontend.autograd.graph import AutogradMeta, Node, tensor_of
 from mlc.frontend.autograd.hooks import Hook, RemovableHandle
 from mlc.frontend.location import user_loc
 from mlc.frontend.refusals import refusal
@@ -281,6 +281,13 @@ def recorded(x: Any, what: str) -> AutogradMeta:
     return meta
 
 
+def _one(x: Any) -> Any:
+    """The cotangent 1 of a tensor of one element."""
+    if type(x._array) is not np.ndarray:
+        return x.new_ones(x.shape)
+    return tensor_of(np.ones(x._array.shape, x._array.dtype), x)
+
+
 def root(x: Any, gradient: Any, what: str = "the tensor") -> Root:
     """Where a backward pass starts: a tensor, and its cotangent, which is 1 by default."""
     meta = recorded(x, what)
@@ -289,7 +296,7 @@ def root(x: Any, gradient: Any, what: str = "the tensor") -> Root:
             raise UserError(f"{what} has shape {list(x.shape)}, and only one element has a gradient by itself",
                             code="MLC0432", loc=user_loc(),
                             hint="sum or average it, or pass its cotangent: y.backward(mlc.ones_like(y))")
-        return meta, x.new_ones(x.shape)
+        return meta, _one(x)
     if not isinstance(gradient, Differentiable | np.ndarray):
         raise UserTypeError(f"a cotangent is a tensor, found {type(gradient).__name__}", code="MLC0435", loc=user_loc())
     cotangent: Any = gradient if isinstance(gradient, Differentiable) else x.new_tensor(gradient)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from mlc.frontend.autograd import anomaly_mode
 from mlc.frontend.autograd.grad_mode import GradMode
-from mlc.frontend.autograd.graph import AutogradMeta, Edge, Node, Place, alone
+from mlc.frontend.autograd.graph import AutogradMeta, Edge, LeafEdge, Node, Place, alone
 from mlc.frontend.autograd.hooks import Hook, check_gradient
 from mlc.ir.diag import Error
 
@@ -75,21 +75,23 @@ class Run:
         self.roots = [meta for meta, _ in roots]
         self.reached: frozenset[Place] | None = None
         for meta, cotangent in roots:
-            self.arrive(Edge(meta), cotangent)
+            self.arrive(meta, cotangent)
 
     def arrive(self, edge: Edge, cotangent: Tensor | None) -> None:
         """Add a cotangent to what has arrived at an output of a node, or at a leaf. None is zeros, for which the node
         runs nevertheless, since its function may be the program's own."""
-        if edge.meta is not None:
+        node = edge.node
+        if node is None:
             if cotangent is None:
                 return
-            before = self.leaves.get(edge.meta)
-            self.leaves[edge.meta] = cotangent if before is None else before + cotangent
-        elif edge.node is not None:
-            waiting = self.pending.get(edge.node)
+            meta = edge.meta if isinstance(edge, LeafEdge) else edge
+            before = self.leaves.get(meta)
+            self.leaves[meta] = cotangent if before is None else before + cotangent
+        else:
+            waiting = self.pending.get(node)
             if waiting is None:
-                waiting = self.pending[edge.node] = [None] * edge.node.count
-                heapq.heappush(self.queue, (-edge.node.sequence, edge.node))
+                waiting = self.pending[node] = [None] * node.count
+                heapq.heappush(self.queue, (-node.sequence, node))
             before = waiting[edge.number]
             if cotangent is not None:
                 waiting[edge.number] = cotangent if before is None else before + cotangent
@@ -110,7 +112,9 @@ class Run:
             runs = needed is None or node in needed
             if not runs and not any((id(node), i) in self.wanted for i in range(node.count)):
                 continue
-            cotangents = [x if x is None else self.complete(node, i, x) for i, x in enumerate(arrived)]
+            cotangents: Sequence[Tensor | None] = arrived
+            if node.attached is not None or self.wanted:
+                cotangents = [x if x is None else self.complete(node, i, x) for i, x in enumerate(arrived)]
             if not runs:
                 continue
             for edge, cotangent in zip(node.edges, _pulled(node, cotangents)):
@@ -134,13 +138,15 @@ class Run:
 
     def complete(self, node: Node, number: int, cotangent: Tensor) -> Tensor:
         """The cotangent of an output after its hooks, once all its parts have arrived."""
-        cotangent = _hooked(node.hooks.get(number, {}).values(), cotangent)
-        place = id(node), number
+        attached, place = node.attached, (id(node), number)
+        if attached is not None:
+            cotangent = _hooked(attached.of_results.get(number, {}).values(), cotangent)
         if place in self.wanted:
             self.found[place] = cotangent
-        meta = node.retained[number]() if number in node.retained else None
-        if meta is not None:
-            self.accumulate(meta, cotangent)
+        if attached is not None and number in attached.retained:
+            meta = attached.retained[number]()
+            if meta is not None:
+                self.accumulate(meta, cotangent)
         return cotangent
 
     def gradients(self) -> list[tuple[AutogradMeta, Tensor]]:
@@ -168,7 +174,7 @@ class Run:
 def _pulled(node: Node, cotangents: Sequence[Tensor | None]) -> Sequence[Tensor | None]:
     """The cotangents of the operands of a node, after its own hooks."""
     attached = node.attached
-    if not node.takes_zeros and all(x is None for x in cotangents):
+    if not node.takes_zeros and cotangents[0] is None and all(x is None for x in cotangents):
         return [None] * len(node.edges)
     if attached is not None:
         cotangents = attached.run_before(cotangents, node.name())

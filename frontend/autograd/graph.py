@@ -35,6 +35,8 @@ class AutogradMeta:
     hooks    functions of the gradient, called when it is complete, by the key that removes them
     after    the same for leaves, called on the tensor once `grad` is updated
     accumulator  the node that stands for a leaf, while the program holds it
+
+    It is the edge to the tensor, too, unless that is a leaf.
     """
 
     __slots__ = ("__weakref__", "accumulator", "after", "grad", "hooks", "is_parameter", "node", "number",
@@ -58,18 +60,19 @@ class AutogradMeta:
     @property
     def retains(self) -> bool:
         """Whether the gradient is accumulated although the tensor is no leaf."""
-        return self.node is not None and self.number in self.node.retained
+        node = self.node
+        return node is not None and node.attached is not None and self.number in node.attached.retained
 
     def retain(self) -> None:
         """Have the gradient accumulated although the tensor is no leaf."""
         if self.node is not None:
-            self.node.retained[self.number] = weakref.ref(self)
+            self.node.hooked.retained[self.number] = weakref.ref(self)
 
     def add_hook(self, key: int, hook: Hook) -> None:
         """Register a function of the gradient."""
         self.hooks[key] = hook
         if self.node is not None:
-            self.node.hooks[self.number] = self.hooks
+            self.node.hooked.of_results[self.number] = self.hooks
 
 
 def kept(x: Any) -> Any:
@@ -80,36 +83,47 @@ def kept(x: Any) -> Any:
         return x
     out = object.__new__(type(x))
     out._array, out._autograd = x._array, x._autograd
-    if x._storage is not None:
-        x._storage.save(out)
+    if (storage := x._storage) is not None:
+        storage.save(out)
     return out
 
 
 def alone(x: Tensor) -> Tensor:
     """A tensor of the same elements, without history, that shares what is written to it with no other."""
-    out = object.__new__(type(x))
-    out._array = x._array if x._storage is None else x._array.copy()
+    return tensor_of(x._array if x._storage is None else x._array.copy(), x)
+
+
+def tensor_of(array: Any, like: Tensor) -> Tensor:
+    """A tensor of an array that belongs to nobody else."""
+    out = object.__new__(type(like))
+    out._array = array
     return out
 
 
-class Edge:
-    """Connection of a node to a tensor that it was computed from: output `number` of `node`, or the leaf `meta`.
+class LeafEdge:
+    """Connection of a node to a leaf that it was computed from, which it keeps."""
 
-    leaf   the tensor, if it is a leaf that a node was computed from
-    """
+    __slots__ = ("leaf", "meta")
+    node = None
+    number = -1
 
-    __slots__ = ("leaf", "meta", "node", "number")
-
-    def __init__(self, meta: AutogradMeta, tensor: Tensor | None = None) -> None:
-        self.node = meta.node
-        self.number = meta.number
-        self.meta = meta if meta.node is None else None
-        self.leaf = tensor if meta.node is None else None
+    def __init__(self, meta: AutogradMeta, leaf: Tensor) -> None:
+        self.meta, self.leaf = meta, leaf
 
     @property
     def place(self) -> Place:
         """Identity of the value in the graph."""
-        return id(self.meta if self.node is None else self.node), self.number
+        return self.meta.place
+
+
+Edge = AutogradMeta | LeafEdge
+"""Connection of a node to a tensor that it was computed from: output `number` of `node`, or a leaf."""
+
+
+def edge_to(x: Tensor) -> Edge:
+    """The edge to a tensor."""
+    meta = x.autograd_meta
+    return LeafEdge(meta, x) if meta.node is None else meta
 
 
 class Node:
@@ -127,23 +141,23 @@ class Node:
 
     # edges     to the operands that require a gradient
     # count     the number of its results that require one
-    # hooks     of its results, by their numbers
-    # retained  the metadata of the results whose gradient is accumulated, by their numbers
     # sequence  grows with time, so that a node comes after all those that it depends on
-    # attached  the hooks of the node itself and its metadata; None for most
+    # attached  the hooks of the node and of its results, and its metadata; None for most
 
-    __slots__ = ("attached", "count", "edges", "hooks", "released", "retained", "sequence")
+    __slots__ = ("attached", "count", "edges", "released", "sequence")
     takes_zeros = False
     """Whether `pull` is called although no cotangent has arrived."""
 
     def __init__(self, operands: Sequence[Tensor], results: Sequence[Tensor]) -> None:
+        self.link([edge_to(t) for t in operands], results)
+
+    def link(self, edges: list[Edge], results: Sequence[Tensor]) -> None:
+        """Become the history of the results, with edges to what they were computed from."""
         self.sequence = next(_numbers)
         self.released = False
         self.attached: NodeHooks | None = None
-        self.edges = [Edge(t.autograd_meta, t) for t in operands]
+        self.edges = edges
         self.count = len(results)
-        self.hooks: dict[int, dict[int, Hook]] = {}
-        self.retained: dict[int, weakref.ref[AutogradMeta]] = {}
         for number, t in enumerate(results):
             t._autograd = AutogradMeta(True, self, number)
         if anomaly_mode.state.enabled:
@@ -157,7 +171,7 @@ class Node:
     def next_functions(self) -> tuple[tuple[Node, int], ...]:
         """The nodes of the operands that require a gradient, each with the number of the output: of leaves, the nodes
         that accumulate gradients, whose `variable` is the leaf."""
-        return tuple((edge.node or accumulator_of(edge), max(edge.number, 0)) for edge in self.edges)
+        return tuple((node_of(edge), max(edge.number, 0)) for edge in self.edges)
 
     @property
     def hooked(self) -> NodeHooks:
@@ -245,9 +259,16 @@ class AccumulateGrad(Node):
         return "AccumulateGrad"
 
 
-def accumulator_of(edge: Edge) -> AccumulateGrad:
+def node_of(edge: Edge) -> Node:
+    """The node at the end of an edge."""
+    if isinstance(edge, LeafEdge):
+        return accumulator_of(edge)
+    assert edge.node is not None
+    return edge.node
+
+
+def accumulator_of(edge: LeafEdge) -> AccumulateGrad:
     """The node that stands for the leaf at the end of an edge; the same one as long as the program holds it."""
-    assert edge.meta is not None and edge.leaf is not None
     found = None if edge.meta.accumulator is None else edge.meta.accumulator()
     if found is None:
         found = AccumulateGrad(edge.leaf)

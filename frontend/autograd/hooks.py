@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -43,14 +44,18 @@ class NodeHooks:
     before    functions of the gradients of the outputs
     after     functions of the gradients of the inputs and those of the outputs
     metadata  as the program likes
+    of_results  functions of the gradients of results, by the numbers of these
+    retained  the metadata of the results whose gradient is accumulated, by their numbers
     """
 
-    __slots__ = ("after", "before", "metadata")
+    __slots__ = ("after", "before", "metadata", "of_results", "retained")
 
     def __init__(self) -> None:
         self.before: dict[int, Hook] = {}
         self.after: dict[int, Hook] = {}
         self.metadata: dict[Any, Any] = {}
+        self.of_results: dict[int, dict[int, Hook]] = {}
+        self.retained: dict[int, weakref.ref[Any]] = {}
 
     def run_before(self, outputs: Sequence[Any], name: str) -> Sequence[Any]:
         """The gradients of the outputs after the hooks."""

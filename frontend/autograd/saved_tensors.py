@@ -24,7 +24,8 @@ class _State(threading.local):
         self.disabled: str | None = None
 
 
-_state = _State()
+saving = _State()
+"""How operands are saved in this thread."""
 
 
 class Packed:
@@ -68,14 +69,14 @@ class SavedTensorsHooks:
         raise NotImplementedError
 
     def __enter__(self) -> Any:
-        if _state.disabled is not None:
-            raise UserError(_state.disabled, code="MLC0728", loc=user_loc(),
+        if saving.disabled is not None:
+            raise UserError(saving.disabled, code="MLC0728", loc=user_loc(),
                             hint="leave the scope of disable_saved_tensors_hooks first")
-        _state.hooks.append(self)
+        saving.hooks.append(self)
         return self
 
     def __exit__(self, *raised: object) -> None:
-        _state.hooks.remove(self)
+        saving.hooks.remove(self)
 
 
 class PairOfHooks(SavedTensorsHooks):
@@ -96,7 +97,7 @@ class PairOfHooks(SavedTensorsHooks):
 def save(given: Sequence[Any], left: Sequence[Any] | None = None) -> list[Any]:
     """Operands as a node keeps them; in `left`, those that it does not need are replaced by something smaller."""
     left = given if left is None else left
-    return _state.hooks[-1].save(given, left) if _state.hooks else [kept(x) for x in left]
+    return saving.hooks[-1].save(given, left) if saving.hooks else [kept(x) for x in left]
 
 
 def unpack(saved: Sequence[Any]) -> list[Any]:
@@ -107,11 +108,11 @@ def unpack(saved: Sequence[Any]) -> list[Any]:
 @contextmanager
 def no_hooks() -> Iterator[None]:
     """Context in which no hooks are called, as while one runs."""
-    before, _state.hooks = _state.hooks, []
+    before, saving.hooks = saving.hooks, []
     try:
         yield
     finally:
-        _state.hooks = before
+        saving.hooks = before
 
 
 class Disabled(ContextDecorator):
@@ -121,9 +122,9 @@ class Disabled(ContextDecorator):
         self.message = message
 
     def __enter__(self) -> None:
-        if _state.hooks:
+        if saving.hooks:
             raise UserError(self.message, code="MLC0728", loc=user_loc(), hint="disable hooks outside of their scope")
-        self.before, _state.disabled = _state.disabled, self.message
+        self.before, saving.disabled = saving.disabled, self.message
 
     def __exit__(self, *raised: object) -> None:
-        _state.disabled = self.before
+        saving.disabled = self.before

@@ -10,12 +10,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from mlc.frontend.autograd.graph import Node
+import numpy as np
+
+from mlc.frontend.autograd.grad_mode import mode
+from mlc.frontend.autograd.graph import Node, edge_to, tensor_of
 from mlc.frontend.methods import call
 
 if TYPE_CHECKING:
     from mlc.frontend.tensor import Tensor
 
+Array = np.ndarray[Any, Any]
 Step = Callable[["Tensor"], "Tensor"]
 """The view that a tensor is of another, as a function that gives the same view of any tensor of that one's shape."""
 
@@ -40,18 +44,34 @@ class View:
         return x
 
 
+class ArrayView:
+    """Base of steps that are known for arrays, too."""
+
+    __slots__ = ()
+
+    def __call__(self, x: Tensor) -> Tensor:
+        raise NotImplementedError
+
+    def make(self, array: Array) -> Array:
+        """The same view of an array, which shares its memory."""
+        raise NotImplementedError
+
+
 class ViewNode(Node):
     """A recorded view: `steps` lead from the operand to the result.
 
-    name_  name of the operation, or "AsStrided" where it stands for several
+    name_                 name of the operation, or "AsStrided" where it stands for several
+    shape, dtype, device  of the operand; the dtype is numpy's, and None is the CPU
     """
 
-    __slots__ = ("device", "dtype", "name_", "shape", "size", "steps")
+    __slots__ = ("device", "dtype", "name_", "shape", "steps")
 
     def __init__(self, of: Tensor, result: Tensor, steps: tuple[Step, ...], name: str) -> None:
-        super().__init__([of], [result])
-        self.shape, self.dtype, self.device = of.shape, of.dtype, of.device
-        self.steps, self.name_, self.size = steps, name, result.numel()
+        self.link([edge_to(of)], (result,))
+        array = of._array
+        self.shape, self.dtype = array.shape, array.dtype
+        self.device = None if type(array) is np.ndarray else of.device
+        self.steps, self.name_ = steps, name
 
     def name(self) -> str:
         return self.name_
@@ -60,6 +80,14 @@ class ViewNode(Node):
         cotangent, = cotangents
         if cotangent is None:
             return [None]
+        if self.device is None and not mode.enabled and type(cotangent._array) is np.ndarray:
+            zeros = np.zeros(self.shape, self.dtype)
+            array: Array | None = zeros
+            for step in self.steps:
+                array = step.make(array) if isinstance(step, ArrayView) and array is not None else None
+            if array is not None and (array is zeros or array.base is zeros):
+                array[...] = cotangent._array
+                return [tensor_of(zeros, cotangent)]
         whole = call("zeros", self.shape, dtype=self.dtype, device=self.device)
         View(whole, self.steps, True).of(whole).copy_(cotangent)
         return [whole]

@@ -211,7 +211,7 @@ def local_response_norm(input: Operand, size: int, alpha: float = 1e-4, beta: fl
 
 # -- attention --------------------------------------------------------------------------------------------------------
 @drawing(lambda given: given["dropout_p"], "dropout_key")
-@operation(autocast="lower_precision")
+@operation(autocast="lower_precision", static=("dropout_key",))
 def scaled_dot_product_attention(query: Operand, key: Operand, value: Operand, attn_mask: Operand = None,
                                  dropout_p: float = 0.0, is_causal: bool = False, scale: float | None = None,
                                  enable_gqa: bool = False, *, dropout_key: Operand = None) -> Tensor:

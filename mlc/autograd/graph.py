@@ -10,7 +10,7 @@ from mlc.frontend.arguments import coded, coded_methods
 from mlc.frontend.autograd import engine, saved_tensors
 from mlc.frontend.autograd.differentiable import recorded
 from mlc.frontend.autograd.engine import in_progress
-from mlc.frontend.autograd.graph import AutogradMeta, Edge, Node, accumulator_of
+from mlc.frontend.autograd.graph import AutogradMeta, Node, edge_to, node_of
 from mlc.frontend.autograd.hooks import RemovableHandle
 from mlc.frontend.location import user_loc
 from mlc.frontend.tensor import Tensor
@@ -121,8 +121,9 @@ def get_gradient_edge(tensor: Tensor) -> GradientEdge:
         >>> mlc.autograd.graph.get_gradient_edge(mlc.ones(1, requires_grad=True)).node
         <AccumulateGrad>
     """
-    edge = Edge(recorded(tensor, "the tensor"), tensor)
-    return GradientEdge(edge.node or accumulator_of(edge), max(edge.number, 0))
+    recorded(tensor, "the tensor")
+    edge = edge_to(tensor)
+    return GradientEdge(node_of(edge), max(edge.number, 0))
 
 
 @coded

@@ -1,8 +1,9 @@
 """Call overhead: a compiled addition of three small arrays beside numpy's and torch's, in one process.
 
-    python -m mlc.tools.bench.call_overhead [--size N] [--rounds R] [--json]
+    python -m mlc.tools.bench.call_overhead [--eager] [--size N] [--rounds R] [--json]
 
-Rounds alternate between the calls, so that all see the same machine; of each, the best round counts.
+With --eager, eager operations beside torch's, recorded for `backward` and not, with the number of Python functions that
+each calls. Rounds alternate between the calls, so that all see the same machine; of each, the best round counts.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+import mlc
 from mlc.backends.cpu.callable import make_callable, make_dispatcher
 from mlc.backends.executable import build
 from mlc.ir.parser import parse_module
@@ -104,6 +106,78 @@ def peers(x: Any, y: Any, out: Any) -> dict[str, Call]:
     return calls
 
 
+CHAIN = 100
+"""Number of operations in a chain."""
+
+
+def eager_calls(lib: Any, size: int) -> dict[str, Callable[[], Any]]:
+    """Eager operations of a library on a few elements, by what they do."""
+    x, y, m = lib.ones(size), lib.ones(size), lib.ones(4, 4)
+    w = lib.ones(size, requires_grad=True)
+
+    def set_element() -> None:
+        x[3] = 1.0
+
+    def without_gradient() -> Any:
+        with lib.no_grad():
+            return w * y
+
+    def chain() -> Any:
+        z = w
+        for _ in range(CHAIN):
+            z = z * y
+        return z
+
+    calls: dict[str, Callable[[], Any]] = {
+        "x * y": lambda: x * y, "x * 2.0": lambda: x * 2.0, "x.relu()": lambda: x.relu(), "x.sum()": lambda: x.sum(),
+        "m @ m": lambda: m @ m, "m.t() @ m": lambda: m.t() @ m, "x.add_(y)": lambda: x.add_(y),
+        "x[3] = 1.0": set_element, "m[1]": lambda: m[1], "m.t()": lambda: m.t(), "m.view(16)": lambda: m.view(16),
+        "w * y, recorded": lambda: w * y, "w.view(-1), recorded": lambda: w.view(-1),
+        "w * y in no_grad": without_gradient, f"{CHAIN} products, recorded": chain,
+        f"{CHAIN} products, forward and backward": lambda: chain().sum().backward()}
+    return calls
+
+
+def python_calls(call: Callable[[], Any]) -> int:
+    """The number of Python functions that run in a call."""
+    count = 0
+
+    def profile(frame: Any, event: str, argument: Any) -> None:
+        nonlocal count
+        count += event == "call"
+
+    sys.setprofile(profile)
+    try:
+        call()
+    finally:
+        sys.setprofile(None)
+    return count - 1
+
+
+def compare_eager(size: int, rounds: int, as_json: bool) -> None:
+    """Print what eager operations take, beside torch's."""
+    calls = {f"mlc: {name}": (call, ()) for name, call in eager_calls(mlc, size).items()}
+    try:
+        import torch
+    except ImportError:
+        theirs: dict[str, Call] = {}
+    else:
+        torch.set_num_threads(1)
+        theirs = {f"torch: {name}": (call, ()) for name, call in eager_calls(torch, size).items()}
+    for call, _ in 2 * list(calls.values()):               # the first compiles
+        call()
+    counts = {name: python_calls(call) for name, (call, _) in calls.items()}
+    times = best_ns(calls | theirs, rounds, 200)
+    if as_json:
+        print(json.dumps({name: round(ns, 1) for name, ns in times.items()}))
+        return
+    print(f"{'':40} {'mlc us':>9} {'torch us':>9} {'ratio':>7} {'Python calls':>13}")
+    for name, ns in list(times.items())[:len(calls)]:
+        other = times.get(name.replace("mlc:", "torch:", 1))
+        beside = "" if other is None else f"{other / 1e3:9.2f} {ns / other:7.2f}"
+        print(f"{name.removeprefix('mlc: '):40} {ns / 1e3:9.2f} {beside:17} {counts[name]:13}")
+
+
 def best_ns(calls: dict[str, Call], rounds: int, count: int = 20_000) -> dict[str, float]:
     """Nanoseconds of one call, the loop around it included."""
     best = dict.fromkeys(calls, float("inf"))
@@ -119,10 +193,14 @@ def best_ns(calls: dict[str, Call], rounds: int, count: int = 20_000) -> dict[st
 
 def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="call_overhead", description=__doc__.splitlines()[0])
+    parser.add_argument("--eager", action="store_true", help="eager operations beside torch's")
     parser.add_argument("--size", type=int, default=16, help="elements of each array (16)")
-    parser.add_argument("--rounds", type=int, default=20, help="rounds of 20,000 calls each (20)")
+    parser.add_argument("--rounds", type=int, default=20, help="rounds of 20,000 calls each, of 200 with --eager (20)")
     parser.add_argument("--json", action="store_true", help="print numbers for programs")
     options = parser.parse_args(argv)
+    if options.eager:
+        compare_eager(options.size, options.rounds, options.json)
+        return 0
     x, y, out = (np.ones(options.size, np.float32) for _ in range(3))
     times = best_ns(compiled_calls(x, y, out) | peers(x, y, out), options.rounds)
     if options.json:

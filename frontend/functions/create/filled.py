@@ -30,7 +30,8 @@ def shape_from(size: tuple[Any, ...]) -> tuple[Dim, ...]:
 
 
 def _filled(shape: tuple[Dim, ...], value: Number, dtype: ScalarType) -> Tensor:
-    if isinstance(value, NUMBER):
+    plain = state.trace is None and type(value) is int and 0 <= value <= 1                 # which every dtype has
+    if not plain and isinstance(value, NUMBER):
         value = as_array(value, as_dtype(dtype)).item()    # as `tensor` makes it of a number
     if state.trace is not None:
         return broadcast_to(number(value, dtype), shape)

@@ -9,19 +9,20 @@ from typing import Any
 import numpy as np
 
 from mlc.dialects import tensor as T
+from mlc.frontend.autograd.view_node import ArrayView
 from mlc.frontend.axes import plain_int
 from mlc.frontend.functionalization import linked, uncertain
 from mlc.frontend.functions import elementwise as E
 from mlc.frontend.functions.index.picking import from_the_front, take
 from mlc.frontend.functions.ragged import coordinates, picked
-from mlc.frontend.in_place import copy_, put, without_leading_ones
+from mlc.frontend.in_place import copy_, put, put_number, without_leading_ones
 from mlc.frontend.location import user_loc
 from mlc.frontend.methods import SYNTAX
 from mlc.frontend.operands import broadcast_shapes, broadcast_to, cast, integer, is_tensor, number, reshape, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.operation_errors import as_user_error
 from mlc.frontend.storage import storage_of
-from mlc.frontend.tensor import OPERATIONS, Operand, Tensor, as_array
+from mlc.frontend.tensor import OPERATIONS, Array, Operand, Tensor, as_array
 from mlc.frontend.trace import Tracer, current, emit, state
 from mlc.frontend.views import alias
 from mlc.ir import sizes
@@ -35,6 +36,16 @@ def getitem(input: Tensor, key: Any) -> Tensor:
 
     On a tensor that has its elements, a key without arrays gives a view.
     """
+    if type(input) is Tensor and type(input._array) is np.ndarray and _addresses(key) and state.trace is None:
+        if input._storage is None:
+            storage_of(input)
+        whole = (*key, ...) if type(key) is tuple else (key, ...)            # with which numpy gives no scalar
+        try:
+            array = input._array[whole]
+        except IndexError:                                 # which the general path explains
+            pass
+        else:
+            return alias(input, array, Subscript(whole), "GetitemBackward")
     keys = key if isinstance(key, tuple) else (key,)
     keys = tuple(_number_of(_listed(k)) for k in keys)
     loc = user_loc()
@@ -58,8 +69,36 @@ def getitem(input: Tensor, key: Any) -> Tensor:
         out, input)
 
 
+class Subscript(ArrayView):
+    """The view that a key of integers, None and slices picks, which ends in an ellipsis."""
+
+    __slots__ = ("key",)
+
+    def __init__(self, key: tuple[Any, ...]) -> None:
+        self.key = key
+
+    def __call__(self, x: Tensor) -> Tensor:
+        return getitem(x, self.key[:-1])
+
+    def make(self, array: Array) -> Array:
+        picked: Array = array[self.key]
+        return picked
+
+
+def _addresses(key: Any) -> bool:
+    """Whether a key consists of integers, None, and slices without a step."""
+    for k in key if type(key) is tuple else (key,):
+        kind = type(k)
+        if kind is not int and k is not None and (kind is not slice or k.step is not None or not (
+                (k.start is None or type(k.start) is int) and (k.stop is None or type(k.stop) is int))):
+            return False
+    return True
+
+
 def setitem(input: Tensor, key: Any, value: Any) -> None:
     """input[key] = value, in place: the value, a tensor, an array or a number, is broadcast and converted."""
+    if type(input) is Tensor and type(value) in (int, float) and _addresses(key) and put_number(input, key, value):
+        return
     keys = tuple(_number_of(_listed(k)) for k in (key if isinstance(key, tuple) else (key,)))
     loc = user_loc()
     try:

@@ -31,7 +31,7 @@ drops = drawing(lambda given: given["training"] and given["p"])
 
 
 @drops
-@operation()
+@operation(static=("key",))
 def dropout(input: Operand, p: float = 0.5, training: bool = True, inplace: bool = False, *,
             key: Operand = None) -> Tensor:
     """Each element 0 with probability p, otherwise input / (1 - p), in training (Srivastava et al. 2014).
@@ -60,7 +60,7 @@ def dropout(input: Operand, p: float = 0.5, training: bool = True, inplace: bool
 
 
 @drops
-@operation()
+@operation(static=("key",))
 def feature_dropout(input: Operand, p: float = 0.5, training: bool = True, spatial: int = 2, *,
                     key: Operand = None) -> Tensor:
     """Dropout of whole channels: all elements of a channel become 0, or are divided by 1 - p (Tompson et al. 2015).
@@ -97,7 +97,7 @@ def feature_dropout(input: Operand, p: float = 0.5, training: bool = True, spati
 
 
 @drops
-@operation()
+@operation(static=("key",))
 def alpha_dropout(input: Operand, p: float = 0.5, training: bool = True, inplace: bool = False, *,
                   key: Operand = None) -> Tensor:
     """Dropout for `selu`: elements become its limit of -1.7581 with probability p, and all are scaled.
@@ -139,7 +139,7 @@ def _alpha_dropped(x: Tracer, p: float, key: Operand, shape: Sequence[Dim]) -> T
 
 
 @drops
-@operation()
+@operation(static=("key",))
 def feature_alpha_dropout(input: Operand, p: float = 0.5, training: bool = False, inplace: bool = False, *,
                           key: Operand = None) -> Tensor:
     """Alpha dropout of whole channels: all elements of a channel are replaced, or none.
@@ -169,7 +169,7 @@ def feature_alpha_dropout(input: Operand, p: float = 0.5, training: bool = False
 
 
 @drops
-@operation()
+@operation(static=("key",))
 def dropout1d(input: Operand, p: float = 0.5, training: bool = True, inplace: bool = False, *,
               key: Operand = None) -> Tensor:
     """Dropout of whole channels of signals, as `feature_dropout`.
@@ -197,7 +197,7 @@ def dropout1d(input: Operand, p: float = 0.5, training: bool = True, inplace: bo
 
 
 @drops
-@operation()
+@operation(static=("key",))
 def dropout2d(input: Operand, p: float = 0.5, training: bool = True, inplace: bool = False, *,
               key: Operand = None) -> Tensor:
     """Dropout of whole channels of images, as `feature_dropout`.
@@ -228,7 +228,7 @@ def dropout2d(input: Operand, p: float = 0.5, training: bool = True, inplace: bo
 
 
 @drops
-@operation()
+@operation(static=("key",))
 def dropout3d(input: Operand, p: float = 0.5, training: bool = True, inplace: bool = False, *,
               key: Operand = None) -> Tensor:
     """Dropout of whole channels of volumes, as `feature_dropout`.
@@ -256,7 +256,7 @@ def dropout3d(input: Operand, p: float = 0.5, training: bool = True, inplace: bo
 
 
 @drawing(lambda given: given["training"])
-@operation()
+@operation(static=("key",))
 def rrelu(input: Operand, lower: float = 1 / 8, upper: float = 1 / 3, training: bool = False, inplace: bool = False,
           *, key: Operand = None) -> Tensor:
     """x where x > 0, slope * x elsewhere, for a slope drawn anew for each element in training (Xu et al. 2015).

@@ -91,7 +91,7 @@ def _maxima(x: Tracer, flat: Tracer, kernel: tuple[int, ...], out: tuple[int, ..
 
 
 @drawing(lambda given: given["_random_samples"] is None)
-@operation(autocast="fp32")
+@operation(autocast="fp32", static=("key",))
 def fractional_max_pool2d(input: Operand, kernel_size: Ints, output_size: Any = None, output_ratio: Any = None,
                           return_indices: bool = False, _random_samples: Operand = None, *,
                           key: Operand = None) -> Any:
@@ -124,7 +124,7 @@ def fractional_max_pool2d(input: Operand, kernel_size: Ints, output_size: Any = 
 
 
 @drawing(lambda given: given["_random_samples"] is None)
-@operation(autocast="fp32")
+@operation(autocast="fp32", static=("key",))
 def fractional_max_pool3d(input: Operand, kernel_size: Ints, output_size: Any = None, output_ratio: Any = None,
                           return_indices: bool = False, _random_samples: Operand = None, *,
                           key: Operand = None) -> Any:

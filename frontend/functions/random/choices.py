@@ -19,7 +19,7 @@ from mlc.ir.diag import UserError
 from mlc.ir.types import f32, f64, i32, i64, ui32, ui64
 
 
-@operation(name="random.bernoulli")
+@operation(name="random.bernoulli", static=("key",))
 def bernoulli(key: Operand, p: Operand = 0.5, shape: Shape | None = None) -> Tensor:
     """True with probability p, for each element.
 
@@ -43,7 +43,7 @@ def bernoulli(key: Operand, p: Operand = 0.5, shape: Shape | None = None) -> Ten
     return E.lt(unit_interval(key, chance.shape if shape is None else shape, dtype), cast(chance, dtype))
 
 
-@operation(name="random.randint")
+@operation(name="random.randint", static=("key",))
 def randint(key: Operand, shape: Shape, low: int, high: int, dtype: DTypeLike = int64) -> Tensor:
     """Integers in [low, high), all equally likely up to a part of (high - low) / 2^64.
 
@@ -76,7 +76,7 @@ def randint(key: Operand, shape: Shape, low: int, high: int, dtype: DTypeLike = 
     return cast(tracer(cast(tracer(drawn), i64) + first), as_ir(dtype))
 
 
-@operation(name="random.rademacher")
+@operation(name="random.rademacher", static=("key",))
 def rademacher(key: Operand, shape: Shape = (), dtype: DTypeLike = float32) -> Tensor:
     """1 or -1 with equal probability, for each element.
 
@@ -98,7 +98,7 @@ def rademacher(key: Operand, shape: Shape = (), dtype: DTypeLike = float32) -> T
     return cast(tracer(1 - 2 * cast(tracer(E.bitwise_and(bits_from(key, shape, ui32), 1)), i32)), as_ir(dtype))
 
 
-@operation(name="random.categorical")
+@operation(name="random.categorical", static=("key",))
 def categorical(key: Operand, logits: Operand, dim: int = -1, shape: Shape | None = None) -> Tensor:
     """Indices drawn along a dimension with the probabilities softmax(logits), by the Gumbel-max trick.
 
@@ -129,7 +129,7 @@ def categorical(key: Operand, logits: Operand, dim: int = -1, shape: Shape | Non
     return R.argmax(x + gumbel_noise(key, full, float_type(x.dtype)), lead + at)
 
 
-@operation(name="random.permutation", literal=("x",))
+@operation(name="random.permutation", literal=("x",), static=("key",))
 def permutation(key: Operand, x: Operand, dim: int = 0) -> Tensor:
     """The slices of a tensor along a dimension in random order, or the integers below a number.
 
@@ -156,7 +156,7 @@ def permutation(key: Operand, x: Operand, dim: int = 0) -> Tensor:
     return index_select(y, at, _order(key, y.shape[at]))
 
 
-@operation(name="random.randperm")
+@operation(name="random.randperm", static=("key",))
 def randperm(key: Operand, n: int) -> Tensor:
     """The integers from 0 to n - 1 in random order.
 
@@ -181,7 +181,7 @@ def _order(key: Operand, n: Any) -> Tracer:
     return emit(T.ArgSort, bits_from(key, (n,), ui64), 0)  # type: ignore[no-any-return]
 
 
-@operation(name="random.choice")
+@operation(name="random.choice", static=("key",))
 def choice(key: Operand, x: Operand, shape: Shape = ()) -> Tensor:
     """Elements of a vector, each drawn from all of them with equal probability.
 
@@ -207,7 +207,7 @@ def choice(key: Operand, x: Operand, shape: Shape = ()) -> Tensor:
     return take(values, randint(key, shape, 0, values.shape[0]), 0)
 
 
-@operation(name="random.dropout")
+@operation(name="random.dropout", static=("key",))
 def dropout(key: Operand, input: Operand, p: float = 0.5) -> Tensor:
     """Each element 0 with probability p, otherwise input / (1 - p), which keeps the mean (Srivastava et al. 2014).
 

@@ -38,7 +38,7 @@ def unit_interval(key: Operand, shape: Shape, dtype: FloatType) -> Tracer:
     return tracer(E.mul(cast(whole, dtype), 2.0 ** -digits))
 
 
-@operation(name="random.uniform")
+@operation(name="random.uniform", static=("key",))
 def uniform(key: Operand, shape: Shape = (), low: Operand = 0.0, high: Operand = 1.0,
             dtype: DTypeLike = float32) -> Tensor:
     """Numbers uniformly distributed in [low, high).
@@ -70,7 +70,7 @@ def uniform(key: Operand, shape: Shape = (), low: Operand = 0.0, high: Operand =
     return cast(tracer(scaled), unit.type.dtype)
 
 
-@operation(name="random.normal")
+@operation(name="random.normal", static=("key",))
 def normal(key: Operand, shape: Shape = (), mean: Operand = 0.0, std: Operand = 1.0,
            dtype: DTypeLike = float32) -> Tensor:
     """Numbers of the normal distribution: mean + std * sqrt(2) * erfinv(u), for u uniform in (-1, 1).
@@ -104,7 +104,7 @@ def normal(key: Operand, shape: Shape = (), mean: Operand = 0.0, std: Operand = 
     return cast(tracer(E.add(E.mul(drawn, std), mean)), wanted)
 
 
-@operation(name="random.rand")
+@operation(name="random.rand", static=("key",))
 def rand(key: Operand, *size: Any, dtype: DTypeLike = float32) -> Tensor:
     """Numbers uniformly distributed in [0, 1), as `uniform(key, size)`.
 
@@ -126,7 +126,7 @@ def rand(key: Operand, *size: Any, dtype: DTypeLike = float32) -> Tensor:
     return uniform(key, listed(size), dtype=dtype)
 
 
-@operation(name="random.randn")
+@operation(name="random.randn", static=("key",))
 def randn(key: Operand, *size: Any, dtype: DTypeLike = float32) -> Tensor:
     """Numbers of the standard normal distribution, as `normal(key, size)`.
 
@@ -148,7 +148,7 @@ def randn(key: Operand, *size: Any, dtype: DTypeLike = float32) -> Tensor:
     return normal(key, listed(size), dtype=dtype)
 
 
-@operation(name="random.rand_like")
+@operation(name="random.rand_like", static=("key",))
 def rand_like(key: Operand, input: Operand, *, dtype: DTypeLike = None) -> Tensor:
     """Numbers uniformly distributed in [0, 1), in the shape of a tensor.
 
@@ -171,7 +171,7 @@ def rand_like(key: Operand, input: Operand, *, dtype: DTypeLike = None) -> Tenso
     return uniform(key, x.shape, dtype=x.dtype if dtype is None else dtype)
 
 
-@operation(name="random.randn_like")
+@operation(name="random.randn_like", static=("key",))
 def randn_like(key: Operand, input: Operand, *, dtype: DTypeLike = None) -> Tensor:
     """Numbers of the standard normal distribution, in the shape of a tensor.
 
@@ -194,7 +194,7 @@ def randn_like(key: Operand, input: Operand, *, dtype: DTypeLike = None) -> Tens
     return normal(key, x.shape, dtype=x.dtype if dtype is None else dtype)
 
 
-@operation(name="random.truncated_normal")
+@operation(name="random.truncated_normal", static=("key",))
 def truncated_normal(key: Operand, lower: Operand, upper: Operand, shape: Shape = (),
                      dtype: DTypeLike = float32) -> Tensor:
     """Numbers of the standard normal distribution, given that they lie between two bounds.
@@ -227,7 +227,7 @@ def truncated_normal(key: Operand, lower: Operand, upper: Operand, shape: Shape 
     return cast(tracer(E.minimum(E.maximum(drawn, a), b)), wanted)
 
 
-@operation(name="random.exponential")
+@operation(name="random.exponential", static=("key",))
 def exponential(key: Operand, shape: Shape = (), rate: Operand = 1.0, dtype: DTypeLike = float32) -> Tensor:
     """Numbers of the exponential distribution, with density rate * e^(-rate x): -log1p(-u) / rate.
 
@@ -256,7 +256,7 @@ def gumbel_noise(key: Operand, shape: Shape, dtype: FloatType) -> Tensor:
     return E.neg(E.log(E.neg(E.log(E.maximum(unit_interval(key, shape, dtype), tiny)))))
 
 
-@operation(name="random.gumbel")
+@operation(name="random.gumbel", static=("key",))
 def gumbel(key: Operand, shape: Shape = (), dtype: DTypeLike = float32) -> Tensor:
     """Numbers of the standard Gumbel distribution: -ln(-ln(u)), for u uniform in (0, 1).
 
@@ -278,7 +278,7 @@ def gumbel(key: Operand, shape: Shape = (), dtype: DTypeLike = float32) -> Tenso
     return gumbel_noise(key, shape, float_type(dtype))
 
 
-@operation(name="random.laplace")
+@operation(name="random.laplace", static=("key",))
 def laplace(key: Operand, shape: Shape = (), dtype: DTypeLike = float32) -> Tensor:
     """Numbers of the Laplace distribution, with density e^-|x| / 2.
 
@@ -303,7 +303,7 @@ def laplace(key: Operand, shape: Shape = (), dtype: DTypeLike = float32) -> Tens
     return E.where(low, size, E.neg(size))
 
 
-@operation(name="random.cauchy")
+@operation(name="random.cauchy", static=("key",))
 def cauchy(key: Operand, shape: Shape = (), dtype: DTypeLike = float32) -> Tensor:
     """Numbers of the Cauchy distribution, with density 1 / (pi (1 + x^2)): tan(pi (u - 1/2)), for u uniform.
 

@@ -68,7 +68,7 @@ def constant_like(value: int, x: Tracer) -> Tracer:
     return emit(T.Full, value, (), x.type.dtype)  # type: ignore[no-any-return]
 
 
-@operation(name="random.split")
+@operation(name="random.split", static=("key",))
 def split(key: Operand, num: int = 2) -> Tensor:
     """Keys that are independent of each other and of everything drawn with other keys.
 
@@ -89,7 +89,7 @@ def split(key: Operand, num: int = 2) -> Tensor:
     return stack(high_and_low(bits_from(key, (plain_int(num, "num"),), ui64)), -1)
 
 
-@operation(name="random.fold_in")
+@operation(name="random.fold_in", static=("key",))
 def fold_in(key: Operand, data: Operand) -> Tensor:
     """A key made of a key and an integer, such as the number of a step or a layer.
 
@@ -127,7 +127,7 @@ def _folded(key: Value, word: Value) -> _Pair:
     return _Pair(threefry_values(key, T.Full(0, (), ui32).result, word))
 
 
-@operation(name="random.bits")
+@operation(name="random.bits", static=("key",))
 def bits(key: Operand, shape: Shape = (), dtype: DTypeLike = "uint32") -> Tensor:
     """Unsigned integers of which all bits are random.
 
@@ -153,7 +153,7 @@ def bits(key: Operand, shape: Shape = (), dtype: DTypeLike = "uint32") -> Tensor
     return bits_from(key, shape, wanted)
 
 
-@operation(name="random.bits_like")
+@operation(name="random.bits_like", static=("key",))
 def bits_like(key: Operand, input: Operand, *, dtype: DTypeLike = "uint32") -> Tensor:
     """Unsigned integers of which all bits are random, in the shape of a tensor.
 

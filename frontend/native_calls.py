@@ -1,0 +1,91 @@
+"""Native callables for eager calls: the code that has run a call takes all calls of its pattern from then on.
+
+A call has a pattern if its code computes all results from arrays on the CPU, numbers and constants. Its sizes are those
+that the code was compiled for: symbols stand for different numbers above 1, as they do in frontend/eager.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from mlc.frontend.compiler import compiling
+from mlc.frontend.devices import CPU
+from mlc.frontend.eager import Call, EagerKernel
+from mlc.frontend.tensor import Tensor
+from mlc.ir.call_pattern import Argument, Array, CallPattern, Constant, Items, Number
+
+
+def offer(call: Call, kernel: EagerKernel, record: Callable[[], Callable[..., Any] | None]) -> None:
+    """Have the kernel that has run a call take the calls of its pattern, if it has one.
+
+    record  makes their function for autograd
+    """
+    with compiling:
+        if not kernel.is_new:
+            return
+        kernel.is_new = False
+        if call.op.view or not kernel.computes_all:
+            return
+        pattern = pattern_of(call, kernel)
+        if pattern is not None and kernel.entry is not None:
+            call.op.add(kernel.entry, pattern, record() if kernel.is_plain else _finishing(kernel, record()))
+
+
+def _finishing(kernel: EagerKernel, record: Callable[..., Any] | None) -> Callable[..., Any]:
+    """The function that makes the output of a tuple of results, once the call is recorded."""
+    def finish(results: Any, *args: Any, **keywords: Any) -> Any:
+        if record is not None:
+            record(results, *args, **keywords)
+        return kernel.structure.unflatten(results)
+
+    return finish
+
+
+def pattern_of(call: Call, kernel: EagerKernel) -> CallPattern | None:
+    """The pattern of a call that the kernel has run; None if calls like it take the general path."""
+    if call.device != CPU or len(call.given) != len(call.arrays):
+        return None
+    numbers = iter(range(len(call.given)))
+    op = call.op
+
+    def argument(x: Any, name: str) -> Argument:
+        return operand(x, name in op.literal) if name in op.operands else Constant(own(x))
+
+    def operand(x: Any, literal: bool) -> Argument:
+        kind = type(x)
+        if x is None or kind is bool or (literal and kind in (int, float)):
+            return Constant(x)
+        if kind is list or kind is tuple:
+            return Items(tuple(operand(item, literal) for item in x))
+        number = next(numbers)
+        if kind is float or (kind is int and not (op.stored and _has_integers(call))):
+            return Number(kind)
+        if kind is not Tensor and kind is not np.ndarray:
+            raise _NoPattern
+        return Array(number not in kernel.unused)
+
+    try:
+        arguments = [argument(x, op.parameter(i)) for i, x in enumerate(call.args)]
+        arguments += [argument(x, name) for name, x in call.keywords.items()]
+    except _NoPattern:
+        return None
+    return CallPattern(tuple(arguments), tuple(call.keywords), len(kernel.structure) > 1, not kernel.is_plain)
+
+
+def _has_integers(call: Call) -> bool:
+    """Whether an operand has integers, in whose place a Python integer may not fit."""
+    return any(x.dtype.kind in "iu" for x, weak in zip(call.arrays, call.weak) if not weak)
+
+
+class _NoPattern(Exception):
+    """An argument of the call is of another kind."""
+
+
+def own(x: Any) -> Any:
+    """An argument with containers of its own, since what the program does to its lists concerns later calls."""
+    if isinstance(x, list | tuple) and not hasattr(x, "_fields"):
+        return type(x)(map(own, x))
+    return {key: own(v) for key, v in x.items()} if type(x) is dict else x
