@@ -112,11 +112,11 @@ CHAIN = 100
 
 def eager_calls(lib: Any, size: int) -> dict[str, Callable[[], Any]]:
     """Eager operations of a library on a few elements, by what they do."""
-    x, y, m = lib.ones(size), lib.ones(size), lib.ones(4, 4)
+    x, y, v, m = lib.ones(size), lib.ones(size), lib.ones(size), lib.ones(4, 4)
     w = lib.ones(size, requires_grad=True)
 
     def set_element() -> None:
-        x[3] = 1.0
+        v[3] = 1.0
 
     def without_gradient() -> Any:
         with lib.no_grad():
