@@ -11,6 +11,7 @@ import os
 import threading
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -137,6 +138,37 @@ class Entry(ArgumentChecks):
         self._enter(pointers, [env[name] for name in interface.symbols],
                     [pointers[a] if a >= 0 else data_address(r) for a, r in zip(interface.aliases, results)])
         return results
+
+    # -- calls without symbolic sizes ------------------------------------------------------------------------------
+    @cached_property
+    def static_results(self) -> list[tuple[tuple[int, ...], np.dtype[Any]]]:
+        """Shapes and dtypes of the results of an entry without symbolic sizes, whose constraints hold."""
+        assert not self.interface.symbols
+        self._check_sizes({})
+        return [(shape, dtype) for shape, (_, dtype, _) in zip(self._result_shapes({}), self._results)]
+
+    @cached_property
+    def reused(self) -> list[tuple[int, int]]:
+        """The results that take the memory of donated arguments, with these."""
+        return [(n, a) for n, a in enumerate(self.interface.aliases) if a >= 0]
+
+    def checked_array(self, i: int, array: Any) -> Array:
+        """Argument `i` of an entry without symbolic sizes, as the code expects it; UserError for another type."""
+        out = self._array(i, array)
+        if out.shape != self._inputs[i][2]:
+            axis = next(k for k, (n, expected) in enumerate(zip(out.shape, self._inputs[i][2])) if n != expected)
+            raise UserError(f"{self.interface.argument(i)} has size {out.shape[axis]} on axis {axis}, expected "
+                            f"{self._inputs[i][2][axis]}", code="MLC0323")
+        return out
+
+    @staticmethod
+    def address_of(array: Array) -> int:
+        """The address of the elements of an array."""
+        return data_address(array)
+
+    def enter(self, arguments: Sequence[int], results: Sequence[int]) -> None:
+        """Run on arguments at these addresses, and write results to others."""
+        self._enter(arguments, (), results)
 
     # -- what a caller passes -------------------------------------------------------------------------------------
     def _array(self, i: int, array: Any) -> Array:

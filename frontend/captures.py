@@ -131,6 +131,8 @@ class Captures:
         self.numbers: list[tuple[MutableMapping[str, Any], str]] = []
         self.made: list[Any] = []
         self.differentiates = self.keeps_history = False
+        self._fixed: list[Any] | None = None               # the tensors among the inputs; the others have to be asked
+        self._others: list[tuple[int, Input]] = []
         self._tensors: dict[int, Tracer] = {}
         self._numbers: dict[tuple[int, str, int | None], Tracer] = {}
         self._gradients: dict[int, GradientState] = {}
@@ -266,8 +268,15 @@ class Captures:
         return [source.tensor for source, _, _ in self.inputs if isinstance(source, CapturedTensor)]
 
     def operands(self, given: Sequence[Any]) -> list[Any]:
-        """The inputs of a call."""
-        return [source.operand(given) for source, _, _ in self.inputs]
+        """The inputs of a call, once the function is recorded."""
+        if self._fixed is None:
+            sources = [source for source, _, _ in self.inputs]
+            self._fixed = [x.tensor if isinstance(x, CapturedTensor) else None for x in sources]
+            self._others = [(i, x) for i, x in enumerate(sources) if self._fixed[i] is None]
+        found = self._fixed.copy()
+        for i, source in self._others:
+            found[i] = source.operand(given)
+        return found
 
 
 def _owner(owner: Tensor | int, given: Sequence[Any]) -> Tensor:

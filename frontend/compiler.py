@@ -41,6 +41,9 @@ class Compiler(Protocol):
                     record: Callable[..., Any] | None, gate: CellType) -> Callable[..., Any] | None:
         """A callable as of frontend/dispatch.py, which is closed unless `gate` contains None."""
 
+    def first_changed(self) -> Callable[[int, int, int], int] | None:
+        """A native function for `Watch` (script/words.py)."""
+
     def vendors(self) -> Sequence[str]:
         """The kinds of devices that the compiler supports, by the prefixes of their names, cpu first."""
 

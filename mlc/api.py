@@ -37,6 +37,7 @@ from mlc.frontend_compiler import FrontendCompiler
 from mlc.ir.core import Op
 from mlc.ir.diag import UserError
 from mlc.lowered import Lowered
+from mlc.repeated_call import RepeatedCall
 from mlc.specialize import specialize
 
 __all__ = [
@@ -129,7 +130,9 @@ class Compiled(CompiledFunction):
         if not recorded.differentiates and requires_grad([*call.given, *reached]):     # lowering consumes the recording
             recorded.function = FunctionRecord(copy_of(recorded.trace.module))
         executable = native_code(recorded.trace.module, self.placement.at(call.device))
-        return Specialization(recorded, executable, executable.entry("main"), call.donated())
+        entry = executable.entry("main")
+        return Specialization(recorded, executable, entry, call.donated(),
+                              RepeatedCall.of(entry, recorded, len(call.arrays)))
 
     def _beside_python(self, call: Call) -> Any:
         from mlc.checked import checked_call

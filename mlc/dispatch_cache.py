@@ -8,12 +8,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from mlc.call import Call, Signature
+from mlc.frontend.compiler import compiler
 from mlc.frontend.generalize import fits
 from mlc.frontend.script.reach import Reached
 from mlc.frontend.script.reached_state import GradientPresence, Payload
+from mlc.frontend.script.words import Watch
 from mlc.frontend.signature import Recorded
 from mlc.ir.sizes import Dim
 from mlc.ir.types import TensorType
+from mlc.repeated_call import RepeatedCall
 from mlc.variant import Variant
 
 if TYPE_CHECKING:
@@ -34,12 +37,14 @@ class Specialization:
     executable  its code, unless there is nothing to compute
     entry       the entry to call
     donated     the numbers of donated arrays
+    repeated    its calls, where most inputs are those of the call before
     """
 
     recorded: Recorded
     executable: Executable | None = None
     entry: Any = None
     donated: tuple[int, ...] = ()
+    repeated: RepeatedCall | None = None
 
     @property
     def images(self) -> list[Any]:
@@ -80,6 +85,7 @@ class State:
 
     def __init__(self, reached: Reached) -> None:
         self.reached = [reached]
+        self._watch: Watch | None = None
         self.known: dict[Any, Specialization] = {}
         self.general: dict[Any, list[ForSizes]] = {}
         self.seen: dict[Any, list[tuple[int, ...]]] = {}
@@ -88,6 +94,7 @@ class State:
 
     def learn(self, recorded: Recorded) -> None:
         """Take what is an input of the code out of the guards, and add what the recording depends on besides."""
+        self._watch = None
         captures = recorded.captures
         if captures is None:
             return
@@ -100,7 +107,13 @@ class State:
 
     def holds(self) -> bool:
         """Whether the captured state is unchanged."""
-        return all(reached.holds() for reached in self.reached)
+        if self._watch is not None:
+            return self._watch.holds()
+        places = [place for reached in self.reached for place in reached.places]
+        if not all(place.holds() for place in places):
+            return False
+        self._watch = Watch(places, compiler().first_changed())
+        return True
 
     def fitting(self, call: Call) -> Specialization | None:
         """Code for many sizes that serves a call, which is then known for it."""

@@ -51,7 +51,7 @@ def execute(code: Specialization, call: Call) -> Sequence[BackingArray]:
             call.arrays[i] = donated(call.given[i], call.given)
     before = [np.array(a) for a in call.arrays] if Checks.anomaly is not None else []
     try:
-        results: Sequence[BackingArray] = code.entry.call(_brought(call))
+        results: Sequence[BackingArray] = _called(code, call)
     except (UserAssertionError, UserIndexError, InternalError):
         # The code has run, and may have written to them.
         _consume(code, call)
@@ -93,19 +93,13 @@ def _check_captures(code: Specialization, call: Call) -> None:
             raise UserError(f"{call.signature.name} was recorded for an argument that is a tensor which it reaches by "
                             "itself, too, and now is another one", code="MLC0759", loc=user_loc(),
                             hint="have the function reach the tensor by one way only")
-    if code.recorded.stored:
-        storages = {id(call.captured[i]._storage) for i in code.recorded.stored} - {id(None)}
-        for x, array in zip(call.given, call.arrays):
-            shares = id(getattr(x, "_storage", None)) in storages
-            if shares or (isinstance(x, np.ndarray) and storages and _is_shared(array, code, call)):
-                raise UserError(f"{call.signature.name} changes a tensor in place that it reaches by itself, and an "
-                                "argument has the same memory", code="MLC0759", loc=user_loc(),
-                                hint="pass a clone of it")
-
-
-def _is_shared(array: Any, code: Specialization, call: Call) -> bool:
-    """Whether a numpy array has the memory of a captured tensor that the function changes."""
-    return any(np.may_share_memory(array, call.captured[i]._array) for i in code.recorded.stored)
+    for x in call.given if code.recorded.stored else ():
+        storage = x._storage if type(x) is Tensor else None
+        changed = (call.captured[i] for i in code.recorded.stored)
+        if any(t._storage is storage for t in changed) if storage is not None else isinstance(x, np.ndarray) and any(
+                t._storage is not None and np.may_share_memory(x, t._array) for t in changed):
+            raise UserError(f"{call.signature.name} changes a tensor in place that it reaches by itself, and an "
+                            "argument has the same memory", code="MLC0759", loc=user_loc(), hint="pass a clone of it")
 
 
 def wrap(code: Specialization, call: Call, results: Sequence[BackingArray]) -> Any:
@@ -162,6 +156,17 @@ def record_for_backward(code: Specialization, call: Call, out: Any) -> None:
             if code.entry is not None and not code.entry.interface.symbols:
                 recorded.function = function               # the record is of the sizes that the code is of
         record_call(name, function, recorded, operands, out)
+
+
+def _called(code: Specialization, call: Call) -> Sequence[BackingArray]:
+    """The results of the code for a call."""
+    repeated = code.repeated
+    if repeated is None or call.device != CPU or not repeated.lock.acquire(blocking=False):
+        return code.entry.call(_brought(call))  # type: ignore[no-any-return]
+    try:
+        return repeated.run(call.arrays, call.captured)
+    finally:
+        repeated.lock.release()
 
 
 def _brought(call: Call) -> Sequence[Any]:

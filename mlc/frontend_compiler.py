@@ -37,6 +37,10 @@ class FrontendCompiler:
             return None
         return make_pattern_callable(entry, pattern, otherwise, Tensor, record, gate)  # type: ignore[no-any-return]
 
+    def first_changed(self) -> Callable[[int, int, int], int] | None:
+        from mlc.backends.cpu.callable import first_changed
+        return first_changed()
+
     def vendors(self) -> Sequence[str]:
         return VENDORS
 

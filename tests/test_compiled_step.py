@@ -349,3 +349,81 @@ def test_what_cannot_be_recorded_is_refused(f: Callable[..., Any], code: str) ->
     with pytest.raises(UserError, match=code):
         mlc.compile(lambda x: f(W, x))(mlc.ones(2))
     assert W.tolist() == [1, 1] and W.grad is None and OUTSIDE.tolist() == [0, 0] and SCHEDULER.last_epoch == 0
+
+
+# -- what is guarded, and whose memory is used again -------------------------------------------------------------------
+class Layer(mlc.nn.Module):
+    """A module with state of many kinds, which `change` changes."""
+
+    scale = 1.0
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = mlc.nn.Parameter(mlc.ones(2))
+        self.power, self.factors, self.settings = 1, [1.0, 2.0], {"shift": 0.0}
+
+    def forward(self, x: Tensor) -> Tensor:
+        out: Tensor = x * self.weight**self.power * self.factors[1] * self.scale
+        return (out + self.settings["shift"]) * FACTOR
+
+
+FACTOR = 1.0
+
+
+def other_class(layer: Any) -> None:
+    layer.__class__ = type("Other", (Layer,), {"scale": 3.0})
+
+
+def other_attributes(layer: Any) -> None:
+    layer.__dict__ = {**vars(layer), "power": 0}
+
+
+def other_global(layer: Any) -> None:
+    global FACTOR
+    FACTOR += 1
+
+
+CHANGES: list[Callable[[Any], Any]] = [
+    lambda layer: setattr(layer, "power", 2), lambda layer: layer.factors.__setitem__(1, 5.0),
+    lambda layer: layer.settings.update(shift=1.0), lambda layer: layer.factors.insert(0, 7.0),
+    lambda layer: setattr(layer, "factors", [0.0, 4.0]), lambda layer: setattr(layer, "weight", mlc.nn.Parameter(
+        mlc.full((2,), 9.0))), other_class, other_attributes, other_global]
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_change_between_calls_is_seen(change: Callable[[Any], Any]) -> None:
+    """However often the function has been called, and whatever has changed before."""
+    layer, unrelated, x = Layer(), [0], mlc.ones(2)
+    f = mlc.compile(lambda x: layer(x) + 0 * len(unrelated))
+    for _ in range(3):
+        f(x)
+    layer.power = 1                                        # the same again
+    f(x)
+    change(layer)
+    for _ in range(2):
+        assert f(x).tolist() == layer(x).tolist()
+    with mlc.no_grad():
+        layer.weight.mul_(2)
+    assert f(x).tolist() == layer(x).tolist()
+
+
+def test_memory_that_somebody_holds_is_not_used_again() -> None:
+    model = mlc.nn.Linear(3, 2)
+    opt = mlc.optim.Adam(model.parameters(), lr=0.1)
+
+    @mlc.compile
+    def step(x: Tensor) -> Any:
+        opt.zero_grad()
+        loss = (model(x) ** 2).sum()
+        loss.backward()
+        opt.step()
+        return loss
+
+    held = []
+    for i in range(8):
+        step(mlc.ones(4, 3))
+        kept: list[Any] = [model.weight.grad, opt.state_dict()["state"][0]["exp_avg"]]
+        kept += [model.weight.grad[0], model.weight.clone()] if i % 2 else [(model.weight * 1).detach()]
+        held.append((kept, [x.tolist() for x in kept]))
+    for kept, elements in held:
+        assert [x.tolist() for x in kept] == elements

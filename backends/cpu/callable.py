@@ -322,7 +322,16 @@ _type_parts: list[Any] = []
 
 @cache
 def _support() -> Library:
-    return _native("support", _support_module, ["dealloc", "traverse", "forward"])
+    return _native("support", _support_module, ["dealloc", "traverse", "forward", "first_changed"])
+
+
+@cache
+def first_changed() -> Function[[int, int, int], int] | None:
+    """A native function of the address of rows of an address and a word each, and of two numbers: the number of the
+    first row from the one on, before the other, whose word is not at its address; None where there is no such code."""
+    if layout.problem() is not None:
+        return None
+    return _support().function("first_changed", ctypes.c_int64, [ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64])
 
 
 def _support_module() -> Module:
@@ -335,7 +344,27 @@ def _support_module() -> Module:
     _forward(builder)
     _traverse(builder)
     _dealloc(builder)
+    _first_changed(builder)
     return builder.module
+
+
+def _first_changed(builder: ModuleBuilder) -> None:
+    """first_changed(rows, start, count): see above."""
+    a = Assembler(builder, "first_changed", [PTR, I64, I64], I64, public=True)
+    rows, start, count = a.args
+    loop, row, following, done = a.block(I64), a.block(), a.block(), a.block(I64)
+    a.goto(loop, start)
+    a.start(loop)
+    number = loop.args[0]
+    a.branch(a.compare("slt", number, count), row, done, (), (count,))
+    a.start(row)
+    at = a.at(rows, a.mul(number, a.i64(16)))
+    same = a.compare("eq", a.load(I64, a.load(PTR, at)), a.load(I64, at, 8))
+    a.branch(same, following, done, (), (number,))
+    a.start(following)
+    a.goto(loop, a.add(number, a.i64(1)))
+    a.start(done)
+    a.ret(done.args[0])
 
 
 def _forward(builder: ModuleBuilder) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from mlc.frontend import tree
-from mlc.frontend.storage import storage_of
+from mlc.frontend.script import words
 
 MISSING = object()
 Contents = tuple[Any, Collection[Any]]
@@ -64,6 +64,10 @@ class ReachedState:
         return bool(keys == self.keys) and len(values) == len(self.values) and (
             all(map(operator.is_, values, self.values)) or all(map(same, values, self.values)))
 
+    def words(self) -> list[int] | None:
+        """Addresses of words of memory that change with the state; None where it has to be looked at."""
+        return None
+
     def change(self) -> str:
         """The path of a value that has changed."""
         keys, values = self.contents()
@@ -89,6 +93,12 @@ class Variable(ReachedState):
             return (), (place.cell_contents,)
         except ValueError:                                 # no value yet
             return (), (MISSING,)
+
+    def words(self) -> list[int] | None:
+        place, name = self.x
+        if name is None:
+            return [id(place) + words.CELL]
+        return words.of_dict(place) if isinstance(place, dict) else None
 
     def restore(self) -> None:
         (place, name), value = self.x, self.values[0]
@@ -127,12 +137,21 @@ class Payload(ReachedState):
             if meta is None:
                 return (array.shape, array.dtype, False), ()
             return (array.shape, array.dtype, meta.requires_grad, meta.node is None, *meta.hooks, *meta.after), ()
-        meta, storage = self.x._autograd, None
-        if isinstance(self.x._array, np.ndarray):
-            storage = storage_of(self.x)
+        meta, storage = self.x._autograd, self.x._storage
         elements = (self.x.shape, self.x._array.tobytes()) if storage is not None and storage.handed else ()
         return elements, (self.x._array, meta, meta is not None and meta.requires_grad, storage,
                           None if storage is None else storage.token)
+
+    def words(self) -> list[int] | None:
+        """Those of the autograd record alone: the call finds out whether an array is of the same type."""
+        meta = self.x._autograd
+        found = words.of_slots(self.x, ("_autograd",)) if self.loose else None
+        if found is None or meta is None:
+            return found
+        of_meta = words.of_slots(meta, ("requires_grad", "node"))
+        of_hooks, of_after = words.of_dict(meta.hooks), words.of_dict(meta.after)
+        return None if of_meta is None or of_hooks is None or of_after is None else [
+            *found, *of_meta, *of_hooks, *of_after]
 
     def restore(self) -> None:
         if not self.loose:
@@ -145,7 +164,7 @@ class Payload(ReachedState):
         if self.keys:
             return None
         of_meta = [] if meta is None else [(meta, "requires_grad", flag)]
-        of_storage = [] if storage is None else [(storage, "token", token)]
+        of_storage = [(self.x, "_storage", None)] if storage is None else [(storage, "token", token)]
         return [(self.x, "_array", array), (self.x, "_autograd", meta), *of_meta, *of_storage]
 
 
@@ -188,6 +207,9 @@ class Items(ReachedState):
 
     __slots__ = ()
 
+    def words(self) -> list[int] | None:
+        return words.of_list(self.x)
+
     def contents(self) -> Contents:
         return (), self.x
 
@@ -204,6 +226,9 @@ class Entries(ReachedState):
     def __init__(self, path: str, x: Any) -> None:
         self.spared: frozenset[Any] = frozenset()
         super().__init__(path, x)
+
+    def words(self) -> list[int] | None:
+        return words.of_dict(self.x) if type(self.x) is dict else None
 
     def spare(self, keys: Collection[Any]) -> None:
         """Have the values under these keys not matter any more."""
@@ -281,6 +306,9 @@ class Attributes(ReachedState):
     def holds(self) -> bool:
         return type(self.x) is self.kind and super().holds()
 
+    def words(self) -> list[int] | None:
+        return words.of_object(self.x)
+
     def contents(self) -> Contents:
         own = vars(self.x)
         if self.spared:
@@ -345,6 +373,9 @@ class ClassAttributes(ReachedState):
 
     __slots__ = ()
     indexed = ".{}"
+
+    def words(self) -> list[int] | None:
+        return words.of_dict(vars(self.x))
 
     def contents(self) -> Contents:
         own = {k: v for k, v in vars(self.x).items()

@@ -1,0 +1,135 @@
+"""Guards that are words of memory: whether objects have changed, asked without touching them one by one.
+
+CPython keeps a version in each dict that every change replaces, and pointers in cells, slots and lists. A guard is the
+address of such a word, with its value; native code compares thousands of them in microseconds. A word that differs
+says that the object may have changed, and is then looked at. Where this process lays objects out differently, there are
+no addresses, and every object is looked at in each call.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import sys
+from collections.abc import Callable, Sequence
+from functools import cache
+from types import CellType
+from typing import Any
+
+WORD = 8
+TYPE, CELL, DICT_VERSION, LIST_SIZE, LIST_ITEMS, DICT_OF_OBJECT = 8, 16, 24, 16, 24, -24
+"""Offsets in objects: of their type, the contents of cells, the version of dicts, size and items of lists, and the dict
+that holds the attributes of an object, which is before it."""
+
+
+def word(address: int) -> int:
+    """The word of memory at an address."""
+    return ctypes.c_uint64.from_address(address).value
+
+
+class _Sample:
+    pass
+
+
+@cache
+def known() -> bool:
+    """Whether the offsets are those of this process."""
+    version = sys.version_info[:2]
+    if sys.implementation.name != "cpython" or not (3, 11) <= version <= (3, 12) or sys.maxsize != 2**63 - 1:
+        return False
+    cell, table, items, x = CellType(table_of := [1]), {"a": 1}, [object(), object()], _Sample()
+    before, own = word(id(table) + DICT_VERSION), vars(x)
+    table["a"] = 2
+    return (word(id(cell) + CELL) == id(table_of) and word(id(table) + DICT_VERSION) != before
+            and word(id(items) + LIST_SIZE) == 2 and word(word(id(items) + LIST_ITEMS) + WORD) == id(items[1])
+            and word(id(x) + TYPE) == id(_Sample) and word(id(x) + DICT_OF_OBJECT) == id(own))
+
+
+def of_dict(x: Any) -> list[int] | None:
+    """The addresses of the words that change with a dict; None if that cannot be told."""
+    if type(x) is not dict:
+        inside = gc.get_referents(x)                       # of the dict of a class, which is behind a proxy
+        x = inside[0] if type(x).__name__ == "mappingproxy" and inside else None
+    return [id(x) + DICT_VERSION] if type(x) is dict else None
+
+
+def of_list(x: Any) -> list[int] | None:
+    """The addresses of the words that change with a list."""
+    if type(x) is not list:
+        return None
+    start = word(id(x) + LIST_ITEMS)
+    return [id(x) + LIST_SIZE, id(x) + LIST_ITEMS, *range(start, start + WORD * len(x), WORD)]
+
+
+def of_object(x: Any) -> list[int] | None:
+    """The addresses of the words that change with the class and the attributes of an object."""
+    own = vars(x)
+    if type(own) is not dict or word(id(x) + DICT_OF_OBJECT) != id(own):
+        return None
+    return [id(x) + TYPE, id(x) + DICT_OF_OBJECT, id(own) + DICT_VERSION]
+
+
+def of_slots(x: Any, names: Sequence[str]) -> list[int] | None:
+    """The addresses of slots of an object."""
+    offsets = [_offset(type(x), name) for name in names]
+    return [id(x) + at for at in offsets if at is not None] if None not in offsets else None
+
+
+class _Member(ctypes.Structure):
+    _fields_ = [("name", ctypes.c_char_p), ("kind", ctypes.c_int), ("offset", ctypes.c_ssize_t)]
+    offset: int
+
+
+_MEMBER = 40
+"""Offset of the definition in the descriptor of a slot."""
+
+
+@cache
+def _offset(kind: type, name: str) -> int | None:
+    """The offset of a slot in the instances of a class; None for what is no slot."""
+    descriptor = next((vars(base)[name] for base in kind.__mro__ if name in vars(base)), None)
+    if type(descriptor).__name__ != "member_descriptor":
+        return None
+    return _Member.from_address(word(id(descriptor) + _MEMBER)).offset
+
+
+class Watch:
+    """Places whose state is guarded by words of memory, and those that are looked at in each call.
+
+    `first_changed` is native: the number of the first word from one on that differs, of rows of addresses and values.
+    It is None if there is no native code.
+    """
+
+    def __init__(self, places: Sequence[Any], first_changed: Callable[[int, int, int], int] | None) -> None:
+        usable = first_changed is not None and known()
+        found = [(place, place.words() if usable else None) for place in places]
+        self._looked_at = [place for place, addresses in found if addresses is None]
+        self._first_changed: Any = first_changed
+        self._places: list[tuple[Any, int, int]] = []      # with the first and the last of its rows
+        self._owner: list[int] = []                        # per row: the number of the place
+        rows: list[int] = []
+        for place, addresses in found:
+            if addresses is not None:
+                start = len(self._owner)
+                self._owner += [len(self._places)] * len(addresses)
+                rows += [part for address in addresses for part in (address, word(address))]
+                self._places.append((place, start, start + len(addresses)))
+        self._rows = (ctypes.c_uint64 * len(rows))(*rows)
+
+    def holds(self) -> bool:
+        """Whether nothing has changed."""
+        count, at = len(self._owner), 0
+        while at < count and (at := self._first_changed(ctypes.addressof(self._rows), at, count)) < count:
+            number = self._owner[at]
+            place, start, end = self._places[number]
+            if not place.holds():
+                return False
+            addresses = place.words()
+            if addresses is None or len(addresses) != end - start:
+                self._looked_at.append(place)              # from now on; its words stay as they are
+                return all(p.holds() for p, _, _ in self._places[number:]) and all(
+                    p.holds() for p in self._looked_at)
+            for i, address in enumerate(addresses, start):
+                self._rows[2 * i], self._rows[2 * i + 1] = address, word(address)
+            at = end
+        return all(place.holds() for place in self._looked_at)

@@ -1,0 +1,88 @@
+"""Calls of code that takes hundreds of tensors which its function reaches, such as a training step.
+
+Most of them are as the call before left them, so that nothing has to be checked again. The memory of elements that a
+call has replaced serves the next one but one, unless somebody else holds it: a step allocates nothing, and a call that
+fails has changed nothing.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from mlc.backends.executable import Entry, new_array
+from mlc.frontend.signature import Recorded
+from mlc.frontend.tensor import Tensor, as_backing_array
+
+Array = np.ndarray[Any, Any]
+_OURS = 2
+"""References to an array that nobody else holds, as `sys.getrefcount` counts them in `_result`."""
+
+
+class RepeatedCall:
+    """The arrays of the last call of an entry without symbolic sizes.
+
+    own    number of the arguments, before the captured inputs
+    known  per captured input: the array of the last call, or the one that a call has stored since
+    """
+
+    def __init__(self, entry: Entry, recorded: Recorded, own: int) -> None:
+        self.entry, self.own = entry, own
+        self.results = entry.static_results
+        self.known: list[Any] = [None] * (len(entry.interface.inputs) - own)
+        self.pointers = [0] * len(self.known)
+        self.fitting: list[Any] = [None] * len(self.known)             # what the pointers point into
+        self.stored = list(recorded.stored.items())
+        self.recycled = [n for _, n in self.stored] + [n for _, n in recorded.gradients if n is not None]
+        self.spare: list[tuple[Array, int] | None] = [None] * len(self.results)
+        self.last: list[tuple[Array, int] | None] = [None] * len(self.results)
+        self.lock = threading.Lock()
+
+    @staticmethod
+    def of(entry: Any, recorded: Recorded, own: int) -> RepeatedCall | None:
+        """The calls of an entry; None if they cannot be repeated, since sizes are symbolic or it runs on a device."""
+        if type(entry) is not Entry or entry.interface.symbols or recorded.captures is None or not (
+                recorded.captures.inputs):
+            return None
+        return RepeatedCall(entry, recorded, own)
+
+    def run(self, arrays: Sequence[Any], captured: Sequence[Any]) -> list[Array]:
+        """The results of a call on these arguments and captured inputs."""
+        entry = self.entry
+        given = [entry.checked_array(i, x) for i, x in enumerate(arrays)]
+        for j, x in enumerate(captured):
+            array = x._array if type(x) is Tensor else x
+            if array is not self.known[j]:
+                self._learn(j, array if type(array) is np.ndarray else as_backing_array(x))
+        made = [self._result(n) for n in range(len(self.results))]
+        pointers = [*map(entry.address_of, given), *self.pointers]
+        for n, a in entry.reused:                          # donated arguments
+            made[n] = given[a], pointers[a]
+        entry.enter(pointers, [address for _, address in made])
+        for n in self.recycled:
+            self.spare[n], self.last[n] = self.last[n], made[n]
+        for j, n in self.stored:
+            self.known[j] = self.fitting[j] = made[n][0]
+            self.pointers[j] = made[n][1]
+        return [array for array, _ in made]
+
+    def _learn(self, j: int, array: Any) -> None:
+        """Take note of another array of a captured input."""
+        self.fitting[j] = self.entry.checked_array(self.own + j, array)
+        self.known[j], self.pointers[j] = array, self.entry.address_of(self.fitting[j])
+
+    def _result(self, number: int) -> tuple[Array, int]:
+        """An array for a result, and the address of its elements."""
+        kept = self.spare[number]
+        if kept is not None:
+            self.spare[number] = None
+            array, address = kept
+            del kept
+            if sys.getrefcount(array) <= _OURS:
+                return array, address
+        array = new_array(*self.results[number])
+        return array, self.entry.address_of(array)
