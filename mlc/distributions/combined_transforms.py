@@ -41,11 +41,11 @@ class ComposeTransform(Transform):
         return math.prod((part.sign for part in self.parts), start=1)
 
     @property
-    def domain(self) -> Constraint:  # type: ignore[override]
+    def domain(self) -> Constraint:
         return self._ends()[0]
 
     @property
-    def codomain(self) -> Constraint:  # type: ignore[override]
+    def codomain(self) -> Constraint:
         return self._ends()[1]
 
     def _ends(self) -> tuple[Constraint, Constraint]:
@@ -130,11 +130,11 @@ class IndependentTransform(Transform):
         return self.base_transform.sign
 
     @property
-    def domain(self) -> Constraint:  # type: ignore[override]
+    def domain(self) -> Constraint:
         return constraints.independent(self.base_transform.domain, self.reinterpreted_batch_ndims)
 
     @property
-    def codomain(self) -> Constraint:  # type: ignore[override]
+    def codomain(self) -> Constraint:
         return constraints.independent(self.base_transform.codomain, self.reinterpreted_batch_ndims)
 
     def _call(self, x: Any) -> Tensor:
@@ -166,7 +166,7 @@ class ReshapeTransform(Transform):
 
     Example:
         >>> mlc.distributions.ReshapeTransform((4,), (2, 2))(mlc.ones(3, 4)).shape
-        mlc.Size([3, 2, 2])
+        (3, 2, 2)
     """
 
     bijective = True
@@ -179,11 +179,11 @@ class ReshapeTransform(Transform):
                             "elements", code="MLC0784", loc=user_loc())
 
     @property
-    def domain(self) -> Constraint:  # type: ignore[override]
+    def domain(self) -> Constraint:
         return constraints.independent(constraints.real, len(self.in_shape))
 
     @property
-    def codomain(self) -> Constraint:  # type: ignore[override]
+    def codomain(self) -> Constraint:
         return constraints.independent(constraints.real, len(self.out_shape))
 
     def _call(self, x: Any) -> Tensor:
@@ -239,11 +239,11 @@ class CatTransform(Transform):
         return all(t.bijective for t in self.transforms)
 
     @property
-    def domain(self) -> Constraint:  # type: ignore[override]
+    def domain(self) -> Constraint:
         return constraints.cat([t.domain for t in self.transforms], self.dim, self.lengths)
 
     @property
-    def codomain(self) -> Constraint:  # type: ignore[override]
+    def codomain(self) -> Constraint:
         return constraints.cat([t.codomain for t in self.transforms], self.dim, self.lengths)
 
     def _pieces(self, x: Any) -> Sequence[Any]:
@@ -287,11 +287,11 @@ class StackTransform(Transform):
         return all(t.bijective for t in self.transforms)
 
     @property
-    def domain(self) -> Constraint:  # type: ignore[override]
+    def domain(self) -> Constraint:
         return constraints.stack([t.domain for t in self.transforms], self.dim)
 
     @property
-    def codomain(self) -> Constraint:  # type: ignore[override]
+    def codomain(self) -> Constraint:
         return constraints.stack([t.codomain for t in self.transforms], self.dim)
 
     def _pieces(self, x: Any) -> Sequence[Any]:

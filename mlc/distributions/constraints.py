@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, cast
+from typing import Any
 
 import mlc
 from mlc.frontend.location import user_loc
@@ -148,7 +148,7 @@ class greater_than(_Bounded):
     """
 
     def check(self, value: Tensor) -> Tensor:
-        return value > self.lower_bound
+        return value > self.lower_bound  # type: ignore[no-any-return]
 
 
 class greater_than_eq(_Bounded):
@@ -163,7 +163,7 @@ class greater_than_eq(_Bounded):
     """
 
     def check(self, value: Tensor) -> Tensor:
-        return value >= self.lower_bound
+        return value >= self.lower_bound  # type: ignore[no-any-return]
 
 
 class less_than(_Bounded):
@@ -178,7 +178,7 @@ class less_than(_Bounded):
     """
 
     def check(self, value: Tensor) -> Tensor:
-        return value < self.upper_bound
+        return value < self.upper_bound  # type: ignore[no-any-return]
 
 
 class interval(_Bounded):
@@ -193,7 +193,7 @@ class interval(_Bounded):
     """
 
     def check(self, value: Tensor) -> Tensor:
-        return (value >= self.lower_bound) & (value <= self.upper_bound)
+        return (value >= self.lower_bound) & (value <= self.upper_bound)  # type: ignore[no-any-return]
 
 
 class half_open_interval(_Bounded):
@@ -208,7 +208,7 @@ class half_open_interval(_Bounded):
     """
 
     def check(self, value: Tensor) -> Tensor:
-        return (value >= self.lower_bound) & (value < self.upper_bound)
+        return (value >= self.lower_bound) & (value < self.upper_bound)  # type: ignore[no-any-return]
 
 
 class integer_interval(_Bounded):
@@ -225,7 +225,8 @@ class integer_interval(_Bounded):
     is_discrete = True
 
     def check(self, value: Tensor) -> Tensor:
-        return (value % 1 == 0) & (value >= self.lower_bound) & (value <= self.upper_bound)
+        found: Tensor = (value % 1 == 0) & (value >= self.lower_bound) & (value <= self.upper_bound)
+        return found
 
 
 class multinomial(_Bounded):
@@ -243,7 +244,7 @@ class multinomial(_Bounded):
     event_dim = 1
 
     def check(self, value: Tensor) -> Tensor:
-        return (value >= 0).all(-1) & (value.sum(-1) <= self.upper_bound)
+        return (value >= 0).all(-1) & (value.sum(-1) <= self.upper_bound)  # type: ignore[no-any-return]
 
 
 class independent(Constraint):
@@ -356,7 +357,7 @@ def _flat(valid: Tensor) -> Tensor:
 
 
 def _square(value: Tensor) -> Tensor:
-    return cast(Tensor, mlc.full(value.shape[:-2], value.shape[-1] == value.shape[-2], dtype=mlc.bool))
+    return mlc.full(value.shape[:-2], value.shape[-1] == value.shape[-2], dtype=mlc.bool)
 
 
 def _lower_triangular(value: Tensor) -> Tensor:
@@ -369,7 +370,8 @@ def _lower_cholesky(value: Tensor) -> Tensor:
 
 def _corr_cholesky(value: Tensor) -> Tensor:
     tolerance = mlc.finfo(value.dtype).eps * value.shape[-1] * 10
-    return _lower_cholesky(value) & ((mlc.norm(value, dim=-1) - 1).abs() < tolerance).all(-1)
+    found: Tensor = _lower_cholesky(value) & ((mlc.norm(value, dim=-1) - 1).abs() < tolerance).all(-1)
+    return found
 
 
 def _symmetric(value: Tensor) -> Tensor:

@@ -61,7 +61,7 @@ class TransformedDistribution(Distribution):
         return self.base_dist.has_rsample
 
     @property
-    def support(self) -> constraints.Constraint:  # type: ignore[override]
+    def support(self) -> constraints.Constraint:
         """The set of the values."""
         if not self.transforms:
             return self.base_dist.support  # type: ignore[no-any-return]

@@ -6,6 +6,7 @@ import numpy as np
 
 from mlc.dialects import tensor as T
 from mlc.frontend.axes import plain_int
+from mlc.frontend.devices import Array
 from mlc.frontend.functions import elementwise as E
 from mlc.frontend.functions.create import creation
 from mlc.frontend.functions.index.picking import known_integers
@@ -105,7 +106,12 @@ def embedding(input: Operand, weight: Operand, padding_idx: int | None = None) -
     return E.where(reshape(tracer(hit), [*hit.shape, 1]), E.detach(rows), rows)
 
 
-@operation(view=np.diagonal)
+def _diagonal(input: Array, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Array:
+    """The view of an array that `diagonal` is."""
+    return np.diagonal(input, offset, dim1, dim2)
+
+
+@operation(view=_diagonal)
 def diagonal(input: Operand, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
     """The elements of a diagonal of two dimensions, as a new last dimension.
 
