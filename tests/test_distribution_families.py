@@ -46,10 +46,10 @@ def test_values(name: str) -> None:
 @pytest.mark.parametrize("name", ["Weibull", "InverseGamma", "HalfCauchy"])
 def test_divergences_are_means_over_samples(name: str) -> None:
     mlc.manual_seed(0)
-    params = ((2.0, 3.0), (2.5, 4.0)) if name != "HalfCauchy" else ((2.0,), (3.0,))
+    params = ((2.0, 3.0), (4.0, 2.0)) if name != "HalfCauchy" else ((2.0,), (3.0,))
     p, q = (getattr(D, name)(*(mlc.tensor(x, dtype="float64") for x in own)) for own in params)
     x = p.sample((20_000,))
-    assert float((p.log_prob(x) - q.log_prob(x)).mean()) == pytest.approx(float(D.kl_divergence(p, q)), rel=0.05)
+    assert float((p.log_prob(x) - q.log_prob(x)).mean()) == pytest.approx(float(D.kl_divergence(p, q)), rel=0.1)
 
 
 @pytest.mark.parametrize("name", ["Gamma", "Beta", "Dirichlet", "MultivariateNormal", "RelaxedBernoulli", "Binomial",

@@ -9,7 +9,7 @@ from typing import Any
 import mlc
 from mlc.distributions import constraints
 from mlc.distributions.constraints import Constraint
-from mlc.distributions.transforms import Transform, _summed
+from mlc.distributions.transforms import Transform, sum_rightmost
 from mlc.frontend.location import user_loc
 from mlc.frontend.tensor import Tensor
 from mlc.ir.diag import UserError
@@ -77,7 +77,7 @@ class ComposeTransform(Transform):
         terms, dims = list[Tensor](), self.domain.event_dim
         for i, part in enumerate(self.parts):
             after = y if i + 1 == len(self.parts) else part(x)
-            terms.append(_summed(part.log_abs_det_jacobian(x, after), dims - part.domain.event_dim))
+            terms.append(sum_rightmost(part.log_abs_det_jacobian(x, after), dims - part.domain.event_dim))
             dims += part.codomain.event_dim - part.domain.event_dim
             x = after
         return sum(terms[1:], terms[0])
@@ -144,7 +144,7 @@ class IndependentTransform(Transform):
         return self.base_transform.inv(y)  # type: ignore[no-any-return]
 
     def log_abs_det_jacobian(self, x: Any, y: Any) -> Tensor:
-        return _summed(self.base_transform.log_abs_det_jacobian(x, y), self.reinterpreted_batch_ndims)
+        return sum_rightmost(self.base_transform.log_abs_det_jacobian(x, y), self.reinterpreted_batch_ndims)
 
     def forward_shape(self, shape: Sequence[int]) -> Sequence[int]:
         return self.base_transform.forward_shape(shape)  # type: ignore[no-any-return]
@@ -257,7 +257,7 @@ class CatTransform(Transform):
 
     def log_abs_det_jacobian(self, x: Any, y: Any) -> Tensor:
         rows = zip(self.transforms, self._pieces(x), self._pieces(y))
-        terms = [_summed(t.log_abs_det_jacobian(a, b), self.event_dim - t.event_dim) for t, a, b in rows]
+        terms = [sum_rightmost(t.log_abs_det_jacobian(a, b), self.event_dim - t.event_dim) for t, a, b in rows]
         dim = self.dim if self.dim < 0 else self.dim - x.ndim
         dim += self.event_dim
         return mlc.cat(terms, dim) if dim < 0 else sum(terms[1:], terms[0])

@@ -10,7 +10,7 @@ import mlc
 from mlc.distributions import constraints
 from mlc.distributions.categorical import Categorical
 from mlc.distributions.distribution import Distribution
-from mlc.distributions.transforms import _summed
+from mlc.distributions.transforms import sum_rightmost
 from mlc.frontend.location import user_loc
 from mlc.frontend.tensor import Operand, Tensor
 from mlc.ir.diag import UserError
@@ -87,10 +87,10 @@ class Independent(Distribution):
         return self.base_dist.rsample(sample_shape)
 
     def log_prob(self, value: Operand) -> Tensor:
-        return _summed(self.base_dist.log_prob(value), self.reinterpreted_batch_ndims)
+        return sum_rightmost(self.base_dist.log_prob(value), self.reinterpreted_batch_ndims)
 
     def entropy(self) -> Tensor:
-        return _summed(self.base_dist.entropy(), self.reinterpreted_batch_ndims)
+        return sum_rightmost(self.base_dist.entropy(), self.reinterpreted_batch_ndims)
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
         if self.reinterpreted_batch_ndims:

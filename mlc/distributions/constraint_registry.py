@@ -71,8 +71,8 @@ class ConstraintRegistry:
 
 
 def _key(constraint: Any) -> Any:
-    """What a constraint is registered by: itself if it is one of a function, else its class."""
-    return id(constraint) if isinstance(constraint, constraints._Check) else (
+    """Key of a constraint in the table: itself if it is one of a function, else its class."""
+    return id(constraint) if isinstance(constraint, constraints.PredicateConstraint) else (
         constraint if isinstance(constraint, type) else type(constraint))
 
 

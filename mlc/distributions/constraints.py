@@ -54,7 +54,7 @@ class Constraint:
         return f"{self.shown or type(self).__name__.strip('_')}()"
 
 
-class _Check(Constraint):
+class PredicateConstraint(Constraint):
     """Constraint of a function."""
 
     def __init__(self, shown: str, check: Callable[[Tensor], Tensor], is_discrete: bool = False,
@@ -387,21 +387,21 @@ def _positive_definite(value: Tensor) -> Tensor:
 
 
 dependent = _Dependent()
-boolean: Constraint = _Check("boolean", lambda x: (x == 0) | (x == 1), True)
-one_hot: Constraint = _Check("one_hot", _one_hot, True, 1)
-nonnegative_integer: Constraint = _Check("nonnegative_integer", lambda x: (x % 1 == 0) & (x >= 0), True)
-positive_integer: Constraint = _Check("positive_integer", lambda x: (x % 1 == 0) & (x >= 1), True)
-real: Constraint = _Check("real", lambda x: x == x)
+boolean: Constraint = PredicateConstraint("boolean", lambda x: (x == 0) | (x == 1), True)
+one_hot: Constraint = PredicateConstraint("one_hot", _one_hot, True, 1)
+nonnegative_integer: Constraint = PredicateConstraint("nonnegative_integer", lambda x: (x % 1 == 0) & (x >= 0), True)
+positive_integer: Constraint = PredicateConstraint("positive_integer", lambda x: (x % 1 == 0) & (x >= 1), True)
+real: Constraint = PredicateConstraint("real", lambda x: x == x)
 real_vector: Constraint = independent(real, 1)
 positive: Constraint = greater_than(0.0)
 nonnegative: Constraint = greater_than_eq(0.0)
 unit_interval: Constraint = interval(0.0, 1.0)
-simplex: Constraint = _Check("simplex", _simplex, event_dim=1)
-square: Constraint = _Check("square", _square, event_dim=2)
-lower_triangular: Constraint = _Check("lower_triangular", _lower_triangular, event_dim=2)
-lower_cholesky: Constraint = _Check("lower_cholesky", _lower_cholesky, event_dim=2)
-corr_cholesky: Constraint = _Check("corr_cholesky", _corr_cholesky, event_dim=2)
-symmetric: Constraint = _Check("symmetric", _symmetric, event_dim=2)
-positive_semidefinite: Constraint = _Check("positive_semidefinite",
+simplex: Constraint = PredicateConstraint("simplex", _simplex, event_dim=1)
+square: Constraint = PredicateConstraint("square", _square, event_dim=2)
+lower_triangular: Constraint = PredicateConstraint("lower_triangular", _lower_triangular, event_dim=2)
+lower_cholesky: Constraint = PredicateConstraint("lower_cholesky", _lower_cholesky, event_dim=2)
+corr_cholesky: Constraint = PredicateConstraint("corr_cholesky", _corr_cholesky, event_dim=2)
+symmetric: Constraint = PredicateConstraint("symmetric", _symmetric, event_dim=2)
+positive_semidefinite: Constraint = PredicateConstraint("positive_semidefinite",
                                            lambda x: _symmetric(x) & (_eigenvalues(x) >= -1e-6).all(-1), event_dim=2)
-positive_definite: Constraint = _Check("positive_definite", _positive_definite, event_dim=2)
+positive_definite: Constraint = PredicateConstraint("positive_definite", _positive_definite, event_dim=2)

@@ -28,7 +28,7 @@ from mlc.distributions.multivariate_normal import (
 from mlc.distributions.one_hot import OneHotCategorical
 from mlc.distributions.symmetric import Cauchy, Laplace
 from mlc.distributions.transformed_distribution import TransformedDistribution
-from mlc.distributions.transforms import _summed
+from mlc.distributions.transforms import sum_rightmost
 from mlc.distributions.unit_interval import Dirichlet, Kumaraswamy
 from mlc.frontend.location import user_loc
 from mlc.frontend.tensor import Tensor
@@ -243,4 +243,4 @@ def _transformed(p: TransformedDistribution, q: TransformedDistribution) -> Tens
 def _independent(p: Independent, q: Independent) -> Tensor:
     if p.reinterpreted_batch_ndims != q.reinterpreted_batch_ndims:
         raise _missing(p, q)
-    return _summed(kl_divergence(p.base_dist, q.base_dist), p.reinterpreted_batch_ndims)
+    return sum_rightmost(kl_divergence(p.base_dist, q.base_dist), p.reinterpreted_batch_ndims)

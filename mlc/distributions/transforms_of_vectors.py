@@ -7,7 +7,7 @@ from typing import Any
 
 import mlc
 from mlc.distributions import constraints
-from mlc.distributions.transforms import Transform, _Monotone
+from mlc.distributions.transforms import MonotoneTransform, Transform
 from mlc.frontend.location import user_loc
 from mlc.frontend.tensor import Tensor
 from mlc.ir.diag import UserError
@@ -178,7 +178,7 @@ def _vector(x: Tensor, diagonal: int = -1) -> Tensor:
     return x.flatten(-2)[..., mlc.tensor(places, dtype="int64")]
 
 
-class CumulativeDistributionTransform(_Monotone):
+class CumulativeDistributionTransform(MonotoneTransform):
     """y = cdf(x) of a distribution.
 
     Args:

@@ -119,7 +119,7 @@ def differs(found: Any, wanted: Any, rtol: float = 1e-6) -> str:
 
 
 def both(mine: Callable[[], Any], wanted: Callable[[], Any]) -> str | None:
-    """What is wrong with a value; None where PyTorch has none, or cannot compute it."""
+    """Difference of a value from PyTorch's; None where PyTorch has none, or cannot compute it."""
     try:
         expected = wanted()
     except (NotImplementedError, RuntimeError, ValueError, AttributeError, AssertionError):

@@ -106,12 +106,12 @@ def embedding(input: Operand, weight: Operand, padding_idx: int | None = None) -
     return E.where(reshape(tracer(hit), [*hit.shape, 1]), E.detach(rows), rows)
 
 
-def _diagonal(input: Array, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Array:
+def _diagonal_of_array(input: Array, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Array:
     """The view of an array that `diagonal` is."""
     return np.diagonal(input, offset, dim1, dim2)
 
 
-@operation(view=_diagonal)
+@operation(view=_diagonal_of_array)
 def diagonal(input: Operand, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
     """The elements of a diagonal of two dimensions, as a new last dimension.
 
