@@ -181,10 +181,7 @@ class TooMany(UserError):
 
 
 class _State(threading.local):
-    """The trace in progress in this thread, whether an operation of it has set the location, and the state of autocast.
-
-    autocast   an `Autocast` (autocast.py), None where no operation casts
-    """
+    """The trace in progress in this thread, whether an operation has set the location, and the `Autocast` state."""
 
     trace: Trace | None = None
     in_operation: bool = False

@@ -29,8 +29,8 @@ SPACES = ("", "nn", "nn.functional", "nn.init", "nn.utils", "nn.utils.rnn", "nn.
           "optim", "optim.lr_scheduler", "optim.swa_utils", "amp", "cpu", "cpu.amp", "cuda.amp",
           "linalg", "fft", "random", "signal.windows", "special", "masked", "cuda", "utils.data",
           "utils.checkpoint", "autograd", "autograd.function", "autograd.functional", "autograd.grad_mode",
-          "autograd.graph", "func", "accelerator", "distributions", "serialization", "onnx",
-          "nn.parallel")
+          "autograd.graph", "func", "accelerator", "distributions", "distributions.constraints",
+          "serialization", "onnx", "nn.parallel")
 NUMBER = re.compile(r"(?<![\w.])[-+]?(?:\d+\.?\d*(?:e[-+]?\d+)?|\.\d+)")
 HEADING = re.compile(r"(?m)^(Args|Shape|Attributes|Returns|Raises|Example):$")
 

@@ -7,8 +7,8 @@
 Samples come from the default generator; those of `rsample` have a gradient with respect to the parameters.
 """
 
-import mlc.api
-from mlc.distributions import constraints
+import mlc.api  # noqa: F401 (it gives the frontend its compiler)
+from mlc.distributions import constraints, kl_of_numbers  # noqa: F401 (it registers divergences)
 from mlc.distributions.bernoulli import Bernoulli
 from mlc.distributions.categorical import Categorical
 from mlc.distributions.circular import VonMises
@@ -27,6 +27,7 @@ from mlc.distributions.distribution import Distribution, ExponentialFamily
 from mlc.distributions.extreme import GeneralizedPareto, Gumbel, Pareto, Weibull
 from mlc.distributions.gamma import Chi2, Exponential, FisherSnedecor, Gamma, InverseGamma
 from mlc.distributions.half import HalfCauchy, HalfNormal
+from mlc.distributions.kl import kl_divergence, register_kl
 from mlc.distributions.matrices import LKJCholesky, Wishart
 from mlc.distributions.multivariate_normal import LowRankMultivariateNormal, MultivariateNormal
 from mlc.distributions.normal import Normal
@@ -54,3 +55,16 @@ from mlc.distributions.transforms_of_vectors import (
 )
 from mlc.distributions.uniform import Uniform
 from mlc.distributions.unit_interval import Beta, ContinuousBernoulli, Dirichlet, Kumaraswamy
+
+__all__ = ["AbsTransform", "AffineTransform", "Bernoulli", "Beta", "Binomial", "CatTransform", "Categorical", "Cauchy",
+           "Chi2", "ComposeTransform", "ContinuousBernoulli", "CorrCholeskyTransform",
+           "CumulativeDistributionTransform", "Dirichlet", "Distribution", "ExpTransform", "Exponential",
+           "ExponentialFamily", "FisherSnedecor", "Gamma", "GeneralizedPareto", "Geometric", "Gumbel", "HalfCauchy",
+           "HalfNormal", "Independent", "IndependentTransform", "InverseGamma", "Kumaraswamy", "LKJCholesky",
+           "Laplace", "LogNormal", "LogisticNormal", "LowRankMultivariateNormal", "LowerCholeskyTransform",
+           "MixtureSameFamily", "Multinomial", "MultivariateNormal", "NegativeBinomial", "Normal", "OneHotCategorical",
+           "OneHotCategoricalStraightThrough", "Pareto", "Poisson", "PositiveDefiniteTransform", "PowerTransform",
+           "RelaxedBernoulli", "RelaxedOneHotCategorical", "ReshapeTransform", "SigmoidTransform", "SoftmaxTransform",
+           "SoftplusTransform", "StackTransform", "StickBreakingTransform", "StudentT", "TanhTransform", "Transform",
+           "TransformedDistribution", "Uniform", "VonMises", "Weibull", "Wishart", "biject_to", "constraints",
+           "identity_transform", "kl_divergence", "register_kl", "transform_to"]

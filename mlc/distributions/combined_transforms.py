@@ -9,7 +9,7 @@ from typing import Any
 import mlc
 from mlc.distributions import constraints
 from mlc.distributions.constraints import Constraint
-from mlc.distributions.transforms import Transform, _summed
+from mlc.distributions.transforms import Transform, sum_rightmost
 from mlc.frontend.location import user_loc
 from mlc.frontend.tensor import Tensor
 from mlc.ir.diag import UserError
@@ -41,11 +41,11 @@ class ComposeTransform(Transform):
         return math.prod((part.sign for part in self.parts), start=1)
 
     @property
-    def domain(self) -> Constraint:  # type: ignore[override]
+    def domain(self) -> Constraint:
         return self._ends()[0]
 
     @property
-    def codomain(self) -> Constraint:  # type: ignore[override]
+    def codomain(self) -> Constraint:
         return self._ends()[1]
 
     def _ends(self) -> tuple[Constraint, Constraint]:
@@ -77,7 +77,7 @@ class ComposeTransform(Transform):
         terms, dims = list[Tensor](), self.domain.event_dim
         for i, part in enumerate(self.parts):
             after = y if i + 1 == len(self.parts) else part(x)
-            terms.append(_summed(part.log_abs_det_jacobian(x, after), dims - part.domain.event_dim))
+            terms.append(sum_rightmost(part.log_abs_det_jacobian(x, after), dims - part.domain.event_dim))
             dims += part.codomain.event_dim - part.domain.event_dim
             x = after
         return sum(terms[1:], terms[0])
@@ -130,11 +130,11 @@ class IndependentTransform(Transform):
         return self.base_transform.sign
 
     @property
-    def domain(self) -> Constraint:  # type: ignore[override]
+    def domain(self) -> Constraint:
         return constraints.independent(self.base_transform.domain, self.reinterpreted_batch_ndims)
 
     @property
-    def codomain(self) -> Constraint:  # type: ignore[override]
+    def codomain(self) -> Constraint:
         return constraints.independent(self.base_transform.codomain, self.reinterpreted_batch_ndims)
 
     def _call(self, x: Any) -> Tensor:
@@ -144,7 +144,7 @@ class IndependentTransform(Transform):
         return self.base_transform.inv(y)  # type: ignore[no-any-return]
 
     def log_abs_det_jacobian(self, x: Any, y: Any) -> Tensor:
-        return _summed(self.base_transform.log_abs_det_jacobian(x, y), self.reinterpreted_batch_ndims)
+        return sum_rightmost(self.base_transform.log_abs_det_jacobian(x, y), self.reinterpreted_batch_ndims)
 
     def forward_shape(self, shape: Sequence[int]) -> Sequence[int]:
         return self.base_transform.forward_shape(shape)  # type: ignore[no-any-return]
@@ -166,7 +166,7 @@ class ReshapeTransform(Transform):
 
     Example:
         >>> mlc.distributions.ReshapeTransform((4,), (2, 2))(mlc.ones(3, 4)).shape
-        mlc.Size([3, 2, 2])
+        (3, 2, 2)
     """
 
     bijective = True
@@ -179,11 +179,11 @@ class ReshapeTransform(Transform):
                             "elements", code="MLC0784", loc=user_loc())
 
     @property
-    def domain(self) -> Constraint:  # type: ignore[override]
+    def domain(self) -> Constraint:
         return constraints.independent(constraints.real, len(self.in_shape))
 
     @property
-    def codomain(self) -> Constraint:  # type: ignore[override]
+    def codomain(self) -> Constraint:
         return constraints.independent(constraints.real, len(self.out_shape))
 
     def _call(self, x: Any) -> Tensor:
@@ -239,11 +239,11 @@ class CatTransform(Transform):
         return all(t.bijective for t in self.transforms)
 
     @property
-    def domain(self) -> Constraint:  # type: ignore[override]
+    def domain(self) -> Constraint:
         return constraints.cat([t.domain for t in self.transforms], self.dim, self.lengths)
 
     @property
-    def codomain(self) -> Constraint:  # type: ignore[override]
+    def codomain(self) -> Constraint:
         return constraints.cat([t.codomain for t in self.transforms], self.dim, self.lengths)
 
     def _pieces(self, x: Any) -> Sequence[Any]:
@@ -257,7 +257,7 @@ class CatTransform(Transform):
 
     def log_abs_det_jacobian(self, x: Any, y: Any) -> Tensor:
         rows = zip(self.transforms, self._pieces(x), self._pieces(y))
-        terms = [_summed(t.log_abs_det_jacobian(a, b), self.event_dim - t.event_dim) for t, a, b in rows]
+        terms = [sum_rightmost(t.log_abs_det_jacobian(a, b), self.event_dim - t.event_dim) for t, a, b in rows]
         dim = self.dim if self.dim < 0 else self.dim - x.ndim
         dim += self.event_dim
         return mlc.cat(terms, dim) if dim < 0 else sum(terms[1:], terms[0])
@@ -287,11 +287,11 @@ class StackTransform(Transform):
         return all(t.bijective for t in self.transforms)
 
     @property
-    def domain(self) -> Constraint:  # type: ignore[override]
+    def domain(self) -> Constraint:
         return constraints.stack([t.domain for t in self.transforms], self.dim)
 
     @property
-    def codomain(self) -> Constraint:  # type: ignore[override]
+    def codomain(self) -> Constraint:
         return constraints.stack([t.codomain for t in self.transforms], self.dim)
 
     def _pieces(self, x: Any) -> Sequence[Any]:

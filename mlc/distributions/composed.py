@@ -10,7 +10,7 @@ import mlc
 from mlc.distributions import constraints
 from mlc.distributions.categorical import Categorical
 from mlc.distributions.distribution import Distribution
-from mlc.distributions.transforms import _summed
+from mlc.distributions.transforms import sum_rightmost
 from mlc.frontend.location import user_loc
 from mlc.frontend.tensor import Operand, Tensor
 from mlc.ir.diag import UserError
@@ -31,7 +31,7 @@ class Independent(Distribution):
         >>> D = mlc.distributions
         >>> d = D.Independent(D.Normal(mlc.zeros(2, 3), mlc.ones(2, 3)), 1)
         >>> d.batch_shape, d.event_shape, d.log_prob(mlc.zeros(2, 3)).shape
-        (mlc.Size([2]), mlc.Size([3]), mlc.Size([2]))
+        (mlc.Size([2]), mlc.Size([3]), (2,))
     """
 
     def __init__(self, base_distribution: Distribution, reinterpreted_batch_ndims: int,
@@ -59,11 +59,11 @@ class Independent(Distribution):
         return not self.reinterpreted_batch_ndims and self.base_dist.has_enumerate_support
 
     @property
-    def support(self) -> constraints.Constraint:  # type: ignore[override]
+    def support(self) -> constraints.Constraint:
         """The set of the values."""
         found = self.base_dist.support
         return constraints.independent(found, self.reinterpreted_batch_ndims) if self.reinterpreted_batch_ndims else (
-            found)  # type: ignore[no-any-return]
+            found)
 
     @property
     def mean(self) -> Tensor:
@@ -87,10 +87,10 @@ class Independent(Distribution):
         return self.base_dist.rsample(sample_shape)
 
     def log_prob(self, value: Operand) -> Tensor:
-        return _summed(self.base_dist.log_prob(value), self.reinterpreted_batch_ndims)
+        return sum_rightmost(self.base_dist.log_prob(value), self.reinterpreted_batch_ndims)
 
     def entropy(self) -> Tensor:
-        return _summed(self.base_dist.entropy(), self.reinterpreted_batch_ndims)
+        return sum_rightmost(self.base_dist.entropy(), self.reinterpreted_batch_ndims)
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
         if self.reinterpreted_batch_ndims:
@@ -121,7 +121,7 @@ class MixtureSameFamily(Distribution):
     def __init__(self, mixture_distribution: Categorical, component_distribution: Distribution,
                  validate_args: bool | None = None) -> None:
         batch = tuple(component_distribution.batch_shape)
-        if not isinstance(mixture_distribution, Categorical) or not batch or (
+        if type(mixture_distribution) is not Categorical or not batch or (
                 mixture_distribution.probs.shape[-1] != batch[-1]):
             raise UserError(f"a mixture is of a Categorical and as many components, found {mixture_distribution!r} and "
                             f"{component_distribution!r}", code="MLC0784", loc=user_loc())
@@ -134,7 +134,7 @@ class MixtureSameFamily(Distribution):
         return False
 
     @property
-    def support(self) -> constraints.Constraint:  # type: ignore[override]
+    def support(self) -> constraints.Constraint:
         """The values of the components."""
         return constraints.MixtureSameFamilyConstraint(self.component_distribution.support)
 

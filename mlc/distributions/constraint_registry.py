@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -70,8 +71,8 @@ class ConstraintRegistry:
 
 
 def _key(constraint: Any) -> Any:
-    """What a constraint is registered by: itself if it is one of a function, else its class."""
-    return id(constraint) if isinstance(constraint, constraints._Check) else (
+    """Key of a constraint in the table: itself if it is one of a function, else its class."""
+    return id(constraint) if isinstance(constraint, constraints.PredicateConstraint) else (
         constraint if isinstance(constraint, type) else type(constraint))
 
 
@@ -98,6 +99,18 @@ def _below(constraint: Any) -> Transform:
                                       transforms.AffineTransform(constraint.upper_bound, -1)])
 
 
+def _independent(registry: ConstraintRegistry, c: Any) -> Transform:
+    return combined.IndependentTransform(registry(c.base_constraint), c.reinterpreted_batch_ndims)
+
+
+def _cat(registry: ConstraintRegistry, c: Any) -> Transform:
+    return combined.CatTransform([registry(x) for x in c.cseq], c.dim, c.lengths)
+
+
+def _stack(registry: ConstraintRegistry, c: Any) -> Transform:
+    return combined.StackTransform([registry(x) for x in c.cseq], c.dim)
+
+
 for _registry in (biject_to, transform_to):
     _registry.register(constraints.real, lambda c: combined.identity_transform)
     for _above_kind in (constraints.greater_than, constraints.greater_than_eq):
@@ -105,15 +118,12 @@ for _registry in (biject_to, transform_to):
     _registry.register(constraints.less_than, _below)
     for _interval_kind in (constraints.interval, constraints.half_open_interval):
         _registry.register(_interval_kind, _to_interval)
-    _registry.register(constraints.lower_cholesky, lambda c: vectors.LowerCholeskyTransform())
-    for _definite in (constraints.positive_definite, constraints.positive_semidefinite):
-        _registry.register(_definite, lambda c: vectors.PositiveDefiniteTransform())
     _registry.register(constraints.corr_cholesky, lambda c: vectors.CorrCholeskyTransform())
-    _registry.register(constraints.independent, lambda c, self=_registry: combined.IndependentTransform(
-        self(c.base_constraint), c.reinterpreted_batch_ndims))
-    _registry.register(constraints.cat, lambda c, self=_registry: combined.CatTransform(
-        [self(x) for x in c.cseq], c.dim, c.lengths))
-    _registry.register(constraints.stack, lambda c, self=_registry: combined.StackTransform(
-        [self(x) for x in c.cseq], c.dim))
+    _registry.register(constraints.independent, functools.partial(_independent, _registry))
+    _registry.register(constraints.cat, functools.partial(_cat, _registry))
+    _registry.register(constraints.stack, functools.partial(_stack, _registry))
 biject_to.register(constraints.simplex, lambda c: vectors.StickBreakingTransform())
 transform_to.register(constraints.simplex, lambda c: vectors.SoftmaxTransform())
+transform_to.register(constraints.lower_cholesky, lambda c: vectors.LowerCholeskyTransform())
+for _definite in (constraints.positive_definite, constraints.positive_semidefinite):
+    transform_to.register(_definite, lambda c: vectors.PositiveDefiniteTransform())

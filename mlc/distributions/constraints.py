@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, cast
+from typing import Any
 
 import mlc
 from mlc.frontend.location import user_loc
@@ -54,7 +54,7 @@ class Constraint:
         return f"{self.shown or type(self).__name__.strip('_')}()"
 
 
-class _Check(Constraint):
+class PredicateConstraint(Constraint):
     """Constraint of a function."""
 
     def __init__(self, shown: str, check: Callable[[Tensor], Tensor], is_discrete: bool = False,
@@ -148,7 +148,7 @@ class greater_than(_Bounded):
     """
 
     def check(self, value: Tensor) -> Tensor:
-        return value > self.lower_bound
+        return value > self.lower_bound  # type: ignore[no-any-return]
 
 
 class greater_than_eq(_Bounded):
@@ -163,7 +163,7 @@ class greater_than_eq(_Bounded):
     """
 
     def check(self, value: Tensor) -> Tensor:
-        return value >= self.lower_bound
+        return value >= self.lower_bound  # type: ignore[no-any-return]
 
 
 class less_than(_Bounded):
@@ -178,7 +178,7 @@ class less_than(_Bounded):
     """
 
     def check(self, value: Tensor) -> Tensor:
-        return value < self.upper_bound
+        return value < self.upper_bound  # type: ignore[no-any-return]
 
 
 class interval(_Bounded):
@@ -193,7 +193,7 @@ class interval(_Bounded):
     """
 
     def check(self, value: Tensor) -> Tensor:
-        return (value >= self.lower_bound) & (value <= self.upper_bound)
+        return (value >= self.lower_bound) & (value <= self.upper_bound)  # type: ignore[no-any-return]
 
 
 class half_open_interval(_Bounded):
@@ -208,7 +208,7 @@ class half_open_interval(_Bounded):
     """
 
     def check(self, value: Tensor) -> Tensor:
-        return (value >= self.lower_bound) & (value < self.upper_bound)
+        return (value >= self.lower_bound) & (value < self.upper_bound)  # type: ignore[no-any-return]
 
 
 class integer_interval(_Bounded):
@@ -225,7 +225,8 @@ class integer_interval(_Bounded):
     is_discrete = True
 
     def check(self, value: Tensor) -> Tensor:
-        return (value % 1 == 0) & (value >= self.lower_bound) & (value <= self.upper_bound)
+        found: Tensor = (value % 1 == 0) & (value >= self.lower_bound) & (value <= self.upper_bound)
+        return found
 
 
 class multinomial(_Bounded):
@@ -243,7 +244,7 @@ class multinomial(_Bounded):
     event_dim = 1
 
     def check(self, value: Tensor) -> Tensor:
-        return (value >= 0).all(-1) & (value.sum(-1) <= self.upper_bound)
+        return (value >= 0).all(-1) & (value.sum(-1) <= self.upper_bound)  # type: ignore[no-any-return]
 
 
 class independent(Constraint):
@@ -356,7 +357,7 @@ def _flat(valid: Tensor) -> Tensor:
 
 
 def _square(value: Tensor) -> Tensor:
-    return cast(Tensor, mlc.full(value.shape[:-2], value.shape[-1] == value.shape[-2], dtype=mlc.bool))
+    return mlc.full(value.shape[:-2], value.shape[-1] == value.shape[-2], dtype=mlc.bool)
 
 
 def _lower_triangular(value: Tensor) -> Tensor:
@@ -369,7 +370,8 @@ def _lower_cholesky(value: Tensor) -> Tensor:
 
 def _corr_cholesky(value: Tensor) -> Tensor:
     tolerance = mlc.finfo(value.dtype).eps * value.shape[-1] * 10
-    return _lower_cholesky(value) & ((mlc.norm(value, dim=-1) - 1).abs() < tolerance).all(-1)
+    found: Tensor = _lower_cholesky(value) & ((mlc.norm(value, dim=-1) - 1).abs() < tolerance).all(-1)
+    return found
 
 
 def _symmetric(value: Tensor) -> Tensor:
@@ -385,21 +387,21 @@ def _positive_definite(value: Tensor) -> Tensor:
 
 
 dependent = _Dependent()
-boolean: Constraint = _Check("boolean", lambda x: (x == 0) | (x == 1), True)
-one_hot: Constraint = _Check("one_hot", _one_hot, True, 1)
-nonnegative_integer: Constraint = _Check("nonnegative_integer", lambda x: (x % 1 == 0) & (x >= 0), True)
-positive_integer: Constraint = _Check("positive_integer", lambda x: (x % 1 == 0) & (x >= 1), True)
-real: Constraint = _Check("real", lambda x: x == x)
+boolean: Constraint = PredicateConstraint("boolean", lambda x: (x == 0) | (x == 1), True)
+one_hot: Constraint = PredicateConstraint("one_hot", _one_hot, True, 1)
+nonnegative_integer: Constraint = PredicateConstraint("nonnegative_integer", lambda x: (x % 1 == 0) & (x >= 0), True)
+positive_integer: Constraint = PredicateConstraint("positive_integer", lambda x: (x % 1 == 0) & (x >= 1), True)
+real: Constraint = PredicateConstraint("real", lambda x: x == x)
 real_vector: Constraint = independent(real, 1)
 positive: Constraint = greater_than(0.0)
 nonnegative: Constraint = greater_than_eq(0.0)
 unit_interval: Constraint = interval(0.0, 1.0)
-simplex: Constraint = _Check("simplex", _simplex, event_dim=1)
-square: Constraint = _Check("square", _square, event_dim=2)
-lower_triangular: Constraint = _Check("lower_triangular", _lower_triangular, event_dim=2)
-lower_cholesky: Constraint = _Check("lower_cholesky", _lower_cholesky, event_dim=2)
-corr_cholesky: Constraint = _Check("corr_cholesky", _corr_cholesky, event_dim=2)
-symmetric: Constraint = _Check("symmetric", _symmetric, event_dim=2)
-positive_semidefinite: Constraint = _Check("positive_semidefinite",
+simplex: Constraint = PredicateConstraint("simplex", _simplex, event_dim=1)
+square: Constraint = PredicateConstraint("square", _square, event_dim=2)
+lower_triangular: Constraint = PredicateConstraint("lower_triangular", _lower_triangular, event_dim=2)
+lower_cholesky: Constraint = PredicateConstraint("lower_cholesky", _lower_cholesky, event_dim=2)
+corr_cholesky: Constraint = PredicateConstraint("corr_cholesky", _corr_cholesky, event_dim=2)
+symmetric: Constraint = PredicateConstraint("symmetric", _symmetric, event_dim=2)
+positive_semidefinite: Constraint = PredicateConstraint("positive_semidefinite",
                                            lambda x: _symmetric(x) & (_eigenvalues(x) >= -1e-6).all(-1), event_dim=2)
-positive_definite: Constraint = _Check("positive_definite", _positive_definite, event_dim=2)
+positive_definite: Constraint = PredicateConstraint("positive_definite", _positive_definite, event_dim=2)

@@ -146,7 +146,7 @@ class Binomial(Distribution):
         _take_probs(self, probs, logits, validate_args, total_count)
 
     @constraints.dependent_property(is_discrete=True, event_dim=0)
-    def support(self) -> constraints.Constraint:  # type: ignore[override]
+    def support(self) -> constraints.Constraint:
         """The integers up to the number of trials."""
         return constraints.integer_interval(0, self.total_count)
 
@@ -177,7 +177,7 @@ class Binomial(Distribution):
     def log_prob(self, value: Operand) -> Tensor:
         x, n = floats(self._value(value)), self.total_count
         chosen = mlc.lgamma(n + 1) - mlc.lgamma(x + 1) - mlc.lgamma(n - x + 1)
-        failures = n * self.logits.clamp(min=0) + n * mlc.log1p(mlc.exp(-mlc.abs(self.logits)))
+        failures = -n * mlc.nn.functional.logsigmoid(-self.logits)
         return x * self.logits + chosen - failures
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
@@ -251,7 +251,7 @@ class NegativeBinomial(Distribution):
         log_sigmoid = mlc.nn.functional.logsigmoid
         unnormalized = n * log_sigmoid(-self.logits) + x * log_sigmoid(self.logits)
         normalizer = -mlc.lgamma(n + x) + mlc.lgamma(1 + x) + mlc.lgamma(n)
-        return unnormalized - mlc.where(n + x == 0, 0.0, normalizer)
+        return unnormalized - mlc.where(n + x == 0, 0.0, normalizer)  # type: ignore[no-any-return]
 
 
 class Multinomial(Distribution):
@@ -282,17 +282,17 @@ class Multinomial(Distribution):
         self._names = "total_count", *self._categorical._names
 
     @constraints.dependent_property(is_discrete=True, event_dim=1)
-    def support(self) -> constraints.Constraint:  # type: ignore[override]
+    def support(self) -> constraints.Constraint:
         """The vectors of counts."""
         return constraints.multinomial(self.total_count)
 
     @property
-    def probs(self) -> Tensor:  # type: ignore[override]
+    def probs(self) -> Tensor:
         """Probabilities of the categories."""
         return self._categorical.probs
 
     @property
-    def logits(self) -> Tensor:  # type: ignore[override]
+    def logits(self) -> Tensor:
         """Logarithms of the probabilities."""
         return self._categorical.logits
 
@@ -318,7 +318,8 @@ class Multinomial(Distribution):
     def log_prob(self, value: Operand) -> Tensor:
         x = floats(self._value(value))
         logits = mlc.where((x == 0) & (self.logits == -math.inf), 0.0, self.logits)
-        return mlc.lgamma(x.sum(-1) + 1) - mlc.lgamma(x + 1).sum(-1) + (logits * x).sum(-1)
+        found: Tensor = mlc.lgamma(x.sum(-1) + 1) - mlc.lgamma(x + 1).sum(-1) + (logits * x).sum(-1)
+        return found
 
     def entropy(self) -> Tensor:
         n, p = self.total_count, self.probs

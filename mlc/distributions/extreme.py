@@ -166,7 +166,7 @@ class Pareto(Distribution):
         self._take(validate_args, scale=scale, alpha=alpha)
 
     @constraints.dependent_property
-    def support(self) -> constraints.Constraint:  # type: ignore[override]
+    def support(self) -> constraints.Constraint:
         """The numbers from scale on."""
         return constraints.greater_than_eq(self.scale)
 
@@ -241,7 +241,8 @@ class GeneralizedPareto(Distribution):
     def mean(self) -> Tensor:
         """loc + scale / (1 - c) where c < 1, NaN elsewhere."""
         c = mlc.where(self.concentration < 1, self.concentration, 0.5)
-        return mlc.where(self.concentration < 1, self.loc + self.scale / (1 - c), math.nan)
+        found: Tensor = mlc.where(self.concentration < 1, self.loc + self.scale / (1 - c), math.nan)
+        return found
 
     @property
     def mode(self) -> Tensor:
@@ -252,7 +253,8 @@ class GeneralizedPareto(Distribution):
     def variance(self) -> Tensor:
         """scale**2 / ((1 - c)**2 * (1 - 2 * c)) where c < 1/2, NaN elsewhere."""
         c = mlc.where(self.concentration < 0.5, self.concentration, 0.25)
-        return mlc.where(self.concentration < 0.5, self.scale ** 2 / ((1 - c) ** 2 * (1 - 2 * c)), math.nan)
+        found: Tensor = mlc.where(self.concentration < 0.5, self.scale ** 2 / ((1 - c) ** 2 * (1 - 2 * c)), math.nan)
+        return found
 
     def _parts(self) -> tuple[Tensor, Tensor]:
         """Whether c is 0, and c where it is not."""
@@ -265,7 +267,7 @@ class GeneralizedPareto(Distribution):
     def log_prob(self, value: Operand) -> Tensor:
         z = (self._value(value) - self.loc) / self.scale
         zero, c = self._parts()
-        return -mlc.log(self.scale) - mlc.where(zero, z, (1 / c + 1) * mlc.log1p(c * z))
+        return -mlc.log(self.scale) - mlc.where(zero, z, (1 / c + 1) * mlc.log1p(c * z))  # type: ignore[no-any-return]
 
     def log_survival_function(self, value: Operand) -> Tensor:
         """Logarithm of the probability of greater values.
@@ -278,7 +280,7 @@ class GeneralizedPareto(Distribution):
         """
         z = (self._value(value) - self.loc) / self.scale
         zero, c = self._parts()
-        return mlc.where(zero, -z, -mlc.log1p(c * z) / c)
+        return mlc.where(zero, -z, -mlc.log1p(c * z) / c)  # type: ignore[no-any-return]
 
     def log_cdf(self, value: Operand) -> Tensor:
         """Logarithm of `cdf`.
@@ -297,7 +299,8 @@ class GeneralizedPareto(Distribution):
     def icdf(self, value: Operand) -> Tensor:
         zero, c = self._parts()
         logs = mlc.log1p(-floats(value))
-        return mlc.where(zero, self.loc - self.scale * logs, self.loc + self.scale / c * mlc.expm1(-c * logs))
+        found: Tensor = mlc.where(zero, self.loc - self.scale * logs, self.loc + self.scale / c * mlc.expm1(-c * logs))
+        return found
 
     def entropy(self) -> Tensor:
         return mlc.log(self.scale) + self.concentration + 1

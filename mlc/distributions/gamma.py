@@ -183,7 +183,7 @@ class InverseGamma(Distribution):
     def mean(self) -> Tensor:
         """rate / (a - 1) where a > 1, infinity elsewhere."""
         a = self.concentration
-        return mlc.where(a > 1, self.rate / mlc.where(a > 1, a - 1, 1.0), math.inf)
+        return mlc.where(a > 1, self.rate / mlc.where(a > 1, a - 1, 1.0), math.inf)  # type: ignore[no-any-return]
 
     @property
     def mode(self) -> Tensor:
@@ -194,7 +194,8 @@ class InverseGamma(Distribution):
     def variance(self) -> Tensor:
         """rate**2 / ((a - 1)**2 * (a - 2)) where a > 2, infinity elsewhere."""
         a = mlc.where(self.concentration > 2, self.concentration, 3.0)
-        return mlc.where(self.concentration > 2, self.rate ** 2 / ((a - 1) ** 2 * (a - 2)), math.inf)
+        found: Tensor = mlc.where(self.concentration > 2, self.rate ** 2 / ((a - 1) ** 2 * (a - 2)), math.inf)
+        return found
 
     def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         concentration = self.concentration.expand(*self._extended_shape(sample_shape))
@@ -239,19 +240,21 @@ class FisherSnedecor(Distribution):
     @property
     def mean(self) -> Tensor:
         """df2 / (df2 - 2) where df2 > 2, NaN elsewhere."""
-        return mlc.where(self.df2 > 2, self.df2 / mlc.where(self.df2 > 2, self.df2 - 2, 1.0), math.nan)
+        found: Tensor = mlc.where(self.df2 > 2, self.df2 / mlc.where(self.df2 > 2, self.df2 - 2, 1.0), math.nan)
+        return found
 
     @property
     def mode(self) -> Tensor:
         """(df1 - 2) / df1 * df2 / (df2 + 2) where df1 > 2, NaN elsewhere."""
-        return mlc.where(self.df1 > 2, (self.df1 - 2) / self.df1 * self.df2 / (self.df2 + 2), math.nan)
+        found: Tensor = mlc.where(self.df1 > 2, (self.df1 - 2) / self.df1 * self.df2 / (self.df2 + 2), math.nan)
+        return found
 
     @property
     def variance(self) -> Tensor:
         """2 * df2**2 * (df1 + df2 - 2) / (df1 * (df2 - 2)**2 * (df2 - 4)) where df2 > 4, NaN elsewhere."""
         df2 = mlc.where(self.df2 > 4, self.df2, 5.0)
         finite = 2 * df2 ** 2 * (self.df1 + df2 - 2) / (self.df1 * (df2 - 2) ** 2 * (df2 - 4))
-        return mlc.where(self.df2 > 4, finite, math.nan)
+        return mlc.where(self.df2 > 4, finite, math.nan)  # type: ignore[no-any-return]
 
     def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         shape = self._extended_shape(sample_shape)

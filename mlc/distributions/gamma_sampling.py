@@ -63,7 +63,7 @@ def _drawn(a: Tensor) -> Tensor:
         drawn = mlc.where(accepted, d * v, drawn)
         pending = pending & ~accepted
     u = 1 - mlc.rand(*a.shape, dtype=a.dtype)
-    return mlc.where(a < 1, drawn * u ** (1 / a), drawn)
+    return mlc.where(a < 1, drawn * u ** (1 / a), drawn)  # type: ignore[no-any-return]
 
 
 def derivative(x: Any, a: Any) -> Any:

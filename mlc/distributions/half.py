@@ -56,7 +56,7 @@ class HalfNormal(Distribution):
     def log_prob(self, value: Operand) -> Tensor:
         x = self._value(value)
         inside = 0.5 * math.log(2 / math.pi) - mlc.log(self.scale) - x ** 2 / (2 * self.scale ** 2)
-        return mlc.where(x >= 0, inside, -math.inf)
+        return mlc.where(x >= 0, inside, -math.inf)  # type: ignore[no-any-return]
 
     def cdf(self, value: Operand) -> Tensor:
         return mlc.erf(self._value(value) / (self.scale * math.sqrt(2)))
@@ -113,7 +113,7 @@ class HalfCauchy(Distribution):
     def log_prob(self, value: Operand) -> Tensor:
         x = self._value(value)
         inside = math.log(2 / math.pi) - mlc.log(self.scale) - mlc.log1p((x / self.scale) ** 2)
-        return mlc.where(x >= 0, inside, -math.inf)
+        return mlc.where(x >= 0, inside, -math.inf)  # type: ignore[no-any-return]
 
     def cdf(self, value: Operand) -> Tensor:
         return 2 / math.pi * mlc.atan(self._value(value) / self.scale)

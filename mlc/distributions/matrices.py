@@ -101,15 +101,17 @@ class Wishart(ExponentialFamily):
     def log_prob(self, value: Operand) -> Tensor:
         x, n, df = self._value(value), self.event_shape[-1], self.df
         trace = mlc.diagonal(mlc.cholesky_solve(x, self._factor), dim1=-2, dim2=-1).sum(-1)
-        return (-df * (n * math.log(2) / 2 + half_log_det(self._factor)) - mlc.mvlgamma(df / 2, n)
-                + (df - n - 1) / 2 * mlc.linalg.slogdet(x)[1] - trace / 2)
+        found: Tensor = (-df * (n * math.log(2) / 2 + half_log_det(self._factor)) - mlc.mvlgamma(df / 2, n)
+                         + (df - n - 1) / 2 * mlc.linalg.slogdet(x)[1] - trace / 2)
+        return found
 
     def entropy(self) -> Tensor:
         n, df = self.event_shape[-1], self.df
         halves = mlc.arange(n, dtype=df.dtype) / 2
         mvdigamma = mlc.digamma(df.unsqueeze(-1) / 2 - halves).sum(-1)
-        return ((n + 1) * (n * math.log(2) / 2 + half_log_det(self._factor)) + mlc.mvlgamma(df / 2, n)
-                - (df - n - 1) / 2 * mvdigamma + df * n / 2)
+        found: Tensor = ((n + 1) * (n * math.log(2) / 2 + half_log_det(self._factor)) + mlc.mvlgamma(df / 2, n)
+                         - (df - n - 1) / 2 * mvdigamma + df * n / 2)
+        return found
 
 
 class LKJCholesky(Distribution):
@@ -128,7 +130,7 @@ class LKJCholesky(Distribution):
 
     Example:
         >>> mlc.distributions.LKJCholesky(3, 0.5).sample().shape
-        mlc.Size([3, 3])
+        (3, 3)
     """
 
     arg_constraints = MappingProxyType({"concentration": constraints.positive})

@@ -88,14 +88,15 @@ class MultivariateNormal(Distribution):
 
     def log_prob(self, value: Operand) -> Tensor:
         distance = mahalanobis(self._factor, self._value(value) - self.loc)
-        return -0.5 * (self.event_shape[0] * math.log(2 * math.pi) + distance) - self._half_log_det()
+        found: Tensor = -0.5 * (self.event_shape[0] * math.log(2 * math.pi) + distance) - self._half_log_det()
+        return found
 
     def _half_log_det(self) -> Tensor:
         return half_log_det(self._factor)
 
     def entropy(self) -> Tensor:
         found = 0.5 * self.event_shape[0] * (1 + math.log(2 * math.pi)) + self._half_log_det()
-        return found.expand(*self.batch_shape)
+        return found.expand(*self.batch_shape)  # type: ignore[no-any-return]
 
 
 class LowRankMultivariateNormal(Distribution):
@@ -187,10 +188,12 @@ class LowRankMultivariateNormal(Distribution):
         x = self._value(value) - self.loc
         scaled = ((self.cov_factor.mT / self.cov_diag.unsqueeze(-2)) @ x.unsqueeze(-1)).squeeze(-1)
         distance = (x ** 2 / self.cov_diag).sum(-1) - mahalanobis(self._capacitance, scaled)
-        return -0.5 * (self.event_shape[0] * math.log(2 * math.pi) + self._log_det() + distance)
+        found: Tensor = -0.5 * (self.event_shape[0] * math.log(2 * math.pi) + self._log_det() + distance)
+        return found
 
     def entropy(self) -> Tensor:
-        return 0.5 * (self.event_shape[0] * (1 + math.log(2 * math.pi)) + self._log_det())
+        found: Tensor = 0.5 * (self.event_shape[0] * (1 + math.log(2 * math.pi)) + self._log_det())
+        return found
 
 
 def one_of(**matrices: Any) -> tuple[str, Tensor]:

@@ -67,7 +67,7 @@ class ExpRelaxedCategorical(Distribution):
     def log_prob(self, value: Operand) -> Tensor:
         count, x = self.probs.shape[-1], self._value(value)
         scale = math.lgamma(count) + mlc.log(self.temperature) * (count - 1)
-        return mlc.log_softmax(self.logits - x * self.temperature, -1).sum(-1) + scale
+        return mlc.log_softmax(self.logits - x * self.temperature, -1).sum(-1) + scale  # type: ignore[no-any-return]
 
     def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:
         return type(self)(self.temperature, logits=self._expanded(self.logits, batch_shape), validate_args=False)
@@ -94,7 +94,7 @@ class RelaxedOneHotCategorical(TransformedDistribution):
     """
 
     arg_constraints = MappingProxyType({"probs": constraints.simplex, "logits": constraints.real_vector})
-    support = constraints.simplex  # type: ignore[assignment]
+    support = constraints.simplex
     base_dist: ExpRelaxedCategorical
 
     def __init__(self, temperature: Operand, probs: Operand = None, logits: Operand = None,
@@ -175,11 +175,11 @@ class RelaxedBernoulli(TransformedDistribution):
 
     Example:
         >>> mlc.distributions.RelaxedBernoulli(mlc.tensor(1.0), mlc.tensor([0.5, 0.9])).sample().shape
-        mlc.Size([2])
+        (2,)
     """
 
     arg_constraints = MappingProxyType({"probs": constraints.unit_interval, "logits": constraints.real})
-    support = constraints.unit_interval  # type: ignore[assignment]
+    support = constraints.unit_interval
     base_dist: LogitRelaxedBernoulli
 
     def __init__(self, temperature: Operand, probs: Operand = None, logits: Operand = None,

@@ -147,7 +147,7 @@ class StudentT(Distribution):
 
     Example:
         >>> mlc.distributions.StudentT(mlc.tensor([1.0, 4.0])).variance
-        tensor([inf,  2.], dtype=mlc.float32)
+        tensor([nan,  2.], dtype=mlc.float32)
     """
 
     arg_constraints = MappingProxyType({
@@ -165,7 +165,7 @@ class StudentT(Distribution):
     @property
     def mean(self) -> Tensor:
         """loc where df > 1, NaN elsewhere."""
-        return mlc.where(self.df > 1, self.loc, math.nan)
+        return mlc.where(self.df > 1, self.loc, math.nan)  # type: ignore[no-any-return]
 
     @property
     def mode(self) -> Tensor:
@@ -176,7 +176,7 @@ class StudentT(Distribution):
     def variance(self) -> Tensor:
         """scale**2 * df / (df - 2) where df > 2, infinity where df > 1, NaN elsewhere."""
         finite = self.scale ** 2 * self.df / mlc.where(self.df > 2, self.df - 2, 1.0)
-        return mlc.where(self.df > 2, finite, mlc.where(self.df > 1, math.inf, math.nan))
+        return mlc.where(self.df > 2, finite, mlc.where(self.df > 1, math.inf, math.nan))  # type: ignore[no-any-return]
 
     def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         shape = self._extended_shape(sample_shape)

@@ -12,7 +12,7 @@ from mlc.distributions.combined_transforms import ComposeTransform
 from mlc.distributions.composed import Independent
 from mlc.distributions.distribution import Distribution, floats
 from mlc.distributions.normal import Normal
-from mlc.distributions.transforms import ExpTransform, Transform, _summed
+from mlc.distributions.transforms import ExpTransform, Transform, sum_rightmost
 from mlc.distributions.transforms_of_vectors import StickBreakingTransform
 from mlc.frontend.location import user_loc
 from mlc.frontend.tensor import Operand, Tensor
@@ -61,7 +61,7 @@ class TransformedDistribution(Distribution):
         return self.base_dist.has_rsample
 
     @property
-    def support(self) -> constraints.Constraint:  # type: ignore[override]
+    def support(self) -> constraints.Constraint:
         """The set of the values."""
         if not self.transforms:
             return self.base_dist.support  # type: ignore[no-any-return]
@@ -95,10 +95,10 @@ class TransformedDistribution(Distribution):
         for transform in reversed(self.transforms):
             x = transform.inv(y)
             dims += transform.domain.event_dim - transform.codomain.event_dim
-            term = _summed(transform.log_abs_det_jacobian(x, y), dims - transform.domain.event_dim)
+            term = sum_rightmost(transform.log_abs_det_jacobian(x, y), dims - transform.domain.event_dim)
             total = -term if total is None else total - term
             y = x
-        base = _summed(self.base_dist.log_prob(y), dims - len(self.base_dist.event_shape))
+        base = sum_rightmost(self.base_dist.log_prob(y), dims - len(self.base_dist.event_shape))
         return base if total is None else base + total
 
     def _monotone(self, value: Tensor) -> Tensor:

@@ -154,11 +154,11 @@ class _Inverse(Transform):
         self.bijective = of.bijective
 
     @property
-    def domain(self) -> Any:  # type: ignore[override]
+    def domain(self) -> Any:
         return self._of.codomain
 
     @property
-    def codomain(self) -> Any:  # type: ignore[override]
+    def codomain(self) -> Any:
         return self._of.domain
 
     @property
@@ -196,7 +196,9 @@ class _Inverse(Transform):
         return f"{self._of!r}.inv"
 
 
-class _Monotone(Transform):
+class MonotoneTransform(Transform):
+    """Base class of transforms of numbers that increase."""
+
     bijective = True
     domain = constraints.real
 
@@ -205,7 +207,7 @@ class _Monotone(Transform):
         return 1
 
 
-class ExpTransform(_Monotone):
+class ExpTransform(MonotoneTransform):
     """y = exp(x).
 
     Args:
@@ -228,7 +230,7 @@ class ExpTransform(_Monotone):
         return x  # type: ignore[no-any-return]
 
 
-class PowerTransform(_Monotone):
+class PowerTransform(MonotoneTransform):
     """y = x**exponent, for positive x.
 
     Args:
@@ -266,7 +268,7 @@ class PowerTransform(_Monotone):
         return mlc.broadcast_shapes(shape, self.exponent.shape)
 
 
-class SigmoidTransform(_Monotone):
+class SigmoidTransform(MonotoneTransform):
     """y = 1 / (1 + exp(-x)).
 
     Args:
@@ -293,7 +295,7 @@ class SigmoidTransform(_Monotone):
         return -softplus(-x) - softplus(x)
 
 
-class SoftplusTransform(_Monotone):
+class SoftplusTransform(MonotoneTransform):
     """y = log(1 + exp(x)).
 
     Args:
@@ -316,7 +318,7 @@ class SoftplusTransform(_Monotone):
         return -mlc.nn.functional.softplus(-x)
 
 
-class TanhTransform(_Monotone):
+class TanhTransform(MonotoneTransform):
     """y = tanh(x).
 
     Args:
@@ -380,11 +382,11 @@ class AffineTransform(Transform):
         self.loc, self.scale, self._event_dim = loc, scale, event_dim
 
     @property
-    def domain(self) -> Constraint:  # type: ignore[override]
+    def domain(self) -> Constraint:
         return constraints.independent(constraints.real, self._event_dim) if self._event_dim else constraints.real
 
     @property
-    def codomain(self) -> Constraint:  # type: ignore[override]
+    def codomain(self) -> Constraint:
         return self.domain
 
     @property
@@ -400,7 +402,7 @@ class AffineTransform(Transform):
     def log_abs_det_jacobian(self, x: Any, y: Any) -> Tensor:
         scale = mlc.asarray(self.scale)
         logs = mlc.log(mlc.abs(scale)).expand(*mlc.broadcast_shapes(x.shape, scale.shape))
-        return _summed(logs, self._event_dim)
+        return sum_rightmost(logs, self._event_dim)
 
     def _shape(self, shape: Sequence[int]) -> Sequence[int]:
         return mlc.broadcast_shapes(shape, getattr(self.loc, "shape", ()), getattr(self.scale, "shape", ()))
@@ -408,6 +410,6 @@ class AffineTransform(Transform):
     forward_shape = inverse_shape = _shape
 
 
-def _summed(x: Tensor, dims: int) -> Tensor:
+def sum_rightmost(x: Tensor, dims: int) -> Tensor:
     """The sum over the last dimensions."""
     return x.sum(tuple(range(-dims, 0))) if dims else x

@@ -7,7 +7,7 @@ from typing import Any
 
 import mlc
 from mlc.distributions import constraints
-from mlc.distributions.transforms import Transform, _Monotone
+from mlc.distributions.transforms import MonotoneTransform, Transform
 from mlc.frontend.location import user_loc
 from mlc.frontend.tensor import Tensor
 from mlc.ir.diag import UserError
@@ -146,7 +146,7 @@ class CorrCholeskyTransform(Transform):
     def _inverse(self, y: Any) -> Tensor:
         rest = mlc.nn.functional.pad((1 - (y * y).cumsum(-1))[..., :-1], [1, 0], value=1.0)
         t = _vector(y) / mlc.sqrt(_vector(rest))
-        return (mlc.log1p(t) - mlc.log1p(-t)) / 2  # type: ignore[no-any-return]
+        return (mlc.log1p(t) - mlc.log1p(-t)) / 2
 
     def log_abs_det_jacobian(self, x: Any, y: Any) -> Tensor:
         stick = 0.5 * mlc.log(_vector(1 - (y * y).cumsum(-1), -2)).sum(-1)
@@ -178,7 +178,7 @@ def _vector(x: Tensor, diagonal: int = -1) -> Tensor:
     return x.flatten(-2)[..., mlc.tensor(places, dtype="int64")]
 
 
-class CumulativeDistributionTransform(_Monotone):
+class CumulativeDistributionTransform(MonotoneTransform):
     """y = cdf(x) of a distribution.
 
     Args:

@@ -52,7 +52,7 @@ class Beta(ExponentialFamily):
         a, b = self.concentration1, self.concentration0
         inner = (a - 1) / (a + b - 2)
         ends = mlc.where((a < 1) & (b < 1), math.nan, mlc.where(a < 1, 0.0, mlc.where(b < 1, 1.0, inner)))
-        return mlc.where((a == 1) & (b == 1), math.nan, ends)
+        return mlc.where((a == 1) & (b == 1), math.nan, ends)  # type: ignore[no-any-return]
 
     @property
     def variance(self) -> Tensor:
@@ -118,7 +118,8 @@ class Dirichlet(ExponentialFamily):
         a = (self.concentration - 1).clamp(min=0)
         total = a.sum(-1, keepdim=True)
         vertex = mlc.nn.functional.one_hot(mlc.argmax(a, -1), a.shape[-1]).to(a.dtype)
-        return mlc.where((self.concentration < 1).all(-1, keepdim=True), vertex, a / total)
+        found: Tensor = mlc.where((self.concentration < 1).all(-1, keepdim=True), vertex, a / total)
+        return found
 
     @property
     def variance(self) -> Tensor:
@@ -139,8 +140,9 @@ class Dirichlet(ExponentialFamily):
 
     def entropy(self) -> Tensor:
         a, total, count = self.concentration, self._total, self.concentration.shape[-1]
-        return (mlc.lgamma(a).sum(-1) - mlc.lgamma(total) - (count - total) * mlc.digamma(total)
-                - ((a - 1) * mlc.digamma(a)).sum(-1))
+        found: Tensor = (mlc.lgamma(a).sum(-1) - mlc.lgamma(total) - (count - total) * mlc.digamma(total)
+                         - ((a - 1) * mlc.digamma(a)).sum(-1))
+        return found
 
 
 class Kumaraswamy(Distribution):
@@ -178,7 +180,7 @@ class Kumaraswamy(Distribution):
         """((a - 1) / (a * b - 1))**(1 / a) where a and b are at least 1 and not both are, NaN elsewhere."""
         a, b = self.concentration1, self.concentration0
         inner = ((a - 1) / mlc.where(a * b == 1, 2.0, a * b - 1)) ** (1 / a)
-        return mlc.where((a < 1) | (b < 1) | ((a == 1) & (b == 1)), math.nan, inner)
+        return mlc.where((a < 1) | (b < 1) | ((a == 1) & (b == 1)), math.nan, inner)  # type: ignore[no-any-return]
 
     @property
     def variance(self) -> Tensor:
@@ -251,7 +253,7 @@ class ContinuousBernoulli(ExponentialFamily):
         return (self.probs <= self._lims[0]) | (self.probs > self._lims[1])
 
     def _cut(self) -> Tensor:
-        return mlc.where(self._outside(), self.probs, self._lims[0])
+        return mlc.where(self._outside(), self.probs, self._lims[0])  # type: ignore[no-any-return]
 
     def _log_normalizer(self) -> Tensor:
         p = self._cut()
@@ -259,7 +261,8 @@ class ContinuousBernoulli(ExponentialFamily):
         exact = mlc.log(mlc.abs(mlc.log1p(-p) - mlc.log(p))) - mlc.where(
             p <= 0.5, mlc.log1p(-2 * below), mlc.log(2 * above - 1))
         x = (self.probs - 0.5) ** 2
-        return mlc.where(self._outside(), exact, math.log(2) + (4 / 3 + 104 / 45 * x) * x)
+        found: Tensor = mlc.where(self._outside(), exact, math.log(2) + (4 / 3 + 104 / 45 * x) * x)
+        return found
 
     @property
     def mean(self) -> Tensor:
@@ -267,7 +270,7 @@ class ContinuousBernoulli(ExponentialFamily):
         p = self._cut()
         exact = p / (2 * p - 1) + 1 / (mlc.log1p(-p) - mlc.log(p))
         x = self.probs - 0.5
-        return mlc.where(self._outside(), exact, 0.5 + (1 / 3 + 16 / 45 * x ** 2) * x)
+        return mlc.where(self._outside(), exact, 0.5 + (1 / 3 + 16 / 45 * x ** 2) * x)  # type: ignore[no-any-return]
 
     @property
     def variance(self) -> Tensor:
@@ -275,7 +278,7 @@ class ContinuousBernoulli(ExponentialFamily):
         p = self._cut()
         exact = p * (p - 1) / (1 - 2 * p) ** 2 + 1 / (mlc.log1p(-p) - mlc.log(p)) ** 2
         x = (self.probs - 0.5) ** 2
-        return mlc.where(self._outside(), exact, 1 / 12 - (1 / 15 - 128 / 945 * x) * x)
+        return mlc.where(self._outside(), exact, 1 / 12 - (1 / 15 - 128 / 945 * x) * x)  # type: ignore[no-any-return]
 
     @property
     def param_shape(self) -> tuple[int, ...]:
@@ -295,12 +298,13 @@ class ContinuousBernoulli(ExponentialFamily):
     def cdf(self, value: Operand) -> Tensor:
         x, p = floats(self._value(value)), self._cut()
         exact = (p ** x * (1 - p) ** (1 - x) + p - 1) / (2 * p - 1)
-        return mlc.where(x <= 0, 0.0, mlc.where(x >= 1, 1.0, mlc.where(self._outside(), exact, x)))
+        found: Tensor = mlc.where(x <= 0, 0.0, mlc.where(x >= 1, 1.0, mlc.where(self._outside(), exact, x)))
+        return found
 
     def icdf(self, value: Operand) -> Tensor:
         x, p = floats(value), self._cut()
         exact = (mlc.log1p(-p + x * (2 * p - 1)) - mlc.log1p(-p)) / (mlc.log(p) - mlc.log1p(-p))
-        return mlc.where(self._outside(), exact, x)
+        return mlc.where(self._outside(), exact, x)  # type: ignore[no-any-return]
 
     def entropy(self) -> Tensor:
         complement, logs = mlc.log1p(-self.probs), mlc.log(self.probs)
