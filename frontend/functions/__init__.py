@@ -74,7 +74,8 @@ ALSO_PUBLIC = frozenset({
     "adaptive_avg_pool1d", "avg_pool1d", "bilinear", "celu", "channel_shuffle", "conv1d", "conv2d", "conv3d",
     "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "cosine_similarity", "dropout", "embedding",
     "group_norm", "hardshrink", "layer_norm", "log_softmax", "max_pool1d", "max_pool2d", "max_pool3d",
-    "pairwise_distance", "pixel_shuffle", "pixel_unshuffle", "prelu", "relu", "rms_norm", "rrelu", "selu", "softmax", "threshold"})
+    "pairwise_distance", "pixel_shuffle", "pixel_unshuffle", "prelu", "relu", "rms_norm", "rrelu", "selu", "softmax",
+    "threshold"})
 NOT_PUBLIC = frozenset({
     "bartlett", "blackman", "cosine", "exponential", "gaussian", "general_cosine", "general_hamming", "getitem",
     "fftfreq", "hamming", "hann", "kaiser", "key", "nuttall", "rfftfreq"})

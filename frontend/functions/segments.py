@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+
 from mlc.dialects import tensor as T
 from mlc.frontend.axes import axis, plain_int
 from mlc.frontend.functions import elementwise as E
@@ -79,8 +81,9 @@ def repeat_interleave(input: Operand, repeats: Any = None, dim: int | None = Non
             raise UserError("repeats is a tensor: how long the result is would depend on its elements", code="MLC0365",
                             hint="pass output_size, the sum of repeats")
         count = input.shape[dim] if dim is not None else math.prod(input.shape)
-        output_size = int(repeats.sum()) * (count if repeats.shape[0] == 1 else 1)
-        if bool((repeats < 0).any()):
+        known = repeats.array if isinstance(repeats, Tensor) else np.asarray(repeats)
+        output_size = int(known.sum()) * (count if known.shape[0] == 1 else 1)
+        if (known < 0).any():
             raise UserError("repeats has negative elements", code="MLC0360")
     return _repeated_each(input, repeats, dim, output_size)
 
