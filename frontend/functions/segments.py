@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from mlc.dialects import tensor as T
+from mlc.frontend.arguments import coded
 from mlc.frontend.axes import axis, plain_int
 from mlc.frontend.functions import elementwise as E
 from mlc.frontend.functions import reduce as R
@@ -49,6 +50,7 @@ def _repeated_each(input: Operand, repeats: Operand, dim: int | None, output_siz
     return emit(T.Take, x, tracer(place), at)  # type: ignore[no-any-return]
 
 
+@coded
 def repeat_interleave(input: Operand, repeats: Any = None, dim: int | None = None, *,
                       output_size: Dim | None = None) -> Tensor:
     """Each element repeated in place.
