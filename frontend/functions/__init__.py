@@ -84,7 +84,7 @@ PUBLIC = {name: f for name, f in OPERATIONS.items()
           if name in ALSO_PUBLIC or not ("." in name or name.startswith("_") or name in NOT_PUBLIC
                                          or f.__module__.startswith(tuple(m.__name__ for m in NETWORKS)))}
 """The functions that are names of mlc itself."""
-NO_METHODS = frozenset({"cast", "std_mean", "var_mean"})
+NO_METHODS = frozenset({"cast", "histogramdd", "std_mean", "var_mean"})
 """Functions of one tensor that are not methods in PyTorch."""
 for _module in (counting, divisors, elementwise, fft, linalg, trigonometry, reduce, scan, special):
     for _name, _f in PUBLIC.items():

@@ -65,7 +65,7 @@ def repeat_interleave(input: Operand, repeats: Any = None, dim: int | None = Non
         Tensor of the dtype of `input`.
 
     Raises:
-        UserError: `repeats` is negative (MLC0360) or, while a function is recorded, a tensor without `output_size`
+        UserError: `repeats` is negative (MLC0360), missing for an input that is no vector (MLC0364) or, while a function is recorded, a tensor without `output_size`
             (MLC0365), or `dim` is out of range (MLC0356).
 
     Example:
@@ -75,6 +75,8 @@ def repeat_interleave(input: Operand, repeats: Any = None, dim: int | None = Non
         tensor([1, 1, 2], dtype=mlc.int64)
     """
     if repeats is None:
+        if getattr(input, "ndim", 0) != 1:
+            raise UserError("without repeats, the input is a vector of them", code="MLC0364")
         return repeat_interleave(arange(input.shape[0]), input, 0, output_size=output_size)
     if not (is_tensor(repeats) and repeats.ndim):
         return _repeated(input, repeats, dim)
