@@ -24,7 +24,7 @@ from mlc.frontend import eager
 from mlc.tools import codes
 
 ROOT = Path(__file__).parent.parent
-SPACES = ("", "nn", "nn.functional", "nn.init", "nn.utils", "nn.utils.rnn", "nn.utils.parametrize",
+SPACES = ("", "nn", "nn.functional", "nn.grad", "nn.init", "nn.utils", "nn.utils.rnn", "nn.utils.parametrize",
           "nn.utils.parametrizations", "nn.utils.prune", "nn.utils.fusion", "nn.utils.stateless", "nn.modules.module",
           "optim", "optim.lr_scheduler", "optim.swa_utils", "amp", "cpu", "cpu.amp", "cuda.amp",
           "linalg", "fft", "random", "signal.windows", "special", "masked", "cuda", "utils.data",

@@ -13,6 +13,7 @@ from tests import (
     public_cases_indices,
     public_cases_linalg,
     public_cases_nn,
+    public_cases_operators,
     public_cases_peers,
     public_cases_special,
     public_cases_windows,
@@ -173,7 +174,7 @@ CASES = [
     C(NN + "cosine_embedding_loss", F(5, 3), F(5, 3), S(5), constant=(2,)),
     C(NN + "triplet_margin_loss", F(5, 3), F(5, 3), F(5, 3)),
     *public_cases_indices.CASES, *public_cases_linalg.CASES, *public_cases_peers.CASES,
-    *public_cases_special.CASES,
+    *public_cases_special.CASES, *public_cases_operators.CASES,
     *public_cases_nn.CASES, *public_cases_windows.CASES,
 ]
 
@@ -223,8 +224,8 @@ def check(case: Case) -> None:
     rng = np.random.default_rng(len(str(case)))
     args = [made(x, rng) for x in case.args]
     ours, theirs = look_up(mlc, case.name), torch_function(case.name)
-    keywords = case.keywords
-    their_keywords = {n: as_torch(x, n) for n, x in keywords.items()}
+    given = {n: made(x, rng) for n, x in case.keywords.items()}
+    keywords, their_keywords = ({n: as_mlc(x) for n, x in given.items()}, {n: as_torch(x, n) for n, x in given.items()})
     expected = theirs(*[as_torch(x) for x in args], **their_keywords)
     close(ours(*[as_mlc(x) for x in args], **keywords), expected)
 

@@ -74,7 +74,8 @@ ALSO_PUBLIC = frozenset({
     "adaptive_avg_pool1d", "avg_pool1d", "bilinear", "celu", "channel_shuffle", "conv1d", "conv2d", "conv3d",
     "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "cosine_similarity", "dropout", "embedding",
     "group_norm", "hardshrink", "layer_norm", "log_softmax", "max_pool1d", "max_pool2d", "max_pool3d",
-    "pairwise_distance", "pixel_shuffle", "pixel_unshuffle", "prelu", "relu", "rms_norm", "rrelu", "selu", "softmax", "threshold"})
+    "pairwise_distance", "pixel_shuffle", "pixel_unshuffle", "prelu", "relu", "rms_norm", "rrelu", "selu", "softmax",
+    "threshold"})
 NOT_PUBLIC = frozenset({
     "bartlett", "blackman", "cosine", "exponential", "gaussian", "general_cosine", "general_hamming", "getitem",
     "fftfreq", "hamming", "hann", "kaiser", "key", "nuttall", "rfftfreq"})
@@ -83,7 +84,7 @@ PUBLIC = {name: f for name, f in OPERATIONS.items()
           if name in ALSO_PUBLIC or not ("." in name or name.startswith("_") or name in NOT_PUBLIC
                                          or f.__module__.startswith(tuple(m.__name__ for m in NETWORKS)))}
 """The functions that are names of mlc itself."""
-NO_METHODS = frozenset({"cast", "std_mean", "var_mean"})
+NO_METHODS = frozenset({"cast", "histogramdd", "std_mean", "var_mean"})
 """Functions of one tensor that are not methods in PyTorch."""
 for _module in (counting, divisors, elementwise, fft, linalg, trigonometry, reduce, scan, special):
     for _name, _f in PUBLIC.items():

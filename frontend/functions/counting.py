@@ -59,6 +59,14 @@ def _even_edges(column: Tracer, count: Any, low: Any, high: Any) -> Tracer:
     return tracer(E.where(last, high, edges))
 
 
+def _given_edges(bins: Tensor, x: Tracer) -> Tracer:
+    edges = cast(tracer(bins), x.type.dtype)
+    if edges.ndim != 1 or edges.shape[0] in (0, 1):
+        raise UserError(f"edges of shape [{', '.join(map(str, edges.shape))}], expected a vector of two or more",
+                        code="MLC0364")
+    return edges
+
+
 def _counted(points: Tracer, edges: Sequence[Tracer], weight: Operand, density: bool) -> Tensor:
     """How many points, the rows of a matrix, are in each box."""
     rows, dtype = points.shape[0], points.type.dtype
@@ -106,7 +114,7 @@ def histogram(input: Operand, bins: Operand, *, range: Sequence[float] | None = 
         Named tuple of `hist`, of the dtype of `input`, and `bin_edges`. They have no derivative.
 
     Raises:
-        UserError: elements are no floats (MLC0359), or `bins` is not positive (MLC0360).
+        UserError: elements are no floats (MLC0359), or `bins` is not positive (MLC0360) or no vector (MLC0364).
 
     Example:
         >>> mlc.histogram(mlc.tensor([1.0, 2.0, 1.5]), 2, range=(0.0, 2.0)).hist
@@ -114,8 +122,7 @@ def histogram(input: Operand, bins: Operand, *, range: Sequence[float] | None = 
     """
     x = float_only(tracer(E.detach(input)), "histogram")
     flat = reshape(x, [sizes.product(x.shape)])
-    edges = cast(tracer(bins), x.type.dtype) if isinstance(bins, Tensor) else _even_edges(
-        flat, bins, *_range_of(range, 0))
+    edges = _given_edges(bins, x) if isinstance(bins, Tensor) else _even_edges(flat, bins, *_range_of(range, 0))
     return Histogram(_counted(reshape(flat, [*flat.shape, 1]), [edges], weight, density), edges)
 
 
@@ -138,8 +145,8 @@ def histogramdd(input: Operand, bins: int | Sequence[Operand], *, range: Sequenc
         no derivative.
 
     Raises:
-        UserError: elements are no floats (MLC0359), there are not as many bins as coordinates (MLC0357), or a number of
-            bins is not positive (MLC0360).
+        UserError: elements are no floats (MLC0359) or no points (MLC0364), there are not as many bins as coordinates
+            (MLC0357), or a number of bins is not positive (MLC0360).
 
     Example:
         >>> mlc.histogramdd(mlc.tensor([[0.0, 1.0], [1.0, 0.0]]), [2, 2]).hist
@@ -147,12 +154,14 @@ def histogramdd(input: Operand, bins: int | Sequence[Operand], *, range: Sequenc
                 [1., 0.]], dtype=mlc.float32)
     """
     x = float_only(tracer(E.detach(input)), "histogramdd")
+    if not x.ndim:
+        raise UserError("a number is no point", code="MLC0364")
     width = plain_int(x.shape[-1], "the number of coordinates")
     points = reshape(x, [sizes.product(x.shape[:-1]), width])
     given = list(bins) if isinstance(bins, tuple | list) else [bins] * width
     if len(given) != width:
         raise UserError(f"bins of {len(given)} coordinates for points of {width}", code="MLC0357")
-    ends = [cast(tracer(b), x.type.dtype) if isinstance(b, Tensor) else
+    ends = [_given_edges(b, x) if isinstance(b, Tensor) else
             _even_edges(tracer(S.select(points, 1, d)), b, *_range_of(range, d)) for d, b in enumerate(given)]
     return HistogramDD(_counted(points, ends, weight, density), tuple(ends))
 

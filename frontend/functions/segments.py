@@ -5,15 +5,19 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+
 from mlc.dialects import tensor as T
+from mlc.frontend.arguments import coded
 from mlc.frontend.axes import axis, plain_int
+from mlc.frontend.axes import axis as along
 from mlc.frontend.functions import elementwise as E
 from mlc.frontend.functions import reduce as R
 from mlc.frontend.functions import shape as S
 from mlc.frontend.functions.create import arange
 from mlc.frontend.functions.scan import cumsum
 from mlc.frontend.functions.sort import searchsorted
-from mlc.frontend.operands import broadcast_to, cast, floating, full, is_tensor, reshape, size, tracer
+from mlc.frontend.operands import broadcast_to, cast, floating, full, integer, is_tensor, reshape, size, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import OPERATIONS, Operand, Tensor
 from mlc.frontend.trace import Tracer, emit
@@ -47,6 +51,7 @@ def _repeated_each(input: Operand, repeats: Operand, dim: int | None, output_siz
     return emit(T.Take, x, tracer(place), at)  # type: ignore[no-any-return]
 
 
+@coded
 def repeat_interleave(input: Operand, repeats: Any = None, dim: int | None = None, *,
                       output_size: Dim | None = None) -> Tensor:
     """Each element repeated in place.
@@ -61,8 +66,8 @@ def repeat_interleave(input: Operand, repeats: Any = None, dim: int | None = Non
         Tensor of the dtype of `input`.
 
     Raises:
-        UserError: `repeats` is negative (MLC0360) or, while a function is recorded, a tensor without `output_size`
-            (MLC0365), or `dim` is out of range (MLC0356).
+        UserError: `repeats` is negative (MLC0360), missing for an input that is no vector (MLC0364) or, while a
+            function is recorded, a tensor without `output_size` (MLC0365), or `dim` is out of range (MLC0356).
 
     Example:
         >>> mlc.repeat_interleave(mlc.tensor([1, 2]), 2)
@@ -71,6 +76,8 @@ def repeat_interleave(input: Operand, repeats: Any = None, dim: int | None = Non
         tensor([1, 1, 2], dtype=mlc.int64)
     """
     if repeats is None:
+        if getattr(input, "ndim", 0) != 1:
+            raise UserError("without repeats, the input is a vector of them", code="MLC0364")
         return repeat_interleave(arange(input.shape[0]), input, 0, output_size=output_size)
     if not (is_tensor(repeats) and repeats.ndim):
         return _repeated(input, repeats, dim)
@@ -79,8 +86,9 @@ def repeat_interleave(input: Operand, repeats: Any = None, dim: int | None = Non
             raise UserError("repeats is a tensor: how long the result is would depend on its elements", code="MLC0365",
                             hint="pass output_size, the sum of repeats")
         count = input.shape[dim] if dim is not None else math.prod(input.shape)
-        output_size = int(repeats.sum()) * (count if repeats.shape[0] == 1 else 1)
-        if bool((repeats < 0).any()):
+        known = repeats.array if isinstance(repeats, Tensor) else np.asarray(repeats)
+        output_size = int(known.sum()) * (count if known.shape[0] == 1 else 1)
+        if (known < 0).any():
             raise UserError("repeats has negative elements", code="MLC0360")
     return _repeated_each(input, repeats, dim, output_size)
 
@@ -107,23 +115,28 @@ def segment_reduce(data: Operand, reduce: str, *, lengths: Operand = None, offse
         Tensor of the dtype of `data`, with a segment in place of its elements.
 
     Raises:
-        UserError: `reduce` is another string, or neither or both of `lengths` and `offsets` are given (MLC0360).
+        UserError: `reduce` is another string, or neither or both of `lengths` and `offsets` are given (MLC0360); they
+            are not of integers (MLC0354), or have the wrong number of dimensions (MLC0364).
 
     Example:
         >>> mlc.segment_reduce(mlc.tensor([1.0, 2.0, 3.0]), "sum", lengths=mlc.tensor([1, 2]))
         tensor([1., 5.], dtype=mlc.float32)
     """
-    x, at = floating(data), axis % max(1, floating(data).ndim)
+    x = floating(data)
+    at = along(axis, x.ndim, scalar=False)
+    given = [cast(integer(v, "a segment"), i64) for v in (lengths, offsets) if v is not None]
+    if any(v.ndim != at + 1 for v in given):
+        raise UserError(f"segments of dimension {at} need lengths or offsets of {at + 1} dimensions", code="MLC0364")
     if reduce not in ("max", "min", "mean", "sum", "prod") or (lengths is None) == (offsets is None):
         raise UserError(f"reduce = {reduce!r} with {'neither' if lengths is None else 'both'} of lengths and offsets"
                         if reduce in ("max", "min", "mean", "sum", "prod") else f"reduce = {reduce!r}", code="MLC0360")
     if offsets is not None:
-        ends = cast(tracer(offsets), i64)
+        ends, = given
         count: Any = ends.shape[-1] - 1
         start, stop = (tracer(S.narrow(ends, -1, k, count)) for k in (0, 1))
     else:
-        stop = tracer(cumsum(cast(tracer(lengths), i64), -1))
-        start = tracer(stop - cast(tracer(lengths), i64))
+        stop = tracer(cumsum(given[0], -1))
+        start = tracer(stop - given[0])
     # Whether element i is in segment j, in dimensions [..., j, i].
     i = emit(T.Iota, (x.shape[at],), 0, i64)
     inside = (reshape(start, [*start.shape, 1]) <= i) & (i < reshape(stop, [*stop.shape, 1]))

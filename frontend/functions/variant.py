@@ -7,6 +7,8 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+from mlc.frontend.arguments import coded
+
 Function = Callable[..., Any]
 
 
@@ -33,4 +35,4 @@ def variant(f: Function, name: str, sentence: str, example: str, **setting: Any)
     public.__module__ = f.__module__
     public.__signature__ = signature.replace(parameters=kept)  # type: ignore[attr-defined]
     public.__doc__ = f"{sentence}\n\n{described}\n\nExample:\n    >>> {call}\n    {result}\n"
-    return public
+    return coded(public)

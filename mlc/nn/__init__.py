@@ -1,7 +1,7 @@
 """Neural networks: modules, which are trees of parameters, and the functions they are made of."""
 
 import mlc.api  # noqa: F401 (it gives the frontend its compiler)
-from mlc.nn import functional, init, modules, parallel, utils
+from mlc.nn import functional, grad, init, modules, parallel, utils
 from mlc.nn.activations import (
     GELU,
     GLU,
@@ -226,7 +226,8 @@ __all__ = [
     "Softshrink", "Softsign", "SyncBatchNorm", "Tanh", "Tanhshrink", "Threshold", "Transformer",
     "TransformerDecoder", "TransformerDecoderLayer", "TransformerEncoder", "TransformerEncoderLayer",
     "TripletMarginLoss", "TripletMarginWithDistanceLoss", "Unflatten", "Unfold", "Upsample", "UpsamplingBilinear2d",
-    "UpsamplingNearest2d", "ZeroPad1d", "ZeroPad2d", "ZeroPad3d", "functional", "init", "load_safetensors", "modules",
+    "UpsamplingNearest2d", "ZeroPad1d", "ZeroPad2d", "ZeroPad3d", "functional", "grad", "init", "load_safetensors",
+    "modules",
     "parallel",
     "save_safetensors", "utils",
 ]

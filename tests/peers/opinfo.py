@@ -274,7 +274,8 @@ def grad(entry: Any, f: Callable[..., Any], sample: Any, mode: str, kind: str = 
     rng = np.random.default_rng(0)
 
     def expected(dtype: torch.dtype, weights: list[Any]) -> list[torch.Tensor]:
-        primals = [x.detach().to(dtype).requires_grad_() for x in filter(differentiated, leaves(given))]
+        primals = [x.detach().to(dtype if x.dtype == torch.float32 else x.dtype).requires_grad_()
+                   for x in filter(differentiated, leaves(given))]
         args, keywords = replaced(given, iter(primals), differentiated)
         outputs = [y for y in leaves(theirs(entry)(*args, **keywords)) if isinstance(y, torch.Tensor)]
         weights += [rng.normal(size=tuple(y.shape)).astype(np.float32) for y in outputs[len(weights):]]

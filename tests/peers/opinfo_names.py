@@ -109,6 +109,14 @@ def _signed_svd(f: Callable[..., Any], signs: Callable[..., Any]) -> Callable[..
     return of
 
 
+def _of_triangle(f: Callable[..., Any], place: int) -> Callable[..., Any]:
+    """A function of a triangular factor, of which PyTorch's derivative does not leave out the other triangle."""
+    def of(*args: Any, upper: bool = False) -> Any:
+        factor = args[place].triu() if upper else args[place].tril()
+        return f(*args[:place], factor, upper=upper)
+    return of
+
+
 def _our_signs(u: Any) -> Any:
     if 0 in u.shape:
         return 1
@@ -126,6 +134,8 @@ def _stft(*args: Any, **keywords: Any) -> Any:
 REFERENCES: dict[str, Callable[..., Any]] = {
     "stft": _stft, "linalg.eigh": _eigh, "linalg.svd": _svd, "linalg.lstsq": _lstsq,
     "linalg_pinv_hermitian": _hermitian_pinv,
+    "cholesky_inverse": _of_triangle(torch.cholesky_inverse, 0),
+    "cholesky_solve": _of_triangle(torch.cholesky_solve, 1),
     "svd": _signed_svd(torch.svd, signs), "svd_lowrank": _signed_vectors(torch.svd_lowrank, signs),
     "pca_lowrank": _signed_vectors(torch.pca_lowrank, signs)}
 """PyTorch's functions, by the name of an entry or of one of its variants, with mlc's conventions: the signs of vectors,
@@ -143,6 +153,8 @@ ELSEWHERE: dict[str, tuple[Callable[..., Any], str]] = {
     "linalg_pinv_singular": (lambda a, b: mlc.linalg.pinv(a @ b.mT), "the database gives factors of the operand"),
     "linalg_pinv_hermitian": (lambda A, **keywords: mlc.linalg.pinv((A + A.mT) / 2, **keywords),
                               "PyTorch's derivative supposes a symmetric operand"),
+    "cholesky_inverse": (_of_triangle(mlc.cholesky_inverse, 0), "PyTorch's derivative supposes a triangular operand"),
+    "cholesky_solve": (_of_triangle(mlc.cholesky_solve, 1), "PyTorch's derivative supposes a triangular operand"),
     "svd": (_signed_svd(mlc.svd, _our_signs), "the signs of singular vectors are not determined"),
     "svd_lowrank": (_signed_vectors(mlc.svd_lowrank, _our_signs), "the database gives factors of the operand"),
     "pca_lowrank": (_signed_vectors(mlc.pca_lowrank, _our_signs), "the database gives factors of the operand"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from mlc.frontend.arguments import coded
 from mlc.frontend.axes import axis, plain_int
 from mlc.frontend.functions.grids.combinatorial import MOST_PIECES, operand_list
 from mlc.frontend.functions.shape import cat, sliced
@@ -144,6 +145,7 @@ def _split(input: Operand, indices_or_sections: int | Sequence[int], dim: int) -
     return tuple(sliced(x, at, a, max(a, b)) for a, b in zip(bounds, bounds[1:]))
 
 
+@coded
 def tensor_split(input: Operand, indices_or_sections: int | Sequence[int] | Tensor,
                  dim: int = 0) -> tuple[Tensor, ...]:
     """The tensor in pieces along a dimension: so many of about equal size, or cut at given indices.
