@@ -294,7 +294,7 @@ def test_settings_that_the_program_reads_are_guarded() -> None:
     assert [step(mlc.ones(1)).item() for _ in range(3)] == [1.0, 1.5, 2.25]
 
 
-def draws(x: Tensor) -> Tensor:
+def draws(x: Tensor) -> Any:
     noise = mlc.randn(3) + mlc.rand_like(x) + mlc.randint(0, 9, (3,)) + mlc.normal(x, x) + mlc.bernoulli(x * 0.5)
     return noise + x.clone().normal_() + mlc.nn.functional.dropout(x, 0.3)
 
@@ -422,8 +422,9 @@ def test_memory_that_somebody_holds_is_not_used_again() -> None:
     held = []
     for i in range(8):
         step(mlc.ones(4, 3))
-        kept: list[Any] = [model.weight.grad, opt.state_dict()["state"][0]["exp_avg"]]
-        kept += [model.weight.grad[0], model.weight.clone()] if i % 2 else [(model.weight * 1).detach()]
+        grad: Any = model.weight.grad
+        kept: list[Any] = [grad, opt.state_dict()["state"][0]["exp_avg"]]
+        kept += [grad[0], model.weight.clone()] if i % 2 else [(model.weight * 1).detach()]
         held.append((kept, [x.tolist() for x in kept]))
     for kept, elements in held:
         assert [x.tolist() for x in kept] == elements

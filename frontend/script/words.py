@@ -71,7 +71,8 @@ def of_object(x: Any) -> list[int] | None:
 
 def of_slots(x: Any, names: Sequence[str]) -> list[int] | None:
     """The addresses of slots of an object."""
-    offsets = [_offset(type(x), name) for name in names]
+    kind: Any = type(x)
+    offsets = [_offset(kind, name) for name in names]
     return [id(x) + at for at in offsets if at is not None] if None not in offsets else None
 
 
@@ -85,7 +86,7 @@ _MEMBER = 40
 
 
 @cache
-def _offset(kind: type, name: str) -> int | None:
+def _offset(kind: Any, name: str) -> int | None:
     """The offset of a slot in the instances of a class; None for what is no slot."""
     descriptor = next((vars(base)[name] for base in kind.__mro__ if name in vars(base)), None)
     if type(descriptor).__name__ != "member_descriptor":

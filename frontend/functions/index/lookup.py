@@ -8,7 +8,6 @@ import numpy as np
 
 from mlc.dialects import tensor as T
 from mlc.frontend.axes import plain_int
-from mlc.frontend.devices import Array
 from mlc.frontend.functions import elementwise as E
 from mlc.frontend.functions.create import creation
 from mlc.frontend.functions.index.picking import known_integers
