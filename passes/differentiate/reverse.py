@@ -227,8 +227,13 @@ def _seeded(pairs: Iterable[tuple[Value, Value]]) -> dict[Value, Value]:
     """The cotangents of values, from pairs of a value and a part of its cotangent."""
     cotangents: dict[Value, Value] = {}
     for value, ct in pairs:
-        cotangents[value] = plus(cotangents[value], ct) if value in cotangents else ct
+        _add(cotangents, value, ct)
     return cotangents
+
+
+def _add(cotangents: dict[Value, Value], value: Value, ct: Value) -> None:
+    """Add a part of the cotangent of a value."""
+    cotangents[value] = plus(cotangents[value], ct) if value in cotangents else ct
 
 
 def _pull(reversed_ops: Iterable[Op], activity: Activity, rules: Mapping[Op, Rule], cotangents: dict[Value, Value],
@@ -242,7 +247,7 @@ def _pull(reversed_ops: Iterable[Op], activity: Activity, rules: Mapping[Op, Rul
             for value, ct in _apply(op, rules.get(op), result_cts, asked):
                 if ct is not None and value in activity.active:
                     _fits(op, value, ct)
-                    cotangents[value] = plus(cotangents[value], ct) if value in cotangents else ct
+                    _add(cotangents, value, ct)
 
 
 # -- backward within a block -------------------------------------------------------------------------------------------

@@ -52,8 +52,12 @@ def test_a_function_draws_with_a_key_or_from_the_default_generator() -> None:
     first, second = F.dropout(x, 0.5).tolist(), F.dropout(x, 0.5).tolist()
     mlc.manual_seed(1)
     assert F.dropout(x, 0.5).tolist() == first != second and set(first) <= {0, 2}
+    f = mlc.compile(lambda x: F.dropout(x, 0.5))
+    f(x)
+    mlc.manual_seed(1)
+    assert [f(x).tolist(), f(x).tolist()] == [first, second]
     with pytest.raises(mlc.UserError, match="MLC0716"):
-        mlc.compile(lambda x: F.dropout(x, 0.5))(x)
+        mlc.grad(lambda x: F.dropout(x, 0.5).sum())(x)
 
 
 def test_every_function_that_drops_draws_what_it_needs() -> None:
