@@ -284,7 +284,8 @@ class Tensor(Differentiable, MemoryLayout, Operators, Methods):
         return f"{prefix}{text}, dtype={self.dtype}{device}{history})"
 
     def __format__(self, spec: str) -> str:
-        return format(self.item(), spec) if spec and not self.shape else format(repr(self), spec)
+        is_number = not self.shape and (spec or (type(self) is Tensor and self.frozen is None))
+        return format(self.item(), spec) if is_number else format(repr(self), spec)
 
     def __getitem__(self, key: Any) -> Tensor:
         return OPERATIONS["getitem"](self, key)  # type: ignore[no-any-return]

@@ -227,6 +227,12 @@ def test_entries_of_groups_that_are_no_settings_are_kept() -> None:
         optimizer.add_param_group({"params": [("b", mlc.ones(1, requires_grad=True))]})
 
 
+def test_an_optimizer_prints_as_that_of_pytorch() -> None:
+    printed = [repr(library.optim.Adagrad([library.ones(1, requires_grad=True)], lr=library.tensor(0.25)))
+               for library in (mlc, torch)]
+    assert printed[0] == printed[1] and f"{mlc.tensor(0.25)}" == "0.25"
+
+
 def test_muon_trains_matrices() -> None:
     ours, theirs = (library.tensor(X, requires_grad=True) for library in (mlc, torch))
     for library, w in ((mlc, ours), (torch, theirs)):

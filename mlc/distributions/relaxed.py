@@ -74,9 +74,10 @@ class ExpRelaxedCategorical(Distribution):
 
 
 class RelaxedOneHotCategorical(TransformedDistribution):
-    """Distribution of probabilities that are near to a one-hot vector, with a gradient. (Jang, Gu and Poole 2017,
+    """Distribution of probabilities that are near to a one-hot vector, with a gradient.
 
-    "Categorical Reparameterization with Gumbel-Softmax"; Maddison, Mnih and Teh 2017, "The Concrete Distribution".)
+    (Jang, Gu and Poole 2017, "Categorical Reparameterization with Gumbel-Softmax"; Maddison, Mnih and Teh 2017, "The
+    Concrete Distribution: A Continuous Relaxation of Discrete Random Variables".)
 
     Args:
         temperature: Temperature: near 0, values are near one-hot vectors.
@@ -160,9 +161,9 @@ class LogitRelaxedBernoulli(Distribution):
 
 
 class RelaxedBernoulli(TransformedDistribution):
-    """Distribution of numbers in (0, 1) that are near to 0 or 1, with a gradient. (Maddison, Mnih and Teh 2017,
+    """Distribution of numbers in (0, 1) that are near to 0 or 1, with a gradient.
 
-    "The Concrete Distribution: A Continuous Relaxation of Discrete Random Variables".)
+    (Maddison, Mnih and Teh 2017, "The Concrete Distribution: A Continuous Relaxation of Discrete Random Variables".)
 
     Args:
         temperature: Temperature: near 0, values are near 0 or 1.
