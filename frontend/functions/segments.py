@@ -29,6 +29,7 @@ from mlc.ir.types import i64
 
 @operation(name="repeat_interleave")
 def _repeated(input: Operand, repeats: Any, dim: int | None) -> Tensor:
+    """Each element repeated as often as a number says."""
     x = tracer(input)
     if dim is None:
         x, dim = reshape(x, [sizes.product(x.shape)]), 0
@@ -42,6 +43,7 @@ def _repeated(input: Operand, repeats: Any, dim: int | None) -> Tensor:
 
 @operation(name="_repeat_interleave")
 def _repeated_each(input: Operand, repeats: Operand, dim: int | None, output_size: Dim) -> Tensor:
+    """Each element repeated as often as a tensor says, which adds up to `output_size`."""
     x = tracer(input)
     if dim is None:
         x, dim = reshape(x, [sizes.product(x.shape)]), 0
