@@ -296,6 +296,7 @@ def set_autocast_dtype(device_type: str, dtype: DTypeLike) -> None:
     _set(device_type, getattr(_settings, _kind(device_type))._replace(dtype=wanted))
 
 
+@coded
 def is_autocast_cache_enabled() -> bool:
     """Whether the current scope of `autocast` was entered with `cache_enabled`.
 

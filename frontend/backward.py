@@ -7,7 +7,8 @@ recorded is a history by itself: `backward` becomes an operation that differenti
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from functools import partial
 from typing import Any, NoReturn
 
 from mlc.dialects import autodiff, func
@@ -251,8 +252,7 @@ def _backward(self: Tracer, gradient: Any = None, retain_graph: bool | None = No
 
 def _requires_grad_(self: Tracer, requires_grad_: bool = True) -> Tracer:
     trace = current()
-    if trace.root.captures is None:
-        raise unsupported_api.of_tensor("requires_grad_", self)
+    assert trace.root.captures is not None
     if requires_grad_ == requires_grad(self):
         return self
     if not requires_grad_ or not has_cotangent(self.type) or trace.parent is not None:
@@ -283,8 +283,17 @@ def _set_gradient(self: Tracer, value: Any) -> None:
     Differentiable.grad.fset(self, value)  # type: ignore[attr-defined]
 
 
+def _recorded(name: str, x: Tracer) -> Callable[..., Any]:
+    """A method of tensors that are recorded; UserAttributeError in a function that is recorded by itself."""
+    if current().root.captures is None:
+        raise unsupported_api.of_tensor(name, x)
+    return _backward if name == "backward" else _requires_grad_
+
+
 def _attach() -> None:
-    for name, member in (("backward", _backward), ("requires_grad_", _requires_grad_), ("is_leaf", property(_is_leaf)),
+    for name, member in (("backward", property(lambda self: partial(_recorded("backward", self), self))),
+                         ("requires_grad_", property(lambda self: partial(_recorded("requires_grad_", self), self))),
+                         ("is_leaf", property(_is_leaf)),
                          ("requires_grad", property(requires_grad, _set_requires_grad)),
                          ("grad", property(_gradient, _set_gradient))):
         setattr(Tracer, name, member)
