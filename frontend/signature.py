@@ -368,6 +368,8 @@ def record_entry(f: Callable[..., Any], arguments: Arguments, names: Sequence[st
         trace.function.attrs["donate"] = tuple(donated)
     if names:
         trace.function.attrs["arg_names"] = (*names, *("" for _ in trace.block.args[len(names):]))
+    if trace.captures is not None:
+        trace.captures.given = ()                          # which belong to the program again
     return Recorded(trace, structure, outputs, trace.lifted, assigned, written, trace.captures, stored, gradients)
 
 

@@ -153,6 +153,8 @@ class CompiledFunction:
     def lower(self, *args: Any, level: str = "tensor", **keywords: Any) -> Lowered:
         """Lower the function for these arguments, as `mlc.lower`.
 
+        Tensors that it reaches by itself are constants of the module, unless it changes any.
+
         Args:
             args: Arrays or specifications.
             level: Level of the module.
@@ -166,7 +168,10 @@ class CompiledFunction:
         call = self.signature.bind_types(args, keywords)
         vendor = call.target_device.partition(":")[0]
         gpu = None if call.target_device == CPU else self.placement.target or Target.default(vendor)
-        return Lowered(record(call).trace.module, level, gpu, self.placement.precision)
+        recorded = record(call)
+        if recorded.captures is not None and recorded.captures.tensors() and not recorded.has_effects:
+            recorded = record(call, captures=False)        # a module that says everything by itself
+        return Lowered(recorded.trace.module, level, gpu, self.placement.precision)
 
     @property
     def compiled(self) -> CompiledFunction:

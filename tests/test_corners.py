@@ -82,7 +82,8 @@ def of_one_tensor(f: Callable[..., Any]) -> bool:
 
 
 OF_BOTH = {n for n in mlc.__all__ if hasattr(torch, n) and n not in ALIASES}
-UNARY = sorted({"erfinv", "relu"} | {n for n in OF_BOTH if n not in ("clamp", "logical_not", "bitwise_not") and any(
+NO_CASES = "clamp", "frexp", "logical_not", "bitwise_not"
+UNARY = sorted({"erfinv", "relu"} | {n for n in OF_BOTH if n not in NO_CASES and any(
     getattr(module, n, None) is getattr(mlc, n) and of_one_tensor(getattr(mlc, n))
     for module in (elementwise, trigonometry))})
 ACTIVATIONS = ("relu relu6 leaky_relu elu selu celu gelu silu mish softplus logsigmoid softsign tanhshrink softshrink "
@@ -277,7 +278,8 @@ OWN_TABLES = {
     "cast": "conversions", "add": "", "where": "a choice", "masked_fill": "a choice", "isclose": "no derivative",
     "floor_divide": "PyTorch has no derivative of it", "rsub": "sub", "heaviside": "PyTorch has no derivative of it",
     "float_power": "pow in float64", "addcmul": "products and sums", "addcdiv": "products and sums",
-    "clamp_min": "clamp", "clamp_max": "clamp", "clamp": "", "logical_not": "bool",
+    "frexp": "two results, tested on all of float16", "nextafter": "tested on all of float16", "clamp_min": "clamp",
+    "clamp_max": "clamp", "clamp": "", "logical_not": "bool",
     **dict.fromkeys(("bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_not", "bitwise_left_shift",
                      "bitwise_right_shift", "logical_and", "logical_or", "logical_xor"), "integers and bools"),
 }

@@ -10,7 +10,7 @@ import mlc.api as api
 from mlc.frontend import tree
 from mlc.frontend.arguments import coded
 from mlc.frontend.autograd.grad_mode import GradMode
-from mlc.frontend.autograd.graph import kept
+from mlc.frontend.autograd.graph import alone, kept
 from mlc.frontend.autograd.saved_tensors import Packed, SavedTensorsHooks, save, unpack
 from mlc.frontend.generator import default_generator
 from mlc.frontend.location import user_loc
@@ -194,20 +194,25 @@ class _Buffers:
     """The buffers of modules as they are before a call, such as the keys of layers that draw random numbers."""
 
     def __init__(self, objects: Iterable[Any]) -> None:
-        self.before = [(owner, name, getattr(owner, name)) for owner in objects if isinstance(owner, tree.AttributeTree)
-                       for name in owner._buffers]
+        self.before = [(owner, name, _copied(getattr(owner, name))) for owner in objects
+                       if isinstance(owner, tree.AttributeTree) for name in owner._buffers]
 
     @contextmanager
     def as_before(self) -> Iterator[None]:
-        """Context in which they are so again; what is assigned within it is forgotten."""
+        """Context in which they are so again; what is assigned or written within it is forgotten."""
         now = [(owner, name, getattr(owner, name)) for owner, name, _ in self.before]
         try:
             for owner, name, value in self.before:
-                setattr(owner, name, value)
+                setattr(owner, name, _copied(value))
             yield
         finally:
             for owner, name, value in now:
                 setattr(owner, name, value)
+
+
+def _copied(value: Any) -> Any:
+    """A buffer with elements of its own."""
+    return alone(value) if type(value) is Tensor else value
 
 
 class _Repetition(SavedTensorsHooks):

@@ -193,17 +193,17 @@ def adjoint(input: Operand) -> Tensor:
         input: Tensor of at least 2 dimensions.
 
     Returns:
-        Tensor of the dtype of `input`, with the last two dimensions swapped.
+        Tensor of the dtype of `input`, with the last two dimensions swapped; a number is its own.
 
     Raises:
-        UserError: `input` has fewer dimensions (MLC0356).
+        UserError: `input` has one dimension (MLC0356).
 
     Example:
         >>> mlc.adjoint(mlc.tensor([[1, 2], [3, 4]]))
         tensor([[1, 3],
                 [2, 4]], dtype=mlc.int64)
     """
-    return transpose(input, -2, -1)
+    return transpose(input, -2, -1) if tracer(input).ndim else tracer(input)
 
 
 @operation(view=True)
