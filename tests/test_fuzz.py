@@ -184,7 +184,7 @@ def test_programs_of_functions_have_what_they_are_for() -> None:
     texts = [derivatives.generate(seed).text for seed in range(20)]
     for word in ("autodiff.vjp", "autodiff.jvp", "autodiff.vmap"):
         assert sum(word in text for text in texts) >= 2, word
-    texts = [python_programs.generate(seed).text for seed in range(80)]
+    texts = [python_programs.generate(seed).text for seed in range(200)]
     for word in ("for i", "while ", "if T.sum", "T.nn.functional", "T.linalg"):
         assert sum(word in text for text in texts) >= 2, word
 
