@@ -131,6 +131,7 @@ class Captures:
         self.numbers: list[tuple[MutableMapping[str, Any], str]] = []
         self.made: list[Any] = []
         self.differentiates = self.keeps_history = False
+        self._types: list[tuple[Tensor, Any, tuple[int, ...], Any]] = []
         self._fixed: list[Any] | None = None               # the tensors among the inputs; the others have to be asked
         self._others: list[tuple[int, Input]] = []
         self._tensors: dict[int, Tracer] = {}
@@ -154,7 +155,9 @@ class Captures:
                 self.same[number] = tensor
                 tracer = self.arguments[number]
             else:
-                tracer = self._input(CapturedTensor(tensor), tensor.backing_array)
+                array = tensor.backing_array
+                tracer = self._input(CapturedTensor(tensor), array)
+                self._types.append((tensor, type(array), tuple(array.shape), array.dtype))
                 if tensor.requires_grad:
                     self.leaves[tracer.value] = tensor
             self._tensors[id(tensor)] = tracer
@@ -262,6 +265,11 @@ class Captures:
     def changed(self) -> list[tuple[int, Tracer]]:
         """The inputs that are changed in place, by their numbers, each with what stands for its new elements."""
         return [(i, tracer) for i, (_, tracer, value) in enumerate(self.inputs) if tracer.value is not value]
+
+    def fit(self) -> bool:
+        """Whether the tensors that are inputs are of the types that the function was recorded for."""
+        return all(type(t._array) is kind and t._array.shape == shape and t._array.dtype == dtype
+                   for t, kind, shape, dtype in self._types)
 
     def tensors(self) -> list[Tensor]:
         """The tensors among the inputs."""

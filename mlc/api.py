@@ -117,6 +117,9 @@ class Compiled(CompiledFunction):
         code = self.cache.find(call) or specialize(self, call, record, self.build)
         if isinstance(code, RunAsPython):
             return self.signature.f(*call.args, **call.keywords)
+        if code.recorded.captures is not None and not code.recorded.captures.fit():
+            self.cache.forget()                            # a tensor that it reaches is of another type now
+            return self.run(call)
         out = wrap(code, call, execute(code, call))
         if mode.enabled:
             record_for_backward(code, call, out)

@@ -156,6 +156,11 @@ class DispatchCache:
             self._states = [found, *(s for s in self._states if s is not found)][:STATES_KNOWN]
             return found
 
+    def forget(self) -> None:
+        """Drop the specializations for the current captured state."""
+        with self.lock:
+            self._states = self._states[1:]
+
     def run_as_python(self, call: Call) -> RunAsPython:
         """Make the function run as plain Python for arguments like these."""
         self._python.add(call.lookup)

@@ -407,6 +407,15 @@ def test_a_change_between_calls_is_seen(change: Callable[[Any], Any]) -> None:
     assert f(x).tolist() == layer(x).tolist()
 
 
+def test_a_captured_tensor_may_become_another_type() -> None:
+    w = mlc.ones(2)
+    f = mlc.compile(lambda: w * 2)
+    assert f().tolist() == f().tolist() == [2, 2]
+    for other in (mlc.ones(3), mlc.ones(3, dtype="float64"), mlc.ones(1, 2)):
+        w.data = other
+        assert f().shape == other.shape and f().dtype is other.dtype
+
+
 def test_memory_that_somebody_holds_is_not_used_again() -> None:
     model = mlc.nn.Linear(3, 2)
     opt = mlc.optim.Adam(model.parameters(), lr=0.1)
