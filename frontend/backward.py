@@ -23,6 +23,7 @@ from mlc.frontend.location import user_loc
 from mlc.frontend.operands import broadcast_to, cast, number, tracer
 from mlc.frontend.recorded_operation import constant
 from mlc.frontend.refusals import refusal
+from mlc.frontend.script.reach import Reached
 from mlc.frontend.tensor import Tensor
 from mlc.frontend.trace import Trace, Tracer, current
 from mlc.ir.core import Op, Value, located
@@ -91,7 +92,15 @@ def requires_grad(x: Tracer) -> bool:
     captures = trace.root.captures
     if captures is None:
         raise unsupported_api.of_tensor("requires_grad", x)
-    return bool(_Dependence(trace.root, captures.leaves).of([x.value]))
+    captures.asks_autograd = True
+    return depends_on_leaf(x)
+
+
+def depends_on_leaf(x: Tracer) -> bool:
+    """Whether a tensor that is recorded is computed from a leaf that requires a gradient."""
+    root = current().root
+    assert root.captures is not None
+    return bool(_Dependence(root, root.captures.leaves).of([x.value]))
 
 
 # -- what is differentiated --------------------------------------------------------------------------------------------
@@ -104,7 +113,7 @@ def _recording() -> tuple[Trace, Captures]:
         _refuse("a function that is called, such as the forward of a module")
     if trace.regions:
         _refuse("a loop or branch that depends on a tensor")
-    trace.root.captures.differentiates = True
+    trace.root.captures.differentiates = trace.root.captures.asks_autograd = True
     return trace, trace.root.captures
 
 
@@ -231,6 +240,7 @@ def _accumulate(owner: Any, gradient: Any, create_graph: bool) -> None:
     held = captures.tensor_of(owner)
     meta = None if held is None else held._autograd
     for hook in list(meta.hooks.values()) if meta is not None else ():
+        captures.hooks.append(Reached({"hook": hook}))
         changed = hook(gradient)
         if changed is not None:
             check_gradient(changed, gradient)
@@ -241,6 +251,7 @@ def _accumulate(owner: Any, gradient: Any, create_graph: bool) -> None:
     else:
         before.add_(gradient)
     for after, tensor in list(meta.after.values()) if meta is not None else ():
+        captures.hooks.append(Reached({"hook": after}))
         after(tensor)
 
 

@@ -32,7 +32,8 @@ class Buffers:
     """The buffers of all modules in some trees, with their values at construction."""
 
     def __init__(self, *trees: Any) -> None:
-        self.slots = [(owner, name) for owner in tree.attribute_trees(trees) for name in owner._buffers]
+        self.slots = [(owner, name) for owner in tree.attribute_trees(trees) for name in owner._buffers
+                      if hasattr(owner, name)]
         self.before = [getattr(owner, name) for owner, name in self.slots]
         if self.slots:
             _in_progress.known = [x for x in _in_progress.known if x() is not None] + [weakref.ref(self)]

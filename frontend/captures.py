@@ -115,7 +115,9 @@ class Captures:
     read       tensors whose elements the recording depends on, beyond being an input
     numbers    mappings and keys of the numbers that are inputs
     made       containers that the function has filled with what each call would fill them with
+    hooks      what the hooks reach that were called
     differentiates  whether gradients are computed in it
+    asks_autograd   whether the recording depends on what autograd knows of the arguments
     keeps_history   whether a captured tensor takes over elements that depend on a leaf
     """
 
@@ -130,7 +132,8 @@ class Captures:
         self.read: list[Tensor] = []
         self.numbers: list[tuple[MutableMapping[str, Any], str]] = []
         self.made: list[Any] = []
-        self.differentiates = self.keeps_history = False
+        self.differentiates = self.keeps_history = self.asks_autograd = False
+        self.hooks: list[Any] = []
         self._types: list[tuple[Tensor, Any, tuple[int, ...], Any]] = []
         self._fixed: list[Any] | None = None               # the tensors among the inputs; the others have to be asked
         self._others: list[tuple[int, Input]] = []
@@ -190,28 +193,35 @@ class Captures:
                      if known is tracer and isinstance(source, CapturedTensor)), None)
 
     def check_alone(self, tensor: Tensor) -> None:
-        """UserError if another captured tensor, or an argument, shares the memory of one that would be changed."""
+        """UserError if another captured tensor, or an argument, shares the memory of one that is changed."""
         for other in [*self.tensors(), *(x for x in self.given if type(x) is Tensor)]:
-            if other is not tensor and other._storage is tensor._storage:
+            if other is not tensor and tensor._storage is not None and other._storage is tensor._storage:
                 raise refusal("a tensor would be changed in place whose memory another one shares that the function "
                               "uses", code="MLC0756", loc=user_loc(), hint="make views of it within the function")
 
     def elements(self, tracer: Tracer) -> Any:
         """The elements of a captured tensor that a function is specialized to; None for any other tracer."""
-        for source, _, value in self.inputs:
-            if value is tracer.value and isinstance(source, CapturedTensor):
+        for source, known, value in self.inputs:
+            if value is tracer.value and known.value is value and isinstance(source, CapturedTensor):
                 self.read.append(source.tensor)
                 return source.tensor.array
         return None
 
     def note_read(self, tensor: Any) -> None:
-        """Note that the program has read the elements of a tensor while the function was recorded."""
+        """Note that the program has read the elements of a tensor while the function was recorded; UserError if the
+        function has changed it before."""
+        if any(tracer.value is not value for source, tracer, value in self.inputs
+               if isinstance(source, CapturedTensor) and source.tensor is tensor):
+            raise refusal("the elements of a tensor are read that the function has changed before: they are only known "
+                          "when the compiled function runs", code="MLC0350", loc=user_loc(),
+                          hint="read them before, or outside of the function")
         self.read.append(tensor)
 
     # -- gradients ----------------------------------------------------------------------------------------------------
     def gradient(self, owner: Tensor) -> Tensor | None:
         """`owner.grad`."""
         state = self._state(owner)
+        self.asks_autograd = True
         if state.current is _UNREAD:
             held = self.tensor_of(owner)
             found = None if held is None or held._autograd is None else held._autograd.grad
@@ -223,6 +233,7 @@ class Captures:
 
     def set_gradient(self, owner: Tensor, value: Tensor | None) -> None:
         """`owner.grad = value`."""
+        self.asks_autograd = True
         self._state(owner).current = value
 
     def _state(self, owner: Tensor) -> GradientState:

@@ -84,6 +84,10 @@ class Generator:
         self._restart(DEFAULT_SEED, 0)
 
     def _restart(self, seed: int, count: int) -> None:
+        if state.trace is not None and not _once.allowed:
+            raise UserError("a generator is seeded, or its state is set, within a function that is being recorded: "
+                            "that would happen once, not in each call", code="MLC0716", loc=user_loc(),
+                            hint="seed it outside of the function")
         with self._lock:
             self._seed, self._count, self._block = seed, count, -1
             self.times_seeded += 1                         # or restored: generators that follow this one look at it

@@ -13,9 +13,9 @@ import numpy as np
 from mlc.frontend import tree
 from mlc.frontend.arguments import check_call, coded
 from mlc.frontend.autograd.view_node import View
-from mlc.frontend.backward import requires_grad
+from mlc.frontend.backward import depends_on_leaf
 from mlc.frontend.buffers import Buffers
-from mlc.frontend.captures import Captures
+from mlc.frontend.captures import CapturedGradient, Captures
 from mlc.frontend.data_dependent import unpad
 from mlc.frontend.devices import BackingArray, device_of_call
 from mlc.frontend.dtypes import as_dtype
@@ -269,6 +269,12 @@ class Recorded:
         return self.captures is not None and self.captures.differentiates
 
     @property
+    def captures_gradients(self) -> bool:
+        """Whether inputs are gradients of tensors."""
+        return self.captures is not None and any(
+            isinstance(source, CapturedGradient) for source, _, _ in self.captures.inputs)
+
+    @property
     def has_effects(self) -> bool:
         """Whether a call changes anything but its arguments."""
         return bool(self.stored or self.gradients or (self.captures is not None and self.captures.effects))
@@ -383,7 +389,10 @@ def _effects(captures: Captures | None, results: list[Any]) -> tuple[dict[int, i
     for number, changed in captures.changed():
         stored[number] = len(results)
         results.append(changed)
-        captures.keeps_history |= changed.value not in captures.leaves and requires_grad(changed)
+        captures.keeps_history |= changed.value not in captures.leaves and depends_on_leaf(changed)
+        held = captures.held_by(changed)
+        if held is not None:
+            captures.check_alone(held)
     for owner, gradient in captures.changed_gradients():
         gradients.append((owner, None if gradient is None else len(results)))
         if gradient is not None:
@@ -418,6 +427,10 @@ def unchanged(around: Sequence[Any], name: str, loc: Loc, captures: Captures | N
         for container in captures.made if captures is not None else ():
             for reached in around:
                 reached.renew(container)
+        if captures is not None and any(r.reads_settings(captures.numbers, captures.hosts) for r in around):
+            raise refusal(f"{name} calls the step of a scheduler, and reads what that changes: it takes place after "
+                          "the call", code="MLC0722", loc=loc, hint="read the learning rate outside of the function")
+        around = [*around, *(captures.hooks if captures is not None else ())]
         path = next((path for reached in around if (path := reached.change()) is not None), None)
     finally:
         for reached in around:

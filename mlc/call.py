@@ -12,6 +12,7 @@ from mlc.frontend.devices import CPU
 from mlc.frontend.location import user_loc
 from mlc.frontend.script.reach import Reached
 from mlc.frontend.signature import Arguments, Recorded, Spec, name_of, parameters, paths_of, record_entry, roots
+from mlc.frontend.tensor import Tensor
 from mlc.frontend.trace import state
 from mlc.ir.diag import UserError, UserTypeError
 from mlc.ir.types import TensorType
@@ -30,6 +31,7 @@ class Signature:
     static  parameters that are compile-time constants
     specs   the specifications of parameters
     device  the device it runs on; None: that of the arguments
+    sees_autograd  whether recordings depend on what autograd knows of the arguments
     """
 
     def __init__(self, f: Callable[..., Any], donate: Parameters = (), static: Parameters = (),
@@ -41,6 +43,7 @@ class Signature:
             raise UserTypeError(f"mlc.compile takes a function, found {type(f).__name__}", code="MLC0380",
                                 loc=user_loc())
         self.f, self.device = f, device
+        self.sees_autograd = False                         # whether recordings depend on `requires_grad` and the like
         known = parameters(f)
         if self.bound and "args" in known and hasattr(self.bound[0], "forward"):
             known = parameters(type(self.bound[0]).forward)            # its __call__ passes all of them on
@@ -153,6 +156,18 @@ class Call(Arguments):
         self.autocast = on_device(self.target_device) if state.autocast is not None else None
         if self.autocast is not None:
             self.lookup = self.lookup, self.autocast
+        if signature.sees_autograd:
+            self.see_autograd()
+
+    def see_autograd(self) -> None:
+        """Have the code be looked up by what autograd knows of the arguments, too."""
+        self.lookup = self.lookup, self._autograd()
+
+    def _autograd(self) -> tuple[Any, ...]:
+        """Per tensor: whether it requires a gradient, is a leaf, and has a gradient, and its hooks."""
+        metas = [x._autograd if type(x) is Tensor else None for x in self.given]
+        return tuple(None if m is None else (m.requires_grad, m.node is None, m.grad is not None, *m.hooks, *m.after)
+                     for m in metas)
 
     def roots(self) -> list[tuple[str, Any]]:
         """(name, argument), in the order in which the leaves come; static arguments are leaves."""
@@ -165,7 +180,7 @@ class Call(Arguments):
         for part, slot in zip(self.key[1:], self.slots):
             is_sized = slot and next(flags) == (None, False)
             out.append((part[0], len(part[1])) if is_sized else part)
-        return tuple(out), self.device, self.autocast
+        return tuple(out), self.device, self.autocast, self._autograd() if self.signature.sees_autograd else ()
 
     def paths(self) -> list[str]:
         """The path of each array from the caller's side: `params['w'][0]`."""

@@ -98,6 +98,7 @@ class State:
         captures = recorded.captures
         if captures is None:
             return
+        self.reached += captures.hooks
         inputs = captures.tensors()
         for reached in self.reached:
             reached.loosen([t for t in inputs if not any(t is x for x in captures.read)], captures.numbers,

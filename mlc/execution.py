@@ -93,6 +93,9 @@ def _check_captures(code: Specialization, call: Call) -> None:
             raise UserError(f"{call.signature.name} was recorded for an argument that is a tensor which it reaches by "
                             "itself, too, and now is another one", code="MLC0759", loc=user_loc(),
                             hint="have the function reach the tensor by one way only")
+    if code.recorded.differentiates:
+        _check_leaves(code, call)
+    _check_shared(code, call)
     for x in call.given if code.recorded.stored else ():
         storage = x._storage if type(x) is Tensor else None
         changed = (call.captured[i] for i in code.recorded.stored)
@@ -156,6 +159,36 @@ def record_for_backward(code: Specialization, call: Call, out: Any) -> None:
             if code.entry is not None and not code.entry.interface.symbols:
                 recorded.function = function               # the record is of the sizes that the code is of
         record_call(name, function, recorded, operands, out)
+
+
+def _check_leaves(code: Specialization, call: Call) -> None:
+    """UserError where `backward` within the function would mean something else than where it was recorded."""
+    captures, name = code.recorded.captures, call.signature.name
+    assert captures is not None
+    if not mode.enabled:
+        raise UserError(f"{name} calls backward, and is called within no_grad, where nothing requires a gradient",
+                        code="MLC0430", loc=user_loc(), hint="call it outside of no_grad")
+    given = [id(x) for i, x in enumerate(call.given) if type(x) is Tensor and x.requires_grad]
+    reached = {id(x) for x in captures.tensors()}
+    if len(set(given)) < len(given) or not reached.isdisjoint(given):
+        raise UserError(f"{name} calls backward, and an argument that requires a gradient is another argument, too, "
+                        "or a tensor that it reaches by itself", code="MLC0759", loc=user_loc(),
+                        hint="have the function reach the tensor by one way only")
+
+
+def _check_shared(code: Specialization, call: Call) -> None:
+    """UserError if a tensor that the function changes is, or shares memory with, another one that it reaches."""
+    changed = [call.captured[i] for i in code.recorded.stored]
+    storages = {id(x._storage) for x in changed} - {id(None)}
+    if not changed or not (storages or code.recorded.captures_gradients):
+        return
+    among = [x for x in call.captured if type(x) is Tensor]
+    shared = sum(id(x._storage) in storages for x in among) > len(storages)
+    twice = {id(x) for x in changed}
+    if shared or sum(id(x) in twice for x in among) > len(changed):
+        raise UserError(f"{call.signature.name} changes a tensor in place that it reaches by itself, and another one "
+                        "that it reaches has the same memory", code="MLC0759", loc=user_loc(),
+                        hint="make views of it within the function, or use a clone")
 
 
 def _called(code: Specialization, call: Call) -> Sequence[BackingArray]:

@@ -51,6 +51,10 @@ def specialize(function: CompiledFunction, call: Call, record: Record, build: Bu
                 raise
             function.reports.append(_report(call, notes, error))
             return function.cache.run_as_python(call)
+        captures = code.recorded.captures
+        if captures is not None and captures.asks_autograd and not call.signature.sees_autograd:
+            call.signature.sees_autograd = True
+            call.see_autograd()
         state.known[call.lookup] = code
         return code
 

@@ -287,11 +287,21 @@ def test_settings_that_the_program_reads_are_guarded() -> None:
         opt.zero_grad()
         (x * w).sum().backward()
         opt.step()
-        scheduler.step()
-        rate: float = opt.param_groups[0]["lr"]
-        return x * rate + float(scheduler.last_epoch)
+        return x * opt.param_groups[0]["lr"] + float(scheduler.last_epoch)
 
-    assert [step(mlc.ones(1)).item() for _ in range(3)] == [1.0, 1.5, 2.25]
+    found = []
+    for _ in range(3):
+        found.append(step(mlc.ones(1)).item())
+        scheduler.step()
+    assert found == [1.0, 1.5, 2.25]
+
+    @mlc.compile
+    def reads(x: Tensor) -> Any:
+        scheduler.step()
+        return x * opt.param_groups[0]["lr"]
+
+    with pytest.raises(UserError, match="MLC0722"):
+        reads(mlc.ones(1))
 
 
 def draws(x: Tensor) -> Any:

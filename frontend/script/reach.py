@@ -54,6 +54,10 @@ _NAMESPACES = (types.SimpleNamespace, argparse.Namespace, threading.local)
 _STATEFUL = ("mlc.nn", "mlc.optim")
 """Modules of this package whose objects count as the program's state."""
 # -- finding it -------------------------------------------------------------------------------------------------------
+_BY_NAME = ("getattr", "vars", "__dict__")
+"""Names of what reads attributes whose names are only known when it runs."""
+
+
 class Reached:
     """The mutable state that some functions and values reach, and its current contents.
 
@@ -97,7 +101,7 @@ class Reached:
         of_tensors, of_hosts = {id(t) for t in tensors}, {id(x) for x in hosts if not self._reads(x)}
         spared: dict[int, set[str]] = {}
         for mapping, key in numbers:
-            if key not in self._names:                     # or the program itself may read or set it
+            if self._names.isdisjoint((key, "param_groups", *_BY_NAME)):       # or the program may read or set it
                 spared.setdefault(id(mapping), set()).add(key)
         for place in self.places:
             if isinstance(place, Payload) and id(place.x) in of_tensors:
@@ -108,8 +112,13 @@ class Reached:
 
     def _reads(self, host: Any) -> bool:
         """Whether the program may read what a host function changes of an object."""
-        changing = {name for name, x in vars(host).items() if isinstance(x, bool | int | float | str | list | tuple)}
-        return not self._names.isdisjoint(changing | {"get_last_lr", "get_lr", "state_dict"})
+        changing = {name for name, x in vars(host).items() if isinstance(x, bool | int | float | list | tuple)}
+        return not self._names.isdisjoint(changing | {"get_last_lr", "get_lr", *_BY_NAME})
+
+    def reads_settings(self, numbers: Sequence[tuple[Any, str]], hosts: Sequence[Any]) -> bool:
+        """Whether the program may read, by itself, numbers in mappings, or what host functions change."""
+        keys = {key for _, key in numbers} | {"last_epoch", "_last_lr", "get_last_lr", "get_lr", "param_groups"}
+        return bool(hosts) and not self._names.isdisjoint(keys)
 
     def renew(self, container: Any) -> None:
         """Take the present contents of a container as those that are guarded."""
@@ -178,6 +187,8 @@ class Reached:
             self._add((Entries if isinstance(x, Mapping) else Items)(path, x))
 
     def _add(self, place: ReachedState) -> None:
+        if isinstance(place, Variable) and isinstance(place.values[0], str):
+            self._names.add(place.values[0])
         if self._variables or not isinstance(place, Variable):
             self.places.append(place)
         self._work += place.inside()
