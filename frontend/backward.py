@@ -103,6 +103,13 @@ def depends_on_leaf(x: Tracer) -> bool:
     return bool(_Dependence(root, root.captures.leaves).of([x.value]))
 
 
+def dependences(results: Sequence[Tracer], inputs: Sequence[Value]) -> list[frozenset[int]]:
+    """The inputs, by their numbers, that each result of the function that is recorded has a derivative by."""
+    numbers = {value: i for i, value in enumerate(inputs)}
+    known = _Dependence(current().root, numbers)
+    return [frozenset(numbers[v] for v in known.of([x.value])) for x in results]
+
+
 # -- what is differentiated --------------------------------------------------------------------------------------------
 def _recording() -> tuple[Trace, Captures]:
     """The trace in progress, if backward can be recorded in it."""

@@ -13,7 +13,7 @@ import numpy as np
 from mlc.frontend import tree
 from mlc.frontend.arguments import check_call, coded
 from mlc.frontend.autograd.view_node import View
-from mlc.frontend.backward import depends_on_leaf
+from mlc.frontend.backward import dependences, depends_on_leaf
 from mlc.frontend.buffers import Buffers
 from mlc.frontend.captures import CapturedGradient, Captures
 from mlc.frontend.data_dependent import unpad
@@ -216,6 +216,7 @@ class Recorded:
     gradients tensors, or numbers of arguments, whose `grad` is set: to a result, by its number, or to None
     assigned  for buffers of the argument modules that are assigned: number of the buffer, number of the result
     written   for arguments that are changed in place: number of the array, number of the result
+    depends   per result: the numbers of the arguments and captured inputs that it has a derivative by
     function  a copy of the module for derivatives, where a call is recorded for `backward`
     """
 
@@ -228,6 +229,7 @@ class Recorded:
     captures: Captures | None = None
     stored: dict[int, int] = field(default_factory=dict)
     gradients: list[tuple[Tensor | int, int | None]] = field(default_factory=list)
+    depends: list[frozenset[int]] | None = None
     function: Any = None
 
     @property
@@ -364,6 +366,9 @@ def record_entry(f: Callable[..., Any], arguments: Arguments, names: Sequence[st
                 written = {i: len(results) + n for n, i in enumerate(changed)}
                 results += [own[i] for i in changed]
                 stored, gradients = _effects(trace.captures, results)
+                depends = None
+                if trace.captures is not None and not trace.captures.differentiates:
+                    depends = dependences(results, [*before, *(value for _, _, value in trace.captures.inputs)])
                 trace.finish(results, True)
                 outputs = [("first", (x, trace.unpadding[x]))
                            if kind == "result" and x in trace.unpadding else (kind, x)
@@ -376,7 +381,8 @@ def record_entry(f: Callable[..., Any], arguments: Arguments, names: Sequence[st
         trace.function.attrs["arg_names"] = (*names, *("" for _ in trace.block.args[len(names):]))
     if trace.captures is not None:
         trace.captures.given = ()                          # which belong to the program again
-    return Recorded(trace, structure, outputs, trace.lifted, assigned, written, trace.captures, stored, gradients)
+    return Recorded(trace, structure, outputs, trace.lifted, assigned, written, trace.captures, stored, gradients,
+                    depends)
 
 
 def _effects(captures: Captures | None, results: list[Any]) -> tuple[dict[int, int], list[Any]]:

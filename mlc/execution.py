@@ -145,11 +145,11 @@ def record_for_backward(code: Specialization, call: Call, out: Any) -> None:
     if not requires_grad(operands):
         return
     if recorded.differentiates:
-        Unrecorded(list(differentiable_results(recorded, out).values()),
+        Unrecorded(list(differentiable_results(recorded, out, operands).values()),
                    f"{name} computes gradients itself, and a call of it is not differentiated by backward",
                    "call backward where they are computed, or differentiate by mlc.grad")
     elif code.donated:
-        Unrecorded(list(differentiable_results(recorded, out).values()),
+        Unrecorded(list(differentiable_results(recorded, out, operands).values()),
                    f"arguments of {name} were donated, and backward would need their elements",
                    "leave out donate, or call it within mlc.no_grad")
     else:

@@ -417,6 +417,62 @@ def test_a_change_between_calls_is_seen(change: Callable[[Any], Any]) -> None:
     assert f(x).tolist() == layer(x).tolist()
 
 
+def test_results_have_gradients_by_what_they_depend_on() -> None:
+    a, b = mlc.ones(2, requires_grad=True), mlc.ones(2, requires_grad=True)
+    f = mlc.compile(lambda x: (x * a, x * b, (x * a).detach(), x + 1))
+    of_a, of_b, detached, plain = f(mlc.ones(2))
+    assert [t.requires_grad for t in (of_a, of_b, detached, plain)] == [True, True, False, False]
+    of_a.sum().backward()
+    assert a.grad is not None and b.grad is None
+
+
+def test_subscripts_write_to_what_is_reached() -> None:
+    def change(x: Tensor) -> Tensor:
+        cache[1], cache[2:] = x, 2 * x
+        cache[cache > 5] += 1
+        cache[0].add_(x)
+        return cache * 2
+
+    cache = mlc.zeros(4)
+    eager = change(mlc.tensor(3.0)).tolist(), cache.tolist()
+    cache.zero_()
+    assert (mlc.compile(change)(mlc.tensor(3.0)).tolist(), cache.tolist()) == eager
+
+
+W2 = mlc.ones(2, requires_grad=True)
+
+
+@pytest.mark.parametrize("between", [lambda w: None, lambda w: setattr(w, "grad", None), lambda w: w.grad.zero_()])
+def test_gradients_of_arguments_accumulate(between: Callable[[Any], Any]) -> None:
+    found = []
+    def step(x: Tensor) -> None:
+        (x**3).sum().backward()
+
+    ways: list[Any] = [step, mlc.compile(step)]
+    for f in ways:
+        w: Any = mlc.ones(2, requires_grad=True)
+        for _ in range(3):
+            f(w)
+            between(w)
+        f(w)
+        found.append(w.grad.tolist())
+    assert found[0] == found[1]
+
+
+def test_memory_that_captured_tensors_share_is_refused_where_one_is_changed() -> None:
+    base, other = mlc.zeros(4), mlc.zeros(4)
+    view = base[1:3]
+    with pytest.raises(UserError, match=r"MLC075[69]"):
+        mlc.compile(lambda x: (view.add_(x), base * 2)[1])(mlc.ones(2))
+    f = mlc.compile(lambda x: (other.add_(x), base * 2)[1])
+    f(mlc.ones(4))
+    base.data = other.data
+    with pytest.raises(UserError, match="MLC0759"):
+        f(mlc.ones(4))
+    with pytest.raises(UserError, match="MLC0759"):
+        mlc.compile(lambda x, y: (x * y * y).sum().backward())(W2, W2)
+
+
 def test_a_captured_tensor_may_become_another_type() -> None:
     w = mlc.ones(2)
     f = mlc.compile(lambda: w * 2)

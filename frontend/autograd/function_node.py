@@ -92,11 +92,14 @@ class FunctionNode(Node):
     operands  what the function was called with; None once they have been dropped
     wrt       the positions of the operands that require a gradient
     numbers   the positions of the results that do
+    depends   per result: the positions of the operands that it has a derivative by; None if that is not known
     """
 
-    __slots__ = ("function", "numbers", "operands", "wrt")
+    __slots__ = ("depends", "function", "numbers", "operands", "wrt")
 
-    def __init__(self, function: FunctionRecord, operands: Sequence[Any], results: dict[int, Tensor]) -> None:
+    def __init__(self, function: FunctionRecord, operands: Sequence[Any], results: dict[int, Tensor],
+                 depends: Sequence[frozenset[int]] | None = None) -> None:
+        self.depends = depends
         self.wrt = [i for i, x in enumerate(operands) if type(x) is Tensor and x.requires_grad]
         super().__init__([operands[i] for i in self.wrt], list(results.values()))
         self.function = function
@@ -117,7 +120,10 @@ class FunctionNode(Node):
         found = [wrap(x) for x in pullback.call(operands)]
         if mode.enabled:
             FunctionNode(pullback, operands, dict(enumerate(found)))
-        return found
+        if self.depends is None:
+            return found
+        reached = frozenset[int]().union(*(self.depends[n] for n, x in zip(self.numbers, cotangents) if x is not None))
+        return [x if i in reached else None for i, x in zip(self.wrt, found)]
 
     def release(self) -> None:
         super().release()
@@ -152,7 +158,7 @@ def takes_derivatives(module: Module) -> bool:
 
 def record_call(name: str, function: FunctionRecord, recorded: Recorded, operands: Sequence[Any], out: Any) -> None:
     """Record a call of a function on `operands`, its arguments and what it captured, that returned `out`."""
-    results = differentiable_results(recorded, out)
+    results = differentiable_results(recorded, out, operands)
     if not results:
         return
     if takes_derivatives(function.module):
@@ -162,20 +168,22 @@ def record_call(name: str, function: FunctionRecord, recorded: Recorded, operand
         Unrecorded(list(results.values()), f"a result of {name} has a data-dependent size, and such a call is not "
                    "differentiated by backward", "call its operations eagerly, or differentiate by mlc.grad")
     else:
-        FunctionNode(function, operands, results)
+        FunctionNode(function, operands, results, recorded.depends)
     for x in results.values():
         views_follow(x)
 
 
-def differentiable_results(recorded: Recorded, out: Any) -> dict[int, Tensor]:
-    """The results of a function that have a gradient, by their numbers.
+def differentiable_results(recorded: Recorded, out: Any, operands: Sequence[Any]) -> dict[int, Tensor]:
+    """The results of a function that have a gradient by one of its operands, by their numbers.
 
     The parameters of a module that is returned are leaves, as all parameters are.
     """
+    wanted = frozenset(i for i, x in enumerate(operands) if type(x) is Tensor and x.requires_grad)
     held = {id(t) for module in tree.attribute_trees(out) for t in tree.leaves(module)}
     found = {}
     for (kind, number), x in zip(recorded.outputs, tree.leaves(out)):
         computed = type(x) is Tensor and kind not in ("value", "argument", "leaf", "captured")
         if computed and x.dtype.is_floating_point and id(x) not in held:
             found[number if kind == "result" else number[0]] = x
-    return found
+    depends = recorded.depends
+    return found if depends is None else {n: x for n, x in found.items() if not wanted.isdisjoint(depends[n])}

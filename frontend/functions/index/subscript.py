@@ -11,7 +11,7 @@ import numpy as np
 from mlc.dialects import tensor as T
 from mlc.frontend.autograd.view_node import ArrayView
 from mlc.frontend.axes import plain_int
-from mlc.frontend.functionalization import linked, uncertain
+from mlc.frontend.functionalization import captured, linked, uncertain
 from mlc.frontend.functions import elementwise as E
 from mlc.frontend.functions.index.picking import from_the_front, take
 from mlc.frontend.functions.ragged import coordinates, picked
@@ -62,6 +62,8 @@ def getitem(input: Tensor, key: Any) -> Tensor:
     except IndexError as error:
         raise UserIndexError(str(error), code="MLC0366", loc=loc) from None
     static = tuple(_static(k) for k in parts)
+    if state.trace is not None:
+        input = captured(input)
     out = _getitem(input, static, arrays)
     if not isinstance(out, Tracer) or (arrays and any(k.ndim or _is_mask(k) for k in arrays)):
         return out
