@@ -431,6 +431,8 @@ def test_subscripts_write_to_what_is_reached() -> None:
         cache[1], cache[2:] = x, 2 * x
         cache[cache > 5] += 1
         cache[0].add_(x)
+        view = cache[1:]
+        view += x
         return cache * 2
 
     cache = mlc.zeros(4)
