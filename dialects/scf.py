@@ -12,7 +12,7 @@ import itertools
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from mlc.ir.core import Block, Op, Region, ResultType, Value
+from mlc.ir.core import Block, BlockArg, Op, OpResult, Region, ResultType, Value
 from mlc.ir.types import FunctionType, IndexType, IntType, Type, i1, index
 
 if TYPE_CHECKING:
@@ -82,6 +82,11 @@ class For(Op, name="scf.for", pure=False, effects_inside=True):
     def carried(self) -> Sequence[Value]:
         return self.block.args[1:]
 
+    def incoming(self, value: OpResult | BlockArg) -> list[Value]:
+        """The values that a result, or an argument of the body, may be."""
+        number = value.index - (1 if isinstance(value, BlockArg) else 0)
+        return [self.init[number], self.block.terminator.operands[number]] if number >= 0 else [self.lower]
+
     def interpret(self, frame: Frame) -> list[Any]:
         lower, upper, step = (int(frame[v]) for v in (self.lower, self.upper, self.step))
         if step <= 0:
@@ -148,6 +153,10 @@ class If(Op, name="scf.if", pure=False, effects_inside=True):
     def verify_op(self) -> None:
         if self.results and not self.else_body.blocks:
             self.fail("has results, but no second region that yields them", code="MLC0160")
+
+    def incoming(self, value: OpResult | BlockArg) -> list[Value]:
+        """The values that a result may be."""
+        return [region.block.terminator.operands[value.index] for region in (self.then_body, self.else_body)]
 
     def interpret(self, frame: Frame) -> list[Any]:
         taken = self.then_body if frame[self.condition] else self.else_body
@@ -221,6 +230,14 @@ class While(Op, name="scf.while", pure=False):
         if [a.type for a in self.after.block.args] != [r.type for r in self.results]:
             self.fail(f"the second region takes {_types(self.after.block.args)}, expected {_types(self.results)}",
                       code="MLC0160")
+
+    def incoming(self, value: OpResult | BlockArg) -> list[Value]:
+        """The values that a result, or an argument of a region, may be."""
+        if value.owner is self.before.block:
+            return [self.init[value.index], self.after.block.terminator.operands[value.index]]
+        condition = self.before.block.terminator
+        assert isinstance(condition, Condition)
+        return [condition.values[value.index]]
 
     def interpret(self, frame: Frame) -> list[Any]:
         values = frame.all(self.init)

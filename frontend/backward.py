@@ -7,11 +7,11 @@ recorded is a history by itself: `backward` becomes an operation that differenti
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import partial
 from typing import Any, NoReturn
 
-from mlc.dialects import autodiff, func
+from mlc.dialects import autodiff, func, scf
 from mlc.dialects.autodiff import has_cotangent, is_custom
 from mlc.dialects.func import Func
 from mlc.frontend import unsupported_api
@@ -26,7 +26,7 @@ from mlc.frontend.refusals import refusal
 from mlc.frontend.script.reach import Reached
 from mlc.frontend.tensor import Tensor
 from mlc.frontend.trace import Trace, Tracer, current
-from mlc.ir.core import Op, Value, located
+from mlc.ir.core import BlockArg, Op, OpResult, Value, located
 from mlc.ir.diag import UserError, UserTypeError
 
 
@@ -164,12 +164,17 @@ class _Dependence:
             seen.add(value)
             if value in self.targets:
                 found[value] = None
+            elif isinstance(value, BlockArg):
+                around = value.block.parent_op             # a loop that is recorded
+                work += around.incoming(value) if isinstance(around, scf.For | scf.While) else []
             elif value.op is not None and not value.op.blocks_gradient:
                 work += self.read(value.op, value)
         return found
 
-    def read(self, op: Op, value: Value) -> Iterator[Value]:
+    def read(self, op: Op, value: Value) -> Iterable[Value]:
         """The values that a result of an operation is computed from."""
+        if isinstance(op, scf.If | scf.For | scf.While) and isinstance(value, OpResult):
+            return op.incoming(value)
         if isinstance(op, func.Call) and str(op.callee) in self.functions:
             number = next(i for i, r in enumerate(op.results) if r is value)
             return (op.operands[i] for i in self.through(self.functions[str(op.callee)], number))

@@ -233,6 +233,9 @@ class Captures:
 
     def set_gradient(self, owner: Tensor, value: Tensor | None) -> None:
         """`owner.grad = value`."""
+        if self.trace.in_region:
+            raise refusal("grad of a tensor is set in a loop or branch that depends on a tensor", code="MLC0720",
+                          loc=user_loc(), hint="set it outside of the loop or branch, or change it in place there")
         self.asks_autograd = True
         self._state(owner).current = value
 

@@ -19,7 +19,7 @@ from mlc.frontend.refusals import refusal
 from mlc.frontend.storage import Storage
 from mlc.frontend.tensor import Tensor
 from mlc.frontend.trace import Trace, Tracer, as_tracer, current, emit
-from mlc.ir.core import Block, Op, Value
+from mlc.ir.core import Op, Value
 from mlc.ir.diag import UserError
 from mlc.ir.types import i1
 
@@ -67,7 +67,7 @@ def views(x: Any, out: Any, again: Callable[[Any], Any], name: str) -> Any:
 
 def _is_rearranged(x: Tracer) -> bool:
     """Whether x is a view whose elements may lie in memory in another order than in the view."""
-    value, base = x.value, _base(x)
+    value, base = x.value, base_of(x)
     while value is not base.value:
         if not isinstance(value.op, T.Reshape | T.StopGradient):
             return True
@@ -82,7 +82,7 @@ def contiguous(x: Tracer) -> Tracer:
 
 def uncertain(out: Tracer, *origins: Any) -> Tracer:
     """`out` as a tensor that shares memory with these or not."""
-    bases = dict.fromkeys(b for x in origins for b in (_base(x), *getattr(_base(x), "maybe", ())))
+    bases = dict.fromkeys(b for x in origins for b in (base_of(x), *getattr(base_of(x), "maybe", ())))
     if any(out is x for x in origins) or out._view is not None:
         out = Tracer(out.value, out.owner, out.weak)
     out.maybe = tuple(bases)
@@ -111,34 +111,33 @@ def linked(x: Tracer, out: Tracer, step: Step, detached: bool = False) -> Tracer
     return out
 
 
-def is_local(x: Tracer) -> bool:
-    """Whether a tensor was made in the function, and in the loop or branch, that is being recorded."""
-    trace = current()
-    return x.owner is trace and x.home is trace.innermost
-
-
 def _adopt(base: Tracer) -> bool:
     """Have a tensor of a caller, and its views, be of the function that is being recorded, while that is recorded."""
     trace = around = current()
     while around is not base.owner:
-        if not around.is_call or around.regions or around.parent is None:
+        if not around.is_call or around.parent is None:
             return False
         around = around.parent
-    if base.home is not around.innermost or around is trace:
-        return False
-    value = trace.local(base)
+    if around is trace:
+        return True
     trace.adopted.append((base, base.owner, base.home))
-    trace.before_adoption += [(x, x.value, x.owner, x.home) for x in (
-        base, *(base._storage.tensors() if base._storage is not None else ())) if isinstance(x, Tracer)]
-    _move(base, value, trace)
+    trace.before_adoption += [(x, x.value, x.owner, x.home) for x in (base, *_shared(base))]
+    base.value, base.owner, base.home = trace.local(base), trace, trace.block
+    _renew_views(base)
     return True
 
 
-def _move(base: Tracer, value: Value, trace: Trace, home: Block | None = None) -> None:
-    """Have a tensor stand for a value of the function that is being recorded, and its views for the views of that."""
-    base.value, base.owner, base.home = value, trace, home or trace.innermost
-    for view in base._storage.tensors() if base._storage is not None else ():
-        if view._view is not None and isinstance(view, Tracer):
+def _shared(base: Tracer) -> list[Tracer]:
+    """The tensors besides that share the memory of one, in the functions, loops and branches in progress."""
+    every = base._storage.tensors() if base._storage is not None else ()
+    return [x for x in every if x is not base and isinstance(x, Tracer) and (
+        x.home is x.owner.block or x.home in x.owner.regions)]
+
+
+def _renew_views(base: Tracer) -> None:
+    """Have the views of a tensor stand for the views of its present value."""
+    for view in _shared(base):
+        if view._view is not None:
             moved = view._view.of(base)
             assert isinstance(moved, Tracer)
             view.value, view.owner, view.home = moved.value, base.owner, base.home
@@ -146,15 +145,15 @@ def _move(base: Tracer, value: Value, trace: Trace, home: Block | None = None) -
 
 def return_adopted(inner: Trace, values: Sequence[Value]) -> None:
     """Give the tensors that a called function has changed in place back to the caller, with their new values."""
-    trace = current()
-    for (base, owner, home), value in zip(inner.adopted, values):
-        if owner is not trace:
-            trace.adopted.append((base, owner, home))
-        _move(base, value, trace, home if owner is trace else None)
+    adopted = inner.adopted
+    disown(inner)
+    for (base, _, _), value in zip(adopted, values):
+        _adopt(base)
+        replace(base, value)
 
 
 def disown(inner: Trace) -> None:
-    """Restore the tensors of callers after a function that changes them could not be recorded."""
+    """Have the tensors of callers that a function changes stand for what they were before."""
     for x, value, owner, home in inner.before_adoption:
         x.value, x.owner, x.home = value, owner, home
 
@@ -164,7 +163,7 @@ def result_of_call(leaf: Tracer, result: Tracer, inner: Trace) -> Tracer:
     of one."""
     if leaf.owner is not inner:
         return leaf
-    base = _base(leaf)
+    base = base_of(leaf)
     if base.owner is not inner and leaf._view is not None:
         result._view = leaf._view
         if base._storage is None:
@@ -175,19 +174,15 @@ def result_of_call(leaf: Tracer, result: Tracer, inner: Trace) -> Tracer:
 
 def check_write(x: Tracer) -> None:
     """UserError if a write to a tensor could not be recorded."""
-    base = _base(x)
+    base = base_of(x)
     if any(map(_is_foreign, base.maybe)):
         raise refusal("a tensor would be changed in place that may share the memory of one from outside of the "
                       "function that is being recorded", code="MLC0756", loc=user_loc(), hint="change a clone")
     trace = current()
-    adopted = any(base is known for known, _, _ in trace.adopted)
-    if base.owner is not trace and _adopt(base):
-        adopted = True
-    if not (is_local(x) and is_local(base)):
-        where = "loop or branch" if base.owner is trace else "function"
-        raise refusal(f"a tensor that was made outside of the {where} that is being recorded would be changed in place",
+    if not _adopt(base):
+        raise refusal("a tensor that was made outside of the function that is being recorded would be changed in place",
                       code="MLC0756", loc=user_loc(), hint=HINT)
-    if trace.parent is not None and base.is_argument and not adopted:
+    if trace.parent is not None and base.is_argument and not any(base is known for known, _, _ in trace.adopted):
         raise refusal("an argument of the function that is being recorded would be changed in place", code="MLC0756",
                       loc=user_loc(), hint=HINT)
     is_detached = x._view is not None and not x._view.recorded
@@ -215,19 +210,25 @@ def _check_captured(base: Tracer, is_detached: bool) -> None:
 def write(x: Tracer, new: Tracer) -> None:
     """Have x stand for new elements, of its shape and dtype."""
     check_write(x)
-    base = _base(x)
+    base = base_of(x)
     value = new.value if base is x else _with(base, x, new).value
     captures = current().root.captures
+    if captures is not None and base.value in captures.leaves and mode.enabled:        # by a detached view
+        value = emit(T.StopGradient, Tracer(value, current())).value
+    replace(base, value)
+
+
+def replace(base: Tracer, value: Value) -> None:
+    """Have a tensor stand for another value from now on, and its views for the views of that."""
+    trace = current()
+    if base.home is not trace.innermost:
+        trace.changes[-1].note(base)
+    captures = trace.root.captures
     if captures is not None and base.value in captures.leaves:
-        if mode.enabled:                                   # by a detached view
-            value = emit(T.StopGradient, Tracer(value, current())).value
         captures.leaves[value] = captures.leaves[base.value]
     base.value, base.weak = value, False
     _spoil(base)
-    if base._storage is not None:
-        for view in base._storage.tensors():
-            if view._view is not None:
-                view.value = view._view.of(base).value
+    _renew_views(base)
 
 
 def _spoil(base: Tracer) -> None:
@@ -236,7 +237,7 @@ def _spoil(base: Tracer) -> None:
     for origin in base.maybe:
         if isinstance(origin, Tracer):
             for x in (origin, *(origin._storage.members() if origin._storage is not None else ())):
-                if _base(x) is not base and (not x.maybe or len(x.maybe) == len(base.maybe) == 1):
+                if base_of(x) is not base and (not x.maybe or len(x.maybe) == len(base.maybe) == 1):
                     x.changed = loc
         else:
             current().root.spoiled.append(origin)
@@ -245,28 +246,18 @@ def _spoil(base: Tracer) -> None:
             x.changed = loc
 
 
-def rebound(x: Tracer) -> None:
-    """Note that `x += y` in a loop or branch gave the name a new value there: x may not be used after it, except by
-    that name, which then stands for the value that comes out of it."""
-    view = x._view is not None or (x._storage is not None and len(x._storage.members()) > 1)
-    if x.owner is not current() or view or x.is_argument or any(map(_is_foreign, x.maybe)):
-        raise refusal("a tensor that was made outside of the loop or branch that is being recorded would be changed in "
-                      "place", code="MLC0756", loc=user_loc(), hint=HINT)
-    current().rebound.append((x, user_loc()))
-
-
-def leave_construct() -> None:
-    """Note that a loop or branch is recorded: tensors that were changed in it by name are not used any more."""
-    trace = current()
-    for x, loc in trace.rebound:
-        if x.home is trace.innermost:
-            x.changed = loc
-            for origin in x.maybe:
-                if isinstance(origin, Tracer):
-                    origin.changed = loc
-                else:
-                    trace.root.spoiled.append(origin)
-    trace.rebound = [(x, loc) for x, loc in trace.rebound if x.home is not trace.innermost]
+def give_up(x: Tracer, shared: bool) -> None:
+    """Have a tensor not be used any more: a loop changes it in place, under a name that it then gives other tensors."""
+    shared = shared or x._view is not None or (x._storage is not None and len(x._storage.members()) > 1)
+    if x.owner is not current() or shared or x.is_argument or any(map(_is_foreign, x.maybe)):
+        raise refusal("a loop would change a tensor in place that was made outside of it, under a name to which it "
+                      "then assigns another tensor", code="MLC0756", loc=user_loc(), hint=HINT)
+    x.changed = user_loc()
+    for origin in x.maybe:
+        if isinstance(origin, Tracer):
+            origin.changed = x.changed
+        else:
+            current().root.spoiled.append(origin)
 
 
 def _is_foreign(origin: Any) -> bool:
@@ -276,25 +267,23 @@ def _is_foreign(origin: Any) -> bool:
     return origin.owner is not current() or origin.is_argument
 
 
-def can_write(x: Tracer) -> bool:
-    """Whether a tensor is of the function, loop or branch that is being recorded, or of a caller that gives it up."""
-    base = _base(x)
-    return is_local(base) or (base.owner is not current() and _adopt(base))
-
-
 def after_branch(result: Any, states: Sequence[Any]) -> Any:
     """A variable after a branch, which may stand for a tensor that was there before, as one of `states` is."""
+    if all(x is result for x in states):
+        return result
     outer = [x for x in states if isinstance(x, Tensor) and is_outer(x)]
     return uncertain(result, *outer) if isinstance(result, Tracer) and outer else result
 
 
 def is_outer(x: Any) -> bool:
     """Whether a tensor, or what it is a view of, was there before the loop or branch that has just been recorded."""
-    base = _base(x)
-    return not isinstance(base, Tracer) or base.owner is not current() or base.home is current().innermost
+    base, trace = base_of(x), current()
+    return (not isinstance(base, Tracer) or base.owner is not trace or base.home is trace.block
+            or base.home in trace.regions)
 
 
-def _base(x: Any) -> Any:
+def base_of(x: Any) -> Any:
+    """The tensor that x is a view of, or x itself."""
     return x if x._view is None else x._view.base
 
 
@@ -304,7 +293,8 @@ def _with(base: Tracer, view: Tracer, new: Tracer) -> Tracer:
     value: Value = view.value
     while value is not base.value:
         op = value.op
-        if not isinstance(op, T.Reshape | T.Transpose | T.Slice | T.BroadcastTo | T.StopGradient):
+        if not isinstance(op, T.Reshape | T.Transpose | T.Slice | T.BroadcastTo | T.StopGradient | T.DynamicSlice
+                          | T.Take):
             raise UserError("this view cannot be written to while a function is recorded", code="MLC0757",
                             loc=user_loc(), hint="write to the tensor that it is a view of")
         chain.append(op)
@@ -321,6 +311,11 @@ def _before(op: Op, x: Tracer, new: Tracer) -> Tracer:
     if isinstance(op, T.Transpose):
         order = tuple(sorted(range(len(op.perm)), key=op.perm.__getitem__))
         return emit(T.Transpose, new, order)  # type: ignore[no-any-return]
+    if isinstance(op, T.Take):
+        return emit(T.Scatter, x, Tracer(op.indices, current()), new, op.axis, "set")  # type: ignore[no-any-return]
+    if isinstance(op, T.DynamicSlice):
+        starts = tuple(Tracer(v, current()) for v in op.starts)
+        return emit(T.DynamicUpdateSlice, x, new, starts)  # type: ignore[no-any-return]
     if not isinstance(op, T.Slice):
         if isinstance(op, T.BroadcastTo) and x.type.size != new.type.size:
             raise UserError("several elements of the tensor are the same memory, as after expand, and would be written "

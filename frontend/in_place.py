@@ -392,17 +392,11 @@ def without_leading_ones(x: Any, rank: int) -> Any:
 
 
 def augmented(name: str, x: Any, other: Any) -> Any:
-    """`x += other`, in place, for the operation of this name.
-
-    In a loop or branch that is being recorded, the name stands for what comes out of it, and so for x + other.
-    """
+    """`x += other`, in place, for the operation of this name."""
     if state.trace is not None:
         changed = functionalization.captured(x)
         if not isinstance(changed, Tracer) or changed.weak:            # plain data, or a Python number
             return getattr(x, f"{name}_")(other) if not isinstance(changed, Tracer) else NotImplemented
-        if not functionalization.can_write(changed):
-            functionalization.rebound(changed)
-            return NotImplemented
     return getattr(x, f"{name}_")(other)
 
 

@@ -7,6 +7,7 @@ a Python value becomes a tensor only if the body changes it.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
@@ -20,6 +21,8 @@ from mlc.dialects.tensor.promotion import promote
 from mlc.frontend import tree
 from mlc.frontend.buffers import Buffers
 from mlc.frontend.dtypes import DType
+from mlc.frontend.functionalization import base_of, give_up, replace
+from mlc.frontend.location import user_loc
 from mlc.frontend.operands import NUMBER, boolean, broadcast_to, cast, is_tensor, number, reshape, tracer
 from mlc.frontend.operands import kind as dtype_kind
 from mlc.frontend.operation_errors import as_user_error, describe
@@ -238,15 +241,17 @@ def branch(pred: Value, then: Callable[[], Trees], otherwise: Callable[[], Trees
     """Record `pred ? then() : otherwise()` as a branch."""
     trace, blocks = current(), (Block(), Block())
     buffers, parts, assigned = Buffers.in_progress(), list[list[Any]](), list[dict[int, Any]]()
+    changed: list[dict[Tracer, Tracer]] = []               # tensors of outside, in place
     try:
         for block, part in zip(blocks, (then, otherwise)):
-            with trace.region(block, site.loc):
+            with trace.region(block, site.loc) as changes:
                 parts.append([*part()])
                 assigned.append(buffers.take())
-        which = sorted({*assigned[0], *assigned[1]})
-        first, second = ([*part, *(new.get(i, buffers.before[i]) for i in which)]
-                         for part, new in zip(parts, assigned))
-        site = SourceConstruct(site.what, site.loc, (*site.names, *map(buffers.path, which)))
+            changed.append(changes.after)
+        which, bases = sorted({*assigned[0], *assigned[1]}), [*changed[0] | changed[1]]
+        first, second = ([*part, *(new.get(i, buffers.before[i]) for i in which), *(after.get(x, x) for x in bases)]
+                         for part, new, after in zip(parts, assigned, changed))
+        site = _with_state(site, buffers, which, bases)
 
         def differ(path: str, a: Any, b: Any) -> NoReturn:
             raise UserTypeError(f"{path} is {a} in one branch of {site.what} and {b} in the other",
@@ -265,8 +270,18 @@ def branch(pred: Value, then: Callable[[], Trees], otherwise: Callable[[], Trees
     with located(site.loc):
         op = scf.If(pred, Region(blocks[0]), Region(blocks[1]), tuple(_types(abstract)))
     found = _trees(abstract, op.results, trace)
-    buffers.assign(dict(zip(which, found[len(parts[0]):])))
-    return found[: len(parts[0])]
+    count = len(parts[0])
+    buffers.assign(dict(zip(which, found[count:])))
+    for x, new in zip(bases, found[count + len(which):]):
+        replace(x, new.value)
+    return found[:count]
+
+
+def _with_state(site: SourceConstruct, buffers: Buffers, which: Iterable[int],
+                bases: Sequence[Tracer]) -> SourceConstruct:
+    """The construct with names for buffers, and tensors that it changes in place, after those of its variables."""
+    return SourceConstruct(site.what, site.loc, (*site.names, *map(buffers.path, which), *(
+        x.value.name or "a tensor" for x in bases)))
 
 
 def _fold_unchanged(p: AbstractTree | None, x: Any, y: Any) -> AbstractTree | None:
@@ -305,71 +320,178 @@ def _fixed_point(init: Trees, site: SourceConstruct, on_demand: bool,
         abstract = wider
 
 
-class _NewBuffers(Exception):
-    """Raised when a loop body assigns module buffers that are not yet loop-carried."""
-
-    def __init__(self, which: Iterable[int]) -> None:
-        self.which = which
+class _Again(Exception):
+    """Raised when the body of a loop changes state that is not carried yet."""
 
 
-class _CarriedBuffers:
-    """Module buffers as loop-carried values, after the others."""
+class _Same:
+    """Leaf of a loop-carried tree that is one tensor throughout, which the body changes in place."""
 
-    def __init__(self, buffers: Buffers, which: Sequence[int]) -> None:
-        self.buffers, self.which = buffers, which
+    def __init__(self, tensor: Tracer) -> None:
+        self.tensor = tensor
+
+
+class _CarriedState:
+    """State that a loop's body changes besides its variables, as loop-carried values after these.
+
+    In the body, a variable stands for a tensor of its own: it may be another one in each iteration. If that is changed
+    in place, the loop is recorded again: where the variable is the same tensor after the body, that is what the body
+    works on, and is carried as a tensor of outside; else the former tensor may not be used any more.
+
+    init     the loop-carried variables before the loop
+    which    the buffers of modules that are assigned, by their numbers
+    bases    the tensors of outside that are changed in place
+    same     those that variables are throughout, by the id of the tensor
+    given_up those that a variable is before the loop, and not after it
+    """
+
+    def __init__(self, buffers: Buffers, init: Trees) -> None:
+        self.buffers, self.init = buffers, init
+        self.which: list[int] = []
+        self.bases: list[Tracer] = []
+        self.same: dict[int, _Same] = {}
+        self.given_up: list[Tracer] = []
+        self._entered: list[tuple[Any, Any, Any]] = []     # per leaf: what the body gets, its value, and what is before
+
+    @property
+    def before(self) -> list[Any]:
+        """The carried values before the loop."""
+        return [*self._fixed(self.init), *(self.buffers.before[i] for i in self.which), *self.bases]
+
+    def _fixed(self, trees: Trees) -> Trees:
+        return _mapped(lambda x: self.same.get(id(x), x), trees) if self.same else trees
 
     def enter(self, carried: Trees) -> Trees:
-        """Assign the carried buffers to the modules; returns the other carried values."""
-        count = len(carried) - len(self.which)
+        """Have the state be what is carried; returns the other carried values."""
+        count = len(carried) - len(self.which) - len(self.bases)
         self.buffers.assign(dict(zip(self.which, carried[count:])))
-        return carried[:count]
+        for base, x in zip(self.bases, carried[count + len(self.which):]):
+            replace(base, x.value)
+        for x in self.given_up:
+            x.changed = user_loc()
+        own = _mapped(lambda x: x.tensor if isinstance(x, _Same) else x, carried[:count])
+        self._entered = [(x, getattr(x, "value", None), first)
+                         for x, first in zip(tree.leaves(own), tree.leaves(self.init))]
+        return own
 
     def leave(self, carried: Trees) -> list[Any]:
-        """Carried values after the body; restores the modules."""
+        """The carried values after the body; restores buffers."""
+        new = self._left(tree.leaves(carried))
+        return [*self._fixed(carried), *(new[i] for i in self.which), *(Tracer(x.value, x.owner) for x in self.bases)]
+
+    def check_condition(self, site: SourceConstruct) -> None:
+        """UserError if the condition of a loop has changed state."""
+        before = [*self.which], [*self.bases], dict(self.same), [*self.given_up]
+        values = [x.value for x in self.bases]
+        try:
+            self._left([x for x, _, _ in self._entered])
+        except _Again:
+            pass
+        if before != ([*self.which], [*self.bases], self.same, self.given_up) or values != [
+                x.value for x in self.bases]:
+            raise UserError(f"the condition of {site.what} assigns a buffer of a module, or changes a tensor",
+                            code="MLC0608", loc=site.loc, hint="compute it in the body, and test what it gave")
+
+    def _left(self, after: Sequence[Any]) -> dict[int, Any]:
+        """The buffers after the body; _Again if more is changed than is known."""
         new = self.buffers.take()
-        if more := new.keys() - set(self.which):
-            raise _NewBuffers(more)
-        return [*carried, *(new[i] for i in self.which)]
+        for x in self.given_up:
+            x.changed = None
+        changed = current().changes[-1].tensors
+        more = [x for x in changed if not any(x is known for known in self.bases)]
+        which = sorted({*self.which, *new})
+        again = bool(more) or which != self.which
+        self.which, self.bases = which, self.bases + more
+        if self._follow(after, changed) or again:
+            raise _Again
+        return new
+
+    def _follow(self, after: Sequence[Any], changed: Sequence[Tracer]) -> bool:
+        """Note which variables are tensors that the body changes in place; whether that is new."""
+        tensors = [(i, x, first) for i, (x, value, first) in enumerate(self._entered)
+                   if isinstance(first, Tracer) and not first.weak and isinstance(x, Tracer) and (
+                       x.value is not value or any(base_of(first) is base for base in changed))]
+        moved = bool(tensors) and any(
+            x is y for i, x in enumerate(after) for j, (y, _, _) in enumerate(self._entered)
+            if i != j and isinstance(x, Tracer) and self._entered[i][2] is not self._entered[j][2])
+        found = False
+        if moved:                                          # any of them may be the one that is changed
+            tensors = [(i, x, first) for i, (x, _, first) in enumerate(self._entered) if isinstance(first, Tracer)]
+        for i, x, first in tensors:
+            stays = not moved and len(after) == len(self._entered) and after[i] is x
+            if any(first is known for known in self.given_up):
+                continue
+            if not stays:
+                self.same.pop(id(first), None)
+                self.given_up.append(first)
+                found = True
+            elif id(first) not in self.same:
+                self.same[id(first)] = _Same(first)
+                found = True
+        return found
+
+    def done(self, found: Trees) -> Trees:
+        """Have the state be what the loop leaves; returns the other values that it leaves."""
+        out = self.enter(found)
+        first = [x for x in tree.leaves(self.init) if isinstance(x, Tracer)]
+        for x in self.given_up:
+            x.changed = None
+            give_up(x, sum(x is y for y in first) > 1)
+        return out
+
+    def restore(self) -> None:
+        """Undo what a failed attempt has changed."""
+        self.buffers.restore()
+        for x in self.given_up:
+            x.changed = None
+
+
+def _mapped(f: Callable[[Any], Any], trees: Trees) -> list[Any]:
+    """Trees with f applied to their leaves."""
+    out = []
+    for x in trees:
+        if isinstance(x, Undefined):
+            out.append(x)
+            continue
+        leaves, structure = tree.flatten(x)
+        new = [f(leaf) for leaf in leaves]
+        out.append(x if all(map(operator.is_, leaves, new)) else structure.unflatten(new))
+    return out
 
 
 LoopResults = tuple[list[Any], list[Tracer]]
 """Carried values after a loop, and its stacked arrays."""
 
 
-def _with_buffers(init: Trees, site: SourceConstruct,
-                  record: Callable[[Trees, SourceConstruct, _CarriedBuffers], LoopResults]) -> LoopResults:
-    """Record a loop with the module buffers that it assigns as loop-carried values."""
-    buffers, which = Buffers.in_progress(), list[int]()
+def _with_state_carried(init: Trees, site: SourceConstruct,
+                        record: Callable[[Trees, SourceConstruct, _CarriedState], LoopResults]) -> LoopResults:
+    """Record a loop with the state that its body changes as loop-carried values."""
+    state = _CarriedState(Buffers.in_progress(), init)
     try:
         while True:
-            state = _CarriedBuffers(buffers, which)
-            named = SourceConstruct(site.what, site.loc, (*site.names, *map(buffers.path, which)))
+            named = _with_state(site, state.buffers, state.which, state.bases)
             try:
-                found, rows = record([*init, *(buffers.before[i] for i in which)], named, state)
+                found, rows = record(state.before, named, state)
                 break
-            except _NewBuffers as more:
-                which = sorted({*which, *more.which})
+            except _Again:
+                pass
     except BaseException:
-        buffers.restore()
+        state.restore()
         raise
-    state.enter(found)
-    return found[: len(init)], rows
+    return list(state.done(found)), rows
 
 
 def while_(predicate: Callable[[Trees], Any], body: Callable[[Trees], Trees], init: Trees, site: SourceConstruct,
            on_demand: bool = False) -> list[Any]:
     """Record `while predicate(x): x = body(x)` as a loop."""
-    def record(init: Trees, site: SourceConstruct, state: _CarriedBuffers) -> LoopResults:
+    def record(init: Trees, site: SourceConstruct, state: _CarriedState) -> LoopResults:
         def test(carried: Trees) -> Any:
             goes_on = predicate(state.enter(carried))
-            after = state.leave(())
-            if any(a is not b for a, b in zip(after, carried[len(carried) - len(after):])):
-                raise UserError(f"the condition of {site.what} assigns a buffer of a module", code="MLC0608",
-                                loc=site.loc, hint="compute it in the body, and test what it gave")
+            state.check_condition(site)
             return goes_on
 
         return _while(test, lambda x: state.leave(body(state.enter(x))), init, site, on_demand), []
-    return _with_buffers(init, site, record)[0]
+    return _with_state_carried(init, site, record)[0]
 
 
 def _while(predicate: Callable[[Trees], Any], body: Callable[[Trees], Trees], init: Trees, site: SourceConstruct,
@@ -401,12 +523,12 @@ def _while(predicate: Callable[[Trees], Any], body: Callable[[Trees], Trees], in
 def for_(lower: Value, upper: Value, body: Callable[[Value, Trees], tuple[Trees, StackedRows | None]], init: Trees,
          site: SourceConstruct, on_demand: bool = False) -> LoopResults:
     """Record `for i in range(lower, upper): x, rows = body(i, x)` as a loop; the result is (x, stacked rows)."""
-    def record(init: Trees, site: SourceConstruct, state: _CarriedBuffers) -> LoopResults:
+    def record(init: Trees, site: SourceConstruct, state: _CarriedState) -> LoopResults:
         def step(i: Value, carried: Trees) -> tuple[Trees, StackedRows | None]:
             out, rows = body(i, state.enter(carried))
             return state.leave(out), rows
         return _for(lower, upper, step, init, site, on_demand)
-    return _with_buffers(init, site, record)
+    return _with_state_carried(init, site, record)
 
 
 def _for(lower: Value, upper: Value, body: Callable[[Value, Trees], tuple[Trees, StackedRows | None]], init: Trees,

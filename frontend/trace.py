@@ -202,6 +202,35 @@ def suspended() -> Iterator[None]:
         state.trace, state.in_operation, mode.captures, in_progress.recording = trace, inside, captures, recording
 
 
+class Changes:
+    """The tensors of outside that a loop or branch changes in place.
+
+    after  each of them, with a tracer of what it stands for at the end
+    """
+
+    def __init__(self) -> None:
+        self.after: dict[Tracer, Tracer] = {}
+        self._before: dict[Tracer, list[tuple[Tracer, Value]]] = {}
+
+    def note(self, base: Tracer) -> None:
+        """Note that a tensor is about to be changed, and with it its views."""
+        if base not in self._before:
+            shared = base._storage.tensors() if base._storage is not None else ()
+            self._before[base] = [(x, x.value) for x in {base: None, **dict.fromkeys(shared)} if isinstance(x, Tracer)]
+
+    @property
+    def tensors(self) -> list[Tracer]:
+        """The tensors that have been changed so far."""
+        return [*self._before]
+
+    def undo(self) -> None:
+        """Have the tensors stand for what they were before."""
+        for base, values in self._before.items():
+            self.after[base] = Tracer(base.value, base.owner)
+            for x, value in values:
+                x.value = value
+
+
 class Trace:
     """One function being recorded. The outermost trace owns the module.
 
@@ -227,7 +256,8 @@ class Trace:
         self.notes: list[tuple[Loc, str, str]] = []         # of the outermost: how control flow was recorded
         self.refused: UserError | None = None              # of the outermost: the first refusal, even if it was caught
         self.regions: list[Block] = []                     # of loops and conditions in progress, innermost last
-        self.rebound: list[tuple[Tracer, Loc]] = []        # tensors that `x += y` changed in one of them, by their name
+        self.changes: list[Changes] = []                   # what is changed in place in them
+        self.depth = 0                                     # of the outermost: number of those of all functions
         self.made: list[Tensor] = []                       # of the outermost: tensors of plain data that were made here
         self.spoiled: list[Tensor] = []                    # of the outermost: those of them that were changed since
         self.is_call = False                               # of a function that is called where it is recorded, once
@@ -262,23 +292,30 @@ class Trace:
             in_progress.recording, mode.captures = around, gradients
 
     @contextmanager
-    def region(self, block: Block, loc: Loc) -> Iterator[None]:
+    def region(self, block: Block, loc: Loc) -> Iterator[Changes]:
         """Context in which operations are recorded in `block`, the body of a loop or condition that is built later.
 
-        The block may use the values around it; its own values may not be used outside.
+        The block may use the values around it; its own values may not be used outside. Tensors of outside that are
+        changed in place stand for their former values after it: who builds the loop or condition gives them new ones.
         """
         self.regions.append(block)
+        changes = Changes()
+        self.changes.append(changes)
+        self.root.depth += 1
         try:
             with at_end(block):
-                yield
+                yield changes
         except BaseException as error:
             discard(block)
-            if isinstance(error, RecursionError) and len(self.regions) == 1 and not self._around_in_region:
+            if isinstance(error, RecursionError) and self.root.depth == 1:
                 raise UserError("infinite recursion while recording: only the value of a tensor ends it",
                                 code="MLC0613", loc=loc, hint="write a loop") from None
             raise
         finally:
             self.regions.pop()
+            self.changes.pop()
+            self.root.depth -= 1
+            changes.undo()
 
     @property
     def innermost(self) -> Block:
@@ -288,11 +325,7 @@ class Trace:
     @property
     def in_region(self) -> bool:
         """Whether the operations recorded now may run a number of times other than one."""
-        return bool(self.regions) or self._around_in_region
-
-    @property
-    def _around_in_region(self) -> bool:
-        return self.parent is not None and self.parent.in_region
+        return self.root.depth > 0
 
     def local(self, tracer: Tracer) -> Value:
         """The value in this function of a tracer of this trace or an enclosing one."""

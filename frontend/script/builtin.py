@@ -16,7 +16,7 @@ import numpy as np
 
 from mlc.dialects.tensor import control
 from mlc.frontend import control as functions
-from mlc.frontend.functionalization import uncertain
+from mlc.frontend.functionalization import linked
 from mlc.frontend.location import user_loc
 from mlc.frontend.loop_carried import SourceConstruct, is_array
 from mlc.frontend.operands import tracer
@@ -97,14 +97,14 @@ def steps(x: Any) -> Steps | None:
     return _rows(x)
 
 
-def _rows(x: Tensor) -> Steps:
+def _rows(x: Tracer) -> Steps:
     n = x.shape[0]
 
     def item(i: Any) -> Any:
         if isinstance(n, Size):                            # may be 0, which only the compiled function can check
             return x[i]
         with located(user_loc()):
-            return uncertain(functions.row(tracer(x), tracer(i), n), x)
+            return linked(x, functions.row(x, tracer(i), n), lambda y: functions.row(tracer(y), tracer(i), n))
     return Steps(n, item, (lambda: iter(x)) if isinstance(n, int) else None, once=False)
 
 

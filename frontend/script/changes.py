@@ -47,6 +47,9 @@ class region:
 
     def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
         _around.functions.pop()
+        captures = state.trace.root.captures if state.trace is not None else None
+        for container in captures.made if captures is not None else ():
+            self.reached.renew(container)
         if kind is None and (path := self.reached.change()) is not None:
             self.reached.restore()
             raise refusal(f"{path} is changed in a loop or branch that depends on a tensor: while it is recorded that "

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from mlc.dialects import tensor as T
 from mlc.frontend import loop_carried, tree
-from mlc.frontend.functionalization import after_branch, leave_construct, rebound
+from mlc.frontend.functionalization import after_branch
 from mlc.frontend.location import user_loc
 from mlc.frontend.loop_carried import UNDEFINED, SourceConstruct, Undefined
 from mlc.frontend.operands import boolean, number, reshape
@@ -217,7 +217,6 @@ def if_(test: Any, then: Thunk, otherwise: Thunk, variables: Variables, guarded:
             x = UNDEFINED if all(missing) else Maybe(f"only one branch of the `if` at {site.loc} gives it a value")
         after[i] = after_branch(x, [s[i] for s in left])
     variables.put(tuple(after))
-    leave_construct()
 
 
 def while_(test: Thunk, body: Thunk, variables: Variables, guarded: bool) -> None:
@@ -301,12 +300,12 @@ class _Loop:
             n == VALUE or not isinstance(before[i], Undefined))]
         self.init = [before[i] for i in self.carried]
         self.left: list[list[Any]] = []                    # per recorded iteration: what it leaves
-        self.entered: list[list[tuple[Tracer, Any] | None]] = []     # per recorded iteration: what was carried into it
+        self.entered: list[list[Any]] = []                 # per recorded iteration: the leaves carried into it
         self.site = _only(site, self.carried)
 
     def enter(self, carried: loop_carried.Trees) -> None:
         """Begin an iteration: variables that are not carried are unassigned."""
-        self.entered.append([(x, x.value) if isinstance(x, Tracer) else None for x in tree.leaves(carried)])
+        self.entered.append(tree.leaves(carried))
         now: list[Any] = [UNDEFINED] * len(self.names)
         for i, x in zip(self.carried, carried):
             now[i] = x
@@ -358,20 +357,14 @@ class _Loop:
         self.done(found[:-1])
 
     def done(self, found: loop_carried.Trees) -> None:
-        """Give the variables their values after the loop. What an iteration changes in place was changed before it."""
-        for entered in self.entered:
-            for x, carried in zip(tree.leaves(self.init), entered):
-                if isinstance(x, Tracer) and carried is not None and carried[0].value is not carried[1]:
-                    rebound(x)
+        """Give the variables their values after the loop."""
         after: list[Any] = [
             Maybe(f"the loop at {self.site.loc} gives it a value, and may run no iteration") if n in self.variables.live
             else UNDEFINED for n in self.names]
-        origins = {id(c[0]): x for entered in self.entered for x, c in zip(tree.leaves(self.init), entered)
-                   if c is not None}
+        origins = {id(c): x for entered in self.entered for x, c in zip(tree.leaves(self.init), entered)}
         for i, (x, first, *ends) in zip(self.carried, zip(found, self.init, *self.left)):
             after[i] = after_branch(x, [first, *(origins.get(id(e), e) for e in ends)])
         self.variables.put(tuple(after))
-        leave_construct()
 
 
 def _only(site: SourceConstruct, which: Sequence[int]) -> SourceConstruct:

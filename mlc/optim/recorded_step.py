@@ -22,13 +22,16 @@ if TYPE_CHECKING:
     from mlc.optim.optimizer import Optimizer
 
 
-def captures_in_progress(what: str) -> Captures:
-    """The captures of the function that is being recorded; UserError if it may not change what it reaches."""
+def captures_in_progress(what: str, once: bool = False) -> Captures:
+    """The captures of the function that is being recorded; UserError if it may not change what it reaches, or if it
+    does so `once` and is in a loop or branch."""
     captures = current().root.captures
-    if captures is None or current().in_region:
-        raise refusal(f"{what} is called in a function that is recorded by itself, as by mlc.grad, or in a loop or "
-                      "branch that depends on a tensor", code="MLC0723", loc=user_loc(),
-                      hint="call it in the function that is compiled itself, or use optimizer.update")
+    if captures is None:
+        raise refusal(f"{what} is called in a function that is recorded by itself, as by mlc.grad", code="MLC0723",
+                      loc=user_loc(), hint="call it in the function that is compiled itself, or use optimizer.update")
+    if once and current().in_region:
+        raise refusal(f"{what} is called in a loop or branch that depends on a tensor", code="MLC0723", loc=user_loc(),
+                      hint="call it outside of the loop or branch, in the function that is compiled")
     return captures
 
 

@@ -3,13 +3,16 @@
     python -m tests.peers.aliasing --programs 2000 --seed 0 [--compiled]
 
 A program is made statement by statement: what PyTorch refuses is left out. Then mlc runs it, eagerly or in a compiled
-function, and every tensor, every flag and every gradient has to agree.
+function, and every tensor, every flag and every gradient has to agree. In compiled functions there are writes in
+branches and loops that depend on tensors, too.
 """
 
 from __future__ import annotations
 
 import argparse
+import linecache
 import random
+import textwrap
 from typing import Any
 
 import numpy as np
@@ -49,6 +52,11 @@ class Program:
                 exec(statement.removeprefix("#"), self.state)  # noqa: S102
         except (RuntimeError, IndexError, TypeError):
             del self.state["v"][before:]
+            if "\n" in statement:                          # the first part of which may have run
+                self.state = names(torch, *arguments(torch))
+                self.leaf = self.state["v"][0]
+                for known in self.statements:
+                    exec(known, self.state)  # noqa: S102
             return
         self.statements.append(statement)
 
@@ -56,6 +64,8 @@ class Program:
         """A random statement: a view, a write or a read."""
         v: list[Any] = self.state["v"]
         i = self.choose.randrange(len(v))
+        if self.compiled and self.choose.random() < 0.2:
+            return self.construct()
         kind = self.choose.choice((self.view, self.view, self.write, self.write, self.read))
         made = kind(i, v[i])
         if self.compiled:                                  # without what asks for elements, or for a history
@@ -65,6 +75,34 @@ class Program:
         # PyTorch's views of no_grad become recorded later, and those of a leaf that is written to may lose gradients.
         unrecorded = kind != self.view and not (base.is_leaf and base.requires_grad) and self.choose.random() < 0.2
         return ("#" if unrecorded else "") + made
+
+    def construct(self) -> Statement:
+        """A random branch or loop of writes, whose condition depends on a tensor."""
+        c, v = self.choose, self.state["v"]
+        i, j, k = (c.randrange(len(v)) for _ in range(3))
+        head = c.choice([f"if v[{i}].sum() > v[{j}].sum():", f"if v[{i}].sum() > {c.randrange(-9, 9)}:",
+                         f"for t in range((v[{i}].sum() > v[{j}].sum()) + {c.randrange(3)}):",
+                         f"n = v[{i}].sum() * 0\nwhile n < {c.randrange(4)}:\n    n = n + 1"])
+        body = [self.part(head) for _ in range(c.randrange(1, 4))]
+        if head.startswith("for"):
+            body += [f"v[{k}][t] = t"] * c.randrange(2)
+        rest = [self.part(head) for _ in range(c.randrange(3))] if head.startswith("if") else []
+        made = "\n".join([head, *(textwrap.indent(x, "    ") for x in body), *(["else:"] if rest else []), *(
+            textwrap.indent(x, "    ") for x in rest)])
+        return "" if any(x in made for x in (".data", "detach_", "detach()", "] += v", "] -= ")) else made
+
+    def part(self, around: Statement) -> Statement:
+        """A statement of a branch or loop: a write, or now and then a branch."""
+        v = self.state["v"]
+        i = self.choose.randrange(len(v))
+        made = self.write(i, v[i])
+        try:                                               # it may be in the branch that PyTorch does not take
+            exec(made, names(torch, *(x.detach().clone() for x in v)))  # noqa: S102
+        except (RuntimeError, IndexError, TypeError):
+            made = "pass"
+        if "n < " in around or self.choose.random() < 0.8:
+            return made
+        return f"if v[{i}].sum() > {self.choose.randrange(-9, 9)}:\n    {made}"
 
     def view(self, i: int, x: Any) -> Statement:
         c, n = self.choose, x.ndim
@@ -130,12 +168,7 @@ def run(statements: list[Statement]) -> dict[str, Any]:
 
 def run_compiled(statements: list[Statement]) -> dict[str, Any]:
     """The same in a compiled function of the tensors that it begins with, and its gradient by `mlc.grad`."""
-    def program(*tensors: Any) -> tuple[list[Any], Any]:
-        state = names(mlc, *tensors)
-        for statement in statements:
-            exec(statement, state)  # noqa: S102
-        return state["v"], state["loss"]
-
+    program = function(statements)
     given = [mlc.tensor(x.detach().numpy()) for x in arguments(mlc)]
     v, loss = mlc.compile(program)(*given)
     if loss is None:
@@ -143,6 +176,17 @@ def run_compiled(statements: list[Statement]) -> dict[str, Any]:
     a, b, c = (mlc.tensor(x.detach().numpy()) for x in arguments(mlc))
     gradient = mlc.compile(mlc.grad(lambda a: program(a * 1, b * 1, c * 1)[1]))(a)
     return {"v": v, "loss": loss, "gradient": gradient, "given": given}
+
+
+def function(statements: list[Statement]) -> Any:
+    """A function of these statements, which has a source."""
+    body = ["v, loss = list(tensors), None", *statements, "return v, loss"]
+    source = "def program(*tensors):\n" + textwrap.indent("\n".join(body), "    ") + "\n"
+    name = f"<program {len(linecache.cache)}>"
+    linecache.cache[name] = len(source), None, source.splitlines(keepends=True), name
+    found: dict[str, Any] = {"torch": mlc}
+    exec(compile(source, name, "exec"), found)  # noqa: S102
+    return found["program"]
 
 
 def difference(program: Program) -> str | None:

@@ -79,8 +79,9 @@ example python:
     w -= 0.1
 fix: update it within mlc.no_grad, or write w = w - 0.1, which makes another tensor.
 
-MLC0720 backward is called where it is not recorded: in a loop or branch on tensors, or in a function that is called.
-A compiled function may call it itself. What it differentiates are the operations of that function.
+MLC0720 backward is called, or grad is set, where it is not recorded: in a loop or branch on tensors.
+A compiled function may call backward itself. What it differentiates are the operations of that function, which so far
+are neither those of a loop or branch nor those of a function that is called, such as the forward of a module.
 example python:
     import mlc
     w = mlc.ones(3, requires_grad=True)
@@ -116,8 +117,8 @@ example python:
 fix: call scheduler.step() after optimizer.step().
 
 MLC0723 The step of an optimizer or scheduler is called where it cannot be recorded.
-It changes parameters in place, once in each call of a compiled function: not in a loop or branch on tensors, and not in
-a function that mlc.grad differentiates.
+An optimizer changes parameters in place, which a function that mlc.grad differentiates may not. A scheduler makes its
+step after each call of a compiled function: not in a loop or branch on tensors.
 example python:
     import mlc
     w = mlc.ones(3, requires_grad=True)
@@ -162,18 +163,19 @@ example python:
 fix: leave out `out`, or write within mlc.no_grad.
 
 MLC0756 A function that is being recorded changes a tensor in place, and what that means to others would be lost.
-The tensor was made outside of the loop or branch, is used under another name after a loop that changes it, or is
-detached from one whose history would not know.
+The tensor is an argument of a function that mlc.grad or the like records, may be a copy or a view, is detached from one
+whose history would not know, or is changed in a loop under a name that then stands for another tensor.
 example python:
     import mlc
-    x = mlc.ones(3)
     @mlc.compile
-    def f(y):
-        if y.sum() > 0:
-            x.add_(y)
-        return y
+    def f(x):
+        y = z = x + 0
+        while z.sum() < 10:
+            z += 1
+            z = z * 2
+        return y, z
     f(mlc.ones(3))
-fix: pass the tensor as an argument, change a clone, or write x = x + y.
+fix: change a clone, or write x = x + y.
 
 MLC0757 A view of this kind cannot be written to while a function is recorded.
 example python:

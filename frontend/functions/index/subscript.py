@@ -65,10 +65,9 @@ def getitem(input: Tensor, key: Any) -> Tensor:
     if state.trace is not None:
         input = captured(input)
     out = _getitem(input, static, arrays)
-    if not isinstance(out, Tracer) or (arrays and any(k.ndim or _is_mask(k) for k in arrays)):
+    if not isinstance(out, Tracer) or not all(map(_is_number, arrays)):
         return out
-    return linked(input, out, lambda x: getitem(x, key)) if isinstance(input, Tracer) and not arrays else uncertain(
-        out, input)
+    return linked(input, out, lambda x: getitem(x, key)) if isinstance(input, Tracer) else uncertain(out, input)
 
 
 class Subscript(ArrayView):
@@ -106,7 +105,7 @@ def setitem(input: Tensor, key: Any, value: Any) -> None:
     try:
         parts = _expanded(keys, input.ndim)
         covered = [k.ndim if _is_mask(k) else 1 for k in parts]
-        arrays = [is_tensor(k) for k in parts]
+        arrays = [is_tensor(k) and not _is_number(k) for k in parts]
         addressed = [addressed for k, n, is_array in zip(parts, covered, arrays)
                      for addressed in ([slice(None)] * n if is_array else [k])]
         target = getitem(input, tuple(addressed))
@@ -170,6 +169,11 @@ def _expanded(keys: tuple[Any, ...], rank: int) -> list[Any]:
 
 def _is_mask(k: Any) -> bool:
     return is_tensor(k) and "bool" in str(k.dtype)
+
+
+def _is_number(k: Any) -> bool:
+    """Whether an index that is a tensor is one integer."""
+    return not k.ndim and not _is_mask(k)
 
 
 def _static(k: Any) -> Any:

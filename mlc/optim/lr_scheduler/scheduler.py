@@ -26,7 +26,7 @@ def deferred(step: Callable[..., None]) -> Callable[..., None]:
     def deferring(self: LRScheduler, *args: Any, **keywords: Any) -> None:
         if recording.trace is None:
             return step(self, *args, **keywords)
-        captures = captures_in_progress("step of a scheduler")
+        captures = captures_in_progress("step of a scheduler", once=True)
         for x in (*args, *keywords.values()):
             if isinstance(x, Tensor):
                 raise refusal("step of a scheduler is given a tensor that is being recorded", code="MLC0723",
