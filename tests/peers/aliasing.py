@@ -13,6 +13,7 @@ import argparse
 import linecache
 import random
 import textwrap
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -34,6 +35,7 @@ class Program:
     def __init__(self, seed: int, length: int, compiled: bool = False) -> None:
         self.choose = random.Random(seed)
         self.compiled = compiled
+        self.refused: str | None = None                    # the code, if mlc refuses it
         self.statements: list[Statement] = []
         self.state = names(torch, *arguments(torch))
         self.leaf = self.state["v"][0]
@@ -195,7 +197,8 @@ def difference(program: Program) -> str | None:
     try:
         found = (run_compiled if compiled else run)(program.statements)
     except mlc.Error as error:
-        return None if error.code in REFUSED else str(error)
+        program.refused = error.code if error.code in REFUSED else None
+        return None if program.refused else str(error)
     except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError) as error:
         return f"{type(error).__name__}: {error}"
     for i, (a, b) in enumerate(zip(found["v"], wanted["v"])):
@@ -232,13 +235,16 @@ def main() -> None:
     parser.add_argument("--length", type=int, default=12)
     parser.add_argument("--compiled", action="store_true")
     options = parser.parse_args()
-    failed = 0
+    failed, refused = 0, Counter[str]()
     for seed in range(options.seed, options.seed + options.programs):
         program = Program(seed, options.length, options.compiled)
         if problem := difference(program):
             failed += 1
             print(f"-- seed {seed}: {problem}\n   " + "\n   ".join(program.statements), flush=True)
-    print(f"{options.programs} programs, {failed} differ")
+        elif program.refused:
+            refused[program.refused] += 1
+    print(f"{options.programs} programs, {failed} differ, {refused.total()} are refused",
+          ", ".join(f"{code}: {n}" for code, n in sorted(refused.items())))
 
 
 if __name__ == "__main__":
