@@ -44,6 +44,9 @@ def run_backward(tensors: Sequence[Any], cotangents: Sequence[Any], create_graph
             (MLC0720).
     """
     trace, captures = _recording()
+    if trace.parent is not None:
+        _refuse("a function that is called, such as the forward of a module")
+    captures.accumulates = True
     roots = [_root(x, i, len(tensors)) for i, x in enumerate(tensors)]
     reached = _Dependence(trace, captures.leaves).of([trace.local(x) for x in roots])
     leaves = {value: captures.leaves[value] for value in reached}
@@ -55,6 +58,8 @@ def run_backward(tensors: Sequence[Any], cotangents: Sequence[Any], create_graph
         chosen = [_value(x) for x in listed(inputs)]
         leaves = {value: owner for value, owner in leaves.items() if value in chosen}
     _check_leaves(leaves.values())
+    leaves |= {value: x for value, x in captures.retained.items()
+               if value in _Dependence(trace, [value]).of([trace.local(x) for x in roots])}
     found = _pulled(trace, roots, cotangents, [*leaves], create_graph)
     with GradMode(create_graph):
         for owner, gradient in _by_owner(leaves, found):
@@ -80,7 +85,10 @@ def gradients_of(tensors: Sequence[Any], inputs: Sequence[Any], cotangents: Sequ
     trace, captures = _recording()
     roots = [_root(x, i, len(tensors)) for i, x in enumerate(tensors)]
     wanted = [_value(x) for x in inputs]
-    reached = _Dependence(trace, {**captures.leaves, **dict.fromkeys(wanted)}).of([trace.local(x) for x in roots])
+    within = [trace.local(x) for x in roots]
+    reached = _Dependence(trace, {**captures.leaves, **dict.fromkeys(wanted)}).of(within)
+    if trace.parent is not None:
+        _check_inside(trace, wanted, within)
     present = [v for v in dict.fromkeys(wanted) if v in reached]
     found = dict(zip(present, _pulled(trace, roots, cotangents, present, create_graph)))
     return [found.get(v) for v in wanted]
@@ -93,14 +101,16 @@ def requires_grad(x: Tracer) -> bool:
     if captures is None:
         raise unsupported_api.of_tensor("requires_grad", x)
     captures.asks_autograd = True
-    return depends_on_leaf(x)
+    if x.value in captures.leaves:
+        return True
+    return (not mode.inherited or captures.grad_mode()) and depends_on_leaf(x)
 
 
 def depends_on_leaf(x: Tracer) -> bool:
     """Whether a tensor that is recorded is computed from a leaf that requires a gradient."""
-    root = current().root
-    assert root.captures is not None
-    return bool(_Dependence(root, root.captures.leaves).of([x.value]))
+    trace = current()
+    assert trace.root.captures is not None
+    return bool(_Dependence(trace, trace.root.captures.leaves).of([x.value]))
 
 
 def dependences(results: Sequence[Tracer], inputs: Sequence[Value]) -> list[frozenset[int]]:
@@ -116,12 +126,28 @@ def _recording() -> tuple[Trace, Captures]:
     trace = current()
     if trace.root.captures is None:
         _refuse("a function that is recorded by itself, such as one that is given to mlc.grad")
-    if trace.parent is not None:
-        _refuse("a function that is called, such as the forward of a module")
-    if trace.regions:
+    around: Trace | None = trace
+    while around is not None and around.parent is not None:
+        if not around.is_call:
+            _refuse("a function that is recorded by itself, such as one that is given to mlc.grad")
+        around = around.parent
+    if trace.in_region:
         _refuse("a loop or branch that depends on a tensor")
     trace.root.captures.differentiates = trace.root.captures.asks_autograd = True
     return trace, trace.root.captures
+
+
+def _check_inside(trace: Trace, wanted: Sequence[Value], roots: Sequence[Value]) -> None:
+    """UserError if a function that is called depends on one of the values in a way that goes through its caller."""
+    while trace.parent is not None:
+        outside = {inner: outer for outer, inner in trace.captured.items()}
+        used = _Dependence(trace, outside).of(roots)
+        targets = [outside[v] for v in wanted if v in outside]
+        roots = [outside[v] for v in used if v not in wanted]
+        trace = trace.parent
+        if not _Dependence(trace, targets).of(roots).keys().isdisjoint(targets):
+            _refuse("a function that is called, such as the forward of a module, by what its caller has computed from")
+        wanted = targets
 
 
 def _refuse(where: str) -> NoReturn:
@@ -151,6 +177,11 @@ class _Dependence:
     def __init__(self, trace: Trace, targets: Collection[Value]) -> None:
         self.targets = targets
         self.functions = {str(f.sym_name): f for f in trace.root.texts.values()}
+        self.outside = dict[Value, Value]()                # arguments of the functions in progress, in their callers
+        around: Trace | None = trace
+        while around is not None:
+            self.outside |= {inner: outer for outer, inner in around.captured.items()}
+            around = around.parent
         self.known: dict[tuple[str, int], frozenset[int]] = {}
 
     def of(self, values: Sequence[Value]) -> dict[Value, None]:
@@ -167,6 +198,7 @@ class _Dependence:
             elif isinstance(value, BlockArg):
                 around = value.block.parent_op             # a loop that is recorded
                 work += around.incoming(value) if isinstance(around, scf.For | scf.While) else []
+                work += [self.outside[value]] if value in self.outside else []
             elif value.op is not None and not value.op.blocks_gradient:
                 work += self.read(value.op, value)
         return found
@@ -189,6 +221,7 @@ class _Dependence:
             else:
                 inside = _Dependence.__new__(_Dependence)
                 inside.targets, inside.functions, inside.known = set(function.args), self.functions, self.known
+                inside.outside = {}
                 reached = inside.of([function.block.terminator.operands[number]])
                 self.known[key] = frozenset(i for i, arg in enumerate(function.args) if arg in reached)
         return self.known[key]
@@ -278,11 +311,26 @@ def _requires_grad_(self: Tracer, requires_grad_: bool = True) -> Tracer:
     assert trace.root.captures is not None
     if requires_grad_ == requires_grad(self):
         return self
-    if not requires_grad_ or not has_cotangent(self.type) or trace.parent is not None:
+    if not requires_grad_ or not has_cotangent(self.type) or trace.in_region:
         raise refusal("requires_grad of a tensor that is recorded is set, which is possible for a new leaf of floats "
                       "only", code="MLC0434", loc=user_loc(), hint="x.detach() does not require a gradient")
-    trace.root.captures.leaves[self.value] = self
+    trace.root.captures.require_gradient(self)
     return self
+
+
+def _retain_grad(self: Tracer) -> None:
+    captures = current().root.captures
+    assert captures is not None
+    if not requires_grad(self):
+        raise UserError("the tensor does not require a gradient", code="MLC0430", loc=user_loc(),
+                        hint="what to differentiate by needs requires_grad_() before it is used")
+    if self.value not in captures.leaves:
+        captures.retained[self.value] = self
+
+
+def _retains_grad(self: Tracer) -> bool:
+    captures = current().root.captures
+    return captures is not None and self.value in captures.retained
 
 
 def _set_requires_grad(self: Tracer, value: bool) -> None:
@@ -306,17 +354,20 @@ def _set_gradient(self: Tracer, value: Any) -> None:
     Differentiable.grad.fset(self, value)  # type: ignore[attr-defined]
 
 
-def _recorded(name: str, x: Tracer) -> Callable[..., Any]:
+def _method(name: str, f: Callable[..., Any]) -> property:
     """A method of tensors that are recorded; UserAttributeError in a function that is recorded by itself."""
-    if current().root.captures is None:
-        raise unsupported_api.of_tensor(name, x)
-    return _backward if name == "backward" else _requires_grad_
+    def bound(self: Tracer) -> Any:
+        if current().root.captures is None:
+            raise unsupported_api.of_tensor(name, self)
+        return partial(f, self)
+
+    return property(bound)
 
 
 def _attach() -> None:
-    for name, member in (("backward", property(lambda self: partial(_recorded("backward", self), self))),
-                         ("requires_grad_", property(lambda self: partial(_recorded("requires_grad_", self), self))),
-                         ("is_leaf", property(_is_leaf)),
+    for name, f in (("backward", _backward), ("requires_grad_", _requires_grad_), ("retain_grad", _retain_grad)):
+        setattr(Tracer, name, _method(name, f))
+    for name, member in (("retains_grad", property(_retains_grad)), ("is_leaf", property(_is_leaf)),
                          ("requires_grad", property(requires_grad, _set_requires_grad)),
                          ("grad", property(_gradient, _set_gradient))):
         setattr(Tracer, name, member)

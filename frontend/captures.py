@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
+from mlc.frontend.autograd.grad_mode import mode
 from mlc.frontend.location import user_loc
 from mlc.frontend.refusals import refusal
 from mlc.frontend.tensor import Tensor, wrap
@@ -110,6 +111,8 @@ class Captures:
     same       arguments that are tensors which the function reaches by itself too
     inputs     each with its tracer, and the value that this stands for at first
     leaves     the values of tensors that require a gradient, with these, and other leaves of the recorded graph
+    requiring  the numbers of arguments that require a gradient from then on
+    retained   the values of other tensors whose gradient `backward` keeps, with these
     effects    functions that run after each call
     hosts      objects whose attributes these change
     read       tensors whose elements the recording depends on, beyond being an input
@@ -117,6 +120,7 @@ class Captures:
     made       containers that the function has filled with what each call would fill them with
     hooks      what the hooks reach that were called
     differentiates  whether gradients are computed in it
+    accumulates     whether they are accumulated in leaves
     asks_autograd   whether the recording depends on what autograd knows of the arguments
     keeps_history   whether a captured tensor takes over elements that depend on a leaf
     """
@@ -127,12 +131,15 @@ class Captures:
         self.same: dict[int, Tensor] = {}
         self.inputs: list[tuple[Input, Tracer, Value]] = []
         self.leaves: dict[Value, Tensor] = {}
+        self.requiring: list[int] = []
+        self.retained: dict[Value, Tensor] = {}
         self.effects: list[Callable[[], Any]] = []
         self.hosts: list[Any] = []
         self.read: list[Tensor] = []
         self.numbers: list[tuple[MutableMapping[str, Any], str]] = []
         self.made: list[Any] = []
-        self.differentiates = self.keeps_history = self.asks_autograd = False
+        self.differentiates = self.accumulates = self.keeps_history = self.asks_autograd = False
+        self._grad_mode = mode.enabled
         self.hooks: list[Any] = []
         self._types: list[tuple[Tensor, Any, tuple[int, ...], Any]] = []
         self._fixed: list[Any] | None = None               # the tensors among the inputs; the others have to be asked
@@ -217,6 +224,11 @@ class Captures:
                           hint="read them before, or outside of the function")
         self.read.append(tensor)
 
+    def grad_mode(self) -> bool:
+        """The grad mode of the call that the function is recorded for."""
+        self.asks_autograd = True
+        return self._grad_mode
+
     # -- gradients ----------------------------------------------------------------------------------------------------
     def gradient(self, owner: Tensor) -> Tensor | None:
         """`owner.grad`."""
@@ -265,6 +277,19 @@ class Captures:
     def _name(self, owner: Tensor) -> Tensor | int:
         number = self._number_of(owner)
         return owner if number is None else number
+
+    def require_gradient(self, tracer: Tracer) -> None:
+        """Have a tensor that is recorded be a leaf that requires a gradient."""
+        self.leaves[tracer.value] = tracer
+        number = self._number_of(tracer)
+        if number is not None:
+            self.requiring.append(number)
+            self.asks_autograd = True
+
+    def holder_of(self, gradient: Any) -> Tensor | int | None:
+        """The tensor, or the number of the argument, whose `grad` is the gradient at the end; None if there is none."""
+        return next((self._name(state.owner) for state in self._gradients.values()
+                     if state.current is gradient and self.tensor_of(state.owner) is not None), None)
 
     def changed_gradients(self) -> list[tuple[Tensor | int, Any]]:
         """The tensors and arguments whose gradient is another one at the end, each with that."""

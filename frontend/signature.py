@@ -201,6 +201,10 @@ def roots(names: Sequence[str], args: Sequence[Any], keywords: dict[str, Any]) -
 
 
 # -- recording a whole function ---------------------------------------------------------------------------------------
+SHARING = ("argument", "leaf", "captured", "gradient")
+"""Kinds of outputs that may be tensors which were there before the call, or share their memory."""
+
+
 @dataclass
 class Recorded:
     """A function recorded as a module with the entry @main, and how to rebuild the Python result from its results.
@@ -209,7 +213,8 @@ class Recorded:
               data-dependent size, ("first", (its number, the axes and the results that are its sizes)), or, for an
               argument or a view of one, ("argument", (its number, that of the result, the view or None)), or, for
               another leaf or a view of one, ("leaf", (its number, that of the result, the view or None)), or, for a
-              tensor that the function reaches by itself, ("captured", (that, the number of the result, the view))
+              tensor that the function reaches by itself, ("captured", (that, the number of the result, the view)), or,
+              for the gradient of one, ("gradient", (the tensor or the number of the argument, as above, the view))
     captured  arrays that the function captured (globals, closures); it takes them after its arguments
     captures  what the function reaches by itself: inputs after the arguments, and what happens after a call
     stored    for those inputs that are changed in place: number of the input, number of the result
@@ -249,6 +254,10 @@ class Recorded:
             elif kind == "captured":
                 tensor, _, view = x
                 leaves.append(tensor if view is None else view.of(tensor))
+            elif kind == "gradient":
+                owner, _, view = x
+                gradient = (given[owner] if isinstance(owner, int) else owner).grad
+                leaves.append(gradient if view is None else view.of(gradient))
             elif kind == "leaf":
                 number, _, view = x
                 leaves.append(leaves[number] if view is None else view.of(leaves[number]))
@@ -271,6 +280,11 @@ class Recorded:
         return self.captures is not None and self.captures.differentiates
 
     @property
+    def accumulates(self) -> bool:
+        """Whether gradients are accumulated in leaves."""
+        return self.captures is not None and self.captures.accumulates
+
+    @property
     def captures_gradients(self) -> bool:
         """Whether inputs are gradients of tensors."""
         return self.captures is not None and any(
@@ -279,11 +293,13 @@ class Recorded:
     @property
     def has_effects(self) -> bool:
         """Whether a call changes anything but its arguments."""
-        return bool(self.stored or self.gradients or (self.captures is not None and self.captures.effects))
+        captures = self.captures
+        return bool(self.stored or self.gradients) or (
+            captures is not None and bool(captures.effects or captures.requiring))
 
     def plain_outputs(self) -> list[tuple[str, Any]]:
         """The outputs where arguments that are returned are copies."""
-        return [("result", x[1]) if kind in ("argument", "leaf", "captured") else (kind, x)
+        return [("result", x[1]) if kind in SHARING else (kind, x)
                 for kind, x in self.outputs]
 
     def assign(self, given: tuple[Any, ...], results: Sequence[BackingArray]) -> None:
@@ -367,7 +383,7 @@ def record_entry(f: Callable[..., Any], arguments: Arguments, names: Sequence[st
                 results += [own[i] for i in changed]
                 stored, gradients = _effects(trace.captures, results)
                 depends = None
-                if trace.captures is not None and not trace.captures.differentiates:
+                if trace.captures is not None and not trace.captures.accumulates:
                     depends = dependences(results, [*before, *(value for _, _, value in trace.captures.inputs)])
                 trace.finish(results, True)
                 outputs = [("first", (x, trace.unpadding[x]))
@@ -420,7 +436,11 @@ def _output(x: Any, own: Sequence[Tracer], before: Sequence[Any], number: int,
         at = next((i for i, t in enumerate(those) if t is base and not t.weak), None)
         if at is not None:
             return kind, (at, number, view)
-    held = captures.held_by(base) if captures is not None else None
+    if captures is None:
+        return "result", number
+    held, holder = captures.held_by(base), captures.holder_of(base)
+    if holder is not None:
+        return "gradient", (holder, number, view)
     return ("result", number) if held is None else ("captured", (held, number, view))
 
 

@@ -60,7 +60,7 @@ class Tracer(Tensor):
         self.home = trace.innermost if isinstance(value.owner, Op) else value.owner
 
     data, register_hook, grad_fn = Unsupported(), Unsupported(), Unsupported()      # backward.py has the others
-    retain_grad, retains_grad, register_post_accumulate_grad_hook = Unsupported(), Unsupported(), Unsupported()
+    register_post_accumulate_grad_hook = Unsupported()
 
     @property
     def type(self) -> TensorType:  # type: ignore[override]  # a method of tensors outside of a recording
@@ -280,7 +280,9 @@ class Trace:
     def recording(self) -> Iterator[None]:
         """Context in which operations on tensors are recorded in this trace."""
         saved, state.trace = state.trace, self
-        outside, mode.enabled = mode.enabled, mode.enabled or self.parent is None    # its own no_grad alone counts
+        outside = mode.enabled, mode.inherited
+        if self.parent is None:                            # its own no_grad alone counts
+            mode.enabled, mode.inherited = True, self.captures is not None
         inside, state.in_operation = state.in_operation, False
         around, in_progress.recording = in_progress.recording, self.root
         gradients, mode.captures = mode.captures, self.root.captures
@@ -288,7 +290,8 @@ class Trace:
             with at_end(self.block), general_path():
                 yield
         finally:
-            state.trace, state.in_operation, mode.enabled = saved, inside, outside
+            state.trace, state.in_operation = saved, inside
+            mode.enabled, mode.inherited = outside
             in_progress.recording, mode.captures = around, gradients
 
     @contextmanager

@@ -130,7 +130,7 @@ class Compiled(CompiledFunction):
         if not recorded.computes:
             return Specialization(recorded)
         reached = recorded.captures.tensors() if recorded.captures is not None else []
-        if not recorded.differentiates and requires_grad([*call.given, *reached]):     # lowering consumes the recording
+        if not recorded.accumulates and requires_grad([*call.given, *reached]):     # lowering consumes the recording
             recorded.function = FunctionRecord(copy_of(recorded.trace.module))
         executable = native_code(recorded.trace.module, self.placement.at(call.device))
         entry = executable.entry("main")

@@ -8,6 +8,7 @@ from typing import Any
 
 from mlc.frontend import tree
 from mlc.frontend.autocast import autocast_of, on_device
+from mlc.frontend.autograd.grad_mode import mode
 from mlc.frontend.devices import CPU
 from mlc.frontend.location import user_loc
 from mlc.frontend.script.reach import Reached
@@ -164,10 +165,11 @@ class Call(Arguments):
         self.lookup = self.lookup, self._autograd()
 
     def _autograd(self) -> tuple[Any, ...]:
-        """Per tensor: whether it requires a gradient, is a leaf, and has a gradient, and its hooks."""
+        """The grad mode, and per tensor whether it requires a gradient, is a leaf and has a gradient, and its hooks."""
         metas = [x._autograd if type(x) is Tensor else None for x in self.given]
-        return tuple(None if m is None else (m.requires_grad, m.node is None, m.grad is not None, *m.hooks, *m.after)
-                     for m in metas)
+        return mode.enabled, *(
+            None if m is None else (m.requires_grad, m.node is None, m.grad is not None, *m.hooks, *m.after)
+            for m in metas)
 
     def roots(self) -> list[tuple[str, Any]]:
         """(name, argument), in the order in which the leaves come; static arguments are leaves."""

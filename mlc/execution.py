@@ -33,7 +33,7 @@ def execute(code: Specialization, call: Call) -> Sequence[BackingArray]:
     """The arrays that the code computes for a call; donated arguments are used up."""
     recorded = code.recorded
     call.captured = recorded.captured_operands(call.given)
-    if recorded.written and mode.enabled and not recorded.differentiates and requires_grad(
+    if recorded.written and mode.enabled and not recorded.accumulates and requires_grad(
             [*call.given, *call.captured]):
         raise UserError(f"{call.signature.name} changes an argument in place, which is not recorded for backward",
                         code="MLC0758", loc=user_loc(), hint="call it within mlc.no_grad, or return the new value")
@@ -117,23 +117,25 @@ def wrap(code: Specialization, call: Call, results: Sequence[BackingArray]) -> A
         elif not isinstance(given._array, Consumed):
             with GradMode(False):
                 given.copy_(tensor_of(results[n]))
-    out = recorded.result(results, call.given)
     if recorded.has_effects:
         _take_effect(code, call, results)
-    return out
+    return recorded.result(results, call.given)
 
 
 def _take_effect(code: Specialization, call: Call, results: Sequence[BackingArray]) -> None:
     """Have what the function does to tensors, gradients and objects that it reaches by itself happen."""
     recorded, captures = code.recorded, code.recorded.captures
     assert captures is not None
-    keeps = mode.enabled and not recorded.differentiates and requires_grad([*call.given, *call.captured])
+    keeps = mode.enabled and not recorded.accumulates and requires_grad([*call.given, *call.captured])
     for i, n in recorded.stored.items():
         tensor = call.captured[i]
         if keeps:                                          # for backward
             call.captured[i] = kept(tensor)
         take_over(tensor, results[n])
     assign_gradients(recorded.gradients, call.given, results)
+    for i in captures.requiring:
+        if type(call.given[i]) is Tensor:
+            call.given[i].requires_grad_()
     for effect in captures.effects:
         effect()
 
@@ -144,9 +146,9 @@ def record_for_backward(code: Specialization, call: Call, out: Any) -> None:
     operands = [*call.operands(), *call.captured]
     if not requires_grad(operands):
         return
-    if recorded.differentiates:
+    if recorded.accumulates:
         Unrecorded(list(differentiable_results(recorded, out, operands).values()),
-                   f"{name} computes gradients itself, and a call of it is not differentiated by backward",
+                   f"{name} calls backward itself, and a call of it is not differentiated by backward",
                    "call backward where they are computed, or differentiate by mlc.grad")
     elif code.donated:
         Unrecorded(list(differentiable_results(recorded, out, operands).values()),

@@ -128,9 +128,11 @@ def _add_fast_path(function: CompiledFunction, state: State, call: Call, code: S
 
     A call that is recorded for derivatives takes the slow path.
     """
-    variables = state.reached[0].variables
+    variables, captures = state.reached[0].variables, code.recorded.captures
+    asks_autograd = captures is not None and captures.asks_autograd
     if (call.target_device != CPU or code.entry is None or function.dispatcher is None or variables is None
-            or Checks.anomaly is not None or call.autocast is not None or not call.is_flat(code.recorded)):
+            or Checks.anomaly is not None or call.autocast is not None or not call.is_flat(code.recorded)
+            or asks_autograd):
         return
     from mlc.backends.cpu.callable import add_fast_path, make_callable
     how = "tensor", Tensor, "_array", Consumed(None, call.signature.name), [

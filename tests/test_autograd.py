@@ -180,16 +180,26 @@ def test_loops_and_conditions_that_are_functions() -> None:
 W1 = mlc.tensor(2.0, requires_grad=True)
 
 
-@pytest.mark.parametrize("call", [
-    lambda: mlc.grad(lambda w: w * w)(W1),
-    lambda: mlc.compile(lambda w: w * 2, donate="w")(mlc.ones(1, requires_grad=True))])
-def test_calls_that_are_not_recorded_say_so(call: Callable[[], Any]) -> None:
+def test_calls_that_are_not_recorded_say_so() -> None:
     """They would be silently constant."""
+    def call() -> Any:
+        return mlc.compile(lambda w: w * 2, donate="w")(mlc.ones(1, requires_grad=True))
+
     with pytest.raises(UserError, match="MLC0438") as caught:
         (call().sum() + W1).backward()
     assert caught.value.loc.file == __file__
     with mlc.no_grad():
         assert not call().requires_grad
+
+
+@pytest.mark.parametrize("gradient", [mlc.grad(lambda w: w * w * w), mlc.compile(mlc.grad(lambda w: w * w * w))])
+def test_derivatives_of_functions_are_differentiated(gradient: Callable[[Any], Any]) -> None:
+    w: Any = mlc.tensor(2.0, requires_grad=True)
+    gradient(w).backward(create_graph=True)
+    second = w.grad
+    w.grad = None
+    second.backward()
+    assert second.item() == 12 and w.grad.item() == 6
 
 
 def test_a_compiled_function_sees_what_is_replaced_in_place() -> None:
@@ -440,7 +450,8 @@ def test_mistakes(code: str, mistake: Callable[[Any], Any]) -> None:
 
 
 def test_what_a_recorded_tensor_does_not_have() -> None:
-    own = {"autograd_meta", "frozen", "backward", "grad", "is_leaf", "requires_grad", "requires_grad_"}
+    own = {"autograd_meta", "frozen", "backward", "grad", "is_leaf", "requires_grad", "requires_grad_",
+           "retain_grad", "retains_grad"}
     for name in [n for n in vars(Differentiable) if not n.startswith("_") and n not in own]:
         with pytest.raises(UserAttributeError, match="MLC0338"):
             mlc.compile(lambda x, name=name: getattr(x * 2, name))(mlc.ones(3))

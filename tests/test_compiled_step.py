@@ -500,7 +500,7 @@ def test_memory_that_somebody_holds_is_not_used_again() -> None:
     for i in range(8):
         step(mlc.ones(4, 3))
         grad: Any = model.weight.grad
-        kept: list[Any] = [grad, opt.state_dict()["state"][0]["exp_avg"]]
+        kept: list[Any] = [grad, opt.state[model.weight]["exp_avg"].clone()]
         kept += [grad[0], model.weight.clone()] if i % 2 else [(model.weight * 1).detach()]
         held.append((kept, [x.tolist() for x in kept]))
     for kept, elements in held:

@@ -71,6 +71,10 @@ class Differentiable:
             raise UserError("the result of a recorded operation requires a gradient: requires_grad can be set to False "
                             "for leaves only", code="MLC0434", loc=user_loc(),
                             hint="x.detach() is the tensor without its history")
+        if mode.captures is not None and bool(requires_grad) != self.requires_grad:
+            raise refusal("requires_grad of a tensor is set that the function which is recorded reaches by itself, or "
+                          "makes of plain data", code="MLC0434", loc=user_loc(),
+                          hint="set it outside of the function, or create the tensor with requires_grad=True")
         if requires_grad or self._autograd is not None:
             self.autograd_meta.requires_grad = bool(requires_grad)
         return self

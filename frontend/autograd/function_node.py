@@ -21,7 +21,7 @@ from mlc.frontend.devices import BackingArray, device_of_call
 from mlc.frontend.in_place import views_follow
 from mlc.frontend.location import user_loc
 from mlc.frontend.operands import broadcast_to, cast, tracer
-from mlc.frontend.signature import Recorded
+from mlc.frontend.signature import SHARING, Recorded
 from mlc.frontend.tensor import Tensor, as_backing_array, wrap
 from mlc.frontend.trace import Trace, Tracer
 from mlc.ir.core import Symbol, located
@@ -151,20 +151,12 @@ def requires_grad(operands: Sequence[Any]) -> bool:
     return mode.enabled and any(type(x) is Tensor and x.requires_grad for x in operands)
 
 
-def takes_derivatives(module: Module) -> bool:
-    """Whether a function is differentiated within a module."""
-    return any(isinstance(op, autodiff.Derivative | autodiff.Backward) for op in module.walk())
-
-
 def record_call(name: str, function: FunctionRecord, recorded: Recorded, operands: Sequence[Any], out: Any) -> None:
     """Record a call of a function on `operands`, its arguments and what it captured, that returned `out`."""
     results = differentiable_results(recorded, out, operands)
     if not results:
         return
-    if takes_derivatives(function.module):
-        Unrecorded(list(results.values()), f"{name} takes derivatives itself, and a call of it is not differentiated "
-                   "by backward", f"differentiate by a function: mlc.grad of one that calls {name}")
-    elif recorded.trace.unpadding:
+    if recorded.trace.unpadding:
         Unrecorded(list(results.values()), f"a result of {name} has a data-dependent size, and such a call is not "
                    "differentiated by backward", "call its operations eagerly, or differentiate by mlc.grad")
     else:
@@ -182,7 +174,7 @@ def differentiable_results(recorded: Recorded, out: Any, operands: Sequence[Any]
     held = {id(t) for module in tree.attribute_trees(out) for t in tree.leaves(module)}
     found = {}
     for (kind, number), x in zip(recorded.outputs, tree.leaves(out)):
-        computed = type(x) is Tensor and kind not in ("value", "argument", "leaf", "captured")
+        computed = type(x) is Tensor and kind != "value" and kind not in SHARING
         if computed and x.dtype.is_floating_point and id(x) not in held:
             found[number if kind == "result" else number[0]] = x
     depends = recorded.depends

@@ -24,15 +24,20 @@ class Captures(Protocol):
     def note_read(self, tensor: Any) -> None:
         """Note that the program reads the elements of a tensor."""
 
+    def grad_mode(self) -> bool:
+        """The grad mode that the function is called in."""
+
 
 class _Mode(threading.local):
     enabled = True
+    inherited = False
     captures: Captures | None = None
 
 
 mode = _Mode()
 """The grad mode of this thread; `mode.enabled` is what the eager path reads. `captures` are those of a function that is
-being recorded."""
+being recorded; `inherited` says that it has not set the mode itself: `enabled` is true then, and what a call records
+depends on the mode that it is made in."""
 
 
 def is_grad_enabled() -> bool:
@@ -46,6 +51,8 @@ def is_grad_enabled() -> bool:
         ...     mlc.is_grad_enabled()
         False
     """
+    if mode.inherited and mode.captures is not None:
+        return mode.captures.grad_mode()
     return mode.enabled
 
 
@@ -54,15 +61,14 @@ class GradMode:
 
     def __init__(self, enabled: bool) -> None:
         self.enabled = enabled
-        self.before: list[bool] = []                       # of each entry: a context manager may be entered twice
+        self.before: list[tuple[bool, bool]] = []          # of each entry: a context manager may be entered twice
 
     def __enter__(self) -> None:
-        self.before.append(mode.enabled)
-        mode.enabled = self.enabled
+        self.before.append(_set(self.enabled))
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
                  traceback: TracebackType | None) -> None:
-        mode.enabled = self.before.pop()
+        mode.enabled, mode.inherited = self.before.pop()
 
     def __call__(self, f: F) -> F:
         """The function `f`, run in this mode; a generator's body runs in it, and its consumer does not."""
@@ -158,14 +164,15 @@ class set_grad_enabled(GradMode):
 
     def __enter__(self) -> None:
         self.before.append(self.outer)
-        mode.enabled = self.enabled
+        _set(self.enabled)
 
     def __call__(self, f: F) -> F:
-        mode.enabled = self.outer
+        mode.enabled, mode.inherited = self.outer
         return super().__call__(f)
 
 
-def _set(enabled: bool) -> bool:
-    """The former mode."""
-    before, mode.enabled = mode.enabled, enabled
+def _set(enabled: bool) -> tuple[bool, bool]:
+    """The former mode, and whether it was inherited."""
+    before = mode.enabled, mode.inherited
+    mode.enabled, mode.inherited = enabled, False
     return before

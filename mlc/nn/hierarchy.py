@@ -10,6 +10,7 @@ from mlc.frontend import tree
 from mlc.frontend.autograd.grad_mode import GradMode
 from mlc.frontend.location import user_loc
 from mlc.frontend.tensor import Tensor
+from mlc.frontend.trace import state
 from mlc.ir.diag import UserAttributeError
 
 
@@ -224,15 +225,15 @@ class Hierarchy:
 
     def _assign(self, new: Mapping[str, Tensor]) -> None:
         """Have the tensors of these names take over the elements of new ones, so that optimizers hold the same tensors
-        as before; a shared parameter takes those of its first name. While a function is recorded, they are replaced."""
+        as before; a shared parameter takes those of its first name. While a function is recorded, tensors of modules
+        that are its arguments are replaced."""
         ties = self._ties()
         first = {id(x): new[name] for name, x in reversed(ties.items()) if name in new}
         new = {**new, **{name: first[id(x)] for name, x in ties.items() if id(x) in first}}
-        if all(type(x) is Tensor for x in new.values()):
-            for name, _, _, x in list(self._tensors()):
-                if name in new and type(x) is Tensor:
-                    _take_over(x, new.pop(name))
-        for prefix, owner in self.named_modules(remove_duplicate=False):
+        for name, _, _, x in list(self._tensors()):
+            if name in new and type(x) is Tensor and (state.trace is not None or type(new[name]) is Tensor):
+                _take_over(x, new.pop(name))
+        for prefix, owner in self.named_modules(remove_duplicate=False) if new else ():
             start = f"{prefix}." if prefix else ""
             for name, x in list(vars(owner).items()):
                 if not isinstance(x, Hierarchy) and any(True for _ in tensors_and_modules(x, name)):
@@ -268,7 +269,7 @@ def with_tensors(module: Any, new: Mapping[str, Tensor]) -> Iterator[None]:
 
 def _take_over(x: Tensor, new: Tensor) -> None:
     """Have a tensor take over the elements of another: in its memory, where the new ones fit in."""
-    if new.dtype is x.dtype and new.device == x.device and new.shape == x.shape:
+    if state.trace is not None or (new.dtype is x.dtype and new.device == x.device and new.shape == x.shape):
         with GradMode(False):
             x.copy_(new)
     else:

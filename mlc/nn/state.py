@@ -7,11 +7,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from mlc.frontend.dtypes import DType
 from mlc.frontend.location import user_loc
 from mlc.frontend.operators import is_operand
 from mlc.frontend.tensor import Tensor, as_array
+from mlc.frontend.trace import state
 from mlc.ir.diag import UserError, UserTypeError
-from mlc.ir.types import from_numpy
 
 
 class Incompatible(NamedTuple):
@@ -33,6 +34,8 @@ def fitting(state_dict: Mapping[str, Any], own: Mapping[str, Tensor], ties: Mapp
             model: str, more_missing: Sequence[str] = (), errors: Sequence[str] = ()) -> tuple[dict[str, Tensor],
                                                                                              Incompatible]:
     """Copies of the arrays of a state that a module with the state `own` takes, and the names they do not share.
+
+    While a function is recorded, tensors are given as they are.
 
     Args:
         state_dict: Arrays by name.
@@ -59,21 +62,23 @@ def fitting(state_dict: Mapping[str, Any], own: Mapping[str, Tensor], ties: Mapp
         if name not in state_dict:
             continue
         given = state_dict[name]
-        array = as_array(given, None if is_operand(given) else old.dtype)
-        if array.shape != old.shape:
-            report.append(f"size mismatch for {name}: copying a param with shape {list(array.shape)} from checkpoint, "
+        if state.trace is None or not isinstance(given, Tensor):
+            given = Tensor(as_array(given, None if is_operand(given) else old.dtype))
+        if given.shape != old.shape:
+            report.append(f"size mismatch for {name}: copying a param with shape {list(given.shape)} from checkpoint, "
                           f"the shape in current model is {list(old.shape)}.")
             misfits += 1
-        elif _kind(array.dtype) != _kind(old.backing_array.dtype):
-            report.append(f"{name} is {Tensor(array).dtype}{list(array.shape)}, expected "
-                          f"{old.dtype}{list(old.shape)}")
+        elif _kind(given.dtype) != _kind(old.dtype):
+            report.append(f"{name} is {given.dtype}{list(given.shape)}, expected {old.dtype}{list(old.shape)}")
             misfits += 1
+        elif state.trace is None:
+            new[name] = Tensor(np.array(given.array, old.backing_array.dtype, order="C")).to_device(old.device)
         else:
-            new[name] = Tensor(np.array(array, old.backing_array.dtype, order="C")).to_device(old.device)
+            new[name] = given
     first: dict[int, str] = {}
     for name, x in ties.items():
         other = first.setdefault(id(x), name) if name in new else name
-        if other != name and new[other].array.tobytes() != new[name].array.tobytes():
+        if other != name and state.trace is None and new[other].array.tobytes() != new[name].array.tobytes():
             report.append(f"{other} and {name} are one parameter, and differ")
     if report:
         kind = UserTypeError if misfits == len(report) else UserError
@@ -82,7 +87,6 @@ def fitting(state_dict: Mapping[str, Any], own: Mapping[str, Tensor], ties: Mapp
     return new, Incompatible(missing, unexpected)
 
 
-def _kind(dtype: np.dtype[Any]) -> str:
+def _kind(dtype: DType) -> str:
     """Kind of an element type: bool, integer or float. Arrays of a state may differ in element type within a kind."""
-    found = from_numpy(dtype)
-    return "float" if found.is_float else "bool" if found.is_bool else "integer"
+    return "float" if dtype.ir.is_float else "bool" if dtype.ir.is_bool else "integer"

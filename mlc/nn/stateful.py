@@ -8,7 +8,6 @@ from typing import Any
 
 from mlc.frontend import tree
 from mlc.frontend.autograd.differentiable import mark_parameter
-from mlc.frontend.autograd.graph import alone
 from mlc.frontend.autograd.hooks import RemovableHandle
 from mlc.frontend.location import user_loc
 from mlc.frontend.tensor import Tensor
@@ -61,7 +60,7 @@ class Stateful(Hierarchy):
             keep_vars: Whether the parameters are given as they are, rather than tensors that require no gradient.
 
         Returns:
-            Dict of tensors. Later updates of the module do not change those that require no gradient.
+            Dict of tensors, which share the memory of those of the module.
         """
         found: dict[str, Any] = {} if destination is None else destination
         _collect(self, found, prefix, keep_vars, {})
@@ -191,8 +190,8 @@ def _collect(module: Any, found: dict[str, Any], prefix: str, keep_vars: bool, c
     for name, attribute, x in module._own_state():
         if attribute in module._unsaved:
             continue
-        if not keep_vars and type(x) is Tensor:            # which later writes do not change
-            x = constants.setdefault(id(x), alone(x))
+        if not keep_vars and type(x) is Tensor:
+            x = constants.setdefault(id(x), x.detach())
         found[prefix + name] = x
     if type(module).get_extra_state is not Stateful.get_extra_state:
         found[prefix + EXTRA] = module.get_extra_state()

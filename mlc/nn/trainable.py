@@ -90,10 +90,10 @@ class Trainable(Hierarchy):
         """Reset the gradients that `backward` has accumulated in the parameters.
 
         Args:
-            set_to_none: Whether they become None, rather than zeros.
+            set_to_none: Whether they become None, rather than zeros in place.
         """
         for p in self.parameters():
             if set_to_none:
                 p.grad = None
             elif p.grad is not None:
-                p.grad = p.grad.new_zeros(p.shape)
+                p.grad.detach_().zero_()

@@ -200,13 +200,13 @@ class ParameterGroups(metaclass=OptimizerType):
         """Reset the gradients of all parameters.
 
         Args:
-            set_to_none: Whether they become None, rather than zeros.
+            set_to_none: Whether they become None, rather than zeros in place.
         """
         for p in (p for group in self.param_groups for p in group["params"]):
             if set_to_none:
                 p.grad = None
             elif p.grad is not None:
-                p.grad = p.grad.new_zeros(p.shape)
+                p.grad.detach_().zero_()
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Move the parameters by their gradients, in place; those without a gradient stay.
@@ -238,7 +238,7 @@ class ParameterGroups(metaclass=OptimizerType):
         """Collect the state and the settings, with numbers in place of the parameters.
 
         Returns:
-            Dict of "state", by the number of the parameter, and "param_groups".
+            Dict of "state", by the number of the parameter, with the tensors of the optimizer, and "param_groups".
         """
         numbers = self._numbers()
         rates = {id(p): group["lr"] for group in self.param_groups for p in group["params"]}
@@ -285,7 +285,7 @@ class ParameterGroups(metaclass=OptimizerType):
 
     def _saved(self, held: Mapping[str, Any], counts: bool) -> dict[str, Any]:
         """The state of a parameter as PyTorch writes it: the number of updates is a float32."""
-        slots = {name: alone(x) if type(x) is Tensor else x for name, x in held.items() if name != "step"}
+        slots = {name: x for name, x in held.items() if name != "step"}
         if "step" in held and (self.counts_updates or counts):
             return {"step": create.tensor(float(held["step"]), dtype="float32"), **slots}
         return slots

@@ -63,13 +63,13 @@ example python:
 fix: leave it out, or pass allow_unused=True to get None for it.
 
 MLC0438 backward reaches the call of a compiled function that was not recorded.
-A call is not recorded if the function takes derivatives itself, or if arguments were donated.
+A call is not recorded if the function calls backward itself, or if arguments were donated.
 example python:
     import mlc
     w = mlc.ones(3, requires_grad=True)
     f = mlc.compile(lambda w: (2 * w).sum(), donate="w")
     f(w).backward()
-fix: leave out donate, or call backward where the derivatives are taken.
+fix: leave out donate, or differentiate by mlc.autograd.grad in the function instead of backward.
 
 MLC0439 A leaf is changed in place while operations on it are recorded, or by a result of another shape.
 What was recorded needs the elements that the leaf had.

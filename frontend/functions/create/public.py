@@ -15,7 +15,7 @@ from mlc.frontend.location import user_loc
 from mlc.frontend.operation_errors import as_user_error
 from mlc.frontend.recorded_operation import constant
 from mlc.frontend.tensor import OPERATIONS, Tensor
-from mlc.frontend.trace import state
+from mlc.frontend.trace import as_tracer, state
 from mlc.ir.core import located
 from mlc.ir.diag import BackendError, Error
 
@@ -64,6 +64,8 @@ def creation(f: Callable[P, R]) -> Callable[P, R]:
         if state.trace is not None and type(out) is Tensor and f.__name__ not in SHARING:
             state.trace.root.made.append(out)  # type: ignore[arg-type]
         if keywords.get("requires_grad"):
+            if mode.captures is not None:                  # a leaf of the function that is recorded
+                out = constant(as_tracer(out))
             out.requires_grad_()  # type: ignore[attr-defined]
         return out
 

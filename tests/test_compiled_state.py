@@ -1,0 +1,140 @@
+"""State that compiled functions reach and change besides tensors and optimizers: modes, flags, states of modules."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import mlc
+from mlc import nn
+from mlc.frontend.tensor import Tensor
+from mlc.ir.diag import UserError
+
+
+def test_the_grad_mode_is_that_of_the_call() -> None:
+    w = mlc.ones(2, requires_grad=True)
+
+    @mlc.compile
+    def f(x: Tensor) -> Any:
+        with mlc.enable_grad():
+            inside = mlc.is_grad_enabled()
+        return x * (2 if mlc.is_grad_enabled() else 3), inside, (x * w).requires_grad
+
+    for _ in range(2):
+        doubled, *flags = f(mlc.ones(2))
+        assert doubled.tolist() == [2, 2] and flags == [True, True]
+        with mlc.no_grad():
+            tripled, *flags = f(mlc.ones(2))
+        assert tripled.tolist() == [3, 3] and flags == [True, False]
+
+
+def test_an_argument_requires_a_gradient_from_then_on() -> None:
+    @mlc.compile
+    def f(x: Tensor) -> Any:
+        x.requires_grad_()
+        return x * x
+
+    x: Any = mlc.ones(2)
+    y = f(x)
+    assert x.requires_grad and y.requires_grad
+    y.sum().backward()
+    assert x.grad.tolist() == [2, 2]
+
+
+def test_flags_of_captured_tensors_are_not_changed() -> None:
+    w = mlc.ones(2)
+    with pytest.raises(UserError, match="MLC0434"):
+        mlc.compile(lambda x: w.requires_grad_() * x)(mlc.ones(2))
+    assert not w.requires_grad
+
+
+def test_leaves_of_plain_data_and_tensors_that_retain_gradients() -> None:
+    @mlc.compile
+    def f(x: Tensor) -> Any:
+        w = mlc.tensor([1.0, 2.0], requires_grad=True)
+        h = w * x
+        h.retain_grad()
+        (h * h).sum().backward()
+        return w.grad, h.grad, h.retains_grad
+
+    of_w, of_h, retains = f(mlc.tensor([3.0, 1.0]))
+    assert of_w.tolist() == [18, 4] and of_h.tolist() == [6, 4] and retains
+
+
+def test_gradients_that_are_returned_are_those_of_the_tensors() -> None:
+    w: Any = mlc.ones(2, requires_grad=True)
+
+    @mlc.compile
+    def f(x: Tensor) -> Any:
+        (w * x).sum().backward()
+        return w.grad, w.grad[1:]
+
+    grad, part = f(mlc.ones(2))
+    assert grad is w.grad
+    f(mlc.ones(2))
+    assert grad is w.grad and grad.tolist() == [2, 2] and part.tolist() == [2]
+
+
+class Force(nn.Module):
+    """The negative gradient of an energy, which is computed in a module of its own."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.energy = nn.Linear(2, 1, bias=False)
+        with mlc.no_grad():
+            self.energy.weight.fill_(0.5)
+
+    def forward(self, x: Any) -> Any:
+        found, = mlc.autograd.grad((self.energy(x) ** 3).sum(), x, create_graph=True)
+        return -found
+
+
+def test_modules_take_gradients_in_their_forward() -> None:
+    eager, model = Force(), Force()
+    compiled = mlc.compile(model)
+    for f, module in ((eager, eager), (compiled, model)):
+        x: Any = mlc.ones(1, 2, requires_grad=True)
+        out = f(x)
+        out.sum().backward()
+        assert out.tolist() == [[-1.5, -1.5]] and x.grad.tolist() == [[-3, -3]]
+        of_weight: Any = module.energy.weight.grad
+        assert of_weight.tolist() == [[-9, -9]]
+
+
+def test_gradients_that_go_through_the_caller_are_refused() -> None:
+    class Inner(nn.Module):
+        def forward(self, x: Any, h: Any) -> Any:
+            return mlc.autograd.grad((h * x).sum(), x)[0]
+
+    inner = Inner()
+    with pytest.raises(UserError, match="MLC0720"):
+        mlc.compile(lambda x: inner(x, x * x))(mlc.ones(2, requires_grad=True))
+
+
+def test_states_of_modules_are_read_written_and_loaded() -> None:
+    a, b = nn.Linear(2, 1), nn.Linear(2, 1)
+    with mlc.no_grad():
+        a.weight.fill_(1)
+        b.weight.fill_(2)
+
+    @mlc.compile
+    def average() -> None:
+        own = a.state_dict()
+        for name, x in b.state_dict().items():
+            x.mul_(0.5).add_(own[name], alpha=0.5)
+
+    average()
+    average()
+    assert b.weight.tolist() == [[1.25, 1.25]]
+    saved = b.state_dict()
+    mlc.compile(lambda: [b.load_state_dict(a.state_dict()), None][1])()
+    assert b.weight.tolist() == [[1, 1]] == saved["weight"].tolist() and b.weight is not a.weight
+
+
+def test_gradients_are_zeroed_in_place() -> None:
+    w: Any = mlc.ones(2, requires_grad=True)
+    w.sum().backward()
+    grad = w.grad
+    mlc.optim.SGD([w], lr=0.1).zero_grad(set_to_none=False)
+    assert grad is w.grad and grad.tolist() == [0, 0]
