@@ -306,7 +306,8 @@ def test_settings_that_the_program_reads_are_guarded() -> None:
 
 def draws(x: Tensor) -> Any:
     noise = mlc.randn(3) + mlc.rand_like(x) + mlc.randint(0, 9, (3,)) + mlc.normal(x, x) + mlc.bernoulli(x * 0.5)
-    return noise + x.clone().normal_() + mlc.nn.functional.dropout(x, 0.3)
+    chosen = mlc.multinomial(x, 2), mlc.multinomial(mlc.stack([x, x * 2]), 4, True).sum(), mlc.randperm(5)[0]
+    return noise + x.clone().normal_() + mlc.nn.functional.dropout(x, 0.3) + sum(t.sum() for t in chosen)
 
 
 def test_draws_are_those_of_eager_code() -> None:

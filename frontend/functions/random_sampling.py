@@ -198,6 +198,9 @@ def randperm(n: int, *, generator: Generator | None = None, dtype: DTypeLike = i
     """
     count, wanted = count_of(n, "n"), as_dtype(dtype)
     _check_range(0, max(count - 1, 0), wanted)
+    if state.trace is not None:
+        key = _source(generator, True).next_key()
+        return OPERATIONS["cast"](random.randperm(key, count), wanted)  # type: ignore[no-any-return]
     return wrap(np.argsort(_words(count, generator), kind="stable").astype(to_numpy(wanted.ir)))
 
 
@@ -400,18 +403,21 @@ def multinomial(input: Operand, num_samples: int, replacement: bool = False, *,
 
     Raises:
         UserError: The tensor has another number of dimensions (MLC0364), no floats (MLC0359), a weight is negative or
-            not finite, or a row has too few that are positive (MLC0360), or a function is being recorded (MLC0716).
+            not finite, or a row has too few that are positive (MLC0360), or a draw cannot be recorded (MLC0716).
+        UserAssertionError: The same of weights, where a function is recorded.
 
     Example:
         >>> mlc.multinomial(mlc.tensor([0.0, 3.0, 0.0]), 2, replacement=True)
         tensor([1, 1], dtype=mlc.int64)
     """
-    source = _source(generator)
-    weights = as_array(input)
+    source = _source(generator, True)
+    weights = tracer(input) if state.trace is not None else as_array(input)
     float_type(weights.dtype)
     if weights.ndim not in (1, 2):
         raise UserError(f"the weights have {weights.ndim} dimensions, expected 1 or 2", code="MLC0364")
     count = count_of(num_samples, "num_samples")
+    if isinstance(weights, Tracer):
+        return _recorded_multinomial(weights, count, replacement, source)
     rows = np.atleast_2d(weights.astype(np.float64))
     if not (np.isfinite(rows) & (rows >= 0)).all():
         raise UserError("the weights have to be finite and at least 0", code="MLC0360")
@@ -420,6 +426,25 @@ def multinomial(input: Operand, num_samples: int, replacement: bool = False, *,
         raise UserError(f"{count} indices are drawn where a row has {least} positive weights", code="MLC0360")
     draw = _drawn_again if replacement else _drawn_once
     return wrap(draw(rows, count, source).reshape((*weights.shape[:-1], count)))
+
+
+def _recorded_multinomial(weights: Tracer, count: int, replacement: bool, source: Generator) -> Tensor:
+    f = OPERATIONS
+    rows = f["cast"](f["reshape"](weights, (-1, weights.shape[-1])), "float64")
+    positive = rows > 0
+    fail_unless(f["logical_and"](f["isfinite"](rows), rows >= 0), "the weights have to be finite and at least 0")
+    least = 1 if replacement else count
+    fail_unless(f["sum"](positive, 1) >= least, f"{count} indices are drawn where a row has fewer positive weights")
+    shape = (rows.shape[0], count) if replacement else rows.shape
+    unit = _floats(random.rand_like, shape, as_dtype("float64"), source)
+    if replacement:
+        totals = f["cumsum"](rows, 1)
+        last = f["amax"](f["where"](positive, f["arange"](rows.shape[1]), 0), 1, keepdim=True)
+        drawn = f["minimum"](f["searchsorted"](totals, unit * totals[:, -1:], right=True), last)
+    else:
+        arrivals = f["where"](positive, -f["log1p"](-unit) / rows, math.inf)
+        drawn = f["argsort"](arrivals, 1, stable=True)[:, :count]
+    return f["reshape"](drawn, (*weights.shape[:-1], count))  # type: ignore[no-any-return]
 
 
 def _drawn_again(rows: Array, count: int, generator: Generator) -> Array:
