@@ -127,14 +127,20 @@ class DynamicUpdateSlice(_Dynamic, name="tensor.dynamic_update_slice"):
         """x is read at the element itself, even if that is replaced."""
         return (at, *(None for _ in self.operands[1:]))
 
+    def reads_own_piece(self) -> bool:
+        """Whether all else that reads x reads the piece that is replaced, an element where it is replaced."""
+        return all(user is self or (isinstance(user, DynamicSlice) and user.starts == self.starts
+                                    and user.shape == self.update.type.shape) for user in self.x.users)
+
     def ref(self, x: Any, update: Any, *starts: Any) -> Array:
         out = np.array(x)
         out[inside(x, starts, update.shape)] = update
         return out
 
     def vjp(self, ct: Value) -> list[Value | None]:
-        return [DynamicUpdateSlice(ct, zeros(self.update), self.starts).result,
-                DynamicSlice(ct, self.starts, self.update.type.shape).result, *(None for _ in self.starts)]
+        of_update = DynamicSlice(ct, self.starts, self.update.type.shape).result       # before ct may be written over
+        of_x = DynamicUpdateSlice(ct, zeros(self.update), self.starts).result
+        return [of_x, of_update, *(None for _ in self.starts)]
 
     def vmap(self, batch_size: Dim, operands: Sequence[Value], batched: Sequence[bool]) -> Value:
         """With batched starts, scatters elements along one axis after the other."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mlc.dialects.tensor.base import TensorOp, shape_text
+from mlc.dialects.tensor.dynamic import DynamicUpdateSlice
 from mlc.dialects.tensor.iteration import IndexingMap, IterationDomain, single
 from mlc.dialects.tensor.reduce import reduction_orders
 from mlc.dialects.tensor.stages import Stages
@@ -251,6 +252,9 @@ class Kernel(HostOp, name="tensor.kernel", isolated=True, pure=False):
 
     def may_overwrite(self, operand: int, result: int) -> bool:
         """Whether a result may overwrite an operand of its shape: elementwise, and after all reads."""
+        update = self.update_of_piece()
+        if update is not None and update.x is self.body.block.args[operand]:
+            return True
         if self.indexing_maps[operand] != self.indexing_maps[len(self.ins) + result]:
             return False
         if not self.stores:
@@ -258,6 +262,17 @@ class Kernel(HostOp, name="tensor.kernel", isolated=True, pure=False):
         written = [self.stores[result], *(op.attrs["stage"] for op in self.body.block
                                           if op.attrs.get("materialize") == result)]
         return bool(self.last_reads[operand] <= min(written))
+
+    def update_of_piece(self) -> DynamicUpdateSlice | None:
+        """The operation that the kernel consists of, besides what computes its update, if it may run in place: then
+        only the piece that it replaces is written, and of its operand only that is read."""
+        block = self.body.block
+        op = block.terminator.operands[0].op
+        alone = len(block.terminator.operands) == 1 and set(self.iterator_types) <= {"parallel"}
+        if alone and isinstance(op, DynamicUpdateSlice) and op.reads_own_piece() and not any(
+                isinstance(x, TensorOp) and x.iteration.has_own_loops for x in block):
+            return op
+        return None
 
     def infer(self) -> tuple[Type, ...]:
         block = self.body.block
