@@ -112,15 +112,14 @@ class Storage:
                 and memory.dtype is array.dtype and memory.flags.carray and array.flags.c_contiguous)
 
     def replace(self, tensor: Tensor, elements: Array) -> bool:
-        """Have the only tensor of this storage take over an array of new elements; False if others share the memory."""
+        """Have the only tensor of this storage take over an array of new elements, which it needs no storage for; False
+        if others share the memory."""
         if self.handed or (len(self._tensors) > 1 and len(self.tensors()) > 1):
             return False
         self._saved.clear()                                # they keep the former array
-        if self.memory is None:
-            tensor._array = elements
-        else:
-            self.memory, self.private = elements, False
-            tensor._array = _read_only(elements)
+        tensor._array = elements
+        if self.memory is not None:
+            tensor._storage = None
         self.touch()
         return True
 
