@@ -14,7 +14,7 @@ from mlc.dialects.tensor.base import Array, SizedOp, compare, full, leading, les
 from mlc.dialects.tensor.composite import Composite
 from mlc.dialects.tensor.shape import Pad, Slice
 from mlc.dialects.tensor.source import Iota
-from mlc.dialects.tensor.window import Place, Windows, window_count
+from mlc.dialects.tensor.window import Windows, overlapped, window_count
 from mlc.ir import sizes
 from mlc.ir.core import Value
 from mlc.ir.sizes import Dim
@@ -108,10 +108,11 @@ class MaxPool(SizedOp, Composite, name="tensor.max_pool"):
         placed = select(chosen, reshape(ct, kept), full(0, ct))
         rank = self.x.type.rank
         starts, stops = list[Dim]([0] * rank), list(self.x.type.shape)
+        spread_axes = []
         for axis, at, (_, s, low, high, d) in zip(range(rank - len(inside), rank), inside, self.axes()):
-            placed = Place(placed, at - 1, low + self.x.type.shape[axis] + high, s, d).result
+            spread_axes.append((at - 1, low + self.x.type.shape[axis] + high, s, d))
             starts[axis], stops[axis] = low, low + self.x.type.shape[axis]
-        dz = tensor.ReduceSum(placed, tuple(inside), "chain").result
+        dz = overlapped(placed, spread_axes)
         if dz.type == self.x.type:
             return [dz]
         return [Slice(dz, tuple(starts), tuple(stops), (1,) * rank).result]

@@ -10,6 +10,7 @@ import numpy as np
 from mlc.dialects import tensor
 from mlc.dialects.tensor.base import Array, CopyOp, SizedOp, along_axes, less, reshape
 from mlc.dialects.tensor.iteration import IndexingMap, IterationDomain
+from mlc.dialects.tensor.shape import Slice, pad
 from mlc.dialects.tensor.traits import Cost
 from mlc.ir import sizes
 from mlc.ir.core import Value
@@ -92,9 +93,7 @@ class Windows(_Window, name="tensor.windows"):
         return [(*at[: self.axis], in_window(i, j, self.stride, self.dilation), *at[self.axis + 2:])]
 
     def vjp(self, ct: Value) -> list[Value | None]:
-        """Overlapping windows are added sequentially: vectors lie along the axis, not within a window."""
-        placed = Place(ct, self.axis, self.x.type.shape[self.axis], self.stride, self.dilation).result
-        return [tensor.ReduceSum(placed, (self.axis + 1,), "chain").result]
+        return [overlapped(ct, [(self.axis, self.x.type.shape[self.axis], self.stride, self.dilation)])]
 
 
 class Place(_Window, name="tensor.place"):
@@ -158,6 +157,45 @@ class Pick(_Window, name="tensor.pick"):
 
     def vjp(self, ct: Value) -> list[Value | None]:
         return [Place(ct, self.axis, self.x.type.shape[self.axis], self.stride, self.dilation).result]
+
+
+def partitioned(n: Dim, size: Dim, stride: int, dilation: int) -> int | None:
+    """How many of n elements the windows cover, if each of these is in one window; None otherwise."""
+    return n // stride * stride if isinstance(n, int) and stride == size and dilation == 1 else None
+
+
+def overlapped(x: Value, axes: Sequence[tuple[int, Dim, int, int]]) -> Value:
+    """The sum of windows at their positions; x has windows along some axes, each with its elements along the next one.
+
+    Windows that overlap are added sequentially: vectors lie along the axis, not within a window.
+
+    axes  of windows, in order: number, size of the axis in the result, stride and dilation
+    """
+    added: list[int] = []
+    for axis, n, stride, dilation in reversed(axes):
+        shape = x.type.shape
+        kept = partitioned(n, shape[axis + 1], stride, dilation)
+        if kept is None:
+            x = Place(x, axis, n, stride, dilation).result
+            added.append(axis + 1)
+            continue
+        x = reshape(x, (*shape[:axis], kept, *shape[axis + 2:]))
+        rest = tuple(n - kept if a == axis else 0 for a in range(x.type.rank))
+        x = pad(x, (0,) * x.type.rank, rest, (0,) * x.type.rank)
+        added = [a - 1 for a in added]
+    return tensor.ReduceSum(x, tuple(sorted(added)), "chain").result if added else x
+
+
+@rewrite(Windows)
+def windows_apart(op: Windows) -> Value | None:
+    """windows(x, size = n, stride = n) == reshape(x), without the elements at the end that are in no window"""
+    shape = op.x.type.shape
+    kept = partitioned(shape[op.axis], op.size, op.stride, op.dilation)
+    if kept is None:
+        return None
+    stops = tuple(kept if a == op.axis else n for a, n in enumerate(shape))
+    x = op.x if stops == shape else Slice(op.x, (0,) * len(shape), stops, (1,) * len(shape)).result
+    return reshape(x, op.result.type.shape)
 
 
 @rewrite(Windows, Place, Pick)

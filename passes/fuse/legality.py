@@ -9,13 +9,15 @@ from mlc.dialects.tensor.iteration import IterationDomain
 from mlc.dialects.tensor.reduce import Reduce
 from mlc.dialects.tensor.traits import is_cheap, moves_elements
 from mlc.ir import sizes
-from mlc.ir.core import Op
+from mlc.ir.core import Op, Value
 from mlc.passes.fuse.graph import FusionGraph, Group
 
 FEW_ROWS, LONG_ROW = 16, 32768
 """Fewer and longer reduction slices than these are better parallelized within the slice, by separate kernels."""
 FAR_ROW = 1024
 """Longest strided slice, one element per cache line, of which a tile stays in cache between stages."""
+PACKED_ROWS = 16
+"""Fewest rows of a contraction for which its other factor is packed into panels, in a tile of registers twice."""
 SHORT_ROW = 8
 """Shorter slices leave most lanes of a vector empty."""
 
@@ -123,18 +125,30 @@ class Legality:
 
 
 def is_below_copies(op: Op) -> bool:
-    """Whether a contraction reads windows or broadcasts of `op`, which is then materialized before it."""
-    if not isinstance(op, tn.Transpose | tn.Reverse):
+    """Whether a contraction reads windows or broadcasts of `op`, which is then materialized before it.
+
+    Padding is materialized for contractions of few rows alone: those of more pack what they read.
+    """
+    if not isinstance(op, tn.Transpose | tn.Reverse | tn.Pad):
         return False
-    work = [(user, False) for user in op.results[0].users]
+    work: list[tuple[Value, bool]] = [(op.results[0], False)]
     while work:
-        user, several = work.pop()
-        if isinstance(user, tn.DotGeneral) and several:
-            return True
-        if moves_elements(user):
-            several |= isinstance(user, tn.Windows | tn.BroadcastTo)
-            work += [(next_user, several) for next_user in user.results[0].users]
+        value, several = work.pop()
+        for user in value.users:
+            if isinstance(user, tn.DotGeneral) and several and (
+                    not isinstance(op, tn.Pad) or reads_few_rows(user, value)):
+                return True
+            if moves_elements(user):
+                work.append((user.results[0], several or isinstance(user, tn.Windows | tn.BroadcastTo)))
     return False
+
+
+def reads_few_rows(op: tn.DotGeneral, factor: Value) -> bool:
+    """Whether the other factor of a contraction has so few rows that this one is not packed."""
+    side = 1 if op.lhs is factor else 0
+    shape = (op.lhs, op.rhs)[side].type.shape
+    rows = sizes.product(shape[axis] for axis in op.free(side))
+    return isinstance(rows, int) and rows < PACKED_ROWS
 
 
 def _shape(domain: IterationDomain) -> str:

@@ -48,3 +48,15 @@ func.func @signs(%x: tensor<3xui32>, %y: tensor<3xi32>) -> (tensor<3xui32>, tens
 // run: @signs([3, 0, 1], [-3, 0, 1]) == ([4294967293, 0, 4294967295], [3, 0, 1])
 // CHECK: tensor.neg %x : tensor<3xui32>
 // CHECK-NOT: tensor.neg %y
+// -----
+// windows that do not overlap are an axis in two, without the elements at its end that are in no window
+func.func @apart(%x: tensor<2x7xf32>) -> (tensor<2x3x2xf32>, tensor<2x1x7xf32>, tensor<2x3x3xf32>) {
+  %0 = tensor.windows %x {axis = 1, size = 2, stride = 2} : (tensor<2x7xf32>) -> tensor<2x3x2xf32>
+  %1 = tensor.windows %x {axis = 1, size = 7, stride = 7} : (tensor<2x7xf32>) -> tensor<2x1x7xf32>
+  %2 = tensor.windows %x {axis = 1, size = 3, stride = 2} : (tensor<2x7xf32>) -> tensor<2x3x3xf32>
+  func.return %0, %1, %2 : tensor<2x3x2xf32>, tensor<2x1x7xf32>, tensor<2x3x3xf32>
+}
+// CHECK: [[P:%\d+]] = tensor.slice %x {starts = [0, 0], stops = [2, 6], steps = [1, 1]}
+// CHECK-NEXT: tensor.reshape [[P]] : tensor<2x6xf32> to tensor<2x3x2xf32>
+// CHECK-NEXT: tensor.reshape %x : tensor<2x7xf32> to tensor<2x1x7xf32>
+// CHECK-NEXT: tensor.windows %x {axis = 1, size = 3, stride = 2}

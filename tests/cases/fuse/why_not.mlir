@@ -109,3 +109,23 @@ func.func @scattered(%x: tensor<9xf32>, %i: tensor<4xi64>, %u: tensor<4xf32>) ->
   func.return %1 : tensor<9xf32>
 }
 // CHECK: unfused = ["scatter: a scatter is over when all updates are there"]
+// -----
+// padding is read many times by a contraction of few rows, and packed by one of more
+func.func @padded(%x: tensor<1x8x8xf32>, %few: tensor<4x3x3xf32>, %more: tensor<32x3x3xf32>) -> (tensor<4x8x8xf32>, tensor<32x8x8xf32>) {
+  %zero = tensor.full 0.0 : tensor<f32>
+  %0 = tensor.pad %x, %zero {low = [0, 1, 1], high = [0, 1, 1], interior = [0, 0, 0]} : (tensor<1x8x8xf32>, tensor<f32>) -> tensor<1x10x10xf32>
+  %1 = tensor.windows %0 {axis = 1, size = 3} : (tensor<1x10x10xf32>) -> tensor<1x8x3x10xf32>
+  %2 = tensor.windows %1 {axis = 3, size = 3} : (tensor<1x8x3x10xf32>) -> tensor<1x8x3x8x3xf32>
+  %3 = tensor.reshape %2 : tensor<1x8x3x8x3xf32> to tensor<8x3x8x3xf32>
+  %4 = tensor.dot_general %few, %3 {batch = [], contract = [[1, 1], [2, 3]]} : (tensor<4x3x3xf32>, tensor<8x3x8x3xf32>) -> tensor<4x8x8xf32>
+  %y = tensor.neg %x : tensor<1x8x8xf32>
+  %5 = tensor.pad %y, %zero {low = [0, 1, 1], high = [0, 1, 1], interior = [0, 0, 0]} : (tensor<1x8x8xf32>, tensor<f32>) -> tensor<1x10x10xf32>
+  %6 = tensor.windows %5 {axis = 1, size = 3} : (tensor<1x10x10xf32>) -> tensor<1x8x3x10xf32>
+  %7 = tensor.windows %6 {axis = 3, size = 3} : (tensor<1x8x3x10xf32>) -> tensor<1x8x3x8x3xf32>
+  %8 = tensor.reshape %7 : tensor<1x8x3x8x3xf32> to tensor<8x3x8x3xf32>
+  %9 = tensor.dot_general %more, %8 {batch = [], contract = [[1, 1], [2, 3]]} : (tensor<32x3x3xf32>, tensor<8x3x8x3xf32>) -> tensor<32x8x8xf32>
+  func.return %4, %9 : tensor<4x8x8xf32>, tensor<32x8x8xf32>
+}
+// CHECK: tensor.kernel {{.*}}label = "pad"
+// CHECK: tensor.kernel {{.*}}label = "windows_windows_dot_general"
+// CHECK: label = "{{\w*}}pad_windows_windows_dot_general"
