@@ -18,7 +18,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from mlc import nn
+from mlc import nn, torch_file
 from mlc.backends.checksummed import CorruptFile, pack, unpack
 from mlc.frontend.autograd.differentiable import mark_parameter
 from mlc.frontend.device import device
@@ -32,6 +32,8 @@ from mlc.weights import Unreadable, from_bytes, to_bytes
 __all__ = ["add_safe_globals", "clear_safe_globals", "get_safe_globals", "safe_globals"]
 
 MAGIC = b"MLCSTATE"
+_START = 512
+"""Bytes that tell the format of a file."""
 File = str | os.PathLike[str] | IO[bytes]
 _CONTAINERS: dict[str, type] = {"list": list, "tuple": tuple, "dict": dict, "OrderedDict": OrderedDict, "set": set}
 _NAMES = {kind: name for name, kind in _CONTAINERS.items()}
@@ -191,6 +193,13 @@ def check_file(file: Any, method: str | None) -> None:
             f" or a file to {method} bytes" if method else ""), code="MLC0421", loc=user_loc())
 
 
+def check_location(map_location: Any) -> None:
+    """UserTypeError unless this is the name of a device, or None."""
+    if map_location is not None and not isinstance(map_location, str):
+        raise UserTypeError(f"map_location is a {type(map_location).__name__}, and mlc takes the name of one device",
+                            code="MLC0337", loc=user_loc(), hint='map_location="cpu"')
+
+
 def write(x: Any, file: File) -> None:
     """Write an object; UserTypeError (MLC0764) if it holds what a file cannot have."""
     writer = _Writer()
@@ -211,7 +220,7 @@ def write(x: Any, file: File) -> None:
 
 # -- reading ----------------------------------------------------------------------------------------------------------
 def content(file: Any, data_only: bool) -> bytes | None:
-    """The bytes of a file that `write` made; None of a path that is another file, unless it has to be such a one."""
+    """The bytes of a file of data; None of a path that is another file, unless it has to be one of data."""
     if not isinstance(file, str | os.PathLike) and hasattr(file, "read"):
         return bytes(file.read())
     try:
@@ -220,7 +229,13 @@ def content(file: Any, data_only: bool) -> bytes | None:
             return None
         with path.open("rb") as stream:
             start = stream.read(len(MAGIC))
-            return start + stream.read() if start == MAGIC else start if data_only else None
+            if start != MAGIC:
+                start += stream.read(_START - len(MAGIC))
+                torch_file.check_format(start, str(file))
+                return start if data_only else None
+            return start + stream.read()
+    except UserError:
+        raise
     except (OSError, ValueError):
         return None                                        # whoever reads it as a model says why
 
@@ -236,9 +251,9 @@ def read(data: bytes, map_location: Any = None, trusted: bool = False) -> Any:
     Raises:
         UserError: The file is damaged, or no such file (MLC0766), or it names what is not allowed (MLC0765).
     """
-    if map_location is not None and not isinstance(map_location, str):
-        raise UserTypeError(f"map_location is a {type(map_location).__name__}, and mlc takes the name of one device",
-                            code="MLC0337", loc=user_loc(), hint='map_location="cpu"')
+    if data[:len(torch_file.ZIP)] == torch_file.ZIP:
+        return torch_file.read(np.frombuffer(bytearray(data), np.uint8), "the file", map_location)
+    torch_file.check_format(data, "the file")
     try:
         head, pieces = unpack(MAGIC, data)
         arrays = from_bytes(bytes(pieces["arrays"]))

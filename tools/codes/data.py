@@ -129,6 +129,25 @@ example python:
     next(first)
 fix: make a second DataLoader, or use persistent_workers=False; in a forked process, begin the iteration there.
 
+MLC0747 A file of PyTorch has something that is not data.
+Its pickle is interpreted as data, so that it may name tensors, storages, dtypes, sizes, devices and containers, and no
+other class or function; nothing of it is called. Tensors of dtypes, layouts and sizes that mlc lacks are refused too.
+example python:
+    import io, zipfile, mlc
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr("model/data.pkl", b"cos\\nsystem\\n.")
+    file.seek(0)
+    mlc.load(file)
+fix: save the state_dict() of models and optimizers in PyTorch, rather than the objects.
+
+MLC0748 A file of PyTorch is damaged, or of a format that is not read.
+Read are the zip files that torch.save writes since PyTorch 1.6. TorchScript programs are none, nor plain pickles.
+example python:
+    import io, mlc
+    mlc.load(io.BytesIO(b"PK\\3\\4 and no more"))
+fix: save it again; a file of an older version is loaded in PyTorch and saved again.
+
 MLC0764 An object is no data that mlc.save writes.
 Files hold no code, so that only tensors, arrays, numbers, strings, modules and lists, tuples, dicts and sets of them
 can be written, none of which contains itself.
@@ -151,8 +170,8 @@ fix: load it within mlc.serialization.safe_globals([Scale]), or with weights_onl
 MLC0766 A file of data is damaged, or mlc.save did not write it.
 example python:
     import io, mlc
-    mlc.load(io.BytesIO(b"PK"))
-fix: save it again; a file of PyTorch is exchanged as safetensors (mlc.nn.load_safetensors).
+    mlc.load(io.BytesIO(b"MLC"))
+fix: save it again.
 
 MLC0767 A model is to be written in a format that mlc does not write.
 example python:
