@@ -32,11 +32,12 @@ from mlc.frontend.arguments import coded
 from mlc.frontend.data_dependent import unpad
 from mlc.frontend.devices import CPU, BackingArray
 from mlc.frontend.location import user_loc
+from mlc.frontend.output_files import write_file
 from mlc.frontend.signature import Arguments, Spec, at_the_call, consume
 from mlc.frontend.tensor import Array, Tensor, wrap
 from mlc.ir.abi import Interface
 from mlc.ir.diag import BackendError, UserAssertionError, UserError, UserIndexError, UserTypeError
-from mlc.ir.files import read_starting, write_whole
+from mlc.ir.files import read_starting
 from mlc.variant import Variant
 from mlc.weights import Unreadable, from_bytes, to_bytes
 
@@ -123,11 +124,7 @@ def save(f: Any, path: Any, args: Sequence[Any] | None = None, *, targets: Seque
     except Unreadable as error:
         raise UserError(str(error), code="MLC0570", loc=user_loc()) from None
     head = {"name": signature.name, "weights": list(weights), "signatures": signatures}
-    try:
-        write_whole(path, pack(MAGIC, head, pieces))
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else error
-        raise UserError(f"cannot write {path}: {reason}", code="MLC0393", loc=user_loc()) from None
+    write_file(path, pack(MAGIC, head, pieces))
 
 
 def _weights(compiled: Compiled) -> dict[str, Array]:

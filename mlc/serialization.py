@@ -24,9 +24,9 @@ from mlc.frontend.autograd.differentiable import mark_parameter
 from mlc.frontend.device import device
 from mlc.frontend.dtypes import DType, as_dtype
 from mlc.frontend.location import user_loc
+from mlc.frontend.output_files import write_file, write_open_file
 from mlc.frontend.tensor import Tensor, wrap
 from mlc.ir.diag import UserError, UserTypeError
-from mlc.ir.files import write_whole
 from mlc.weights import Unreadable, from_bytes, to_bytes
 
 __all__ = ["add_safe_globals", "clear_safe_globals", "get_safe_globals", "safe_globals"]
@@ -208,14 +208,10 @@ def write(x: Any, file: File) -> None:
         parts = pack(MAGIC, {"objects": writer.rows, "root": root}, {"arrays": to_bytes(writer.arrays)})
     except Unreadable as error:
         raise UserTypeError(str(error), code="MLC0764", loc=user_loc()) from None
-    if not isinstance(file, str | os.PathLike):
-        file.writelines(parts)
-        return
-    try:
-        write_whole(file, parts)
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else error
-        raise UserError(f"cannot write {file}: {reason}", code="MLC0393", loc=user_loc()) from None
+    if isinstance(file, str | os.PathLike):
+        write_file(file, parts)
+    else:
+        write_open_file(file, parts)
 
 
 # -- reading ----------------------------------------------------------------------------------------------------------
