@@ -140,6 +140,7 @@ if TYPE_CHECKING:
     from mlc.frontend.tensor import Tensor as Tensor
     from mlc.gradient_check import gradcheck as gradcheck, gradgradcheck as gradgradcheck
     from mlc.ir.diag import Error as Error, UserError as UserError
+    from mlc.trainer import Trainer as Trainer
     # isort: on
 
     absolute = abs
@@ -215,7 +216,7 @@ _ELSEWHERE = {
     "UserError": "mlc.ir.diag", "load": "mlc.artifact", "map": "mlc.frontend.control",
     "save": "mlc.artifact", "detect_anomaly": "mlc.anomaly", "gradcheck": "mlc.gradient_check",
     "gradgradcheck": "mlc.gradient_check",
-    "Size": "mlc.frontend.size", "device": "mlc.frontend.device",
+    "Size": "mlc.frontend.size", "Trainer": "mlc.trainer", "device": "mlc.frontend.device",
     **dict.fromkeys(("BFloat16Tensor", "BoolTensor", "ByteTensor", "CharTensor", "DoubleTensor", "FloatTensor",
                      "HalfTensor", "IntTensor", "LongTensor", "ShortTensor", "can_cast", "finfo", "get_default_dtype",
                      "iinfo", "promote_types", "result_type", "set_default_dtype"), "mlc.frontend.element_types"),

@@ -148,6 +148,22 @@ example python:
     mlc.load(io.BytesIO(b"PK\\3\\4 and no more"))
 fix: save it again; a file of an older version is loaded in PyTorch and saved again.
 
+MLC0749 A trainer is made with arguments that it cannot train with.
+example python:
+    import mlc
+    model = mlc.nn.Linear(2, 1)
+    mlc.Trainer(model, mlc.optim.SGD(model.parameters()), mlc.nn.MSELoss(), accumulate=0)
+fix: the message says what is expected; a loader is one that can be iterated over once per epoch.
+
+MLC0750 A training cannot continue from its checkpoints.
+None of the files in the folder is whole, or they are of a trainer with other parts.
+example python:
+    import mlc
+    model = mlc.nn.Linear(2, 1)
+    trainer = mlc.Trainer(model, mlc.optim.SGD(model.parameters()), mlc.nn.MSELoss())
+    trainer.load_state_dict({"model": model.state_dict()})
+fix: make the trainer with the arguments of the one that was saved, or train with resume=False.
+
 MLC0764 An object is no data that mlc.save writes.
 Files hold no code, so that only tensors, arrays, numbers, strings, modules and lists, tuples, dicts and sets of them
 can be written, none of which contains itself.
