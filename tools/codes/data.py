@@ -233,6 +233,32 @@ example python:
     mlc.amp.GradScaler("cpu").update()
 fix: scale(loss).backward(), then unscale_ if need be, step and update, in this order.
 
+MLC0793 A package that is not installed is needed.
+What few programs need is an optional dependency.
+example text:
+    error[MLC0793]: SummaryWriter needs the package tensorboardX: No module named 'tensorboardX'
+fix: install the package that the message names.
+
+MLC0794 A model of a hub cannot be loaded.
+Only folders of this machine are hubs: mlc opens no connection. Such a folder has a file hubconf.py, whose functions are
+the entry points, and which is run as a part of the program.
+example python:
+    import mlc
+    mlc.hub.load("pytorch/vision", "resnet18")
+fix: clone the repository, and pass its folder and source="local".
+
+MLC0795 A benchmark is asked for something that cannot be timed.
+example python:
+    import mlc
+    mlc.utils.benchmark.Timer("x +")
+fix: give a statement of Python; all names that it uses are in setup or globals.
+
+MLC0797 A summary is asked for something that is no module.
+example python:
+    import mlc
+    mlc.summary(mlc.ones(2))
+fix: pass the module, and the arguments of an example call after it.
+
 MLC0784 A constraint, a transform or a divergence of distributions does not have what is asked of it.
 example python:
     import mlc
