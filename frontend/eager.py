@@ -31,6 +31,7 @@ from mlc.frontend.trace import Trace, Tracer
 from mlc.ir import sizes
 from mlc.ir.core import located
 from mlc.ir.diag import Error, UserError, UserIndexError, UserTypeError
+from mlc.ir.profiling import timed
 from mlc.ir.sizes import Dim
 from mlc.ir.types import TensorType, from_numpy
 from mlc.passes import pipeline
@@ -130,16 +131,16 @@ def run(call: Call) -> tuple[EagerKernel, Any]:
                             loc=user_loc()) from None
     if kernel is None:
         with compiling:
-            kernel = _find(call)
+            kernel = timed("compilation", call.op.name, lambda: _find(call))
     try:
         try:
-            result = kernel.run(call.arrays, call.given)
+            result = _run(kernel, call)
         except UserError as error:
             if error.code != "MLC0328" or not call.sizes:  # such as a slice that is clipped at these sizes only
                 raise
             with compiling:
                 kernel = _by_shape[call.key] = _build(call, [a.shape for a in call.arrays])
-            result = kernel.run(call.arrays, call.given)
+            result = _run(kernel, call)
         for watch in _watching:
             watch(call.op.name, call.arrays, result)
         return kernel, result
@@ -150,6 +151,10 @@ def run(call: Call) -> tuple[EagerKernel, Any]:
             if isinstance(error, UserIndexError):
                 error.message = _with_index(error.message, call)
         raise
+
+
+def _run(kernel: EagerKernel, call: Call) -> Any:
+    return timed("operation", call.op.name, lambda: kernel.run(call.arrays, call.given), call.arrays)
 
 
 def _with_index(message: str, call: Call) -> str:

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     # isort: off
     from mlc import (
         accelerator as accelerator, autograd as autograd, backends as backends, cuda as cuda, fft as fft, func as func,
-        hub as hub, linalg as linalg, masked as masked, nn as nn, optim as optim, random as random, signal as signal,
-        special as special, utils as utils,
+        hub as hub, linalg as linalg, masked as masked, nn as nn, optim as optim, profiler as profiler,
+        random as random, signal as signal, special as special, utils as utils,
     )
     from mlc.anomaly import detect_anomaly as detect_anomaly
     from mlc.api import (
@@ -231,10 +231,9 @@ _ELSEWHERE = {
     **dict.fromkeys(("autocast", "get_autocast_dtype", "is_autocast_cache_enabled", "is_autocast_enabled",
                      "set_autocast_dtype", "set_autocast_enabled"), "mlc.frontend.autocast"),
 }
-_MODULES = frozenset({"accelerator", "amp", "autograd", "backends", "cpu", "cuda", "distributions", "extension", "fft",
-                      "func", "hub", "importer", "linalg", "masked", "nn", "onnx", "optim", "random", "serialization",
-                      "signal",
-                      "special", "utils"})
+_MODULES = frozenset({"accelerator", "amp", "autograd", "backends", "cpu", "cuda", "distributions", "extension",
+                      "fft", "func", "hub", "importer", "linalg", "masked", "nn", "onnx", "optim", "profiler",
+                      "random", "serialization", "signal", "special", "utils"})
 
 
 def __getattr__(name: str) -> Any:

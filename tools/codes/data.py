@@ -253,6 +253,13 @@ example python:
     mlc.utils.benchmark.Timer("x +")
 fix: give a statement of Python; all names that it uses are in setup or globals.
 
+MLC0796 A profile is asked for something that it does not measure.
+It measures calls on the CPU; one profile is on at a time.
+example python:
+    import mlc
+    mlc.profiler.profile(with_flops=True)
+fix: the message says what there is.
+
 MLC0797 A summary is asked for something that is no module.
 example python:
     import mlc
