@@ -23,6 +23,7 @@ from mlc.frontend.data_dependent import unpad
 from mlc.frontend.devices import CPU, BackingArray, common_device, device_of
 from mlc.frontend.dispatch import general_path
 from mlc.frontend.generalize import asks_for_numbers
+from mlc.frontend.hints import hint_for, shown
 from mlc.frontend.location import user_loc
 from mlc.frontend.operation_errors import as_user_error
 from mlc.frontend.recorded_operation import MAY_RETURN_OPERAND, Operation
@@ -147,6 +148,7 @@ def run(call: Call) -> tuple[EagerKernel, Any]:
     except Error as error:                                 # the kernel may have been compiled for another line
         if isinstance(error, UserError):
             error.loc = user_loc()
+            error.hint = error.hint or hint_for(error.code, shown(call.op.name))
             error.message = re.sub(r"\bn(\d+)\b", lambda m: str(call.sizes[int(m[1])]), error.message)
             if isinstance(error, UserIndexError):
                 error.message = _with_index(error.message, call)
@@ -167,7 +169,7 @@ def _with_index(message: str, call: Call) -> str:
     wrong = next((a[(a >= n) | (a < -n)][0] for a in arrays if ((a >= n) | (a < -n)).any()), None)
     if wrong is None:                                      # a negative index, where only others are allowed
         wrong = next((a[a < 0][0] for a in arrays if (a < 0).any()), None)
-    return f"{call.op.name}: " + (message if wrong is None else f"index {wrong} is {found[0]}")
+    return f"{shown(call.op.name)}: " + (message if wrong is None else f"index {wrong} is {found[0]}")
 
 
 class Call:

@@ -42,6 +42,8 @@ MODULE: dict[str, Why] = {
     **_each("xpu ipu mtia", _DEVICE),
     "register_backward_hook": ("its gradients are those of the last operation alone",
                                "module.register_full_backward_hook(hook)"),
+    "backward": ("a layer computes nothing when it is made",
+                 "loss = nn.CrossEntropyLoss()(output, target); loss.backward()"),
     "share_memory": ("an update replaces the memory of a parameter, which other processes would not see",
                      "send module.state_dict() to the other process"),
 }

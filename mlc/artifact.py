@@ -247,7 +247,8 @@ def _read(path: str | Path) -> bytes:
         return read_starting(path, MAGIC)
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
-        raise UserError(f"cannot read {path}: {reason}", code="MLC0392", loc=user_loc()) from None
+        raise UserError(f"cannot read {path}: {reason}", code="MLC0392", loc=user_loc(),
+                        hint=f"the current folder is {os.getcwd()}" if not os.path.isabs(path) else "") from None
 
 
 @dataclass
