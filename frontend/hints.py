@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from mlc.frontend.location import text
+
 _INTEGER = "convert it: x.long()"
 _CONVOLVED = "the first dimensions are [batch, channels]; x.unsqueeze(0) makes a batch of one"
 _MASKS = "compare first, as in (x > 0) & (y > 0), or convert it: x.long()"
@@ -52,5 +54,5 @@ def shown(operation: str) -> str:
 
 
 def hint_for(code: str | None, operation: str) -> str | None:
-    """The hint for an error of an operation; None if there is none."""
-    return HINTS.get((code or "", operation)) or HINTS.get((code or "", ""))
+    """The hint for an error of an operation; None if there is none, and in the text language, which is not Python."""
+    return None if text.loc is not None else HINTS.get((code or "", operation)) or HINTS.get((code or "", ""))
