@@ -1,4 +1,4 @@
-"""What to do about the usual mistakes in calls of operations: by the error's code and the operation."""
+"""Hints for the usual mistakes in calls of operations: by the code of the error and the name of the operation."""
 
 from __future__ import annotations
 

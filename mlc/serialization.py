@@ -11,15 +11,16 @@ from __future__ import annotations
 import os
 import sys
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
 
-from mlc import nn, torch_file
+from mlc import nn, torch_file, torch_writer
 from mlc.backends.checksummed import CorruptFile, pack, unpack
+from mlc.frontend.arguments import coded
 from mlc.frontend.autograd.differentiable import mark_parameter
 from mlc.frontend.device import device
 from mlc.frontend.dtypes import DType, as_dtype
@@ -29,7 +30,7 @@ from mlc.frontend.tensor import Tensor, wrap
 from mlc.ir.diag import UserError, UserTypeError
 from mlc.weights import Unreadable, from_bytes, to_bytes
 
-__all__ = ["add_safe_globals", "clear_safe_globals", "get_safe_globals", "safe_globals"]
+__all__ = ["add_safe_globals", "clear_safe_globals", "get_safe_globals", "safe_globals", "save_for_torch"]
 
 MAGIC = b"MLCSTATE"
 _START = 512
@@ -193,6 +194,37 @@ def check_file(file: Any, method: str | None) -> None:
             f" or a file to {method} bytes" if method else ""), code="MLC0421", loc=user_loc())
 
 
+@coded
+def save_for_torch(obj: Any, f: File) -> None:
+    """Write data to a file that `torch.load(f, weights_only=True)` reads, and `mlc.load`.
+
+    Args:
+        obj: Tensors, arrays, numbers, strings, and dicts, lists, tuples and sets of them, such as `model.state_dict()`.
+            Tensors of devices are written as those of the CPU, and arrays as tensors.
+        f: Name of the file, which is replaced as a whole or not at all, or a file that is open for writing bytes.
+
+    Raises:
+        UserTypeError: It holds what PyTorch would not load as data (MLC0764).
+        UserError: The file cannot be written (MLC0393).
+
+    Example:
+        >>> import io
+        >>> file = io.BytesIO()
+        >>> mlc.serialization.save_for_torch({"w": mlc.ones(2)}, file)
+        >>> mlc.load(io.BytesIO(file.getvalue()))
+        {'w': tensor([1., 1.], dtype=mlc.float32)}
+    """
+    check_file(f, "write")
+    _put(f, torch_writer.contents(obj))
+
+
+def _put(file: File, parts: Iterable[bytes | memoryview]) -> None:
+    if isinstance(file, str | os.PathLike):
+        write_file(file, parts)
+    else:
+        write_open_file(file, parts)
+
+
 def check_location(map_location: Any) -> None:
     """UserTypeError unless this is the name of a device, or None."""
     if map_location is not None and not isinstance(map_location, str):
@@ -208,10 +240,7 @@ def write(x: Any, file: File) -> None:
         parts = pack(MAGIC, {"objects": writer.rows, "root": root}, {"arrays": to_bytes(writer.arrays)})
     except Unreadable as error:
         raise UserTypeError(str(error), code="MLC0764", loc=user_loc()) from None
-    if isinstance(file, str | os.PathLike):
-        write_file(file, parts)
-    else:
-        write_open_file(file, parts)
+    _put(file, parts)
 
 
 # -- reading ----------------------------------------------------------------------------------------------------------

@@ -35,7 +35,7 @@ _LOCAL = struct.Struct("<4s5H3I2H")
 """Header of a record: signature, ..., length of its name, length of its extra field."""
 _MAX_ELEMENTS = 2**48
 _MAX_DIMENSIONS = 64
-_STORAGES = {"Float": "float32", "Double": "float64", "Half": "float16", "BFloat16": "bfloat16", "Long": "int64",
+STORAGES = {"Float": "float32", "Double": "float64", "Half": "float16", "BFloat16": "bfloat16", "Long": "int64",
              "Int": "int32", "Short": "int16", "Char": "int8", "Byte": "uint8", "Bool": "bool",
              "ComplexFloat": "complex64", "ComplexDouble": "complex128"}
 Raw = np.ndarray[Any, Any]
@@ -253,7 +253,7 @@ def _table(archive: _Archive, place: str | None) -> dict[str, Any]:
         return callee.function(*arguments)                 # its attributes are no data of the tensor
 
     dtypes = {f"torch.{d.name}": d for d in ALL}
-    storages = {f"torch.{name}Storage": dtypes.get(f"torch.{dtype}") for name, dtype in _STORAGES.items()}
+    storages = {f"torch.{name}Storage": dtypes.get(f"torch.{dtype}") for name, dtype in STORAGES.items()}
     return {
         **dtypes, **{name: dtype for name, dtype in storages.items() if dtype is not None},
         "torch.storage.UntypedStorage": None, "torch._utils._rebuild_tensor_v3": Callee(rebuilt_as),

@@ -126,6 +126,60 @@ def test_map_location_and_files_that_are_open() -> None:
     assert mlc.load(file, map_location="cpu", weights_only=True).tolist() == [1, 1]
 
 
+# -- writing ----------------------------------------------------------------------------------------------------------
+def for_torch(x: Any) -> Any:
+    """The object that torch.load makes of a file for it, as data."""
+    file = io.BytesIO()
+    mlc.serialization.save_for_torch(x, file)
+    file.seek(0)
+    return torch.load(file, weights_only=True)
+
+
+def test_torch_loads_what_is_written_for_it(tmp_path: Path) -> None:
+    data = {"a": [1, -2.5, None, True, -2**70, "ä"], 3: ("x", {1, 2}), "o": OrderedDict(y=float("inf")), "z": (),
+            "e": [], "dtype": mlc.bfloat16, "size": mlc.Size([2, 3])}
+    assert for_torch(data) == {**data, "dtype": torch.bfloat16, "size": torch.Size([2, 3])}
+    for dtype in DTYPES:
+        x = mlc.tensor([[0, 1, 100], [1, 1, 0]]).to(dtype)
+        found, same, flipped, empty = for_torch([x, x, x.t(), x[:0]])
+        assert found.dtype is getattr(torch, dtype) and found.tolist() == x.tolist() and empty.shape == (0, 3)
+        assert flipped.tolist() == x.t().tolist() and found.data_ptr() == same.data_ptr()
+    w, x = for_torch([nn.Linear(2, 1).weight, mlc.ones(2, requires_grad=True)])
+    assert isinstance(w, torch.nn.Parameter) and w.requires_grad and x.requires_grad
+    mlc.serialization.save_for_torch(nn.Linear(2, 1).state_dict(), tmp_path / "x.pt")
+    torch.nn.Linear(2, 1).load_state_dict(torch.load(tmp_path / "x.pt", weights_only=True, mmap=True))
+    assert list(mlc.load(tmp_path / "x.pt")) == ["weight", "bias"]
+
+
+def test_a_training_goes_on_in_torch() -> None:
+    model = nn.Linear(3, 1)
+    optimizer = mlc.optim.Adam(model.parameters(), lr=0.1)
+    theirs = torch.nn.Linear(3, 1)
+    their_optimizer = torch.optim.Adam(theirs.parameters(), lr=1.0)
+    both: list[Any] = [(model, optimizer, mlc.ones(2, 3)), (theirs, their_optimizer, torch.ones(2, 3))]
+    for step in range(4):
+        for m, o, one in both[:1 + step // 2]:
+            o.zero_grad()
+            (m(one) ** 2).sum().backward()
+            o.step()
+        if step == 1:
+            found = for_torch({"model": model.state_dict(), "optimizer": optimizer.state_dict()})
+            theirs.load_state_dict(found["model"])
+            their_optimizer.load_state_dict(found["optimizer"])
+    np.testing.assert_allclose(theirs.weight.detach().numpy(), model.weight.detach().numpy(), rtol=1e-5)
+
+
+def test_what_torch_would_not_load_is_not_written() -> None:
+    loop: list[Any] = []
+    loop.append(loop)
+    cases: list[tuple[Any, str]] = [(nn.Linear(2, 1), "Linear"), ({"f": print}, "builtin_function"),
+                                    (loop, "list that contains itself")]
+    for x, text in cases:
+        with pytest.raises(UserError, match=text) as found:
+            mlc.serialization.save_for_torch(x, io.BytesIO())
+        assert found.value.code == "MLC0764"
+
+
 # -- objects that are no data -------------------------------------------------------------------------------------
 class Evil:
     """An object whose pickle calls a function."""
