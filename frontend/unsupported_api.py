@@ -42,11 +42,14 @@ MODULE: dict[str, Why] = {
     **_each("xpu ipu mtia", _DEVICE),
     "register_backward_hook": ("its gradients are those of the last operation alone",
                                "module.register_full_backward_hook(hook)"),
-    "backward": ("a layer computes nothing when it is made",
-                 "loss = nn.CrossEntropyLoss()(output, target); loss.backward()"),
     "share_memory": ("an update replaces the memory of a parameter, which other processes would not see",
                      "send module.state_dict() to the other process"),
 }
+MISTAKEN: dict[str, Why] = {
+    "backward": ("a layer computes nothing when it is made",
+                 "loss = nn.CrossEntropyLoss()(output, target); loss.backward()"),
+}
+"""Names that modules of PyTorch do not have either."""
 PACKAGE: dict[str, Why] = {
     **_each("sparse sparse_coo_tensor sparse_csr_tensor sparse_compressed_tensor smm spmm hspmm", _SPARSE),
     **_each("mps get_device set_default_device", _DEVICE),

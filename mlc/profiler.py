@@ -250,16 +250,20 @@ class profile:
             return
         self._nested = None
         shapes = tuple(tuple(x.shape) for x in operands) if self._record_shapes else ()
-        memory = self._count(result, end) if self._profile_memory and kind in ("operation", "compiled function") else 0
+        memory = 0
+        if self._profile_memory and kind in ("operation", "compiled function"):
+            memory = self._count(operands, result, end)
         self._events.append(Event(name, kind, _shown(user_loc()), threading.get_native_id(), start - self._begin,
                                   end - start, shapes, memory))
 
-    def _count(self, result: Any, now: int) -> int:
-        """Bytes of the results of an event, which are counted until they are freed."""
+    def _count(self, operands: Sequence[Any], result: Any, now: int) -> int:
+        """Bytes of the results of an event, which are counted until they are freed; but of those in memory of operands.
+        """
+        given = [x for x in operands if isinstance(x, np.ndarray)]
         total = 0
         for x in leaves(result):
             array = x._array if type(x) is Tensor else None
-            if isinstance(array, np.ndarray) and array.base is None and array.nbytes:
+            if isinstance(array, np.ndarray) and array.nbytes and not any(np.may_share_memory(array, y) for y in given):
                 total += array.nbytes
                 weakref.finalize(x, self._freed, array.nbytes, self._generation).atexit = False
         if total:

@@ -104,6 +104,12 @@ def test_self_time_is_that_without_the_events_within() -> None:
 
 
 def test_bytes_of_results_are_counted_until_they_are_freed(tmp_path: Path) -> None:
+    big = mlc.ones(400, 1000)
+    with profile(profile_memory=True) as p:
+        big.relu()
+        big.clone().relu_()
+    assert {r.key: r.cpu_memory_usage for r in p.key_averages()}["relu"] >= 1_600_000
+    assert max(count for _, count in p.memory_timeline()) <= 2 * 1_600_000 and p.memory_timeline()[-1][1] == 0
     x = mlc.ones(256)
     with profile(profile_memory=True) as p:
         y = x + 1

@@ -235,6 +235,25 @@ def test_pickles_that_make_no_sense_are_refused(pickled: bytes) -> None:
     assert found.value.code in ("MLC0748", "MLC0747")
 
 
+def test_mutated_pickles_are_read_or_refused() -> None:
+    file, rng = io.BytesIO(), random.Random(0)
+    model = torch.nn.Linear(2, 3)
+    torch.save({"model": model.state_dict(), "p": model.weight, "u": torch.ones(2, dtype=torch.uint16), "s": {1},
+                "c": Counter([1]), "d": torch.device("cpu"), "size": torch.Size([1]), "b": b"x"}, file)
+    with zipfile.ZipFile(file) as made:
+        records = {name.partition("/")[2]: made.read(name) for name in made.namelist()}
+    whole = records.pop("data.pkl")
+    for _ in range(400):
+        data = bytearray(whole)
+        for _ in range(rng.choice((1, 1, 3))):
+            at, other = rng.randrange(len(data)), rng.randrange(len(whole))
+            data[at:at + rng.randrange(3)] = rng.choice((rng.randbytes(1), whole[other:other + rng.randrange(30)]))
+        try:
+            mlc.load(archive(bytes(data), **records))
+        except UserError as error:
+            assert error.code in ("MLC0747", "MLC0748", "MLC0337", "MLC0342")
+
+
 def test_deep_data_is_no_end_of_the_process() -> None:
     found = mlc.load(archive(NESTED + b"."))
     for _ in range(100_000):
