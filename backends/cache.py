@@ -64,8 +64,8 @@ class Store:
         self._cleaned = False                              # whether this process has deleted stale temporary files
 
     def get(self, kind: str, key: str) -> tuple[dict[str, Any], dict[str, memoryview]] | None:
-        """Header and pieces of an entry, or None."""
-        found = self._read(self.folder / f"{kind}-{key}") if self.folder.exists() and self._trusted() else None
+        """Header and pieces of an entry, or None; also where the path to the folder may not be searched."""
+        found = self._read(self.folder / f"{kind}-{key}") if os.path.exists(self.folder) and self._trusted() else None
         if found is None:
             self.misses += 1
         else:
@@ -179,7 +179,7 @@ class Store:
         """Check every entry and delete the corrupt ones; returns (name, reason) of each."""
         bad = list[tuple[str, str]]()
         remove_leftovers(self.folder)
-        if not self.folder.exists() or not self._trusted():
+        if not os.path.exists(self.folder) or not self._trusted():
             return bad
         for path, _ in self.entries():
             try:

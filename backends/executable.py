@@ -27,6 +27,7 @@ from mlc.ir import abi
 from mlc.ir.abi import ALLOWED_EXTERNALS, Context, Interface
 from mlc.ir.core import Op
 from mlc.ir.diag import BackendError, UserError, UserMemoryError, UserTypeError
+from mlc.ir.profiling import enter
 
 Array = np.ndarray[Any, Any]
 
@@ -195,10 +196,10 @@ class Entry(ArgumentChecks):
         inputs, outputs = (ctypes.c_void_p * len(arguments))(*arguments), (ctypes.c_void_p * len(results))(*results)
         symbols = (ctypes.c_int64 * len(numbers))(*numbers)
         try:
-            status = self._function(arena.address, inputs, symbols, outputs)
+            status = enter(self._function, arena.address, inputs, symbols, outputs)
             if status == abi.ARENA_TOO_SMALL:
                 arena.grow(arena.context.needed)
-                status = self._function(arena.address, inputs, symbols, outputs)
+                status = enter(self._function, arena.address, inputs, symbols, outputs)
             _count(self)
             if status == abi.ERROR_RECORDED:
                 raise self.error(arena.context.record)

@@ -23,6 +23,7 @@ from mlc.frontend.data_dependent import unpad
 from mlc.frontend.devices import CPU, BackingArray, common_device, device_of
 from mlc.frontend.dispatch import general_path
 from mlc.frontend.generalize import asks_for_numbers
+from mlc.frontend.hints import hint_for, shown
 from mlc.frontend.location import user_loc
 from mlc.frontend.operation_errors import as_user_error
 from mlc.frontend.recorded_operation import MAY_RETURN_OPERAND, Operation
@@ -31,6 +32,7 @@ from mlc.frontend.trace import Trace, Tracer
 from mlc.ir import sizes
 from mlc.ir.core import located
 from mlc.ir.diag import Error, UserError, UserIndexError, UserTypeError
+from mlc.ir.profiling import timed
 from mlc.ir.sizes import Dim
 from mlc.ir.types import TensorType, from_numpy
 from mlc.passes import pipeline
@@ -130,26 +132,31 @@ def run(call: Call) -> tuple[EagerKernel, Any]:
                             loc=user_loc()) from None
     if kernel is None:
         with compiling:
-            kernel = _find(call)
+            kernel = timed("compilation", call.op.name, lambda: _find(call))
     try:
         try:
-            result = kernel.run(call.arrays, call.given)
+            result = _run(kernel, call)
         except UserError as error:
             if error.code != "MLC0328" or not call.sizes:  # such as a slice that is clipped at these sizes only
                 raise
             with compiling:
                 kernel = _by_shape[call.key] = _build(call, [a.shape for a in call.arrays])
-            result = kernel.run(call.arrays, call.given)
+            result = _run(kernel, call)
         for watch in _watching:
             watch(call.op.name, call.arrays, result)
         return kernel, result
     except Error as error:                                 # the kernel may have been compiled for another line
         if isinstance(error, UserError):
             error.loc = user_loc()
+            error.hint = error.hint or hint_for(error.code, shown(call.op.name))
             error.message = re.sub(r"\bn(\d+)\b", lambda m: str(call.sizes[int(m[1])]), error.message)
             if isinstance(error, UserIndexError):
                 error.message = _with_index(error.message, call)
         raise
+
+
+def _run(kernel: EagerKernel, call: Call) -> Any:
+    return timed("operation", call.op.name, lambda: kernel.run(call.arrays, call.given), call.arrays)
 
 
 def _with_index(message: str, call: Call) -> str:
@@ -162,7 +169,7 @@ def _with_index(message: str, call: Call) -> str:
     wrong = next((a[(a >= n) | (a < -n)][0] for a in arrays if ((a >= n) | (a < -n)).any()), None)
     if wrong is None:                                      # a negative index, where only others are allowed
         wrong = next((a[a < 0][0] for a in arrays if (a < 0).any()), None)
-    return f"{call.op.name}: " + (message if wrong is None else f"index {wrong} is {found[0]}")
+    return f"{shown(call.op.name)}: " + (message if wrong is None else f"index {wrong} is {found[0]}")
 
 
 class Call:

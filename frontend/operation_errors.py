@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from mlc.frontend.hints import hint_for, shown
 from mlc.frontend.tensor import Array, Tensor
 from mlc.frontend.trace import Tracer, origin
 from mlc.ir.diag import BackendError, Error, InternalError, IRError, Loc, UserError, UserTypeError
@@ -36,6 +37,8 @@ def as_user_error(error: Error, name: str, operands: Sequence[Any], loc: Loc) ->
     """Error of an operation as one at the user's line that says where each operand comes from."""
     if isinstance(error, InternalError | BackendError):
         return error
+    name = shown(name)
+    error.hint = error.hint or hint_for(error.code, name)
     if isinstance(error, UserError):
         if not error.loc.file:
             error.loc = loc

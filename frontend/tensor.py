@@ -244,7 +244,8 @@ class Tensor(Differentiable, MemoryLayout, Operators, Methods):
         array = self.backing_array
         if array.size != 1:
             raise UserError(f"a tensor of shape {list(array.shape)} is no single number", code="MLC0344",
-                            loc=user_loc())
+                            loc=user_loc(), hint="reduce it, as by x.sum(), or take one element, as in x[0]; "
+                                                 "x.tolist() has all")
         return self.array.item()
 
     def tolist(self) -> Any:
@@ -252,6 +253,10 @@ class Tensor(Differentiable, MemoryLayout, Operators, Methods):
         return self.array.tolist()
 
     def __bool__(self) -> _bool:
+        array = self.backing_array
+        if array.size != 1:
+            raise UserError(f"a tensor of shape {list(array.shape)} is neither true nor false", code="MLC0344",
+                            loc=user_loc(), hint="write x.any() or x.all(); `&` and `|` combine masks")
         return bool(self.item())
 
     def __int__(self) -> _int:
@@ -268,7 +273,8 @@ class Tensor(Differentiable, MemoryLayout, Operators, Methods):
 
     def __len__(self) -> _int:
         if not self.shape:
-            raise UserTypeError("a 0-d tensor has no length", code="MLC0344", loc=user_loc())
+            raise UserTypeError("a 0-d tensor has no length", code="MLC0344", loc=user_loc(),
+                                hint="x.item() is its number, x.numel() is 1")
         return int(self.shape[0])
 
     def __iter__(self) -> Iterator[Tensor]:
@@ -471,12 +477,12 @@ def _from_python(x: Any, narrow: bool) -> Array:
         if not isinstance(v, bool | int | float | Tensor | np.ndarray | np.generic):
             raise UserTypeError(f"{type(v).__name__} {v!r} is no number"[:200], code="MLC0345", loc=user_loc(),
                                 hint="write a complex number as a pair of floats in the last dimension, as mlc.fft does"
-                                if isinstance(v, complex) else None)
+                                if isinstance(v, complex) else "give numbers, or nested lists of them")
     try:
         array = np.array(_plain(x))
     except (ValueError, OverflowError):
         raise UserTypeError("nested lists of different lengths make no array", code="MLC0345",
-                            loc=user_loc()) from None
+                            loc=user_loc(), hint="pad them, as nn.utils.rnn.pad_sequence does") from None
     if not typed and array.dtype.kind != "b" and not any(isinstance(v, float) for v in found) and found:
         if array.dtype.kind not in "iu" or (narrow and array.dtype != np.int64):
             wide = next(v for v in found if not -2**63 <= v < 2**63)

@@ -45,6 +45,11 @@ MODULE: dict[str, Why] = {
     "share_memory": ("an update replaces the memory of a parameter, which other processes would not see",
                      "send module.state_dict() to the other process"),
 }
+MISTAKEN: dict[str, Why] = {
+    "backward": ("a layer computes nothing when it is made",
+                 "loss = nn.CrossEntropyLoss()(output, target); loss.backward()"),
+}
+"""Names that modules of PyTorch do not have either."""
 PACKAGE: dict[str, Why] = {
     **_each("sparse sparse_coo_tensor sparse_csr_tensor sparse_compressed_tensor smm spmm hspmm", _SPARSE),
     **_each("mps get_device set_default_device", _DEVICE),

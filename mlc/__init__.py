@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     # isort: off
     from mlc import (
         accelerator as accelerator, autograd as autograd, backends as backends, cuda as cuda, fft as fft, func as func,
-        linalg as linalg, masked as masked, nn as nn, optim as optim, random as random, signal as signal,
-        special as special, utils as utils,
+        hub as hub, linalg as linalg, masked as masked, nn as nn, optim as optim, profiler as profiler,
+        random as random, signal as signal, special as special, utils as utils,
     )
     from mlc.anomaly import detect_anomaly as detect_anomaly
     from mlc.api import (
@@ -140,6 +140,8 @@ if TYPE_CHECKING:
     from mlc.frontend.tensor import Tensor as Tensor
     from mlc.gradient_check import gradcheck as gradcheck, gradgradcheck as gradgradcheck
     from mlc.ir.diag import Error as Error, UserError as UserError
+    from mlc.model_summary import summary as summary
+    from mlc.trainer import Trainer as Trainer
     # isort: on
 
     absolute = abs
@@ -214,8 +216,8 @@ _ELSEWHERE = {
     "DType": "mlc.frontend.dtypes", "Tensor": "mlc.frontend.functions", "Error": "mlc.ir.diag",
     "UserError": "mlc.ir.diag", "load": "mlc.artifact", "map": "mlc.frontend.control",
     "save": "mlc.artifact", "detect_anomaly": "mlc.anomaly", "gradcheck": "mlc.gradient_check",
-    "gradgradcheck": "mlc.gradient_check",
-    "Size": "mlc.frontend.size", "device": "mlc.frontend.device",
+    "gradgradcheck": "mlc.gradient_check", "summary": "mlc.model_summary",
+    "Size": "mlc.frontend.size", "Trainer": "mlc.trainer", "device": "mlc.frontend.device",
     **dict.fromkeys(("BFloat16Tensor", "BoolTensor", "ByteTensor", "CharTensor", "DoubleTensor", "FloatTensor",
                      "HalfTensor", "IntTensor", "LongTensor", "ShortTensor", "can_cast", "finfo", "get_default_dtype",
                      "iinfo", "promote_types", "result_type", "set_default_dtype"), "mlc.frontend.element_types"),
@@ -229,10 +231,9 @@ _ELSEWHERE = {
     **dict.fromkeys(("autocast", "get_autocast_dtype", "is_autocast_cache_enabled", "is_autocast_enabled",
                      "set_autocast_dtype", "set_autocast_enabled"), "mlc.frontend.autocast"),
 }
-_MODULES = frozenset({"accelerator", "amp", "autograd", "backends", "cpu", "cuda", "distributions", "extension", "fft",
-                      "func", "importer", "linalg", "masked", "nn", "onnx", "optim", "random", "serialization",
-                      "signal",
-                      "special", "utils"})
+_MODULES = frozenset({"accelerator", "amp", "autograd", "backends", "cpu", "cuda", "distributions", "extension",
+                      "fft", "func", "hub", "importer", "linalg", "masked", "nn", "onnx", "optim", "profiler",
+                      "random", "serialization", "signal", "special", "utils"})
 
 
 def __getattr__(name: str) -> Any:

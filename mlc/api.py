@@ -36,6 +36,7 @@ from mlc.frontend.trace import state
 from mlc.frontend_compiler import FrontendCompiler
 from mlc.ir.core import Op
 from mlc.ir.diag import UserError
+from mlc.ir.profiling import timed
 from mlc.lowered import Lowered
 from mlc.repeated_call import RepeatedCall
 from mlc.specialize import specialize
@@ -114,13 +115,15 @@ class Compiled(CompiledFunction):
 
     def run(self, call: Call) -> Any:
         """The result of a call, by cached code or code that `specialize` builds now."""
-        code = self.cache.find(call) or specialize(self, call, record, self.build)
+        code = self.cache.find(call) or timed("compilation", self.signature.name,
+                                              lambda: specialize(self, call, record, self.build))
         if isinstance(code, RunAsPython):
             return self.signature.f(*call.args, **call.keywords)
         if code.recorded.captures is not None and not code.recorded.captures.fit():
             self.cache.forget()                            # a tensor that it reaches is of another type now
             return self.run(call)
-        out = wrap(code, call, execute(code, call))
+        out = timed("compiled function", self.signature.name, lambda: wrap(code, call, execute(code, call)),
+                    call.arrays)
         if mode.enabled:
             record_for_backward(code, call, out)
         return out

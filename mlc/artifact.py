@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mlc import extension, serialization
+from mlc import extension, serialization, torch_file
 from mlc.api import Compiled, compiled_function
 from mlc.backends.checksummed import CorruptFile, pack, unpack
 from mlc.backends.cpu.targets import host
@@ -32,11 +32,12 @@ from mlc.frontend.arguments import coded
 from mlc.frontend.data_dependent import unpad
 from mlc.frontend.devices import CPU, BackingArray
 from mlc.frontend.location import user_loc
+from mlc.frontend.output_files import write_file
 from mlc.frontend.signature import Arguments, Spec, at_the_call, consume
 from mlc.frontend.tensor import Array, Tensor, wrap
 from mlc.ir.abi import Interface
 from mlc.ir.diag import BackendError, UserAssertionError, UserError, UserIndexError, UserTypeError
-from mlc.ir.files import read_starting, write_whole
+from mlc.ir.files import read_starting
 from mlc.variant import Variant
 from mlc.weights import Unreadable, from_bytes, to_bytes
 
@@ -123,11 +124,7 @@ def save(f: Any, path: Any, args: Sequence[Any] | None = None, *, targets: Seque
     except Unreadable as error:
         raise UserError(str(error), code="MLC0570", loc=user_loc()) from None
     head = {"name": signature.name, "weights": list(weights), "signatures": signatures}
-    try:
-        write_whole(path, pack(MAGIC, head, pieces))
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else error
-        raise UserError(f"cannot write {path}: {reason}", code="MLC0393", loc=user_loc()) from None
+    write_file(path, pack(MAGIC, head, pieces))
 
 
 def _weights(compiled: Compiled) -> dict[str, Array]:
@@ -161,7 +158,11 @@ def _signature_data(variant: Variant) -> dict[str, Any]:
 # -- loading ----------------------------------------------------------------------------------------------------------
 @coded
 def load(path: Any, map_location: Any = None, *, weights_only: bool | None = None) -> Any:
-    """Load what `mlc.save` wrote, or a module that `mlc compile -o NAME.so` wrote; the file is checked.
+    """Load a file of `mlc.save`, of `torch.save`, or of `mlc compile -o NAME.so`; it is checked first.
+
+    A zip file of PyTorch (`.pt`, `.pth`, `.bin`) is always read as data, whatever `weights_only` is: its pickle is
+    interpreted, and may name tensors, dtypes, devices and containers only. Its tensors are mapped into memory, so the
+    file must stay as it is; those that share a storage in it share memory.
 
     Args:
         path: Name of the file; for data, it may also be a file that is open for reading bytes.
@@ -174,8 +175,8 @@ def load(path: Any, map_location: Any = None, *, weights_only: bool | None = Non
         The data; or a function of the arguments that it was saved for; others are an error (MLC0323, MLC0572).
 
     Raises:
-        UserError: The file cannot be read (MLC0392), or is damaged or no such file (MLC0571, MLC0766), or it has a
-            class that is not allowed (MLC0765).
+        UserError: The file cannot be read (MLC0392), or is damaged or no such file (MLC0571, MLC0748, MLC0766), or it
+            has what is not allowed (MLC0747, MLC0765).
 
     Example:
         >>> import os, tempfile
@@ -185,6 +186,9 @@ def load(path: Any, map_location: Any = None, *, weights_only: bool | None = Non
         (4, 3)
     """
     serialization.check_file(path, "read")
+    serialization.check_location(map_location)
+    if (raw := torch_file.mapped(path)) is not None:
+        return torch_file.read(raw, str(path), map_location)
     if (data := serialization.content(path, weights_only is not None)) is not None:
         return serialization.read(data, map_location, weights_only is False)
     path = os.fspath(path)                                 # rejects file descriptors
@@ -243,7 +247,8 @@ def _read(path: str | Path) -> bytes:
         return read_starting(path, MAGIC)
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
-        raise UserError(f"cannot read {path}: {reason}", code="MLC0392", loc=user_loc()) from None
+        raise UserError(f"cannot read {path}: {reason}", code="MLC0392", loc=user_loc(),
+                        hint=f"the current folder is {os.getcwd()}" if not os.path.isabs(path) else "") from None
 
 
 @dataclass

@@ -33,12 +33,13 @@ from mlc.backends.target import Target
 from mlc.frontend import tree
 from mlc.frontend.arguments import FAILURES
 from mlc.frontend.location import user_loc
+from mlc.frontend.output_files import write_file
 from mlc.frontend.signature import Arguments, Spec
 from mlc.frontend.tensor import Array, Tensor
 from mlc.ir.abi import Interface, interfaces
 from mlc.ir.core import Op
 from mlc.ir.diag import BackendError, UserError, UserTypeError
-from mlc.ir.files import at_once, read_starting, write_whole
+from mlc.ir.files import at_once, read_starting
 from mlc.ir.machine import Model
 from mlc.ir.types import FunctionType
 from mlc.passes import pipeline
@@ -69,13 +70,9 @@ def write(path: str | Path, functions: Any, cpu: Sequence[str] = LEVELS, weights
     sources = [source(f, name=given) for given, f in named.items()]
     weights_file = weights_of(name, sources, weights)
     content = built(name, sources, [Target.parse(level) for level in cpu], weights_file, opt_level)
-    try:
-        if weights_file.beside:
-            write_whole(Path(path).with_name(weights_file.beside), [weights_file.content])
-        write_whole(path, [content])
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else error
-        raise UserError(f"cannot write {path}: {reason}", code="MLC0393", loc=user_loc()) from None
+    if weights_file.beside:
+        write_file(Path(path).with_name(weights_file.beside), [weights_file.content])
+    write_file(path, [content])
 
 
 def built(name: str, sources: Sequence[RecordedFunction], targets: Sequence[Target], weights: Weights,

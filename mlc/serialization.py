@@ -11,27 +11,30 @@ from __future__ import annotations
 import os
 import sys
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
 
-from mlc import nn
+from mlc import nn, torch_file, torch_writer
 from mlc.backends.checksummed import CorruptFile, pack, unpack
+from mlc.frontend.arguments import coded
 from mlc.frontend.autograd.differentiable import mark_parameter
 from mlc.frontend.device import device
 from mlc.frontend.dtypes import DType, as_dtype
 from mlc.frontend.location import user_loc
+from mlc.frontend.output_files import write_file, write_open_file
 from mlc.frontend.tensor import Tensor, wrap
 from mlc.ir.diag import UserError, UserTypeError
-from mlc.ir.files import write_whole
 from mlc.weights import Unreadable, from_bytes, to_bytes
 
-__all__ = ["add_safe_globals", "clear_safe_globals", "get_safe_globals", "safe_globals"]
+__all__ = ["add_safe_globals", "clear_safe_globals", "get_safe_globals", "safe_globals", "save_for_torch"]
 
 MAGIC = b"MLCSTATE"
+_START = 512
+"""Bytes that tell the format of a file."""
 File = str | os.PathLike[str] | IO[bytes]
 _CONTAINERS: dict[str, type] = {"list": list, "tuple": tuple, "dict": dict, "OrderedDict": OrderedDict, "set": set}
 _NAMES = {kind: name for name, kind in _CONTAINERS.items()}
@@ -191,6 +194,44 @@ def check_file(file: Any, method: str | None) -> None:
             f" or a file to {method} bytes" if method else ""), code="MLC0421", loc=user_loc())
 
 
+@coded
+def save_for_torch(obj: Any, f: File) -> None:
+    """Write data to a file that `torch.load(f, weights_only=True)` reads, and `mlc.load`.
+
+    Args:
+        obj: Tensors, arrays, numbers, strings, and dicts, lists, tuples and sets of them, such as `model.state_dict()`.
+            Tensors of devices are written as those of the CPU, and arrays as tensors.
+        f: Name of the file, which is replaced as a whole or not at all, or a file that is open for writing bytes.
+
+    Raises:
+        UserTypeError: It holds what PyTorch would not load as data (MLC0764).
+        UserError: The file cannot be written (MLC0393).
+
+    Example:
+        >>> import io
+        >>> file = io.BytesIO()
+        >>> mlc.serialization.save_for_torch({"w": mlc.ones(2)}, file)
+        >>> mlc.load(io.BytesIO(file.getvalue()))
+        {'w': tensor([1., 1.], dtype=mlc.float32)}
+    """
+    check_file(f, "write")
+    _put(f, torch_writer.contents(obj))
+
+
+def _put(file: File, parts: Iterable[bytes | memoryview]) -> None:
+    if isinstance(file, str | os.PathLike):
+        write_file(file, parts)
+    else:
+        write_open_file(file, parts)
+
+
+def check_location(map_location: Any) -> None:
+    """UserTypeError unless this is the name of a device, or None."""
+    if map_location is not None and not isinstance(map_location, str):
+        raise UserTypeError(f"map_location is a {type(map_location).__name__}, and mlc takes the name of one device",
+                            code="MLC0337", loc=user_loc(), hint='map_location="cpu"')
+
+
 def write(x: Any, file: File) -> None:
     """Write an object; UserTypeError (MLC0764) if it holds what a file cannot have."""
     writer = _Writer()
@@ -199,19 +240,12 @@ def write(x: Any, file: File) -> None:
         parts = pack(MAGIC, {"objects": writer.rows, "root": root}, {"arrays": to_bytes(writer.arrays)})
     except Unreadable as error:
         raise UserTypeError(str(error), code="MLC0764", loc=user_loc()) from None
-    if not isinstance(file, str | os.PathLike):
-        file.writelines(parts)
-        return
-    try:
-        write_whole(file, parts)
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else error
-        raise UserError(f"cannot write {file}: {reason}", code="MLC0393", loc=user_loc()) from None
+    _put(file, parts)
 
 
 # -- reading ----------------------------------------------------------------------------------------------------------
 def content(file: Any, data_only: bool) -> bytes | None:
-    """The bytes of a file that `write` made; None of a path that is another file, unless it has to be such a one."""
+    """The bytes of a file of data; None of a path that is another file, unless it has to be one of data."""
     if not isinstance(file, str | os.PathLike) and hasattr(file, "read"):
         return bytes(file.read())
     try:
@@ -220,7 +254,13 @@ def content(file: Any, data_only: bool) -> bytes | None:
             return None
         with path.open("rb") as stream:
             start = stream.read(len(MAGIC))
-            return start + stream.read() if start == MAGIC else start if data_only else None
+            if start != MAGIC:
+                start += stream.read(_START - len(MAGIC))
+                torch_file.check_format(start, str(file))
+                return start if data_only else None
+            return start + stream.read()
+    except UserError:
+        raise
     except (OSError, ValueError):
         return None                                        # whoever reads it as a model says why
 
@@ -236,9 +276,9 @@ def read(data: bytes, map_location: Any = None, trusted: bool = False) -> Any:
     Raises:
         UserError: The file is damaged, or no such file (MLC0766), or it names what is not allowed (MLC0765).
     """
-    if map_location is not None and not isinstance(map_location, str):
-        raise UserTypeError(f"map_location is a {type(map_location).__name__}, and mlc takes the name of one device",
-                            code="MLC0337", loc=user_loc(), hint='map_location="cpu"')
+    if data[:len(torch_file.ZIP)] == torch_file.ZIP:
+        return torch_file.read(np.frombuffer(bytearray(data), np.uint8), "the file", map_location)
+    torch_file.check_format(data, "the file")
     try:
         head, pieces = unpack(MAGIC, data)
         arrays = from_bytes(bytes(pieces["arrays"]))

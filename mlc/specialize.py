@@ -19,6 +19,7 @@ from mlc.frontend.script.report import UNRECORDED, Report
 from mlc.frontend.signature import Recorded
 from mlc.frontend.tensor import Consumed, Tensor
 from mlc.ir.diag import Error, UserError
+from mlc.ir.profiling import state as profiling
 from mlc.ir.types import TensorType
 from mlc.variant import variant_of
 
@@ -126,8 +127,11 @@ def _report(call: Call, notes: list[Note], error: UserError | None = None) -> Re
 def _add_fast_path(function: CompiledFunction, state: State, call: Call, code: Specialization) -> None:
     """Add a fast path for calls like this one, provided that the captured state consists of variables only.
 
-    A call that is recorded for derivatives takes the slow path.
+    A call that is recorded for derivatives takes the slow path; all do while a profile is on.
     """
+    if profiling.recorder is not None:
+        profiling.later.append(lambda: _add_fast_path(function, state, call, code))
+        return
     variables, captures = state.reached[0].variables, code.recorded.captures
     asks_autograd = captures is not None and captures.asks_autograd
     if (call.target_device != CPU or code.entry is None or function.dispatcher is None or variables is None

@@ -28,7 +28,8 @@ SPACES = ("", "nn", "nn.functional", "nn.grad", "nn.init", "nn.utils", "nn.utils
           "nn.utils.parametrizations", "nn.utils.prune", "nn.utils.fusion", "nn.utils.stateless", "nn.modules.module",
           "optim", "optim.lr_scheduler", "optim.swa_utils", "amp", "cpu", "cpu.amp", "cuda.amp",
           "linalg", "fft", "random", "signal.windows", "special", "masked", "cuda", "utils.data",
-          "utils.checkpoint", "autograd", "autograd.function", "autograd.functional", "autograd.grad_mode",
+          "utils.checkpoint", "utils.tensorboard", "utils.benchmark", "hub", "profiler",
+          "autograd", "autograd.function", "autograd.functional", "autograd.grad_mode",
           "autograd.graph", "func", "accelerator", "distributions", "distributions.constraints",
           "serialization", "onnx", "nn.parallel")
 NUMBER = re.compile(r"(?<![\w.])[-+]?(?:\d+\.?\d*(?:e[-+]?\d+)?|\.\d+)")

@@ -23,7 +23,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.mark.parametrize("block", PYTHON, ids=lambda b: re.findall(r"(?:def|class) (\w+)", b)[0])
+@pytest.mark.parametrize("block", PYTHON, ids=lambda b: re.findall(r"(?:def |class |)(\w+)(?: = |[(:])", b)[0])
 def test_python(block: str, tmp_path: Path) -> None:
     file = tmp_path / "block.py"
     file.write_text(block)

@@ -63,6 +63,37 @@ def test_states_of_models_and_optimizers_are_loaded() -> None:
     assert found["state"][0]["step"] == 1 and found["param_groups"][0]["lr"] == 0.1
 
 
+def test_a_checkpoint_of_the_usual_form_continues_a_training(tmp_path: Path) -> None:
+    def made(seed: int) -> tuple[nn.Module, Any, Any]:
+        mlc.manual_seed(seed)
+        model = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 1))
+        optimizer = mlc.optim.AdamW(model.parameters(), lr=0.1)
+        return model, optimizer, mlc.optim.lr_scheduler.StepLR(optimizer, 2)
+
+    def train(model: nn.Module, optimizer: Any, scheduler: Any) -> list[float]:
+        losses = []
+        for _ in range(3):
+            loss = (model(mlc.randn(8, 3)) ** 2).mean()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            scheduler.step()
+            losses.append(loss.item())
+        return losses
+
+    model, optimizer, scheduler = made(0)
+    train(model, optimizer, scheduler)
+    mlc.save({"model": model.state_dict(), "optimizer": optimizer.state_dict(), "scheduler": scheduler.state_dict(),
+              "epoch": 3, "rng": mlc.get_rng_state()}, tmp_path / "checkpoint")
+    losses = train(model, optimizer, scheduler)
+    model, optimizer, scheduler = made(1)
+    found = mlc.load(tmp_path / "checkpoint", weights_only=True)
+    for x, name in ((model, "model"), (optimizer, "optimizer"), (scheduler, "scheduler")):
+        x.load_state_dict(found[name])
+    mlc.set_rng_state(found["rng"])
+    assert train(model, optimizer, scheduler) == losses and found["epoch"] == 3
+
+
 def test_modules_are_made_again_of_classes_that_the_program_allows() -> None:
     model, x = Tied().eval(), mlc.randn(2, 3)
     with pytest.raises(UserError, match="Tied, which is not allowed") as refused:

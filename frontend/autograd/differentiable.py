@@ -306,5 +306,5 @@ def root(x: Any, gradient: Any, what: str = "the tensor") -> Root:
     cotangent: Any = gradient if isinstance(gradient, Differentiable) else x.new_tensor(gradient)
     if cotangent.shape != x.shape:
         raise UserError(f"the cotangent has shape {list(cotangent.shape)}, {what} {list(x.shape)}", code="MLC0432",
-                        loc=user_loc())
+                        loc=user_loc(), hint="it has an element for each of the tensor: mlc.ones_like(y)")
     return meta, cotangent.to(x.dtype)

@@ -94,7 +94,8 @@ def _check(w: Tracer, spatial: int, groups: Any, channels: Dim, taken: Dim) -> N
         raise UserError(f"the weight has {w.ndim} dimensions, expected {spatial + 2}", code="MLC0364")
     if channels != taken:
         raise UserError(f"the input has {channels} channels, and a weight of shape {list(w.shape)} in {groups} groups "
-                        f"takes {taken}", code="MLC0367", symbols=sizes.symbols(channels, taken))
+                        f"takes {taken}", code="MLC0367", symbols=sizes.symbols(channels, taken),
+                        hint="channels come second, after the batch; x.movedim(-1, 1) brings last ones there")
     if w.shape[0] % groups != 0:
         raise UserError(f"a weight of shape {list(w.shape)} is not divided into {groups} groups", code="MLC0367",
                         symbols=sizes.symbols(*w.shape[:1]))

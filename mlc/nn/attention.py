@@ -67,7 +67,7 @@ class MultiheadAttention(Keyed):
                  generator: init.Generator | None = None) -> None:
         if num_heads < 1 or embed_dim % num_heads:
             raise UserError(f"embed_dim = {embed_dim} is not divisible by num_heads = {num_heads}", code="MLC0358",
-                            loc=user_loc())
+                            loc=user_loc(), hint="each head has embed_dim / num_heads features")
         self.num_heads, self.batch_first, self.add_zero_attn = num_heads, batch_first, add_zero_attn
         self.embed_dim, self.head_dim = embed_dim, embed_dim // num_heads
         self.kdim, self.vdim = embed_dim if kdim is None else kdim, embed_dim if vdim is None else vdim

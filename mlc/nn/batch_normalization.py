@@ -63,13 +63,15 @@ class _Tracking(Module):
     def check(self, x: Operand) -> None:
         if len(x.shape) not in self.ranks:
             raise UserError(f"{type(self).__name__} takes {' or '.join(map(str, self.ranks))} dimensions, found "
-                            f"{len(x.shape)}", code="MLC0364", loc=user_loc())
+                            f"{len(x.shape)}", code="MLC0364", loc=user_loc(),
+                            hint="the first two are the batch and the channels")
 
     def check_channels(self, channels: Dim) -> None:
         held = next((p for p in (self.weight, self.running_mean) if p is not None), None)
         if held is not None and held.shape[0] != channels:
             raise UserError(f"{type(self).__name__} has {held.shape[0]} channels, the input {channels}", code="MLC0367",
-                            loc=user_loc(), symbols=sizes.symbols(channels))
+                            loc=user_loc(), symbols=sizes.symbols(channels),
+                            hint=f"channels come second, after the batch: {type(self).__name__}({channels})")
 
     def check_count(self, count: Dim) -> None:
         """The variance is not that of one value; of a size with symbols, the compiled function checks it."""
@@ -78,7 +80,8 @@ class _Tracking(Module):
             with located(user_loc()):
                 T.FailIf(T.Item(tracer(E.eq(tracer(count), 1)).value).result, message)
         elif count == 1:
-            raise UserError(message, code="MLC0363", loc=user_loc())
+            raise UserError(message, code="MLC0363", loc=user_loc(),
+                            hint="use larger batches, DataLoader(drop_last=True), or model.eval()")
 
     def track(self, mean: Tensor, var: Tensor, part: Any) -> None:
         """Move the running statistics by a part of the way toward those of a batch."""

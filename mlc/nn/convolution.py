@@ -28,7 +28,7 @@ class _Convolution(Module):
     def _check(self, in_channels: int, out_channels: int, groups: int) -> None:
         if groups < 1 or in_channels % groups or out_channels % groups:
             raise UserError(f"{in_channels} and {out_channels} channels are not {groups} equal groups",
-                            code="MLC0358", loc=user_loc())
+                            code="MLC0358", loc=user_loc(), hint="both are multiples of groups")
 
     def _set(self, in_channels: int, out_channels: int, groups: int, kernel_size: Ints, stride: Ints,
              dilation: Ints) -> None:

@@ -64,7 +64,8 @@ class _Dropout(Keyed):
 
     def __init__(self, p: float = 0.5, inplace: bool = False, generator: init.Generator | None = None) -> None:
         if isinstance(p, bool) or not 0 <= p <= 1:
-            raise UserError(f"p = {p} is no probability", code="MLC0360", loc=user_loc())
+            raise UserError(f"p = {p} is no probability", code="MLC0360", loc=user_loc(),
+                            hint="it is from 0 to 1, as in p=0.5")
         super().__init__(generator)
         self.p, self.inplace = p, inplace
 

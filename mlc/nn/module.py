@@ -105,7 +105,8 @@ class Module(Hooked, Convertible, Stateful, Trainable, tree.AttributeTree):
     def __getattr__(self, name: str) -> Any:
         if hasattr(type(self), name):
             object.__getattribute__(self, name)              # raises the error of a property that failed
-        raise unsupported_api.error(type(self).__name__, name, unsupported_api.MODULE.get(name), self)
+        why = unsupported_api.MODULE.get(name) or unsupported_api.MISTAKEN.get(name)
+        raise unsupported_api.error(type(self).__name__, name, why, self)
 
     # -- its attributes ----------------------------------------------------------------------------------------------
     def __setattr__(self, name: str, value: Any) -> None:

@@ -13,9 +13,9 @@ import numpy as np
 
 from mlc.frontend.arguments import coded
 from mlc.frontend.location import user_loc
+from mlc.frontend.output_files import write_file
 from mlc.frontend.tensor import Tensor, as_array, wrap
 from mlc.ir.diag import UserError
-from mlc.ir.files import write_whole
 from mlc.ir.types import to_numpy
 from mlc.weights import DTYPES, to_bytes
 
@@ -41,10 +41,11 @@ def save_safetensors(path: str | os.PathLike[str], state: Mapping[str, Any]) -> 
         {'w': tensor([1., 1.], dtype=mlc.float32)}
     """
     try:
-        write_whole(path, [to_bytes({name: as_array(x) for name, x in state.items()})])
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else getattr(error, "message", error)
-        raise UserError(f"{path} cannot be written: {reason}", code="MLC0393", loc=user_loc()) from None
+        data = to_bytes({name: as_array(x) for name, x in state.items()})
+    except ValueError as error:
+        raise UserError(f"{path} cannot be written: {getattr(error, 'message', error)}", code="MLC0393",
+                        loc=user_loc()) from None
+    write_file(path, [data])
 
 
 @coded

@@ -83,8 +83,17 @@ def fitting(state_dict: Mapping[str, Any], own: Mapping[str, Tensor], ties: Mapp
     if report:
         kind = UserTypeError if misfits == len(report) else UserError
         raise kind(f"Error(s) in loading state_dict for {model}:\n\t" + "\n\t".join(report), code="MLC0382",
-                   loc=user_loc())
+                   loc=user_loc(), hint=_hint(missing, unexpected))
     return new, Incompatible(missing, unexpected)
+
+
+def _hint(missing: Sequence[str], unexpected: Sequence[str]) -> str:
+    prefix = next((name.partition(".")[0] for name in unexpected), "")
+    if unexpected and any(name.removeprefix(f"{prefix}.") in missing for name in unexpected):
+        return f"names begin with {prefix!r} there: {{k.removeprefix('{prefix}.'): x for k, x in state.items()}}"
+    if missing or unexpected:
+        return "strict=False leaves out names that only one of the two has"
+    return "make the model with the sizes of the one that was saved"
 
 
 def _kind(dtype: DType) -> str:

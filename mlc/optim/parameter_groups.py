@@ -22,6 +22,7 @@ from mlc.frontend.functions import create
 from mlc.frontend.location import user_loc
 from mlc.frontend.tensor import Tensor
 from mlc.frontend.trace import state as recording
+from mlc.frontend.tree import AttributeTree
 from mlc.ir.diag import UserError, UserTypeError
 from mlc.optim.recorded_step import advance, record_step
 
@@ -43,6 +44,7 @@ class OptimizerType(type):
     def __call__(cls, *args: Any, **settings: Any) -> Any:
         if "params" in settings:
             args = (settings.pop("params"), *args)
+        _check_parameters(cls.__name__, args)
         flags = {name: settings.pop(name, default) for name, default in FLAGS.items() if name in cls.flags}
         _check_flags(cls.__name__, flags)
         if not args or not _are_parameters(args[0]):
@@ -64,6 +66,15 @@ class OptimizerType(type):
 def _are_parameters(x: Any) -> bool:
     """Whether an argument is parameters rather than a learning rate, which is a number, a tensor or a function."""
     return isinstance(x, Iterable) and not isinstance(x, str | Mapping | Tensor) and not callable(x)
+
+
+def _check_parameters(name: str, args: tuple[Any, ...]) -> None:
+    """UserTypeError for a module, or its method, in place of its parameters."""
+    x: Any = args[0] if args else None
+    if isinstance(x, AttributeTree) or isinstance(getattr(x, "__self__", None), AttributeTree):
+        found = type(x).__name__ if isinstance(x, AttributeTree) else f"the method {x.__name__} itself"
+        raise UserTypeError(f"{name} takes parameters, found {found}", code="MLC0383", loc=user_loc(),
+                            hint=f"{name}(model.parameters(), lr=...)")
 
 
 def _check_flags(name: str, flags: Mapping[str, Any]) -> None:
@@ -163,7 +174,8 @@ class ParameterGroups(metaclass=OptimizerType):
                 raise UserError("only leaves can be trained, and this is the result of an operation", code="MLC0378",
                                 loc=user_loc(), hint="x.detach().requires_grad_() is a leaf of the same elements")
             if id(p) in held:
-                raise UserError("a parameter is held twice", code="MLC0378", loc=user_loc())
+                raise UserError("a parameter is held twice", code="MLC0378", loc=user_loc(),
+                                hint="model.parameters() has shared parameters once")
             held.add(id(p))
             self.check_parameter(p)
         settings = {**self._settings(), **self._flags}
@@ -272,7 +284,8 @@ class ParameterGroups(metaclass=OptimizerType):
         sizes, own = [len(g.get("params", ())) for g in groups], [len(g["params"]) for g in self.param_groups]
         if sizes != own:
             raise UserError(f"the state is of groups of {sizes} parameters, the optimizer's are of {own}",
-                            code="MLC0377", loc=user_loc())
+                            code="MLC0377", loc=user_loc(), hint="make the optimizer with the parameters of the one "
+                                                                 "that was saved, in the same groups")
         state = {}
         for theirs, ours in zip(groups, self.param_groups):
             rule = self._with({**ours, **theirs})

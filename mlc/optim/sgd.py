@@ -65,7 +65,8 @@ class SGD(Optimizer):
         self.check("momentum", self.momentum)
         self.check("weight_decay", self.weight_decay)
         if self.nesterov and (not self.momentum or self.dampening):
-            raise UserError("nesterov needs a momentum and no dampening", code="MLC0383", loc=user_loc())
+            raise UserError("nesterov needs a momentum and no dampening", code="MLC0383", loc=user_loc(),
+                            hint="SGD(..., momentum=0.9, nesterov=True)")
 
     def scalars(self, t: Tensor) -> tuple[Any, ...]:
         return (t == 1,) if self.dampening else ()

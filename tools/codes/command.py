@@ -70,11 +70,11 @@ example shell:
     mlc run no-such-file.py
 fix: check the path and its permissions.
 
-MLC0393 An output cannot be written.
+MLC0393 A file cannot be written.
 Files are replaced atomically, so an existing file is unchanged.
 example shell:
     mlc opt model.mlir -o no-such-folder/out.mlir
-fix: check that the folder exists and may be written to.
+fix: check that the folder exists and may be written to, and that there is space.
 
 MLC0394 --run-reproducer is given a file that contains no pipeline.
 example shell:

@@ -129,6 +129,41 @@ example python:
     next(first)
 fix: make a second DataLoader, or use persistent_workers=False; in a forked process, begin the iteration there.
 
+MLC0747 A file of PyTorch has something that is not data.
+Its pickle is interpreted as data, so that it may name tensors, storages, dtypes, sizes, devices and containers, and no
+other class or function; nothing of it is called. Tensors of dtypes, layouts and sizes that mlc lacks are refused too.
+example python:
+    import io, zipfile, mlc
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr("model/data.pkl", b"cos\\nsystem\\n.")
+    file.seek(0)
+    mlc.load(file)
+fix: save the state_dict() of models and optimizers in PyTorch, rather than the objects.
+
+MLC0748 A file of PyTorch is damaged, or of a format that is not read.
+Read are the zip files that torch.save writes since PyTorch 1.6. TorchScript programs are none, nor plain pickles.
+example python:
+    import io, mlc
+    mlc.load(io.BytesIO(b"PK\\3\\4 and no more"))
+fix: save it again; a file of an older version is loaded in PyTorch and saved again.
+
+MLC0749 A trainer is made with arguments that it cannot train with.
+example python:
+    import mlc
+    model = mlc.nn.Linear(2, 1)
+    mlc.Trainer(model, mlc.optim.SGD(model.parameters()), mlc.nn.MSELoss(), accumulate=0)
+fix: the message says what is expected; a loader is one that can be iterated over once per epoch.
+
+MLC0750 A training cannot continue from its checkpoints.
+None of the files in the folder is whole, or they are of a trainer with other parts.
+example python:
+    import mlc
+    model = mlc.nn.Linear(2, 1)
+    trainer = mlc.Trainer(model, mlc.optim.SGD(model.parameters()), mlc.nn.MSELoss())
+    trainer.load_state_dict({"model": model.state_dict()})
+fix: make the trainer with the arguments of the one that was saved, or train with resume=False.
+
 MLC0764 An object is no data that mlc.save writes.
 Files hold no code, so that only tensors, arrays, numbers, strings, modules and lists, tuples, dicts and sets of them
 can be written, none of which contains itself.
@@ -151,8 +186,8 @@ fix: load it within mlc.serialization.safe_globals([Scale]), or with weights_onl
 MLC0766 A file of data is damaged, or mlc.save did not write it.
 example python:
     import io, mlc
-    mlc.load(io.BytesIO(b"PK"))
-fix: save it again; a file of PyTorch is exchanged as safetensors (mlc.nn.load_safetensors).
+    mlc.load(io.BytesIO(b"MLC"))
+fix: save it again.
 
 MLC0767 A model is to be written in a format that mlc does not write.
 example python:
@@ -197,6 +232,39 @@ example python:
     import mlc
     mlc.amp.GradScaler("cpu").update()
 fix: scale(loss).backward(), then unscale_ if need be, step and update, in this order.
+
+MLC0793 A package that is not installed is needed.
+What few programs need is an optional dependency.
+example text:
+    error[MLC0793]: SummaryWriter needs the package tensorboardX: No module named 'tensorboardX'
+fix: install the package that the message names.
+
+MLC0794 A model of a hub cannot be loaded.
+Only folders of this machine are hubs: mlc opens no connection. Such a folder has a file hubconf.py, whose functions are
+the entry points, and which is run as a part of the program.
+example python:
+    import mlc
+    mlc.hub.load("pytorch/vision", "resnet18")
+fix: clone the repository, and pass its folder and source="local".
+
+MLC0795 A benchmark is asked for something that cannot be timed.
+example python:
+    import mlc
+    mlc.utils.benchmark.Timer("x +")
+fix: give a statement of Python; all names that it uses are in setup or globals.
+
+MLC0796 A profile is asked for something that it does not measure.
+It measures calls on the CPU; one profile is on at a time.
+example python:
+    import mlc
+    mlc.profiler.profile(with_flops=True)
+fix: the message says what there is.
+
+MLC0797 A summary is asked for something that is no module.
+example python:
+    import mlc
+    mlc.summary(mlc.ones(2))
+fix: pass the module, and the arguments of an example call after it.
 
 MLC0784 A constraint, a transform or a divergence of distributions does not have what is asked of it.
 example python:

@@ -74,7 +74,8 @@ def _list_shape(x: Any) -> list[int]:
         return []
     inside = [_list_shape(v) for v in x]
     if any(s != inside[0] for s in inside):
-        raise UserTypeError("nested lists of different lengths make no array", code="MLC0345")
+        raise UserTypeError("nested lists of different lengths make no array", code="MLC0345",
+                            hint="pad them, as nn.utils.rnn.pad_sequence does")
     return [len(x), *(inside[0] if inside else [])]
 
 

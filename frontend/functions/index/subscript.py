@@ -15,6 +15,7 @@ from mlc.frontend.functionalization import captured, linked, uncertain
 from mlc.frontend.functions import elementwise as E
 from mlc.frontend.functions.index.picking import from_the_front, take
 from mlc.frontend.functions.ragged import coordinates, picked
+from mlc.frontend.hints import hint_for
 from mlc.frontend.in_place import copy_, put, put_number, without_leading_ones
 from mlc.frontend.location import user_loc
 from mlc.frontend.methods import SYNTAX
@@ -60,7 +61,7 @@ def getitem(input: Tensor, key: Any) -> Tensor:
     except Error as error:
         raise as_user_error(error, "indexing", (input,), loc) from None
     except IndexError as error:
-        raise UserIndexError(str(error), code="MLC0366", loc=loc) from None
+        raise UserIndexError(str(error), code="MLC0366", loc=loc, hint=hint_for("MLC0366", "indexing")) from None
     static = tuple(_static(k) for k in parts)
     if state.trace is not None:
         input = captured(input)
@@ -117,7 +118,7 @@ def setitem(input: Tensor, key: Any, value: Any) -> None:
     except Error as error:
         raise as_user_error(error, "assignment", (input,), loc) from None
     except IndexError as error:
-        raise UserIndexError(str(error), code="MLC0366", loc=loc) from None
+        raise UserIndexError(str(error), code="MLC0366", loc=loc, hint=hint_for("MLC0366", "indexing")) from None
 
 
 def _number_of(k: Any) -> Any:

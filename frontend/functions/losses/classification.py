@@ -27,7 +27,8 @@ def class_axis(x: Tracer, target: Tracer, name: str) -> int:
     if not x.ndim or target.shape != rest:
         raise UserError(f"the target has shape [{', '.join(map(str, target.shape))}], expected "
                         f"[{', '.join(map(str, rest))}]: one class for each sample", code="MLC0367",
-                        symbols=sizes.differing(target.shape, rest))
+                        symbols=sizes.differing(target.shape, rest),
+                        hint="of a column, target.squeeze(1) has the classes; of one-hot rows, target.argmax(1)")
     return at
 
 
@@ -107,7 +108,7 @@ def _per_class(weight: Operand, x: Tracer, at: int) -> Tracer:
 
 
 def _soft_cross_entropy(x: Tracer, target: Tracer, weight: Operand, reduction: str, smoothing: float) -> Tensor:
-    a, t = of_same_shape(x, target)
+    a, t = of_same_shape(x, target, "floats are a probability for each class; classes are integers: target.long()")
     if not a.ndim:
         raise UserError("a 0-d tensor has no classes", code="MLC0367", hint="give one sample as a vector")
     at = 0 if a.ndim == 1 else 1

@@ -25,13 +25,14 @@ def reduced(loss: Tensor, reduction: str) -> Tensor:
     return loss
 
 
-def of_same_shape(a: Operand, b: Operand) -> list[Tracer]:
+def of_same_shape(a: Operand, b: Operand, hint: str = "broadcast one of them first, if that is what is meant"
+                  ) -> list[Tracer]:
     xs = together(a, b, floating=True)
     if xs[0].shape != xs[1].shape:
         shapes = " and ".join("[" + ", ".join(map(str, x.shape)) + "]" for x in xs)
         raise UserError(f"the input and the target have shapes {shapes}", code="MLC0367",
                         symbols=sizes.differing(xs[0].shape, xs[1].shape),
-                        hint="broadcast one of them first, if that is what is meant")
+                        hint=hint)
     return xs
 
 

@@ -28,6 +28,7 @@ class GeneratorSource:
     def __init__(self, generator: GeneratorLike) -> None:
         self._follows = generator is None
         self._seeded: int | None = None
+        self._loaded = False
         self._generator = generator if isinstance(generator, Generator) else Generator()
         if not self._follows and not isinstance(generator, Generator):
             self._generator.manual_seed(_seed(generator))
@@ -36,8 +37,9 @@ class GeneratorSource:
     def generator(self) -> Generator:
         """The generator to draw from."""
         if self._follows and self._seeded != default_generator.times_seeded:
-            self._generator.manual_seed(int(default_generator.numpy().integers(2**63)))
-            self._seeded = default_generator.times_seeded
+            if not self._loaded:                           # or the state of the default generator was loaded with it
+                self._generator.manual_seed(int(default_generator.numpy().integers(2**63)))
+            self._seeded, self._loaded = default_generator.times_seeded, False
         return self._generator
 
     def numpy(self) -> np.random.Generator:
@@ -57,7 +59,8 @@ class GeneratorSource:
         found = state.get("generator")
         if not isinstance(found, list) or len(found) != 16 or not all(type(b) is int and 0 <= b < 256 for b in found):
             raise UserError("the state is not that of a generator, which has 16 bytes", code="MLC0709", loc=user_loc())
-        self.generator.set_state(Tensor(np.array(found, np.uint8)))
+        self._generator.set_state(Tensor(np.array(found, np.uint8)))
+        self._loaded = True
 
 
 def _seed(generator: Any) -> int:

@@ -9,6 +9,7 @@ from typing import Any
 
 from mlc.frontend.location import user_loc
 from mlc.ir.diag import UserError
+from mlc.ir.profiling import timed
 from mlc.utils.data.fetch import EXHAUSTED, Fetching
 from mlc.utils.data.pool import Pool
 from mlc.utils.data.worker import Exhausted, Failure, WorkerError
@@ -26,7 +27,18 @@ class Progress:
     finished: bool = False
 
 
-class InThisProcess(Iterator[Any]):
+class Batches(Iterator[Any]):
+    """An iteration whose batches are events of a profile."""
+
+    def __next__(self) -> Any:
+        return timed("data", "DataLoader", self.next_batch)
+
+    def next_batch(self) -> Any:
+        """The next batch; StopIteration after the last one."""
+        raise NotImplementedError
+
+
+class InThisProcess(Batches):
     """The batches of these indices, each made when it is asked for."""
 
     def __init__(self, fetching: Fetching, indices: Iterator[Any], progress: Progress) -> None:
@@ -34,7 +46,7 @@ class InThisProcess(Iterator[Any]):
         self._indices = indices
         self._progress = progress
 
-    def __next__(self) -> Any:
+    def next_batch(self) -> Any:
         if self._progress.finished or (index := next(self._indices, EXHAUSTED)) is EXHAUSTED:
             self._progress.finished = True
             raise StopIteration
@@ -51,7 +63,7 @@ class InThisProcess(Iterator[Any]):
         return batch
 
 
-class ByWorkers(Iterator[Any]):
+class ByWorkers(Batches):
     """The batches of these indices, made by workers ahead of their use.
 
     At most `pool.prefetch` batches per worker are being made or wait to be given out. Workers take turns, so the order
@@ -80,7 +92,7 @@ class ByWorkers(Iterator[Any]):
         self._user = pool.begin()
         self._request()
 
-    def __next__(self) -> Any:
+    def next_batch(self) -> Any:
         if self._over:
             raise StopIteration
         if self._pool.user is not self._user:

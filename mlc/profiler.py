@@ -1,0 +1,385 @@
+"""PyTorch's `torch.profiler`: which operations and compiled functions a program runs, how long, and at which line.
+
+    with mlc.profiler.profile() as p:
+        train()
+    print(p.key_averages().table(sort_by="self_cpu_time_total", row_limit=10))
+    p.export_chrome_trace("trace.json")                    # for ui.perfetto.dev
+
+Measured are calls, on the CPU that makes them: of operations that run at once, of compiled functions as a whole,
+compilations, the batches of a DataLoader, and the parts of the program that `record_function` names. What happens
+within a compiled function is one program without inner boundaries, and views move no elements: neither has events.
+While a profile is on, calls take the general path through Python. The time of an operation is that of its native code,
+without this path; the times of other events include it.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import threading
+import time
+import warnings
+import weakref
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import ExitStack
+from enum import Enum
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+
+from mlc.compiled import without_fast_paths
+from mlc.frontend.arguments import coded, coded_methods
+from mlc.frontend.dispatch import general_path
+from mlc.frontend.location import user_loc
+from mlc.frontend.tensor import Tensor
+from mlc.frontend.tree import leaves
+from mlc.ir.diag import Loc, UserError
+from mlc.ir.profiling import state
+from mlc.profile_results import Averages, Event, averages, chrome_trace, nested, write_json
+
+__all__ = ["profile", "record_function", "schedule", "tensorboard_trace_handler"]
+
+
+class ProfilerActivity(Enum):
+    """The kinds of work that PyTorch's profiles tell apart; mlc measures calls on the CPU."""
+
+    CPU = 0
+    CUDA = 1
+
+
+class ProfilerAction(Enum):
+    """The state of a profile in a step; see `schedule`."""
+
+    NONE = 0
+    WARMUP = 1
+    RECORD = 2
+    RECORD_AND_SAVE = 3
+
+
+@coded
+def schedule(*, wait: int, warmup: int, active: int, repeat: int = 0, skip_first: int = 0
+             ) -> Callable[[int], ProfilerAction]:
+    """Make a function that says in which steps a profile records: cycles of `wait`, `warmup` and `active` steps.
+
+    Args:
+        wait: Number of steps in which nothing happens.
+        warmup: Number of steps that take the paths of a profile, and are not recorded.
+        active: Number of steps that are recorded; after the last one the trace is ready.
+        repeat: Number of cycles; 0 for any.
+        skip_first: Number of steps before the first cycle.
+
+    Returns:
+        Function of the number of a step, which returns a `ProfilerAction`.
+
+    Raises:
+        UserError: A number is below 0, or no step is active (MLC0796).
+
+    Example:
+        >>> f = mlc.profiler.schedule(wait=1, warmup=1, active=2)
+        >>> [f(i).name for i in range(5)]
+        ['NONE', 'WARMUP', 'RECORD', 'RECORD_AND_SAVE', 'NONE']
+    """
+    if min(wait, warmup, repeat, skip_first) < 0 or active < 1:
+        raise UserError("schedule: numbers of steps are at least 0, and at least one step is active", code="MLC0796",
+                        loc=user_loc())
+
+    def action(step: int) -> ProfilerAction:
+        cycle, at = divmod(step - skip_first, wait + warmup + active)
+        if step < skip_first or (repeat and cycle >= repeat) or at < wait:
+            return ProfilerAction.NONE
+        if at < wait + warmup:
+            return ProfilerAction.WARMUP
+        last = at == wait + warmup + active - 1
+        return ProfilerAction.RECORD_AND_SAVE if last else ProfilerAction.RECORD
+
+    return action
+
+
+@coded
+def tensorboard_trace_handler(dir_name: str, worker_name: str | None = None, use_gzip: bool = False
+                              ) -> Callable[[profile], None]:
+    """Make a function for `on_trace_ready` that writes each trace to a folder, as TensorBoard expects it.
+
+    Args:
+        dir_name: The folder, made if it is missing.
+        worker_name: Start of the files' names; that of the machine and the process by default.
+        use_gzip: Whether the files are compressed.
+
+    Returns:
+        Function of a profile.
+
+    Raises:
+        UserError: A file cannot be written (MLC0393), when the function is called.
+
+    Example:
+        >>> import os, tempfile
+        >>> folder = tempfile.mkdtemp()
+        >>> with mlc.profiler.profile(on_trace_ready=mlc.profiler.tensorboard_trace_handler(folder, "a")):
+        ...     _ = mlc.ones(2) + 1
+        >>> [name.endswith(".pt.trace.json") for name in os.listdir(folder)]
+        [True]
+    """
+    def handler(p: profile) -> None:
+        os.makedirs(dir_name, exist_ok=True)
+        worker = worker_name or f"{platform.node()}_{os.getpid()}"
+        name = f"{worker}.{time.time_ns()}.pt.trace.json" + ".gz" * use_gzip
+        p.export_chrome_trace(os.path.join(dir_name, name))
+
+    return handler
+
+
+class profile:
+    """Context in which calls are timed.
+
+    Args:
+        activities: `ProfilerActivity`s; that of CUDA adds nothing, and warns.
+        schedule: Function of the number of a step that says whether it is recorded; None for all. `step()` ends a step.
+        on_trace_ready: Function of the profile, called at the end, or after each cycle of the schedule.
+        record_shapes: Whether the shapes of operands are kept.
+        profile_memory: Whether the bytes of results that are no views are counted, until they are freed.
+        with_stack: Accepted for PyTorch's sake: every event has the line of the program that asked for it.
+        with_flops: Not measured; True is refused.
+        with_modules: Not measured; True is refused.
+
+    Raises:
+        UserError: Something is asked for that is not measured, or another profile is on (MLC0796).
+
+    Example:
+        >>> x = mlc.ones(3, 3)
+        >>> with mlc.profiler.profile() as p:
+        ...     with mlc.profiler.record_function("product"):
+        ...         _ = x @ x
+        >>> sorted({row.key for row in p.key_averages()} - {"matmul"})
+        ['product']
+    """
+
+    def __init__(self, *, activities: Iterable[ProfilerActivity] | None = None,
+                 schedule: Callable[[int], ProfilerAction] | None = None,
+                 on_trace_ready: Callable[[profile], Any] | None = None, record_shapes: bool = False,
+                 profile_memory: bool = False, with_stack: bool = False, with_flops: bool = False,
+                 with_modules: bool = False) -> None:
+        for name, asked in (("with_flops", with_flops), ("with_modules", with_modules)):
+            if asked:
+                raise UserError(f"profile: {name} is not measured", code="MLC0796", loc=user_loc(),
+                                hint="name parts of the program by record_function")
+        if ProfilerActivity.CUDA in (activities or ()):
+            warnings.warn("mlc.profiler measures calls on the CPU, and nothing on devices", stacklevel=3)
+        self._schedule = schedule or (lambda step: ProfilerAction.RECORD)
+        self._on_trace_ready, self._record_shapes, self._profile_memory = on_trace_ready, record_shapes, profile_memory
+        self.step_num = 0
+        self._action = ProfilerAction.NONE
+        self._paths: ExitStack | None = None
+        self._clear()
+
+    def _clear(self) -> None:
+        self._events: list[Event] = []
+        self._live: list[tuple[int, int]] = []             # moments, and the bytes of results from then on
+        self._bytes = 0
+        self._generation = object()
+        self._nested: list[Event] | None = None
+        self._begin = time.perf_counter_ns()
+
+    # -- on and off ---------------------------------------------------------------------------------------------------
+    def start(self) -> None:
+        """Begin, as `with` does."""
+        if state.recorder is not None:
+            raise UserError("another profile is on", code="MLC0796", loc=user_loc(), hint="end it first")
+        self._clear()
+        self.step_num = 0
+        self._turn(self._schedule(0))
+
+    def stop(self) -> None:
+        """End, as the end of `with` does."""
+        recording = self._action in (ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE)
+        self._turn(ProfilerAction.NONE)
+        if recording and self._on_trace_ready is not None:
+            self._on_trace_ready(self)
+
+    def step(self) -> None:
+        """End a step of the schedule."""
+        if self._action is ProfilerAction.RECORD_AND_SAVE and self._on_trace_ready is not None:
+            self._on_trace_ready(self)
+        self.step_num += 1
+        before, after = self._action, self._schedule(self.step_num)
+        if after in (ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE) and before is not ProfilerAction.RECORD:
+            self._clear()
+        self._turn(after)
+
+    def _turn(self, action: ProfilerAction) -> None:
+        """Take or leave the paths on which calls are timed."""
+        if action is not ProfilerAction.NONE and self._paths is None:
+            with ExitStack() as stack:
+                stack.enter_context(general_path())
+                stack.enter_context(without_fast_paths())
+                state.recorder = self
+                self._paths = stack.pop_all()
+        elif action is ProfilerAction.NONE and self._paths is not None:
+            state.recorder = None
+            self._paths.close()
+            self._paths, later = None, list(state.later)
+            state.later.clear()
+            for work in later:
+                work()
+        self._action = action
+
+    def __enter__(self) -> profile:
+        self.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
+                 traceback: TracebackType | None) -> None:
+        if error is None:
+            self.stop()
+        else:
+            self._turn(ProfilerAction.NONE)
+
+    # -- events -------------------------------------------------------------------------------------------------------
+    def add(self, kind: str, name: str, start: int, end: int, operands: Sequence[Any], result: Any) -> None:
+        """Take an event.
+
+        Args:
+            kind: Its kind.
+            name: Its name.
+            start: Nanoseconds of the clock when it began.
+            end: Nanoseconds when it ended.
+            operands: Arrays that it took.
+            result: What it gave.
+        """
+        if self._action in (ProfilerAction.NONE, ProfilerAction.WARMUP):
+            return
+        self._nested = None
+        shapes = tuple(tuple(x.shape) for x in operands) if self._record_shapes else ()
+        memory = 0
+        if self._profile_memory and kind in ("operation", "compiled function"):
+            memory = self._count(operands, result, end)
+        self._events.append(Event(name, kind, _shown(user_loc()), threading.get_native_id(), start - self._begin,
+                                  end - start, shapes, memory))
+
+    def _count(self, operands: Sequence[Any], result: Any, now: int) -> int:
+        """Bytes of the results of an event, which are counted until they are freed; but of those in memory of operands.
+        """
+        given = [x for x in operands if isinstance(x, np.ndarray)]
+        total = 0
+        for x in leaves(result):
+            array = x._array if type(x) is Tensor else None
+            if isinstance(array, np.ndarray) and array.nbytes and not any(np.may_share_memory(array, y) for y in given):
+                total += array.nbytes
+                weakref.finalize(x, self._freed, array.nbytes, self._generation).atexit = False
+        if total:
+            self._bytes += total
+            self._live.append((now - self._begin, self._bytes))
+        return total
+
+    def _freed(self, count: int, generation: object) -> None:
+        if generation is self._generation and self._action is not ProfilerAction.NONE:
+            self._bytes -= count
+            self._live.append((time.perf_counter_ns() - self._begin, self._bytes))
+
+    def events(self) -> list[Event]:
+        """List the events by their beginnings.
+
+        Returns:
+            List of events, those of a cycle where there is a schedule.
+        """
+        if self._nested is None:
+            for event in self._events:
+                event.children = 0
+            self._nested = nested(self._events)
+        return self._nested
+
+    def key_averages(self, group_by_input_shape: bool = False, group_by_stack_n: int = 0) -> Averages:
+        """Sum the events by name.
+
+        Args:
+            group_by_input_shape: Whether events with operands of other shapes are apart; needs `record_shapes`.
+            group_by_stack_n: Above 0, events of different lines are apart.
+
+        Returns:
+            The sums, whose `table()` is text.
+
+        Raises:
+            UserError: Shapes were not recorded (MLC0796).
+        """
+        if group_by_input_shape and not self._record_shapes:
+            raise UserError("the profile has no shapes", code="MLC0796", loc=user_loc(),
+                            hint="profile(record_shapes=True)")
+        return averages(self.events(), group_by_stack_n > 0, group_by_input_shape, self._profile_memory)
+
+    def memory_timeline(self) -> list[tuple[float, int]]:
+        """List the bytes of results that were alive, which `profile_memory` counts.
+
+        Returns:
+            List of pairs of microseconds since the beginning, and the bytes from then on.
+        """
+        return [(at / 1e3, count) for at, count in self._live]
+
+    def export_memory_timeline(self, path: str, device: str | None = None) -> None:
+        """Write the memory timeline as JSON.
+
+        Args:
+            path: Name of the file; it is compressed if that ends with .gz.
+            device: Accepted for PyTorch's sake.
+
+        Raises:
+            UserError: The profile counts no memory (MLC0796), or the file cannot be written (MLC0393).
+        """
+        if not self._profile_memory:
+            raise UserError("the profile counts no memory", code="MLC0796", loc=user_loc(),
+                            hint="profile(profile_memory=True)")
+        write_json(path, {"microseconds": [at for at, _ in self.memory_timeline()],
+                          "bytes": [count for _, count in self._live]})
+
+    def export_chrome_trace(self, path: str) -> None:
+        """Write a trace for chrome://tracing and https://ui.perfetto.dev, in which events have their lines.
+
+        Args:
+            path: Name of the file; it is compressed if that ends with .gz.
+
+        Raises:
+            UserError: The file cannot be written (MLC0393).
+        """
+        write_json(path, chrome_trace(self.events(), self._live))
+
+
+class record_function:
+    """Context, or decorator, that gives a part of the program a name in profiles.
+
+    Args:
+        name: The name.
+        args: Accepted for PyTorch's sake.
+
+    Example:
+        >>> with mlc.profiler.profile() as p, mlc.profiler.record_function("sum"):
+        ...     _ = mlc.ones(3).sum()
+        >>> p.events()[0].name
+        'sum'
+    """
+
+    def __init__(self, name: str, args: str | None = None) -> None:
+        self.name = name
+        self._starts: list[int] = []
+
+    def __enter__(self) -> record_function:
+        self._starts.append(time.perf_counter_ns())
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        start = self._starts.pop()
+        if state.recorder is not None:
+            state.recorder.add("label", self.name, start, time.perf_counter_ns(), (), None)
+
+    def __call__(self, f: Callable[..., Any]) -> Callable[..., Any]:
+        def labelled(*args: Any, **keywords: Any) -> Any:
+            with record_function(self.name):
+                return f(*args, **keywords)
+
+        labelled.__name__ = getattr(f, "__name__", "labelled")
+        return labelled
+
+
+def _shown(loc: Loc) -> str:
+    return f"{os.path.relpath(loc.file) if loc.file and os.path.exists(loc.file) else loc.file}:{loc.line}"
+
+
+coded_methods(profile, ("__init__", "start", "key_averages", "export_memory_timeline", "export_chrome_trace"))

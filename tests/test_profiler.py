@@ -1,0 +1,194 @@
+"""Profiles: which calls, at which line, how long, and the files that they are written to."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import mlc
+from mlc import nn
+from mlc.ir.diag import UserError
+from mlc.ir.profiling import state
+from mlc.profile_results import Event, averages, nested
+from mlc.profiler import ProfilerAction, ProfilerActivity, profile, record_function, schedule
+from mlc.utils.data import DataLoader, TensorDataset
+
+THIS = Path(__file__).name
+
+
+def named(p: profile, name: str) -> list[Event]:
+    return [e for e in p.events() if e.name == name and e.kind != "compilation"]
+
+
+def test_calls_are_events_with_their_lines() -> None:
+    x = mlc.ones(4, 5)
+    _ = x @ x.t(), (x + 1).exp()                           # these have native paths, which a profile closes
+    w = mlc.ones(5, requires_grad=True)
+    with profile(record_shapes=True) as p:
+        y = x @ w
+        y.exp().sum().backward()
+    product, = named(p, "matmul")
+    assert product.kind == "operation" and product.shapes == ((4, 5), (5,)) and product.line.endswith(
+        f"{THIS}:{test_calls_are_events_with_their_lines.__code__.co_firstlineno + 5}")
+    assert [e.name for e in p.events() if e.kind == "operation"][:2] == ["matmul", "exp"]
+    assert any(e.name.endswith("_backward") for e in p.events())
+    assert all(e.duration >= 0 and e.start >= 0 for e in p.events()) and state.recorder is None
+
+
+def test_nothing_is_recorded_before_and_after() -> None:
+    x = mlc.ones(3)
+    with profile() as p:
+        _ = x + 1
+    _ = x * 2
+    assert named(p, "add") and not named(p, "mul")
+    with pytest.raises(ZeroDivisionError), profile() as broken:
+        _ = x + 1 / 0
+    assert state.recorder is None and not named(broken, "add")
+
+
+def test_compiled_functions_are_events_as_a_whole() -> None:
+    old = mlc.compile(lambda x: (x * 2).exp())
+    x = mlc.ones(3)
+    for _ in range(3):
+        old(x)
+
+    @mlc.compile
+    def new(x: Any) -> Any:
+        return x.sin() + 1
+
+    with profile() as p:
+        for _ in range(3):
+            old(x)
+            new(x)
+    assert len(named(p, "new")) == 3 and not named(p, "sin")
+    assert [e.kind for e in p.events() if e.name == "new"].count("compilation") == 1
+    assert sum(e.kind == "compiled function" for e in p.events()) == 6
+    assert new.compiled.entries[0].fast_calls.value == 0
+    new(x)
+    assert new.compiled.entries[0].fast_calls.value == 1
+
+
+def test_labels_and_loaders_enclose_what_happens_in_them() -> None:
+    loader: DataLoader[Any] = DataLoader(TensorDataset(mlc.ones(4, 2)), batch_size=2)
+
+    @record_function("step")
+    def step(x: Any) -> Any:
+        return x.exp()
+
+    with profile() as p:
+        for (x,) in loader:
+            step(x)
+    assert len(named(p, "DataLoader")) == 2 and len(named(p, "step")) == 2
+    label, exp = named(p, "step")[1], named(p, "exp")[1]
+    assert label.start <= exp.start and exp.end <= label.end and label.children >= exp.duration
+
+
+def test_self_time_is_that_without_the_events_within() -> None:
+    events = nested([Event("inner", "operation", "a:2", 1, 20, 30), Event("outer", "label", "a:1", 1, 0, 100),
+                     Event("inner", "operation", "a:3", 1, 60, 20), Event("other", "operation", "a:4", 2, 10, 1000)])
+    rows = {r.key: r for r in averages(events, False, False, False)}
+    assert (rows["outer"].self_cpu_time_total, rows["outer"].cpu_time_total) == (0.05, 0.1)
+    assert (rows["inner"].count, rows["inner"].cpu_time, rows["other"].self_cpu_time_total) == (2, 0.025, 1.0)
+    found = averages(events, True, False, False)
+    assert len(found) == 4 and found.total_average().cpu_time_total == pytest.approx(1.1)
+    lines = found.table(sort_by="count", row_limit=2).splitlines()
+    assert lines[1].split()[:2] == ["Name", "Kind"] and len(lines) == 7 and "a:" in lines[3]
+    with pytest.raises(UserError, match="there are cpu_time") as wrong:
+        found.table(sort_by="cuda_time")
+    assert wrong.value.code == "MLC0796"
+
+
+def test_bytes_of_results_are_counted_until_they_are_freed(tmp_path: Path) -> None:
+    big = mlc.ones(400, 1000)
+    with profile(profile_memory=True) as p:
+        big.relu()
+        big.clone().relu_()
+    assert {r.key: r.cpu_memory_usage for r in p.key_averages()}["relu"] >= 1_600_000
+    assert max(count for _, count in p.memory_timeline()) <= 2 * 1_600_000 and p.memory_timeline()[-1][1] == 0
+    x = mlc.ones(256)
+    with profile(profile_memory=True) as p:
+        y = x + 1
+        z = y * 2
+        view = z[3:]
+        del y
+        z2 = z + 1
+        del z, z2, view
+    counts = [count for _, count in p.memory_timeline()]
+    assert max(counts) == 2048 and counts[:2] == [1024, 2048] and counts[-1] == 0
+    assert sum(r.cpu_memory_usage for r in p.key_averages()) == 3072 and "CPU Mem" in p.key_averages().table()
+    p.export_memory_timeline(str(tmp_path / "memory.json"))
+    assert json.loads((tmp_path / "memory.json").read_text())["bytes"] == counts
+
+
+def test_traces_are_for_chrome_and_perfetto(tmp_path: Path) -> None:
+    def elsewhere() -> None:
+        mlc.ones(2) + 2
+
+    with profile(record_shapes=True) as p:
+        mlc.ones(2) + 1
+        thread = threading.Thread(target=elsewhere)
+        thread.start()
+        thread.join()
+    for name, opened in (("trace.json", open), ("trace.json.gz", gzip.open)):
+        p.export_chrome_trace(str(tmp_path / name))
+        with opened(tmp_path / name, "rt") as file:
+            rows = json.load(file)["traceEvents"]
+        first, second = (r for r in rows if r["name"] == "add" and r["cat"] == "operation")
+        assert first["ph"] == "X" and first["args"]["Input Dims"][0] == [2] and THIS in first["args"]["line"]
+        assert first["tid"] != second["tid"] and first["ts"] + first["dur"] <= second["ts"]
+
+
+def test_a_schedule_records_cycles(tmp_path: Path) -> None:
+    plan = schedule(wait=1, warmup=1, active=2, repeat=2, skip_first=1)
+    assert [plan(i).value for i in range(10)] == [0, 0, 1, 2, 3, 0, 1, 2, 3, 0]
+    ready = []
+
+    def on_ready(p: profile) -> None:
+        ready.append([len(named(p, "add")), p.step_num])
+        mlc.profiler.tensorboard_trace_handler(str(tmp_path / "runs"), "worker")(p)
+
+    with profile(schedule=plan, on_trace_ready=on_ready) as p:
+        for _ in range(12):
+            mlc.ones(2) + 1
+            p.step()
+    assert ready == [[2, 4], [2, 8]] and len(list((tmp_path / "runs").glob("worker.*.pt.trace.json"))) == 2
+    assert plan(3) is ProfilerAction.RECORD
+
+
+def test_what_is_not_measured_is_refused() -> None:
+    mistakes: list[Any] = [
+        lambda: profile(with_flops=True), lambda: profile(with_modules=True),
+        lambda: schedule(wait=0, warmup=0, active=0), lambda: profile().key_averages(group_by_input_shape=True),
+        lambda: profile().export_memory_timeline("x")]
+    for mistake in mistakes:
+        with pytest.raises(UserError) as found:
+            mistake()
+        assert found.value.code == "MLC0796" and found.value.loc.file == __file__
+    with profile(), pytest.raises(UserError, match="another profile"):
+        profile().start()
+    with pytest.warns(UserWarning, match="nothing on devices"):
+        profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA])
+
+
+def test_training_in_a_profile_gives_the_same_numbers() -> None:
+    def trained() -> list[float]:
+        mlc.manual_seed(0)
+        model = nn.Linear(3, 2)
+        optimizer = mlc.optim.SGD(model.parameters(), lr=0.1)
+        losses = []
+        for _ in range(3):
+            optimizer.zero_grad()
+            loss = (model(mlc.ones(4, 3)) ** 2).mean()
+            loss.backward()
+            optimizer.step()
+            losses.append(loss.item())
+        return losses
+
+    plain = trained()
+    with profile():
+        assert trained() == plain
