@@ -21,8 +21,6 @@ _STORAGE: Why = ("the memory is that of a numpy array", "x.numpy() has its strid
 _DRAW: Why = ("random numbers are functions of a key, so that a program draws the same ones compiled or not",
               "key = mlc.random.key(0); the functions of mlc.random take the key as their first argument")
 
-_SPARSE: Why = ("tensors are dense", "the same operations on dense tensors")
-
 
 def _each(names: str, why: Why) -> dict[str, Why]:
     return dict.fromkeys(names.split(), why)
@@ -32,7 +30,6 @@ TENSOR: dict[str, Why] = {
     **_each("xpu pin_memory", _DEVICE),
     **_each("imag", _COMPLEX),
     **_each("storage untyped_storage is_shared", _STORAGE),
-    **_each("to_sparse to_sparse_coo to_sparse_csr coalesce smm", _SPARSE),
     "set_": ("a tensor keeps its storage", "x.data = other"),
 }
 RECORDED: dict[str, Why] = _each("backward data grad grad_fn requires_grad is_leaf retain_grad retains_grad "
@@ -46,7 +43,6 @@ MODULE: dict[str, Why] = {
                      "send module.state_dict() to the other process"),
 }
 PACKAGE: dict[str, Why] = {
-    **_each("sparse sparse_coo_tensor sparse_csr_tensor sparse_compressed_tensor smm spmm hspmm", _SPARSE),
     **_each("mps get_device set_default_device", _DEVICE),
     **_each("imag complex view_as_complex view_as_real polar complex64 complex128",
             _COMPLEX),

@@ -41,6 +41,7 @@ from mlc.frontend.functions import (
     segments,
     shape,
     sort,
+    sparse,
     special,
     strided,
     trigonometry,
@@ -52,7 +53,7 @@ from mlc.frontend.tensor import OPERATIONS, Tensor
 MODULES = (attention, calculus, compare, contract, convolution, copies, counting, create, divisors, dynamic,
            elementwise, fft, grids, index, linalg, losses, lowrank, masked, native, neural, normalization, pooling,
            ragged, random, random_sampling, recurrent, reduce, replace, resize, sampling, scan, scatter, segments,
-           shape, sort, special, strided, trigonometry)
+           shape, sort, sparse, special, strided, trigonometry)
 
 ALIASES = {
     "absolute": "abs", "alias_copy": "clone", "arccos": "acos", "arccosh": "acosh", "arcsin": "asin",
