@@ -366,7 +366,7 @@ def _make(token: Token, children: list[Any]) -> Any:
         vars(out).update(zip(names, children))
         return out
     if issubclass(kind, Leaf):
-        return kind.tree_unflatten(rest, children)  # type: ignore[attr-defined]
+        return kind.tree_unflatten(rest, children)
     if issubclass(kind, tuple):
         return kind(*children)
     out = object.__new__(kind)                                  # a dataclass: frozen or not, whatever its __init__
@@ -465,7 +465,7 @@ def _steps(token: Token) -> list[str]:
     if issubclass(kind, AttributeTree):
         return [f"[{name}]" if name.isdigit() else "." + name for name in rest[0]]
     if issubclass(kind, Leaf):
-        return [f".{name}()" for name in kind.component_names(rest)]  # type: ignore[attr-defined]
+        return [f".{name}()" for name in kind.component_names(rest)]
     return ["." + name for name in (rest or getattr(kind, "_fields", ()))]
 
 
@@ -476,7 +476,7 @@ def _dotted(token: Token) -> list[str]:
     if issubclass(kind, AttributeTree):
         return ["." + name for name in rest[0]]
     if issubclass(kind, Leaf):
-        return ["." + name for name in kind.component_names(rest)]  # type: ignore[attr-defined]
+        return ["." + name for name in kind.component_names(rest)]
     return [f".{key}" for key in rest] if kind is dict else _steps(token)
 
 

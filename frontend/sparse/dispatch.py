@@ -41,8 +41,8 @@ def implementation_of(name: str, args: tuple[Any, ...]) -> Callable[..., Any]:
     """The implementation of an operation; UserTypeError if there is none for sparse operands."""
     found = IMPLEMENTATIONS.get(name)
     if found is None:
-        layouts = dict.fromkeys(str(x.layout) for arg in args for x in (arg if isinstance(arg, list | tuple) else (arg,))
-                                if getattr(x, "composite", False))
+        operands = [x for arg in args for x in (arg if isinstance(arg, list | tuple) else (arg,))]
+        layouts = dict.fromkeys(str(x.layout) for x in operands if getattr(x, "composite", False))
         raise unsupported(name, " and ".join(layouts) or "a sparse layout")
     return found
 

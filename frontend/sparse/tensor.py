@@ -89,8 +89,8 @@ class SparseTensor(Tensor):
         raise UserTypeError(f"a tensor of layout {self._layout} is used where a dense one is needed", code="MLC0773",
                             loc=user_loc(), hint="x.to_dense() has all elements, x.values() the stored ones")
 
-    _array = property(_dense_only, _dense_only)  # type: ignore[assignment]
-    backing_array = property(_dense_only)  # type: ignore[assignment]
+    _array = property(_dense_only, _dense_only)
+    backing_array = property(_dense_only)
     _storage = _view = None
 
     @property

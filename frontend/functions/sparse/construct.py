@@ -14,7 +14,7 @@ from mlc.frontend.functions.variant import variant
 from mlc.frontend.sparse.layout import layout as Layout
 from mlc.frontend.sparse.layout import sparse_bsc, sparse_bsr, sparse_coo, sparse_csc, sparse_csr
 from mlc.frontend.sparse.tensor import SparseTensor
-from mlc.frontend.tensor import OPERATIONS, DTypeLike, Operand, Tensor
+from mlc.frontend.tensor import OPERATIONS, DTypeLike, Tensor
 from mlc.frontend.trace import Tracer
 from mlc.ir.diag import UserError
 
@@ -24,7 +24,7 @@ def _tensor(x: Any, dtype: DTypeLike, requires_grad: bool) -> Tensor:
     found = x if isinstance(x, Tensor) else OPERATIONS["tensor"](x)
     if dtype is not None:
         found = found.to(dtype)
-    return found.detach() if requires_grad else found  # type: ignore[no-any-return]
+    return found.detach() if requires_grad else found
 
 
 def _integers(x: Any) -> Tensor:

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from mlc.frontend.arguments import coded
+from mlc.frontend.functions.sparse.positions import coalesced as _coalesced
 from mlc.frontend.functions.sparse.positions import (
-    coalesced,
     columns,
     compressed,
     expanded,
@@ -18,11 +18,12 @@ from mlc.frontend.functions.sparse.positions import (
     stored_in,
     strides_of,
 )
+from mlc.frontend.methods import call
 from mlc.frontend.sparse.dispatch import implements, unsupported
 from mlc.frontend.sparse.layout import layout as Layout
 from mlc.frontend.sparse.layout import sparse_bsc, sparse_bsr, sparse_coo, sparse_csc, sparse_csr, strided
 from mlc.frontend.sparse.tensor import SparseTensor
-from mlc.frontend.tensor import OPERATIONS, Tensor, call
+from mlc.frontend.tensor import OPERATIONS, Tensor
 from mlc.ir.diag import UserError
 
 
@@ -39,7 +40,7 @@ def coo(indices: Tensor, values: Tensor, shape: Sequence[Any], coalesced: bool =
 @implements("coalesce")
 def coalesce(input: SparseTensor) -> SparseTensor:
     """The tensor with indices in order and the values of equal ones added up."""
-    found, sums = coalesced(input._indices(), input.stored, strides_of(input.shape[: input.sparse_dim()]))
+    found, sums = _coalesced(input._indices(), input.stored, strides_of(input.shape[: input.sparse_dim()]))
     return coo(found, sums, input.shape, True)
 
 
@@ -140,7 +141,7 @@ def as_compressed(x: SparseTensor, layout: Layout, blocksize: Sequence[int] | No
     if layout.compressed == 1:
         found, values = in_order(call("stack", [other, rows]), values, strides_of(x.shape[1::-1]))
         rows, other = found.unbind(0)
-    return SparseTensor((compressed(rows, x.shape[layout.compressed]), other, values), x.shape, layout)
+    return SparseTensor((compressed(rows, x.shape[layout.compressed or 0]), other, values), x.shape, layout)
 
 
 def _blocked(x: SparseTensor, layout: Layout, blocksize: Sequence[int] | None) -> SparseTensor:
@@ -195,8 +196,6 @@ def to_sparse(input: Tensor, sparse_dim: int | None = None, *, layout: Layout | 
     wanted = sparse_coo if layout is None else layout
     if not isinstance(wanted, Layout) or wanted is strided:
         raise UserError(f"layout = {wanted}, expected a sparse one", code="MLC0775")
-    if isinstance(sparse_dim, Layout):
-        return to_sparse(input, layout=sparse_dim, blocksize=blocksize, dense_dim=dense_dim)
     if blocksize is not None and not wanted.blocked:
         raise UserError(f"layout {wanted} has no blocks", code="MLC0775", hint="leave out blocksize")
     if not isinstance(input, SparseTensor):
@@ -225,6 +224,6 @@ def _to_layout(layout: Layout) -> Any:
 
 
 OPERATIONS["Tensor.to_dense"], OPERATIONS["Tensor.to_sparse"] = to_dense, to_sparse
-OPERATIONS["Tensor.to_sparse_coo"] = coded(lambda input: to_sparse(input))
+OPERATIONS["Tensor.to_sparse_coo"] = to_sparse
 for _layout in (sparse_csr, sparse_csc, sparse_bsr, sparse_bsc):
     OPERATIONS[f"Tensor.to_{_layout.name}"] = _to_layout(_layout)

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from mlc.frontend.functions.sparse.convert import as_coo, as_compressed, coo, is_sparse
+from mlc.frontend.functions.sparse.convert import as_compressed, as_coo, coo, is_sparse
 from mlc.frontend.functions.sparse.positions import positions
+from mlc.frontend.methods import call
 from mlc.frontend.sparse.dispatch import implements, unsupported
 from mlc.frontend.sparse.tensor import SparseTensor
-from mlc.frontend.tensor import OPERATIONS, Tensor, call
+from mlc.frontend.tensor import OPERATIONS, Tensor
 from mlc.ir.diag import UserError
 
 LINEAR = ("neg", "positive", "deg2rad", "rad2deg", "conj", "real", "clone", "detach", "cast", "_cast")
@@ -42,7 +43,7 @@ def _pow(input: Any, exponent: Any) -> SparseTensor:
     if not is_sparse(input) or isinstance(exponent, Tensor) or exponent <= 0:
         raise unsupported("pow", "sparse", "the exponent is to be a positive number, so that zeros stay zeros")
     x = input.coalesce() if input.is_sparse else input
-    return x.with_values(call("pow", x.stored, exponent))
+    return x.with_values(call("pow", x.stored, exponent))  # type: ignore[no-any-return]
 
 
 def _divides(name: str) -> None:
@@ -54,7 +55,7 @@ def _divides(name: str) -> None:
                               "multiply by the reciprocal of the dense tensor, or call to_dense() first")
         rounds = name != "div" or keywords.get("rounding_mode") is not None
         x = input.coalesce() if rounds and input.is_sparse else input
-        return x.with_values(OPERATIONS[name](x.stored, other, **keywords))
+        return x.with_values(OPERATIONS[name](x.stored, other, **keywords))  # type: ignore[no-any-return]
 
 
 for _name in ("div", "floor_divide"):

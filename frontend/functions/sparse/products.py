@@ -8,14 +8,15 @@ from mlc.dialects import tensor as T
 from mlc.frontend.arguments import coded
 from mlc.frontend.functions.contract.products import check_inner_sizes
 from mlc.frontend.functions.scatter import index_add
-from mlc.frontend.functions.sparse.convert import as_coo, as_compressed, coo, is_sparse, to_dense
+from mlc.frontend.functions.sparse.convert import as_compressed, as_coo, coo, is_sparse
 from mlc.frontend.functions.sparse.positions import compressed, expanded
+from mlc.frontend.methods import call
 from mlc.frontend.operands import cast, factors, reshape, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.sparse.dispatch import implements, unsupported
 from mlc.frontend.sparse.layout import sparse_coo
 from mlc.frontend.sparse.tensor import SparseTensor
-from mlc.frontend.tensor import OPERATIONS, Operand, Tensor, call
+from mlc.frontend.tensor import OPERATIONS, Operand, Tensor
 from mlc.frontend.trace import emit
 from mlc.ir.diag import UserError
 

@@ -8,14 +8,15 @@ from typing import Any
 
 from mlc.frontend.arguments import coded
 from mlc.frontend.axes import axes, axis
-from mlc.frontend.functions.sparse.convert import as_coo, as_compressed, coo, is_sparse, to_sparse
+from mlc.frontend.functions.sparse.convert import as_compressed, as_coo, coo, is_sparse, to_sparse
 from mlc.frontend.functions.sparse.positions import positions
 from mlc.frontend.functions.sparse.shape import same_places
+from mlc.frontend.methods import call
 from mlc.frontend.sparse.dispatch import implements, unsupported
 from mlc.frontend.sparse.layout import layout as Layout
 from mlc.frontend.sparse.layout import sparse_csc, sparse_csr
 from mlc.frontend.sparse.tensor import SparseTensor
-from mlc.frontend.tensor import OPERATIONS, Dims, DTypeLike, Operand, Tensor, call
+from mlc.frontend.tensor import OPERATIONS, Dims, DTypeLike, Operand, Tensor
 from mlc.ir.diag import UserError
 
 

@@ -8,10 +8,11 @@ from typing import Any
 from mlc.frontend.axes import axis, plain_int
 from mlc.frontend.functions.sparse.convert import as_coo, coo
 from mlc.frontend.functions.sparse.positions import expanded, positions
+from mlc.frontend.methods import call
 from mlc.frontend.sparse.dispatch import implements, unsupported
 from mlc.frontend.sparse.layout import sparse_bsc, sparse_bsr, sparse_csc, sparse_csr
 from mlc.frontend.sparse.tensor import SparseTensor
-from mlc.frontend.tensor import Tensor, call
+from mlc.frontend.tensor import Tensor
 from mlc.ir.diag import UserError, UserIndexError
 
 OPPOSITE = {sparse_csr: sparse_csc, sparse_csc: sparse_csr, sparse_bsr: sparse_bsc, sparse_bsc: sparse_bsr}
