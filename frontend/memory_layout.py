@@ -26,6 +26,14 @@ class MemoryLayout:
         """The layout: `mlc.strided` of dense tensors, `mlc.sparse_coo` and so on of sparse ones."""
         return strided
 
+    def sparse_dim(self) -> int:
+        """The number of dimensions that a sparse tensor has indices for; 0 of dense ones."""
+        return 0
+
+    def dense_dim(self: Any) -> int:
+        """The number of dimensions of the values of a sparse tensor; all of a dense one."""
+        return len(self.shape)
+
     def stride(self: Any, dim: int | None = None) -> Any:
         """The distances in memory between neighbours along each dimension, in elements, or that along one dimension."""
         array = self.backing_array

@@ -20,6 +20,7 @@ _COMPLEX: Why = ("there are no complex element types", "mlc.fft has pairs (real,
 _STORAGE: Why = ("the memory is that of a numpy array", "x.numpy() has its strides and its address")
 _DRAW: Why = ("random numbers are functions of a key, so that a program draws the same ones compiled or not",
               "key = mlc.random.key(0); the functions of mlc.random take the key as their first argument")
+_DENSE: Why = ("a dense tensor has all elements, and no indices", "x.to_sparse() is a sparse one")
 
 
 def _each(names: str, why: Why) -> dict[str, Why]:
@@ -27,6 +28,8 @@ def _each(names: str, why: Why) -> dict[str, Why]:
 
 
 TENSOR: dict[str, Why] = {
+    **_each("indices values crow_indices col_indices ccol_indices row_indices coalesce is_coalesced sparse_resize_",
+            _DENSE),
     **_each("xpu pin_memory", _DEVICE),
     **_each("imag", _COMPLEX),
     **_each("storage untyped_storage is_shared", _STORAGE),

@@ -16,11 +16,13 @@ from mlc.frontend.autograd.graph import AutogradMeta
 from mlc.frontend.device import device as Device
 from mlc.frontend.dtypes import DType, type_name
 from mlc.frontend.location import user_loc
-from mlc.frontend.sparse.dispatch import implementation_of
+from mlc.frontend.methods import SYNTAX, call, listed
+from mlc.frontend.sparse.dispatch import implementation_of, unsupported
 from mlc.frontend.sparse.layout import layout as Layout
 from mlc.frontend.sparse.layout import sparse_coo
 from mlc.frontend.sparse.printing import text_of
 from mlc.frontend.tensor import Tensor
+from mlc.frontend.trace import state as recording
 from mlc.ir.diag import UserError, UserTypeError
 
 NAMES = {None: ("indices",), 0: ("crow_indices", "col_indices"), 1: ("ccol_indices", "row_indices")}
@@ -223,7 +225,8 @@ class SparseTensor(Tensor):
     def is_coalesced(self) -> bool:
         """Whether no two columns of indices are equal, and all are in order; MLC0775 of layouts without columns."""
         self._component("indices")
-        return self._coalesced or self._nnz() < 2
+        nnz = self._nnz()
+        return self._coalesced or (isinstance(nnz, int) and nnz < 2)
 
     def coalesce(self) -> SparseTensor:
         """The tensor with indices in order and the values of equal ones added up; itself if it is coalesced."""
@@ -280,12 +283,45 @@ class SparseTensor(Tensor):
     def __reduce__(self) -> Any:
         return SparseTensor, (self._components, self._sizes, self._layout, self._coalesced)
 
+    # -- writing in place ---------------------------------------------------------------------------------------------
+    def take_over(self, new: Tensor) -> SparseTensor:
+        """Have this tensor be the result of an operation on it: its values are written if the pattern is the same."""
+        if recording.trace is not None:
+            raise unsupported("a write in place", self._layout, "a function is being recorded", "write x = x + y")
+        if not isinstance(new, SparseTensor) or new._layout is not self._layout or new._sizes != self._sizes:
+            raise unsupported("a write in place", self._layout, "the result has another shape or layout",
+                              "write x = x + y")
+        if self.dtype.is_floating_point < new.dtype.is_floating_point:
+            raise unsupported("a write in place", self._layout, f"a result of {new.dtype} does not fit in {self.dtype}",
+                              "convert the tensor first, as in x = x.float()")
+        if all(a is b for a, b in zip(new._components[:-1], self._components[:-1])):
+            SYNTAX["store"](self.stored, new.stored)
+        else:
+            self._components = (*new._components[:-1], new.stored.to(self.dtype))
+            self._coalesced = new._coalesced
+        return self
+
+    def copy_(self, src: Any, non_blocking: bool = False) -> SparseTensor:
+        """Take over the elements of another sparse tensor of the same shape."""
+        return self.take_over(src.to(self.dtype).clone())
+
+    def zero_(self) -> SparseTensor:
+        """Take over zeros, of which none are stored in the layout COO."""
+        return self.take_over(call("zeros_like", self))
+
+    def __getitem__(self, key: Any) -> Any:
+        return self._through("getitem", key)
+
     # -- another like this one ----------------------------------------------------------------------------------------
     def to_device(self, device: Any) -> SparseTensor:
         """The tensor on a device; itself if it is there."""
         moved = tuple(x.to_device(device) for x in self._components)
         same = all(a is b for a, b in zip(moved, self._components))
         return self if same else self.tree_unflatten(self.tree_flatten()[0], moved)
+
+    def new_zeros(self, *size: Any, dtype: Any = None, device: Any = None) -> Tensor:
+        """A COO tensor of a shape without stored elements."""
+        return call("sparse_coo_tensor", listed(size), dtype=dtype or self.dtype, device=device or self.device)
 
     def sparse_resize_(self, size: Sequence[int], sparse_dim: int, dense_dim: int) -> SparseTensor:
         """Change the shape of a COO tensor in place; with stored elements, sizes may only grow.

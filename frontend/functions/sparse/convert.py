@@ -136,8 +136,8 @@ def as_compressed(x: SparseTensor, layout: Layout, blocksize: Sequence[int] | No
                           "compress the matrices one by one")
     if layout.blocked:
         return _blocked(x, layout, blocksize)
-    rows, other = x.coalesce()._indices().unbind(0)
-    values = x.coalesce().stored
+    x = x.coalesce()
+    values, (rows, other) = x.stored, x._indices().unbind(0)
     if layout.compressed == 1:
         found, values = in_order(call("stack", [other, rows]), values, strides_of(x.shape[1::-1]))
         rows, other = found.unbind(0)

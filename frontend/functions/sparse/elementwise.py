@@ -69,9 +69,10 @@ def add(input: Any, other: Any, *, alpha: Any = 1) -> Any:
     if is_sparse(input) and is_sparse(other):
         return _sum(input, other, alpha)
     sparse, dense = (input, other) if is_sparse(input) else (other, input)
-    if is_sparse(input) and (sparse.is_sparse or _is_number(dense)):
-        raise unsupported("add", input.layout, "a dense number or tensor is added to it",
-                          "write the dense tensor first, as in dense + sparse, or call to_dense()")
+    if tuple(dense.shape if isinstance(dense, Tensor) else ()) != tuple(sparse.shape) or (
+            is_sparse(input) and sparse.is_sparse):
+        raise unsupported("add", sparse.layout, "a dense tensor is added to it, or a number",
+                          "write a dense tensor of the same shape first, as in dense + sparse, or call to_dense()")
     full = OPERATIONS["Tensor.to_dense"](sparse)
     return call("add", dense, full * alpha) if sparse is other else call("add", full, dense * alpha)
 

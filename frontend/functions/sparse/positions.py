@@ -14,10 +14,12 @@ from mlc.frontend.functions import reduce as R
 from mlc.frontend.functions.ragged import coordinates, picked, runs
 from mlc.frontend.functions.scatter import index_add
 from mlc.frontend.functions.sort import argsort, searchsorted
+from mlc.frontend.location import user_loc
 from mlc.frontend.operands import cast, reshape, tracer
 from mlc.frontend.operation import operation
+from mlc.frontend.refusals import refusal
 from mlc.frontend.tensor import OPERATIONS, Operand, Tensor, wrap
-from mlc.frontend.trace import emit
+from mlc.frontend.trace import Tracer, emit
 from mlc.ir import sizes
 from mlc.ir.types import i1, i64
 
@@ -97,6 +99,17 @@ def expanded(compressed: Operand, plain: Operand) -> Tensor:
     """The row of each stored element, from where rows begin and end."""
     line = emit(T.Iota, (tracer(plain).shape[0],), 0, i64)
     return searchsorted(cast(tracer(compressed), i64), line, right=True) - 1
+
+
+def spread(counts: Tensor, name: str) -> tuple[Tensor, Tensor]:
+    """The numbers of elements that are repeated `counts` times, each as often, and the number of each repetition."""
+    if isinstance(counts, Tracer):
+        raise refusal(f"the result of {name} has as many stored elements as only the run will tell", code="MLC0772",
+                      loc=user_loc(), hint="call it outside of the recorded function, or with to_dense()")
+    after = OPERATIONS["cumsum"](counts, 0)
+    line = OPERATIONS["arange"](int(after[-1].item()) if after.shape[0] else 0)
+    which = expanded(OPERATIONS["cat"]([after.new_zeros(1), after]), line)
+    return which, line - (after - counts)[which]
 
 
 def compressed(rows: Tensor, count: int) -> Tensor:

@@ -9,7 +9,7 @@ from mlc.frontend.arguments import coded
 from mlc.frontend.functions.contract.products import check_inner_sizes
 from mlc.frontend.functions.scatter import index_add
 from mlc.frontend.functions.sparse.convert import as_compressed, as_coo, coo, is_sparse
-from mlc.frontend.functions.sparse.positions import compressed, expanded
+from mlc.frontend.functions.sparse.positions import compressed, spread
 from mlc.frontend.methods import call
 from mlc.frontend.operands import cast, factors, reshape, tracer
 from mlc.frontend.operation import operation
@@ -67,10 +67,8 @@ def _by_sparse(a: SparseTensor, b: SparseTensor) -> SparseTensor:
     ends = compressed(outer, y.shape[0])
     start = ends[inner]
     count = ends[inner + 1] - start
-    after = call("cumsum", count, 0)
-    total = int(after[-1].item()) if after.shape[0] else 0
-    which = expanded(call("cat", [after.new_zeros(1), after]), call("arange", total))
-    place = start[which] + call("arange", total) - (after - count)[which]
+    which, nth = spread(count, "mm")
+    place = start[which] + nth
     left, right = (call("index_select", v, 0, at) for v, at in ((x.stored, which), (y.stored, place)))
     found = coo(call("stack", [rows[which], columns[place]]), left * right, (x.shape[0], y.shape[1])).coalesce()
     return found if a.layout is sparse_coo or a.layout.blocked else as_compressed(found, a.layout)

@@ -41,28 +41,28 @@ def _reduced(x: SparseTensor, dim: Dims, keepdim: bool, dtype: Any) -> Any:
     values = call("sum", x.stored, dense, keepdim, dtype=wide) if dense else x.stored.to(wide)
     rest = [k for k in range(n) if k not in over]
     shape = [1 if k in over else m for k, m in enumerate(x.shape) if keepdim or k not in over]
-    if not rest and not keepdim:
-        return call("sum", values, 0)
+    if not rest:
+        return call("sum", values, 0).reshape(shape)
     zero = call("zeros", x._nnz(), dtype="int64") if keepdim else None
     rows = [zero if k in over else x._indices()[k] for k in range(n) if keepdim or k not in over]
     return coo(call("stack", rows), values, shape).coalesce()
 
 
 @implements("any")
-def _any(input: SparseTensor, dim: Any = None) -> Tensor:
+def _any(input: SparseTensor, dim: Any = None, keepdim: bool = False) -> Tensor:
     if dim is not None:
         raise unsupported("any", input.layout, "a dimension is given")
     return call("any", input.stored if not input.is_sparse else input.coalesce().stored)
 
 
 @implements("norm", "linalg.vector_norm")
-def _norm(input: SparseTensor, p: Any = 2, dim: Any = None, **keywords: Any) -> Tensor:
+def _norm(input: SparseTensor, p: Any = 2, dim: Any = None, keepdim: bool = False) -> Tensor:
     if dim is not None:
         raise unsupported("norm", input.layout, "a dimension is given")
     if p not in (None, "fro") and not (isinstance(p, int | float) and p >= 0):
         raise unsupported("norm", input.layout, f"p = {p!r}")
     x = input.coalesce() if input.is_sparse else input
-    return call("norm", x.stored.reshape(-1), 2 if p in (None, "fro") else p, **keywords)
+    return call("norm", x.stored.reshape(-1), 2 if p in (None, "fro") else p)
 
 
 @implements("is_nonzero")

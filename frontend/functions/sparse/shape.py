@@ -7,7 +7,7 @@ from typing import Any
 
 from mlc.frontend.axes import axis, plain_int
 from mlc.frontend.functions.sparse.convert import as_coo, coo
-from mlc.frontend.functions.sparse.positions import expanded, positions
+from mlc.frontend.functions.sparse.positions import positions, spread
 from mlc.frontend.methods import call
 from mlc.frontend.sparse.dispatch import implements, unsupported
 from mlc.frontend.sparse.layout import sparse_bsc, sparse_bsr, sparse_csc, sparse_csr
@@ -181,10 +181,8 @@ def index_select(input: SparseTensor, dim: int, index: Any) -> SparseTensor:
     line, row = index[given], x._indices()[at]
     start = call("searchsorted", line, row)
     times = call("searchsorted", line, row, right=True) - start
-    after = call("cumsum", times, 0)
-    total = int(after[-1].item()) if after.shape[0] else 0
-    which = expanded(call("cat", [after.new_zeros(1), after]), call("arange", total))
-    place = given[start[which] + call("arange", total) - (after - times)[which]]
+    which, nth = spread(times, "index_select")
+    place = given[start[which] + nth]
     where = x._indices()[:, which]
     moved = call("cat", [where[:at], place.reshape(1, -1), where[at + 1:]])
     return coo(moved, call("index_select", x.stored, 0, which), shape)
