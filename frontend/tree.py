@@ -272,6 +272,15 @@ def trained_part(tree: Any) -> Any:
     return structure.unflatten([x if wanted else None for x, wanted in zip(leaves, trained(tree))])
 
 
+def constants_of_gradients(tree: Any) -> list[Any]:
+    """For each leaf what a gradient has in its place if it is not differentiated: of the components of a composite,
+    which are its pattern, the same; otherwise None."""
+    if is_leaf(tree) or (found := _children(tree)) is None:
+        return [None]
+    out = [x for child in found[1] for x in constants_of_gradients(child)]
+    return [*found[1][:-1], out[-1]] if isinstance(tree, Leaf) else out
+
+
 def children(tree: Any) -> list[tuple[str, Any]]:
     """Direct children of a container, each under the name that `names` spells: `.weight`, `.0`; [] for a leaf."""
     found = None if is_leaf(tree) else _children(tree)

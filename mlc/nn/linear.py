@@ -168,8 +168,8 @@ class Embedding(Module):
             the table itself is not changed.
         norm_type: Order of that norm.
         scale_grad_by_freq: Whether the gradient by a row is divided by how often it occurs in the input.
-        sparse: Whether `backward` gives the table a sparse gradient, as `mlc.optim.SparseAdam` takes it. Within recorded
-            functions, gradients are dense.
+        sparse: Whether `backward` gives the table a sparse gradient, as `mlc.optim.SparseAdam` takes it. Within
+            recorded functions, gradients are dense.
         device: Device of the parameters; None for the CPU.
         dtype: Floating-point dtype of the table; None for float32.
         generator: Source of the initial values; None for the default generator.
@@ -246,8 +246,8 @@ class EmbeddingBag(Module):
         norm_type: Order of that norm.
         scale_grad_by_freq: Whether the gradient by a row is divided by how often it occurs in the input.
         mode: "sum", "mean" or "max"; per_sample_weights goes with "sum" alone.
-        sparse: Whether `backward` gives the table a sparse gradient, as `mlc.optim.SparseAdam` takes it. Within recorded
-            functions, gradients are dense.
+        sparse: Whether `backward` gives the table a sparse gradient, as `mlc.optim.SparseAdam` takes it. Within
+            recorded functions, gradients are dense.
         include_last_offset: Whether the last of the offsets is the end of the last bag.
         padding_idx: Row that does not count, or None; negative numbers count from the last.
         device: Device of the parameters; None for the CPU.

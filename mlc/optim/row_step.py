@@ -26,7 +26,8 @@ def step_of_rows(optimizer: Any, group: dict[str, Any], rule: Any, p: Tensor) ->
     name = type(rule).__name__
     if not rule.takes_sparse or p.composite:
         raise UserError(f"{name} is given a sparse gradient" if not p.composite else f"{name}: a parameter is sparse",
-                        code="MLC0778", loc=user_loc(), hint="use SparseAdam, SGD or Adagrad, or layers with sparse=False")
+                        code="MLC0778", loc=user_loc(),
+                        hint="use SparseAdam, SGD or Adagrad, or layers with sparse=False")
     if rule.enabled(getattr(rule, "weight_decay", 0)):
         raise UserError(f"{name}: a weight decay would make a sparse gradient dense", code="MLC0778", loc=user_loc(),
                         hint="leave out weight_decay, or use layers with sparse=False")

@@ -25,7 +25,7 @@ def _tensor(x: Any, dtype: DTypeLike, requires_grad: bool) -> Tensor:
     if dtype is not None:
         found = found.to(dtype)
     # Otherwise a gradient required of one of the two tensors would be required of the other.
-    return found.detach() if requires_grad or not isinstance(found, Tracer) and not found.requires_grad else found
+    return found.detach() if requires_grad or (not isinstance(found, Tracer) and not found.requires_grad) else found
 
 
 def _integers(x: Any) -> Tensor:
