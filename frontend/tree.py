@@ -46,7 +46,7 @@ class Composite(Protocol):
     """Leaf that is made of others, of which only the last one is differentiated."""
 
     def tree_flatten(self) -> tuple[Any, tuple[Any, ...]]:
-        """What distinguishes it from others of the same components, and the components."""
+        """The parts that distinguish it from others of the same components, and the components."""
 
     @classmethod
     def tree_unflatten(cls, static: Any, components: Sequence[Any]) -> Any:

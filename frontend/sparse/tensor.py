@@ -61,7 +61,7 @@ class SparseTensor(Tensor):
 
     # -- as a container -----------------------------------------------------------------------------------------------
     def tree_flatten(self) -> tuple[Any, tuple[Any, ...]]:
-        """What distinguishes it from others of the same components, and the components."""
+        """The parts that distinguish it from others of the same components, and the components."""
         return (self._layout, self._sizes, self._coalesced), self._components
 
     @classmethod

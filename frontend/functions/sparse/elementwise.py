@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from mlc.frontend.functions.sparse.convert import as_compressed, as_coo, coo, is_sparse
 from mlc.frontend.functions.sparse.positions import positions
 from mlc.frontend.methods import call
 from mlc.frontend.sparse.dispatch import implements, unsupported
+from mlc.frontend.sparse.layout import layout as Layout
+from mlc.frontend.sparse.layout import sparse_coo, strided
 from mlc.frontend.sparse.tensor import SparseTensor
 from mlc.frontend.tensor import OPERATIONS, Tensor
 from mlc.ir.diag import UserError
@@ -151,19 +152,30 @@ def _common(a: SparseTensor, b: SparseTensor) -> SparseTensor:
     return coo(a._indices()[:, which], a.stored[which] * b.stored[place[which]], a.shape, True)
 
 
-def _like(name: str) -> Callable[..., Any]:
+def _zeros(name: str) -> None:
     @implements(name)
-    def create(input: SparseTensor, **keywords: Any) -> SparseTensor:
-        dtype = keywords.get("dtype") or input.dtype
-        if not input.is_sparse:
-            values = call("zeros", *input.stored.shape, dtype=dtype)
-            return input.with_values(values)
-        n = input.sparse_dim()
-        return coo(call("zeros", n, 0, dtype="int64"), call("zeros", 0, *input.stored.shape[1:], dtype=dtype),
-                   input.shape, True)
-
-    return create
+    def create(input: SparseTensor, *, dtype: Any = None, layout: Layout | None = None, **keywords: Any) -> Tensor:
+        wanted, dtype = layout or input.layout, dtype or input.dtype
+        if wanted is strided:
+            return call("zeros", input.shape, dtype=dtype, device=input.device)
+        if wanted is sparse_coo:
+            n = input.sparse_dim() + input.batch_dim()
+            values = call("zeros", 0, *input.shape[n:], dtype=dtype)
+            return coo(call("zeros", n, 0, dtype="int64"), values, input.shape, True)
+        if wanted.blocked and not input.layout.blocked:
+            raise unsupported(name, input.layout, "the sizes of blocks are not known", "convert the tensor first")
+        at = input.batch_dim()
+        batch, block = tuple(input.shape[:at]), (input.blocksize() if wanted.blocked else None) or ()
+        count = input.shape[at + (wanted.compressed or 0)] // (block[wanted.compressed or 0] if block else 1)
+        values = call("zeros", *batch, 0, *block, *input.shape[at + 2:], dtype=dtype)
+        parts = [call("zeros", *batch, n, dtype="int64") for n in (count + 1, 0)]
+        return SparseTensor((*parts, values), input.shape, wanted)
 
 
 for _name in ("zeros_like", "empty_like"):
-    _like(_name)
+    _zeros(_name)
+
+
+@implements("randn_like")
+def _randn_like(input: SparseTensor, **keywords: Any) -> SparseTensor:
+    return input.with_values(call("randn_like", input.stored, **keywords))

@@ -1,8 +1,9 @@
-"""What the indices of sparse tensors have to satisfy."""
+"""Checks of the indices of sparse tensors."""
 
 from __future__ import annotations
 
 import functools
+import math
 import threading
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -98,7 +99,8 @@ def check_compressed(outer: Tensor, inner: Tensor, shape: Sequence[int], layout:
     batch = outer.ndim - 1
     sizes = [n // max(b, 1) for n, b in zip(shape[batch: batch + 2], block)]
     count, other = sizes if layout.compressed == 0 else sizes[::-1]
-    ends, places = outer.array.reshape(-1, outer.shape[-1]), inner.array.reshape(-1, inner.shape[-1])
+    batches = math.prod(shape[:batch])
+    ends, places = outer.array.reshape(batches, outer.shape[-1]), inner.array.reshape(batches, inner.shape[-1])
     if ends.shape[1] != count + 1:
         raise UserError(f"{ends.shape[1]} compressed indices, expected {count + 1}", code="MLC0774")
     for line, within in zip(ends, places):

@@ -8,7 +8,7 @@ from typing import Any
 
 from mlc.frontend.arguments import coded
 from mlc.frontend.axes import axes, axis
-from mlc.frontend.functions.sparse.convert import as_compressed, as_coo, coo, is_sparse, to_sparse
+from mlc.frontend.functions.sparse.convert import as_coo, coo, is_sparse, to_sparse
 from mlc.frontend.functions.sparse.positions import positions
 from mlc.frontend.functions.sparse.shape import same_places
 from mlc.frontend.methods import call
@@ -30,7 +30,8 @@ def _sum(input: SparseTensor, dim: Any = None, keepdim: bool = False, *, dtype: 
         if not keepdim:
             raise unsupported("sum", input.layout, "dimensions are reduced with keepdim=True only",
                               "pass keepdim=True, or call to_sparse() first")
-        return as_compressed(_reduced(as_coo(input), dim, keepdim, dtype), input.layout, (1, 1))
+        return to_sparse(_reduced(as_coo(input), dim, keepdim, dtype), layout=input.layout,
+                         blocksize=(1, 1) if input.layout.blocked else None)
     return _reduced(input, dim, keepdim, dtype)
 
 
