@@ -52,7 +52,7 @@ def check_writable(x: Tensor) -> None:
 def store(x: Tensor, new: Tensor, operands: tuple[Any, ...] = ()) -> Tensor:
     """Have `x` take over the result of an operation on it, and on other operands; returns x."""
     if x.composite:
-        return x.take_over(new)  # type: ignore[attr-defined, no-any-return]
+        return x.take_over(new)  # type: ignore[no-any-return]
     old, made = x._array, new._array
     if type(old) is not np.ndarray or type(made) is not np.ndarray or old.shape != made.shape or (
             old.dtype is not made.dtype):

@@ -487,7 +487,7 @@ class Methods(Leaf):
         """The tensor in the layout `mlc.sparse_bsc`, as `to_sparse`."""
         return call("Tensor.to_sparse_bsc", self, blocksize, dense_dim)
     def sparse_mask(self, mask: Tensor) -> Tensor: return call("Tensor.sparse_mask", self, mask)
-    def smm(self, mat: Operand) -> Tensor: return call("smm", self, mat)
+    def smm(self, mat2: Operand) -> Tensor: return call("smm", self, mat2)
     def sspaddmm(self, mat1: Operand, mat2: Operand, *, beta: _float = 1, alpha: _float = 1) -> Tensor:
         return call("sspaddmm", self, mat1, mat2, beta=beta, alpha=alpha)
 

@@ -161,7 +161,7 @@ class _Writer:
         if x is None or type(x) in (bool, int, str):
             return ["value", x]
         if isinstance(x, Tensor) and x.composite:
-            (kind, shape, coalesced), components = x.tree_flatten()  # type: ignore[attr-defined]
+            (kind, shape, coalesced), components = x.tree_flatten()
             return ["sparse", kind.name, list(shape), coalesced, *map(self.row, components)]
         if isinstance(x, Tensor | np.ndarray | np.generic):
             return self._array(x)
@@ -262,8 +262,10 @@ def _sparse(name: str, shape: list[int], coalesced: bool, components: list[Tenso
     """A sparse tensor of its components, which are checked."""
     wanted = LAYOUTS[name]
     if wanted is sparse_coo:
-        return sparse_coo_tensor(*components, shape, check_invariants=True, is_coalesced=coalesced)
-    return sparse_compressed_tensor(*components, shape, layout=wanted, check_invariants=True)
+        indices, values = components
+        return sparse_coo_tensor(indices, values, shape, check_invariants=True, is_coalesced=coalesced)
+    outer, inner, values = components
+    return sparse_compressed_tensor(outer, inner, values, shape, layout=wanted, check_invariants=True)
 
 
 def _decoded(kind: str, rest: list[Any], made: list[Any], arrays: Mapping[str, Any], place: Any,
@@ -273,7 +275,8 @@ def _decoded(kind: str, rest: list[Any], made: list[Any], arrays: Mapping[str, A
         x = wrap(arrays[name]).to(where if place is None else place)
         return mark_parameter(x, requires_grad) if kind == "parameter" else x.requires_grad_(requires_grad)
     if kind == "sparse":
-        return _sparse(*rest[:3], [made[i] for i in rest[3:]])
+        name, shape, coalesced, *components = rest
+        return _sparse(name, shape, coalesced, [made[i] for i in components])
     if kind in _CONTAINERS:
         parts = [made[i] for i in rest]
         return _CONTAINERS[kind](zip(parts[::2], parts[1::2]) if "ict" in kind else parts)

@@ -236,7 +236,7 @@ class SparseTensor(Tensor):
         return implementation_of(name, (self,))(self, *args)
 
     # -- history ------------------------------------------------------------------------------------------------------
-    @property  # type: ignore[override]
+    @property
     def _autograd(self) -> AutogradMeta | None:
         return self.stored._autograd
 

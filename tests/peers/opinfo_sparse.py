@@ -54,8 +54,8 @@ def as_mlc(x: torch.Tensor) -> Any:
         return mlc.sparse_coo_tensor(component(x._indices()), component(x._values()), shape,
                                      is_coalesced=x.is_coalesced())
     names = ("crow_indices", "col_indices") if kind.endswith("r") else ("ccol_indices", "row_indices")
-    parts = [component(getattr(x, name)()) for name in (*names, "values")]
-    return mlc.sparse_compressed_tensor(*parts, shape, layout=getattr(mlc, kind))
+    outer, inner, values = (component(getattr(x, name)()) for name in (*names, "values"))
+    return mlc.sparse_compressed_tensor(outer, inner, values, shape, layout=getattr(mlc, kind))
 
 
 def layout_of(x: Any) -> str:

@@ -27,7 +27,7 @@ class RowsNode(Node):
 
     __slots__ = ("index", "padding", "shape")
 
-    def __init__(self, table: Tensor, rows: Tensor, index: Tensor, padding: int | None) -> None:
+    def __init__(self, table: Tensor, rows: Tensor, index: Tensor, padding: Any) -> None:
         super().__init__([table], [rows])
         self.index, self.padding, self.shape = index, padding, table.shape
 

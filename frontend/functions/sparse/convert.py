@@ -81,7 +81,8 @@ def _from_dense(input: Tensor, sparse_dim: int) -> SparseTensor:
     if not 0 <= sparse_dim <= input.ndim or (not sparse_dim and input.ndim):
         raise UserError(f"sparse_dim = {sparse_dim} for a tensor of {input.ndim} dimensions", code="MLC0775",
                         hint=f"it may be 1 to {input.ndim}")
-    return coo(*stored_in(input, sparse_dim), input.shape, True)
+    found, values = stored_in(input, sparse_dim)
+    return coo(found, values, input.shape, True)
 
 
 # -- COO --------------------------------------------------------------------------------------------------------------
@@ -193,7 +194,7 @@ def to_sparse(input: Tensor, sparse_dim: int | None = None, *, layout: Layout | 
                values=tensor([2., 3.]),
                size=(2, 2), nnz=2, dtype=mlc.float32, layout=mlc.sparse_coo)
     """
-    wanted = sparse_coo if layout is None else layout
+    wanted: Any = sparse_coo if layout is None else layout
     if not isinstance(wanted, Layout) or wanted is strided:
         raise UserError(f"layout = {wanted}, expected a sparse one", code="MLC0775")
     if blocksize is not None and not wanted.blocked:

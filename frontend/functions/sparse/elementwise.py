@@ -176,6 +176,6 @@ for _name in ("zeros_like", "empty_like"):
     _zeros(_name)
 
 
-@implements("randn_like")
-def _randn_like(input: SparseTensor, **keywords: Any) -> SparseTensor:
-    return input.with_values(call("randn_like", input.stored, **keywords))
+@implements("random.randn_like")
+def _randn_like(key: Any, input: SparseTensor, **keywords: Any) -> SparseTensor:
+    return input.with_values(OPERATIONS["random.randn_like"](key, input.stored, **keywords))

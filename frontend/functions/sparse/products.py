@@ -6,12 +6,13 @@ from typing import Any
 
 from mlc.dialects import tensor as T
 from mlc.frontend.arguments import coded
+from mlc.frontend.functions import elementwise as E
 from mlc.frontend.functions.contract.products import check_inner_sizes
-from mlc.frontend.functions.scatter import index_add
+from mlc.frontend.functions.scatter import index_add, scatter_reduce
 from mlc.frontend.functions.sparse.convert import as_compressed, as_coo, coo, is_sparse
 from mlc.frontend.functions.sparse.positions import compressed, spread
 from mlc.frontend.methods import call
-from mlc.frontend.operands import cast, factors, reshape, tracer
+from mlc.frontend.operands import broadcast_to, cast, factors, full, reshape, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.sparse.dispatch import implements, unsupported
 from mlc.frontend.sparse.layout import sparse_coo
@@ -20,6 +21,8 @@ from mlc.frontend.tensor import OPERATIONS, Operand, Tensor
 from mlc.frontend.trace import emit
 from mlc.ir.diag import UserError
 
+REDUCTIONS = ("sum", "mean", "amax", "amin")
+
 
 @operation(name="_sparse_mm")
 def _rows_added(rows: Operand, columns: Operand, values: Operand, dense: Operand, zeros: Operand) -> Tensor:
@@ -27,6 +30,20 @@ def _rows_added(rows: Operand, columns: Operand, values: Operand, dense: Operand
     x, y = factors(values, dense)
     picked = emit(T.Take, y, tracer(columns), 0)
     return index_add(cast(tracer(zeros), x.type.dtype), 0, rows, reshape(x, [x.shape[0], 1]) * picked)
+
+
+@operation(name="_sparse_mm_reduce")
+def _rows_reduced(rows: Operand, columns: Operand, values: Operand, dense: Operand, zeros: Operand,
+                  reduce: str) -> Tensor:
+    """The means, maxima or minima of the products whose sums are those of `_rows_added`; 0 of no products."""
+    x, y = factors(values, dense)
+    into = cast(tracer(zeros), x.type.dtype)
+    products = tracer(reshape(x, [x.shape[0], 1]) * emit(T.Take, y, tracer(columns), 0))
+    if reduce == "mean":
+        counts = index_add(full(0, into, [into.shape[0], 1]), 0, rows, full(1, into, [x.shape[0], 1]))
+        return index_add(into, 0, rows, products) / E.maximum(counts, 1)
+    index = broadcast_to(reshape(tracer(rows), [x.shape[0], 1]), products.shape)
+    return scatter_reduce(into, 0, index, products, reduce, include_self=False)
 
 
 @operation(name="_sparse_sampled_mm")
@@ -46,12 +63,14 @@ def _matrix(x: SparseTensor, name: str) -> SparseTensor:
     return found
 
 
-def _by_dense(a: SparseTensor, b: Tensor) -> Tensor:
+def _by_dense(a: SparseTensor, b: Tensor, reduce: str = "sum") -> Tensor:
     """A sparse matrix by a dense one."""
     x = _matrix(a, "mm")
     check_inner_sizes(x.shape[1], b.shape[0])
     rows, columns = x._indices().unbind(0)
     zeros = call("zeros", x.shape[0], b.shape[1], dtype=x.dtype, device=x.device)
+    if reduce != "sum":
+        return _rows_reduced(rows, columns, x.stored, b, zeros, reduce)
     return _rows_added(rows, columns, x.stored, b, zeros)
 
 
@@ -77,15 +96,18 @@ def _by_sparse(a: SparseTensor, b: SparseTensor) -> SparseTensor:
 @implements("mm", "spmm", "_sparse.mm")
 def mm(input: Any, mat2: Any, reduce: str | None = None) -> Any:
     """The product of two matrices, one of which is sparse at least."""
-    if reduce not in (None, "sum"):
-        raise UserError(f"reduce = {reduce!r}: products are added up", code="MLC0360")
+    how = "sum" if reduce is None else reduce
+    if how not in REDUCTIONS:
+        raise UserError(f"reduce = {reduce!r}", code="MLC0360", hint="one of " + ", ".join(REDUCTIONS))
+    if how != "sum" and (not is_sparse(input) or is_sparse(mat2)):
+        raise UserError(f"reduce = {reduce!r} needs a sparse matrix by a dense one", code="MLC0360")
     for x in (input, mat2):
         if x.ndim != 2:
             raise UserError(f"an operand has {x.ndim} dimensions, expected 2", code="MLC0364")
     if not is_sparse(input) and not is_sparse(mat2):
         return call("mm", input, mat2)
     if is_sparse(input):
-        return _by_sparse(input, mat2) if is_sparse(mat2) else _by_dense(input, mat2)
+        return _by_sparse(input, mat2) if is_sparse(mat2) else _by_dense(input, mat2, how)
     return call("t", _by_dense(transposed(mat2), call("t", input)))
 
 
@@ -175,7 +197,8 @@ def sparse_mm(mat1: Operand, mat2: Operand, reduce: str | None = None) -> Tensor
     Args:
         mat1: Matrix of shape (n, k).
         mat2: Matrix of shape (k, m).
-        reduce: "sum" or None.
+        reduce: "sum", "mean", "amax" or "amin": what the products of a row are reduced to; None for the sum. The others
+            need a sparse matrix by a dense one; only stored elements count.
 
     Returns:
         Tensor of shape (n, m).
@@ -240,13 +263,13 @@ def sparse_addmm(input: Operand, mat1: Operand, mat2: Operand, *, beta: float = 
 
 
 @coded
-def smm(input: Operand, mat: Operand) -> Tensor:
+def smm(input: Operand, mat2: Operand) -> Tensor:
     """The product of a sparse matrix and a dense one as a sparse tensor, whose rows are those of the sparse matrix that
     have stored elements.
 
     Args:
         input: Sparse matrix of shape (n, k).
-        mat: Dense matrix of shape (k, m).
+        mat2: Dense matrix of shape (k, m).
 
     Returns:
         Sparse tensor of shape (n, m).
@@ -259,7 +282,7 @@ def smm(input: Operand, mat: Operand) -> Tensor:
         tensor([[1.],
                 [1.]], dtype=mlc.float32)
     """
-    rows = _sparse_rows(input, mat, "smm")
+    rows = _sparse_rows(input, mat2, "smm")
     return as_elements(rows)
 
 
@@ -368,7 +391,8 @@ def sampled_addmm(input: Operand, mat1: Operand, mat2: Operand, *, beta: float =
         raise UserError(f"a product of size {[mat1.shape[0], mat2.shape[1]]} for an input of {list(input.shape)}",
                         code="MLC0367")
     rows, columns = _matrix(input, "sampled_addmm")._indices().unbind(0)
-    return input.with_values(input.stored * beta + _sampled(rows, columns, mat1, mat2) * alpha)
+    product = _sampled(rows, columns, mat1, mat2)
+    return input.with_values(input.stored * beta + product * alpha)  # type: ignore[no-any-return]
 
 
 OPERATIONS.update({"spmm": spmm, "smm": smm, "hspmm": hspmm, "sspaddmm": sspaddmm})

@@ -158,8 +158,8 @@ def _gradients(parameters: Any, name: str) -> list[Tensor]:
     found = []
     for p in tensors_of(parameters, name):
         if p.grad is not None and p.grad.composite:        # the values of a sparse one, which share its memory
-            p.grad = p.grad.coalesce()  # type: ignore[attr-defined]
-            found.append(p.grad.values())  # type: ignore[union-attr]
+            p.grad = p.grad.coalesce()
+            found.append(p.grad.values())
         elif p.grad is not None:
             found.append(p.grad)
     return found
