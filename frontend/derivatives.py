@@ -231,11 +231,20 @@ def _grad(f: Callable[..., Any], numbers: tuple[int, ...], has_aux: bool, args: 
 
 
 def _others(x: Any) -> list[Any]:
-    """For each leaf of an argument, what stands in its gradient if it is not differentiated."""
+    """For each leaf of an argument, what stands in its gradient if it is not differentiated: of the components of a
+    sparse tensor the same, which are the pattern of the gradient, too; otherwise None."""
     leaves, structure = tree.flatten(x)
-    if not any(isinstance(token, tuple) and issubclass(token[0], Tensor) for token in structure):
-        return [None] * len(leaves)                        # which a leaf that is shared is not more often than once
-    return tree.constants_of_gradients(x)
+    out: list[Any] = []
+    components = 0
+    for token in structure:
+        if token is tree.LEAF:
+            out.append(leaves[len(out)] if components > 1 else None)
+            components -= 1
+        elif token[0] is tree.Again:                       # indices that several tensors share
+            components -= 1
+        else:
+            components = token[1] if issubclass(token[0], Tensor) else 0
+    return out
 
 
 def _differentiable(f: Any, inputs: Inputs, wanted: Sequence[int], args: tuple[Any, ...]) -> list[int]:

@@ -14,7 +14,7 @@ import dataclasses
 import sys
 import types
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -29,7 +29,9 @@ class Leaf:
     """Base of this package's own leaves: tensors and their specifications.
 
     shared     whether one object in several places of an `AttributeTree` is one leaf
-    composite  whether it is no leaf, but made of some, as sparse tensors are: it has the methods of `Composite`
+    composite  whether it is no leaf, but made of some, of which only the last is differentiated, as sparse tensors are;
+               `tree_flatten` gives what distinguishes it from others of the same components, and the components,
+               `tree_unflatten` makes it of these, and `component_names` names them
     """
 
     __slots__ = ()
@@ -40,21 +42,6 @@ class Leaf:
     def frozen(self) -> bool | None:
         """Whether a parameter is not to be trained; None for other leaves."""
         return None
-
-
-class Composite(Protocol):
-    """Leaf that is made of others, of which only the last one is differentiated."""
-
-    def tree_flatten(self) -> tuple[Any, tuple[Any, ...]]:
-        """The parts that distinguish it from others of the same components, and the components."""
-
-    @classmethod
-    def tree_unflatten(cls, static: Any, components: Sequence[Any]) -> Any:
-        """The object of what `tree_flatten` gives."""
-
-    @staticmethod
-    def component_names(static: Any) -> tuple[str, ...]:
-        """Names of the components."""
 
 
 class AttributeTree:
@@ -270,15 +257,6 @@ def trained_part(tree: Any) -> Any:
     """The tree with None in place of each leaf that is not differentiated: the structure of gradients."""
     leaves, structure = flatten(tree)
     return structure.unflatten([x if wanted else None for x, wanted in zip(leaves, trained(tree))])
-
-
-def constants_of_gradients(tree: Any) -> list[Any]:
-    """For each leaf what a gradient has in its place if it is not differentiated: of the components of a composite,
-    which are its pattern, the same; otherwise None."""
-    if is_leaf(tree) or (found := _children(tree)) is None:
-        return [None]
-    out = [x for child in found[1] for x in constants_of_gradients(child)]
-    return [*found[1][:-1], out[-1]] if isinstance(tree, Leaf) else out
 
 
 def children(tree: Any) -> list[tuple[str, Any]]:

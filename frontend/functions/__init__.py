@@ -93,8 +93,8 @@ for _module in (counting, divisors, elementwise, fft, linalg, trigonometry, redu
                 next(iter(inspect.signature(_f).parameters)) == "input"):
             setattr(Methods, _name, _f)                    # a method that methods.py does not declare
 for _name, _method in vars(Methods).items():
-    _f = OPERATIONS.get(_name) or OPERATIONS.get(f"Tensor.{_name}")
-    if not _name.startswith("_") and inspect.isfunction(_method) and not _method.__doc__ and _f is not None:
-        _method.__doc__ = _f.__doc__                       # which calls the tensor `input`
+    _of = OPERATIONS.get(_name) or OPERATIONS.get(f"Tensor.{_name}")
+    if not _name.startswith("_") and inspect.isfunction(_method) and not _method.__doc__ and _of is not None:
+        _method.__doc__ = _of.__doc__                      # which calls the tensor `input`
 for _class in (Differentiable, MemoryLayout, Methods, Tensor):
     coded_methods(_class)
