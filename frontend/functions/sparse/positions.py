@@ -13,7 +13,7 @@ from mlc.frontend.functions import elementwise as E
 from mlc.frontend.functions import reduce as R
 from mlc.frontend.functions.ragged import coordinates, picked, runs
 from mlc.frontend.functions.scatter import index_add
-from mlc.frontend.functions.sort import argsort, searchsorted
+from mlc.frontend.functions.sort import argsort
 from mlc.frontend.location import user_loc
 from mlc.frontend.operands import cast, reshape, tracer
 from mlc.frontend.operation import operation
@@ -96,9 +96,11 @@ def scattered(positions: Operand, values: Operand, zeros: Operand) -> Tensor:
 
 @operation(name="_sparse_expand")
 def expanded(compressed: Operand, plain: Operand) -> Tensor:
-    """The row of each stored element, from where rows begin and end."""
-    line = emit(T.Iota, (tracer(plain).shape[0],), 0, i64)
-    return searchsorted(cast(tracer(compressed), i64), line, right=True) - 1
+    """The row of each stored element, from where rows begin and end: the number of rows that end before it."""
+    ends, count = tracer(compressed), tracer(plain).shape[0]
+    last = emit(T.Slice, ends, (1,), (ends.shape[0],), (1,))
+    marks = index_add(emit(T.Full, 0, (count + 1,), i64), 0, cast(last, i64), 1)
+    return emit(T.Slice, emit(T.Cumulative, tracer(marks), "add", 0), (0,), (count,), (1,))  # type: ignore[no-any-return]
 
 
 def spread(counts: Tensor, name: str) -> tuple[Tensor, Tensor]:

@@ -10,7 +10,7 @@ from mlc.frontend.functions import elementwise as E
 from mlc.frontend.functions.contract.products import check_inner_sizes
 from mlc.frontend.functions.scatter import index_add, scatter_reduce
 from mlc.frontend.functions.sparse.convert import as_compressed, as_coo, coo, is_sparse
-from mlc.frontend.functions.sparse.positions import compressed, spread
+from mlc.frontend.functions.sparse.positions import compressed, expanded, spread
 from mlc.frontend.methods import call
 from mlc.frontend.operands import broadcast_to, cast, factors, full, reshape, tracer
 from mlc.frontend.operation import operation
@@ -65,13 +65,22 @@ def _matrix(x: SparseTensor, name: str) -> SparseTensor:
 
 def _by_dense(a: SparseTensor, b: Tensor, reduce: str = "sum") -> Tensor:
     """A sparse matrix by a dense one."""
-    x = _matrix(a, "mm")
-    check_inner_sizes(x.shape[1], b.shape[0])
-    rows, columns = x._indices().unbind(0)
-    zeros = call("zeros", x.shape[0], b.shape[1], dtype=x.dtype, device=x.device)
+    check_inner_sizes(a.shape[1], b.shape[0])
+    rows, columns, values = _coordinates(a)
+    zeros = call("zeros", a.shape[0], b.shape[1], dtype=a.dtype, device=a.device)
     if reduce != "sum":
-        return _rows_reduced(rows, columns, x.stored, b, zeros, reduce)
-    return _rows_added(rows, columns, x.stored, b, zeros)
+        return _rows_reduced(rows, columns, values, b, zeros, reduce)
+    return _rows_added(rows, columns, values, b, zeros)
+
+
+def _coordinates(a: SparseTensor) -> tuple[Tensor, Tensor, Tensor]:
+    """The rows, the columns and the values of the stored elements of a matrix."""
+    if a.layout.compressed is None or a.layout.blocked or a.batch_dim() or a.dense_dim():
+        x = _matrix(a, "mm")
+        rows, columns = x._indices().unbind(0)
+        return rows, columns, x.stored
+    outer, inner = expanded(a._components[0], a._components[1]), a._components[1]
+    return (outer, inner, a.stored) if a.layout.compressed == 0 else (inner, outer, a.stored)
 
 
 def _by_sparse(a: SparseTensor, b: SparseTensor) -> SparseTensor:
