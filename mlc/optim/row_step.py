@@ -35,10 +35,10 @@ def step_of_rows(optimizer: Any, group: dict[str, Any], rule: Any, p: Tensor) ->
     count = int(held["step"])
     lr = group["lr"](count) if callable(group["lr"]) else group["lr"]
     tensors = [p.detach(), *(held[slot] for slot in rule.slots)]
-    if rule.slots == ("momentum_buffer",) or gradient.sparse_dim() != 1:   # which moves all rows
+    if "momentum_buffer" in rule.slots:                    # which moves all rows
         rows, given, index = tensors, gradient.to_dense(), None
     else:
-        index, given = gradient.indices()[0], gradient.values()
+        index, given = tuple(gradient.indices().unbind(0)), gradient.values()
         rows = [x[index] for x in tensors]
     state = {"step": create.tensor(count), **{slot: [x] for slot, x in zip(rule.slots, rows[1:])}}
     moved, after = rule.update([given], state, [rows[0]], lr)
