@@ -39,7 +39,7 @@ def operation(*, literal: Iterable[str] = (), stored: Mapping[str, str] = Mappin
             if state.in_operation:
                 return body(*args, **keywords)
             if (composite := _composite(args, keywords)) is not None:
-                return composite.run(op.name, args, with_one_name(op.parameters, keywords))  # type: ignore[no-any-return]
+                return composite.run(op.name, body, args, with_one_name(op.parameters, keywords))  # type: ignore[no-any-return]
             if state.autocast is not None and op.autocast:
                 policy = op.autocast if isinstance(op.autocast, str) else op.autocast(*args, **keywords)
                 args, keywords = cast_operands(policy, args, keywords)  # type: ignore[assignment]

@@ -12,18 +12,19 @@ import math
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
+from mlc.frontend.arguments import FAILURES, as_coded, coded_methods
 from mlc.frontend.autograd.graph import AutogradMeta
 from mlc.frontend.device import device as Device
 from mlc.frontend.dtypes import DType, type_name
 from mlc.frontend.location import user_loc
 from mlc.frontend.methods import SYNTAX, call, listed
-from mlc.frontend.sparse.dispatch import implementation_of, unsupported
+from mlc.frontend.sparse.dispatch import implementation_of, need_sparse, unsupported
 from mlc.frontend.sparse.layout import layout as Layout
 from mlc.frontend.sparse.layout import sparse_coo
 from mlc.frontend.sparse.printing import text_of
 from mlc.frontend.tensor import Tensor
 from mlc.frontend.trace import state as recording
-from mlc.ir.diag import UserError, UserTypeError
+from mlc.ir.diag import Error, UserError, UserTypeError
 
 NAMES = {None: ("indices",), 0: ("crow_indices", "col_indices"), 1: ("ccol_indices", "row_indices")}
 """Names of the tensors of indices, by the dimension that is compressed."""
@@ -81,10 +82,16 @@ class SparseTensor(Tensor):
             *self._sizes[: self.sparse_dim()], *values.shape[1:])
         return SparseTensor((*self._components[:-1], values), sizes, self._layout, self._coalesced)
 
-    @classmethod
-    def run(cls, op: Any, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
-        """Run an operation one of whose operands is sparse."""
-        return implementation_of(op, args)(*args, **keywords)
+    def run(self, name: str, body: Any, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+        """Run an operation, one of whose operands this is; `body` has its parameters."""
+        implementation = implementation_of(name, self._layout)
+        try:
+            return implementation(*args, **keywords)
+        except Error:
+            raise
+        except FAILURES as error:
+            as_coded(error, body, name, args, keywords)
+            raise
 
     # -- what it is ---------------------------------------------------------------------------------------------------
     def _dense_only(self, *_: Any) -> NoReturn:
@@ -233,7 +240,7 @@ class SparseTensor(Tensor):
         return self if self.is_coalesced() else self._through("coalesce")
 
     def _through(self, name: str, *args: Any) -> Any:
-        return implementation_of(name, (self,))(self, *args)
+        return implementation_of(name, self._layout)(self, *args)
 
     # -- history ------------------------------------------------------------------------------------------------------
     @property
@@ -303,6 +310,7 @@ class SparseTensor(Tensor):
 
     def copy_(self, src: Any, non_blocking: bool = False) -> SparseTensor:
         """Take over the elements of another sparse tensor of the same shape."""
+        need_sparse(src, "copy_", "the elements are those of a sparse tensor")
         return self.take_over(src.to(self.dtype).clone())
 
     def zero_(self) -> SparseTensor:
@@ -330,3 +338,7 @@ class SparseTensor(Tensor):
             UserError: A size with stored elements shrinks, or the numbers of dimensions change (MLC0774).
         """
         return self._through("sparse_resize_", size, sparse_dim, dense_dim)  # type: ignore[no-any-return]
+
+
+coded_methods(SparseTensor, [name for name in vars(SparseTensor)
+                             if not name.startswith(("_", "tree_", "component_", "run"))])

@@ -41,7 +41,7 @@ def _is_number(x: Any) -> bool:
 
 @implements("pow")
 def _pow(input: Any, exponent: Any) -> SparseTensor:
-    if not is_sparse(input) or isinstance(exponent, Tensor) or exponent <= 0:
+    if not is_sparse(input) or not isinstance(exponent, int | float) or exponent <= 0:
         raise unsupported("pow", "sparse", "the exponent is to be a positive number, so that zeros stay zeros")
     x = input.coalesce() if input.is_sparse else input
     return x.with_values(call("pow", x.stored, exponent))  # type: ignore[no-any-return]

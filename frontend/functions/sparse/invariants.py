@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from mlc.frontend.arguments import coded_methods
 from mlc.frontend.sparse.layout import layout as Layout
 from mlc.frontend.tensor import Tensor
 from mlc.frontend.trace import Tracer
@@ -68,6 +69,9 @@ class check_sparse_tensor_invariants:
                 return f(*args, **keywords)
 
         return wrapped
+
+
+coded_methods(check_sparse_tensor_invariants, ("__init__",))
 
 
 def checking(wanted: bool | None) -> bool:

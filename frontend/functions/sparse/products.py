@@ -110,6 +110,7 @@ def mm(input: Any, mat2: Any, reduce: str | None = None) -> Any:
         raise UserError(f"reduce = {reduce!r}", code="MLC0360", hint="one of " + ", ".join(REDUCTIONS))
     if how != "sum" and (not is_sparse(input) or is_sparse(mat2)):
         raise UserError(f"reduce = {reduce!r} needs a sparse matrix by a dense one", code="MLC0360")
+    input, mat2 = (x if isinstance(x, Tensor) else call("asarray", x) for x in (input, mat2))
     for x in (input, mat2):
         if x.ndim != 2:
             raise UserError(f"an operand has {x.ndim} dimensions, expected 2", code="MLC0364")

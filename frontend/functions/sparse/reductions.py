@@ -8,11 +8,11 @@ from typing import Any
 
 from mlc.frontend.arguments import coded
 from mlc.frontend.axes import axes, axis
-from mlc.frontend.functions.sparse.convert import as_coo, coo, is_sparse, to_sparse
+from mlc.frontend.functions.sparse.convert import as_coo, coo, to_sparse
 from mlc.frontend.functions.sparse.positions import positions
 from mlc.frontend.functions.sparse.shape import same_places
 from mlc.frontend.methods import call
-from mlc.frontend.sparse.dispatch import implements, unsupported
+from mlc.frontend.sparse.dispatch import implements, need_sparse, unsupported
 from mlc.frontend.sparse.layout import layout as Layout
 from mlc.frontend.sparse.layout import sparse_csc, sparse_csr
 from mlc.frontend.sparse.tensor import SparseTensor
@@ -22,8 +22,6 @@ from mlc.ir.diag import UserError
 
 @implements("sum", "_sparse.sum")
 def _sum(input: SparseTensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
-    if not is_sparse(input):
-        raise unsupported("mlc.sparse.sum", input.layout, hint="use mlc.sum")
     if dim is None or dim == ():
         return call("sum", input.stored, dtype=dtype)
     if not input.is_sparse:
@@ -74,8 +72,7 @@ def _is_nonzero(input: SparseTensor) -> bool:
 # -- softmax ----------------------------------------------------------------------------------------------------------
 def _normalized(x: Any, dim: int, dtype: Any, logarithm: bool) -> SparseTensor:
     name = "log_softmax" if logarithm else "softmax"
-    if not is_sparse(x):
-        raise unsupported(f"mlc.sparse.{name}", x.layout, hint=f"use mlc.{name}")
+    need_sparse(x, f"mlc.sparse.{name}", f"mlc.{name} is that of dense tensors")
     found = as_coo(x if dtype is None else x.to(dtype)).coalesce()
     at, n = axis(dim, len(found.shape)), found.sparse_dim()
     if at >= n:
@@ -161,6 +158,7 @@ def sparse_sum(input: Operand, dim: Dims = None, dtype: DTypeLike = None) -> Ten
         >>> mlc.sparse.sum(mlc.eye(2).to_sparse())
         tensor(2., dtype=mlc.float32)
     """
+    need_sparse(input, "mlc.sparse.sum", "mlc.sum is that of dense tensors")
     return _sum(input, dim, dtype=dtype)  # type: ignore[no-any-return]
 
 

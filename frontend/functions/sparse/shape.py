@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from mlc.frontend.axes import axis, plain_int
+from mlc.frontend.axes import axes, axis, plain_int
 from mlc.frontend.functions.sparse.convert import as_coo, coo
 from mlc.frontend.functions.sparse.positions import positions, spread
 from mlc.frontend.methods import call
 from mlc.frontend.sparse.dispatch import implements, unsupported
-from mlc.frontend.sparse.layout import sparse_bsc, sparse_bsr, sparse_csc, sparse_csr
+from mlc.frontend.sparse.layout import sparse_bsc, sparse_bsr, sparse_csc, sparse_csr, strided
 from mlc.frontend.sparse.tensor import SparseTensor
-from mlc.frontend.tensor import Tensor
+from mlc.frontend.tensor import Dims, Tensor
 from mlc.ir.diag import UserError, UserIndexError
 
 OPPOSITE = {sparse_csr: sparse_csc, sparse_csc: sparse_csr, sparse_bsr: sparse_bsc, sparse_bsc: sparse_bsr}
@@ -84,10 +84,12 @@ def unsqueeze(input: SparseTensor, dim: int) -> SparseTensor:
 
 
 @implements("squeeze")
-def squeeze(input: SparseTensor, dim: int) -> SparseTensor:
-    """A dimension of size 1 left out."""
-    at = axis(dim, len(input.shape))
-    return select(input, at, 0) if input.shape[at] == 1 else input
+def squeeze(input: SparseTensor, dim: Dims = None) -> Any:
+    """Dimensions of size 1 left out."""
+    out: Any = input
+    for at in reversed(axes(dim, len(input.shape))):
+        out = call("select", out, at, 0) if input.shape[at] == 1 else out
+    return out
 
 
 def _as_coo(x: SparseTensor, name: str) -> SparseTensor:
@@ -192,7 +194,7 @@ def index_select(input: SparseTensor, dim: int, index: Any) -> SparseTensor:
 def cat(tensors: Sequence[Any], dim: int = 0) -> SparseTensor:
     """Sparse tensors joined along a dimension."""
     if not all(isinstance(x, SparseTensor) and x.is_sparse for x in tensors):
-        layouts = ", ".join(dict.fromkeys(str(x.layout) for x in tensors))
+        layouts = ", ".join(dict.fromkeys(str(getattr(x, "layout", strided)) for x in tensors))
         raise unsupported("cat", layouts, "all tensors are to be of layout mlc.sparse_coo", "convert them first")
     first, at = tensors[0], axis(dim, len(tensors[0].shape))
     n = first.sparse_dim()
