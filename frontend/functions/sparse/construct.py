@@ -11,6 +11,7 @@ import numpy as np
 from mlc.frontend.functions.create.public import creation
 from mlc.frontend.functions.sparse.invariants import check_compressed, check_coo, checking
 from mlc.frontend.functions.variant import variant
+from mlc.frontend.operands import shape_of
 from mlc.frontend.sparse.layout import layout as Layout
 from mlc.frontend.sparse.layout import sparse_bsc, sparse_bsr, sparse_coo, sparse_csc, sparse_csr
 from mlc.frontend.sparse.tensor import SparseTensor
@@ -66,7 +67,7 @@ def sparse_coo_tensor(indices: Any, values: Any = None, size: Any = None, *, dty
                size=(2, 3), nnz=2, dtype=mlc.float32, layout=mlc.sparse_coo)
     """
     if values is None:
-        shape = tuple(indices if size is None else size)
+        shape = shape_of(indices if size is None else size)
         zeros = OPERATIONS["zeros"](0, dtype=dtype or "float32")
         return SparseTensor((OPERATIONS["zeros"](len(shape), 0, dtype="int64"), zeros), shape, sparse_coo)
     where, x = _integers(indices).to("int64"), _tensor(values, dtype, requires_grad)
@@ -77,7 +78,7 @@ def sparse_coo_tensor(indices: Any, values: Any = None, size: Any = None, *, dty
                         "(sparse_dim, nnz) and (nnz, ...)", code="MLC0774")
     if size is None:
         size = (*_smallest(where), *x.shape[1:])
-    shape = tuple(size)
+    shape = shape_of(size)
     if len(shape) != where.shape[0] + x.ndim - 1 or shape[where.shape[0]:] != tuple(x.shape[1:]):
         raise UserError(f"indices of {where.shape[0]} dimensions and values of shape {list(x.shape)} do not make "
                         f"a tensor of size {list(shape)}", code="MLC0774")
@@ -156,7 +157,7 @@ def sparse_compressed_tensor(compressed_indices: Any, plain_indices: Any, values
         pair = [outer.shape[-1] - 1, other]
         pair = pair if layout.compressed == 0 else pair[::-1]
         size = (*outer.shape[:batch], pair[0] * block[0], pair[1] * block[1], *dense)
-    shape = tuple(size)
+    shape = shape_of(size)
     if len(shape) != batch + 2 + len(dense) or any(n % b for n, b in zip(shape[batch:], block)):
         raise UserError(f"values of shape {list(x.shape)} in layout {layout} do not make a tensor of size "
                         f"{list(shape)}", code="MLC0774")
@@ -193,3 +194,16 @@ sparse_bsr_tensor = _of_layout(sparse_bsr, "crow_indices", "col_indices",
                                "mlc.sparse_bsr_tensor([0, 1], [0], [[[1.0, 2.0, 3.0]]]).shape -> (1, 3)")
 sparse_bsc_tensor = _of_layout(sparse_bsc, "ccol_indices", "row_indices",
                                "mlc.sparse_bsc_tensor([0, 1], [0], [[[1.0, 2.0, 3.0]]]).shape -> (1, 3)")
+
+
+def _of_dtype(name: str, dtype: str, shown: str) -> Any:
+    """The function of a legacy type, which creates COO tensors of a dtype."""
+    return variant(sparse_coo_tensor, name, f"A COO tensor of {dtype}, as `mlc.sparse_coo_tensor`.",
+                   f"mlc.sparse.{name}([[0]], [{shown}], (1,)).dtype -> mlc.{dtype}", dtype=dtype)
+
+
+FloatTensor, DoubleTensor = _of_dtype("FloatTensor", "float32", "1.5"), _of_dtype("DoubleTensor", "float64", "1.5")
+HalfTensor, BFloat16Tensor = _of_dtype("HalfTensor", "float16", "1.5"), _of_dtype("BFloat16Tensor", "bfloat16", "1.5")
+LongTensor, IntTensor = _of_dtype("LongTensor", "int64", "1"), _of_dtype("IntTensor", "int32", "1")
+ShortTensor, CharTensor = _of_dtype("ShortTensor", "int16", "1"), _of_dtype("CharTensor", "int8", "1")
+ByteTensor = _of_dtype("ByteTensor", "uint8", "1")
