@@ -6,8 +6,6 @@ import functools
 import inspect
 from typing import Any
 
-import numpy as np
-
 from mlc.frontend.functions.create.public import creation
 from mlc.frontend.functions.sparse.invariants import check_compressed, check_coo, checking
 from mlc.frontend.functions.variant import variant
@@ -17,7 +15,7 @@ from mlc.frontend.sparse.layout import sparse_bsc, sparse_bsr, sparse_coo, spars
 from mlc.frontend.sparse.tensor import SparseTensor
 from mlc.frontend.tensor import OPERATIONS, DTypeLike, Tensor
 from mlc.frontend.trace import Tracer
-from mlc.ir.diag import UserError
+from mlc.ir.diag import UserError, UserTypeError
 
 
 def _tensor(x: Any, dtype: DTypeLike, requires_grad: bool) -> Tensor:
@@ -30,7 +28,9 @@ def _tensor(x: Any, dtype: DTypeLike, requires_grad: bool) -> Tensor:
 
 
 def _integers(x: Any) -> Tensor:
-    found = x if isinstance(x, Tensor) else OPERATIONS["tensor"](np.asarray(x))
+    found = x if isinstance(x, Tensor) else OPERATIONS["tensor"](x)
+    if found.dtype.is_floating_point and (isinstance(x, Tensor) or found.numel()):       # but for empty lists
+        raise UserTypeError(f"indices of {found.dtype}, expected integers", code="MLC0354")
     return found.to("int64") if found.dtype.name != "int32" else found
 
 

@@ -79,7 +79,7 @@ def checking(wanted: bool | None) -> bool:
     return _state.enabled if wanted is None else wanted
 
 
-def check_coo(indices: Tensor, shape: Sequence[int], coalesced: bool) -> None:
+def check_coo(indices: Tensor, shape: Sequence[Any], coalesced: bool) -> None:
     """UserError if a column of indices is out of range, or they are not in order although they are said to be."""
     if isinstance(indices, Tracer) or not indices.shape[1]:
         return
@@ -95,7 +95,7 @@ def check_coo(indices: Tensor, shape: Sequence[int], coalesced: bool) -> None:
             raise UserError("the indices are not in order and different, as is_coalesced says", code="MLC0774")
 
 
-def check_compressed(outer: Tensor, inner: Tensor, shape: Sequence[int], layout: Layout,
+def check_compressed(outer: Tensor, inner: Tensor, shape: Sequence[Any], layout: Layout,
                      block: Sequence[int]) -> None:
     """UserError if compressed or plain indices are not those of a tensor of this shape."""
     if isinstance(outer, Tracer) or isinstance(inner, Tracer):

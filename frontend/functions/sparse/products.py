@@ -14,7 +14,7 @@ from mlc.frontend.functions.sparse.positions import compressed, expanded, spread
 from mlc.frontend.methods import call
 from mlc.frontend.operands import broadcast_to, cast, factors, full, reshape, tracer
 from mlc.frontend.operation import operation
-from mlc.frontend.sparse.dispatch import implements, unsupported
+from mlc.frontend.sparse.dispatch import implements, need_sparse, unsupported
 from mlc.frontend.sparse.layout import sparse_coo
 from mlc.frontend.sparse.tensor import SparseTensor
 from mlc.frontend.tensor import OPERATIONS, Operand, Tensor
@@ -319,10 +319,12 @@ def hspmm(mat1: Operand, mat2: Operand) -> Tensor:
 
 def _sparse_rows(a: Any, b: Any, name: str) -> SparseTensor:
     """A sparse matrix by a dense one, as a tensor of the rows that are not empty."""
-    if not is_sparse(a) or is_sparse(b):
-        raise unsupported(name, (b if is_sparse(b) else a).layout, "a sparse matrix and a dense one are expected",
-                          "convert them by to_sparse() and to_dense()")
-    x = _matrix(a, name)
+    need_sparse(a, name)
+    if is_sparse(b):
+        raise unsupported(name, b.layout, "the second matrix is sparse", "call to_dense() on it")
+    x, b = _matrix(a, name), b if isinstance(b, Tensor) else call("asarray", b)
+    if b.ndim != 2:
+        raise UserError(f"operand 1 has {b.ndim} dimensions, expected 2", code="MLC0364")
     rows, number = call("unique", x._indices()[0], return_inverse=True)
     check_inner_sizes(x.shape[1], b.shape[0])
     zeros = call("zeros", rows.shape[0], b.shape[1], dtype=x.dtype)
@@ -391,9 +393,11 @@ def sampled_addmm(input: Operand, mat1: Operand, mat2: Operand, *, beta: float =
         >>> mlc.sparse.sampled_addmm(s, mlc.ones(2, 3), mlc.ones(3, 2)).values()
         tensor([4., 4.], dtype=mlc.float32)
     """
-    if not is_sparse(input) or is_sparse(mat1) or is_sparse(mat2) or input.layout.blocked:
-        raise unsupported("sampled_addmm", input.layout, "the input is to be sparse, and the matrices dense",
-                          "convert them by to_sparse_csr() and to_dense()")
+    need_sparse(input, "sampled_addmm")
+    mat1, mat2 = (x if isinstance(x, Tensor) else call("asarray", x) for x in (mat1, mat2))
+    if is_sparse(mat1) or is_sparse(mat2) or input.layout.blocked:
+        raise unsupported("sampled_addmm", input.layout, "the matrices are to be dense, and the input has no blocks",
+                          "convert them by to_dense() and to_sparse_csr()")
     if mat1.ndim != 2 or mat2.ndim != 2:
         raise UserError(f"the matrices have {mat1.ndim} and {mat2.ndim} dimensions, expected 2", code="MLC0364")
     check_inner_sizes(mat1.shape[1], mat2.shape[0])
