@@ -57,7 +57,8 @@ def sparse_coo_tensor(indices: Any, values: Any = None, size: Any = None, *, dty
         Tensor of layout `mlc.sparse_coo`.
 
     Raises:
-        UserError: The shapes of indices, values and size do not fit, or an index is out of range (MLC0774).
+        UserError: The shapes of indices, values and size do not fit, or an index is out of range (MLC0774), or no
+            integer (MLC0354).
 
     Example:
         >>> mlc.sparse_coo_tensor([[0, 1], [2, 0]], [3.0, 4.0], (2, 3))
@@ -128,7 +129,8 @@ def sparse_compressed_tensor(compressed_indices: Any, plain_indices: Any, values
         Tensor of that layout.
 
     Raises:
-        UserError: The layout is not compressed (MLC0775), the shapes do not fit, or an index is wrong (MLC0774).
+        UserError: The layout is not compressed (MLC0775), the shapes do not fit, or an index is wrong (MLC0774) or no
+            integer (MLC0354).
 
     Example:
         >>> mlc.sparse_compressed_tensor([0, 1, 2], [1, 0], [3.0, 4.0], layout=mlc.sparse_csr).to_dense()
