@@ -224,9 +224,27 @@ def _grad(f: Callable[..., Any], numbers: tuple[int, ...], has_aux: bool, args: 
     gradients = iter([Tracer(v, outer, inputs.tracers[i].weak) for i, v in zip(wrt, found[own:])])
     value, aux, assigned = structure.unflatten([x if x is not None else next(values) for x in others])
     Buffers(args, keywords).assign(assigned)
-    trees = tuple(tree.flatten(args[n])[1].unflatten([next(gradients) if is_wanted else None
-                                                      for is_wanted in tree.trained(args[n])]) for n in chosen)
+    trees = tuple(tree.flatten(args[n])[1].unflatten([
+        next(gradients) if is_wanted else other
+        for is_wanted, other in zip(tree.trained(args[n]), _others(args[n]))]) for n in chosen)
     return (value, aux) if has_aux else value, trees
+
+
+def _others(x: Any) -> list[Any]:
+    """For each leaf of an argument, what stands in its gradient if it is not differentiated: of the components of a
+    sparse tensor the same, which are the pattern of the gradient, too; otherwise None."""
+    leaves, structure = tree.flatten(x)
+    out: list[Any] = []
+    components = 0
+    for token in structure:
+        if token is tree.LEAF:
+            out.append(leaves[len(out)] if components > 1 else None)
+            components -= 1
+        elif token[0] is tree.Again:                       # indices that several tensors share
+            components -= 1
+        else:
+            components = token[1] if issubclass(token[0], Tensor) else 0
+    return out
 
 
 def _differentiable(f: Any, inputs: Inputs, wanted: Sequence[int], args: tuple[Any, ...]) -> list[int]:
@@ -299,7 +317,8 @@ def _vjp(f: Callable[..., Any], primals: Sequence[Any]) -> tuple[Any, Callable[[
             found = autodiff.vjp(function, [here.local(t) for t in known], [up_to(c, t.shape) for c, t in padded], wrt)
         gradients: dict[int, Tensor] = {i: Tracer(v, here, inputs.tracers[i].weak)
                                         for i, v in zip(wrt, found[len(returned):])}
-        leaves = [None if p is None else gradients.get(p) for p in inputs.position]
+        leaves = [other if p is None else gradients.get(p, other)
+                  for p, other in zip(inputs.position, _others(tuple(primals)))]
         return inputs.structure.unflatten(leaves)  # type: ignore[no-any-return]
 
     return out, pullback

@@ -51,6 +51,8 @@ def check_writable(x: Tensor) -> None:
 
 def store(x: Tensor, new: Tensor, operands: tuple[Any, ...] = ()) -> Tensor:
     """Have `x` take over the result of an operation on it, and on other operands; returns x."""
+    if x.composite:
+        return x.take_over(new)  # type: ignore[no-any-return]
     old, made = x._array, new._array
     if type(old) is not np.ndarray or type(made) is not np.ndarray or old.shape != made.shape or (
             old.dtype is not made.dtype):
@@ -400,7 +402,7 @@ def augmented(name: str, x: Any, other: Any) -> Any:
     return getattr(x, f"{name}_")(other)
 
 
-SYNTAX["augmented"] = augmented
+SYNTAX["augmented"], SYNTAX["store"] = augmented, store
 
 
 def write_out(function: Callable[..., Any], args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:

@@ -9,6 +9,7 @@ import numpy as np
 from mlc.frontend.axes import axis
 from mlc.frontend.devices import CPU
 from mlc.frontend.location import user_loc
+from mlc.frontend.sparse.layout import layout, strided
 from mlc.ir.diag import UserError
 
 if TYPE_CHECKING:
@@ -19,6 +20,19 @@ class MemoryLayout:
     """Where the elements are: their strides, their address, and the device."""
 
     __slots__ = ()
+
+    @property
+    def layout(self) -> layout:
+        """The layout: `mlc.strided` of dense tensors, `mlc.sparse_coo` and so on of sparse ones."""
+        return strided
+
+    def sparse_dim(self) -> int:
+        """The number of dimensions that a sparse tensor has indices for; 0 of dense ones."""
+        return 0
+
+    def dense_dim(self: Any) -> int:
+        """The number of dimensions of the values of a sparse tensor; all of a dense one."""
+        return len(self.shape)
 
     def stride(self: Any, dim: int | None = None) -> Any:
         """The distances in memory between neighbours along each dimension, in elements, or that along one dimension."""

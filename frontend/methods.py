@@ -40,7 +40,7 @@ def call(name: str, *args: Any, **keywords: Any) -> Tensor:
 
 def _cast(x: Any, dtype: str) -> Tensor:
     """The elements in a dtype; the tensor itself if they are."""
-    array = x._array
+    array = None if x.composite else x._array
     return x if type(array) is np.ndarray and array.dtype.name == dtype else call("cast", x, dtype)
 
 
@@ -464,6 +464,32 @@ class Methods(Leaf):
     def inverse(self) -> Tensor: return call("linalg.inv", self)
     def matrix_power(self, n: _int) -> Tensor: return call("linalg.matrix_power", self, n)
     def matrix_exp(self) -> Tensor: return call("linalg.matrix_exp", self)
+
+    # -- sparse tensors -----------------------------------------------------------------------------------------------
+    def to_dense(self, dtype: DTypeLike = None, *, masked_grad: _bool | None = None) -> Tensor:
+        return call("Tensor.to_dense", self, dtype, masked_grad=masked_grad)
+    def to_sparse(self, sparse_dim: Any = None, *, layout: Any = None, blocksize: Sequence[_int] | None = None,
+                  dense_dim: _int | None = None) -> Tensor:
+        return call("Tensor.to_sparse", self, sparse_dim, layout=layout, blocksize=blocksize, dense_dim=dense_dim)
+    def to_sparse_coo(self) -> Tensor:
+        """The tensor in the layout `mlc.sparse_coo`, as `to_sparse`."""
+        return call("Tensor.to_sparse_coo", self)
+    def to_sparse_csr(self, dense_dim: _int | None = None) -> Tensor:
+        """The tensor in the layout `mlc.sparse_csr`, as `to_sparse`."""
+        return call("Tensor.to_sparse_csr", self, dense_dim)
+    def to_sparse_csc(self, dense_dim: _int | None = None) -> Tensor:
+        """The tensor in the layout `mlc.sparse_csc`, as `to_sparse`."""
+        return call("Tensor.to_sparse_csc", self, dense_dim)
+    def to_sparse_bsr(self, blocksize: Sequence[_int], dense_dim: _int | None = None) -> Tensor:
+        """The tensor in the layout `mlc.sparse_bsr`, as `to_sparse`."""
+        return call("Tensor.to_sparse_bsr", self, blocksize, dense_dim)
+    def to_sparse_bsc(self, blocksize: Sequence[_int], dense_dim: _int | None = None) -> Tensor:
+        """The tensor in the layout `mlc.sparse_bsc`, as `to_sparse`."""
+        return call("Tensor.to_sparse_bsc", self, blocksize, dense_dim)
+    def sparse_mask(self, mask: Tensor) -> Tensor: return call("Tensor.sparse_mask", self, mask)
+    def smm(self, mat2: Operand) -> Tensor: return call("smm", self, mat2)
+    def sspaddmm(self, mat1: Operand, mat2: Operand, *, beta: _float = 1, alpha: _float = 1) -> Tensor:
+        return call("sspaddmm", self, mat1, mat2, beta=beta, alpha=alpha)
 
     # -- special functions and the like -------------------------------------------------------------------------------
     def digamma(self) -> Tensor: return call("digamma", self)

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 from typing import Any, ParamSpec, TypeVar
 
+from mlc.frontend.arguments import with_one_name
 from mlc.frontend.autocast import cast_operands
 from mlc.frontend.autograd.operation_node import run
 from mlc.frontend.dispatch import DISPATCHERS
@@ -18,6 +19,7 @@ from mlc.frontend.in_place import write_inplace, write_out
 from mlc.frontend.recorded_operation import Operation
 from mlc.frontend.tensor import OPERATIONS
 from mlc.frontend.trace import state
+from mlc.frontend.tree import Leaf
 from mlc.frontend.views import dispatching, run_view
 
 P = ParamSpec("P")
@@ -36,6 +38,8 @@ def operation(*, literal: Iterable[str] = (), stored: Mapping[str, str] = Mappin
         def general(*args: P.args, **keywords: P.kwargs) -> R:
             if state.in_operation:
                 return body(*args, **keywords)
+            if (composite := _composite(args, keywords)) is not None:
+                return composite.run(op.name, body, args, with_one_name(op.parameters, keywords))  # type: ignore[no-any-return]
             if state.autocast is not None and op.autocast:
                 policy = op.autocast if isinstance(op.autocast, str) else op.autocast(*args, **keywords)
                 args, keywords = cast_operands(policy, args, keywords)  # type: ignore[assignment]
@@ -61,3 +65,16 @@ def operation(*, literal: Iterable[str] = (), stored: Mapping[str, str] = Mappin
         return public
 
     return decorate
+
+
+def _composite(args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+    """The first operand that is made of several tensors, and has implementations of operations of its own."""
+    for x in (*args, *keywords.values()):
+        if isinstance(x, Leaf):
+            if x.composite:
+                return x
+        elif type(x) is list or type(x) is tuple:
+            for item in x:
+                if isinstance(item, Leaf) and item.composite:
+                    return item
+    return None

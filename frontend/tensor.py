@@ -152,7 +152,12 @@ class Tensor(Differentiable, MemoryLayout, Operators, Methods):
 
     @property
     def is_sparse(self) -> _bool:
-        """Whether only some elements are stored; tensors are dense, so that it is always False."""
+        """Whether the layout is `mlc.sparse_coo`."""
+        return False
+
+    @property
+    def is_sparse_csr(self) -> _bool:
+        """Whether the layout is `mlc.sparse_csr`."""
         return False
 
     def is_floating_point(self) -> _bool:

@@ -28,11 +28,15 @@ MAX_DEPTH = 200
 class Leaf:
     """Base of this package's own leaves: tensors and their specifications.
 
-    shared   whether one object in several places of an `AttributeTree` is one leaf
+    shared     whether one object in several places of an `AttributeTree` is one leaf
+    composite  whether it is no leaf, but made of some, of which only the last is differentiated, as sparse tensors are;
+               `tree_flatten` gives what distinguishes it from others of the same components, and the components,
+               `tree_unflatten` makes it of these, and `component_names` names them
     """
 
     __slots__ = ()
     shared = False
+    composite = False
 
     @property
     def frozen(self) -> bool | None:
@@ -194,6 +198,11 @@ def is_data(x: Any) -> bool:
     return isinstance(x, Leaf | np.ndarray) or hasattr(type(x), "__dlpack__")
 
 
+def is_leaf(x: Any) -> bool:
+    """Whether a value is known to be no container."""
+    return (isinstance(x, Leaf) and not x.composite) or type(x) is np.ndarray
+
+
 def flatten(tree: Any) -> tuple[list[Any], TreeDef]:
     """The leaves of a tree in order, and its structure."""
     leaves: list[Any] = []
@@ -252,7 +261,7 @@ def trained_part(tree: Any) -> Any:
 
 def children(tree: Any) -> list[tuple[str, Any]]:
     """Direct children of a container, each under the name that `names` spells: `.weight`, `.0`; [] for a leaf."""
-    found = None if isinstance(tree, Leaf) or type(tree) is np.ndarray else _children(tree)
+    found = None if is_leaf(tree) else _children(tree)
     return [] if found is None else list(zip(_dotted(found[0]), found[1]))
 
 
@@ -282,6 +291,8 @@ def _children(x: Any) -> tuple[Token, Sequence[Any]] | None:
         return (kind, 0, None), ()
     if isinstance(x, AttributeTree):
         return _attributes(x)
+    if isinstance(x, Leaf):
+        return _components(x)
     if isinstance(x, tuple) and hasattr(kind, "_fields"):
         return (kind, len(x), None), x
     if dataclasses.is_dataclass(x) and not isinstance(x, type | Leaf):
@@ -290,6 +301,11 @@ def _children(x: Any) -> tuple[Token, Sequence[Any]] | None:
     if isinstance(x, dict):                                     # OrderedDict, defaultdict
         return (dict, len(x), _keys(x)), list(x.values())
     return None
+
+
+def _components(x: Any) -> tuple[Token, Sequence[Any]]:
+    static, components = x.tree_flatten()
+    return (type(x), len(components), static), components
 
 
 _PLAIN = frozenset({int, float, bool, str, type(None)})
@@ -336,6 +352,8 @@ def _make(token: Token, children: list[Any]) -> Any:
         vars(out).update((name, value.value if isinstance(value, Static) else value) for name, value in statics)
         vars(out).update(zip(names, children))
         return out
+    if issubclass(kind, Leaf):
+        return kind.tree_unflatten(rest, children)
     if issubclass(kind, tuple):
         return kind(*children)
     out = object.__new__(kind)                                  # a dataclass: frozen or not, whatever its __init__
@@ -362,7 +380,7 @@ def _scopes(x: Any, token: Token, seen: Seen) -> list[Seen]:
 
 
 def _flatten_into(x: Any, leaves: list[Any], tokens: list[Token], depth: int, seen: Seen) -> None:
-    found = None if isinstance(x, Leaf) or type(x) is np.ndarray else _children(x)
+    found = None if is_leaf(x) else _children(x)
     if found is None:
         if seen is not None and isinstance(x, Leaf) and x.shared:
             if (first := seen.setdefault(id(x), len(leaves))) != len(leaves):
@@ -433,6 +451,8 @@ def _steps(token: Token) -> list[str]:
         return [f"[{i}]" for i in range(count)]
     if issubclass(kind, AttributeTree):
         return [f"[{name}]" if name.isdigit() else "." + name for name in rest[0]]
+    if issubclass(kind, Leaf):
+        return [f".{name}()" for name in kind.component_names(rest)]
     return ["." + name for name in (rest or getattr(kind, "_fields", ()))]
 
 
@@ -442,11 +462,13 @@ def _dotted(token: Token) -> list[str]:
         return [f".{i}" for i in range(count)]
     if issubclass(kind, AttributeTree):
         return ["." + name for name in rest[0]]
+    if issubclass(kind, Leaf):
+        return ["." + name for name in kind.component_names(rest)]
     return [f".{key}" for key in rest] if kind is dict else _steps(token)
 
 
 def _walk_paths(x: Any, path: str, out: list[str], steps: Callable[[Token], list[str]], seen: Seen) -> None:
-    if (found := None if isinstance(x, Leaf) else _children(x)) is None:
+    if (found := None if is_leaf(x) else _children(x)) is None:
         if _before(x, seen, len(out)) is None:
             out.append(path)
         return
@@ -456,7 +478,7 @@ def _walk_paths(x: Any, path: str, out: list[str], steps: Callable[[Token], list
 
 def _walk_trained(x: Any, wanted: bool | None, out: list[bool | None], seen: Seen) -> None:
     """Append for each leaf of x True if it is trained, False if it is not, None if another occurrence may decide."""
-    if (found := None if isinstance(x, Leaf) else _children(x)) is None:
+    if (found := None if is_leaf(x) else _children(x)) is None:
         if (first := _before(x, seen, len(out))) is None:
             out.append(wanted)
         else:
@@ -465,6 +487,8 @@ def _walk_trained(x: Any, wanted: bool | None, out: list[bool | None], seen: See
         return
     token, children = found
     own = [wanted] * len(children)
+    if isinstance(x, Leaf):
+        own[:-1] = [False] * (len(children) - 1)
     if isinstance(x, AttributeTree) and wanted is not False:
         frozen = frozen_names(x)
         own = [False if name in x._buffers or name in frozen else True if name in x._parameters else None

@@ -20,8 +20,7 @@ _COMPLEX: Why = ("there are no complex element types", "mlc.fft has pairs (real,
 _STORAGE: Why = ("the memory is that of a numpy array", "x.numpy() has its strides and its address")
 _DRAW: Why = ("random numbers are functions of a key, so that a program draws the same ones compiled or not",
               "key = mlc.random.key(0); the functions of mlc.random take the key as their first argument")
-
-_SPARSE: Why = ("tensors are dense", "the same operations on dense tensors")
+_DENSE: Why = ("a dense tensor has all elements, and no indices", "x.to_sparse() is a sparse one")
 
 
 def _each(names: str, why: Why) -> dict[str, Why]:
@@ -29,10 +28,11 @@ def _each(names: str, why: Why) -> dict[str, Why]:
 
 
 TENSOR: dict[str, Why] = {
+    **_each("indices values crow_indices col_indices ccol_indices row_indices coalesce is_coalesced sparse_resize_",
+            _DENSE),
     **_each("xpu pin_memory", _DEVICE),
     **_each("imag", _COMPLEX),
     **_each("storage untyped_storage is_shared", _STORAGE),
-    **_each("to_sparse to_sparse_coo to_sparse_csr coalesce smm", _SPARSE),
     "set_": ("a tensor keeps its storage", "x.data = other"),
 }
 RECORDED: dict[str, Why] = _each("backward data grad grad_fn requires_grad is_leaf retain_grad retains_grad "
@@ -51,7 +51,6 @@ MISTAKEN: dict[str, Why] = {
 }
 """Names that modules of PyTorch do not have either."""
 PACKAGE: dict[str, Why] = {
-    **_each("sparse sparse_coo_tensor sparse_csr_tensor sparse_compressed_tensor smm spmm hspmm", _SPARSE),
     **_each("mps get_device set_default_device", _DEVICE),
     **_each("imag complex view_as_complex view_as_real polar complex64 complex128",
             _COMPLEX),

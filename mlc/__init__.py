@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from mlc import (
         accelerator as accelerator, autograd as autograd, backends as backends, cuda as cuda, fft as fft, func as func,
         hub as hub, linalg as linalg, masked as masked, nn as nn, optim as optim, profiler as profiler,
-        random as random, signal as signal, special as special, utils as utils,
+        random as random, signal as signal, sparse as sparse, special as special, utils as utils,
     )
     from mlc.anomaly import detect_anomaly as detect_anomaly
     from mlc.api import (
@@ -77,6 +77,7 @@ if TYPE_CHECKING:
         as_strided as as_strided, as_strided_scatter as as_strided_scatter, empty_permuted as empty_permuted,
         empty_strided as empty_strided,
     )
+    from mlc.frontend.functions.sparse import *
     from mlc.frontend.functions.trigonometry import *
     from mlc.frontend.functions.fft import (
         bartlett_window as bartlett_window, blackman_window as blackman_window, hamming_window as hamming_window,
@@ -133,6 +134,10 @@ if TYPE_CHECKING:
         scalar_tensor as scalar_tensor, set_printoptions as set_printoptions, typename as typename,
     )
     from mlc.frontend.size import Size as Size
+    from mlc.frontend.sparse.layout import (
+        layout as layout, sparse_bsc as sparse_bsc, sparse_bsr as sparse_bsr, sparse_coo as sparse_coo,
+        sparse_csc as sparse_csc, sparse_csr as sparse_csr, strided as strided,
+    )
     from mlc.frontend.generator import (
         Generator as Generator, default_generator as default_generator, get_rng_state as get_rng_state,
         initial_seed as initial_seed, manual_seed as manual_seed, seed as seed, set_rng_state as set_rng_state,
@@ -221,6 +226,8 @@ _ELSEWHERE = {
     **dict.fromkeys(("BFloat16Tensor", "BoolTensor", "ByteTensor", "CharTensor", "DoubleTensor", "FloatTensor",
                      "HalfTensor", "IntTensor", "LongTensor", "ShortTensor", "can_cast", "finfo", "get_default_dtype",
                      "iinfo", "promote_types", "result_type", "set_default_dtype"), "mlc.frontend.element_types"),
+    **dict.fromkeys(("layout", "sparse_bsc", "sparse_bsr", "sparse_coo", "sparse_csc", "sparse_csr", "strided"),
+                    "mlc.frontend.sparse.layout"),
     **dict.fromkeys(("broadcast_shapes", "is_complex", "is_conj", "is_floating_point", "is_neg", "is_nonzero",
                      "is_same_size", "is_signed", "is_tensor",
                      "numel", "scalar_tensor", "set_printoptions", "typename"), "mlc.frontend.inspection"),
@@ -233,7 +240,7 @@ _ELSEWHERE = {
 }
 _MODULES = frozenset({"accelerator", "amp", "autograd", "backends", "cpu", "cuda", "distributions", "extension",
                       "fft", "func", "hub", "importer", "linalg", "masked", "nn", "onnx", "optim", "profiler",
-                      "random", "serialization", "signal", "special", "utils"})
+                      "random", "serialization", "signal", "sparse", "special", "utils"})
 
 
 def __getattr__(name: str) -> Any:

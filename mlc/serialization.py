@@ -24,8 +24,10 @@ from mlc.frontend.arguments import coded
 from mlc.frontend.autograd.differentiable import mark_parameter
 from mlc.frontend.device import device
 from mlc.frontend.dtypes import DType, as_dtype
+from mlc.frontend.functions.sparse import sparse_compressed_tensor, sparse_coo_tensor
 from mlc.frontend.location import user_loc
 from mlc.frontend.output_files import write_file, write_open_file
+from mlc.frontend.sparse.layout import LAYOUTS, sparse_coo
 from mlc.frontend.tensor import Tensor, wrap
 from mlc.ir.diag import UserError, UserTypeError
 from mlc.weights import Unreadable, from_bytes, to_bytes
@@ -161,6 +163,9 @@ class _Writer:
             return ["float", x.hex()]
         if x is None or type(x) in (bool, int, str):
             return ["value", x]
+        if isinstance(x, Tensor) and x.composite:
+            (kind, shape, coalesced), components = x.tree_flatten()
+            return ["sparse", kind.name, list(shape), coalesced, *map(self.row, components)]
         if isinstance(x, Tensor | np.ndarray | np.generic):
             return self._array(x)
         if isinstance(x, DType):
@@ -293,12 +298,25 @@ def read(data: bytes, map_location: Any = None, trusted: bool = False) -> Any:
                         loc=user_loc()) from None
 
 
+def _sparse(name: str, shape: list[int], coalesced: bool, components: list[Tensor]) -> Tensor:
+    """A sparse tensor of its components, which are checked."""
+    wanted = LAYOUTS[name]
+    if wanted is sparse_coo:
+        indices, values = components
+        return sparse_coo_tensor(indices, values, shape, check_invariants=True, is_coalesced=coalesced)
+    outer, inner, values = components
+    return sparse_compressed_tensor(outer, inner, values, shape, layout=wanted, check_invariants=True)
+
+
 def _decoded(kind: str, rest: list[Any], made: list[Any], arrays: Mapping[str, Any], place: Any,
              find: Callable[[str], Any]) -> Any:
     if kind in ("tensor", "parameter"):
         name, requires_grad, where = rest
         x = wrap(arrays[name]).to(where if place is None else place)
         return mark_parameter(x, requires_grad) if kind == "parameter" else x.requires_grad_(requires_grad)
+    if kind == "sparse":
+        name, shape, coalesced, *components = rest
+        return _sparse(name, shape, coalesced, [made[i] for i in components])
     if kind in _CONTAINERS:
         parts = [made[i] for i in rest]
         return _CONTAINERS[kind](zip(parts[::2], parts[1::2]) if "ict" in kind else parts)

@@ -274,6 +274,13 @@ def test_backward_again_where_nothing_was_saved() -> None:
     assert w.grad.tolist() == [6] * 17
 
 
+def test_subscripts_by_as_many_tensors_as_a_call_has_arguments() -> None:
+    x, i, j = mlc.ones(2, 3, requires_grad=True), mlc.tensor([0, 1]), mlc.tensor([2, 0])
+    for _ in range(2):                                     # the second time by native code
+        x[i, j].sum().backward()
+    assert x.grad is not None and x.grad.tolist() == [[0, 0, 2], [2, 0, 0]]
+
+
 def test_threads_share_a_leaf() -> None:
     w = leaf(2)
     threads = [threading.Thread(target=lambda: [(w * w).sum().backward() for _ in range(20)]) for _ in range(4)]

@@ -27,7 +27,7 @@ ROOT = Path(__file__).parent.parent
 SPACES = ("", "nn", "nn.functional", "nn.grad", "nn.init", "nn.utils", "nn.utils.rnn", "nn.utils.parametrize",
           "nn.utils.parametrizations", "nn.utils.prune", "nn.utils.fusion", "nn.utils.stateless", "nn.modules.module",
           "optim", "optim.lr_scheduler", "optim.swa_utils", "amp", "cpu", "cpu.amp", "cuda.amp",
-          "linalg", "fft", "random", "signal.windows", "special", "masked", "cuda", "utils.data",
+          "linalg", "fft", "random", "signal.windows", "special", "masked", "cuda", "utils.data", "sparse",
           "utils.checkpoint", "utils.tensorboard", "utils.benchmark", "hub", "profiler",
           "autograd", "autograd.function", "autograd.functional", "autograd.grad_mode",
           "autograd.graph", "func", "accelerator", "distributions", "distributions.constraints",

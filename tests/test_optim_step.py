@@ -342,7 +342,7 @@ def test_parameters_are_a_vector_and_back() -> None:
     ("MLC0780", lambda w: O.Adam([w], foreach=True, fused=True)),
     ("MLC0383", lambda w: O.SGD(w)), ("MLC0383", lambda w: O.SGD([w], lr=mlc.ones(2))),
     ("MLC0383", lambda w: O.Adafactor([w], d=0.5)), ("MLC0383", lambda w: O.Rprop([w], etas=(1.0, 0.5))),
-    ("MLC0383", lambda w: O.Muon([w], adjust_lr_fn="other")), ("MLC0338", lambda w: O.SparseAdam([w])),
+    ("MLC0383", lambda w: O.Muon([w], adjust_lr_fn="other")),
     ("MLC0378", lambda w: O.SGD([], lr=0.1)), ("MLC0378", lambda w: O.SGD([w, w], lr=0.1)),
     ("MLC0378", lambda w: O.SGD([w], lr=0.1).add_param_group({"params": w})), ("MLC0378", lambda w: O.SGD([w * 2])),
     ("MLC0378", lambda w: O.SGD([3.0])), ("MLC0378", lambda w: O.SGD([{"lr": 0.1}])),

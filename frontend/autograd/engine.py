@@ -86,7 +86,7 @@ class Run:
                 return
             meta = edge.meta if isinstance(edge, LeafEdge) else edge
             before = self.leaves.get(meta)
-            self.leaves[meta] = cotangent if before is None else before + cotangent
+            self.leaves[meta] = cotangent if before is None else _sum(before, cotangent)
         else:
             waiting = self.pending.get(node)
             if waiting is None:
@@ -94,7 +94,7 @@ class Run:
                 heapq.heappush(self.queue, (-node.sequence, node))
             before = waiting[edge.number]
             if cotangent is not None:
-                waiting[edge.number] = cotangent if before is None else before + cotangent
+                waiting[edge.number] = cotangent if before is None else _sum(before, cotangent)
 
     def go(self) -> None:
         """Run the nodes, each after all that depend on it."""
@@ -160,15 +160,22 @@ class Run:
             cotangent, = leaf.attached.run_before([cotangent], leaf.name())
         with _accumulating:
             if self.create_graph:
-                meta.grad = cotangent if meta.grad is None else meta.grad + cotangent
+                meta.grad = cotangent if meta.grad is None else _sum(meta.grad, cotangent)
             elif meta.grad is None:
                 meta.grad = alone(cotangent)
+            elif meta.grad.composite or cotangent.composite:
+                meta.grad = _sum(meta.grad, cotangent)
             else:
                 meta.grad.add_(cotangent)
         for hook, tensor in list(meta.after.values()):
             hook(tensor)
         if leaf is not None and leaf.attached is not None:
             leaf.attached.run_after([], [cotangent], leaf.name())
+
+
+def _sum(a: Tensor, b: Tensor) -> Tensor:
+    """The sum of two cotangents; if only one is sparse, it is the second operand."""
+    return b + a if a.composite and not b.composite else a + b
 
 
 def _pulled(node: Node, cotangents: Sequence[Tensor | None]) -> Sequence[Tensor | None]:

@@ -90,6 +90,9 @@ def kept(x: Any) -> Any:
 
 def alone(x: Tensor) -> Tensor:
     """A tensor of the same elements, without history, that shares what is written to it with no other."""
+    if x.composite:
+        static, components = x.tree_flatten()
+        return x.tree_unflatten(static, [alone(part) for part in components])  # type: ignore[no-any-return]
     return tensor_of(x._array if x._storage is None else x._array.copy(), x)
 
 

@@ -79,7 +79,8 @@ def recorder(call: Call, result: Any) -> Callable[..., Any] | None:
         return None
     template, single = Template.of(call), type(result) is Tensor
     derivatives: dict[int, Derivative] = {}                # by the operands that require a gradient, as bits
-    simple = len(call.given) == len(call.args) and not call.keywords
+    simple = len(call.given) == len(call.args) and not call.keywords and not any(
+        type(x) in (list, tuple) for x in call.args)       # then the operands are the arguments
 
     def recorded(out: Any, *args: Any, **keywords: Any) -> Any:
         if not mode.enabled:

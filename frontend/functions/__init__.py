@@ -41,6 +41,7 @@ from mlc.frontend.functions import (
     segments,
     shape,
     sort,
+    sparse,
     special,
     strided,
     trigonometry,
@@ -52,7 +53,7 @@ from mlc.frontend.tensor import OPERATIONS, Tensor
 MODULES = (attention, calculus, compare, contract, convolution, copies, counting, create, divisors, dynamic,
            elementwise, fft, grids, index, linalg, losses, lowrank, masked, native, neural, normalization, pooling,
            ragged, random, random_sampling, recurrent, reduce, replace, resize, sampling, scan, scatter, segments,
-           shape, sort, special, strided, trigonometry)
+           shape, sort, sparse, special, strided, trigonometry)
 
 ALIASES = {
     "absolute": "abs", "alias_copy": "clone", "arccos": "acos", "arccosh": "acosh", "arcsin": "asin",
@@ -92,7 +93,8 @@ for _module in (counting, divisors, elementwise, fft, linalg, trigonometry, redu
                 next(iter(inspect.signature(_f).parameters)) == "input"):
             setattr(Methods, _name, _f)                    # a method that methods.py does not declare
 for _name, _method in vars(Methods).items():
-    if not _name.startswith("_") and inspect.isfunction(_method) and not _method.__doc__ and _name in OPERATIONS:
-        _method.__doc__ = OPERATIONS[_name].__doc__       # which calls the tensor `input`
+    _of = OPERATIONS.get(_name) or OPERATIONS.get(f"Tensor.{_name}")
+    if not _name.startswith("_") and inspect.isfunction(_method) and not _method.__doc__ and _of is not None:
+        _method.__doc__ = _of.__doc__                      # which calls the tensor `input`
 for _class in (Differentiable, MemoryLayout, Methods, Tensor):
     coded_methods(_class)

@@ -184,8 +184,8 @@ def masked_select(input: Operand, mask: Operand) -> Tensor:
 
 
 # -- what differs ------------------------------------------------------------------------------------------------------
-def _groups(x: Tracer, at: int, inverse: bool, counts: bool) -> list[Tracer]:
-    """Of each run of equal slices along an axis the first; to which run each belongs; how long each is."""
+def runs(x: Tracer, at: int) -> tuple[Tracer, Tracer]:
+    """Where runs of equal slices along an axis begin, and to which run each slice belongs."""
     n = x.shape[at]
     line = emit(T.Iota, (n,), 0, i64)
     before = emit(T.Take, x, tracer(E.maximum(line - 1, 0)), at)
@@ -194,9 +194,14 @@ def _groups(x: Tracer, at: int, inverse: bool, counts: bool) -> list[Tracer]:
     if others:
         differs = R.any(differs, others)
     new = tracer(E.logical_or(differs, E.eq(line, 0)))
-    first = picked(new)
+    return picked(new), emit(T.Cumulative, cast(new, i64), "add", 0) - 1
+
+
+def _groups(x: Tracer, at: int, inverse: bool, counts: bool) -> list[Tracer]:
+    """Of each run of equal slices along an axis the first; to which run each belongs; how long each is."""
+    n = x.shape[at]
+    first, number_of = runs(x, at)
     out = [emit(T.Take, x, first, at)]
-    number_of = emit(T.Cumulative, cast(new, i64), "add", 0) - 1
     if inverse:
         out.append(number_of)
     if counts:

@@ -88,6 +88,8 @@ def grad(outputs: Tensors, inputs: Tensors, grad_outputs: Any = None, retain_gra
     allowed = materialize_grads if allow_unused is None else allow_unused
     for i, (x, gradient) in enumerate(zip(chosen, found)):
         if gradient is not None:
+            if x.composite and not gradient.composite:     # the gradient by the values of a sparse tensor
+                found[i] = x.with_values(gradient)
             continue
         if not allowed:
             raise UserError(f"the outputs do not depend on input {i}, of shape {list(x.shape)}", code="MLC0437",

@@ -17,7 +17,7 @@ M = TypeVar("M", bound="Convertible")
 
 
 def _cast(x: Tensor, dtype: Any) -> Tensor:
-    in_kernels = isinstance(x, Tracer) or x.is_cuda
+    in_kernels = isinstance(x, Tracer) or x.is_cuda or x.composite
     return cast_to(x, dtype) if in_kernels else Tensor(x.array.astype(dtype.dtype))
 
 

@@ -164,6 +164,12 @@ class Embedding(Module):
         num_embeddings: Number of rows.
         embedding_dim: Size of a row.
         padding_idx: Row that stays as it is, or None; negative numbers count from the last.
+        max_norm: Rows of a greater norm are scaled to it as they are looked up; None for no bound. Unlike in PyTorch,
+            the table itself is not changed.
+        norm_type: Order of that norm.
+        scale_grad_by_freq: Whether the gradient by a row is divided by how often it occurs in the input.
+        sparse: Whether `backward` gives the table a sparse gradient, as `mlc.optim.SparseAdam` takes it. Within
+            recorded functions, gradients are dense.
         device: Device of the parameters; None for the CPU.
         dtype: Floating-point dtype of the table; None for float32.
         generator: Source of the initial values; None for the default generator.
@@ -180,15 +186,18 @@ class Embedding(Module):
 
     _parameters = ("weight",)
 
-    def __init__(self, num_embeddings: int, embedding_dim: int, padding_idx: int | None = None, device: Any = None,
-                 dtype: DTypeLike = None, generator: init.Generator | None = None) -> None:
+    def __init__(self, num_embeddings: int, embedding_dim: int, padding_idx: int | None = None,
+                 max_norm: float | None = None, norm_type: float = 2.0, scale_grad_by_freq: bool = False,
+                 sparse: bool = False, device: Any = None, dtype: DTypeLike = None,
+                 generator: init.Generator | None = None) -> None:
         self.num_embeddings, self.embedding_dim = num_embeddings, embedding_dim
+        self.max_norm, self.norm_type = max_norm, norm_type
+        self.scale_grad_by_freq, self.sparse = scale_grad_by_freq, sparse
         self.weight, self.padding_idx = _table(num_embeddings, embedding_dim, padding_idx, dtype, generator)
         self.to(device=device)
 
     def extra_repr(self) -> str:
-        padding = "" if self.padding_idx is None else f", padding_idx={self.padding_idx}"
-        return f"{self.num_embeddings}, {self.embedding_dim}{padding}"
+        return f"{self.num_embeddings}, {self.embedding_dim}{_shown(self)}"
 
     @classmethod
     def from_pretrained(cls, embeddings: Tensor, freeze: bool = True, padding_idx: int | None = None) -> Embedding:
@@ -213,15 +222,15 @@ class Embedding(Module):
         return layer
 
     def forward(self, input: Operand) -> Tensor:
-        return neural.embedding(input, self.weight, self.padding_idx)
+        return neural.embedding(input, self.weight, self.padding_idx, self.max_norm, self.norm_type,
+                                self.scale_grad_by_freq, self.sparse)
 
 
 class EmbeddingBag(Module):
     """Reduced lookup: y[i, :] = reduce over j of weight[x[i, j], :], with the sum, mean or maximum.
 
-    Indices equal to `padding_idx` are left out, also of the number a mean divides by; an empty bag gives 0. Unlike in
-    PyTorch there are no offsets: bags are the rows of a matrix. Rows are at first standard normal, that of
-    `padding_idx` is 0.
+    Indices equal to `padding_idx` are left out, also of the number a mean divides by; an empty bag gives 0. Rows are at
+    first standard normal, that of `padding_idx` is 0.
 
     Shape:
         [bags, size] of integers, and optionally per_sample_weights [bags, size] -> [bags, embedding_dim].
@@ -232,7 +241,14 @@ class EmbeddingBag(Module):
     Args:
         num_embeddings: Number of rows.
         embedding_dim: Size of a row.
+        max_norm: Rows of a greater norm are scaled to it as they are looked up; None for no bound. Unlike in PyTorch,
+            the table itself is not changed.
+        norm_type: Order of that norm.
+        scale_grad_by_freq: Whether the gradient by a row is divided by how often it occurs in the input.
         mode: "sum", "mean" or "max"; per_sample_weights goes with "sum" alone.
+        sparse: Whether `backward` gives the table a sparse gradient, as `mlc.optim.SparseAdam` takes it. Within
+            recorded functions, gradients are dense.
+        include_last_offset: Whether the last of the offsets is the end of the last bag.
         padding_idx: Row that does not count, or None; negative numbers count from the last.
         device: Device of the parameters; None for the CPU.
         dtype: Floating-point dtype of the table; None for float32.
@@ -250,17 +266,20 @@ class EmbeddingBag(Module):
 
     _parameters = ("weight",)
 
-    def __init__(self, num_embeddings: int, embedding_dim: int, mode: str = "mean", padding_idx: int | None = None,
-                 device: Any = None, dtype: DTypeLike = None, generator: init.Generator | None = None) -> None:
+    def __init__(self, num_embeddings: int, embedding_dim: int, max_norm: float | None = None, norm_type: float = 2.0,
+                 scale_grad_by_freq: bool = False, mode: str = "mean", sparse: bool = False,
+                 include_last_offset: bool = False, padding_idx: int | None = None, device: Any = None,
+                 dtype: DTypeLike = None, generator: init.Generator | None = None) -> None:
         if mode not in ("sum", "mean", "max"):
             raise UserError(f"mode = {mode!r}", code="MLC0360", loc=user_loc(), hint='use "sum", "mean" or "max"')
         self.weight, self.padding_idx = _table(num_embeddings, embedding_dim, padding_idx, dtype, generator)
         self.num_embeddings, self.embedding_dim, self.mode = num_embeddings, embedding_dim, mode
+        self.max_norm, self.norm_type = max_norm, norm_type
+        self.scale_grad_by_freq, self.sparse, self.include_last_offset = scale_grad_by_freq, sparse, include_last_offset
         self.to(device=device)
 
     def extra_repr(self) -> str:
-        padding = "" if self.padding_idx is None else f", padding_idx={self.padding_idx}"
-        return f"{self.num_embeddings}, {self.embedding_dim}, mode={self.mode}{padding}"
+        return f"{self.num_embeddings}, {self.embedding_dim}{_shown(self)}, mode={self.mode}"
 
     def forward(self, input: Operand, offsets: Operand = None, per_sample_weights: Operand = None) -> Tensor:
         """Reduce each bag of rows of the table.
@@ -273,8 +292,15 @@ class EmbeddingBag(Module):
         Returns:
             Tensor [bags, embedding_dim] of the dtype of the table.
         """
-        return neural.embedding_bag(input, self.weight, offsets, mode=self.mode, per_sample_weights=per_sample_weights,
-                                    padding_idx=self.padding_idx)
+        return neural.embedding_bag(input, self.weight, offsets, self.max_norm, self.norm_type, self.scale_grad_by_freq,
+                                    self.mode, self.sparse, per_sample_weights, self.include_last_offset,
+                                    self.padding_idx)
+
+
+def _shown(layer: Embedding | EmbeddingBag) -> str:
+    """The settings that are not those by default."""
+    usual = {"padding_idx": None, "max_norm": None, "norm_type": 2.0, "scale_grad_by_freq": False, "sparse": False}
+    return "".join(f", {name}={getattr(layer, name)}" for name, x in usual.items() if getattr(layer, name) != x)
 
 
 def _table(rows: int, columns: int, padding: int | None, dtype: DTypeLike,

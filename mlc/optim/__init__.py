@@ -5,11 +5,7 @@ the step it belongs to, and takes the old buffers over if they are donated. Its 
 function of the step from `mlc.optim.schedules`.
 """
 
-import sys
-from typing import Any
-
 import mlc.api  # noqa: F401 (it gives the frontend its compiler)
-from mlc.frontend import unsupported_api
 from mlc.optim import lr_scheduler, schedules, swa_utils
 from mlc.optim.adafactor import Adafactor
 from mlc.optim.adam import Adam, Adamax, AdamW, NAdam, RAdam
@@ -21,12 +17,8 @@ from mlc.optim.muon import Muon
 from mlc.optim.optimizer import Optimizer
 from mlc.optim.rprop import Rprop
 from mlc.optim.sgd import ASGD, SGD, Lion
+from mlc.optim.sparse_adam import SparseAdam
 
 __all__ = ["ASGD", "LBFGS", "SGD", "Accumulated", "Adadelta", "Adafactor", "Adagrad", "Adam", "AdamW", "Adamax", "Lion",
-           "MovingAverage", "Muon", "NAdam", "Optimizer", "RAdam", "RMSprop", "Rprop", "clip_by_global_norm",
-           "clip_by_value", "global_norm", "lr_scheduler", "schedules", "swa_utils"]
-
-
-def __getattr__(name: str) -> Any:
-    why = unsupported_api.PACKAGE["sparse"] if name == "SparseAdam" else None
-    raise unsupported_api.error("mlc.optim", name, why, sys.modules[__name__])
+           "MovingAverage", "Muon", "NAdam", "Optimizer", "RAdam", "RMSprop", "Rprop", "SparseAdam",
+           "clip_by_global_norm", "clip_by_value", "global_norm", "lr_scheduler", "schedules", "swa_utils"]

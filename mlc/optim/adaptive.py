@@ -111,6 +111,7 @@ class Adagrad(Optimizer):
     """
 
     flags = ("foreach", "differentiable", "fused")
+    takes_sparse = True
     slots = ("sum",)
     dynamic_settings = ("weight_decay",)
 

@@ -34,6 +34,9 @@ class Optimizer(ParameterGroups):
     tree, such as a module, whose buffers and frozen parameters have no state and stay as they are. A subclass defines
     `rule`, and where it needs them `slots`, `scalars`, `fresh` and `validate`.
 
+    `takes_sparse` says whether `rule` may be applied to the rows of a sparse gradient alone, `takes_dense` whether it
+    may be applied to a dense one.
+
     `step` compiles the update once for the settings of a group, but for the learning rate and those that the subclass
     names in `dynamic_settings`: they are arguments, so that they may change at every step. Their type within `rule` and
     `scalars` is then a tensor, for which `enabled` says whether a setting takes part.
@@ -57,6 +60,8 @@ class Optimizer(ParameterGroups):
 
     slots: tuple[str, ...] = ()
     dynamic_settings: tuple[str, ...] = ()
+    takes_sparse = False
+    takes_dense = True
 
     def __init_subclass__(cls, **keywords: Any) -> None:
         super().__init_subclass__(**keywords)
@@ -123,6 +128,12 @@ class Optimizer(ParameterGroups):
 
     def validate(self) -> None:
         """Raise UserError (MLC0383) if a setting is out of range; called for the optimizer and for each group."""
+
+    def check_dense(self) -> None:
+        """Raise UserError (MLC0778) if the optimizer is one of sparse gradients only."""
+        if not self.takes_dense:
+            raise UserError(f"{type(self).__name__} is given a dense gradient", code="MLC0778", loc=user_loc(),
+                            hint="use Adam, or layers with sparse=True, such as nn.Embedding(n, d, sparse=True)")
 
     def fresh(self, p: Tensor) -> tuple[Tensor, ...]:
         """Make the slots of a parameter before the first update: zeros of its shape and dtype.

@@ -25,6 +25,7 @@ from mlc.frontend.trace import state as recording
 from mlc.frontend.tree import AttributeTree
 from mlc.ir.diag import UserError, UserTypeError
 from mlc.optim.recorded_step import advance, record_step
+from mlc.optim.row_step import step_of_rows
 
 if TYPE_CHECKING:
     from mlc.optim.optimizer import Optimizer
@@ -218,7 +219,7 @@ class ParameterGroups(metaclass=OptimizerType):
             if set_to_none:
                 p.grad = None
             elif p.grad is not None:
-                p.grad.detach_().zero_()
+                p.grad = create.zeros_like(p.grad) if p.grad.is_sparse else p.grad.detach_().zero_()
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Move the parameters by their gradients, in place; those without a gradient stay.
@@ -327,6 +328,7 @@ class ParameterGroups(metaclass=OptimizerType):
         """Update the parameters of a group: together those that have been updated as often."""
         rule, together = self._with(group), dict[int, list[Tensor]]()
         if recording.trace is not None:
+            rule.check_dense()
             record_step(self, group, rule)
             return
         for p in group["params"]:
@@ -336,7 +338,11 @@ class ParameterGroups(metaclass=OptimizerType):
                     fresh = dict(zip(rule.slots, rule.fresh(p)))
                     present = {name: x for name, x in held.items() if x is not None}
                     self.state[p] = {**{name: fresh[name] for name in rule.slots_of(p)}, **present}
-                together.setdefault(int(held["step"]), []).append(p)
+                if p.grad.composite:
+                    step_of_rows(self, group, rule, p)
+                else:
+                    rule.check_dense()
+                    together.setdefault(int(held["step"]), []).append(p)
         if not together:
             return
         update, numbers = self._update_of(group, rule)

@@ -47,6 +47,7 @@ class SGD(Optimizer):
     """
 
     flags = ("foreach", "differentiable", "fused")
+    takes_sparse = True
     counts_updates = False
     dynamic_settings = ("momentum", "weight_decay")
 

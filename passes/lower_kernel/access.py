@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from mlc.dialects import loop
 from mlc.ir import sizes
@@ -21,6 +21,10 @@ class Access:
     tiles: Sequence[Value] = ()
     mask: Value | None = None
     bounded: bool = True                 # whether accesses outside of the domain are masked
+
+    def unmasked(self) -> Access:
+        """The same access without its condition."""
+        return replace(self, mask=None)
 
     @property
     def dims(self) -> set[int]:

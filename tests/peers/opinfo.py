@@ -1,6 +1,7 @@
 """Judge mlc by PyTorch's database of operators and sample inputs; README.md describes the verdicts.
 
-    python -m tests.peers.opinfo [--only REGEX] [--samples N] [--kinds forward,inplace,out,backward,grad,error]
+    python -m tests.peers.opinfo [--only REGEX] [--samples N] [--kinds forward,inplace,out,backward,grad,error,
+                                 sparse_coo,sparse_csr,sparse_csc,sparse_bsr,sparse_bsc]
                                  [--mode eager|compiled|interpreted] [--json FILE] [--resume] [--limit SECONDS]
 """
 
@@ -28,13 +29,15 @@ import mlc
 from mlc.checked import Meaning
 from mlc.frontend import eager, tree
 from mlc.ir.diag import Error, InternalError
+from tests.peers import opinfo_sparse
 from tests.peers.opinfo_names import ELSEWHERE, OTHER_GRADIENTS, REFERENCES, UNDETERMINED, without_defaults
 from tests.torch_conventions import COMPLEX
 
-VERDICTS = ("pass", "missing", "refused", "wrong value", "wrong dtype", "wrong shape", "accepted", "crash", "no sample")
-SEVERITY = ("pass", "refused", "accepted", "wrong shape", "wrong dtype", "wrong value", "crash")
+VERDICTS = ("pass", "missing", "refused", "wrong value", "wrong dtype", "wrong shape", "wrong layout", "accepted",
+            "crash", "no sample")
+SEVERITY = ("pass", "refused", "accepted", "wrong layout", "wrong shape", "wrong dtype", "wrong value", "crash")
 """The verdicts of a sample; the entry has the worst of its samples'."""
-KINDS = ("forward", "inplace", "out", "backward", "grad", "error")
+KINDS = ("forward", "inplace", "out", "backward", "grad", "error", *opinfo_sparse.LAYOUTS)
 Result = tuple[str, str]
 """A verdict, and what was found."""
 
@@ -74,6 +77,8 @@ def _as_pairs(x: Any) -> Any:
 # -- values -----------------------------------------------------------------------------------------------------------
 def as_mlc(x: Any) -> Any:
     """A value of a sample, also in containers, as the value that a user of mlc would pass."""
+    if isinstance(x, torch.Tensor) and x.layout is not torch.strided:
+        return opinfo_sparse.as_mlc(x)
     if isinstance(x, torch.Tensor):
         x = x.detach().resolve_neg()
         if x.dtype == torch.bfloat16:
@@ -83,6 +88,8 @@ def as_mlc(x: Any) -> Any:
         return getattr(mlc, str(x).removeprefix("torch."), str(x))
     if isinstance(x, torch.device):
         return str(x)
+    if isinstance(x, torch.layout):
+        return getattr(mlc, str(x).removeprefix("torch."))
     if isinstance(x, torch.Size):
         return tuple(x)
     if isinstance(x, list | tuple):
@@ -114,6 +121,8 @@ def replaced(x: Any, new: Iterator[Any], wanted: Callable[[Any], bool]) -> Any:
 
 def shown(x: Any) -> str:
     if isinstance(x, torch.Tensor):
+        if x.layout is not torch.strided:
+            return f"{opinfo_sparse.layout_of(x)} {str(x.dtype).removeprefix('torch.')}{list(x.shape)}"
         values = f" {x.tolist()}" if x.numel() < 4 and x.dtype != torch.bfloat16 else ""
         return f"{str(x.dtype).removeprefix('torch.')}{list(x.shape)}{values}"
     if isinstance(x, list | tuple):
@@ -152,13 +161,18 @@ def compare(found: Any, wanted: Any, tolerance: tuple[float, float] | None, prec
             return "wrong dtype", f"{dtype}, expected {str(y.dtype).removeprefix('torch.')}"
         if tuple(x.shape) != tuple(y.shape):
             return "wrong shape", f"{list(x.shape)}, expected {list(y.shape)}"
+        if opinfo_sparse.layout_of(x) != opinfo_sparse.layout_of(y):
+            return "wrong layout", f"{x.layout}, expected {y.layout}"
+        if y.layout is not torch.strided:
+            x, y = x.to_dense(), y.to_dense()
         if values and (text := _difference(_as_torch(x), y, tolerance, functools.partial(_result, precise, i))):
             return "wrong value", text
     return "pass", ""
 
 
 def _result(f: Callable[[], Any], i: int) -> Any:
-    return list(leaves(f()))[i]
+    found = list(leaves(f()))[i]
+    return found.to_dense() if found.layout is not torch.strided else found
 
 
 def _as_torch(x: Any) -> torch.Tensor:
@@ -327,7 +341,7 @@ def error(entry: Any, f: Callable[..., Any], sample: Any, mode: str) -> Result |
 
 JUDGES: dict[str, Callable[..., Result | None]] = {
     "forward": forward, "inplace": in_place, "out": out, "grad": grad, "error": error,
-    "backward": functools.partial(grad, kind="backward")}
+    "backward": functools.partial(grad, kind="backward"), **dict.fromkeys(opinfo_sparse.LAYOUTS, forward)}
 
 
 def samples(entry: Any, kind: str, n: int) -> Iterator[Any]:
@@ -340,7 +354,8 @@ def samples(entry: Any, kind: str, n: int) -> Iterator[Any]:
         dtype = next((t for t in (torch.float32, torch.int64, torch.bool) if t in known), None)
         if dtype is None or (kind in ("grad", "backward") and (dtype != torch.float32 or not entry.supports_autograd)):
             return
-        made = entry.sample_inputs("cpu", dtype, requires_grad=kind in ("grad", "backward"))
+        made = opinfo_sparse.samples(entry, kind, dtype) if kind in opinfo_sparse.LAYOUTS else entry.sample_inputs(
+            "cpu", dtype, requires_grad=kind in ("grad", "backward"))
     for _, sample in zip(range(n), made):
         yield sample
 
@@ -355,7 +370,8 @@ def judge(entry: Any, kind: str, n: int, mode: str) -> dict[str, Any]:
         function = attribute(mlc, entry.name)
         f = getattr(mlc.Tensor, name, None) if name.isidentifier() else function and functools.partial(
             function, inplace=True)
-    if (kind == "inplace" and entry.inplace_variant is None) or (kind == "out" and not entry.supports_out):
+    if (kind == "inplace" and entry.inplace_variant is None) or (kind == "out" and not entry.supports_out) or (
+            kind in opinfo_sparse.LAYOUTS and not opinfo_sparse.supported(entry, kind)):
         return line | {"verdict": "no sample"}
     if f is None:
         return line

@@ -25,6 +25,7 @@ from torch.testing._internal.common_optimizers import optim_db
 
 import mlc
 from mlc.ir.diag import Error
+from tests.peers.opinfo_sparse import as_mlc as as_sparse
 
 TOLERANCE = {"float32": (2e-5, 2e-6), "float64": (1e-10, 1e-12)}
 """(rtol, atol) of parameters after five steps."""
@@ -46,6 +47,7 @@ class Training:
     def __init__(self, library: Any, name: str, settings: dict[str, Any], dtype: str, groups: bool = False,
                  named: bool = False) -> None:
         self.library, self.dtype = library, getattr(library, dtype)
+        self.sparse = name == "SparseAdam"
         weights = [w for w in WEIGHTS if name != "Muon" or w.ndim == 2]
         self.params = [self.tensor(w).requires_grad_() for w in weights]
         params: Any = self.params
@@ -70,6 +72,9 @@ class Training:
         self.optimizer.zero_grad()
         loss = self.loss()
         loss.backward()
+        if self.sparse:
+            for p in self.params:
+                p.grad = p.grad.to_sparse()
         return loss
 
     def steps(self, count: int, closure: bool) -> list[float]:
@@ -177,8 +182,8 @@ def errors(entry: Any, name: str) -> Iterator[tuple[str, str]]:
 
         def ours(x: Any, converted: dict[int, Any] = converted) -> Any:
             if isinstance(x, torch.Tensor):
-                made = mlc.tensor(x.detach().numpy(), requires_grad=x.requires_grad)
-                return converted.setdefault(id(x), made)
+                made = as_sparse(x) if x.layout is not torch.strided else mlc.tensor(x.detach().numpy())
+                return converted.setdefault(id(x), made.requires_grad_(x.requires_grad))
             if isinstance(x, dict):
                 return {n: ours(v) for n, v in x.items()}
             return type(x)(map(ours, x)) if isinstance(x, list | tuple) else x

@@ -224,6 +224,52 @@ example python:
     mlc.ones(2, 3).t().as_strided((2,), (1,))
 fix: x.contiguous().as_strided(...), which copies the elements.
 
+MLC0772 An operation is not defined for sparse tensors, for tensors of this layout, or for these together.
+Where PyTorch would compute a dense result, or none, nothing is made dense behind the program's back.
+example python:
+    import mlc
+    mlc.exp(mlc.eye(2).to_sparse())
+fix: call to_dense() first, or apply the function to the values: s.with_values(mlc.exp(s.values())).
+
+MLC0773 A sparse tensor is used where a dense one is needed.
+example python:
+    import mlc
+    mlc.eye(2).to_sparse().numpy()
+fix: x.to_dense() has all elements, x.values() the stored ones.
+
+MLC0774 The indices, values and size of a sparse tensor do not fit together, or an index is out of range.
+example python:
+    import mlc
+    mlc.sparse_coo_tensor([[0, 5]], [1.0, 2.0], (3,))
+fix: pass a greater size, or mend the indices.
+
+MLC0775 A layout has no such component, or a tensor cannot have this layout.
+example python:
+    import mlc
+    mlc.eye(2).to_sparse().crow_indices()
+fix: convert it first, by to_sparse(layout=...), with sizes of blocks that divide those of the tensor.
+
+MLC0776 Indices or values are asked of a sparse tensor in which several values may be parts of one element.
+example python:
+    import mlc
+    mlc.sparse_coo_tensor([[0, 0]], [1.0, 2.0]).values()
+fix: call coalesce() first, or use _indices() and _values().
+
+MLC0777 Sparse operands have shapes, or numbers of sparse dimensions, that do not go together.
+example python:
+    import mlc
+    mlc.eye(2).to_sparse() + mlc.eye(3).to_sparse()
+fix: sparse tensors do not broadcast against each other; make one of them dense.
+
+MLC0778 An optimizer is given a sparse gradient, or a parameter, that it has no step for, or SparseAdam a dense one.
+example python:
+    import mlc
+    table = mlc.nn.Embedding(4, 2, sparse=True)
+    opt = mlc.optim.Adam(table.parameters())
+    table(mlc.tensor([1])).sum().backward()
+    opt.step()
+fix: use SparseAdam, SGD or Adagrad without weight decay for layers with sparse=True, and others for the rest.
+
 MLC0440 A learning-rate scheduler was given no optimizer whose learning rates it can set.
 An optimizer made without parameters holds nothing; its learning rate is a function of mlc.optim.schedules.
 example python:

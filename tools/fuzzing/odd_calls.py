@@ -25,7 +25,7 @@ SECONDS = 10
 LEFT_OUT = frozenset({"compile", "load", "save", "set_num_threads", "get_num_threads", "native_entries", "lower",
                       "Compiled", "DType", "Error", "Tensor", "UserError", "manual_seed", "seed", "set_printoptions",
                       "set_rng_state"})
-MODULES = ("nn.functional", "linalg", "fft", "random")
+MODULES = ("nn.functional", "linalg", "fft", "random", "sparse")
 METHODS_LEFT_OUT = frozenset({"__init__", "__new__", "__class__", "__init_subclass__", "__subclasshook__", "__dir__",
                               "__getattribute__", "__getattr__", "__setattr__", "__delattr__", "__reduce__",
                               "__reduce_ex__", "__getstate__", "__sizeof__", "__array__", "__dlpack__", "__hash__",

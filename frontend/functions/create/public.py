@@ -36,6 +36,8 @@ def creation(f: Callable[P, R]) -> Callable[P, R]:
 
     @functools.wraps(f)
     def public(*args: P.args, **keywords: P.kwargs) -> R:
+        if args and isinstance(args[0], Tensor) and args[0].composite:
+            return args[0].run(f.__name__, f, args, keywords)  # type: ignore[no-any-return]
         if keywords.get("out") is not None:
             return write_out(public, args, keywords)  # type: ignore[no-any-return]
         loc = user_loc()

@@ -6,14 +6,16 @@ import math
 from typing import Any
 
 from mlc.dialects import tensor as T
+from mlc.frontend.arguments import coded
 from mlc.frontend.functions import elementwise as E
 from mlc.frontend.functions import reduce as R
 from mlc.frontend.functions.index import padding_row, rows_of
+from mlc.frontend.functions.neural import sparse_rows
 from mlc.frontend.functions.scatter import index_add, scatter_reduce
 from mlc.frontend.functions.sort import searchsorted
 from mlc.frontend.operands import broadcast_to, cast, full, integer, reshape, tracer
 from mlc.frontend.operation import operation
-from mlc.frontend.tensor import Operand, Tensor
+from mlc.frontend.tensor import OPERATIONS, Operand, Tensor
 from mlc.frontend.trace import Tracer, emit
 from mlc.ir import sizes
 from mlc.ir.diag import UserError
@@ -34,7 +36,21 @@ def _rows(table: Tracer, at: Tracer, max_norm: float | None, norm_type: float, b
     return rows
 
 
-@operation()
+@operation(name="embedding")
+def _embedding(input: Operand, weight: Operand, padding_idx: int | None = None, max_norm: float | None = None,
+               norm_type: float = 2.0, scale_grad_by_freq: bool = False, sparse: bool = False) -> Tensor:
+    """Rows of a table."""
+    table, at = tracer(weight), integer(input, "input")
+    if table.ndim != 2:
+        raise UserError(f"the weight has {table.ndim} dimensions, expected 2", code="MLC0364")
+    rows = _rows(table, at, max_norm, norm_type, scale_grad_by_freq)
+    if padding_idx is None:
+        return rows
+    hit = at == padding_row(padding_idx, table.shape[0])
+    return E.where(reshape(tracer(hit), [*at.shape, 1]), E.detach(rows), rows)
+
+
+@coded
 def embedding(input: Operand, weight: Operand, padding_idx: int | None = None, max_norm: float | None = None,
               norm_type: float = 2.0, scale_grad_by_freq: bool = False, sparse: bool = False) -> Tensor:
     """Rows of a table: result[..., j] = weight[input[...], j].
@@ -46,7 +62,8 @@ def embedding(input: Operand, weight: Operand, padding_idx: int | None = None, m
         max_norm: Rows of a greater norm are scaled to it; the table itself is not changed. None for no bound.
         norm_type: Order of that norm.
         scale_grad_by_freq: Whether the gradient by a row is divided by how often it occurs in `input`.
-        sparse: Accepted for PyTorch's sake: gradients are dense.
+        sparse: Whether `backward` gives the table a sparse gradient, of the rows that occur in `input`. Within recorded
+            functions, gradients are dense.
 
     Returns:
         Tensor of shape (*input.shape, features) and the dtype of `weight`.
@@ -60,17 +77,12 @@ def embedding(input: Operand, weight: Operand, padding_idx: int | None = None, m
         tensor([[5., 6.],
                 [1., 2.]], dtype=mlc.float32)
     """
-    table, at = tracer(weight), integer(input, "input")
-    if table.ndim != 2:
-        raise UserError(f"the weight has {table.ndim} dimensions, expected 2", code="MLC0364")
-    rows = _rows(table, at, max_norm, norm_type, scale_grad_by_freq)
-    if padding_idx is None:
-        return rows
-    hit = at == padding_row(padding_idx, table.shape[0])
-    return E.where(reshape(tracer(hit), [*at.shape, 1]), E.detach(rows), rows)
+    if sparse and sparse_rows.wanted(weight):
+        return sparse_rows.embedding(input, weight, padding_idx, max_norm, norm_type, scale_grad_by_freq)
+    return _embedding(input, weight, padding_idx, max_norm, norm_type, scale_grad_by_freq)
 
 
-@operation()
+@coded
 def embedding_bag(input: Operand, weight: Operand, offsets: Operand = None, max_norm: float | None = None,
                   norm_type: float = 2.0, scale_grad_by_freq: bool = False, mode: str = "mean", sparse: bool = False,
                   per_sample_weights: Operand = None, include_last_offset: bool = False,
@@ -85,7 +97,8 @@ def embedding_bag(input: Operand, weight: Operand, offsets: Operand = None, max_
         norm_type: Order of that norm.
         scale_grad_by_freq: Whether the gradient by a row is divided by how often it occurs in `input`.
         mode: "sum", "mean" or "max".
-        sparse: Accepted for PyTorch's sake: gradients are dense.
+        sparse: Whether `backward` gives the table a sparse gradient, of the rows that occur in `input`. Within recorded
+            functions, gradients are dense.
         per_sample_weights: Factors of rows, of the shape of `input`, for mode "sum"; None for 1.
         include_last_offset: Whether the last of the offsets is the end of the last bag.
         padding_idx: Index that does not count, nor gets a gradient; a negative one counts from the end.
@@ -105,6 +118,20 @@ def embedding_bag(input: Operand, weight: Operand, offsets: Operand = None, max_
         tensor([[2.],
                 [3.]], dtype=mlc.float32)
     """
+    if sparse and sparse_rows.wanted(weight):
+        rows, input, padding_idx = sparse_rows.bags(input, weight, padding_idx, max_norm, norm_type, mode,
+                                                    scale_grad_by_freq)
+        return _embedding_bag(input, rows, offsets, None, norm_type, False, mode, False, per_sample_weights,
+                              include_last_offset, padding_idx)
+    return _embedding_bag(input, weight, offsets, max_norm, norm_type, scale_grad_by_freq, mode, False,
+                          per_sample_weights, include_last_offset, padding_idx)
+
+
+@operation(name="embedding_bag")
+def _embedding_bag(input: Operand, weight: Operand, offsets: Operand, max_norm: float | None, norm_type: float,
+                   scale_grad_by_freq: bool, mode: str, sparse: bool, per_sample_weights: Operand,
+                   include_last_offset: bool, padding_idx: int | None) -> Tensor:
+    """Reductions of rows of a table."""
     at, table = integer(input, "input"), tracer(weight)
     if at.ndim != (2 if offsets is None else 1) or table.ndim != 2:
         raise UserError(f"the input has {at.ndim} dimensions, the weight {table.ndim}, expected 2 and 2, or 1 and 2 "
@@ -151,3 +178,6 @@ def _of_offsets(rows: Tracer, counted: Tracer | None, starts: Tracer, mode: str,
         return total
     members = index_add(full(0, rows, [bags, 1]), 0, bag, cast(counts, rows.type.dtype))
     return total / E.maximum(members, 1.0)
+
+
+OPERATIONS["embedding"], OPERATIONS["embedding_bag"] = embedding, embedding_bag

@@ -155,7 +155,14 @@ def tensors_of(given: Any, name: str) -> list[Tensor]:
 
 def _gradients(parameters: Any, name: str) -> list[Tensor]:
     """The gradients that parameters have."""
-    return [p.grad for p in tensors_of(parameters, name) if p.grad is not None]
+    found = []
+    for p in tensors_of(parameters, name):
+        if p.grad is not None and p.grad.composite:        # the values of a sparse one, which share its memory
+            p.grad = p.grad.coalesce()
+            found.append(p.grad.values())
+        elif p.grad is not None:
+            found.append(p.grad)
+    return found
 
 
 def _replace(grads: Sequence[Tensor], new: Sequence[Tensor]) -> None:

@@ -65,3 +65,17 @@ func.func @halves(%x: tensor<37xf32>) -> tensor<18xf32> {
 // CHECK: vector.maskedload
 // CHECK: vector.shuffle %{{\w+}}, %{{\w+}} [0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30]
 // CHECK-NOT: vector.gather
+// -----
+// rows that are added at indices: whether an index is in range is the same for all lanes, and so a branch
+func.func @rows(%x: tensor<5x16xf32>, %y: tensor<3x16xf32>) -> tensor<5x16xf32> {
+  %0 = tensor.constant dense<[3, 0, 3]> : tensor<3xi64>
+  %1 = tensor.scatter %x, %0, %y {axis = 0} : (tensor<5x16xf32>, tensor<3xi64>, tensor<3x16xf32>) -> tensor<5x16xf32>
+  func.return %1 : tensor<5x16xf32>
+}
+// CHECK-NOT: masked
+// CHECK: scf.if %{{\w+}} -> (vector<8xf32>)
+// CHECK: vector.load
+// CHECK: arith.addf
+// CHECK: scf.if
+// CHECK: vector.store
+// CHECK-NOT: masked
