@@ -125,7 +125,7 @@ def _jvp(f: Callable[..., Any], primals: tuple[Any, ...], tangents: tuple[Any, .
         own = len(function.function_type.results)
         results = results_of(inner, traced, found[:own])
         flow = iter(found[own:])
-        moved = [Tracer(first_of(next(flow), r.shape), outer, r.weak) if r.type.dtype.is_float else None
+        moved = [Tracer(first_of(next(flow), r.shape), outer, r.weak) if r.type.dtype.is_inexact else None
                  for r in results]
     pending = iter(results)
     out, assigned = structure.unflatten([x if x is not None else next(pending) for x in others])

@@ -474,7 +474,7 @@ class Methods(Leaf):
     def igammac(self, other: Operand) -> Tensor: return call("igammac", self, other)
     def nextafter(self, other: Operand) -> Tensor: return call("nextafter", self, other)
     def conj_physical(self) -> Tensor: return call("conj_physical", self)
-    def sgn(self) -> Tensor: return call("sign", self)
+    def sgn(self) -> Tensor: return call("sgn", self)
     def gcd(self, other: Operand) -> Tensor: return call("gcd", self, other)
     def lcm(self, other: Operand) -> Tensor: return call("lcm", self, other)
     def renorm(self, p: _float, dim: _int, maxnorm: _float) -> Tensor: return call("renorm", self, p, dim, maxnorm)

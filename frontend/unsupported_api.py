@@ -16,7 +16,6 @@ Why = tuple[str, str]
 _GRADIENT: Why = ("while a function is recorded, derivatives are taken of functions",
                   "value, gradient = mlc.value_and_grad(loss)(params, x)")
 _DEVICE: Why = ("tensors are in the CPU's memory, or on an NVIDIA GPU", 'x.to("cuda"), x.to("cpu")')
-_COMPLEX: Why = ("there are no complex element types", "mlc.fft has pairs (real, imaginary) in a last dimension of 2")
 _STORAGE: Why = ("the memory is that of a numpy array", "x.numpy() has its strides and its address")
 _DRAW: Why = ("random numbers are functions of a key, so that a program draws the same ones compiled or not",
               "key = mlc.random.key(0); the functions of mlc.random take the key as their first argument")
@@ -30,7 +29,6 @@ def _each(names: str, why: Why) -> dict[str, Why]:
 
 TENSOR: dict[str, Why] = {
     **_each("xpu pin_memory", _DEVICE),
-    **_each("imag", _COMPLEX),
     **_each("storage untyped_storage is_shared", _STORAGE),
     **_each("to_sparse to_sparse_coo to_sparse_csr coalesce smm", _SPARSE),
     "set_": ("a tensor keeps its storage", "x.data = other"),
@@ -48,8 +46,6 @@ MODULE: dict[str, Why] = {
 PACKAGE: dict[str, Why] = {
     **_each("sparse sparse_coo_tensor sparse_csr_tensor sparse_compressed_tensor smm spmm hspmm", _SPARSE),
     **_each("mps get_device set_default_device", _DEVICE),
-    **_each("imag complex view_as_complex view_as_real polar complex64 complex128",
-            _COMPLEX),
 }
 
 

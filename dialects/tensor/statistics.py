@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from mlc.dialects import tensor
+from mlc.dialects.tensor import parts
 from mlc.dialects.tensor.base import Array, again, along_axes, cast, full, reshape, shape_text
 from mlc.dialects.tensor.composite import Composite, maximum, mean_kept, sum_kept, widened
 from mlc.dialects.tensor.source import size
@@ -39,6 +40,7 @@ class Mean(_OverAxes, name="tensor.mean"):
         %r = tensor.mean %x {axes = [1]} : (tensor<Bx3xf32>) -> tensor<Bxf32>
     """
 
+    on_parts = parts.each_part
     def define(self, x: Array) -> Any:
         return x.sum(self.axes) / np.float64(math.prod(x.shape[a] for a in self.axes))
 

@@ -64,7 +64,7 @@ class Differentiable:
             >>> w.grad
             tensor([2., 4.], dtype=mlc.float32)
         """
-        if requires_grad and not self.dtype.is_floating_point:
+        if requires_grad and not self.dtype.ir.is_inexact:
             raise UserTypeError(f"only tensors of floats can require a gradient, and this one is of {self.dtype.name}",
                                 code="MLC0433", loc=user_loc(), hint="convert it first: x.to(mlc.float32)")
         if not requires_grad and not self.is_leaf:

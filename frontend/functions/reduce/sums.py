@@ -55,7 +55,7 @@ def sum(input: Operand, dim: Dims = None, keepdim: bool = False, *, dtype: DType
         tensor([3., 7.], dtype=mlc.float32)
     """
     x = tracer(input)
-    x = cast(x, as_ir(dtype) if dtype is not None else x.type.dtype if x.type.dtype.is_float else i64)
+    x = cast(x, as_ir(dtype) if dtype is not None else x.type.dtype if x.type.dtype.is_inexact else i64)
     return reduce_over(T.ReduceSum, x, dim, keepdim)
 
 
@@ -81,7 +81,7 @@ def prod(input: Operand, dim: Dims = None, keepdim: bool = False, *, dtype: DTyp
         tensor([ 2., 12.], dtype=mlc.float32)
     """
     x = tracer(input)
-    x = cast(x, as_ir(dtype) if dtype is not None else x.type.dtype if x.type.dtype.is_float else i64)
+    x = cast(x, as_ir(dtype) if dtype is not None else x.type.dtype if x.type.dtype.is_inexact else i64)
     return reduce_over(T.ReduceProd, x, dim, keepdim)
 
 
