@@ -301,12 +301,12 @@ class Methods(Leaf):
     def t(self) -> Tensor: return call("t", self)
     @property
     def H(self) -> Tensor:
-        """The conjugate transpose of a matrix, which is the transpose; UserError MLC0364 of other tensors."""
+        """The conjugate transpose of a matrix; UserError MLC0364 of other tensors."""
         return call("Tensor.H", self)
     @property
     def mH(self) -> Tensor:
-        """The conjugate transpose of the matrices in the last two dimensions, which is the transpose."""
-        return call("transpose", self, -2, -1)
+        """The conjugate transpose of the matrices in the last two dimensions."""
+        return call("conj", call("transpose", self, -2, -1)) if self.is_complex() else call("transpose", self, -2, -1)
     def adjoint(self) -> Tensor: return call("adjoint", self)
     def squeeze(self, dim: Dims = None) -> Tensor: return call("squeeze", self, dim)
     def unsqueeze(self, dim: _int) -> Tensor: return call("unsqueeze", self, dim)

@@ -71,6 +71,9 @@ def cast(x: Tracer, dtype: ScalarType, weak: bool = False) -> Tracer:
     """x in another element type."""
     if x.type.dtype == dtype:
         return x if x.weak == weak else Tracer(x.value, x.owner, weak)
+    if x.type.dtype.is_complex and not (dtype.is_complex or dtype.is_bool):
+        raise UserTypeError(f"a {x.type} would lose its imaginary parts as {dtype}: the function is not defined on "
+                            "complex elements", code="MLC0785", hint="apply it to x.real and x.imag, or to abs(x)")
     return emit(T.Cast, x, dtype, weak=weak)  # type: ignore[no-any-return]
 
 
@@ -257,6 +260,13 @@ def broadcast_to(x: Tracer, shape: Sequence[Dim]) -> Tracer:
 
 def reshape(x: Tracer, shape: Sequence[Dim]) -> Tracer:
     return x if x.shape == tuple(shape) else emit(T.Reshape, x, tuple(shape), weak=x.weak)
+
+
+def conjugate(x: Tracer) -> Tracer:
+    """The complex conjugate of a tensor; the tensor itself if it is real."""
+    if not x.type.dtype.is_complex:
+        return x
+    return emit(T.Complex, emit(T.Real, x), emit(T.Neg, emit(T.Imag, x)))  # type: ignore[no-any-return]
 
 
 def full(value: bool | int | float | complex, like: Tracer, shape: Sequence[Dim] = ()) -> Tracer:

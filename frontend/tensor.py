@@ -198,19 +198,6 @@ class Tensor(Differentiable, MemoryLayout, Operators, Methods):
         return self.transpose(-2, -1)
 
     @property
-    def H(self) -> Tensor:
-        """The conjugate of the tensor, which has two dimensions, with its dimensions swapped."""
-        if self.ndim not in (0, 2):
-            raise UserError(f"H is that of a matrix, and the tensor has {self.ndim} dimensions", code="MLC0364",
-                            loc=user_loc(), hint="x.mH is that of each matrix of a batch")
-        return self.mH if self.ndim else self.conj()
-
-    @property
-    def mH(self) -> Tensor:
-        """The conjugate of the tensor with its last two dimensions swapped."""
-        return self.transpose(-2, -1).conj()
-
-    @property
     def real(self) -> Tensor:
         """The real parts, which share the memory; the tensor itself if it is real."""
         return call("real", self) if self.dtype.is_complex else self

@@ -16,7 +16,7 @@ from mlc.dialects.tensor.source import size
 from mlc.ir import sizes
 from mlc.ir.core import BatchResult, Value
 from mlc.ir.sizes import Dim
-from mlc.ir.types import ScalarType, TensorType
+from mlc.ir.types import ComplexType, ScalarType, TensorType
 
 
 class _OverAxes(Composite):
@@ -58,10 +58,19 @@ class Var(_OverAxes, name="tensor.var"):
     axes: tuple[int, ...]
     correction: float = 1
 
+    def on_parts(self, x: parts.Parts) -> Value:  # type: ignore[override]
+        """The sum of the variances of the parts."""
+        real, imag = parts.each_part(self, x)
+        return real + imag
+
+    def infer(self) -> TensorType:
+        out = super().infer()
+        return out.with_dtype(out.dtype.part) if isinstance(out.dtype, ComplexType) else out
+
     def define(self, x: Array) -> Any:
         n = math.prod(x.shape[a] for a in self.axes)
         mean = x.sum(self.axes, keepdims=True) / np.float64(n)
-        return np.square(x - mean).sum(self.axes) / np.float64(max(0, n - self.correction))
+        return np.square(np.abs(x - mean)).sum(self.axes) / np.float64(max(0, n - self.correction))
 
     def decompose(self) -> Value:
         x = widened(self.x)

@@ -1,7 +1,8 @@
 """Judge mlc by PyTorch's database of operators and sample inputs; README.md describes the verdicts.
 
     python -m tests.peers.opinfo [--only REGEX] [--samples N] [--kinds forward,inplace,out,backward,grad,error]
-                                 [--mode eager|compiled|interpreted] [--dtype DTYPE] [--json FILE] [--resume] [--limit SECONDS]
+                                 [--mode eager|compiled|interpreted] [--dtype real|complex64|complex128]
+                                 [--json FILE] [--resume] [--limit SECONDS]
 """
 
 from __future__ import annotations
@@ -29,7 +30,6 @@ from mlc.checked import Meaning
 from mlc.frontend import eager, tree
 from mlc.ir.diag import Error, InternalError
 from tests.peers.opinfo_names import ELSEWHERE, OTHER_GRADIENTS, REFERENCES, UNDETERMINED, without_defaults
-from tests.torch_conventions import COMPLEX
 
 VERDICTS = ("pass", "missing", "refused", "wrong value", "wrong dtype", "wrong shape", "accepted", "crash", "no sample")
 SEVERITY = ("pass", "refused", "accepted", "wrong shape", "wrong dtype", "wrong value", "crash")
@@ -58,17 +58,11 @@ def ours(entry: Any) -> Callable[..., Any] | None:
 
 
 def theirs(entry: Any) -> Callable[..., Any]:
-    """PyTorch's function, with mlc's conventions: complex numbers as pairs, and signs that are fixed."""
+    """PyTorch's function, with mlc's conventions: signs that are fixed."""
     if entry.formatted_name in REFERENCES:
         return REFERENCES[entry.formatted_name]
-    if entry.name.removeprefix("fft.") in COMPLEX:
-        return lambda *args, **keywords: _as_pairs(entry.op(*args, **keywords))
     own = REFERENCES.get(entry.name)
     return own if own is not None else lambda *args, **keywords: entry.op(*args, **keywords)
-
-
-def _as_pairs(x: Any) -> Any:
-    return torch.view_as_real(x.resolve_conj()) if x.is_complex() else x
 
 
 # -- values -----------------------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 import mlc
-from tests.torch_conventions import COMPLEX, signs
+from tests.torch_conventions import signs
 
 F = mlc.nn.functional
 R = mlc.random
@@ -59,12 +59,6 @@ def _in_place(name: str) -> Callable[..., Any]:
 def _attention(q: Any, k: Any, v: Any, attn_mask: Any = None, dropout_p: float = 0.0, **keywords: Any) -> Any:
     drawn = {"dropout_key": _key()} if dropout_p else {}
     return F.scaled_dot_product_attention(q, k, v, attn_mask, dropout_p, **keywords, **drawn)
-
-
-def _of_complex(name: str) -> Callable[..., Any]:
-    """A transform that takes complex numbers, on a real tensor."""
-    f = getattr(mlc.fft, name)
-    return lambda x, *args, **keywords: f(mlc.stack([x, mlc.zeros_like(x)], -1), *args, **keywords)
 
 
 def _eigh(*args: Any, **keywords: Any) -> Any:
@@ -127,12 +121,8 @@ def _hermitian_pinv(A: Any, **keywords: Any) -> Any:
     return torch.linalg.pinv((A + A.mT) / 2, **keywords)
 
 
-def _stft(*args: Any, **keywords: Any) -> Any:
-    return torch.view_as_real(torch.stft(*args, **(keywords | {"return_complex": True})))
-
-
 REFERENCES: dict[str, Callable[..., Any]] = {
-    "stft": _stft, "linalg.eigh": _eigh, "linalg.svd": _svd, "linalg.lstsq": _lstsq,
+    "linalg.eigh": _eigh, "linalg.svd": _svd, "linalg.lstsq": _lstsq,
     "linalg_pinv_hermitian": _hermitian_pinv,
     "cholesky_inverse": _of_triangle(torch.cholesky_inverse, 0),
     "cholesky_solve": _of_triangle(torch.cholesky_solve, 1),
@@ -195,8 +185,6 @@ ELSEWHERE: dict[str, tuple[Callable[..., Any], str]] = {
             *args, distance_function=distance_function and F.pairwise_distance, **keywords),
         "the database passes a module of PyTorch as the distance"),
     "nn.functional.scaled_dot_product_attention": (_attention, KEYED),
-    **{f"fft.{name}": (_of_complex(name), "complex numbers are pairs in a last dimension of 2")
-       for name, (takes_complex, _) in COMPLEX.items() if takes_complex},
 }
 """By the name of an entry, or by that of one of its variants: a function with the entry's arguments, and the reason."""
 

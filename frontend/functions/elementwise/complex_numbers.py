@@ -9,7 +9,7 @@ from mlc.frontend.functions.elementwise.apply import unary
 from mlc.frontend.functions.elementwise.comparison import isnan
 from mlc.frontend.functions.elementwise.selection import where
 from mlc.frontend.functions.elementwise.sign import sign
-from mlc.frontend.operands import broadcast_to, floating, full, number, reshape, tracer
+from mlc.frontend.operands import broadcast_to, conjugate, floating, full, number, reshape, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Operand, Tensor
 from mlc.frontend.trace import Tracer, emit
@@ -134,15 +134,7 @@ def conj(input: Operand) -> Tensor:
         >>> mlc.conj(mlc.tensor([1 + 2j, 3 - 1j]))
         tensor([1.-2.j, 3.+1.j], dtype=mlc.complex64)
     """
-    x = tracer(input)
-    return conjugate(x) if is_complex_tensor(x) else x
-
-
-def conjugate(x: Tracer) -> Tracer:
-    """The conjugate of a tensor; the tensor itself if it is real."""
-    if not is_complex_tensor(x):
-        return x
-    return emit(T.Complex, emit(T.Real, x), emit(T.Neg, emit(T.Imag, x)))  # type: ignore[no-any-return]
+    return conjugate(tracer(input))
 
 
 @operation(view=True)

@@ -274,9 +274,9 @@ def pow(input: Operand, exponent: Operand) -> Tensor:
         input = cast(base, i64) if base.type.dtype.is_bool and isinstance(exponent, int) else base
     if isinstance(exponent, int | float) and not isinstance(exponent, bool) and exponent in small:
         x = tracer(input)
-        if not x.type.dtype.is_float and isinstance(exponent, float):
+        if not x.type.dtype.is_inexact and isinstance(exponent, float):
             x = floating(x)
-        if x.type.dtype.is_float or exponent in (1, 2):
+        if x.type.dtype.is_inexact or exponent in (1, 2):
             f = small[exponent]
             return x if f is None else f(x)
     if isinstance(exponent, int) and not isinstance(exponent, bool) and exponent == 3:
@@ -284,7 +284,7 @@ def pow(input: Operand, exponent: Operand) -> Tensor:
         return x * x * x
     a, b = together(input, exponent)
     numeric(a, "pow")
-    if isinstance(exponent, int) and exponent < 0 and not a.type.dtype.is_float:
+    if isinstance(exponent, int) and exponent < 0 and not a.type.dtype.is_inexact:
         raise UserTypeError(f"an integer to the power {exponent} is no integer", code="MLC0361",
                             hint="use a float: x ** float(n)")
     return binary(T.Pow, a, b)
@@ -307,8 +307,11 @@ def logaddexp(input: Operand, other: Operand) -> Tensor:
         >>> mlc.logaddexp(mlc.tensor([0.0, 1000.0]), mlc.tensor([0.0, 1000.0]))
         tensor([6.9314718e-01, 1.0006932e+03], dtype=mlc.float32)
     """
-    return rounded_once(lambda a, b: maximum(a, b) + log1p(exp(_minus_distance(a, b))),
-                        *together(input, other, floating=True))
+    x, y = together(input, other, floating=True)
+    if x.type.dtype.is_complex:
+        later = emit(T.Compare, "lt", emit(T.Real, x), emit(T.Real, y))
+        return where(later, y, x) + log1p(exp(where(later, x - y, y - x)))
+    return rounded_once(lambda a, b: maximum(a, b) + log1p(exp(_minus_distance(a, b))), x, y)
 
 
 @operation()
@@ -391,9 +394,9 @@ def ldexp(input: Operand, other: Operand) -> Tensor:
         tensor([3. , 0.5], dtype=mlc.float32)
     """
     e = tracer(other)
-    if e.type.dtype.is_float:
-        return rounded_once(lambda x, e: mul(x, exp2(e)), *together(input, e))
     x = floating(input)
+    if e.type.dtype.is_inexact or x.type.dtype.is_complex:
+        return rounded_once(lambda x, e: mul(x, exp2(e)), *together(input, floating(e)))
     power = cast(e, f64 if x.type.dtype == f64 else f32)   # narrower types do not hold every exponent
     return rounded_once(lambda x: _in_steps(x, power), x)
 

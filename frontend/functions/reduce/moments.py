@@ -10,7 +10,7 @@ from mlc.frontend.axes import axes, axis
 from mlc.frontend.dtypes import as_ir
 from mlc.frontend.functions import elementwise as E
 from mlc.frontend.functions.reduce.extrema import amax, amin
-from mlc.frontend.functions.reduce.sums import float_only, kept, nansum, reduce_over, sum
+from mlc.frontend.functions.reduce.sums import inexact_only, kept, nansum, reduce_over, sum
 from mlc.frontend.operands import cast, floating, reshape, rounded_once, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Dims, DTypeLike, Operand, Tensor
@@ -41,7 +41,7 @@ def mean(input: Operand, dim: Dims = None, keepdim: bool = False, *, dtype: DTyp
         tensor([2., 3.], dtype=mlc.float32)
     """
     x = tracer(input)
-    x = float_only(cast(x, as_ir(dtype)) if dtype is not None else x, "mean")
+    x = inexact_only(cast(x, as_ir(dtype)) if dtype is not None else x, "mean")
     return reduce_over(T.Mean, x, dim, keepdim)
 
 
@@ -67,7 +67,7 @@ def nanmean(input: Operand, dim: Dims = None, keepdim: bool = False, *, dtype: D
         tensor(1.5, dtype=mlc.float32)
     """
     x = tracer(input)
-    x = float_only(cast(x, as_ir(dtype)) if dtype is not None else x, "nanmean")
+    x = inexact_only(cast(x, as_ir(dtype)) if dtype is not None else x, "nanmean")
     return nansum(x, dim, keepdim) / cast(tracer(sum(E.logical_not(E.isnan(x)), dim, keepdim)), x.type.dtype)
 
 
@@ -96,7 +96,7 @@ def var(input: Operand, dim: Dims | bool = None, unbiased: bool | None = None, k
         >>> mlc.var(mlc.tensor([1.0, 2.0, 3.0, 4.0]))
         tensor(1.6666666, dtype=mlc.float32)
     """
-    x = float_only(tracer(input), "var")
+    x = inexact_only(tracer(input), "var")
     dim, correction = _dim_and_correction(dim, unbiased, correction)
     over = axes(dim, x.ndim)
     return kept(emit(T.Var, x, over, float(correction)), x, over, keepdim)
@@ -263,9 +263,10 @@ def norm(input: Operand, p: Any = 2, dim: Dims = None, keepdim: bool = False) ->
         >>> mlc.norm(mlc.tensor([3.0, 4.0]), p=1)
         tensor(7., dtype=mlc.float32)
     """
-    x = float_only(tracer(input), "norm")
+    x = inexact_only(tracer(input), "norm")
     if p == "nuc":
         return _nuclear(x, dim, keepdim)
+    x = tracer(E.abs(x)) if x.type.dtype.is_complex else x
     p = 2 if p == "fro" else p
     if isinstance(p, bool) or not isinstance(p, int | float):
         raise UserError(f"p = {p!r} is no norm", code="MLC0360", hint='use a number, "fro" or "nuc"')
@@ -343,7 +344,7 @@ def renorm(input: Operand, p: float, dim: int, maxnorm: float) -> Tensor:
         tensor([[0.6, 0.8],
                 [0.5, 0. ]], dtype=mlc.float32)
     """
-    x = float_only(tracer(input), "renorm")
+    x = inexact_only(tracer(input), "renorm")
     if x.ndim < 2:
         raise UserError(f"renorm needs at least 2 dimensions, found {x.ndim}", code="MLC0364")
     if not p > 0 or not maxnorm >= 0:

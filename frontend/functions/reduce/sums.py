@@ -85,6 +85,11 @@ def prod(input: Operand, dim: Dims = None, keepdim: bool = False, *, dtype: DTyp
     return reduce_over(T.ReduceProd, x, dim, keepdim)
 
 
+def inexact_only(x: Tracer, name: str) -> Tracer:
+    """UserTypeError unless x is of floats or complex numbers."""
+    return x if x.type.dtype.is_complex else float_only(x, name)
+
+
 def float_only(x: Tracer, name: str) -> Tracer:
     """UserTypeError unless x is of floats, as in PyTorch."""
     if not x.type.dtype.is_float:
