@@ -209,4 +209,7 @@ def corrcoef(input: Operand) -> Tensor:
         return c / c
     scale = tracer(E.sqrt(diagonal(c)))
     n = c.shape[0]
-    return E.clamp(c / reshape(scale, [n, 1]) / reshape(scale, [1, n]), -1.0, 1.0)
+    found = tracer(c / reshape(scale, [n, 1]) / reshape(scale, [1, n]))
+    if found.type.dtype.is_complex:
+        return E.complex(*(E.clamp(emit(part, found), -1.0, 1.0) for part in (T.Real, T.Imag)))
+    return E.clamp(found, -1.0, 1.0)

@@ -12,7 +12,7 @@ from mlc.frontend.functions.elementwise.sign import abs
 from mlc.frontend.operands import cast, floating, rounded_once, together, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Operand, Tensor
-from mlc.frontend.trace import Tracer
+from mlc.frontend.trace import Tracer, emit
 from mlc.ir.diag import UserTypeError
 from mlc.ir.types import f32, f64, i64
 

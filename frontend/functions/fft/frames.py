@@ -62,8 +62,8 @@ def stft(input: Operand, n_fft: int, hop_length: int | None = None, win_length: 
         Complex tensor of shape (..., frequencies, frames).
 
     Raises:
-        UserError: the number of dimensions or `return_complex` is wrong (MLC0364), a setting is out of range (MLC0360), the window has
-            another shape (MLC0367), or the signal is too short (MLC0366).
+        UserError: the number of dimensions or `return_complex` is wrong (MLC0364), a setting is out of range (MLC0360),
+            the window has another shape (MLC0367), or the signal is too short (MLC0366).
 
     Example:
         >>> mlc.stft(mlc.ones(8), 4, center=False, return_complex=True).shape

@@ -68,7 +68,7 @@ def vecdot(x: Operand, y: Operand, *, dim: int = -1) -> Tensor:
         >>> mlc.linalg.vecdot(mlc.tensor([[1.0, 2.0], [3.0, 4.0]]), mlc.tensor([1.0, 10.0]))
         tensor([21., 43.], dtype=mlc.float32)
     """
-    products = tracer(E.mul(x, y))
+    products = tracer(E.mul(conjugate(tracer(x)), y))
     return cast(tracer(R.sum(products, axis(dim, products.ndim))), products.type.dtype)
 
 

@@ -225,6 +225,8 @@ def logsumexp(input: Operand, dim: Dims, keepdim: bool = False) -> Tensor:
     """
     x = floating(input)
     over = axes(dim, x.ndim)
+    if x.type.dtype.is_complex:
+        return _complex_logsumexp(x, over, keepdim)
     if len(over) == 1:
         return kept(emit(T.LogSumExp, x, over[0]), x, over, keepdim)
     if 0 in [x.shape[a] for a in over]:                    # log(0)
@@ -232,6 +234,15 @@ def logsumexp(input: Operand, dim: Dims, keepdim: bool = False) -> Tensor:
     most = amax(x, over, keepdim=True)
     most = E.detach(E.where(E.isfinite(most), most, 0.0))
     out = E.log(sum(E.exp(x - most), over, keepdim=True)) + most
+    return out if keepdim else reshape(tracer(out), [d for i, d in enumerate(x.shape) if i not in over])
+
+
+def _complex_logsumexp(x: Tracer, over: Sequence[int], keepdim: bool) -> Tensor:
+    """The greatest real part is taken out of the sum."""
+    if 0 in [x.shape[a] for a in over]:
+        return E.log(sum(x, over, keepdim))
+    most = E.detach(amax(emit(T.Real, x), over, keepdim=True))
+    out = E.log(sum(E.exp(x - E.where(E.isfinite(most), most, 0.0)), over, keepdim=True)) + most
     return out if keepdim else reshape(tracer(out), [d for i, d in enumerate(x.shape) if i not in over])
 
 
