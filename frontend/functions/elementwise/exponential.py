@@ -14,7 +14,7 @@ from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Operand, Tensor
 from mlc.frontend.trace import Tracer, emit
 from mlc.ir.diag import UserTypeError
-from mlc.ir.types import f32, f64, i64
+from mlc.ir.types import c128, f32, f64, i64
 
 
 @operation(autocast="fp32_on_cuda")
@@ -347,13 +347,15 @@ def float_power(input: Operand, exponent: Operand) -> Tensor:
         exponent: Tensor or number whose shape broadcasts with that of `input`.
 
     Returns:
-        Tensor of float64, of the broadcast shape.
+        Tensor of float64, or complex128 if an operand is complex, of the broadcast shape.
 
     Example:
         >>> mlc.float_power(mlc.tensor([2, 4]), -1)
         tensor([0.5 , 0.25], dtype=mlc.float64)
     """
-    return pow(cast(tracer(input), f64), cast(tracer(exponent), f64))
+    a, b = tracer(input), tracer(exponent)
+    wide = c128 if a.type.dtype.is_complex or b.type.dtype.is_complex else f64
+    return pow(cast(a, wide), cast(b, wide))
 
 
 @operation()

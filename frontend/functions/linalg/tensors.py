@@ -10,7 +10,7 @@ from mlc.frontend.functions import elementwise as E
 from mlc.frontend.functions import reduce as R
 from mlc.frontend.functions.linalg.solving import inv, solve
 from mlc.frontend.functions.shape import movedim, stack
-from mlc.frontend.operands import cast, floating, full, reshape, together, tracer
+from mlc.frontend.operands import cast, conjugate, floating, full, reshape, together, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Operand, Tensor
 from mlc.ir import sizes
