@@ -456,7 +456,11 @@ def as_array(x: Any, dtype: DTypeLike = None) -> Array:
         raise UserTypeError(f"an array of {array.dtype} has no element type here", code="MLC0345",
                             loc=user_loc(), hint=error.hint) from None
     if dtype is not None:
-        return array.astype(to_numpy(as_dtype(dtype).ir), copy=False)
+        wanted = to_numpy(as_dtype(dtype).ir)
+        if array.dtype.kind == "c" and wanted.kind not in "cb":
+            raise UserTypeError(f"complex numbers do not fit in {wanted}", code="MLC0790", loc=user_loc(),
+                                hint="pass the real parts, as in x.real")
+        return array.astype(wanted, copy=False)
     return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
 
 

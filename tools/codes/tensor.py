@@ -167,4 +167,10 @@ example python:
     import mlc
     mlc.complex(mlc.ones(2), mlc.ones(2).double())
 fix: convert one of them.
+
+MLC0790 Complex numbers are given for a real dtype.
+example python:
+    import mlc
+    mlc.tensor([1 + 2j], dtype=mlc.float32)
+fix: pass the real parts; a tensor that is complex already is converted by x.real.
 '''
