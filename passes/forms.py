@@ -19,7 +19,7 @@ def no_complex(module: Op) -> None:
     for op in module.walk():
         for value in (*op.results, *(a for r in op.regions for b in r.blocks for a in b.args)):
             if isinstance(value.type, TensorType) and isinstance(value.type.dtype, ComplexType):
-                raise IRError(f"{op.name} has a {value.type}", code="MLC0786", loc=op.loc, hint="run decompose-complex")
+                raise IRError(f"{op.name} has a {value.type}", code="MLC0140", loc=op.loc, hint="run decompose-complex")
 
 
 def no_composites(module: Op) -> None:

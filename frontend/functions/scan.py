@@ -13,7 +13,6 @@ from mlc.frontend.operands import cast, floating, number, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import DTypeLike, Operand, Tensor
 from mlc.frontend.trace import Tracer, emit
-from mlc.ir import sizes
 from mlc.ir.core import Value
 from mlc.ir.diag import UserError
 from mlc.ir.types import i64
@@ -150,22 +149,7 @@ def logcumsumexp(input: Operand, dim: int) -> Tensor:
     """
     x = floating(input)
     at = axis(dim, x.ndim)
-    if x.type.dtype.is_complex and x.ndim:
-        return _complex_logcumsumexp(x, at)
     return emit(T.LogCumSumExp, x, at) if x.ndim else x
-
-
-def _complex_logcumsumexp(x: Tracer, at: int) -> Tensor:
-    """Sums of 1, 2, 4 ... elements, each by `logaddexp`."""
-    n, step = x.shape[at], 1
-    if not isinstance(n, int):
-        raise UserError(f"running sums of {n} exponentials of complex numbers need a number that is known",
-                        code="MLC0365", symbols=sizes.symbols(n))
-    while step < n:
-        later = E.logaddexp(sliced(x, at, step, n), sliced(x, at, 0, n - step))
-        x = tracer(cat([sliced(x, at, 0, step), later], at))
-        step *= 2
-    return x
 
 
 @operation()

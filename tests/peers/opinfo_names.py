@@ -170,7 +170,7 @@ ELSEWHERE: dict[str, tuple[Callable[..., Any], str]] = {
     "bernoulli": (_bernoulli, KEYED),
     "normal": (_normal, KEYED),
     "normal_number_mean": (lambda mean, std, *size, **keywords: _normal(mean, std, *size, **keywords), KEYED),
-    "normal_in_place": (lambda x, mean=0.0, std=1.0: _normal(mean, std, x.shape), KEYED),
+    "normal_in_place": (lambda x, mean=0.0, std=1.0: _normal(mean, std, x.shape, x.dtype), KEYED),
     "uniform": (_uniform, KEYED),
     "exponential": (lambda x, rate=1.0: R.exponential(_key(), x.shape, rate, x.dtype), KEYED),
     "nn.functional.dropout": (_dropout(F.dropout), KEYED),

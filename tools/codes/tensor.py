@@ -142,13 +142,6 @@ example python:
     mlc.sort(mlc.tensor([1 + 2j, 1j]))
 fix: apply it to x.real and x.imag, or to abs(x).
 
-MLC0786 A pass needs a module without complex types.
-example mlir pass grad:
-    func.func @f(%x: tensor<2xcomplex<f32>>) -> tensor<2xcomplex<f32>> {
-      func.return %x : tensor<2xcomplex<f32>>
-    }
-fix: run decompose-complex first, as the pipeline does.
-
 MLC0787 There is no complex dtype with parts of a dtype.
 The parts are of float32 (complex64) or float64 (complex128).
 example python:

@@ -136,7 +136,10 @@ def std(input: Operand, dim: Dims | bool = None, unbiased: bool | None = None, k
         >>> mlc.std(mlc.tensor([1.0, 2.0, 3.0]))
         tensor(1., dtype=mlc.float32)
     """
-    return rounded_once(lambda x: _root(var(x, dim, unbiased, keepdim, correction=correction)), tracer(input))
+    x = tracer(input)
+    if x.type.dtype.is_complex:
+        return _root(var(x, dim, unbiased, keepdim, correction=correction))
+    return rounded_once(lambda x: _root(var(x, dim, unbiased, keepdim, correction=correction)), x)
 
 
 def _root(x: Tensor, power: float = 0.5) -> Tensor:
