@@ -10,6 +10,7 @@ import numpy as np
 from mlc.dialects import tensor
 from mlc.dialects.tensor.base import Array, broadcast_to, compare, full, less, reshape, select, shape_text
 from mlc.dialects.tensor.control import for_loop, from_index
+from mlc.dialects.tensor.linalg import embedding
 from mlc.dialects.tensor.linalg.matrices import (
     MatrixOp,
     at,
@@ -279,6 +280,7 @@ class Solve(MatrixOp, name="tensor.solve"):
         %r = tensor.solve %a, %b : (tensor<Bx3x3xf32>, tensor<Bx3x2xf32>) -> tensor<Bx3x2xf32>
     """
 
+    on_parts = embedding.solution
     a: Value
     b: Value
     format = "$a `,` $b attr-dict `:` functional-type"

@@ -9,13 +9,15 @@ from mlc.frontend.functions import elementwise as E
 from mlc.frontend.functions.linalg.matrices import (
     as_matrix,
     as_square,
+    every_second,
     matrix_transpose,
+    representation,
     same_type_and_batch,
     symmetric_from,
     triangular_solve,
 )
 from mlc.frontend.functions.shape import cat, narrow, tril, triu
-from mlc.frontend.operands import broadcast_to, cast, full, reshape, tracer
+from mlc.frontend.operands import broadcast_to, cast, conjugate, full, reshape, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Operand, Tensor
 from mlc.frontend.trace import Tracer, emit
@@ -82,8 +84,8 @@ def cholesky(input: Operand, *, upper: bool = False) -> Tensor:
         tensor([[2., 0.],
                 [1., 2.]], dtype=mlc.float32)
     """
-    out = emit(T.Cholesky, symmetric_from(input, bool(upper)))
-    return matrix_transpose(out) if upper else out
+    out = emit(T.Cholesky, symmetric_from(input, bool(upper), complex=True))
+    return conjugate(matrix_transpose(out)) if upper else out
 
 
 @operation(name="linalg.qr", autocast="fp32")
@@ -156,7 +158,11 @@ def eigvalsh(A: Operand, UPLO: str = "L") -> Tensor:
         >>> mlc.linalg.eigvalsh(mlc.tensor([[2.0, 0.0], [0.0, 1.0]]))
         tensor([1., 2.], dtype=mlc.float32)
     """
-    return eigh(A, UPLO).eigenvalues
+    if not tracer(A).type.dtype.is_complex:
+        return eigh(A, UPLO).eigenvalues
+    if UPLO not in ("L", "U"):
+        raise UserError(f"UPLO = {UPLO!r}", code="MLC0360", hint='use "L" or "U"')
+    return every_second(emit(T.Eigh, representation(symmetric_from(A, UPLO == "U", complex=True)))[0])
 
 
 @operation(name="linalg.svd", autocast="fp32")
@@ -213,7 +219,10 @@ def svdvals(A: Operand) -> Tensor:
         >>> mlc.linalg.svdvals(mlc.tensor([[3.0, 0.0], [0.0, 4.0]]))
         tensor([4., 3.], dtype=mlc.float32)
     """
-    return tracer(emit(T.Svd, as_matrix(A))[1])
+    x = as_matrix(A, complex=True)
+    if x.type.dtype.is_complex:
+        return every_second(emit(T.Svd, representation(x))[1])
+    return tracer(emit(T.Svd, x)[1])
 
 
 @operation(name="linalg.lu_factor")

@@ -284,9 +284,9 @@ def cond(A: Operand, p: Any = None) -> Tensor:
         >>> mlc.linalg.cond(mlc.tensor([[3.0, 0.0], [0.0, 6.0]]))
         tensor(2., dtype=mlc.float32)
     """
-    x = as_matrix(A)
+    x = as_matrix(A, complex=True)
     if 0 in x.shape[-2:]:
-        return full(0, x, x.shape[:-2])
+        return E.abs(full(0, x, x.shape[:-2]))
     if p in (None, 2, -2):
         s = svdvals(x)
         large, small = R.amax(s, -1), R.amin(s, -1)

@@ -57,7 +57,7 @@ def solve_triangular(A: Operand, B: Operand, *, upper: bool, left: bool = True, 
         tensor([[1.],
                 [2.]], dtype=mlc.float32)
     """
-    a, b = as_square(A), as_matrix(B)
+    a, b = as_square(A, complex=True), as_matrix(B, complex=True)
     if not left:
         b = matrix_transpose(b)
     if b.shape[-2] != a.shape[-1]:
@@ -90,9 +90,9 @@ def solve(A: Operand, B: Operand, *, left: bool = True) -> Tensor:
         >>> mlc.linalg.solve(mlc.tensor([[2.0, 0.0], [1.0, 4.0]]), mlc.tensor([2.0, 9.0]))
         tensor([1., 2.], dtype=mlc.float32)
     """
-    a = as_square(A)
+    a = as_square(A, complex=True)
     if not left:
-        return matrix_transpose(solve(matrix_transpose(a), matrix_transpose(as_matrix(B))))
+        return matrix_transpose(solve(matrix_transpose(a), matrix_transpose(as_matrix(B, complex=True))))
     b, vector = right_sides(a, B)
     a, b = same_type_and_batch(a, b)
     out = emit(T.Solve, a, b)
@@ -119,7 +119,7 @@ def inv(A: Operand) -> Tensor:
         tensor([[0.5 , 0.  ],
                 [0.  , 0.25]], dtype=mlc.float32)
     """
-    a = as_square(A)
+    a = as_square(A, complex=True)
     return emit(T.Solve, a, broadcast_to(identity_like(a.shape[-1], a), a.shape))  # type: ignore[no-any-return]
 
 
@@ -182,7 +182,7 @@ def pinv(A: Operand, *, atol: Operand | None = None, rtol: Operand | None = None
     for b in (atol, rtol):
         if not (b is None or isinstance(b, int | float | Tensor)):
             raise UserTypeError(f"a bound is {type(b).__name__} {b!r}, expected a number"[:200], code="MLC0421")
-    x = symmetric_from(A) if hermitian else as_matrix(A)
+    x = symmetric_from(A, complex=True) if hermitian else as_matrix(A, complex=True)
     if isinstance(atol, Tensor) or isinstance(rtol, Tensor):
         return _pinv_of_bounds(x, atol, rtol)
     bounds = [None if b is None else float(b) for b in (atol, rtol)]
