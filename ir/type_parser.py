@@ -104,7 +104,8 @@ class TypeParser(Lexer):
         dim = re.compile(r"\s*(?:(\d+)|(\?)|\(([^()]+)\)|([A-Za-z_]\w*?))\s*x")
         word = re.compile(r"complex<\w+>|\w+")
         while m := dim.match(self.text, at) or self._nested_dim(at):
-            if (whole := word.match(self.text, at)) and whole[0] in SCALARS:        # `index` holds an x
+            if (whole := word.match(self.text, at)) and (          # `index` and `complex` hold an x
+                    whole[0] in SCALARS or whole[0].startswith("complex<")):
                 break
             number, unknown, expression, name = (group or None for group in m.groups())
             if number is not None:
@@ -133,7 +134,9 @@ class TypeParser(Lexer):
             if not isinstance(dtype, ScalarType):
                 self.fail_at(at, f"{dtype} cannot be an element", "MLC0206")
             return dims, dtype
-        if not (m := word.match(self.text, at)) or m[0] not in SCALARS:
+        if (m := word.match(self.text, at)) and m[0].startswith("complex<") and m[0] not in SCALARS:
+            self.fail_at(at, f"{m[0]} is no type: the parts are f32 or f64", "MLC0206")
+        if not m or m[0] not in SCALARS:
             self.fail_at(at, f"expected an element type, found {self.text[at:at + 12].split('>')[0]!r}", "MLC0206")
         while self.token.start < m.end() and self.token.kind != "end":
             self.take()

@@ -54,6 +54,9 @@ class Compare(Elementwise, name="tensor.compare"):
     def infer(self) -> TensorType:
         if self.predicate not in PREDICATES:
             self.refuse(f"no predicate {self.predicate!r}", "MLC0116", hint=f"it is one of {', '.join(PREDICATES)}")
+        if self.predicate not in ("eq", "ne") and kind(self.lhs.type.dtype) == "complex":
+            self.refuse(f"complex numbers have no order, so that {self.predicate} is not defined", "MLC0785",
+                        hint="compare absolute values or parts")
         return super().infer()
 
     def result_dtype(self, dtype: ScalarType) -> ScalarType:

@@ -18,7 +18,7 @@ class ComplexOp(TensorOp):
     """An operation that decompose_complex replaces, whatever its operands are."""
 
     cost = Cost.CHEAP
-    iteration = Iteration.COMPOSITE
+    iteration = Iteration.INDEXED
     moves_elements = False
     checked_operand = None
 

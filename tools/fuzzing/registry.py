@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from mlc.dialects.tensor.complex import ComplexOp
 from mlc.dialects.tensor.linalg.matrices import MatrixOp
 from mlc.dialects.tensor.traits import FusionInterface, HostOp
 from mlc.ir.core import REGISTRY, Op, Value
@@ -30,8 +31,8 @@ hardly any attributes are valid."""
 
 def is_left_out(cls: type[Op]) -> bool:
     """Whether an operation is excluded from random programs: it is not a function of tensors, it rejects some values,
-    or it is a matrix decomposition, which is ill-conditioned."""
-    return not issubclass(cls, FusionInterface) or issubclass(cls, HostOp | MatrixOp) or (
+    it is a matrix decomposition, which is ill-conditioned, or makes or takes complex numbers."""
+    return not issubclass(cls, FusionInterface) or issubclass(cls, HostOp | MatrixOp | ComplexOp) or (
         cls.checked_operand is not None or cls.name in LEFT_OUT)
 
 
