@@ -69,6 +69,12 @@ class Methods(Leaf):
     def bfloat16(self) -> Tensor:
         """The elements as bfloat16, as `mlc.cast` gives them."""
         return _cast(self, "bfloat16")
+    def cfloat(self) -> Tensor:
+        """The elements as complex64, as `mlc.cast` gives them."""
+        return _cast(self, "complex64")
+    def cdouble(self) -> Tensor:
+        """The elements as complex128, as `mlc.cast` gives them."""
+        return _cast(self, "complex128")
     def long(self) -> Tensor:
         """The elements as int64, as `mlc.cast` gives them."""
         return _cast(self, "int64")
@@ -306,7 +312,7 @@ class Methods(Leaf):
     @property
     def mH(self) -> Tensor:
         """The conjugate transpose of the matrices in the last two dimensions."""
-        return call("conj", call("transpose", self, -2, -1)) if self.is_complex() else call("transpose", self, -2, -1)
+        return call("conj", call("transpose", self, -2, -1))
     def adjoint(self) -> Tensor: return call("adjoint", self)
     def squeeze(self, dim: Dims = None) -> Tensor: return call("squeeze", self, dim)
     def unsqueeze(self, dim: _int) -> Tensor: return call("unsqueeze", self, dim)

@@ -418,8 +418,8 @@ def _arguments(case: Case, module: Any, call: Call) -> list[Argument]:
     if len(params) != len(call.args):
         raise CaseError(f"{case.where(call.line)}: @{call.name} takes {len(params)} arguments, not {len(call.args)}")
     is_complex = function.attrs.get("complex_args", ())
-    elements = [types.ComplexType(types.element(param.type)) if i in is_complex else types.element(param.type)
-                for i, param in enumerate(params)]
+    elements = [types.SCALARS[f"complex<{types.element(param.type)}>"] if i in is_complex
+                else types.element(param.type) for i, param in enumerate(params)]
     arrays = [np.asarray(value, types.to_numpy(element)) for element, value in zip(elements, call.args)]
     return [x if isinstance(param.type, types.ShapedType) else x[()] for param, x in zip(params, arrays)]
 

@@ -52,7 +52,7 @@ class Complex(ComplexOp, name="tensor.complex"):
         out.real, out.imag = re, im
         return out
 
-    def on_parts(self, re: Value, im: Value) -> Parts:  # type: ignore[override]
+    def on_parts(self, re: Value, im: Value) -> Parts:
         return Parts(re, im)
 
 
@@ -67,7 +67,7 @@ class _Part(ComplexOp):
     def ref(self, x: Any) -> Array:
         return np.asarray(getattr(x, self.part))
 
-    def on_parts(self, x: Parts) -> Value:  # type: ignore[override]
+    def on_parts(self, x: Parts) -> Value:
         return getattr(x, self.part)  # type: ignore[no-any-return]
 
 
@@ -104,7 +104,7 @@ class ViewAsReal(ComplexOp, name="tensor.view_as_real"):
     def ref(self, x: Any) -> Array:
         return np.asarray(x)[..., None].view(x.real.dtype)
 
-    def on_parts(self, x: Parts) -> Value:  # type: ignore[override]
+    def on_parts(self, x: Parts) -> Value:
         return joined(x)
 
 
@@ -130,9 +130,9 @@ class ViewAsComplex(ComplexOp, name="tensor.view_as_complex"):
         x = np.asarray(x)
         if x.strides[-1] != x.itemsize:
             x = np.ascontiguousarray(x)
-        return x.view(dtype)[..., 0]
+        return np.asarray(x.view(dtype)[..., 0])
 
-    def on_parts(self, x: Value) -> Parts:  # type: ignore[override]
+    def on_parts(self, x: Value) -> Parts:
         return split(x)
 
 

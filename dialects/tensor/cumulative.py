@@ -60,7 +60,7 @@ class Cumulative(TensorOp, name="tensor.cumulative"):
     moves_elements = False
     checked_operand = None
 
-    def on_parts(self, x: parts.Parts) -> parts.Parts:  # type: ignore[override]
+    def on_parts(self, x: parts.Parts) -> parts.Parts:
         return parts.each_part(self, x) if self.kind == "add" else parts.prefix_products(self, x)
 
     def iteration_domain(self) -> IterationDomain:

@@ -58,7 +58,7 @@ class Var(_OverAxes, name="tensor.var"):
     axes: tuple[int, ...]
     correction: float = 1
 
-    def on_parts(self, x: parts.Parts) -> Value:  # type: ignore[override]
+    def on_parts(self, x: parts.Parts) -> Value:
         """The sum of the variances of the parts."""
         real, imag = parts.each_part(self, x)
         return real + imag

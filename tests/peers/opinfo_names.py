@@ -117,13 +117,19 @@ def _our_signs(u: Any) -> Any:
     return mlc.take_along_dim(u, mlc.argmax(mlc.abs(u), -2, True), -2).detach().sign()
 
 
+def _of_hermitian(f: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda A, *args, **keywords: f((A + A.mH) / 2, *args, **keywords)
+
+
 def _hermitian_pinv(A: Any, **keywords: Any) -> Any:
-    return torch.linalg.pinv((A + A.mT) / 2, **keywords)
+    return torch.linalg.pinv((A + A.mH) / 2, **keywords)
 
 
 REFERENCES: dict[str, Callable[..., Any]] = {
     "linalg.eigh": _eigh, "linalg.svd": _svd, "linalg.lstsq": _lstsq,
     "linalg_pinv_hermitian": _hermitian_pinv,
+    **{name: _of_hermitian(f) for name, f in (("cholesky", torch.cholesky), ("linalg.cholesky", torch.linalg.cholesky),
+                                              ("linalg.cholesky_ex", torch.linalg.cholesky_ex))},
     "cholesky_inverse": _of_triangle(torch.cholesky_inverse, 0),
     "cholesky_solve": _of_triangle(torch.cholesky_solve, 1),
     "svd": _signed_svd(torch.svd, signs), "svd_lowrank": _signed_vectors(torch.svd_lowrank, signs),
@@ -141,8 +147,11 @@ ELSEWHERE: dict[str, tuple[Callable[..., Any], str]] = {
     "linalg.lstsq": (lambda a, b, driver=None: mlc.linalg.lstsq(a, b)[:2], "mlc has no choice of LAPACK's drivers"),
     "linalg.svd": (_first_singular_vectors, "the singular vectors of no singular value are not determined"),
     "linalg_pinv_singular": (lambda a, b: mlc.linalg.pinv(a @ b.mT), "the database gives factors of the operand"),
-    "linalg_pinv_hermitian": (lambda A, **keywords: mlc.linalg.pinv((A + A.mT) / 2, **keywords),
+    "linalg_pinv_hermitian": (lambda A, **keywords: mlc.linalg.pinv((A + A.mH) / 2, **keywords),
                               "PyTorch's derivative supposes a symmetric operand"),
+    **{name: (_of_hermitian(f), "PyTorch's derivative supposes a Hermitian operand") for name, f in (
+        ("cholesky", mlc.cholesky), ("linalg.cholesky", mlc.linalg.cholesky),
+        ("linalg.cholesky_ex", mlc.linalg.cholesky_ex))},
     "cholesky_inverse": (_of_triangle(mlc.cholesky_inverse, 0), "PyTorch's derivative supposes a triangular operand"),
     "cholesky_solve": (_of_triangle(mlc.cholesky_solve, 1), "PyTorch's derivative supposes a triangular operand"),
     "svd": (_signed_svd(mlc.svd, _our_signs), "the signs of singular vectors are not determined"),

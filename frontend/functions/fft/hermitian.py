@@ -64,11 +64,8 @@ def ihfftn(input: Operand, s: Sequence[int] | None = None, dim: Dims = None, nor
 
     Example:
         >>> mlc.fft.ihfftn(mlc.ones(2, 2))
-        tensor([[[1., 0.],
-                 [0., 0.]],
-        <BLANKLINE>
-                [[0., 0.],
-                 [0., 0.]]], dtype=mlc.float32)
+        tensor([[1.+0.j, 0.+0.j],
+                [0.+0.j, 0.+0.j]], dtype=mlc.complex64)
     """
     x = real_operand(input)
     over, counts = several(x, x.ndim, s, dim)
@@ -126,10 +123,7 @@ def ihfft2(input: Operand, s: Sequence[int] | None = None, dim: Dims = (-2, -1),
 
     Example:
         >>> mlc.fft.ihfft2(mlc.ones(2, 2))
-        tensor([[[1., 0.],
-                 [0., 0.]],
-        <BLANKLINE>
-                [[0., 0.],
-                 [0., 0.]]], dtype=mlc.float32)
+        tensor([[1.+0.j, 0.+0.j],
+                [0.+0.j, 0.+0.j]], dtype=mlc.complex64)
     """
     return ihfftn(input, s, dim, norm)

@@ -114,10 +114,7 @@ def fft(input: Operand, n: int | None = None, dim: int = -1, norm: str | None = 
 
     Example:
         >>> mlc.fft.fft(mlc.tensor([1.0, 2.0, 3.0, 4.0]))
-        tensor([[10.,  0.],
-                [-2.,  2.],
-                [-2.,  0.],
-                [-2., -2.]], dtype=mlc.float32)
+        tensor([10.+0.j, -2.+2.j, -2.+0.j, -2.-2.j], dtype=mlc.complex64)
     """
     return _one(input, n, dim, norm, False)
 
@@ -142,10 +139,7 @@ def ifft(input: Operand, n: int | None = None, dim: int = -1, norm: str | None =
 
     Example:
         >>> mlc.fft.ifft(mlc.tensor([1.0, 2.0, 3.0, 4.0]))
-        tensor([[ 2.5,  0. ],
-                [-0.5, -0.5],
-                [-0.5,  0. ],
-                [-0.5,  0.5]], dtype=mlc.float32)
+        tensor([ 2.5+0.j , -0.5-0.5j, -0.5+0.j , -0.5+0.5j], dtype=mlc.complex64)
     """
     return _one(input, n, dim, norm, True)
 
@@ -172,9 +166,7 @@ def rfft(input: Operand, n: int | None = None, dim: int = -1, norm: str | None =
 
     Example:
         >>> mlc.fft.rfft(mlc.tensor([1.0, 2.0, 3.0, 4.0]))
-        tensor([[10.,  0.],
-                [-2.,  2.],
-                [-2.,  0.]], dtype=mlc.float32)
+        tensor([10.+0.j, -2.+2.j, -2.+0.j], dtype=mlc.complex64)
     """
     x = real_operand(input)
     at = axis(dim, x.ndim, scalar=False)
@@ -278,9 +270,7 @@ def ihfft(input: Operand, n: int | None = None, dim: int = -1, norm: str | None 
 
     Example:
         >>> mlc.fft.ihfft(mlc.tensor([1.0, 2.0, 3.0, 4.0]))
-        tensor([[ 2.5,  0. ],
-                [-0.5, -0.5],
-                [-0.5,  0. ]], dtype=mlc.float32)
+        tensor([ 2.5+0.j , -0.5-0.5j, -0.5+0.j ], dtype=mlc.complex64)
     """
     x = real_operand(input)
     at = axis(dim, x.ndim, scalar=False)

@@ -64,12 +64,9 @@ def fftn(input: Operand, s: Sequence[int] | None = None, dim: Dims = None, norm:
             many, each once (MLC0357), or `norm` is another string (MLC0360).
 
     Example:
-        >>> mlc.fft.fftn(mlc.ones(2, 2, 2))
-        tensor([[[4., 4.],
-                 [0., 0.]],
-        <BLANKLINE>
-                [[0., 0.],
-                 [0., 0.]]], dtype=mlc.float32)
+        >>> mlc.fft.fftn(mlc.ones(2, 2))
+        tensor([[4.+0.j, 0.+0.j],
+                [0.+0.j, 0.+0.j]], dtype=mlc.complex64)
     """
     return all_of(input, s, dim, norm, False)
 
@@ -93,12 +90,9 @@ def ifftn(input: Operand, s: Sequence[int] | None = None, dim: Dims = None, norm
             many, each once (MLC0357), or `norm` is another string (MLC0360).
 
     Example:
-        >>> mlc.fft.ifftn(mlc.ones(2, 2, 2))
-        tensor([[[1., 1.],
-                 [0., 0.]],
-        <BLANKLINE>
-                [[0., 0.],
-                 [0., 0.]]], dtype=mlc.float32)
+        >>> mlc.fft.ifftn(mlc.ones(2, 2))
+        tensor([[1.+0.j, 0.+0.j],
+                [0.+0.j, 0.+0.j]], dtype=mlc.complex64)
     """
     return all_of(input, s, dim, norm, True)
 
@@ -122,12 +116,9 @@ def fft2(input: Operand, s: Sequence[int] | None = None, dim: Dims = (-2, -1), n
             many, each once (MLC0357), or `norm` is another string (MLC0360).
 
     Example:
-        >>> mlc.fft.fft2(mlc.ones(2, 2, 2))
-        tensor([[[4., 4.],
-                 [0., 0.]],
-        <BLANKLINE>
-                [[0., 0.],
-                 [0., 0.]]], dtype=mlc.float32)
+        >>> mlc.fft.fft2(mlc.ones(2, 2))
+        tensor([[4.+0.j, 0.+0.j],
+                [0.+0.j, 0.+0.j]], dtype=mlc.complex64)
     """
     return all_of(input, s, dim, norm, False)
 
@@ -151,12 +142,9 @@ def ifft2(input: Operand, s: Sequence[int] | None = None, dim: Dims = (-2, -1), 
             many, each once (MLC0357), or `norm` is another string (MLC0360).
 
     Example:
-        >>> mlc.fft.ifft2(mlc.ones(2, 2, 2))
-        tensor([[[1., 1.],
-                 [0., 0.]],
-        <BLANKLINE>
-                [[0., 0.],
-                 [0., 0.]]], dtype=mlc.float32)
+        >>> mlc.fft.ifft2(mlc.ones(2, 2))
+        tensor([[1.+0.j, 0.+0.j],
+                [0.+0.j, 0.+0.j]], dtype=mlc.complex64)
     """
     return all_of(input, s, dim, norm, True)
 
@@ -183,11 +171,8 @@ def rfftn(input: Operand, s: Sequence[int] | None = None, dim: Dims = None, norm
 
     Example:
         >>> mlc.fft.rfftn(mlc.ones(2, 2))
-        tensor([[[4., 0.],
-                 [0., 0.]],
-        <BLANKLINE>
-                [[0., 0.],
-                 [0., 0.]]], dtype=mlc.float32)
+        tensor([[4.+0.j, 0.+0.j],
+                [0.+0.j, 0.+0.j]], dtype=mlc.complex64)
     """
     x = real_operand(input)
     over, counts = several(x, x.ndim, s, dim)
@@ -250,11 +235,8 @@ def rfft2(input: Operand, s: Sequence[int] | None = None, dim: Dims = (-2, -1), 
 
     Example:
         >>> mlc.fft.rfft2(mlc.ones(2, 2))
-        tensor([[[4., 0.],
-                 [0., 0.]],
-        <BLANKLINE>
-                [[0., 0.],
-                 [0., 0.]]], dtype=mlc.float32)
+        tensor([[4.+0.j, 0.+0.j],
+                [0.+0.j, 0.+0.j]], dtype=mlc.complex64)
     """
     return rfftn(input, s, dim, norm)
 
