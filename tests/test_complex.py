@@ -56,7 +56,8 @@ def test_no_overflow_on_the_way() -> None:
 
 @pytest.mark.parametrize(("a", "b", "dtype"), [
     (mlc.ones(2), 1j, "complex64"), (mlc.ones(2, dtype=mlc.float64), 1j, "complex128"),
-    (mlc.arange(2), 1j, "complex64"), (mlc.ones(2), mlc.tensor(1j, dtype=mlc.complex128), "complex64"), (mlc.tensor([1j]), 2.0, "complex64"),
+    (mlc.arange(2), 1j, "complex64"), (mlc.ones(2), mlc.tensor(1j, dtype=mlc.complex128), "complex64"),
+    (mlc.tensor([1j]), 2.0, "complex64"),
     (mlc.tensor([1j]), mlc.ones(1, dtype=mlc.float64), "complex128"), (mlc.ones(2).half(), 1j, "complex64")])
 @pytest.mark.usefixtures("interpreted")
 def test_promotion(a: Any, b: Any, dtype: str) -> None:
@@ -101,7 +102,8 @@ def _written(x: Any) -> Any:
 
 def test_compiled_as_eager() -> None:
     x = mlc.tensor(Z)
-    for f in (_written, mlc.grad(lambda x: abs(x @ x.mH).sum()), lambda x: mlc.fori_loop(0, 3, lambda i, c: c * c + x, x),
+    for f in (_written, mlc.grad(lambda x: abs(x @ x.mH).sum()),
+              lambda x: mlc.fori_loop(0, 3, lambda i, c: c * c + x, x),
               mlc.vmap(lambda row: row.conj() * row.sum()), lambda x: mlc.cumprod(x, 1) + mlc.prod(x)):
         np.testing.assert_allclose(np.array(mlc.compile(f)(x)), np.array(f(x)), rtol=1e-9)
 
