@@ -22,7 +22,7 @@ from mlc.dialects import tensor
 from mlc.dialects.func import Func
 from mlc.dialects.tensor.base import TensorOp
 from mlc.dialects.tensor.complex import joined, split
-from mlc.dialects.tensor.parts import Parts
+from mlc.dialects.tensor.parts import Parts, decomposed
 from mlc.ir.abi import COMPLEX_ARGS, COMPLEX_RESULTS
 from mlc.ir.core import Block, Op, Value, after, insertion
 from mlc.ir.core import before as before_op
@@ -119,6 +119,9 @@ class _Decomposition:
             _is_complex(r.type) for r in op.results)
 
     def _replace(self, op: TensorOp) -> None:
+        if type(op).on_parts is decomposed:
+            self._decompose(op)
+            return
         with before_op(op, op.loc.through("decompose_complex")):
             out = self._computed(op)
         result = op.results[0]
@@ -139,6 +142,28 @@ class _Decomposition:
             raise IRError(f"{op.name}: is not defined on complex elements", code="MLC0785", loc=op.loc)
         operands = [self._parts(v) if v in self.whole or v in self.parts else v for v in op.operands]
         return op.on_parts(*operands)  # type: ignore[no-any-return]
+
+    def _decompose(self, op: TensorOp) -> None:
+        """Replace a composite by its decomposition, on complex values, and then these by their parts."""
+        for i, value in enumerate(op.operands):
+            if value in self.whole and not _is_complex(value.type):
+                with before_op(op):
+                    typed = tensor.ViewAsComplex(value)
+                self.parts[typed.result] = self._parts(value)
+                self.old.append(typed)
+                op.set_operand(i, typed.result)
+        previous = op.prev
+        with before_op(op, op.loc.through("decompose_complex")):
+            made = op.decompose()  # type: ignore[attr-defined]
+        for result, value in zip(op.results, (made,) if isinstance(made, Value) else made):
+            result.replace_by(value)
+        assert op.parent is not None
+        following = op.parent.first if previous is None else previous.next
+        while following is not op:
+            assert following is not None
+            here, following = following, following.next
+            self._op(here)
+        self.old.append(op)
 
     def _parts(self, value: Value) -> Parts:
         """The parts of a value, computed next to its definition."""

@@ -48,6 +48,11 @@ def each_part(op: Op, *operands: Any) -> Parts:
     return Parts(*(again(op, [x[i] if isinstance(x, Parts) else x for x in operands]) for i in range(2)))
 
 
+def decomposed(op: Op, *operands: Any) -> Any:
+    """The rule of a composite whose decomposition is valid for complex numbers, too: decompose_complex applies it."""
+    raise NotImplementedError("the pass builds the decomposition itself, as it consists of several operations")
+
+
 def bilinear(op: Op, x: Parts, y: Parts) -> Parts:
     """The rule of a product: (a + bi)(c + di) = ac - bd + (ad + bc)i"""
     (a, b), (c, d) = x, y

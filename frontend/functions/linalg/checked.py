@@ -135,7 +135,8 @@ def solve_ex(A: Operand, B: Operand, *, left: bool = True, check_errors: bool = 
         >>> mlc.linalg.solve_ex(mlc.tensor([[2.0, 0.0], [1.0, 4.0]]), mlc.tensor([2.0, 9.0])).result
         tensor([1., 2.], dtype=mlc.float32)
     """
-    a = as_square(A) if left else matrix_transpose(as_square(A))
+    a = as_square(A, complex=True)
+    a = a if left else matrix_transpose(a)
     return SolveEx(solve(A, B, left=left), _singular(a))
 
 

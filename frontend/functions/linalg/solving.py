@@ -146,13 +146,14 @@ def lstsq(A: Operand, B: Operand, *, rcond: Any = None, driver: str | None = Non
         >>> mlc.linalg.lstsq(mlc.tensor([[1.0], [1.0]]), mlc.tensor([1.0, 3.0])).solution
         tensor([1.9999999], dtype=mlc.float32)
     """
-    b, vector = right_sides(as_matrix(A), B)
-    a, b = same_type_and_batch(as_matrix(A), b)
+    b, vector = right_sides(as_matrix(A, complex=True), B)
+    a, b = same_type_and_batch(as_matrix(A, complex=True), b)
     m, n = a.shape[-2:]
     x = contract.matmul(pinv(a, rtol=rcond), b)
     rest = tracer(contract.matmul(a, x) - b)
     over = isinstance(m, int) and isinstance(n, int) and m > n
-    residuals = R.sum(rest * rest, -2) if over else full(0, b, [0])
+    size = tracer(E.abs(rest)) if rest.type.dtype.is_complex else rest
+    residuals = R.sum(size * size, -2) if over else full(0, size, [0])
     return Lstsq(reshape(tracer(x), tracer(x).shape[:-1]) if vector else x, residuals)
 
 
