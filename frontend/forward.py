@@ -143,7 +143,7 @@ def _tangents(inputs: Inputs, tangents: tuple[Any, ...]) -> dict[int, Tracer]:
         if t is None:
             continue
         type = inputs.tracers[p].type if p is not None else None
-        if p is None or type is None or not type.dtype.is_float:
+        if p is None or type is None or not type.dtype.is_inexact:
             raise UserTypeError(f"a tangent is given for {type or 'what is no array'}, which has no derivative",
                                 code="MLC0373", loc=user_loc(), hint="give None in its place")
         with located(user_loc()):

@@ -158,6 +158,15 @@ def floating(x: Operand, dtype: DTypeLike = None) -> Tracer:
     return out if out.type.dtype.is_inexact else cast(out, f64 if out.weak else f32, out.weak)
 
 
+def reals(*xs: Operand) -> list[Tracer]:
+    """Operands promoted to a common float type; UserTypeError if one is complex."""
+    out = together(*xs, floating=True)
+    if out[0].type.dtype.is_complex:
+        raise UserTypeError(f"not defined on complex elements, {out[0].type.dtype}", code="MLC0785",
+                            hint="apply it to x.real and x.imag, or to abs(x)")
+    return out
+
+
 def rounded_once(f: Callable[..., Operand], *xs: Tracer) -> Tensor:
     """f(*xs) for operands of one type, computed in float32 and rounded once if that is a narrower float.
 

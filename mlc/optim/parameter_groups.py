@@ -91,6 +91,8 @@ class ParameterGroups(metaclass=OptimizerType):
 
     flags: tuple[str, ...] = ()
     """Those of `FLAGS` that the constructor takes and the groups list."""
+    trains_complex = False
+    """Whether its steps are those of real and imaginary parts, which those with squares of gradients are not."""
     counts_updates = True
     """Whether a saved state says how many updates a parameter has had."""
     param_groups: list[dict[str, Any]]
@@ -164,6 +166,10 @@ class ParameterGroups(metaclass=OptimizerType):
                                 loc=user_loc(), hint="x.detach().requires_grad_() is a leaf of the same elements")
             if id(p) in held:
                 raise UserError("a parameter is held twice", code="MLC0378", loc=user_loc())
+            if p.is_complex() and not self.trains_complex:
+                raise UserTypeError(f"{type(self).__name__} does not train complex parameters", code="MLC0378",
+                                    loc=user_loc(), hint="train mlc.view_as_real(w), and compute with "
+                                                         "mlc.view_as_complex of it")
             held.add(id(p))
             self.check_parameter(p)
         settings = {**self._settings(), **self._flags}
