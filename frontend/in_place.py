@@ -186,7 +186,10 @@ def _fits(value: int | float, dtype: np.dtype[Any]) -> bool:
 
 def _converted(src: Any, like: Tensor) -> Any:
     """An array of the elements of `src`, in the dtype and on the device of `like`, that broadcasts to its shape."""
-    if type(src) in (bool, int, float) and isinstance(like._array, np.ndarray):
+    if type(src) is complex and not like.dtype.is_complex:
+        raise UserTypeError(f"complex numbers do not fit in {like.dtype.name}", code="MLC0790", loc=user_loc(),
+                            hint="write the real part, as in x.real")
+    if type(src) in (bool, int, float, complex) and isinstance(like._array, np.ndarray):
         try:
             with np.errstate(over="ignore"):
                 array = np.asarray(src, like._array.dtype)

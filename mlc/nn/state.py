@@ -83,6 +83,6 @@ def fitting(state_dict: Mapping[str, Any], own: Mapping[str, Tensor], ties: Mapp
 
 
 def _kind(dtype: np.dtype[Any]) -> str:
-    """Kind of an element type: bool, integer or float. Arrays of a state may differ in element type within a kind."""
+    """Kind of an element type: bool, integer, float or complex. Arrays of a state may differ in type within a kind."""
     found = from_numpy(dtype)
-    return "float" if found.is_float else "bool" if found.is_bool else "integer"
+    return "float" if found.is_float else "complex" if found.is_complex else "bool" if found.is_bool else "integer"

@@ -166,10 +166,7 @@ class ParameterGroups(metaclass=OptimizerType):
                                 loc=user_loc(), hint="x.detach().requires_grad_() is a leaf of the same elements")
             if id(p) in held:
                 raise UserError("a parameter is held twice", code="MLC0378", loc=user_loc())
-            if p.is_complex() and not self.trains_complex:
-                raise UserTypeError(f"{type(self).__name__} does not train complex parameters", code="MLC0378",
-                                    loc=user_loc(), hint="train mlc.view_as_real(w), and compute with "
-                                                         "mlc.view_as_complex of it")
+            self.check_dtype(p)
             held.add(id(p))
             self.check_parameter(p)
         settings = {**self._settings(), **self._flags}
@@ -180,6 +177,13 @@ class ParameterGroups(metaclass=OptimizerType):
         _check_flags(type(self).__name__, group := {**settings, **param_group, "params": params})
         self._with(group)
         self.param_groups.append({**group, "param_names": names} if names else group)
+
+    def check_dtype(self, p: Any) -> None:
+        """UserTypeError if a parameter is complex, and this optimizer trains real ones only."""
+        if not self.trains_complex and isinstance(p, Tensor) and p.is_complex():
+            raise UserTypeError(f"{type(self).__name__} does not train complex parameters", code="MLC0378",
+                                loc=user_loc(), hint="train mlc.view_as_real(w), and compute with "
+                                                     "mlc.view_as_complex of it")
 
     def check_parameter(self, p: Tensor) -> None:
         """Raise UserError (MLC0378) if a parameter is none that this optimizer can train.
