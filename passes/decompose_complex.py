@@ -16,8 +16,6 @@ Read as a complex number it is the conjugate Wirtinger derivative, PyTorch's con
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from mlc.dialects import tensor
 from mlc.dialects.func import Func
 from mlc.dialects.tensor.base import TensorOp
@@ -34,20 +32,24 @@ from mlc.passes.forms import REAL, TENSOR
 
 def run(module: Op) -> None:
     """Decompose every complex value of the module."""
-    if any(_is_complex(v.type) for op in module.walk() for v in _defined(op)):
+    if _has_complex(module):
         _Decomposition(module).run()
+
+
+def _has_complex(module: Op) -> bool:
+    """Whether a value of the module is complex."""
+    for op in module.walk():
+        for result in op.results:
+            if _is_complex(result.type):
+                return True
+        for region in op.regions:
+            if any(_is_complex(arg.type) for block in region.blocks for arg in block.args):
+                return True
+    return False
 
 
 def _is_complex(type: Type) -> bool:
     return isinstance(type, TensorType) and isinstance(type.dtype, ComplexType)
-
-
-def _defined(op: Op) -> Iterator[Value]:
-    """The results of an operation, and the arguments of its blocks."""
-    yield from op.results
-    for region in op.regions:
-        for block in region.blocks:
-            yield from block.args
 
 
 def interleaved(type: Type) -> Type:
