@@ -153,3 +153,11 @@ def test_compiled_functions_are_saved(tmp_path: Path) -> None:
     f = mlc.compile(lambda x: x.conj() * 2, args=[mlc.spec("N", 4, dtype="complex128")])
     mlc.save(f, tmp_path / "f.mlc")
     np.testing.assert_array_equal(np.array(mlc.load(tmp_path / "f.mlc")(mlc.tensor(Z))), Z.conj() * 2)
+
+
+def test_on_a_device(device: Any) -> None:
+    z = Z.astype(np.complex64)
+    x = mlc.tensor(z).cuda().requires_grad_()
+    (abs(x) ** 2).sum().backward()
+    assert x.grad.device == x.real.device == "cuda:0" and mlc.view_as_real(x).shape == (3, 4, 2)
+    np.testing.assert_allclose(x.grad.cpu().numpy(), 2 * z, rtol=1e-6)

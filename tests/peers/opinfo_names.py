@@ -79,7 +79,7 @@ def _first_singular_vectors(A: Any, full_matrices: bool = True) -> Any:
 
 def _lstsq(a: Any, b: Any, driver: Any = None) -> Any:
     x = torch.linalg.lstsq(a, b).solution
-    return x, ((a @ x - b) ** 2).sum(-2) if a.shape[-2] > a.shape[-1] else b.new_zeros(0)
+    return x, ((a @ x - b).abs() ** 2).sum(-2) if a.shape[-2] > a.shape[-1] else b.real.new_zeros(0)
 
 
 def _signed_vectors(f: Callable[..., Any], signs: Callable[..., Any]) -> Callable[..., Any]:
