@@ -96,7 +96,8 @@ def _sizes_in(value: Any) -> Any:
 
 _CLASSES: dict[str, tuple[type, ...]] = {
     "int": (int,), "float": (float, int), "bool": (bool,), "str": (str,), "Symbol": (Symbol,), "Dim": (int, Size),
-    "None": (type(None),), "Type": (Type,), "ScalarType": (ScalarType,), "FunctionType": (FunctionType,),
+    "complex": (complex,), "None": (type(None),), "Type": (Type,), "ScalarType": (ScalarType,),
+    "FunctionType": (FunctionType,),
     "AffineMap": (AffineMap,), "Array": (np.ndarray,), "np.ndarray[Any, Any]": (np.ndarray,),
 }
 

@@ -89,7 +89,7 @@ def attribute(annotation: str, near: Any, rng: random.Random, strange: bool) -> 
         case "Array":
             shape = tuple(d if isinstance(d, int) and d < 9 else 2 for d in shape)
             return np.full(shape, rng.choice((0, 1.5, -0.0)), np.float32)
-        case "int | float | bool":
+        case "int | float | bool | complex":
             return rng.choice((0, 1, 0.5, True))
         case "str" | "str | None":
             return rng.choice((*WORDS, "", "\0") if strange else WORDS)
