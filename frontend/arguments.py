@@ -41,11 +41,11 @@ def _integers(x: Any) -> bool:
 
 
 def _number(x: Any) -> bool:
-    return isinstance(x, bool | int | float | np.bool_ | np.integer | np.floating | Size)
+    return isinstance(x, bool | int | float | complex | np.bool_ | np.number | Size)
 
 
 def _array(x: Any) -> bool:
-    return is_operand(x) and not (isinstance(x, np.ndarray | np.generic) and x.dtype.kind not in "biufV")
+    return is_operand(x) and not (isinstance(x, np.ndarray | np.generic) and x.dtype.kind not in "biufcV")
 
 
 def _dtype(x: Any) -> bool:

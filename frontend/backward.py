@@ -15,7 +15,7 @@ from mlc.dialects import autodiff, func, scf
 from mlc.dialects.autodiff import has_cotangent, is_custom
 from mlc.dialects.func import Func
 from mlc.frontend import unsupported_api
-from mlc.frontend.autograd.differentiable import Differentiable, listed
+from mlc.frontend.autograd.differentiable import Differentiable, check_kind, check_real, listed
 from mlc.frontend.autograd.grad_mode import GradMode, mode
 from mlc.frontend.autograd.hooks import check_gradient
 from mlc.frontend.captures import Captures
@@ -247,6 +247,7 @@ def _cotangent(x: Tracer, given: Any, position: int, count: int) -> Tracer:
             raise UserError(f"{what} has shape {list(x.shape)}, and only one element has a gradient by itself",
                             code="MLC0432", loc=user_loc(),
                             hint="sum or average it, or pass its cotangent: y.backward(mlc.ones_like(y))")
+        check_real(x.dtype, what)
         return broadcast_to(number(1.0, x.type.dtype), x.shape)
     if not isinstance(given, Tensor) and not hasattr(given, "dtype"):
         raise UserTypeError(f"a cotangent is a tensor, found {type(given).__name__}", code="MLC0435", loc=user_loc())
@@ -254,6 +255,7 @@ def _cotangent(x: Tracer, given: Any, position: int, count: int) -> Tracer:
     if out.shape != x.shape:
         raise UserError(f"the cotangent has shape {list(out.shape)}, {what} {list(x.shape)}", code="MLC0432",
                         loc=user_loc())
+    check_kind(out.dtype, x.dtype, what)
     return cast(out, x.type.dtype)
 
 

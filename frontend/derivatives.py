@@ -253,7 +253,7 @@ def _differentiable(f: Any, inputs: Inputs, wanted: Sequence[int], args: tuple[A
     names = list(parameters(f))
     for i in wanted:
         p = inputs.position[i]
-        if p is None or not inputs.tracers[p].type.dtype.is_float:
+        if p is None or not inputs.tracers[p].type.dtype.is_inexact:
             paths = [path for n, x in enumerate(args)
                      for path in tree.paths(x, names[n] if n < len(names) else f"args[{n}]")]
             what = f"{type(inputs.leaves[i]).__name__}" if p is None else str(inputs.tracers[p].type)
@@ -307,13 +307,13 @@ def _vjp(f: Callable[..., Any], primals: Sequence[Any]) -> tuple[Any, Callable[[
     is_result = [x is None for x in others[: len(leaves)]]
     known = [Tracer(v, outer) for v in values]
     wrt = [p for p, wanted in zip(inputs.position, tree.trained(tuple(primals)))
-           if wanted and p is not None and inputs.tracers[p].type.dtype.is_float]
+           if wanted and p is not None and inputs.tracers[p].type.dtype.is_inexact]
 
     def pullback(cotangents: Any) -> tuple[Any, ...]:
         loc, here = user_loc(), current()
         with located(loc):
             given = _cotangents(results, is_result, structure, cotangents)
-            padded = zip((here.local(c) for c in given), (v.type for v in returned if v.type.dtype.is_float))
+            padded = zip((here.local(c) for c in given), (v.type for v in returned if v.type.dtype.is_inexact))
             found = autodiff.vjp(function, [here.local(t) for t in known], [up_to(c, t.shape) for c, t in padded], wrt)
         gradients: dict[int, Tensor] = {i: Tracer(v, here, inputs.tracers[i].weak)
                                         for i, v in zip(wrt, found[len(returned):])}
@@ -331,7 +331,7 @@ def _cotangents(results: Sequence[Tracer], is_result: Sequence[bool], structure:
     leaves += [None] * (len(results) - len(leaves))
     out = []
     for result, ct in zip(results, leaves):
-        if not result.type.dtype.is_float:
+        if not result.type.dtype.is_inexact:
             continue
         ct = tracer(0.0 if ct is None else ct)
         ct = cast(ct, result.type.dtype)

@@ -50,9 +50,28 @@ class DType:
         return self.ir.is_float
 
     @property
+    def is_complex(self) -> bool:
+        """Whether it is a complex type."""
+        return self.ir.is_complex
+
+    def to_real(self) -> DType:
+        """The dtype of the parts of a complex dtype; of others the dtype itself."""
+        return _OF_IR[self.ir.part] if isinstance(self.ir, types.ComplexType) else self
+
+    def to_complex(self) -> DType:
+        """The complex dtype of parts that have this dtype; UserTypeError MLC0787 where there is none."""
+        if self.is_complex:
+            return self
+        found = {"float32": complex64, "float64": complex128}.get(self.name)
+        if found is None:
+            raise UserTypeError(f"there is no complex dtype with parts of {self.name}", code="MLC0787", loc=user_loc(),
+                                hint="the parts are of float32 or float64")
+        return found
+
+    @property
     def is_signed(self) -> bool:
         """Whether it has negative numbers."""
-        return self.ir.is_float or (not self.ir.is_bool and not getattr(self.ir, "unsigned", False))
+        return self.ir.is_inexact or (not self.ir.is_bool and not getattr(self.ir, "unsigned", False))
 
     def __repr__(self) -> str:
         return f"mlc.{self.name}"
@@ -66,11 +85,13 @@ int8, int16, int32, int64 = (DType(f"int{t.width}", t) for t in (types.i8, types
 uint8, uint16, uint32, uint64 = (DType(f"uint{t.width}", t) for t in (types.ui8, types.ui16, types.ui32, types.ui64))
 float16, bfloat16 = DType("float16", types.f16), DType("bfloat16", types.bf16)
 float32, float64 = DType("float32", types.f32), DType("float64", types.f64)
+complex64, complex128 = DType("complex64", types.c64), DType("complex128", types.c128)
 
-ALL = (bool_, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64)
+ALL = (bool_, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64, complex64,
+       complex128)
 _OF_IR = {d.ir: d for d in ALL}
 _OF_NAME = {d.name: d for d in ALL} | {"half": float16, "float": float32, "double": float64, "int": int32,
-                                      "long": int64, "short": int16}
+                                      "long": int64, "short": int16, "cfloat": complex64, "cdouble": complex128}
 LEGACY = {"FloatTensor": float32, "DoubleTensor": float64, "HalfTensor": float16, "BFloat16Tensor": bfloat16,
           "IntTensor": int32, "LongTensor": int64, "ShortTensor": int16, "CharTensor": int8, "ByteTensor": uint8,
           "BoolTensor": bool_}
@@ -82,7 +103,7 @@ def type_name(dtype: DType, device: str) -> str:
     """Name of the legacy type of tensors, such as "mlc.FloatTensor"."""
     name = next((n for n, found in LEGACY.items() if found is dtype), f"Tensor of {dtype.name}")
     return f"mlc.{name}" if device == "cpu" else f"mlc.cuda.{name}"
-_OF_PYTHON: dict[Any, DType] = {bool: bool_, int: int64, float: float32}
+_OF_PYTHON: dict[Any, DType] = {bool: bool_, int: int64, float: float32, complex: complex64}
 
 
 def of_ir(type: ScalarType) -> DType:

@@ -208,7 +208,7 @@ class Call:
             return self._array(x.backing_array, x)
         if x is None or kind is bool:
             return x
-        if kind is int or kind is float:
+        if kind is int or kind is float or kind is complex:
             if literal:
                 return frozen(x)
             if kind is int and not -2**63 <= x < 2**63:
@@ -326,13 +326,14 @@ def with_operands(x: Any, op: Operation, parameter: str, pending: Any) -> Any:
         return x
     if isinstance(x, list | tuple):
         return [with_operands(t, op, parameter, pending) for t in x]
-    if type(x) in (int, float) and parameter in op.literal:
+    if type(x) in (int, float, complex) and parameter in op.literal:
         return x
     return next(pending)
 
 
 def to_default_dtype(x: Tracer) -> Tracer:
-    """Convert a weakly typed float, as of a Python number, to the default dtype, float32."""
+    """Convert a weakly typed float, as of a Python number, to the default dtype, float32; likewise a complex number."""
     from mlc.frontend.operands import cast
-    from mlc.ir.types import f32
-    return cast(x, f32) if x.weak and x.type.dtype.is_float else x
+    from mlc.ir.types import c64, f32
+    dtype = x.type.dtype
+    return cast(x, f32 if dtype.is_float else c64) if x.weak and dtype.is_inexact else x

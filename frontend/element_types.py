@@ -9,7 +9,7 @@ import numpy as np
 
 from mlc.dialects.tensor.promotion import promote
 from mlc.frontend.arguments import coded, coded_methods
-from mlc.frontend.dtypes import LEGACY, DType, as_dtype, float32, of_ir
+from mlc.frontend.dtypes import LEGACY, DType, as_dtype, complex64, float32, of_ir
 from mlc.frontend.location import user_loc
 from mlc.frontend.operands import promoted
 from mlc.frontend.size import Size
@@ -42,7 +42,7 @@ class finfo:
     """
 
     def __init__(self, type: DTypeLike = None) -> None:
-        wanted = float32 if type is None else as_dtype(type)
+        wanted = float32 if type is None else as_dtype(type).to_real()
         if not wanted.is_floating_point:
             raise UserTypeError(f"{wanted} is no float", code="MLC0359", loc=user_loc(), hint="use mlc.iinfo")
         limits: Any = ml_dtypes.finfo(to_numpy(wanted.ir))  # type: ignore[no-untyped-call]
@@ -79,7 +79,7 @@ class iinfo:
 
     def __init__(self, type: DTypeLike) -> None:
         wanted = as_dtype(type)
-        if wanted.is_floating_point or wanted.name == "bool":
+        if wanted.is_floating_point or wanted.is_complex or wanted.name == "bool":
             raise UserTypeError(f"{wanted} is no integer", code="MLC0354", loc=user_loc(), hint="use mlc.finfo")
         limits = np.iinfo(to_numpy(wanted.ir))
         self.bits, self.max, self.min = int(limits.bits), int(limits.max), int(limits.min)
@@ -148,7 +148,7 @@ def promote_types(type1: DTypeLike, type2: DTypeLike) -> DType:
 
 @coded
 def can_cast(from_: DTypeLike, to: DTypeLike) -> bool:
-    """Whether a dtype is of the same kind as another, or of a lower one: bool, integers, floats.
+    """Whether a dtype is of the same kind as another, or of a lower one: bool, integers, floats, complex numbers.
 
     Args:
         from_: Dtype before the conversion.
@@ -165,7 +165,7 @@ def can_cast(from_: DTypeLike, to: DTypeLike) -> bool:
         (True, False)
     """
     def kind(x: DType) -> int:
-        return 2 if x.is_floating_point else 0 if x.name == "bool" else 1
+        return 3 if x.is_complex else 2 if x.is_floating_point else 0 if x.name == "bool" else 1
     return kind(as_dtype(from_)) <= kind(as_dtype(to))
 
 
@@ -188,11 +188,12 @@ def result_type(tensor1: Operand, tensor2: Operand) -> DType:
     """
     found: tuple[list[Any], ...] = ([], [], [])
     for x in (tensor1, tensor2):
-        numbers = isinstance(x, bool | int | float)
-        ty = from_numpy(as_array(x).dtype) if not isinstance(x, float) else from_numpy(np.dtype(np.float64))
+        numbers = isinstance(x, bool | int | float | complex)
+        wide = isinstance(x, float | complex)
+        ty = from_numpy(np.asarray(x).dtype if wide else as_array(x).dtype)
         found[2 if numbers else 0 if np.ndim(x) else 1].append(ty)
     dtype, weak = promoted(*found)
-    return float32 if weak and dtype.is_float else of_ir(dtype)
+    return (float32 if dtype.is_float else complex64) if weak and dtype.is_inexact else of_ir(dtype)
 
 
 class TensorType:

@@ -125,7 +125,7 @@ def _jvp(f: Callable[..., Any], primals: tuple[Any, ...], tangents: tuple[Any, .
         own = len(function.function_type.results)
         results = results_of(inner, traced, found[:own])
         flow = iter(found[own:])
-        moved = [Tracer(first_of(next(flow), r.shape), outer, r.weak) if r.type.dtype.is_float else None
+        moved = [Tracer(first_of(next(flow), r.shape), outer, r.weak) if r.type.dtype.is_inexact else None
                  for r in results]
     pending = iter(results)
     out, assigned = structure.unflatten([x if x is not None else next(pending) for x in others])
@@ -143,7 +143,7 @@ def _tangents(inputs: Inputs, tangents: tuple[Any, ...]) -> dict[int, Tracer]:
         if t is None:
             continue
         type = inputs.tracers[p].type if p is not None else None
-        if p is None or type is None or not type.dtype.is_float:
+        if p is None or type is None or not type.dtype.is_inexact:
             raise UserTypeError(f"a tangent is given for {type or 'what is no array'}, which has no derivative",
                                 code="MLC0373", loc=user_loc(), hint="give None in its place")
         with located(user_loc()):

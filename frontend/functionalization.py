@@ -287,14 +287,18 @@ def base_of(x: Any) -> Any:
     return x if x._view is None else x._view.base
 
 
+_INVERTIBLE = (T.Reshape, T.Transpose, T.Slice, T.BroadcastTo, T.StopGradient, T.DynamicSlice, T.Take,
+               T.ViewAsReal, T.ViewAsComplex)
+"""Operations of views whose operand can be made anew from a new result."""
+
+
 def _with(base: Tracer, view: Tracer, new: Tracer) -> Tracer:
     """The elements of `base` with those of a view of it replaced."""
     chain = list[Op]()
     value: Value = view.value
     while value is not base.value:
         op = value.op
-        if not isinstance(op, T.Reshape | T.Transpose | T.Slice | T.BroadcastTo | T.StopGradient | T.DynamicSlice
-                          | T.Take):
+        if not isinstance(op, _INVERTIBLE):
             raise UserError("this view cannot be written to while a function is recorded", code="MLC0757",
                             loc=user_loc(), hint="write to the tensor that it is a view of")
         chain.append(op)
@@ -308,6 +312,8 @@ def _before(op: Op, x: Tracer, new: Tracer) -> Tracer:
     """The operand x of a view operation, once its result is `new`."""
     if isinstance(op, T.StopGradient):
         return new
+    if isinstance(op, T.ViewAsReal | T.ViewAsComplex):
+        return emit(T.ViewAsComplex if isinstance(op, T.ViewAsReal) else T.ViewAsReal, new)  # type: ignore[no-any-return]
     if isinstance(op, T.Transpose):
         order = tuple(sorted(range(len(op.perm)), key=op.perm.__getitem__))
         return emit(T.Transpose, new, order)  # type: ignore[no-any-return]

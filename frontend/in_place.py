@@ -85,7 +85,7 @@ def _fitting(x: Tensor, new: Tensor) -> Tensor:
 
 
 def _kind(x: Tensor) -> int:
-    return 2 if x.dtype.is_floating_point else 0 if x.dtype.name == "bool" else 1
+    return 3 if x.dtype.is_complex else 2 if x.dtype.is_floating_point else 0 if x.dtype.name == "bool" else 1
 
 
 def continue_history(x: Tensor, new: Tensor) -> None:
@@ -188,7 +188,10 @@ def _fits(value: int | float, dtype: np.dtype[Any]) -> bool:
 
 def _converted(src: Any, like: Tensor) -> Any:
     """An array of the elements of `src`, in the dtype and on the device of `like`, that broadcasts to its shape."""
-    if type(src) in (bool, int, float) and isinstance(like._array, np.ndarray):
+    if type(src) is complex and not like.dtype.is_complex:
+        raise UserTypeError(f"complex numbers do not fit in {like.dtype.name}", code="MLC0790", loc=user_loc(),
+                            hint="write the real part, as in x.real")
+    if type(src) in (bool, int, float, complex) and isinstance(like._array, np.ndarray):
         try:
             with np.errstate(over="ignore"):
                 array = np.asarray(src, like._array.dtype)
@@ -487,13 +490,13 @@ copysign cos cosh cumprod cumsum deg2rad digamma div eq erf erfc erfinv exp exp2
 fmod frac gcd ge gt heaviside hypot i0 igamma igammac index_add index_copy index_fill index_put index_reduce lcm ldexp
 le lerp lgamma log log10 log1p log2 logical_and logical_not logical_or logical_xor logit lt masked_fill masked_scatter
 mul mvlgamma nan_to_num ne neg nextafter polygamma pow put rad2deg reciprocal relu remainder renorm round rsqrt
-scatter scatter_add scatter_reduce sigmoid sign sin sinc sinh sqrt square sub tan tanh tril triu trunc xlogy
+scatter scatter_add scatter_reduce sgn sigmoid sign sin sinc sinh sqrt square sub tan tanh tril triu trunc xlogy
 """.split()
 """Public functions that have an in-place method."""
 SECOND_NAMES = {"absolute": "abs", "arccos": "acos", "arccosh": "acosh", "arcsin": "asin", "arcsinh": "asinh",
                 "arctan": "atan", "arctan2": "atan2", "arctanh": "atanh", "clip": "clamp", "divide": "div",
                 "fix": "trunc", "greater": "gt", "greater_equal": "ge", "less": "lt", "less_equal": "le",
-                "multiply": "mul", "negative": "neg", "not_equal": "ne", "sgn": "sign", "subtract": "sub",
+                "multiply": "mul", "negative": "neg", "not_equal": "ne", "subtract": "sub",
                 "true_divide": "div"}
 """Second names of some of them."""
 

@@ -69,17 +69,17 @@ def is_signed(input: Tensor) -> bool:
 
 @coded
 def is_complex(input: Tensor) -> bool:
-    """Whether the dtype of a tensor is complex; there are real ones only.
+    """Whether the dtype of a tensor is complex.
 
     Args:
         input: The tensor.
 
     Returns:
-        False.
+        A bool.
 
     Example:
-        >>> mlc.is_complex(mlc.ones(2))
-        False
+        >>> mlc.is_complex(mlc.ones(2)), mlc.is_complex(mlc.tensor([1j]))
+        (False, True)
     """
     return bool(input.is_complex())
 

@@ -74,8 +74,8 @@ class MemoryLayout:
         return bool(self.dtype.is_signed)
 
     def is_complex(self: Any) -> bool:
-        """Whether the dtype is complex; there are real ones only, so that it is always False."""
-        return False
+        """Whether the dtype is complex."""
+        return bool(self.dtype.is_complex)
 
     def is_conj(self: Any) -> bool:
         """Whether the elements are stored as their complex conjugates; always False."""

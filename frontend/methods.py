@@ -69,6 +69,12 @@ class Methods(Leaf):
     def bfloat16(self) -> Tensor:
         """The elements as bfloat16, as `mlc.cast` gives them."""
         return _cast(self, "bfloat16")
+    def cfloat(self) -> Tensor:
+        """The elements as complex64, as `mlc.cast` gives them."""
+        return _cast(self, "complex64")
+    def cdouble(self) -> Tensor:
+        """The elements as complex128, as `mlc.cast` gives them."""
+        return _cast(self, "complex128")
     def long(self) -> Tensor:
         """The elements as int64, as `mlc.cast` gives them."""
         return _cast(self, "int64")
@@ -301,12 +307,12 @@ class Methods(Leaf):
     def t(self) -> Tensor: return call("t", self)
     @property
     def H(self) -> Tensor:
-        """The conjugate transpose of a matrix, which is the transpose; UserError MLC0364 of other tensors."""
+        """The conjugate transpose of a matrix; UserError MLC0364 of other tensors."""
         return call("Tensor.H", self)
     @property
     def mH(self) -> Tensor:
-        """The conjugate transpose of the matrices in the last two dimensions, which is the transpose."""
-        return call("transpose", self, -2, -1)
+        """The conjugate transpose of the matrices in the last two dimensions."""
+        return call("conj", call("transpose", self, -2, -1))
     def adjoint(self) -> Tensor: return call("adjoint", self)
     def squeeze(self, dim: Dims = None) -> Tensor: return call("squeeze", self, dim)
     def unsqueeze(self, dim: _int) -> Tensor: return call("unsqueeze", self, dim)
@@ -500,7 +506,7 @@ class Methods(Leaf):
     def igammac(self, other: Operand) -> Tensor: return call("igammac", self, other)
     def nextafter(self, other: Operand) -> Tensor: return call("nextafter", self, other)
     def conj_physical(self) -> Tensor: return call("conj_physical", self)
-    def sgn(self) -> Tensor: return call("sign", self)
+    def sgn(self) -> Tensor: return call("sgn", self)
     def gcd(self, other: Operand) -> Tensor: return call("gcd", self, other)
     def lcm(self, other: Operand) -> Tensor: return call("lcm", self, other)
     def renorm(self, p: _float, dim: _int, maxnorm: _float) -> Tensor: return call("renorm", self, p, dim, maxnorm)

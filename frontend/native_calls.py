@@ -56,7 +56,7 @@ def pattern_of(call: Call, kernel: EagerKernel) -> CallPattern | None:
 
     def operand(x: Any, literal: bool) -> Argument:
         kind = type(x)
-        if x is None or kind is bool or (literal and kind in (int, float)):
+        if x is None or kind is bool or (literal and kind in (int, float, complex)):
             return Constant(x)
         if kind is list or kind is tuple:
             return Items(tuple(operand(item, literal) for item in x))

@@ -1,7 +1,7 @@
 """Normalization of operands: tracers of a common element type, axes and shapes in normal form.
 
 Promotion is PyTorch's: the result has the smallest element type that holds those of the arrays; 0-d arrays, and after
-them Python numbers, take part only if they are of a higher kind (bool < integer < float).
+them Python numbers, take part only if they are of a higher kind (bool < integer < float < complex).
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ from mlc.frontend.trace import Tracer, as_tracer, current, emit
 from mlc.ir import sizes
 from mlc.ir.diag import UserError, UserTypeError
 from mlc.ir.sizes import Dim, Size
-from mlc.ir.types import FloatType, IntType, ScalarType, bf16, f16, f32, f64, i1, i64
+from mlc.ir.types import ComplexType, FloatType, IntType, ScalarType, bf16, c64, c128, f16, f32, f64, i1, i64
 
-NUMBER = (bool, int, float)
+NUMBER = (bool, int, float, complex)
 MAX_ELEMENTS = 1 << 58
 """Larger ones are rejected, before their byte count overflows 64 bits in numpy."""
 
 
 def kind(dtype: ScalarType) -> int:
-    """Rank of a kind in promotion: 0 for bool, 1 for integers, 2 for floats."""
-    return 2 if dtype.is_float else 0 if dtype.is_bool else 1
+    """Rank of a kind in promotion: 0 for bool, 1 for integers, 2 for floats, 3 for complex numbers."""
+    return 3 if dtype.is_complex else 2 if dtype.is_float else 0 if dtype.is_bool else 1
 
 
-def number(value: bool | int | float, dtype: ScalarType, weak: bool = False) -> Tracer:
+def number(value: bool | int | float | complex, dtype: ScalarType, weak: bool = False) -> Tracer:
     """Record a Python number as a 0-d tensor; integers wrap around as in a cast."""
     if isinstance(dtype, IntType) and not dtype.is_bool:
-        if isinstance(value, float):
+        if isinstance(value, float | complex):
             raise UserTypeError(f"{value} is no {dtype}", code="MLC0352")
         bits, value = dtype.width, int(value)
         value &= (1 << bits) - 1
@@ -53,8 +53,7 @@ def tracer(x: Operand) -> Tracer:
     if isinstance(x, Size):
         return emit(T.Size, x, i64, weak=True)  # type: ignore[no-any-return]
     if isinstance(x, NUMBER):
-        return number(x, i1 if isinstance(x, bool) else i64 if isinstance(x, int) else f64,
-                      weak=not isinstance(x, bool))
+        return number(x, _dtype_of(x), weak=not isinstance(x, bool))
     if x is None:
         raise UserTypeError("expected a tensor, found None", code="MLC0353")
     if isinstance(x, list | tuple):
@@ -63,10 +62,18 @@ def tracer(x: Operand) -> Tracer:
     return as_tracer(x)
 
 
+def _dtype_of(x: bool | int | float | complex) -> ScalarType:
+    """The element type of a Python number."""
+    return i1 if isinstance(x, bool) else i64 if isinstance(x, int) else f64 if isinstance(x, float) else c128
+
+
 def cast(x: Tracer, dtype: ScalarType, weak: bool = False) -> Tracer:
     """x in another element type."""
     if x.type.dtype == dtype:
         return x if x.weak == weak else Tracer(x.value, x.owner, weak)
+    if x.type.dtype.is_complex and not (dtype.is_complex or dtype.is_bool):
+        raise UserTypeError(f"a {x.type} would lose its imaginary parts as {dtype}: the function is not defined on "
+                            "complex elements", code="MLC0785", hint="apply it to x.real and x.imag, or to abs(x)")
     return emit(T.Cast, x, dtype, weak=weak)  # type: ignore[no-any-return]
 
 
@@ -77,7 +84,7 @@ def common_dtype(xs: Sequence[Any]) -> tuple[ScalarType, bool]:
         if isinstance(x, Tracer):
             found[2 if x.weak else 1 if not x.shape else 0].append(x.type.dtype)
         else:
-            found[2].append(i1 if isinstance(x, bool) else f64 if isinstance(x, float) else i64)
+            found[2].append(_dtype_of(x))
     return promoted(*found)
 
 
@@ -85,14 +92,22 @@ def promoted(*found: Sequence[ScalarType]) -> tuple[ScalarType, bool]:
     """`common_dtype` of the element types of arrays, of 0-d arrays and of numbers."""
     arrays, scalars, numbers = (reduce(promote, dtypes) if dtypes else None for dtypes in found)
     if arrays is not None and scalars is not None:
-        scalars = promote(arrays, scalars) if kind(scalars) > kind(arrays) else arrays
+        scalars = _raised(arrays, scalars) if kind(scalars) > kind(arrays) else arrays
     result = scalars or arrays
     if result is None:
         assert numbers is not None, "no operands"
         return numbers, numbers != i1
     if numbers is not None and kind(numbers) > kind(result):
-        result = f32 if numbers.is_float else i64
+        result = _raised(result, c64) if numbers.is_complex else f32 if numbers.is_float else i64
     return result, False
+
+
+def _raised(dtype: ScalarType, scalar: ScalarType) -> ScalarType:
+    """The element type of arrays of `dtype` with a 0-d array or a number of a higher kind, of which it takes the kind;
+    the width of floats stays."""
+    if isinstance(scalar, ComplexType) and isinstance(dtype, FloatType):
+        return ComplexType(f64 if dtype == f64 else f32)
+    return promote(dtype, scalar)
 
 
 def together(*xs: Operand, floating: bool = False, at_least: ScalarType | None = None) -> list[Tracer]:
@@ -101,7 +116,7 @@ def together(*xs: Operand, floating: bool = False, at_least: ScalarType | None =
     dtype, weak = common_dtype(prepared)
     if at_least is not None:
         dtype = promote(dtype, at_least)
-    if floating and not dtype.is_float:
+    if floating and not dtype.is_inexact:
         dtype, weak = (f64 if weak else f32), weak
     return [number(x, dtype, weak) if isinstance(x, NUMBER) else cast(x, dtype, weak) for x in prepared]
 
@@ -114,7 +129,7 @@ def factors(*xs: Operand, floating: bool = False) -> list[Tracer]:
     """
     prepared = [x if isinstance(x, NUMBER) else tracer(x) for x in xs]
     found = dict.fromkeys(x.dtype for x in prepared if isinstance(x, Tracer) and not x.weak
-                          and x.type.dtype.is_float)
+                          and x.type.dtype.is_inexact)
     if len(found) > 1:
         raise UserTypeError("a product of " + " and ".join(d.name for d in found), code="MLC0420",
                             hint="cast one of them, as in x.float(); numpy's arrays are float64 unless told otherwise")
@@ -140,7 +155,16 @@ def floating(x: Operand, dtype: DTypeLike = None) -> Tracer:
     out = tracer(x)
     if dtype is not None:
         return cast(out, as_ir(dtype))
-    return out if out.type.dtype.is_float else cast(out, f64 if out.weak else f32, out.weak)
+    return out if out.type.dtype.is_inexact else cast(out, f64 if out.weak else f32, out.weak)
+
+
+def reals(*xs: Operand) -> list[Tracer]:
+    """Operands promoted to a common float type; UserTypeError if one is complex."""
+    out = together(*xs, floating=True)
+    if out[0].type.dtype.is_complex:
+        raise UserTypeError(f"not defined on complex elements, {out[0].type.dtype}", code="MLC0785",
+                            hint="apply it to x.real and x.imag, or to abs(x)")
+    return out
 
 
 def rounded_once(f: Callable[..., Operand], *xs: Tracer) -> Tensor:
@@ -167,7 +191,7 @@ def integer(x: Operand, what: str) -> Tracer:
 
 
 def signed(x: Tracer) -> bool:
-    return isinstance(x.type.dtype, FloatType) or (isinstance(x.type.dtype, IntType) and not x.type.dtype.unsigned)
+    return x.type.dtype.is_inexact or (isinstance(x.type.dtype, IntType) and not x.type.dtype.unsigned)
 
 
 # -- axes and shapes --------------------------------------------------------------------------------------------------
@@ -247,7 +271,14 @@ def reshape(x: Tracer, shape: Sequence[Dim]) -> Tracer:
     return x if x.shape == tuple(shape) else emit(T.Reshape, x, tuple(shape), weak=x.weak)
 
 
-def full(value: bool | int | float, like: Tracer, shape: Sequence[Dim] = ()) -> Tracer:
+def conjugate(x: Tracer) -> Tracer:
+    """The complex conjugate of a tensor; the tensor itself if it is real."""
+    if not x.type.dtype.is_complex:
+        return x
+    return emit(T.Complex, emit(T.Real, x), emit(T.Neg, emit(T.Imag, x)))  # type: ignore[no-any-return]
+
+
+def full(value: bool | int | float | complex, like: Tracer, shape: Sequence[Dim] = ()) -> Tracer:
     """`value` in the element type of `like`."""
     return broadcast_to(number(value, like.type.dtype), shape)
 

@@ -123,5 +123,5 @@ def _binary(name: str, a: Any, b: Any) -> Tensor:
 
 def is_operand(x: Any) -> bool:
     """Whether a value may stand where a function takes an array."""
-    return isinstance(x, Operators | np.ndarray | bool | int | float | np.generic | Size) or (
+    return isinstance(x, Operators | np.ndarray | bool | int | float | complex | np.generic | Size) or (
         hasattr(type(x), "__dlpack__"))

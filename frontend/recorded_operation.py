@@ -31,7 +31,7 @@ MAY_RETURN_OPERAND = frozenset({"cast", "dropout", "dropout1d", "dropout2d", "dr
 
 def constant(x: Any) -> Any:
     """A tensor being recorded as a constant to all derivatives, as the results of operations within no_grad are."""
-    return emit(T.StopGradient, x) if isinstance(x, Tracer) and x.type.dtype.is_float else x
+    return emit(T.StopGradient, x) if isinstance(x, Tracer) and x.type.dtype.is_inexact else x
 
 
 class Operation(Dispatcher):

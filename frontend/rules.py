@@ -92,7 +92,7 @@ def saved_bytes(f: Callable[..., Any], *args: Any, argnums: Argnums = 0) -> Dim:
     chosen = numbers_of(argnums, len(args))
     moved = [n in chosen for n, x in enumerate(args) for _ in tree.leaves(x)]
     slots = [wanted for wanted, slot in zip(moved, arguments.slots) if slot]
-    wrt = [i for i, wanted in enumerate(slots) if wanted and trace.function.args[i].type.dtype.is_float]
+    wrt = [i for i, wanted in enumerate(slots) if wanted and trace.function.args[i].type.dtype.is_inexact]
     if not wrt:
         raise UserTypeError("nothing among these arguments has a derivative", code="MLC0373", loc=user_loc())
     return expand.saved_bytes(trace.module, trace.function, wrt, user_loc())
@@ -205,11 +205,11 @@ class custom_vjp(_Custom):
         first, fwd, traced, structure, others = record(f"{name_of(f)}_fwd", saving, inputs.tracers)
         own = sum(x is None for x in others[: counts[0]])
         results, residuals = traced[:own], traced[own:]
-        floats = [t for t in results if t.type.dtype.is_float]
+        floats = [t for t in results if t.type.dtype.is_inexact]
 
         def pulling(*own: Tracer) -> Any:
             kept, given = iter(own[: len(residuals)]), iter(own[len(residuals):])
-            flow = iter([next(given) if t.type.dtype.is_float else None for t in results])
+            flow = iter([next(given) if t.type.dtype.is_inexact else None for t in results])
             leaves = [(next(flow) if i < counts[0] else next(kept)) if x is None else None if i < counts[0] else x
                       for i, x in enumerate(others)]
             cotangent, saved = structure.unflatten(leaves)
@@ -266,12 +266,12 @@ class custom_jvp(_Custom):
     def _rules(self, inputs: Inputs) -> tuple[dict[str, Any], Sequence[Trace], list[Tracer]]:
         f, rule = self.f, self.rule
         assert rule is not None
-        moving = [t for t in inputs.tracers if t.type.dtype.is_float]
+        moving = [t for t in inputs.tracers if t.type.dtype.is_inexact]
         promised: list[Tracer] = []
 
         def pushing(*own: Tracer) -> Any:
             flow = iter(own[len(inputs.tracers):])
-            given = [next(flow) if t.type.dtype.is_float else None for t in inputs.tracers]
+            given = [next(flow) if t.type.dtype.is_inexact else None for t in inputs.tracers]
             primals = inputs.rebuild(own[: len(inputs.tracers)])
             directions = inputs.structure.unflatten([None if p is None else given[p] for p in inputs.position])
             pair = captured(rule)(primals, directions)
@@ -283,7 +283,7 @@ class custom_jvp(_Custom):
                 out = [tracer(x) for x in leaves]
                 promised[:] = out
                 flow_out = tree.matching_leaves(structure, pair[1])
-                return (*out, *(_as(t, x, name_of(rule)) for x, t in zip(out, flow_out) if x.type.dtype.is_float))
+                return (*out, *(_as(t, x, name_of(rule)) for x, t in zip(out, flow_out) if x.type.dtype.is_inexact))
 
         first, function, *_ = record(f"{name_of(f)}_jvp", pushing, [*inputs.tracers, *moving])
         return {autodiff.CUSTOM_JVP: (function.sym_name,)}, (first,), list(promised)
@@ -327,7 +327,7 @@ def _fitting(inputs: Inputs, given: Any, name: str) -> tuple[Tracer, ...]:
     leaves = tree.matching_leaves(inputs.structure, tuple(given))
     with located(user_loc()):
         return tuple(_as(ct, inputs.tracers[p], name) for p, ct in zip(inputs.position, leaves)
-                     if p is not None and inputs.tracers[p].type.dtype.is_float)
+                     if p is not None and inputs.tracers[p].type.dtype.is_inexact)
 
 
 def _as(x: Any, like: Tracer, name: str) -> Tracer:

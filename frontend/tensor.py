@@ -36,13 +36,13 @@ from mlc.frontend.size import Size
 from mlc.frontend.storage import Storage, handed_out
 from mlc.ir.diag import IRError, Loc, UserError, UserTypeError
 from mlc.ir.sizes import Dim
-from mlc.ir.types import from_numpy, to_numpy
+from mlc.ir.types import f64, from_numpy, to_numpy
 
 if TYPE_CHECKING:
     from mlc.frontend.autograd.view_node import View
 
 Array = np.ndarray[Any, Any]
-Number = bool | int | float
+Number = bool | int | float | complex
 _bool = bool                                             # inside the class below, methods hide these names
 _int = int
 _float = float
@@ -202,6 +202,24 @@ class Tensor(Differentiable, MemoryLayout, Operators, Methods):
         """The tensor with its last two dimensions swapped."""
         return self.transpose(-2, -1)
 
+    @property
+    def real(self) -> Tensor:
+        """The real parts, which share the memory; the tensor itself if it is real."""
+        return call("real", self) if self.dtype.is_complex else self
+
+    @real.setter
+    def real(self, value: Any) -> None:
+        SYNTAX["setitem"](self.real, ..., value)
+
+    @property
+    def imag(self) -> Tensor:
+        """The imaginary parts, which share the memory; UserTypeError MLC0788 if the tensor is real."""
+        return call("imag", self)
+
+    @imag.setter
+    def imag(self, value: Any) -> None:
+        SYNTAX["setitem"](call("imag", self), ..., value)
+
     # -- leaving for Python and other libraries -----------------------------------------------------------------------
     def numpy(self) -> Array:
         """The elements as a numpy array. It shares the tensor's memory, so that each sees what is written to the other,
@@ -229,7 +247,7 @@ class Tensor(Differentiable, MemoryLayout, Operators, Methods):
             if isinstance(error, UserError):
                 raise
             raise UserTypeError(f"numpy.{ufunc.__name__}: {error}", code="MLC0422", loc=user_loc()) from None
-        return wrap(out) if type(out) is np.ndarray and "out" not in keywords and out.dtype.kind in "biuf" else out
+        return wrap(out) if type(out) is np.ndarray and "out" not in keywords and out.dtype.kind in "biufc" else out
 
     def __dlpack__(self, **keywords: Any) -> Any:
         array = self.backing_array
@@ -269,6 +287,9 @@ class Tensor(Differentiable, MemoryLayout, Operators, Methods):
 
     def __float__(self) -> _float:
         return float(self.item())
+
+    def __complex__(self) -> complex:
+        return complex(self.item())
 
     def __index__(self) -> _int:
         value = self.item()
@@ -446,7 +467,11 @@ def as_array(x: Any, dtype: DTypeLike = None) -> Array:
         raise UserTypeError(f"an array of {array.dtype} has no element type here", code="MLC0345",
                             loc=user_loc(), hint=error.hint) from None
     if dtype is not None:
-        return array.astype(to_numpy(as_dtype(dtype).ir), copy=False)
+        wanted = to_numpy(as_dtype(dtype).ir)
+        if array.dtype.kind == "c" and wanted.kind not in "cb":
+            raise UserTypeError(f"complex numbers do not fit in {wanted}", code="MLC0790", loc=user_loc(),
+                                hint="pass the real parts, as in x.real")
+        return array.astype(wanted, copy=False)
     return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
 
 
@@ -479,16 +504,15 @@ def _from_python(x: Any, narrow: bool) -> Array:
     found = list(elements(x))
     typed = [v for v in found if isinstance(v, Tensor | np.ndarray | np.generic)]
     for v in found:
-        if not isinstance(v, bool | int | float | Tensor | np.ndarray | np.generic):
+        if not isinstance(v, bool | int | float | complex | Tensor | np.ndarray | np.generic):
             raise UserTypeError(f"{type(v).__name__} {v!r} is no number"[:200], code="MLC0345", loc=user_loc(),
-                                hint="write a complex number as a pair of floats in the last dimension, as mlc.fft does"
-                                if isinstance(v, complex) else "give numbers, or nested lists of them")
+                                hint="give numbers, or nested lists of them")
     try:
         array = np.array(_plain(x))
     except (ValueError, OverflowError):
         raise UserTypeError("nested lists of different lengths make no array", code="MLC0345",
                             loc=user_loc(), hint="pad them, as nn.utils.rnn.pad_sequence does") from None
-    if not typed and array.dtype.kind != "b" and not any(isinstance(v, float) for v in found) and found:
+    if not typed and array.dtype.kind != "b" and not any(isinstance(v, float | complex) for v in found) and found:
         if array.dtype.kind not in "iu" or (narrow and array.dtype != np.int64):
             wide = next(v for v in found if not -2**63 <= v < 2**63)
             raise UserError(f"{wide} does not fit in 64 bits", code="MLC0348", loc=user_loc())
@@ -496,14 +520,17 @@ def _from_python(x: Any, narrow: bool) -> Array:
     if typed:
         dtype = _common(found)
         return array if dtype is None else array.astype(dtype, copy=False)
-    return array.astype(np.float32) if array.dtype == np.float64 and narrow else array
+    default = {"float64": np.float32, "complex128": np.complex64}.get(array.dtype.name)
+    return array.astype(default) if default is not None and narrow else array
 
 
 def _common(found: Sequence[Any]) -> np.dtype[Any] | None:
     """Promoted element type of the elements of nested lists; None to use numpy's."""
     typed = [as_array(v).dtype for v in found if isinstance(v, Tensor | np.ndarray | np.generic)]
     dtype = reduce(promote, map(from_numpy, typed))
-    if not dtype.is_float and any(type(v) is float for v in found):
+    if not dtype.is_complex and any(type(v) is complex for v in found):
+        return np.dtype(np.complex128 if dtype == f64 else np.complex64)
+    if not dtype.is_inexact and any(type(v) is float for v in found):
         return np.dtype(np.float32)
     if dtype.is_bool and any(type(v) is int for v in found):
         return np.dtype(np.int64)

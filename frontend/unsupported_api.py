@@ -16,7 +16,6 @@ Why = tuple[str, str]
 _GRADIENT: Why = ("while a function is recorded, derivatives are taken of functions",
                   "value, gradient = mlc.value_and_grad(loss)(params, x)")
 _DEVICE: Why = ("tensors are in the CPU's memory, or on an NVIDIA GPU", 'x.to("cuda"), x.to("cpu")')
-_COMPLEX: Why = ("there are no complex element types", "mlc.fft has pairs (real, imaginary) in a last dimension of 2")
 _STORAGE: Why = ("the memory is that of a numpy array", "x.numpy() has its strides and its address")
 _DRAW: Why = ("random numbers are functions of a key, so that a program draws the same ones compiled or not",
               "key = mlc.random.key(0); the functions of mlc.random take the key as their first argument")
@@ -31,7 +30,6 @@ TENSOR: dict[str, Why] = {
     **_each("indices values crow_indices col_indices ccol_indices row_indices coalesce is_coalesced sparse_resize_",
             _DENSE),
     **_each("xpu pin_memory", _DEVICE),
-    **_each("imag", _COMPLEX),
     **_each("storage untyped_storage is_shared", _STORAGE),
     "set_": ("a tensor keeps its storage", "x.data = other"),
 }
@@ -52,8 +50,6 @@ MISTAKEN: dict[str, Why] = {
 """Names that modules of PyTorch do not have either."""
 PACKAGE: dict[str, Why] = {
     **_each("mps get_device set_default_device", _DEVICE),
-    **_each("imag complex view_as_complex view_as_real polar complex64 complex128",
-            _COMPLEX),
 }
 
 

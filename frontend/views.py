@@ -30,7 +30,7 @@ from mlc.ir.diag import Error, UserError
 from mlc.ir.types import TensorType, from_numpy
 
 Array = np.ndarray[Any, Any]
-ADDRESSING = (T.Reshape, T.Transpose, T.BroadcastTo, T.Slice, T.StopGradient)
+ADDRESSING = (T.Reshape, T.Transpose, T.BroadcastTo, T.Slice, T.StopGradient, T.ViewAsReal, T.ViewAsComplex)
 """Operations whose reference gives a view of the operand's array."""
 
 

@@ -22,7 +22,7 @@ from mlc.ir.core import Op
 from mlc.ir.diag import BackendError
 from mlc.ir.parser import Parser
 from mlc.ir.sizes import Dim
-from mlc.ir.types import FunctionType, TensorType
+from mlc.ir.types import ComplexType, FloatType, FunctionType, TensorType
 
 OK, ARENA_TOO_SMALL, ERROR_RECORDED = 0, 1, 2
 """Status codes of an entry: success; nothing has run, and the arena needs `needed` bytes; an error is recorded."""
@@ -60,6 +60,17 @@ ATTRIBUTES = ("interface", "symbols", "aliases", "error_sites", "arg_names", "wo
               "constraint_sites",
               "temporaries", "arena")
 """The attributes of an entry that hold its interface."""
+
+
+COMPLEX_ARGS, COMPLEX_RESULTS = "complex_args", "complex_results"
+"""Attributes of a public function: the arguments and the results that are complex to callers, and in the IR have both
+parts along their last axis."""
+
+
+def complex_type(type: TensorType) -> TensorType:
+    """The type, to a caller, of a tensor with real and imaginary parts along its last axis."""
+    assert isinstance(type.dtype, FloatType) and type.shape[-1] == 2
+    return TensorType(type.shape[:-1], ComplexType(type.dtype))
 
 
 def is_entry(function: Op) -> bool:

@@ -71,8 +71,15 @@ class Interpreter:
         function = native_entry if name not in self.functions else self.function(name)
         interface = (native_entry or function or self.function(name)).attrs.get("interface")
         if interface is None:
-            return self.call(name, args)
+            return self._call_public(name, args)
         return Contract(self, name, interface, native_entry or function).call(args)
+
+    def _call_public(self, name: str, args: Sequence[Any]) -> list[Any]:
+        """Call a function on arrays: complex ones as it takes them, with both parts along the last axis."""
+        attrs = self.function(name).attrs
+        packed, unpacked = attrs.get("complex_args", ()), attrs.get("complex_results", ())
+        out = self.call(name, [in_parts(np.asarray(x)) if i in packed else x for i, x in enumerate(args)])
+        return [of_parts(x) if i in unpacked else x for i, x in enumerate(out)]
 
     def call(self, name: str, args: Sequence[Any]) -> list[Any]:
         """Call function `name` directly, on values of its level."""
@@ -161,6 +168,18 @@ class Frame:
         return value
 
 
+def in_parts(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """A complex array as floats, with real and imaginary parts along a new last axis; others as they are."""
+    if x.dtype.kind != "c":
+        return x
+    return np.ascontiguousarray(x).reshape(*x.shape, 1).view(x.real.dtype)
+
+
+def of_parts(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """The complex array of real and imaginary parts along the last axis."""
+    return np.ascontiguousarray(x).view(np.result_type(x.dtype, np.complex64))[..., 0]
+
+
 def bind_sizes(types: Sequence[Any], args: Sequence[Any], env: dict[str, int]) -> None:
     """Bind size symbols to the sizes of arguments; UserError if an argument does not match its type."""
     pending: list[tuple[int, int, Any, int]] = []
@@ -236,8 +255,9 @@ class Contract:
         results = [inputs[alias] if alias >= 0 else poisoned([sizes.evaluate(d, env) for d in t.shape], t)
                    for t, alias in zip(self.type.results, self.attrs["aliases"])]
         fresh = [r for r, alias in zip(results, self.attrs["aliases"]) if alias < 0]
+        buffers = [in_parts(x) for x in inputs], [in_parts(x) for x in fresh]
         error = self.run_entry(numbers, inputs, results) if f"{self.name}_entry" in self.interpreter.functions else \
-            self.run_buffers(numbers, inputs, fresh)
+            self.run_buffers(numbers, *buffers)
         if error != -1:
             site, element = divmod(error, ELEMENTS)
             raise site_error(self.attrs["error_sites"][site], element)

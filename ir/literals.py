@@ -17,7 +17,7 @@ from mlc.ir.attributes import BY_CLASS, DialectAttribute
 from mlc.ir.core import Op, Symbol
 from mlc.ir.diag import IRError
 from mlc.ir.sizes import Size
-from mlc.ir.types import FloatType, FunctionType, ScalarType, Type, to_numpy
+from mlc.ir.types import ComplexType, FloatType, FunctionType, ScalarType, Type, to_numpy
 
 _ESCAPE = re.compile(rb"\\([0-9A-Fa-f]{2}|[\\\"nt])")
 
@@ -41,6 +41,9 @@ def decode_numbers(body: Any, dtype: ScalarType) -> Any:
     """Nested lists of number texts as nested lists of numbers."""
     if isinstance(body, list):
         return [decode_numbers(x, dtype) for x in body]
+    if isinstance(dtype, ComplexType):
+        real, imaginary = (decode_numbers(x, dtype.part) for x in (body if isinstance(body, tuple) else (body, "0.0")))
+        return complex(real, imaginary)
     if body in ("true", "false"):
         return body == "true"
     if isinstance(dtype, FloatType):
@@ -93,7 +96,8 @@ def _sizes_in(value: Any) -> Any:
 
 _CLASSES: dict[str, tuple[type, ...]] = {
     "int": (int,), "float": (float, int), "bool": (bool,), "str": (str,), "Symbol": (Symbol,), "Dim": (int, Size),
-    "None": (type(None),), "Type": (Type,), "ScalarType": (ScalarType,), "FunctionType": (FunctionType,),
+    "complex": (complex,), "None": (type(None),), "Type": (Type,), "ScalarType": (ScalarType,),
+    "FunctionType": (FunctionType,),
     "AffineMap": (AffineMap,), "Array": (np.ndarray,), "np.ndarray[Any, Any]": (np.ndarray,),
 }
 

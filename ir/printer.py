@@ -18,7 +18,7 @@ from mlc.ir.attributes import DialectAttribute
 from mlc.ir.core import Block, Op, OpResult, Region, Symbol, Value
 from mlc.ir.diag import UNKNOWN, Error, Loc
 from mlc.ir.sizes import Size
-from mlc.ir.types import ScalarType, Type, from_numpy
+from mlc.ir.types import ComplexType, ScalarType, Type, from_numpy
 
 UPSTREAM = frozenset({"builtin", "func", "arith", "math", "scf", "cf", "memref", "vector", "llvm", "gpu", "nvgpu",
                       "nvvm"})
@@ -79,6 +79,12 @@ def float_text(value: float, type: ScalarType | None = None) -> str:
     return f"0x{bits}"
 
 
+def complex_text(value: complex, type: ComplexType) -> str:
+    """`(re, im)`, as upstream writes the elements of `dense`."""
+    value = complex(value)
+    return f"({float_text(value.real, type.part)}, {float_text(value.imag, type.part)})"
+
+
 def elements_text(array: np.ndarray[Any, Any], container: str) -> str:
     """`dense<...> : type` of an array; `container` is the type's text."""
     dtype = from_numpy(array.dtype)
@@ -86,6 +92,8 @@ def elements_text(array: np.ndarray[Any, Any], container: str) -> str:
     def one(x: Any) -> str:
         if dtype.is_bool:
             return "true" if x else "false"
+        if isinstance(dtype, ComplexType):
+            return complex_text(x, dtype)
         return float_text(x, dtype) if dtype.is_float else str(int(x))
 
     def nested(x: np.ndarray[Any, Any]) -> str:

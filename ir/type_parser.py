@@ -21,6 +21,7 @@ from mlc.ir.sizes import Dim
 from mlc.ir.types import (
     SCALARS,
     TYPE_READERS,
+    ComplexType,
     FloatType,
     FunctionType,
     MemRefType,
@@ -29,6 +30,7 @@ from mlc.ir.types import (
     TensorType,
     Type,
     VectorType,
+    c128,
     to_numpy,
 )
 
@@ -80,6 +82,13 @@ class TypeParser(Lexer):
         self.take()
         if token.text in SCALARS:
             return SCALARS[token.text]
+        if token.text == "complex":
+            self.expect("<")
+            part = self.word()
+            self.expect(">")
+            if (found := SCALARS.get(f"complex<{part}>")) is None:
+                self.fail(f"complex<{part}> is no type: the parts are f32 or f64", "MLC0206", token)
+            return found
         if token.text in ("tensor", "memref", "vector"):
             self.expect("<")
             shape, dtype = self.shape()
@@ -93,9 +102,10 @@ class TypeParser(Lexer):
         at = self.token.start
         dims: list[Dim | None] = []
         dim = re.compile(r"\s*(?:(\d+)|(\?)|\(([^()]+)\)|([A-Za-z_]\w*?))\s*x")
-        word = re.compile(r"\w+")
+        word = re.compile(r"complex<\w+>|\w+")
         while m := dim.match(self.text, at) or self._nested_dim(at):
-            if (whole := word.match(self.text, at)) and whole[0] in SCALARS:        # `index` holds an x
+            if (whole := word.match(self.text, at)) and (          # `index` and `complex` hold an x
+                    whole[0] in SCALARS or whole[0].startswith("complex<")):
                 break
             number, unknown, expression, name = (group or None for group in m.groups())
             if number is not None:
@@ -124,7 +134,9 @@ class TypeParser(Lexer):
             if not isinstance(dtype, ScalarType):
                 self.fail_at(at, f"{dtype} cannot be an element", "MLC0206")
             return dims, dtype
-        if not (m := word.match(self.text, at)) or m[0] not in SCALARS:
+        if (m := word.match(self.text, at)) and m[0].startswith("complex<") and m[0] not in SCALARS:
+            self.fail_at(at, f"{m[0]} is no type: the parts are f32 or f64", "MLC0206")
+        if not m or m[0] not in SCALARS:
             self.fail_at(at, f"expected an element type, found {self.text[at:at + 12].split('>')[0]!r}", "MLC0206")
         while self.token.start < m.end() and self.token.kind != "end":
             self.take()
@@ -268,6 +280,8 @@ class TypeParser(Lexer):
             return tuple(self.list_of(self.attribute, "]"))
         if token.text == "{":
             return self.attr_dict()
+        if token.text == "(" and self.peek_number():
+            return self.complex_number()
         if token.text == "dense":
             return self.dense()[0]
         if token.text == "array":
@@ -329,6 +343,19 @@ class TypeParser(Lexer):
         type = self.type() if self.accept(":") else default
         return self.number_of(token, type), type
 
+    def peek_number(self) -> bool:
+        """Whether a number follows the parenthesis at the current position."""
+        return re.match(r"\(\s*[-+\d]", self.text[self.token.start: self.token.start + 64]) is not None
+
+    def complex_number(self) -> complex:
+        """`(1.0, -2.0)`, with an optional type behind it that says which bits hexadecimal digits are."""
+        start = self.token
+        body = self.elements()
+        type = self.type() if self.accept(":") else c128
+        if not isinstance(type, ComplexType) or not isinstance(body, tuple):
+            self.fail(f"a complex number is no {type}", "MLC0207", start)
+        return complex(decode_numbers(body, type))
+
     def number_of(self, token: Token, type: Type | None = None) -> int | float:
         """The number of a token; hexadecimal digits are the bits of a float type."""
         if token.kind not in ("number", "hex"):
@@ -355,7 +382,7 @@ class TypeParser(Lexer):
         """`dense<...> : tensor<...>` as an array, with its type."""
         start = self.expect("dense")
         self.expect("<")
-        body = None if self.at(">") else self._dense_body()
+        body = None if self.at(">") else self.elements()
         self.expect(">")
         self.expect(":")
         type = self.type()
@@ -377,7 +404,8 @@ class TypeParser(Lexer):
         except (ValueError, OverflowError, TypeError) as error:
             self.fail(f"the elements do not fit {type}: {error}", "MLC0207", start)
 
-    def _dense_body(self) -> Any:
+    def elements(self) -> Any:
+        """The elements of a dense literal, as texts in nested lists; a complex number is a pair of texts."""
         if self.token.kind == "string":
             token = self.take()
             text = unquote(token.text)
@@ -386,9 +414,14 @@ class TypeParser(Lexer):
             return bytes.fromhex(text[2:])
         if self.accept("["):
             self.deeper()
-            out = self.list_of(self._dense_body, "]")
+            out = self.list_of(self.elements, "]")
             self.depth -= 1
             return out
+        if self.accept("("):
+            parts = tuple(self.list_of(self.elements, ")"))
+            if len(parts) != 2 or not all(isinstance(p, str) for p in parts):
+                self.fail("a complex number is written as (real part, imaginary part)", "MLC0207")
+            return parts
         token = self.take()
         if token.kind not in ("number", "hex") and token.text not in ("true", "false"):
             self.fail(f"expected a number, found {token.text!r}", "MLC0207", token)

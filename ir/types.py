@@ -46,6 +46,15 @@ class ScalarType(Type):
         return isinstance(self, FloatType)
 
     @property
+    def is_complex(self) -> bool:
+        return isinstance(self, ComplexType)
+
+    @property
+    def is_inexact(self) -> bool:
+        """Whether it is a type of floats or of complex numbers, those that have derivatives."""
+        return isinstance(self, FloatType | ComplexType)
+
+    @property
     def is_bool(self) -> bool:
         return isinstance(self, IntType) and self.width == 1
 
@@ -76,6 +85,20 @@ class FloatType(ScalarType):
 
 
 @dataclass(frozen=True, slots=True)
+class ComplexType(ScalarType):
+    """`complex<f32>` or `complex<f64>`: a real and an imaginary part, adjacent in memory."""
+
+    part: FloatType
+
+    @property
+    def width(self) -> int:  # type: ignore[override]
+        return 2 * self.part.width
+
+    def text(self, generic: bool = False) -> str:
+        return f"complex<{self.part}>"
+
+
+@dataclass(frozen=True, slots=True)
 class IndexType(ScalarType):
     """Type of sizes and indices: a 64-bit integer on every supported target."""
 
@@ -90,13 +113,15 @@ class IndexType(ScalarType):
 i1, i8, i16, i32, i64 = (IntType(w) for w in (1, 8, 16, 32, 64))
 ui8, ui16, ui32, ui64 = (IntType(w, True) for w in (8, 16, 32, 64))
 f16, bf16, f32, f64 = FloatType("f16", 16), FloatType("bf16", 16), FloatType("f32", 32), FloatType("f64", 64)
+c64, c128 = ComplexType(f32), ComplexType(f64)
 index = IndexType()
 
 SCALARS: dict[str, ScalarType] = {
-    str(t): t for t in (i1, i8, i16, i32, i64, ui8, ui16, ui32, ui64, f16, bf16, f32, f64, index)
+    str(t): t for t in (i1, i8, i16, i32, i64, ui8, ui16, ui32, ui64, f16, bf16, f32, f64, c64, c128, index)
 }
 _NUMPY_NAMES = {"bool": i1, "int8": i8, "int16": i16, "int32": i32, "int64": i64, "uint8": ui8, "uint16": ui16,
-                "uint32": ui32, "uint64": ui64, "float16": f16, "bfloat16": bf16, "float32": f32, "float64": f64}
+                "uint32": ui32, "uint64": ui64, "float16": f16, "bfloat16": bf16, "float32": f32, "float64": f64,
+                "complex64": c64, "complex128": c128}
 
 
 def from_numpy(dtype: np.dtype[Any]) -> ScalarType:

@@ -39,7 +39,8 @@ if TYPE_CHECKING:
     )
     from mlc.frontend.control import map as map
     from mlc.frontend.dtypes import (
-        DType as DType, bfloat16 as bfloat16, bool_ as bool_, float16 as float16, float32 as float32,
+        DType as DType, bfloat16 as bfloat16, bool_ as bool_, complex64 as complex64, complex128 as complex128,
+        float16 as float16, float32 as float32,
         float64 as float64, int16 as int16, int32 as int32, int64 as int64, int8 as int8, uint16 as uint16,
         uint32 as uint32, uint64 as uint64, uint8 as uint8,
     )
@@ -161,6 +162,8 @@ if TYPE_CHECKING:
     as_tensor = asarray
     bool = bool_
     cast = cast_to
+    cdouble = complex128
+    cfloat = complex64
     clip = clamp
     concat = cat
     concatenate = cat
@@ -181,10 +184,7 @@ if TYPE_CHECKING:
     not_equal = ne
     orgqr = householder_product
     qr = thin_qr
-    resolve_conj = conj
-    resolve_neg = conj
     row_stack = vstack
-    sgn = sign
     subtract = sub
     svd = thin_svd
     swapdims = transpose
@@ -208,14 +208,14 @@ e, pi, inf, nan = 2.718281828459045, 3.141592653589793, 1e400, 1e400 - 1e400
 newaxis = None
 
 _API = (
-    "Compiled", "bfloat16", "bool_", "checkpoint", "compile", "cond", "custom_jvp", "custom_vjp", "float16",
-    "float32", "float64", "fori_loop", "get_num_threads", "grad", "hessian", "hvp", "int16", "int32", "int64", "int8",
-    "jacfwd", "jacrev", "jvp", "linearize", "lower", "native_entries", "saved_bytes", "scan", "set_num_threads", "spec",
-    "uint16", "uint32", "uint64", "uint8", "value_and_grad", "vjp", "vmap", "while_loop",
+    "Compiled", "bfloat16", "bool_", "checkpoint", "compile", "complex128", "complex64", "cond", "custom_jvp",
+    "custom_vjp", "float16", "float32", "float64", "fori_loop", "get_num_threads", "grad", "hessian", "hvp", "int16",
+    "int32", "int64", "int8", "jacfwd", "jacrev", "jvp", "linearize", "lower", "native_entries", "saved_bytes", "scan",
+    "set_num_threads", "spec", "uint16", "uint32", "uint64", "uint8", "value_and_grad", "vjp", "vmap", "while_loop",
 )
 """Public names other than the functions on tensors, which are in frontend/functions."""
-_DTYPES = {"bool": "bool_", "double": "float64", "dtype": "DType", "float": "float32", "half": "float16",
-           "int": "int32", "long": "int64", "short": "int16"}
+_DTYPES = {"bool": "bool_", "cdouble": "complex128", "cfloat": "complex64", "double": "float64", "dtype": "DType",
+           "float": "float32", "half": "float16", "int": "int32", "long": "int64", "short": "int16"}
 """PyTorch's second names of dtypes, and of their class."""
 _ELSEWHERE = {
     "DType": "mlc.frontend.dtypes", "Tensor": "mlc.frontend.functions", "Error": "mlc.ir.diag",

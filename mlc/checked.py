@@ -27,8 +27,8 @@ from mlc.frontend.signature import Arguments, Recorded
 from mlc.frontend.tensor import Tensor, as_array, wrap
 from mlc.ir.core import Op
 from mlc.ir.diag import Error, InternalError, Loc, UserError
-from mlc.ir.interp import Interpreter, run_function
-from mlc.passes import grad
+from mlc.ir.interp import Interpreter, in_parts, run_function
+from mlc.passes import decompose_complex, grad
 
 Array = np.ndarray[Any, Any]
 
@@ -233,7 +233,7 @@ def _others(x: Any) -> list[tuple[str, Any]]:
     """Arguments that are not what a wrapper was made for, whatever its sizes: of another type, or rank."""
     array = np.array(x.array if isinstance(x, Tensor) else x)
     swapped = np.zeros(array.shape, np.uint16 if array.dtype.itemsize != 2 else np.uint64)
-    twin = np.zeros(array.shape, f"u{array.dtype.itemsize}" if array.dtype.kind != "u" else f"i{array.dtype.itemsize}")
+    twin = np.zeros(array.shape, f"{'i' if array.dtype.kind == 'u' else 'u'}{min(8, array.dtype.itemsize)}")
     found = [("another element type", swapped), ("as many bits in another element type", twin),
              ("one dimension more", array[None])]
     return [(what, wrap(y) if isinstance(x, Tensor) else y) for what, y in found]
@@ -241,7 +241,8 @@ def _others(x: Any) -> list[tuple[str, Any]]:
 
 def _is_rounding(plain: Run, compiled: Run, recorded: Recorded, arrays: Sequence[Any]) -> bool:
     """Whether small perturbations of the roundings in the program explain the difference of its results."""
-    module, captures = recorded.trace.module, recorded.captures
+    module, captures = recorded.trace.module.clone(), recorded.captures
+    decompose_complex.run(module)                          # whose roundings are those of the parts
     reached = [] if captures is None else [captures.inputs[i][0] for i in recorded.stored]
     keys = [("elements" if isinstance(x, CapturedTensor) else "grad", id(x.operand(()))) for x in reached]
     keys += [("grad", id(owner)) for owner, number in recorded.gradients if number is not None]
@@ -249,7 +250,7 @@ def _is_rounding(plain: Run, compiled: Run, recorded: Recorded, arrays: Sequence
     results = run_function(module, "main", [np.array(a) for a in arrays])
     slack = rounding.spread(module, "main", arrays, results, rounding.MANY)
     assigned = _assigned(plain)
-    found = [[np.asarray(x.array) for x in tree.leaves(
+    found = [[in_parts(np.asarray(x.array)) for x in tree.leaves(
         (run.result, [run.buffers[i] for i in assigned], [run.state[key] for key in changed]))
         if isinstance(x, Tensor)] for run in (plain, compiled)]
     if [a.dtype for a in found[0]] != [a.dtype for a in found[1]]:
@@ -315,6 +316,7 @@ def _unlike(got: Any, want: Any) -> str | None:
 
 def unlike(a: Array, b: Array) -> str | None:
     """Where two arrays differ by more than rounding; NaNs are alike."""
+    a, b = in_parts(a), in_parts(b)
     rtol, atol = TOLERANCES.get(a.dtype.name, (0.0, 0.0))
     if a.dtype.name not in TOLERANCES:
         same = np.asarray(a == b)
@@ -339,7 +341,7 @@ def first_difference(plain: Run, module: Op, arrays: Sequence[Any]) -> str | Non
 
     grad.run(module)                                       # the functions that are differentiated run in it
     try:
-        Interpreter(module, watch).call("main", [np.array(a) for a in arrays])
+        Interpreter(module, watch).run("main", [np.array(a) for a in arrays])
     except InternalError:
         raise
     except Error:

@@ -176,6 +176,9 @@ def source(f: Any, args: Sequence[Any] | None = None, name: str = "") -> Recorde
         leaves, Arguments(leaves, tree.TreeDef()).slots) if slot]
     names = tree.names(signature.bound[0]) if signature.bound else []
     lowering = Lowering(variant.recorded.trace.module)
+    if found := [t for t in (*lowering.interface.inputs, *lowering.interface.results) if t.dtype.is_complex]:
+        raise UserError(f"{what} takes or gives a {found[0]}, and modules that are imported have no complex numbers",
+                        code="MLC0574", loc=user_loc(), hint="pass and return them as mlc.view_as_real gives them")
     return RecordedFunction(_function(compiled, what, variant, lowering.interface, len(bound)), lowering, bound, names)
 
 

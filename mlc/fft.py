@@ -1,4 +1,4 @@
-"""Discrete Fourier transforms under the names of torch.fft; complex numbers are pairs in the last dimension."""
+"""Discrete Fourier transforms under the names of torch.fft."""
 
 import mlc.api  # noqa: F401 (it gives the frontend its compiler)
 from mlc.frontend.functions.fft import (

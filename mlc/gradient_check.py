@@ -17,6 +17,7 @@ from mlc.frontend.location import user_loc
 from mlc.frontend.tensor import Array, Tensor, as_array
 from mlc.gradient_problem import Problem, RunProblem, is_float
 from mlc.ir.diag import UserError
+from mlc.ir.interp import in_parts
 
 
 class GradcheckError(UserError):
@@ -132,7 +133,8 @@ def gradgradcheck(func: Callable[..., Any], inputs: Any, grad_outputs: Any = Non
     if grad_outputs is None:
         cotangents = [Tensor(x) for x in _vectors([y.shape for y in problem.results(problem.points)])]
     else:
-        cotangents = [Tensor(np.asarray(as_array(x), np.float64)) for x in tree.leaves(grad_outputs) if is_float(x)]
+        cotangents = [Tensor(np.asarray(in_parts(as_array(x)), np.float64))
+                      for x in tree.leaves(grad_outputs) if is_float(x)]
     arguments = [*map(Tensor, problem.points), *cotangents]
     if isinstance(problem, RunProblem):
         if check_batched_grad:

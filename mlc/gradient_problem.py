@@ -16,9 +16,11 @@ from mlc.frontend.autograd.grad_mode import GradMode
 from mlc.frontend.derivatives import vjp
 from mlc.frontend.forward import jvp
 from mlc.frontend.location import user_loc
+from mlc.frontend.methods import OPERATIONS
 from mlc.frontend.operators import is_operand
 from mlc.frontend.tensor import Array, Tensor, as_array
 from mlc.ir.diag import UserError, UserTypeError
+from mlc.ir.interp import in_parts
 
 
 @dataclass
@@ -51,15 +53,19 @@ class Problem:
             if i not in where and isinstance(leaves[i], Tensor):
                 leaves[i] = Tensor(np.array(as_array(leaves[i]), np.float64))
 
+        pairs = {i for i in where if as_array(leaves[i]).dtype.kind == "c"}
+
         def function(*floats: Any) -> tuple[Any, ...]:
             given = list(leaves)
             for i, x in zip(where, floats):
-                given[i] = x
-            found = tree.leaves(func(*structure.unflatten(given)))
-            return tuple(y for y in found if isinstance(y, Tensor) and y.is_floating_point())
+                given[i] = OPERATIONS["view_as_complex"](x) if i in pairs else x
+            found = [y for y in tree.leaves(func(*structure.unflatten(given))) if isinstance(y, Tensor)]
+            return tuple(OPERATIONS["view_as_real"](y) if y.is_complex() else y for y in found
+                         if y.is_floating_point() or y.is_complex())
 
         paths = tree.paths(inputs, "inputs")
-        return kind(function, [np.array(as_array(leaves[i]), np.float64) for i in where], [paths[i] for i in where])
+        return kind(function, [np.array(in_parts(as_array(leaves[i])), np.float64) for i in where],
+                    [paths[i] for i in where])
 
     def __post_init__(self) -> None:
         function = self.function
@@ -161,7 +167,8 @@ def units(shape: tuple[int, ...]) -> Iterator[Array]:
 
 
 def is_float(x: Any) -> bool:
-    """Whether a leaf has floats."""
+    """Whether a leaf has floats, or complex numbers."""
     if isinstance(x, Tensor):
-        return x.is_floating_point()
-    return isinstance(x, float) or (is_operand(x) and not isinstance(x, bool | int) and as_array(x).dtype.kind == "f")
+        return x.is_floating_point() or x.is_complex()
+    return isinstance(x, float | complex) or (
+        is_operand(x) and not isinstance(x, bool | int) and as_array(x).dtype.kind in "fc")

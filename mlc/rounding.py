@@ -21,7 +21,7 @@ from mlc.dialects.tensor.elementwise import Elementwise, Rounding
 from mlc.dialects.tensor.reduce import ReduceProd, ReduceSum
 from mlc.dialects.tensor.scatter import Scattering
 from mlc.ir.core import Op
-from mlc.ir.interp import Frame, Interpreter
+from mlc.ir.interp import Frame, Interpreter, in_parts
 
 Array = np.ndarray[Any, Any]
 
@@ -31,13 +31,14 @@ TRIALS, MANY, MARGIN = 4, 16, 4.0
 
 def spread(module: Op, entry: str, arrays: Sequence[Any], results: Sequence[Array],
            trials: int = TRIALS) -> list[Array]:
-    """Bound on the effect of rounding, for each element of the results of `entry`."""
+    """Bound on the effect of rounding, for each element of the results of `entry`, or each part of a complex one."""
+    results = [in_parts(np.asarray(r)) for r in results]
     out = [np.zeros(np.shape(r)) for r in results]
     for seed in range(trials):
-        moved = NoisyInterpreter(module, np.random.default_rng(seed)).call(entry, [np.array(a) for a in arrays])
+        moved = NoisyInterpreter(module, np.random.default_rng(seed)).run(entry, [np.array(a) for a in arrays])
         with np.errstate(all="ignore"):
             for total, a, b in zip(out, moved, results):
-                np.maximum(total, _distance(np.asarray(a), np.asarray(b)), out=total)
+                np.maximum(total, _distance(in_parts(np.asarray(a)), b), out=total)
     return [MARGIN * total for total in out]
 
 

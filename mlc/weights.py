@@ -7,14 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from mlc.ir.diag import IRError
 from mlc.ir.types import (
     ScalarType,
     bf16,
+    c64,
     f16,
     f32,
     f64,
-    from_numpy,
     i1,
     i8,
     i16,
@@ -31,8 +30,9 @@ Array = np.ndarray[Any, Any]
 
 DTYPES: dict[str, ScalarType] = {
     "BOOL": i1, "U8": ui8, "I8": i8, "U16": ui16, "I16": i16, "U32": ui32, "I32": i32, "U64": ui64, "I64": i64,
-    "F16": f16, "BF16": bf16, "F32": f32, "F64": f64}
+    "F16": f16, "BF16": bf16, "F32": f32, "F64": f64, "C64": c64}
 """Element types by the names that the format has for them."""
+_NAMES = frozenset(to_numpy(type).name for type in DTYPES.values())
 
 
 class Unreadable(ValueError):
@@ -58,10 +58,8 @@ def to_bytes(arrays: Mapping[str, Array]) -> bytes:
     """
     import safetensors.numpy
     for name, array in arrays.items():
-        try:
-            from_numpy(array.dtype)
-        except IRError:
-            raise Unreadable(f"{name} has elements of type {array.dtype}, which safetensors does not have") from None
+        if array.dtype.name not in _NAMES:
+            raise Unreadable(f"{name} has elements of type {array.dtype}, which safetensors does not have")
     return safetensors.numpy.save({name: np.ascontiguousarray(array).reshape(array.shape)
                                    for name, array in arrays.items()})
 

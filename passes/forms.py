@@ -6,12 +6,20 @@ from mlc.dialects.tensor.traits import is_host, is_view
 from mlc.ir.core import Op
 from mlc.ir.diag import IRError
 from mlc.ir.passes import Form
-from mlc.ir.types import TensorType
+from mlc.ir.types import ComplexType, TensorType
 
 
 def is_composite(op: Op) -> bool:
     """Whether an operation is a composite, which its `decompose` expands to others."""
     return hasattr(op, "decompose")
+
+
+def no_complex(module: Op) -> None:
+    """No tensor has complex elements."""
+    for op in module.walk():
+        for value in (*op.results, *(a for r in op.regions for b in r.blocks for a in b.args)):
+            if isinstance(value.type, TensorType) and isinstance(value.type.dtype, ComplexType):
+                raise IRError(f"{op.name} has a {value.type}", code="MLC0140", loc=op.loc, hint="run decompose-complex")
 
 
 def no_composites(module: Op) -> None:
@@ -47,19 +55,23 @@ def in_buffers(module: Op) -> None:
 TENSOR = Form("tensor", frozenset({"builtin", "func", "tensor", "autodiff", "scf", "arith"}))
 """Output of the frontend: value semantics, and derivatives as operations."""
 
-DIFFERENTIATED = Form("differentiated", frozenset({"builtin", "func", "tensor", "scf", "arith"}))
+REAL = Form("real", TENSOR.dialects, (no_complex,))
+"""Complex tensors are replaced by their parts."""
+
+DIFFERENTIATED = Form("differentiated", frozenset({"builtin", "func", "tensor", "scf", "arith"}), (no_complex,))
 """Derivatives are expanded to ordinary operations."""
 
-DECOMPOSED = Form("decomposed", DIFFERENTIATED.dialects, (no_composites,))
+DECOMPOSED = Form("decomposed", DIFFERENTIATED.dialects, (no_complex, no_composites))
 """Composites such as softmax are decomposed to primitives."""
 
-FIXED = Form("fixed", frozenset({"builtin", "func", "tensor", "scf", "arith", "math"}), (no_composites,))
+FIXED = Form("fixed", frozenset({"builtin", "func", "tensor", "scf", "arith", "math"}),
+             (no_complex, no_composites))
 """Every float reduction has an order of addition; transcendental functions are polynomials."""
 
-FUSED = Form("fused", FIXED.dialects | {"loop"}, (no_composites, in_kernels))
+FUSED = Form("fused", FIXED.dialects | {"loop"}, (no_complex, no_composites, in_kernels))
 """Tensor operations are in kernels, each with one iteration domain."""
 
-BUFFERIZED = Form("bufferized", FUSED.dialects | {"memref"}, (no_composites, in_kernels, in_buffers))
+BUFFERIZED = Form("bufferized", FUSED.dialects | {"memref"}, (no_complex, no_composites, in_kernels, in_buffers))
 """Kernels of tensor operations read and write buffers of one memory plan."""
 
 LOOP = Form("loop", frozenset({"builtin", "func", "loop", "scf", "arith", "math", "memref"}))

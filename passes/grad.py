@@ -1,6 +1,6 @@
 """Expand derivatives and batches of functions into ordinary operations.
 
-takes  TENSOR
+takes  REAL
 gives  DIFFERENTIATED: no operation of `autodiff` is left
 why    the passes below support functions and calls only
 
@@ -15,7 +15,7 @@ from mlc.ir.core import Op
 from mlc.ir.passes import Pass
 from mlc.passes.differentiate.expand import expand
 from mlc.passes.differentiate.predicated import inline_masks
-from mlc.passes.forms import DIFFERENTIATED, TENSOR
+from mlc.passes.forms import DIFFERENTIATED, REAL
 
 
 def run(module: Op) -> None:
@@ -25,4 +25,4 @@ def run(module: Op) -> None:
         inline_masks(inner)
 
 
-PASS = Pass(run, takes=TENSOR, gives=DIFFERENTIATED)
+PASS = Pass(run, takes=REAL, gives=DIFFERENTIATED)

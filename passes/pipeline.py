@@ -22,6 +22,7 @@ Rows = tuple[tuple[str, str, str], ...]
 
 SHARED: Rows = (
     ("tensor", "constrain_sizes", "size constraints of a call, inferred from the operations as written"),
+    ("tensor", "decompose_complex", "derivatives, fusion and code are of real numbers"),
     ("tensor", "grad", "composites are differentiated whole, by rules of their own"),
     ("tensor", "inline", "simplification and fusion work within functions; large shared functions stay outlined"),
     ("tensor", "canonicalize", "derivatives contain sums with zero and products with one"),
@@ -69,6 +70,8 @@ CHECKS = ("low", "insert_checks", "only for checked code; last of its level, so 
 """Additional row of checked code, before the last pass."""
 BEFORE: tuple[tuple[str, str, str], ...] = (
     ("constrain_sizes", "canonicalize", "rewriting an operation drops its size constraints"),
+    ("constrain_sizes", "decompose_complex", "rewriting an operation drops its size constraints"),
+    ("decompose_complex", "grad", "derivatives are taken of real functions"),
     ("grad", "decompose", "composites have derivatives of their own"),
     ("decompose", "fix_numerics", "only primitives have a reduction order"),
     ("inline", "fuse", "kernels contain no calls"),

@@ -417,7 +417,10 @@ def _arguments(case: Case, module: Any, call: Call) -> list[Argument]:
     params = function.regions[0].blocks[0].args
     if len(params) != len(call.args):
         raise CaseError(f"{case.where(call.line)}: @{call.name} takes {len(params)} arguments, not {len(call.args)}")
-    arrays = [np.asarray(value, types.to_numpy(types.element(param.type))) for param, value in zip(params, call.args)]
+    is_complex = function.attrs.get("complex_args", ())
+    elements = [types.SCALARS[f"complex<{types.element(param.type)}>"] if i in is_complex
+                else types.element(param.type) for i, param in enumerate(params)]
+    arrays = [np.asarray(value, types.to_numpy(element)) for element, value in zip(elements, call.args)]
     return [x if isinstance(param.type, types.ShapedType) else x[()] for param, x in zip(params, arrays)]
 
 

@@ -28,6 +28,11 @@ def F(*shape: int) -> Input:
     return Input(lambda r: r.normal(size=shape).astype(np.float32))
 
 
+def Z(*shape: int) -> Input:
+    """Complex numbers with normally distributed parts."""
+    return Input(lambda r: (r.normal(size=shape) + 1j * r.normal(size=shape)).astype(np.complex64))
+
+
 def P(*shape: int) -> Input:
     """Floats from 0.1 to 2."""
     return Input(lambda r: r.uniform(0.1, 2, shape).astype(np.float32))

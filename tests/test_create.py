@@ -21,7 +21,7 @@ def test_no_float64_goes_through_float32() -> None:
 
 
 @pytest.mark.parametrize(("data", "text"), [
-    ([1 + 2j], "complex .* is no number.*pair of floats"), ([1, None], "NoneType None is no number"),
+    ([1, None], "NoneType None is no number"),
     ([[1], [2, 3]], "different lengths"), ("abc", "str 'abc' is no number"), ([2**63, -1], "does not fit in 64 bits"),
 ])
 def test_what_is_no_array(data: Any, text: str) -> None:

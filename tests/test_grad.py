@@ -19,7 +19,7 @@ from mlc.ir.printer import to_text
 from mlc.ir.types import TensorType, Type, f32, f64, i64
 from mlc.ir.verify import verify
 from mlc.passes.differentiate.expand import expand
-from mlc.passes.forms import DIFFERENTIATED, TENSOR
+from mlc.passes.forms import DIFFERENTIATED, REAL, TENSOR
 from tests.timing import assert_linear, seconds_by_count
 
 Array = np.ndarray[Any, Any]
@@ -627,12 +627,12 @@ def test_differentiation_is_deterministic() -> None:
 
 
 def test_forms() -> None:
-    assert find_pass("grad").takes is TENSOR and find_pass("grad").gives is DIFFERENTIATED
-    assert DIFFERENTIATED.implies(TENSOR) and not TENSOR.implies(DIFFERENTIATED)
+    assert find_pass("grad").takes is REAL and find_pass("grad").gives is DIFFERENTIATED
+    assert DIFFERENTIATED.implies(REAL) and REAL.implies(TENSOR) and not TENSOR.implies(REAL)
     with pytest.raises(Error) as caught:
-        Pipeline(["decompose"], TENSOR)
+        Pipeline(["decompose"], REAL)
     assert caught.value.code == "MLC0331"
-    Pipeline(["grad", "decompose"], TENSOR)
+    Pipeline(["decompose_complex", "grad", "decompose"], TENSOR)
     with pytest.raises(IRError) as refused:
         DIFFERENTIATED.check(with_gradient(deep(1)))
     assert refused.value.code == "MLC0140"

@@ -230,21 +230,22 @@ def check(case: Case) -> None:
     close(ours(*[as_mlc(x) for x in args], **keywords), expected)
 
     places = [i for i, x in enumerate(args) if i not in case.constant and (
-        (isinstance(x, np.ndarray) and x.dtype == np.float32) or isinstance(x, list))]
+        (isinstance(x, np.ndarray) and x.dtype in (np.float32, np.complex64)) or isinstance(x, list))]
     outputs = list(expected) if isinstance(expected, tuple | list) else [expected]
-    if not places or not any(y.is_floating_point() for y in outputs):
+    if not places or not any(map(_is_inexact, outputs)):
         return
     primals = [as_torch(x) for x in args]
     leaves = [x for i in places for x in (primals[i] if isinstance(primals[i], list) else [primals[i]])
-              if x.is_floating_point()]
+              if _is_inexact(x)]
     for x in leaves:
         x.requires_grad_()
     outputs = theirs(*primals, **their_keywords)
     outputs = list(outputs) if isinstance(outputs, tuple | list) else [outputs]
-    weights = [np.asarray(rng.normal(size=tuple(y.shape)), np.float32) for y in outputs]
-    loss = sum((y * torch.from_numpy(w)).sum() for y, w in zip(outputs, weights) if y.requires_grad)
-    wanted = torch.autograd.grad(loss, leaves, allow_unused=True) if isinstance(loss, torch.Tensor) else [None] * len(
-        leaves)
+    weights = [np.asarray(rng.normal(size=tuple(y.shape)), np.complex64 if y.is_complex() else np.float32)
+               for y in outputs]
+    roots = [(y, torch.from_numpy(w).to(y.dtype)) for y, w in zip(outputs, weights) if y.requires_grad]
+    wanted = torch.autograd.grad([y for y, _ in roots], leaves, [w for _, w in roots],
+                                 allow_unused=True) if roots else [None] * len(leaves)
 
     def f(*xs: Any) -> Any:
         full = [as_mlc(x) for x in args]
@@ -259,6 +260,11 @@ def check(case: Case) -> None:
     for a, b, x in zip(found, wanted, leaves):
         torch.testing.assert_close(torch.from_numpy(np.array(a)), torch.zeros_like(x) if b is None else b,
                                    equal_nan=True)
+
+
+def _is_inexact(x: Any) -> bool:
+    return bool(x.is_floating_point() or x.is_complex())
+
 
 SMALLEST = [(dtype, np.array([np.iinfo(dtype).min] * 5 + [np.iinfo(dtype).max, 7, -7], dtype),
              np.array([3, 127, -1, -3, np.iinfo(dtype).min, -1, np.iinfo(dtype).min, 2], dtype))

@@ -18,6 +18,7 @@ from mlc import dialects
 from mlc.dialects import autodiff, func, tensor
 from mlc.dialects.builtin import Module
 from mlc.dialects.tensor.base import full
+from mlc.dialects.tensor.complex import ComplexOp
 from mlc.dialects.tensor.elementwise import Elementwise
 from mlc.dialects.tensor.reduce import Reduce
 from mlc.dialects.tensor.traits import FACTS, HostOp, Iteration
@@ -35,8 +36,9 @@ from tests.op_samples import NUMBERS, SAMPLES, Sample, main_of, samples_of
 from tests.public_case import thinned_by
 
 TENSOR = {name: cls for name, cls in REGISTRY.items() if name.startswith("tensor.") and not cls.terminator}
-OPS = {name: cls for name, cls in TENSOR.items() if not issubclass(cls, HostOp)}
-"""The functions of tensors; what stands between kernels has file cases (cases/tensor/control.mlir, fuse, bufferize)."""
+OPS = {name: cls for name, cls in TENSOR.items() if not issubclass(cls, HostOp | ComplexOp)}
+"""The functions of real tensors; what stands between kernels has file cases (cases/tensor/control.mlir, fuse,
+bufferize), and so has what is decomposed before derivatives are taken (cases/decompose_complex)."""
 
 HOLES = {"vjp": {"map": "made by fix_numerics, after differentiation"},
          "fold": {**dict.fromkeys(("constant", "full", "iota"), "is a constant"),

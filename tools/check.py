@@ -20,7 +20,7 @@ from mlc import rounding
 from mlc.ir import changes, rewrite
 from mlc.ir.core import Op
 from mlc.ir.diag import UNKNOWN, Error, InternalError, IRError, UserError
-from mlc.ir.interp import MAX_STEPS, Interpreter, bind_sizes, run_function
+from mlc.ir.interp import MAX_STEPS, Interpreter, bind_sizes, in_parts, run_function
 from mlc.ir.passes import Form, Pipeline, Step, allowances, parse_pipeline
 from mlc.ir.printer import nameless_text, to_text
 from mlc.ir.rewrite import Counters
@@ -247,7 +247,7 @@ class Check:
         """
         slack = rounding.spread(self.before, self.entry, self.arrays, self.outcome.results, rounding.MANY)
         return [np.where((s > 0) & (s >= np.abs(r.astype(np.float64))), np.inf, s) if self.odd else s
-                for s, r in zip(slack, self.outcome.results)]
+                for s, r in zip(slack, map(in_parts, self.outcome.results))]
 
     def _guilty(self, step: Step, before: Op, broken: str) -> InternalError:
         """The error that names the pass, the rule if there is one, and the command that reproduces it."""

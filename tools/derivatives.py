@@ -45,7 +45,7 @@ def mistake(module: Op, entry: str, arrays: Sequence[Array]) -> tuple[str, Loc] 
     try:
         verify(wide)
         watching = _Watching(wide)
-        watching.call(entry, [a.astype(np.float64) if _is_float(a) else a for a in map(np.asarray, arrays)])
+        watching.run(entry, [a.astype(np.float64) if _is_float(a) else a for a in map(np.asarray, arrays)])
     except Error:                                          # it needs the types that it has, or raises by itself
         return None
     return watching.found

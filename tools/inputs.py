@@ -174,6 +174,10 @@ def reproducer(text: str, pipeline: str, entry: str, arrays: Sequence[Any], type
             "    },\n    mlc_check: {\n      " + ",\n      ".join(rows) + "\n    }\n  }\n#-}\n")
 
 
+_ARRAY = re.compile(r"((?:\d+x)*)(.+)")
+"""The sizes and the element type of an array, as in 2x3xf32."""
+
+
 def held_call(text: str) -> tuple[str, list[Array], bool] | None:
     """(entry, arrays, exact) of a reproducer."""
     found = _CHECK.search(text, text.find("{-#") if "{-#" in text else len(text))
@@ -183,11 +187,12 @@ def held_call(text: str) -> tuple[str, list[Array], bool] | None:
     arrays = list[Array]()
     try:
         while (held := fields.get(f"arg{len(arrays)}")) is not None:
-            *shape, dtype = held.split(" ")[0].split("x")
+            sizes, dtype = _ARRAY.fullmatch(held.split(" ")[0]).groups()  # type: ignore[union-attr]
             data = bytes.fromhex(held.split(" 0x")[1])
-            arrays.append(np.frombuffer(data, to_numpy(SCALARS[dtype])).reshape([int(n) for n in shape]))
+            shape = [int(n) for n in sizes.split("x")[:-1]]
+            arrays.append(np.frombuffer(data, to_numpy(SCALARS[dtype])).reshape(shape))
         return fields["entry"], arrays, fields.get("exact") == "true"
-    except (KeyError, IndexError, ValueError) as error:
+    except (AttributeError, KeyError, IndexError, ValueError) as error:
         raise ParseError(f"the reproducer's arrays are damaged: {error}", code="MLC0203") from None
 
 

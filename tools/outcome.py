@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from mlc.ir.diag import BackendError, IRError, UserError
+from mlc.ir.interp import in_parts
 
 Array = np.ndarray[Any, Any]
 
@@ -37,7 +38,7 @@ class Outcome:
             return None if type(self.error) is type(other.error) else f"{mine} in place of {theirs}"
         if len(self.results) != len(other.results):
             return f"{len(self.results)} results in place of {len(other.results)}"
-        pairs = list(zip(self.results, other.results))
+        pairs = [(in_parts(got), in_parts(want)) for got, want in zip(self.results, other.results)]
         if all(difference(got, want, exact) is None for got, want in pairs):
             return None
         allowed: Sequence[Array | float] = slack() if slack is not None and not exact else [0.0] * len(pairs)

@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import TypeGuard
 
 from mlc.dialects.func import Func
-from mlc.ir.types import FloatType, TensorType, Type
+from mlc.ir.types import ComplexType, FloatType, TensorType, Type
 
 CUSTOM_VJP, CUSTOM_JVP, CUSTOM_ARGS = "custom_vjp", "custom_jvp", "custom_args"
 CUSTOM = (CUSTOM_VJP, CUSTOM_JVP, CUSTOM_ARGS)
@@ -24,8 +24,8 @@ RECOMPUTE = "recompute"
 
 
 def has_cotangent(type: Type) -> TypeGuard[TensorType]:
-    """Whether values of a type have derivatives: floating-point tensors do."""
-    return isinstance(type, TensorType) and isinstance(type.dtype, FloatType)
+    """Whether values of a type have derivatives: floating-point and complex tensors do."""
+    return isinstance(type, TensorType) and isinstance(type.dtype, FloatType | ComplexType)
 
 
 def is_custom(function: Func) -> bool:

@@ -78,8 +78,9 @@ class Backward(Op, name="autodiff.backward", pure=False):
             func.Return(tuple(made.results))
         entry.update_type()
         module.body.block.insert(entry)
-        find_pass(EXPANDED_BY).run(module)
-        return frame.interpreter.another(module).call(entry.sym_name, frame.all([*free]))
+        for name in EXPANDED_BY:
+            find_pass(name).run(module)
+        return frame.interpreter.another(module).run(entry.sym_name, frame.all([*free]))
 
 
 def _reads(op: Op) -> Iterator[Value]:

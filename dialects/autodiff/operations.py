@@ -106,7 +106,8 @@ def check(op: Derivative, function: Func) -> None:
     except IRError as error:
         raise IRError(f"{op.name} @{op.callee}: {error.message}", code="MLC0120", loc=op.loc) from None
     extra = tuple(inputs[count:])
-    if isinstance(op, Grad) and not (returned and has_cotangent(returned[0]) and returned[0].rank == 0):
+    if isinstance(op, Grad) and not (returned and has_cotangent(returned[0]) and returned[0].rank == 0
+                                     and returned[0].dtype.is_float):
         op.fail(f"the first result of @{op.callee} is {returned[0] if returned else 'missing'}, not a float scalar "
                 "such as tensor<f32>", code="MLC0131", hint="sum or average it, or use autodiff.vjp")
     floats = tuple(t for t in returned if has_cotangent(t))
@@ -128,8 +129,8 @@ def _types(types: Iterable[Type]) -> str:
 
 
 # -- interpretation ---------------------------------------------------------------------------------------------------
-EXPANDED_BY = "grad"
-"""The pass that expands derivatives into ordinary operations. Like a pipeline, the interpreter finds it by name."""
+EXPANDED_BY = ("decompose_complex", "grad")
+"""The passes that expand derivatives into ordinary operations. Like a pipeline, the interpreter finds them by name."""
 
 _EXPANDED: WeakKeyDictionary[Interpreter, dict[Any, tuple[Interpreter, str]]] = WeakKeyDictionary()
 """For each interpreter, a cache of interpreters of modules with an expanded derivative as a function."""
@@ -142,7 +143,7 @@ def _interpret(op: Derivative, frame: Frame) -> list[Any]:
     if (op, inputs) not in cache:
         cache[op, inputs] = _expanded(op, inputs, [_sized(r.type, frame) for r in op.results], frame.interpreter)
     interpreter, name = cache[op, inputs]
-    return interpreter.call(name, frame.all(op.operands))
+    return interpreter.run(name, frame.all(op.operands))
 
 
 def _expanded(op: Derivative, inputs: Sequence[Type], results: Sequence[Type],
@@ -156,7 +157,8 @@ def _expanded(op: Derivative, inputs: Sequence[Type], results: Sequence[Type],
         func.Return(tuple(entry.block.terminator.results))
     entry.update_type()
     module.body.block.insert(entry)
-    find_pass(EXPANDED_BY).run(module)
+    for name in EXPANDED_BY:
+        find_pass(name).run(module)
     return interpreter.another(module), entry.sym_name
 
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from mlc.dialects.tensor.attention import *
     from mlc.dialects.tensor.binary import *
     from mlc.dialects.tensor.compare import *
+    from mlc.dialects.tensor.complex import *
     from mlc.dialects.tensor.composite import *
     from mlc.dialects.tensor.contract import *
     from mlc.dialects.tensor.control import *

@@ -8,9 +8,11 @@ from typing import Any
 import numpy as np
 
 from mlc.dialects import tensor
+from mlc.dialects.tensor import parts
 from mlc.dialects.tensor.base import Array, cast, compare, full, leading, select
 from mlc.dialects.tensor.composite import Composite, exp, softplus, widened
 from mlc.dialects.tensor.elementwise import Transcendental
+from mlc.dialects.tensor.parts import elementwise
 from mlc.dialects.tensor.transcendental import Erfc
 from mlc.ir.core import Value
 from mlc.ir.types import TensorType
@@ -122,6 +124,7 @@ class Silu(Transcendental, name="tensor.silu"):
         %r = tensor.silu %x : tensor<3xf32>
     """
 
+    on_parts = elementwise(parts.silu)
     f = staticmethod(lambda x: np.maximum(x, -800) * tensor.Sigmoid.f(x))
 
     @classmethod

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 import numpy as np
@@ -15,7 +15,7 @@ from mlc.ir import sizes
 from mlc.ir.core import Op, Value, builder, clone_region
 from mlc.ir.diag import UNKNOWN, IRError
 from mlc.ir.sizes import Dim, Size, is_natural
-from mlc.ir.types import FloatType, IntType, ScalarType, TensorType, bf16, f16, f32, i1, to_numpy
+from mlc.ir.types import ComplexType, FloatType, IntType, ScalarType, TensorType, bf16, f16, f32, i1, to_numpy
 
 if TYPE_CHECKING:
     from mlc.ir.interp import Frame
@@ -29,7 +29,14 @@ FOLDED_ELEMENTS = 256
 
 
 class TensorOp(FusionInterface, pure=True):
-    """An operation on tensors whose result is one tensor."""
+    """An operation on tensors whose result is one tensor.
+
+    on_parts  rule by which decompose_complex computes it for complex tensors: a method that takes a `Parts` for each
+              complex operand and gives that of the result, or a value if the result is real; None if the operation is
+              not defined on complex elements
+    """
+
+    on_parts: ClassVar[Callable[..., Any] | None] = None
 
     def refuse(self, message: str, code: str, hint: str | None = None, symbols: Iterable[str] = ()) -> NoReturn:
         """Raise IRError, with notes on the origin of each operand. `symbols` are those of the sizes at fault."""
@@ -67,6 +74,9 @@ class TensorOp(FusionInterface, pure=True):
         for i, v in enumerate(self.operands):
             if not isinstance(v.type, TensorType):
                 self.refuse(f"operand {i} is {v.type}, not a tensor", "MLC0118")
+            if isinstance(v.type.dtype, ComplexType) and self.on_parts is None:
+                self.refuse(f"is not defined on complex elements, {v.type.dtype}", "MLC0785",
+                            hint="apply it to x.real and x.imag, or to abs(x)")
         return [v.type for v in self.operands]
 
     def check_axis(self, axis: int, rank: int) -> None:
@@ -176,9 +186,11 @@ def broadcast(op: TensorOp, types: Sequence[TensorType]) -> tuple[Dim, ...]:
 
 # -- element types ----------------------------------------------------------------------------------------------------
 def kind(dtype: ScalarType) -> str:
-    """`bool`, `int` or `float`; `index` for a type that is not an element type of tensors."""
+    """`bool`, `int`, `float` or `complex`; `index` for a type that is not an element type of tensors."""
     if isinstance(dtype, FloatType):
         return "float"
+    if isinstance(dtype, ComplexType):
+        return "complex"
     return "bool" if dtype == i1 else "int" if isinstance(dtype, IntType) else "index"
 
 
@@ -234,6 +246,8 @@ def splat(value: Value) -> Any:
 def is_splat(value: Value, number: float) -> bool:
     """Whether all elements of a value are `number`; +0.0 and -0.0 are distinct."""
     element = splat(value)
+    if element is not None and element.dtype.kind == "c":
+        return False
     return element is not None and bool(element == number) and (
         element.dtype.kind in "biu" or bool(np.signbit(element) == np.signbit(number)))
 

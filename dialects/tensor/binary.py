@@ -7,8 +7,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from mlc.dialects import arith, tensor
+from mlc.dialects.tensor import parts
 from mlc.dialects.tensor.base import compare, full, is_splat, kind, select, splat, unbroadcast, zeros
 from mlc.dialects.tensor.elementwise import Elementwise, Neg, Rounding
+from mlc.dialects.tensor.parts import elementwise
 from mlc.dialects.tensor.source import binary_operator
 from mlc.dialects.tensor.traits import Cost
 from mlc.dialects.tensor.transcendental import Log
@@ -45,6 +47,7 @@ class Add(BinaryMath, name="tensor.add", commutative=True):
         %r = tensor.add %x, %y : (tensor<Bx3xf32>, tensor<3xf32>) -> tensor<Bx3xf32>
     """
 
+    on_parts = parts.each_part
     cost = Cost.CHEAP
     rounding = Rounding.ONCE
     on_floats = arith.AddF
@@ -61,6 +64,7 @@ class Sub(BinaryMath, name="tensor.sub"):
         %r = tensor.sub %x, %y : tensor<3xf32>
     """
 
+    on_parts = parts.each_part
     cost = Cost.CHEAP
     rounding = Rounding.ONCE
     on_floats = arith.SubF
@@ -77,6 +81,7 @@ class Mul(BinaryMath, name="tensor.mul", commutative=True):
         %r = tensor.mul %x, %y : tensor<3xf32>
     """
 
+    on_parts = elementwise(parts.mul)
     cost = Cost.CHEAP
     rounding = Rounding.ONCE
     on_floats = arith.MulF
@@ -93,6 +98,7 @@ class Div(BinaryMath, name="tensor.div"):
         %r = tensor.div %x, %y : tensor<3xf32>
     """
 
+    on_parts = elementwise(parts.div)
     accepts = ("float",)
     cost = Cost.EXPENSIVE
     rounding = Rounding.ONCE
@@ -171,7 +177,7 @@ def one_at_zero(x: Value) -> Value:
 
 def _power(x: Any, y: Any) -> Any:
     """x^y; of integers modulo 2^width, and of a negative y the integer part of 1 / x^-y (0 where x = 0)."""
-    if x.dtype.kind == "f":
+    if x.dtype.kind in "fc":
         return np.power(x, y)
     x, y = np.broadcast_arrays(x, y)
     result, square, left = np.ones_like(x), x.copy(), np.where(y < 0, 0, y)
@@ -188,6 +194,7 @@ class Pow(BinaryMath, name="tensor.pow"):
         %r = tensor.pow %x, %y : tensor<3xf32>
     """
 
+    on_parts = elementwise(parts.power)
     cost = Cost.EXPENSIVE
     rounding = Rounding.WIDE
     f = staticmethod(_power)

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from mlc.dialects.tensor import parts
 from mlc.dialects.tensor.base import (
     Array,
     CopyOp,
@@ -40,6 +41,7 @@ class Compare(Elementwise, name="tensor.compare"):
         %r = tensor.compare lt, %x, %y : (tensor<3xf32>, tensor<3xf32>) -> tensor<3xi1>
     """
 
+    on_parts = parts.compared
     predicate: str
     lhs: Value
     rhs: Value
@@ -52,6 +54,9 @@ class Compare(Elementwise, name="tensor.compare"):
     def infer(self) -> TensorType:
         if self.predicate not in PREDICATES:
             self.refuse(f"no predicate {self.predicate!r}", "MLC0116", hint=f"it is one of {', '.join(PREDICATES)}")
+        if self.predicate not in ("eq", "ne") and kind(self.lhs.type.dtype) == "complex":
+            self.refuse(f"complex numbers have no order, so that {self.predicate} is not defined", "MLC0785",
+                        hint="compare absolute values or parts")
         return super().infer()
 
     def result_dtype(self, dtype: ScalarType) -> ScalarType:
@@ -67,6 +72,7 @@ class Select(CopyOp, name="tensor.select"):
         %r = tensor.select %c, %x, %y : (tensor<3xi1>, tensor<3xf32>, tensor<f32>) -> tensor<3xf32>
     """
 
+    on_parts = parts.each_part
     condition: Value
     a: Value
     b: Value
@@ -105,6 +111,7 @@ class Cast(TypedOp, CopyOp, name="tensor.cast"):
         %r = tensor.cast %x : tensor<Bx3xf32> to tensor<Bx3xi32>
     """
 
+    on_parts = parts.converted
     x: Value
     dtype: ScalarType
     spelled = ("dtype",)

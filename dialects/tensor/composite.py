@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from mlc.dialects import tensor
+from mlc.dialects.tensor import parts
 from mlc.dialects.tensor.base import (
     Array,
     TensorOp,
@@ -50,7 +51,7 @@ class Composite(TensorOp):
         """The types of the operands: tensors of one floating-point element type."""
         types = self.tensors()
         for t in types:
-            if kind(t.dtype) != "float":
+            if kind(t.dtype) not in ("float", "complex"):
                 self.refuse(f"does not work on {t.dtype}, only on float elements", "MLC0113",
                             hint="cast the operand to a float type first")
             if t.dtype != types[0].dtype:
@@ -60,7 +61,8 @@ class Composite(TensorOp):
     def ref(self, *xs: Any) -> Array:
         """`define` in float64, rounded to the element type of the result."""
         with np.errstate(all="ignore"):
-            return rounded(self.define(*(np.asarray(x).astype(np.float64) for x in xs)), self.results[0].type.dtype)
+            return rounded(self.define(*(x.astype(np.complex128 if x.dtype.kind == "c" else np.float64)
+                                         for x in map(np.asarray, xs))), self.results[0].type.dtype)
 
     def define(self, *xs: Any) -> Any:
         raise NotImplementedError
@@ -72,6 +74,7 @@ class StopGradient(Composite, name="tensor.stop_gradient", blocks_gradient=True)
         %r = tensor.stop_gradient %x : tensor<3xf32>
     """
 
+    on_parts = parts.each_part
     x: Value
     vmap = leading
 

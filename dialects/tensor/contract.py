@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from mlc.dialects.tensor import parts
 from mlc.dialects.tensor.base import (
     Array,
     TensorOp,
@@ -39,6 +40,7 @@ class DotGeneral(TensorOp, name="tensor.dot_general"):
         %r = tensor.dot_general %x, %y {batch = [], contract = [[1, 0]]} : tensor<3x3xf32>
     """
 
+    on_parts = parts.bilinear
     lhs: Value
     rhs: Value
     batch: tuple[tuple[int, int], ...]

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from mlc.dialects.tensor import parts
 from mlc.dialects.tensor.base import (
     Array,
     SizedOp,
@@ -55,6 +56,7 @@ class Convolution(SizedOp, Composite, name="tensor.convolution"):
         %r = tensor.convolution %x, %w : (tensor<Bx3x8xf32>, tensor<5x3x3xf32>) -> tensor<Bx5x6xf32>
     """
 
+    on_parts = parts.bilinear
     x: Value
     w: Value
     stride: tuple[int, ...] = ()

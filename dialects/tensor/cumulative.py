@@ -10,6 +10,7 @@ import numpy as np
 
 from mlc.dialects import arith, tensor
 from mlc.dialects.combining import CombiningKind
+from mlc.dialects.tensor import parts
 from mlc.dialects.tensor.base import (
     Array,
     TensorOp,
@@ -27,6 +28,7 @@ from mlc.dialects.tensor.base import (
 from mlc.dialects.tensor.composite import Composite, exp, maximum, widened
 from mlc.dialects.tensor.control import as_index, from_index, while_loop
 from mlc.dialects.tensor.iteration import IndexingMap, IterationDomain
+from mlc.dialects.tensor.reduce import need_static
 from mlc.dialects.tensor.shape import Slice
 from mlc.dialects.tensor.source import Iota
 from mlc.dialects.tensor.traits import Cost, Iteration
@@ -58,6 +60,9 @@ class Cumulative(TensorOp, name="tensor.cumulative"):
     moves_elements = False
     checked_operand = None
 
+    def on_parts(self, x: parts.Parts) -> parts.Parts:
+        return parts.each_part(self, x) if self.kind == "add" else parts.prefix_products(self, x)
+
     def iteration_domain(self) -> IterationDomain:
         return IterationDomain(self.x.type.shape, (self.axis,))
 
@@ -74,7 +79,11 @@ class Cumulative(TensorOp, name="tensor.cumulative"):
             self.refuse(f"{self.kind} is not one of {', '.join(KINDS)}", "MLC0116")
         if kind(x.dtype) == "bool":
             self.refuse("does not work on i1, only on int and float elements", "MLC0113")
+        if kind(x.dtype) == "complex" and self.kind in ("max", "min"):
+            self.refuse("complex numbers have no order", "MLC0785")
         self.check_axis(self.axis, x.rank)
+        if self.kind == "mul":
+            need_static(self, (self.axis,))
         if self.order not in (None, "chain"):
             self.refuse(f"the order {self.order} is not chain", "MLC0116")
         return x

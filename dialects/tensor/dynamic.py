@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from mlc.dialects import tensor
+from mlc.dialects.tensor import parts
 from mlc.dialects.tensor.base import (
     Array,
     CopyOp,
@@ -36,6 +37,7 @@ from mlc.ir.types import TensorType, i64, ui64
 class _Dynamic(CopyOp):
     """Start indices are clamped, so that the slice lies within x."""
 
+    on_parts = parts.each_part
     cost = Cost.CHEAP
     moves_elements = False
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from mlc.dialects import arith
 from mlc.dialects import math as scalar_math
+from mlc.dialects.tensor import parts
 from mlc.dialects.tensor.base import (
     Array,
     TensorOp,
@@ -25,11 +26,12 @@ from mlc.dialects.tensor.base import (
     rounded,
     splat,
 )
+from mlc.dialects.tensor.parts import elementwise
 from mlc.dialects.tensor.source import Full
 from mlc.dialects.tensor.traits import Cost, Iteration
 from mlc.ir.core import Op, Value
 from mlc.ir.rewrite import rewrite
-from mlc.ir.types import IntType, ScalarType, TensorType, f64, i1
+from mlc.ir.types import ComplexType, IntType, ScalarType, TensorType, c128, f64, i1
 
 
 class Rounding(Enum):
@@ -69,7 +71,7 @@ class Elementwise(TensorOp):
         if len({t.dtype for t in types}) > 1:
             self.refuse(f"element types differ: {' and '.join(str(t.dtype) for t in types)}", "MLC0112",
                         hint="cast the operands to one type first")
-        if kind(types[0].dtype) not in self.accepts:
+        if (found := kind(types[0].dtype)) not in self.accepts and found != "complex":
             self.refuse(f"does not work on {types[0].dtype}, only on {' and '.join(self.accepts)} elements", "MLC0113")
         return TensorType(broadcast(self, types), self.result_dtype(types[0].dtype))
 
@@ -80,6 +82,8 @@ class Elementwise(TensorOp):
         dtype = self.operands[0].type.dtype
         if kind(dtype) == "float":
             xs = tuple(rounded(x, f64 if self.rounding is Rounding.WIDE else accumulator(dtype)) for x in xs)
+        elif kind(dtype) == "complex":
+            xs = tuple(rounded(x, c128) for x in xs)
         with np.errstate(all="ignore"):
             return rounded(type(self).f(*xs), self.results[0].type.dtype)
 
@@ -109,7 +113,7 @@ class Elementwise(TensorOp):
         return getattr(mp, cls.name.removeprefix("tensor."))(*xs)
 
     def fold(self) -> Value | Array | None:
-        if not self.is_correctly_rounded and kind(self.operands[0].type.dtype) == "float":
+        if not self.is_correctly_rounded and kind(self.operands[0].type.dtype) in ("float", "complex"):
             return None
         arrays = self.constants()
         return None if arrays is None else np.asarray(self.ref(*arrays))
@@ -144,6 +148,7 @@ class Neg(UnaryMath, name="tensor.neg"):
         %r = tensor.neg %x : tensor<Bx3xf32>
     """
 
+    on_parts = parts.each_part
     accepts = ("int", "float")
     cost = Cost.CHEAP
     rounding = Rounding.NONE
@@ -155,16 +160,20 @@ class Neg(UnaryMath, name="tensor.neg"):
 
 
 class Abs(UnaryMath, name="tensor.abs"):
-    """result[i] = |x[i]|; of the smallest integer itself
+    """result[i] = |x[i]|; of the smallest integer itself; of a complex number the distance from 0, which is real
 
         %r = tensor.abs %x : tensor<3xf32>
     """
 
+    on_parts = elementwise(parts.absolute)
     accepts = ("int", "float")
     cost = Cost.CHEAP
     rounding = Rounding.NONE
     on_floats = scalar_math.AbsF
     f = staticmethod(np.abs)
+
+    def result_dtype(self, dtype: ScalarType) -> ScalarType:
+        return dtype.part if isinstance(dtype, ComplexType) else dtype
 
     def partial(self, ct: Value) -> Value:
         return ct * Sign(self.x).result
@@ -191,6 +200,7 @@ class Sqrt(UnaryMath, name="tensor.sqrt"):
         %r = tensor.sqrt %x : tensor<3xf32>
     """
 
+    on_parts = elementwise(parts.sqrt)
     cost = Cost.EXPENSIVE
     rounding = Rounding.ONCE
     on_floats = scalar_math.Sqrt
@@ -246,6 +256,7 @@ class Reciprocal(UnaryMath, name="tensor.reciprocal"):
         %r = tensor.reciprocal %x : tensor<3xf32>
     """
 
+    on_parts = elementwise(parts.reciprocal)
     cost = Cost.EXPENSIVE
     rounding = Rounding.ONCE
     f = staticmethod(lambda x: np.ones((), x.dtype) / x)
@@ -272,6 +283,7 @@ class IsNan(Unary, name="tensor.isnan"):
         %r = tensor.isnan %x : (tensor<3xf32>) -> tensor<3xi1>
     """
 
+    on_parts = elementwise(parts.is_nan)
     accepts = ("float",)
     cost = Cost.EXPENSIVE
     rounding = Rounding.NONE
@@ -287,7 +299,8 @@ def elementwise_of_splats(op: Elementwise) -> Value | None:
     """f(full(a), full(b)) == full(f(a, b)), for floats where f is correctly rounded"""
     numbers = [splat(v) for v in op.operands]
     type = op.result.type
-    if any(n is None for n in numbers) or (not op.is_correctly_rounded and kind(op.operands[0].type.dtype) == "float"):
+    if any(n is None for n in numbers) or (
+            not op.is_correctly_rounded and kind(op.operands[0].type.dtype) in ("float", "complex")):
         return None
     number = np.asarray(op.ref(*numbers))
     return None if _is_nan(number) else Full(number.item(), type.shape, type.dtype).result

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from mlc.dialects import tensor
+from mlc.dialects.tensor import parts
 from mlc.dialects.tensor.base import (
     Array,
     TensorOp,
@@ -32,6 +33,7 @@ from mlc.ir.types import TensorType
 class _Pick(TensorOp):
     """Elements of x at `indices` along an axis. Indices out of range, including negative ones, raise UserIndexError."""
 
+    on_parts = parts.each_part
     x: Value
     indices: Value
     axis: int

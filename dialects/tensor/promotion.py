@@ -1,8 +1,8 @@
 """tensor, promotion: type promotion by PyTorch's rules.
 
-Two tensors promote to the smallest type of the higher of their kinds (bool < int < float) that represents both; a
-Python number can raise the kind of a tensor but not its width. PyTorch has no rule for ui16, ui32 and ui64 with other
-integers.
+Two tensors promote to the smallest type of the higher of their kinds (bool < int < float < complex) that represents
+both; a Python number can raise the kind of a tensor but not its width. PyTorch has no rule for ui16, ui32 and ui64 with
+other integers.
 
 A number, or a 0-d array, is rounded to that type before the computation: float16 * 70000.0 is infinite. PyTorch keeps
 it in float32 in some operations.
@@ -11,7 +11,24 @@ it in float32 in some operations.
 from __future__ import annotations
 
 from mlc.ir.diag import UserTypeError
-from mlc.ir.types import ScalarType, bf16, f16, f32, f64, i1, i8, i16, i32, i64, ui8, ui16, ui32, ui64
+from mlc.ir.types import (
+    ComplexType,
+    FloatType,
+    ScalarType,
+    bf16,
+    f16,
+    f32,
+    f64,
+    i1,
+    i8,
+    i16,
+    i32,
+    i64,
+    ui8,
+    ui16,
+    ui32,
+    ui64,
+)
 
 _COLUMNS = (i1, i8, i16, i32, i64, ui8, f16, bf16, f32, f64)
 _ROWS: tuple[tuple[ScalarType, ...], ...] = (
@@ -38,6 +55,10 @@ for _unsigned in (ui16, ui32, ui64):
 
 def promote(a: ScalarType, b: ScalarType) -> ScalarType:
     """The element type of a result of elements `a` and `b`, as torch.promote_types."""
+    if isinstance(a, ComplexType) or isinstance(b, ComplexType):
+        part = promote(a.part if isinstance(a, ComplexType) else a, b.part if isinstance(b, ComplexType) else b)
+        assert isinstance(part, FloatType)
+        return ComplexType(part)
     if (common := PROMOTIONS.get((a, b))) is None:
         raise UserTypeError(f"{a} and {b} elements have no common type", code="MLC0341", hint="cast one of them first")
     return common

@@ -9,6 +9,7 @@ import numpy as np
 
 from mlc.dialects import tensor
 from mlc.dialects.combining import CombiningKind
+from mlc.dialects.tensor import parts
 from mlc.dialects.tensor.base import (
     Array,
     TensorOp,
@@ -28,10 +29,11 @@ from mlc.dialects.tensor.base import (
 from mlc.dialects.tensor.iteration import IndexingMap, IterationDomain
 from mlc.dialects.tensor.orders import lanes, reduce_in_order
 from mlc.dialects.tensor.traits import Cost, Iteration
+from mlc.ir import sizes
 from mlc.ir.core import Op, Value
 from mlc.ir.rewrite import rewrite
 from mlc.ir.sizes import Dim, product
-from mlc.ir.types import FloatType, TensorType, f64, to_numpy
+from mlc.ir.types import ComplexType, FloatType, TensorType, f64, to_numpy
 
 RUN = 32
 """Elements of a lane that are added sequentially."""
@@ -78,7 +80,7 @@ class Reduce(TensorOp):
 
     def infer(self) -> TensorType:
         source, = self.tensors()
-        if kind(source.dtype) not in self.accepts:
+        if (found := kind(source.dtype)) not in self.accepts and found != "complex":
             self.refuse(f"does not work on {source.dtype}, only on {' and '.join(self.accepts)} elements", "MLC0113")
         self.check_axes(self.axes, source.rank)
         if self.order is not None:
@@ -134,10 +136,19 @@ class ReduceSum(_ReduceArithmetic, name="tensor.reduce_sum"):
         %r = tensor.reduce_sum %x {axes = [1]} : (tensor<Bx3xf32>) -> tensor<Bxf32>
     """
 
+    on_parts = parts.each_part
     combines = "add"
 
     def vjp(self, ct: Value) -> list[Value | None]:
         return [self.spread(ct)]
+
+
+def need_static(op: TensorOp, axes: Iterable[int]) -> None:
+    """Refuse a product of complex numbers along an axis of a symbolic size: its rule multiplies halves."""
+    source = op.operands[0].type
+    if isinstance(source.dtype, ComplexType) and (sized := [a for a in axes if not isinstance(source.shape[a], int)]):
+        op.refuse(f"size {source.shape[sized[0]]} of axis {sized[0]} is not static, as a product of complex numbers "
+                  "needs it to be", "MLC0688", symbols=sizes.symbols(source.shape[sized[0]]))
 
 
 class ReduceProd(_ReduceArithmetic, name="tensor.reduce_prod"):
@@ -146,7 +157,13 @@ class ReduceProd(_ReduceArithmetic, name="tensor.reduce_prod"):
         %r = tensor.reduce_prod %x {axes = [1]} : (tensor<Bx3xf32>) -> tensor<Bxf32>
     """
 
+    on_parts = parts.product
     combines = "mul"
+
+    def infer(self) -> TensorType:
+        out = super().infer()
+        need_static(self, self.axes)
+        return out
 
     def vjp(self, ct: Value) -> list[Value | None]:
         """The product of the other elements: result / x, and if x = 0, depending on the number of zeros:

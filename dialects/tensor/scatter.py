@@ -9,6 +9,7 @@ import numpy as np
 
 from mlc.dialects import tensor
 from mlc.dialects.combining import CombiningKind
+from mlc.dialects.tensor import parts
 from mlc.dialects.tensor.base import (
     Array,
     TensorOp,
@@ -51,6 +52,7 @@ class Scattering(TensorOp):
     updates: Value
     axis: int
     kind: str = "add"
+    on_parts = parts.each_part
     format = "$x `,` $indices `,` $updates attr-dict `:` functional-type"
     cost = Cost.EXPENSIVE
     iteration = Iteration.SCATTER
@@ -82,6 +84,8 @@ class Scattering(TensorOp):
             self.refuse(f"{self.kind} is not one of {', '.join(UPDATES)}", "MLC0116")
         if kind(x.dtype) == "bool" and self.kind != "set":
             self.refuse(f"{self.kind} does not work on i1, only on int and float elements", "MLC0113")
+        if kind(x.dtype) == "complex" and self.kind not in ("set", "add"):
+            self.refuse(f"{self.kind} is not defined on complex elements, only set and add", "MLC0785")
         self.check_axis(self.axis, x.rank)
         return x, indices, updates
 

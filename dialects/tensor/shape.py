@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from mlc.dialects.tensor import parts
 from mlc.dialects.tensor.base import (
     Array,
     CopyOp,
@@ -47,6 +48,7 @@ class Reshape(TypedOp, SizedOp, CopyOp, name="tensor.reshape"):
         %r = tensor.reshape %x : tensor<Bx6xf32> to tensor<(2*B)x3xf32>
     """
 
+    on_parts = parts.each_part
     x: Value
     shape: tuple[Dim, ...]
     spelled = ("shape",)
@@ -95,6 +97,7 @@ class Transpose(CopyOp, name="tensor.transpose"):
         %r = tensor.transpose %x {perm = [1, 0]} : (tensor<Bx3xf32>) -> tensor<3xBxf32>
     """
 
+    on_parts = parts.each_part
     x: Value
     perm: tuple[int, ...]
     cost = Cost.CHEAP
@@ -125,6 +128,7 @@ class BroadcastTo(TypedOp, SizedOp, CopyOp, name="tensor.broadcast_to"):
         %r = tensor.broadcast_to %x : tensor<1x3xf32> to tensor<BxCx3xf32>
     """
 
+    on_parts = parts.each_part
     x: Value
     shape: tuple[Dim, ...]
     spelled = ("shape",)
@@ -159,6 +163,7 @@ class Slice(SizedOp, CopyOp, name="tensor.slice"):
         %r = tensor.slice %x {starts = [0, 1], stops = ["B", 6], steps = [1, 2]} : (tensor<Bx7xf32>) -> tensor<Bx3xf32>
     """
 
+    on_parts = parts.each_part
     x: Value
     starts: tuple[Dim, ...]
     stops: tuple[Dim, ...]
@@ -228,6 +233,7 @@ class Pad(SizedOp, CopyOp, name="tensor.pad"):
         %r = tensor.pad %x, %v {low = [1], high = [0], interior = [1]} : (tensor<3xi8>, tensor<i8>) -> tensor<7xi8>
     """
 
+    on_parts = parts.each_part
     x: Value
     value: Value
     low: tuple[Dim, ...]
@@ -293,6 +299,7 @@ class Concat(CopyOp, name="tensor.concat"):
         %r = tensor.concat %x, %y {axis = 0} : (tensor<Bx3xf32>, tensor<2x3xf32>) -> tensor<(B + 2)x3xf32>
     """
 
+    on_parts = parts.each_part
     xs: tuple[Value, ...]
     axis: int
     vmap = along_axes
@@ -339,6 +346,7 @@ class Reverse(CopyOp, name="tensor.reverse"):
         %r = tensor.reverse %x {axes = [1]} : tensor<Bx3xf32>
     """
 
+    on_parts = parts.each_part
     x: Value
     axes: tuple[int, ...]
     vmap = along_axes

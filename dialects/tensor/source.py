@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,10 +9,11 @@ import numpy as np
 from mlc.dialects.tensor.base import Array, SizedOp, TensorOp, TypedOp, cast, kind, rounded
 from mlc.dialects.tensor.traits import Cost, Iteration
 from mlc.ir.core import OPERATORS, Op, Value
-from mlc.ir.printer import float_text, quote
+from mlc.ir.literals import decode_numbers
+from mlc.ir.printer import complex_text, float_text, quote
 from mlc.ir.rewrite import rewrite
 from mlc.ir.sizes import Dim
-from mlc.ir.types import ScalarType, TensorType, from_numpy, i64, index, int_range, to_numpy
+from mlc.ir.types import ComplexType, ScalarType, TensorType, from_numpy, i64, index, int_range, to_numpy
 
 if TYPE_CHECKING:
     from mlc.ir.parser import Parser
@@ -50,7 +50,7 @@ class Full(SizedOp, name="tensor.full"):
         %r = tensor.full 1.0 : tensor<Bx3xf32>
     """
 
-    value: int | float | bool
+    value: int | float | bool | complex
     shape: tuple[Dim, ...]
     dtype: ScalarType
     cost = Cost.FREE
@@ -67,7 +67,9 @@ class Full(SizedOp, name="tensor.full"):
 
     def scalar(self) -> Array:
         """The value as a 0-d array."""
-        exact = float(self.value) if kind(self.dtype) == "float" else int(self.value)
+        if kind(self.dtype) == "complex":
+            return np.array(self.value, to_numpy(self.dtype))
+        exact = float(self.value) if kind(self.dtype) == "float" else int(self.value)  # type: ignore[arg-type]
         with np.errstate(all="ignore"):
             return rounded(np.array(exact, np.float64 if isinstance(exact, float) else to_numpy(self.dtype)),
                            self.dtype)
@@ -81,9 +83,11 @@ class Full(SizedOp, name="tensor.full"):
         return ("true" if value else "false") if kind(self.dtype) == "bool" else f"{self._number()} : {self.dtype}"
 
     def _number(self) -> str:
+        if isinstance(self.dtype, ComplexType):
+            return complex_text(self.value, self.dtype)
         if kind(self.dtype) == "float":
-            return float_text(self.value, self.dtype)
-        return str(int(self.value))
+            return float_text(self.value, self.dtype)  # type: ignore[arg-type]
+        return str(int(self.value))  # type: ignore[arg-type]
 
     def print_form(self, p: Printer) -> None:
         extra = p.attr_dict(self, ("value", "shape", "dtype"))
@@ -92,12 +96,15 @@ class Full(SizedOp, name="tensor.full"):
     @staticmethod
     def parse_form(parser: Parser) -> Op:
         extra = parser.attr_dict() if parser.at("{") else {}
-        token = parser.take()
+        body = parser.elements() if parser.at("(") else None
+        token = parser.take() if body is None else None
         parser.expect(":")
         type = parser.type()
         if not isinstance(type, TensorType):
             parser.fail("a full needs a tensor type, as in 1.0 : tensor<3xf32>", "MLC0206")
-        value = parser.number_of(token, type.dtype)
+        if body is not None and not isinstance(type.dtype, ComplexType):
+            parser.fail(f"a complex number is no {type.dtype}", "MLC0207")
+        value = decode_numbers(body, type.dtype) if token is None else parser.number_of(token, type.dtype)
         return parser.build(Full, [], {"value": value, "shape": type.shape, "dtype": type.dtype, **extra}, [type])
 
 
@@ -179,10 +186,12 @@ def check_dtype(op: TensorOp, dtype: ScalarType, *kinds: str) -> None:
         op.refuse(f"does not support element type {dtype}", "MLC0113")
 
 
-def fits(number: int | float | bool, dtype: ScalarType) -> bool:
+def fits(number: int | float | bool | complex, dtype: ScalarType) -> bool:
     """Whether a number is an integer in the range of an integer type, or can be rounded to a float type."""
-    if kind(dtype) == "float":
+    if kind(dtype) in ("float", "complex"):
         return not isinstance(number, int) or abs(number) < 1 << 1023
+    if isinstance(number, complex):
+        return False
     low, high = int_range(dtype)
     return (isinstance(number, int) or number.is_integer()) and low <= number <= high
 
@@ -203,7 +212,8 @@ def constant_of_equal_elements(op: Constant) -> Value | None:
     if flat.size == 0:
         return Full(0, op.value.shape, op.result.type.dtype).result
     bits = np.ascontiguousarray(flat).view(np.uint8).reshape(flat.size, -1)
-    if (bits != bits[0]).any() or (kind(op.result.type.dtype) == "float" and math.isnan(flat[0])):
+    if (bits != bits[0]).any() or (
+            kind(op.result.type.dtype) in ("float", "complex") and bool(flat[0] != flat[0])):
         return None
     return Full(flat[0].item(), op.value.shape, op.result.type.dtype).result
 

@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 
 from mlc.dialects import tensor
+from mlc.dialects.tensor import parts
 from mlc.dialects.tensor.base import Array, again, along_axes, cast, full, reshape, shape_text
 from mlc.dialects.tensor.composite import Composite, maximum, mean_kept, sum_kept, widened
 from mlc.dialects.tensor.source import size
 from mlc.ir import sizes
 from mlc.ir.core import BatchResult, Value
 from mlc.ir.sizes import Dim
-from mlc.ir.types import ScalarType, TensorType
+from mlc.ir.types import ComplexType, ScalarType, TensorType
 
 
 class _OverAxes(Composite):
@@ -39,6 +40,7 @@ class Mean(_OverAxes, name="tensor.mean"):
         %r = tensor.mean %x {axes = [1]} : (tensor<Bx3xf32>) -> tensor<Bxf32>
     """
 
+    on_parts = parts.each_part
     def define(self, x: Array) -> Any:
         return x.sum(self.axes) / np.float64(math.prod(x.shape[a] for a in self.axes))
 
@@ -56,10 +58,19 @@ class Var(_OverAxes, name="tensor.var"):
     axes: tuple[int, ...]
     correction: float = 1
 
+    def on_parts(self, x: parts.Parts) -> Value:
+        """The sum of the variances of the parts."""
+        real, imag = parts.each_part(self, x)
+        return real + imag
+
+    def infer(self) -> TensorType:
+        out = super().infer()
+        return out.with_dtype(out.dtype.part) if isinstance(out.dtype, ComplexType) else out
+
     def define(self, x: Array) -> Any:
         n = math.prod(x.shape[a] for a in self.axes)
         mean = x.sum(self.axes, keepdims=True) / np.float64(n)
-        return np.square(x - mean).sum(self.axes) / np.float64(max(0, n - self.correction))
+        return np.square(np.abs(x - mean)).sum(self.axes) / np.float64(max(0, n - self.correction))
 
     def decompose(self) -> Value:
         x = widened(self.x)

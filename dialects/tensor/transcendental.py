@@ -7,7 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from mlc.dialects.tensor import parts
 from mlc.dialects.tensor.elementwise import Transcendental
+from mlc.dialects.tensor.parts import elementwise
 from mlc.ir.core import Value
 
 
@@ -17,6 +19,7 @@ class Exp(Transcendental, name="tensor.exp"):
         %r = tensor.exp %x : tensor<3xf32>
     """
 
+    on_parts = elementwise(parts.exp)
     f = staticmethod(np.exp)
 
     def partial(self, ct: Value) -> Value:
@@ -29,6 +32,7 @@ class Exp2(Transcendental, name="tensor.exp2"):
         %r = tensor.exp2 %x : tensor<3xf32>
     """
 
+    on_parts = elementwise(parts.exp2)
     f = staticmethod(np.exp2)
 
     @classmethod
@@ -45,6 +49,7 @@ class Expm1(Transcendental, name="tensor.expm1"):
         %r = tensor.expm1 %x : tensor<3xf32>
     """
 
+    on_parts = elementwise(parts.expm1)
     f = staticmethod(np.expm1)
 
     def partial(self, ct: Value) -> Value:
@@ -57,6 +62,7 @@ class Log(Transcendental, name="tensor.log"):
         %r = tensor.log %x : tensor<3xf32>
     """
 
+    on_parts = elementwise(parts.log)
     f = staticmethod(np.log)
 
     def partial(self, ct: Value) -> Value:
@@ -69,6 +75,7 @@ class Log2(Transcendental, name="tensor.log2"):
         %r = tensor.log2 %x : tensor<3xf32>
     """
 
+    on_parts = elementwise(parts.log2)
     f = staticmethod(np.log2)
 
     @classmethod
@@ -85,6 +92,7 @@ class Log10(Transcendental, name="tensor.log10"):
         %r = tensor.log10 %x : tensor<3xf32>
     """
 
+    on_parts = elementwise(parts.log10)
     f = staticmethod(np.log10)
 
     def partial(self, ct: Value) -> Value:
@@ -97,6 +105,7 @@ class Log1p(Transcendental, name="tensor.log1p"):
         %r = tensor.log1p %x : tensor<3xf32>
     """
 
+    on_parts = elementwise(parts.log1p)
     f = staticmethod(np.log1p)
 
     def partial(self, ct: Value) -> Value:
@@ -109,6 +118,7 @@ class Rsqrt(Transcendental, name="tensor.rsqrt"):
         %r = tensor.rsqrt %x : tensor<3xf32>
     """
 
+    on_parts = elementwise(parts.rsqrt)
     f = staticmethod(lambda x: 1 / np.sqrt(x))
 
     @classmethod
@@ -125,6 +135,7 @@ class Sin(Transcendental, name="tensor.sin"):
         %r = tensor.sin %x : tensor<3xf32>
     """
 
+    on_parts = elementwise(parts.sin)
     f = staticmethod(np.sin)
 
     def partial(self, ct: Value) -> Value:
@@ -137,6 +148,7 @@ class Cos(Transcendental, name="tensor.cos"):
         %r = tensor.cos %x : tensor<3xf32>
     """
 
+    on_parts = elementwise(parts.cos)
     f = staticmethod(np.cos)
 
     def partial(self, ct: Value) -> Value:
@@ -149,6 +161,7 @@ class Atan(Transcendental, name="tensor.atan"):
         %r = tensor.atan %x : tensor<3xf32>
     """
 
+    on_parts = elementwise(parts.atan)
     f = staticmethod(np.arctan)
 
     def partial(self, ct: Value) -> Value:
@@ -161,6 +174,7 @@ class Tanh(Transcendental, name="tensor.tanh"):
         %r = tensor.tanh %x : tensor<3xf32>
     """
 
+    on_parts = elementwise(parts.tanh)
     f = staticmethod(np.tanh)
 
     def partial(self, ct: Value) -> Value:
@@ -179,6 +193,7 @@ class Sigmoid(Transcendental, name="tensor.sigmoid"):
         %r = tensor.sigmoid %x : tensor<3xf32>
     """
 
+    on_parts = elementwise(parts.sigmoid)
     f = staticmethod(_sigmoid)
 
     @classmethod

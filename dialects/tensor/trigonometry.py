@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from mlc.dialects.tensor import parts
 from mlc.dialects.tensor.base import full
 from mlc.dialects.tensor.binary import BinaryMath, Hypot, one_at_zero
 from mlc.dialects.tensor.elementwise import Rounding, Transcendental
+from mlc.dialects.tensor.parts import elementwise
 from mlc.dialects.tensor.traits import Cost
 from mlc.dialects.tensor.transcendental import Rsqrt
 from mlc.ir.core import Value
@@ -18,6 +20,7 @@ class Tan(Transcendental, name="tensor.tan"):
         %r = tensor.tan %x : tensor<3xf32>
     """
 
+    on_parts = elementwise(parts.tan)
     f = staticmethod(np.tan)
 
     def partial(self, ct: Value) -> Value:
@@ -30,6 +33,7 @@ class Asin(Transcendental, name="tensor.asin"):
         %r = tensor.asin %x : tensor<3xf32>
     """
 
+    on_parts = elementwise(parts.asin)
     f = staticmethod(np.arcsin)
 
     def partial(self, ct: Value) -> Value:
@@ -42,6 +46,7 @@ class Acos(Transcendental, name="tensor.acos"):
         %r = tensor.acos %x : tensor<3xf32>
     """
 
+    on_parts = elementwise(parts.acos)
     f = staticmethod(np.arccos)
 
     def partial(self, ct: Value) -> Value:
@@ -70,6 +75,7 @@ class Sinh(Transcendental, name="tensor.sinh"):
         %r = tensor.sinh %x : tensor<3xf32>
     """
 
+    on_parts = elementwise(parts.sinh)
     f = staticmethod(np.sinh)
 
     def partial(self, ct: Value) -> Value:
@@ -82,6 +88,7 @@ class Cosh(Transcendental, name="tensor.cosh"):
         %r = tensor.cosh %x : tensor<3xf32>
     """
 
+    on_parts = elementwise(parts.cosh)
     f = staticmethod(np.cosh)
 
     def partial(self, ct: Value) -> Value:
@@ -94,6 +101,7 @@ class Asinh(Transcendental, name="tensor.asinh"):
         %r = tensor.asinh %x : tensor<3xf32>
     """
 
+    on_parts = elementwise(parts.asinh)
     f = staticmethod(np.arcsinh)
 
     def partial(self, ct: Value) -> Value:
@@ -106,6 +114,7 @@ class Acosh(Transcendental, name="tensor.acosh"):
         %r = tensor.acosh %x : tensor<3xf32>
     """
 
+    on_parts = elementwise(parts.acosh)
     f = staticmethod(np.arccosh)
 
     def partial(self, ct: Value) -> Value:
@@ -118,6 +127,7 @@ class Atanh(Transcendental, name="tensor.atanh"):
         %r = tensor.atanh %x : tensor<3xf32>
     """
 
+    on_parts = elementwise(parts.atanh)
     f = staticmethod(np.arctanh)
 
     def partial(self, ct: Value) -> Value:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from mlc.dialects import tensor
+from mlc.dialects.tensor import parts
 from mlc.dialects.tensor.base import Array, CopyOp, SizedOp, along_axes, less, reshape
 from mlc.dialects.tensor.iteration import IndexingMap, IterationDomain
 from mlc.dialects.tensor.shape import Slice, pad
@@ -27,6 +28,7 @@ def window_count(n: Dim, size: Dim, stride: int, dilation: int) -> Dim:
 class _Window(SizedOp, CopyOp):
     """Element j of window i is at position i * stride + j * dilation."""
 
+    on_parts = parts.each_part
     x: Value
     axis: int
     vmap = along_axes

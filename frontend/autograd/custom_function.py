@@ -202,7 +202,7 @@ def once_differentiable(f: Callable[..., Any]) -> Callable[..., Any]:
             return found
         several = found if isinstance(found, tuple) else (found,)
         own = [x.detach() if type(x) is Tensor else x for x in several]
-        moving = [x for x in own if type(x) is Tensor and x.dtype.is_floating_point]
+        moving = [x for x in own if type(x) is Tensor and x.dtype.ir.is_inexact]
         if moving:
             OnceNode(moving, place_of(f))
         return tuple(own) if isinstance(found, tuple) else own[0]

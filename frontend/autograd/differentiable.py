@@ -12,6 +12,7 @@ from mlc.frontend.autograd.engine import Root, run_backward
 from mlc.frontend.autograd.grad_mode import mode
 from mlc.frontend.autograd.graph import AutogradMeta, Node, tensor_of
 from mlc.frontend.autograd.hooks import Hook, RemovableHandle
+from mlc.frontend.dtypes import DType
 from mlc.frontend.location import user_loc
 from mlc.frontend.refusals import refusal
 from mlc.ir.diag import UserError, UserTypeError
@@ -64,7 +65,7 @@ class Differentiable:
             >>> w.grad
             tensor([2., 4.], dtype=mlc.float32)
         """
-        if requires_grad and not self.dtype.is_floating_point:
+        if requires_grad and not self.dtype.ir.is_inexact:
             raise UserTypeError(f"only tensors of floats can require a gradient, and this one is of {self.dtype.name}",
                                 code="MLC0433", loc=user_loc(), hint="convert it first: x.to(mlc.float32)")
         if not requires_grad and not self.is_leaf:
@@ -300,6 +301,7 @@ def root(x: Any, gradient: Any, what: str = "the tensor") -> Root:
             raise UserError(f"{what} has shape {list(x.shape)}, and only one element has a gradient by itself",
                             code="MLC0432", loc=user_loc(),
                             hint="sum or average it, or pass its cotangent: y.backward(mlc.ones_like(y))")
+        check_real(x.dtype, what)
         return meta, _one(x)
     if not isinstance(gradient, Differentiable | np.ndarray):
         raise UserTypeError(f"a cotangent is a tensor, found {type(gradient).__name__}", code="MLC0435", loc=user_loc())
@@ -307,4 +309,19 @@ def root(x: Any, gradient: Any, what: str = "the tensor") -> Root:
     if cotangent.shape != x.shape:
         raise UserError(f"the cotangent has shape {list(cotangent.shape)}, {what} {list(x.shape)}", code="MLC0432",
                         loc=user_loc(), hint="it has an element for each of the tensor: mlc.ones_like(y)")
+    check_kind(cotangent.dtype, x.dtype, what)
     return meta, cotangent.to(x.dtype)
+
+
+def check_real(dtype: DType, what: str) -> None:
+    """UserError for a complex number, which has no gradient by itself."""
+    if dtype.is_complex:
+        raise UserError(f"{what} is a complex number, and only a real one has a gradient by itself", code="MLC0432",
+                        loc=user_loc(), hint="take its absolute value or real part, or pass its cotangent")
+
+
+def check_kind(cotangent: DType, dtype: DType, what: str) -> None:
+    """UserError unless a complex tensor has a complex cotangent, and a real one a real one."""
+    if cotangent.is_complex != dtype.is_complex:
+        raise UserError(f"the cotangent is of {cotangent.name}, {what} of {dtype.name}: both are complex, or none",
+                        code="MLC0432", loc=user_loc())

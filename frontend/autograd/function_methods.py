@@ -71,7 +71,7 @@ def backward_of(cls: type[Any]) -> Callable[..., Any]:
 
 def differentiable(ctx: FunctionCtx, results: Sequence[Any]) -> list[int]:
     """The positions of the results that have a gradient."""
-    return [i for i, x in enumerate(results) if isinstance(x, Tensor) and x.dtype.is_floating_point
+    return [i for i, x in enumerate(results) if isinstance(x, Tensor) and x.dtype.ir.is_inexact
             and not any(x is y for y in ctx._kept.constant)]
 
 
@@ -111,7 +111,7 @@ def gradients_for(cls: type[Any], found: Any, inputs: Sequence[Like | None]) -> 
 
 def _fitting(x: Any, like: Like, i: int, name: str, place: Loc, asked: tuple[str, ...]) -> Any:
     """A gradient in the shape and dtype of its argument, summed over dimensions that are broadcast."""
-    if x.dtype is not like.dtype and like.dtype.is_floating_point:
+    if x.dtype is not like.dtype and like.dtype.ir.is_inexact:
         x = x.to(like.dtype)
     if x.shape == like.shape:
         return x

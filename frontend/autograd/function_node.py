@@ -80,7 +80,7 @@ def _pullback(module: Module, wrt: Sequence[int], present: Sequence[int]) -> Mod
         operands = [trace.arg(t) for t in types.inputs]  # type: ignore[arg-type]
         given = {i: trace.arg(types.results[i]) for i in present}  # type: ignore[arg-type]
         cotangents = [given[i] if i in given else broadcast_to(cast(tracer(0.0), t.dtype), t.shape)
-                      for i, t in enumerate(types.results) if isinstance(t, TensorType) and t.dtype.is_float]
+                      for i, t in enumerate(types.results) if isinstance(t, TensorType) and t.dtype.is_inexact]
         found = autodiff.vjp(forward, [t.value for t in operands], [t.value for t in cotangents], wrt)
         trace.finish([Tracer(v, trace) for v in found[len(types.results):]])
     return trace.module
@@ -175,7 +175,7 @@ def differentiable_results(recorded: Recorded, out: Any, operands: Sequence[Any]
     found = {}
     for (kind, number), x in zip(recorded.outputs, tree.leaves(out)):
         computed = type(x) is Tensor and kind != "value" and kind not in SHARING
-        if computed and x.dtype.is_floating_point and id(x) not in held:
+        if computed and x.dtype.ir.is_inexact and id(x) not in held:
             found[number if kind == "result" else number[0]] = x
     depends = recorded.depends
     return found if depends is None else {n: x for n, x in found.items() if not wanted.isdisjoint(depends[n])}

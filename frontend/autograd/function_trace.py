@@ -76,7 +76,7 @@ class _Call:
         ctx, given = FunctionCtx(), list(self.args)
         for i, x in zip(self.places, tensors):
             given[i] = x
-        ctx.needs_input_grad = tuple(isinstance(x, Tensor) and x.dtype.is_floating_point for x in given)
+        ctx.needs_input_grad = tuple(isinstance(x, Tensor) and x.dtype.ir.is_inexact for x in given)
         return ctx, given
 
     def run(self, tensors: Sequence[Any]) -> tuple[FunctionCtx, Any]:

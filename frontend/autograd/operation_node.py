@@ -67,7 +67,7 @@ def record_as(derivative: Derivative, call: Call, results: Sequence[Tensor]) -> 
 def differentiable(call: Call, result: Any) -> tuple[list[Any], tuple[int, ...]]:
     """The leaves of a result, and the numbers of those that have a gradient."""
     leaves = [result] if type(result) is Tensor else tree.leaves(result)
-    return leaves, tuple(i for i, x in enumerate(leaves) if type(x) is Tensor and x.dtype.is_floating_point
+    return leaves, tuple(i for i, x in enumerate(leaves) if type(x) is Tensor and x.dtype.ir.is_inexact
                          and not any(x is given for given in call.given))
 
 

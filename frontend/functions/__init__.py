@@ -62,8 +62,8 @@ ALIASES = {
     "det": "linalg.det", "divide": "div", "fix": "trunc", "ger": "outer", "greater": "gt", "greater_equal": "ge",
     "inverse": "linalg.inv", "less": "lt", "less_equal": "le", "matrix_exp": "linalg.matrix_exp",
     "matrix_power": "linalg.matrix_power", "moveaxis": "movedim", "multiply": "mul", "negative": "neg",
-    "not_equal": "ne", "orgqr": "linalg.householder_product", "resolve_conj": "conj", "resolve_neg": "conj",
-    "row_stack": "vstack", "slogdet": "linalg.slogdet", "sgn": "sign", "subtract": "sub", "swapdims": "transpose",
+    "not_equal": "ne", "orgqr": "linalg.householder_product",
+    "row_stack": "vstack", "slogdet": "linalg.slogdet", "subtract": "sub", "swapdims": "transpose",
     "trapz": "trapezoid", "true_divide": "div", "unsafe_chunk": "chunk", "unsafe_split": "split",
     "unsafe_split_with_sizes": "split_with_sizes",
 }

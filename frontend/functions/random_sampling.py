@@ -45,7 +45,7 @@ def _floats(draw: Callable[[Operand, Operand], Tensor], shape: Sequence[Any], dt
     if isinstance(key, Tracer):
         like = OPERATIONS["zeros"](sizes.product(shape), dtype=dtype)
         return OPERATIONS["reshape"](draw(key, like), tuple(shape))  # type: ignore[no-any-return]
-    flat = draw(key, np.empty(math.prod(shape), to_numpy(float_type(dtype))))
+    flat = draw(key, np.empty(math.prod(shape), to_numpy(dtype.ir if dtype.is_complex else float_type(dtype))))
     return wrap(flat.array.reshape(tuple(shape)))
 
 

@@ -21,7 +21,7 @@ from mlc.ir.types import i64
 def _running(kind: str, input: Operand, dim: int, dtype: DTypeLike) -> Tensor:
     x = tracer(input)
     at = axis(dim, x.ndim)
-    x = cast(x, as_ir(dtype) if dtype is not None else x.type.dtype if x.type.dtype.is_float else i64)
+    x = cast(x, as_ir(dtype) if dtype is not None else x.type.dtype if x.type.dtype.is_inexact else i64)
     return emit(T.Cumulative, x, kind, at) if x.ndim else x
 
 

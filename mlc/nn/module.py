@@ -128,7 +128,7 @@ class Module(Hooked, Convertible, Stateful, Trainable, tree.AttributeTree):
         return mark_parameter(value if value.is_leaf else value.detach(), trained)
 
     def _check_trained(self, name: str, value: Tensor) -> None:
-        if not value.dtype.is_floating_point:
+        if not value.dtype.ir.is_inexact:
             raise UserTypeError(f"{type(self).__name__}.{name} is a parameter of {value.dtype.name}, and only floats "
                                 "can be trained", code="MLC0359", loc=user_loc(),
                                 hint="use a float dtype; register_buffer is for state of integers, and "

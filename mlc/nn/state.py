@@ -97,5 +97,6 @@ def _hint(missing: Sequence[str], unexpected: Sequence[str]) -> str:
 
 
 def _kind(dtype: DType) -> str:
-    """Kind of an element type: bool, integer or float. Arrays of a state may differ in element type within a kind."""
-    return "float" if dtype.ir.is_float else "bool" if dtype.ir.is_bool else "integer"
+    """Kind of an element type: bool, integer, float or complex. Arrays of a state may differ in type within a kind."""
+    found = dtype.ir
+    return "float" if found.is_float else "complex" if found.is_complex else "bool" if found.is_bool else "integer"

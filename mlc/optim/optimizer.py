@@ -204,7 +204,7 @@ class Optimizer(ParameterGroups):
             Dict with "step" and the slots, each tensor in memory of its own.
 
         Raises:
-            UserError: A tensor is two parameters outside of a module (MLC0378).
+            UserError: A tensor is two parameters outside of a module, or complex numbers are not trained (MLC0378).
 
         Example:
             >>> mlc.optim.SGD(0.1, momentum=0.9).init(mlc.ones(2))
@@ -213,6 +213,8 @@ class Optimizer(ParameterGroups):
         leaves, structure = tree.flatten(tree.trained_part(params))
         names = _trained_names(params)
         _check_distinct(names, leaves)
+        for p in leaves:
+            self.check_dtype(p)
         own = [self.of(name).fresh(p) for name, p in zip(names, leaves)]
         return {"step": create.zeros(dtype="int64"), **dict(zip(self.slots, trees_of(structure, own, len(self.slots))))}
 

@@ -103,6 +103,8 @@ class ParameterGroups(metaclass=OptimizerType):
 
     flags: tuple[str, ...] = ()
     """Those of `FLAGS` that the constructor takes and the groups list."""
+    trains_complex = False
+    """Whether its steps are those of real and imaginary parts, which those with squares of gradients are not."""
     counts_updates = True
     """Whether a saved state says how many updates a parameter has had."""
     param_groups: list[dict[str, Any]]
@@ -177,6 +179,7 @@ class ParameterGroups(metaclass=OptimizerType):
             if id(p) in held:
                 raise UserError("a parameter is held twice", code="MLC0378", loc=user_loc(),
                                 hint="model.parameters() has shared parameters once")
+            self.check_dtype(p)
             held.add(id(p))
             self.check_parameter(p)
         settings = {**self._settings(), **self._flags}
@@ -187,6 +190,13 @@ class ParameterGroups(metaclass=OptimizerType):
         _check_flags(type(self).__name__, group := {**settings, **param_group, "params": params})
         self._with(group)
         self.param_groups.append({**group, "param_names": names} if names else group)
+
+    def check_dtype(self, p: Any) -> None:
+        """UserTypeError if a parameter is complex, and this optimizer trains real ones only."""
+        if not self.trains_complex and isinstance(p, Tensor) and p.is_complex():
+            raise UserTypeError(f"{type(self).__name__} does not train complex parameters", code="MLC0378",
+                                loc=user_loc(), hint="train mlc.view_as_real(w), and compute with "
+                                                     "mlc.view_as_complex of it")
 
     def check_parameter(self, p: Tensor) -> None:
         """Raise UserError (MLC0378) if a parameter is none that this optimizer can train.

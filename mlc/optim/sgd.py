@@ -45,6 +45,7 @@ class SGD(Optimizer):
         >>> w
         tensor([ 0.9, -1.6], dtype=mlc.float32)
     """
+    trains_complex = True
 
     flags = ("foreach", "differentiable", "fused")
     takes_sparse = True
@@ -113,6 +114,7 @@ class ASGD(Optimizer):
         >>> w
         tensor([ 0.9, -1.6], dtype=mlc.float32)
     """
+    trains_complex = True
 
     flags = ("foreach", "capturable", "differentiable")
     slots = ("eta", "mu", "ax")

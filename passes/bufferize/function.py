@@ -16,6 +16,7 @@ from mlc.dialects.index_arithmetic import SizeBuilder
 from mlc.dialects.tensor.control import bounds_in
 from mlc.dialects.tensor.kernel import Kernel, Yield, buffer_type, copy_contract, to_buffer
 from mlc.ir import sizes
+from mlc.ir.abi import COMPLEX_ARGS, COMPLEX_RESULTS, complex_type
 from mlc.ir.bounds import most
 from mlc.ir.core import Block, Op, Region, Symbol, Value, at_end, before, clone_region
 from mlc.ir.interp import ELEMENTS
@@ -456,6 +457,9 @@ class Bufferizer:
     def describe(self, interface: FunctionType, names: Sequence[str], aliases: Sequence[int], work: Dim | None,
                  constraints: SizeConstraints, temporaries: Dim) -> None:
         function = self.function
+        seen = (_as_called(types, function.attrs.pop(name, ())) for name, types in (
+            (COMPLEX_ARGS, interface.inputs), (COMPLEX_RESULTS, interface.results)))
+        interface = FunctionType(*seen)
         sites = self.sites.names if self.sites.reached[function.sym_name] else ()
         function.attrs |= {"interface": str(interface), "symbols": tuple(names), "aliases": tuple(aliases),
                            "error_sites": tuple(sites), "work": "-1" if work is None else str(work)}
@@ -475,6 +479,11 @@ class Bufferizer:
         companion = Func.make([], {"sym_name": Symbol(name), "sym_visibility": None, "function_type": FunctionType(
             (index,) * len(names), (index,))}, [], [Region(block)], loc=self.function.loc)
         self.module.body.block.insert(companion)
+
+
+def _as_called(types: Sequence[Type], indices: Sequence[int]) -> tuple[Type, ...]:
+    """The types that callers see, complex at these indices."""
+    return tuple(complex_type(t) if i in indices and isinstance(t, TensorType) else t for i, t in enumerate(types))
 
 
 def _cast(v: Value, type: Type) -> Value:

@@ -292,6 +292,7 @@ class KernelBuilder:
         return self.number(op.value, op.result.type.dtype)
 
     def full(self, op: tn.Full, at: Index, mask: Value | None) -> Value:
+        assert not isinstance(op.value, complex)
         return number_tile(op.value, op.result.type.dtype)
 
     def constant(self, op: tn.Constant, at: Index, mask: Value | None) -> Value:

@@ -2,7 +2,8 @@
 
     python -m tests.peers.opinfo [--only REGEX] [--samples N] [--kinds forward,inplace,out,backward,grad,error,
                                  sparse_coo,sparse_csr,sparse_csc,sparse_bsr,sparse_bsc]
-                                 [--mode eager|compiled|interpreted] [--json FILE] [--resume] [--limit SECONDS]
+                                 [--mode eager|compiled|interpreted] [--dtype real|complex64|complex128]
+                                 [--json FILE] [--resume] [--limit SECONDS]
 """
 
 from __future__ import annotations
@@ -31,7 +32,6 @@ from mlc.frontend import eager, tree
 from mlc.ir.diag import Error, InternalError
 from tests.peers import opinfo_sparse
 from tests.peers.opinfo_names import ELSEWHERE, OTHER_GRADIENTS, REFERENCES, UNDETERMINED, without_defaults
-from tests.torch_conventions import COMPLEX
 
 VERDICTS = ("pass", "missing", "refused", "wrong value", "wrong dtype", "wrong shape", "wrong layout", "accepted",
             "crash", "no sample")
@@ -61,17 +61,11 @@ def ours(entry: Any) -> Callable[..., Any] | None:
 
 
 def theirs(entry: Any) -> Callable[..., Any]:
-    """PyTorch's function, with mlc's conventions: complex numbers as pairs, and signs that are fixed."""
+    """PyTorch's function, with mlc's conventions: signs that are fixed."""
     if entry.formatted_name in REFERENCES:
         return REFERENCES[entry.formatted_name]
-    if entry.name.removeprefix("fft.") in COMPLEX:
-        return lambda *args, **keywords: _as_pairs(entry.op(*args, **keywords))
     own = REFERENCES.get(entry.name)
     return own if own is not None else lambda *args, **keywords: entry.op(*args, **keywords)
-
-
-def _as_pairs(x: Any) -> Any:
-    return torch.view_as_real(x.resolve_conj()) if x.is_complex() else x
 
 
 # -- values -----------------------------------------------------------------------------------------------------------
@@ -80,7 +74,7 @@ def as_mlc(x: Any) -> Any:
     if isinstance(x, torch.Tensor) and x.layout is not torch.strided:
         return opinfo_sparse.as_mlc(x)
     if isinstance(x, torch.Tensor):
-        x = x.detach().resolve_neg()
+        x = x.detach().resolve_neg().resolve_conj()
         if x.dtype == torch.bfloat16:
             return mlc.tensor(x.float().numpy()).to("bfloat16")
         return mlc.tensor(x.numpy())
@@ -187,13 +181,18 @@ def _difference(x: torch.Tensor, y: torch.Tensor, tolerance: tuple[float, float]
     y = y.to(x.dtype).resolve_conj().resolve_neg()
     if torch.allclose(x, y, rtol, atol, equal_nan=True):
         return ""
-    if y.dtype == torch.float32:                           # PyTorch's own rounding error may be larger
+    if y.dtype in WIDE:                                    # PyTorch's own rounding error may be larger
         exact = precise().detach()
-        scale = (y.double() - exact).abs().nan_to_num(0, 0, 0)
-        if torch.isclose(x.double(), exact, rtol, atol + 4 * float(scale.max()), equal_nan=True).all():
+        wide = WIDE[y.dtype]
+        scale = (y.to(wide) - exact).abs().nan_to_num(0, 0, 0)
+        if torch.isclose(x.to(wide), exact, rtol, atol + 4 * float(scale.max()), equal_nan=True).all():
             return ""
     at = tuple(int(i) for i in torch.nonzero(~torch.isclose(x, y, rtol, atol, equal_nan=True))[0])
     return f"{x[at].item()!r} at {list(at)}, expected {y[at].item()!r}"
+
+
+WIDE = {torch.float32: torch.float64, torch.complex64: torch.complex128}
+"""The dtypes in which errors of others are measured."""
 
 
 def called(f: Callable[[], Any]) -> tuple[Result | None, Any]:
@@ -215,7 +214,7 @@ def forward(entry: Any, f: Callable[..., Any], sample: Any, mode: str) -> Result
         wanted = theirs(entry)(sample.input, *sample.args, **sample.kwargs)
     except (RuntimeError, TypeError, ValueError, NotImplementedError, AssertionError):
         return None
-    precise = sample.transform(lambda x: x.double() if isinstance(x, torch.Tensor) and x.dtype == torch.float32 else x)
+    precise = sample.transform(lambda x: x.to(WIDE.get(x.dtype, x.dtype)) if isinstance(x, torch.Tensor) else x)
     keywords = as_mlc(without_defaults(sample.kwargs))
     failed, found = called(lambda: _run(f, as_mlc((sample.input, *sample.args)), keywords, mode))
     return failed or compare(found, wanted, tolerances(entry),
@@ -259,7 +258,7 @@ def in_place(entry: Any, f: Callable[..., Any], sample: Any, mode: str) -> Resul
     failed, found = called(lambda: f(x, *as_mlc(sample.args), **as_mlc(without_defaults(sample.kwargs))))
     if failed is None and found is not x:
         return "wrong value", "another tensor is returned"
-    precise = sample.transform(lambda x: x.double() if isinstance(x, torch.Tensor) and x.dtype == torch.float32 else x)
+    precise = sample.transform(lambda x: x.to(WIDE.get(x.dtype, x.dtype)) if isinstance(x, torch.Tensor) else x)
     return failed or compare(x, own, tolerances(entry), lambda: entry.inplace_variant(
         precise.input.clone(), *precise.args, **precise.kwargs), is_determined(entry, sample))
 
@@ -276,7 +275,7 @@ def out(entry: Any, f: Callable[..., Any], sample: Any, mode: str) -> Result | N
     targets = [as_mlc(torch.zeros_like(y)) for y in leaves(wanted)]
     keywords = as_mlc(without_defaults(sample.kwargs)) | {"out": targets[0] if single else tuple(targets)}
     failed, _ = called(lambda: f(*as_mlc((sample.input, *sample.args)), **keywords))
-    precise = sample.transform(lambda x: x.double() if isinstance(x, torch.Tensor) and x.dtype == torch.float32 else x)
+    precise = sample.transform(lambda x: x.to(WIDE.get(x.dtype, x.dtype)) if isinstance(x, torch.Tensor) else x)
     return failed or compare(targets, wanted, tolerances(entry), lambda: entry.op(
         precise.input, *precise.args, **precise.kwargs), is_determined(entry, sample))
 
@@ -287,19 +286,19 @@ def grad(entry: Any, f: Callable[..., Any], sample: Any, mode: str, kind: str = 
     given = ((sample.input, *sample.args), sample.kwargs)
     rng = np.random.default_rng(0)
 
-    def expected(dtype: torch.dtype, weights: list[Any]) -> list[torch.Tensor]:
-        primals = [x.detach().to(dtype if x.dtype == torch.float32 else x.dtype).requires_grad_()
+    def expected(wide: bool, weights: list[Any]) -> list[torch.Tensor]:
+        primals = [x.detach().to(WIDE.get(x.dtype, x.dtype) if wide else x.dtype).requires_grad_()
                    for x in filter(differentiated, leaves(given))]
         args, keywords = replaced(given, iter(primals), differentiated)
         outputs = [y for y in leaves(theirs(entry)(*args, **keywords)) if isinstance(y, torch.Tensor)]
-        weights += [rng.normal(size=tuple(y.shape)).astype(np.float32) for y in outputs[len(weights):]]
-        loss = sum((y * torch.from_numpy(w)).sum() for y, w in zip(outputs, weights) if y.requires_grad)
-        found = torch.autograd.grad(loss, primals, allow_unused=True)
+        weights += [_weights(rng, y) for y in outputs[len(weights):]]
+        roots = [(y, torch.from_numpy(w).to(y.dtype)) for y, w in zip(outputs, weights) if y.requires_grad]
+        found = torch.autograd.grad([y for y, _ in roots], primals, [w for _, w in roots], allow_unused=True)
         return [torch.zeros_like(x) if g is None else g for x, g in zip(primals, found)]
 
     weights: list[Any] = []
     try:
-        wanted = expected(torch.float32, weights)
+        wanted = expected(False, weights)
     except (RuntimeError, TypeError, ValueError, NotImplementedError, AssertionError, AttributeError):
         return None
     constant = replaced((given[0], without_defaults(given[1])), iter(_Hole() for _ in iter(int, 1)), differentiated)
@@ -310,7 +309,7 @@ def grad(entry: Any, f: Callable[..., Any], sample: Any, mode: str, kind: str = 
 
     def gradient() -> list[Any]:
         result, pullback = mlc.vjp(on_primals, *[as_mlc(x) for x in filter(differentiated, leaves(given))])
-        return tree.leaves(pullback([mlc.tensor(w) if y.is_floating_point() else mlc.zeros_like(y)
+        return tree.leaves(pullback([mlc.tensor(w) if y.is_floating_point() or y.is_complex() else mlc.zeros_like(y)
                                      for y, w in zip(result, weights)]))
 
     def by_backward() -> list[Any]:
@@ -322,8 +321,14 @@ def grad(entry: Any, f: Callable[..., Any], sample: Any, mode: str, kind: str = 
 
     prepared = as_mlc(constant)
     failed, found = called(by_backward if kind == "backward" else gradient)
-    return failed or compare(found, wanted, tolerances(entry), lambda: expected(torch.float64, weights),
+    return failed or compare(found, wanted, tolerances(entry), lambda: expected(True, weights),
                              is_determined(entry, sample) and entry.formatted_name not in OTHER_GRADIENTS)
+
+
+def _weights(rng: np.random.Generator, y: torch.Tensor) -> Any:
+    """Random cotangents of a result."""
+    real = rng.normal(size=tuple(y.shape)).astype(np.float32)
+    return (real + 1j * rng.normal(size=tuple(y.shape))).astype(np.complex64) if y.is_complex() else real
 
 
 class _Hole:
@@ -344,26 +349,31 @@ JUDGES: dict[str, Callable[..., Result | None]] = {
     "backward": functools.partial(grad, kind="backward"), **dict.fromkeys(opinfo_sparse.LAYOUTS, forward)}
 
 
-def samples(entry: Any, kind: str, n: int) -> Iterator[Any]:
-    """The first n samples of an entry: in float32 if it takes that, otherwise in int64 or bool."""
+REAL = (torch.float32, torch.int64, torch.bool)
+
+
+def samples(entry: Any, kind: str, n: int, dtype: str) -> Iterator[Any]:
+    """The first n samples of an entry in a complex dtype; "real" is float32 if it takes that, else int64 or bool."""
     torch.manual_seed(0)
     if kind == "error":
         made: Iterable[Any] = entry.error_inputs("cpu") if entry.error_inputs_func is not None else ()
     else:
         known = entry.supported_dtypes("cpu")
-        dtype = next((t for t in (torch.float32, torch.int64, torch.bool) if t in known), None)
-        if dtype is None or (kind in ("grad", "backward") and (dtype != torch.float32 or not entry.supports_autograd)):
+        chosen = next((t for t in (REAL if dtype == "real" else (getattr(torch, dtype),)) if t in known), None)
+        if chosen is None or (kind in ("grad", "backward") and (
+                chosen in REAL[1:] or not entry.supports_autograd)):
             return
-        made = opinfo_sparse.samples(entry, kind, dtype) if kind in opinfo_sparse.LAYOUTS else entry.sample_inputs(
-            "cpu", dtype, requires_grad=kind in ("grad", "backward"))
+        made = opinfo_sparse.samples(entry, kind, chosen) if kind in opinfo_sparse.LAYOUTS else entry.sample_inputs(
+            "cpu", chosen, requires_grad=kind in ("grad", "backward"))
     for _, sample in zip(range(n), made):
         yield sample
 
 
-def judge(entry: Any, kind: str, n: int, mode: str) -> dict[str, Any]:
+def judge(entry: Any, kind: str, n: int, mode: str, dtype: str = "real") -> dict[str, Any]:
     """The line of an entry: its verdict, how many samples have which, and the first sample with the worst."""
     begun = time.monotonic()
-    line: dict[str, Any] = {"entry": entry.formatted_name, "kind": kind, "mode": mode, "verdict": "missing"}
+    line: dict[str, Any] = {"entry": entry.formatted_name, "kind": kind, "mode": mode, "dtype": dtype,
+                            "verdict": "missing"}
     f = ours(entry)
     if kind == "inplace" and entry.inplace_variant is not None:
         name = getattr(entry.inplace_variant, "__name__", "")
@@ -378,7 +388,7 @@ def judge(entry: Any, kind: str, n: int, mode: str) -> dict[str, Any]:
     counts: Counter[str] = Counter()
     worst: tuple[Result, str] = (("no sample", ""), "")
     try:
-        for sample in samples(entry, kind, n):
+        for sample in samples(entry, kind, n, dtype):
             result = JUDGES[kind](entry, f, sample, mode)
             if result is None:
                 counts["no sample"] += 1
@@ -399,7 +409,7 @@ def work(connection: Any) -> None:
     while True:
         index, *options = connection.recv()
         interpreted = eager.compiled_by(lambda module, where: Meaning(module))
-        with interpreted if options[-1] == "interpreted" else nullcontext():
+        with interpreted if options[2] == "interpreted" else nullcontext():
             connection.send(judge(op_db[index], *options))
 
 
@@ -424,8 +434,8 @@ def judged(index: int, limit: float, worker: list[Any], *options: Any) -> dict[s
     process.kill()
     process.join()
     worker.clear()
-    return {"entry": op_db[index].formatted_name, "kind": options[0], "mode": options[2], "verdict": "crash",
-            "found": found, "sample": "", "counts": {}}
+    return {"entry": op_db[index].formatted_name, "kind": options[0], "mode": options[2], "dtype": options[3],
+            "verdict": "crash", "found": found, "sample": "", "counts": {}}
 
 
 def summary(lines: list[dict[str, Any]]) -> str:
@@ -453,6 +463,8 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--samples", type=int, default=30, help="most samples of an entry")
     parser.add_argument("--kinds", default="forward", help=", ".join(KINDS) + ", separated by commas")
     parser.add_argument("--mode", choices=("eager", "compiled", "interpreted"), default="eager")
+    parser.add_argument("--dtype", choices=("real", "complex64", "complex128"), default="real",
+                        help="element type of the samples; real is float32, else int64 or bool")
     parser.add_argument("--json", type=Path, help="file that gets a line of JSON for each entry")
     parser.add_argument("--resume", action="store_true", help="leave out entries that are in the file")
     parser.add_argument("--limit", type=float, default=180, help="seconds for an entry")
@@ -462,14 +474,15 @@ def main(arguments: list[str]) -> None:
         lines = [json.loads(text) for text in options.json.read_text().splitlines()]
     elif options.json:
         options.json.write_text("")
-    done = {(line["entry"], line["kind"], line["mode"]) for line in lines}
+    done = {(line["entry"], line["kind"], line["mode"], line.get("dtype", "real")) for line in lines}
     worker: list[Any] = []
     for kind in options.kinds.split(","):
         for index, entry in enumerate(op_db):
             name = entry.formatted_name
-            if not re.search(options.only, name) or (name, kind, options.mode) in done:
+            if not re.search(options.only, name) or (name, kind, options.mode, options.dtype) in done:
                 continue
-            lines.append(judged(index, options.limit, worker, kind, options.samples, options.mode))
+            lines.append(judged(index, options.limit, worker, kind, options.samples, options.mode,
+                                options.dtype))
             if options.json:
                 with options.json.open("a") as file:
                     file.write(json.dumps(lines[-1]) + "\n")

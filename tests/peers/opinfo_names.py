@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 import mlc
-from tests.torch_conventions import COMPLEX, signs
+from tests.torch_conventions import signs
 
 F = mlc.nn.functional
 R = mlc.random
@@ -61,12 +61,6 @@ def _attention(q: Any, k: Any, v: Any, attn_mask: Any = None, dropout_p: float =
     return F.scaled_dot_product_attention(q, k, v, attn_mask, dropout_p, **keywords, **drawn)
 
 
-def _of_complex(name: str) -> Callable[..., Any]:
-    """A transform that takes complex numbers, on a real tensor."""
-    f = getattr(mlc.fft, name)
-    return lambda x, *args, **keywords: f(mlc.stack([x, mlc.zeros_like(x)], -1), *args, **keywords)
-
-
 def _eigh(*args: Any, **keywords: Any) -> Any:
     w, v = torch.linalg.eigh(*args, **keywords)
     return w, v * signs(v)
@@ -85,7 +79,7 @@ def _first_singular_vectors(A: Any, full_matrices: bool = True) -> Any:
 
 def _lstsq(a: Any, b: Any, driver: Any = None) -> Any:
     x = torch.linalg.lstsq(a, b).solution
-    return x, ((a @ x - b) ** 2).sum(-2) if a.shape[-2] > a.shape[-1] else b.new_zeros(0)
+    return x, ((a @ x - b).abs() ** 2).sum(-2) if a.shape[-2] > a.shape[-1] else b.real.new_zeros(0)
 
 
 def _signed_vectors(f: Callable[..., Any], signs: Callable[..., Any]) -> Callable[..., Any]:
@@ -123,17 +117,19 @@ def _our_signs(u: Any) -> Any:
     return mlc.take_along_dim(u, mlc.argmax(mlc.abs(u), -2, True), -2).detach().sign()
 
 
+def _of_hermitian(f: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda A, *args, **keywords: f((A + A.mH) / 2, *args, **keywords)
+
+
 def _hermitian_pinv(A: Any, **keywords: Any) -> Any:
-    return torch.linalg.pinv((A + A.mT) / 2, **keywords)
-
-
-def _stft(*args: Any, **keywords: Any) -> Any:
-    return torch.view_as_real(torch.stft(*args, **(keywords | {"return_complex": True})))
+    return torch.linalg.pinv((A + A.mH) / 2, **keywords)
 
 
 REFERENCES: dict[str, Callable[..., Any]] = {
-    "stft": _stft, "linalg.eigh": _eigh, "linalg.svd": _svd, "linalg.lstsq": _lstsq,
+    "linalg.eigh": _eigh, "linalg.svd": _svd, "linalg.lstsq": _lstsq,
     "linalg_pinv_hermitian": _hermitian_pinv,
+    **{name: _of_hermitian(f) for name, f in (("cholesky", torch.cholesky), ("linalg.cholesky", torch.linalg.cholesky),
+                                              ("linalg.cholesky_ex", torch.linalg.cholesky_ex))},
     "cholesky_inverse": _of_triangle(torch.cholesky_inverse, 0),
     "cholesky_solve": _of_triangle(torch.cholesky_solve, 1),
     "svd": _signed_svd(torch.svd, signs), "svd_lowrank": _signed_vectors(torch.svd_lowrank, signs),
@@ -151,8 +147,11 @@ ELSEWHERE: dict[str, tuple[Callable[..., Any], str]] = {
     "linalg.lstsq": (lambda a, b, driver=None: mlc.linalg.lstsq(a, b)[:2], "mlc has no choice of LAPACK's drivers"),
     "linalg.svd": (_first_singular_vectors, "the singular vectors of no singular value are not determined"),
     "linalg_pinv_singular": (lambda a, b: mlc.linalg.pinv(a @ b.mT), "the database gives factors of the operand"),
-    "linalg_pinv_hermitian": (lambda A, **keywords: mlc.linalg.pinv((A + A.mT) / 2, **keywords),
+    "linalg_pinv_hermitian": (lambda A, **keywords: mlc.linalg.pinv((A + A.mH) / 2, **keywords),
                               "PyTorch's derivative supposes a symmetric operand"),
+    **{name: (_of_hermitian(f), "PyTorch's derivative supposes a Hermitian operand") for name, f in (
+        ("cholesky", mlc.cholesky), ("linalg.cholesky", mlc.linalg.cholesky),
+        ("linalg.cholesky_ex", mlc.linalg.cholesky_ex))},
     "cholesky_inverse": (_of_triangle(mlc.cholesky_inverse, 0), "PyTorch's derivative supposes a triangular operand"),
     "cholesky_solve": (_of_triangle(mlc.cholesky_solve, 1), "PyTorch's derivative supposes a triangular operand"),
     "svd": (_signed_svd(mlc.svd, _our_signs), "the signs of singular vectors are not determined"),
@@ -180,7 +179,7 @@ ELSEWHERE: dict[str, tuple[Callable[..., Any], str]] = {
     "bernoulli": (_bernoulli, KEYED),
     "normal": (_normal, KEYED),
     "normal_number_mean": (lambda mean, std, *size, **keywords: _normal(mean, std, *size, **keywords), KEYED),
-    "normal_in_place": (lambda x, mean=0.0, std=1.0: _normal(mean, std, x.shape), KEYED),
+    "normal_in_place": (lambda x, mean=0.0, std=1.0: _normal(mean, std, x.shape, x.dtype), KEYED),
     "uniform": (_uniform, KEYED),
     "exponential": (lambda x, rate=1.0: R.exponential(_key(), x.shape, rate, x.dtype), KEYED),
     "nn.functional.dropout": (_dropout(F.dropout), KEYED),
@@ -195,8 +194,6 @@ ELSEWHERE: dict[str, tuple[Callable[..., Any], str]] = {
             *args, distance_function=distance_function and F.pairwise_distance, **keywords),
         "the database passes a module of PyTorch as the distance"),
     "nn.functional.scaled_dot_product_attention": (_attention, KEYED),
-    **{f"fft.{name}": (_of_complex(name), "complex numbers are pairs in a last dimension of 2")
-       for name, (takes_complex, _) in COMPLEX.items() if takes_complex},
 }
 """By the name of an entry, or by that of one of its variants: a function with the entry's arguments, and the reason."""
 

@@ -2,11 +2,11 @@
 
 TEXT = r'''
 MLC0110 A numpy dtype has no corresponding element type.
-Tensors hold bool, integers of 8 to 64 bits, or floats: f16, bf16, f32, f64.
+Tensors hold bool, integers of 8 to 64 bits, floats (f16, bf16, f32, f64), or complex numbers of f32 or f64.
 example python:
     import numpy as np
     from mlc.ir.types import from_numpy
-    from_numpy(np.dtype("complex64"))
+    from_numpy(np.dtype("timedelta64"))
 fix: convert the array, for example with x.astype(np.float32).
 
 MLC0111 Shapes do not broadcast.
@@ -133,4 +133,37 @@ example mlir:
     }
 fix: a reduction may be used only after its `stage`; `stores` gives the stage in which each result is stored, and
 `last_reads` that in which each operand is last read. The number `stages` stands for the point after all stages.
+
+MLC0785 An operation is not defined on complex elements.
+Complex numbers have no order, so that they cannot be compared by size, rounded or sorted; other operations have no rule
+for real and imaginary parts.
+example python:
+    import mlc
+    mlc.sort(mlc.tensor([1 + 2j, 1j]))
+fix: apply it to x.real and x.imag, or to abs(x).
+
+MLC0787 There is no complex dtype with parts of a dtype.
+The parts are of float32 (complex64) or float64 (complex128).
+example python:
+    import mlc
+    mlc.complex(mlc.ones(2).half(), mlc.ones(2).half())
+fix: convert the parts, as in x.float().
+
+MLC0788 A function of complex tensors is called with a real one.
+example python:
+    import mlc
+    mlc.imag(mlc.ones(2))
+fix: convert the tensor: x.to(mlc.complex64).
+
+MLC0789 The two parts of complex numbers are of different dtypes.
+example python:
+    import mlc
+    mlc.complex(mlc.ones(2), mlc.ones(2).double())
+fix: convert one of them.
+
+MLC0790 Complex numbers are given for a real dtype.
+example python:
+    import mlc
+    mlc.tensor([1 + 2j], dtype=mlc.float32)
+fix: pass the real parts; a tensor that is complex already is converted by x.real.
 '''

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from mlc.dialects.tensor.complex import ComplexOp
 from mlc.dialects.tensor.linalg.matrices import MatrixOp
 from mlc.dialects.tensor.traits import FusionInterface, HostOp
 from mlc.ir.core import REGISTRY, Op, Value
@@ -30,8 +31,8 @@ hardly any attributes are valid."""
 
 def is_left_out(cls: type[Op]) -> bool:
     """Whether an operation is excluded from random programs: it is not a function of tensors, it rejects some values,
-    or it is a matrix decomposition, which is ill-conditioned."""
-    return not issubclass(cls, FusionInterface) or issubclass(cls, HostOp | MatrixOp) or (
+    it is a matrix decomposition, which is ill-conditioned, or makes or takes complex numbers."""
+    return not issubclass(cls, FusionInterface) or issubclass(cls, HostOp | MatrixOp | ComplexOp) or (
         cls.checked_operand is not None or cls.name in LEFT_OUT)
 
 
@@ -88,7 +89,7 @@ def attribute(annotation: str, near: Any, rng: random.Random, strange: bool) -> 
         case "Array":
             shape = tuple(d if isinstance(d, int) and d < 9 else 2 for d in shape)
             return np.full(shape, rng.choice((0, 1.5, -0.0)), np.float32)
-        case "int | float | bool":
+        case "int | float | bool | complex":
             return rng.choice((0, 1, 0.5, True))
         case "str" | "str | None":
             return rng.choice((*WORDS, "", "\0") if strange else WORDS)

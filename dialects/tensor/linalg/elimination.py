@@ -10,6 +10,7 @@ import numpy as np
 from mlc.dialects import tensor
 from mlc.dialects.tensor.base import Array, broadcast_to, compare, full, less, reshape, select, shape_text
 from mlc.dialects.tensor.control import for_loop, from_index
+from mlc.dialects.tensor.linalg import embedding
 from mlc.dialects.tensor.linalg.matrices import (
     MatrixOp,
     at,
@@ -33,11 +34,12 @@ from mlc.dialects.tensor.linalg.matrices import (
     where,
 )
 from mlc.dialects.tensor.linalg.triangular import TriangularSolve, solve_block
+from mlc.dialects.tensor.parts import decomposed
 from mlc.dialects.tensor.source import size
 from mlc.ir import sizes
 from mlc.ir.core import Value
 from mlc.ir.sizes import Dim
-from mlc.ir.types import TensorType, i64
+from mlc.ir.types import ComplexType, TensorType, i64
 
 
 class Factorisation(MatrixOp):
@@ -71,11 +73,13 @@ class Lu(Factorisation, name="tensor.lu"):
         x, k = self.shorter()
         return x, TensorType((*x.shape[:-2], k), i64), TensorType(x.shape[:-1], i64)
 
+    on_parts = decomposed
+
     def each(self, x: Array) -> Any:
         m, n = x.shape
         pivots, order = np.zeros(min(m, n), np.int64), np.arange(m)
         for j in range(min(m, n)):
-            p = pivots[j] = j + int(np.argmax(np.abs(x[j:, j])))
+            p = pivots[j] = j + int(np.argmax(np.abs(x[j:, j].real) + np.abs(x[j:, j].imag)))
             x, order = x[_exchanged(m, j, p)], order[_exchanged(m, j, p)]
             if x[j, j] != 0:
                 x[j + 1:, j] /= x[j, j]
@@ -160,12 +164,19 @@ def _eliminate_block(start: Value, block: Dim, x: Value, order: Value, pivots: V
     return [put(put(rest, top, start, 0), panel, 0, start), order, pivots]
 
 
+def _magnitude(x: Value) -> Value:
+    """|x|, and of complex numbers |a| + |b|, by which LAPACK chooses pivots."""
+    parts = [x] if not isinstance(x.type.dtype, ComplexType) else [tensor.Real(x).result, tensor.Imag(x).result]
+    first, *rest = (tensor.Abs(v).result for v in parts)
+    return first + rest[0] if rest else first
+
+
 def _eliminate_column(j: Value, start: Value, x: Value, order: Value, pivots: Value) -> list[Value]:
     """One elimination step in a block of columns: exchange two rows, divide below the diagonal, update to the right."""
     count, m, n = x.type.shape
     row, column = rows(m), columns(n)
     here = start + j
-    size_of = tensor.Abs(piece(x, 0, j, m, 1)).result
+    size_of = _magnitude(piece(x, 0, j, m, 1))
     score = where("ge", row, here, size_of, full(-1, size_of))
     best = reshape(tensor.ArgMax(score, 1).result, (count, 1, 1))
 
@@ -279,6 +290,7 @@ class Solve(MatrixOp, name="tensor.solve"):
         %r = tensor.solve %a, %b : (tensor<Bx3x3xf32>, tensor<Bx3x2xf32>) -> tensor<Bx3x2xf32>
     """
 
+    on_parts = embedding.solution
     a: Value
     b: Value
     format = "$a `,` $b attr-dict `:` functional-type"

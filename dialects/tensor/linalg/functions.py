@@ -10,6 +10,7 @@ import numpy as np
 from mlc.dialects import tensor
 from mlc.dialects.tensor.base import Array, compare, full, reshape, select
 from mlc.dialects.tensor.control import for_loop, from_index
+from mlc.dialects.tensor.linalg import embedding
 from mlc.dialects.tensor.linalg.elimination import Solve
 from mlc.dialects.tensor.linalg.matrices import (
     MatrixOp,
@@ -35,6 +36,7 @@ class Pinv(MatrixOp, name="tensor.pinv"):
         %r = tensor.pinv %x : (tensor<Bx3x2xf32>) -> tensor<Bx2x3xf32>
     """
 
+    on_parts = embedding.pseudoinverse
     x: Value
     atol: float | None = None
     rtol: float | None = None
@@ -49,7 +51,7 @@ class Pinv(MatrixOp, name="tensor.pinv"):
         u, s, v = np.linalg.svd(x, full_matrices=False)
         rtol = self._rtol(max(x.shape))
         kept = s > max(self.atol or 0.0, rtol * s[0])
-        return (v.T * np.where(kept, 1 / np.where(kept, s, 1.0), 0.0)) @ u.T
+        return (v.T.conj() * np.where(kept, 1 / np.where(kept, s, 1.0), 0.0)) @ u.T.conj()
 
     def _rtol(self, n: Any) -> Any:
         if self.rtol is not None:
@@ -96,6 +98,7 @@ class MatrixExp(MatrixOp, name="tensor.matrix_exp"):
     Higham, "The scaling and squaring method for the matrix exponential revisited", 2005. Each matrix has its own s.
     """
 
+    on_parts = embedding.function
     x: Value
 
     def infer(self) -> TensorType:

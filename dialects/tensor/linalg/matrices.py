@@ -31,7 +31,7 @@ from mlc.dialects.tensor.source import Iota
 from mlc.ir import sizes
 from mlc.ir.core import Op, Value
 from mlc.ir.sizes import Dim
-from mlc.ir.types import TensorType, f32, f64, i64
+from mlc.ir.types import TensorType, c64, c128, f32, f64, i64
 
 BLOCK = 32
 """Columns that are factored together; they update the trailing submatrix by one matrix product."""
@@ -45,7 +45,7 @@ class MatrixOp(Composite):
         """The types of the operands: matrices of one element type."""
         types = self.floats()
         for i, type in enumerate(types):
-            if type.dtype not in (f32, f64):
+            if type.dtype not in (f32, f64, c64, c128):
                 self.refuse(f"does not work on {type.dtype}, only on f32 and f64 elements", "MLC0113",
                             hint="cast the operand first")
             if type.rank < 2:
@@ -63,7 +63,7 @@ class MatrixOp(Composite):
     def ref(self, *xs: Any) -> Any:
         """`each` of all matrices in float64, stacked, and rounded to the element types of the results."""
         batch = xs[0].shape[:-2]
-        wide = [np.asarray(x, np.float64) for x in xs]
+        wide = [np.asarray(x, np.complex128 if np.asarray(x).dtype.kind == "c" else np.float64) for x in xs]
         types = [r.type.dtype for r in self.results]
         with np.errstate(all="ignore"):
             results = [self.each(*(x[at] for x in wide)) for at in np.ndindex(batch)] or [

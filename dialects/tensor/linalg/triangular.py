@@ -9,6 +9,7 @@ import numpy as np
 from mlc.dialects import tensor
 from mlc.dialects.tensor.base import Array, compare, full, reshape, select, shape_text
 from mlc.dialects.tensor.control import for_loop, from_index
+from mlc.dialects.tensor.linalg import embedding
 from mlc.dialects.tensor.linalg.matrices import (
     MatrixOp,
     batched,
@@ -44,6 +45,7 @@ class TriangularSolve(MatrixOp, name="tensor.triangular_solve"):
         %r = tensor.triangular_solve %a, %b : (tensor<Bx3x3xf32>, tensor<Bx3x2xf32>) -> tensor<Bx3x2xf32>
     """
 
+    on_parts = embedding.triangular_solution
     a: Value
     b: Value
     upper: bool = False
@@ -134,6 +136,7 @@ class Cholesky(MatrixOp, name="tensor.cholesky"):
         %r = tensor.cholesky %x : tensor<Bx3x3xf32>
     """
 
+    on_parts = embedding.factor
     x: Value
 
     def infer(self) -> TensorType:
@@ -141,7 +144,7 @@ class Cholesky(MatrixOp, name="tensor.cholesky"):
 
     def each(self, x: Array) -> Any:
         try:
-            return np.linalg.cholesky((x + x.T) / 2)
+            return np.linalg.cholesky((x + x.conj().T) / 2)
         except np.linalg.LinAlgError:
             return np.full(x.shape, np.nan)
 

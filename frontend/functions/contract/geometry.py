@@ -12,7 +12,7 @@ from mlc.frontend.axes import axis
 from mlc.frontend.functions import elementwise as E
 from mlc.frontend.functions import reduce as R
 from mlc.frontend.functions.contract.products import check_inner_sizes, dot_general
-from mlc.frontend.operands import broadcast_shapes, broadcast_to, full, reshape, together, tracer
+from mlc.frontend.operands import broadcast_shapes, broadcast_to, conjugate, full, reshape, together, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Operand, Tensor
 from mlc.frontend.trace import Tracer, emit
@@ -166,7 +166,7 @@ def cov(input: Operand, *, correction: float = 1, fweights: Operand = None, awei
 
 
 def _covariances(x: Tracer, correction: float, fweights: Operand, aweights: Operand) -> Tensor:
-    x = x if R.is_float(x) else tracer(E.mul(x, 1.0))
+    x = x if x.type.dtype.is_inexact else tracer(E.mul(x, 1.0))
     given = [w for w in (fweights, aweights) if w is not None]
     weight: Any = None
     for w in given:
@@ -174,13 +174,13 @@ def _covariances(x: Tracer, correction: float, fweights: Operand, aweights: Oper
     if weight is None:
         centred = tracer(x - R.mean(x, 1, keepdim=True))
         count: Any = E.maximum(tracer(x.shape[1]) - correction, 0)
-        return E.div(dot_general(centred, centred, (), ((1, 1),)), count)
+        return E.div(dot_general(centred, conjugate(centred), (), ((1, 1),)), count)
     total = R.sum(weight)
     spent = total if aweights is None else R.sum(weight * aweights) / total
     mean = R.sum(x * weight, 1, keepdim=True) / total
     centred = tracer(x - mean)
     count = E.maximum(total - correction * spent if aweights is not None else total - correction, 0)
-    return E.div(dot_general(tracer(centred * weight), centred, (), ((1, 1),)), count)
+    return E.div(dot_general(tracer(centred * weight), conjugate(centred), (), ((1, 1),)), count)
 
 
 @operation()
@@ -209,4 +209,7 @@ def corrcoef(input: Operand) -> Tensor:
         return c / c
     scale = tracer(E.sqrt(diagonal(c)))
     n = c.shape[0]
-    return E.clamp(c / reshape(scale, [n, 1]) / reshape(scale, [1, n]), -1.0, 1.0)
+    found = tracer(c / reshape(scale, [n, 1]) / reshape(scale, [1, n]))
+    if found.type.dtype.is_complex:
+        return E.complex(*(E.clamp(emit(part, found), -1.0, 1.0) for part in (T.Real, T.Imag)))
+    return E.clamp(found, -1.0, 1.0)

@@ -9,7 +9,7 @@ from mlc.dialects import tensor as T
 from mlc.frontend.axes import axis, plain_int
 from mlc.frontend.functions import elementwise as E
 from mlc.frontend.functions import reduce as R
-from mlc.frontend.operands import broadcast_shapes, broadcast_to, factors, reshape, together, tracer
+from mlc.frontend.operands import broadcast_shapes, broadcast_to, conjugate, factors, reshape, together, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Operand, Tensor
 from mlc.frontend.trace import Tracer, emit
@@ -179,9 +179,7 @@ def dot(input: Operand, tensor: Operand) -> Tensor:
 
 @operation()
 def vdot(input: Operand, other: Operand) -> Tensor:
-    """sum_i input[i] * other[i], the dot product of two vectors.
-
-    It is `dot`: there are no complex numbers to conjugate.
+    """sum_i conj(input[i]) * other[i], the dot product of two vectors, the first of which is conjugated.
 
     Args:
         input: Tensor of shape (n,).
@@ -198,7 +196,7 @@ def vdot(input: Operand, other: Operand) -> Tensor:
         >>> mlc.vdot(mlc.tensor([1.0, 2.0]), mlc.tensor([3.0, 4.0]))
         tensor(11., dtype=mlc.float32)
     """
-    return dot(input, other)
+    return dot(conjugate(tracer(input)), other)
 
 
 @operation()

@@ -43,7 +43,8 @@ def _filled(shape: tuple[Dim, ...], value: Number, dtype: ScalarType) -> Tensor:
 
 def _of(value: Any) -> DType:
     """The element type of a Python number."""
-    return as_dtype("bool" if isinstance(value, bool) else "int64" if isinstance(value, int) else "float32")
+    return as_dtype("bool" if isinstance(value, bool) else "int64" if isinstance(value, int) else
+                    "complex64" if isinstance(value, complex) else "float32")
 
 
 @creation

@@ -16,6 +16,7 @@ Errors that all of them have: an operand that is no tensor (UserError, MLC0345 o
 from mlc.frontend.functions.elementwise.arithmetic import *
 from mlc.frontend.functions.elementwise.bits import *
 from mlc.frontend.functions.elementwise.comparison import *
+from mlc.frontend.functions.elementwise.complex_numbers import *
 from mlc.frontend.functions.elementwise.exponential import *
 from mlc.frontend.functions.elementwise.parts import *
 from mlc.frontend.functions.elementwise.rounding import *

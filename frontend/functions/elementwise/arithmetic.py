@@ -23,6 +23,7 @@ def cast_to(input: Operand, dtype: DTypeLike) -> Tensor:
     """The elements of a tensor in another dtype.
 
     Floats are truncated on the way to integers, integers wrap around in narrower ones, and what is not 0 is True.
+    Complex numbers lose their imaginary parts on the way to real ones.
     Floats beyond an integer dtype give its nearest limit, and NaN gives 0; in PyTorch both are undefined. The
     derivative goes through casts between float dtypes only. PyTorch spells this `x.to(dtype)`, which works here too.
 
@@ -40,7 +41,10 @@ def cast_to(input: Operand, dtype: DTypeLike) -> Tensor:
         >>> mlc.cast(mlc.tensor([-1.5, 0.0, 2.7]), mlc.int64)
         tensor([-1,  0,  2], dtype=mlc.int64)
     """
-    return cast(tracer(input), as_ir(dtype))
+    x, to = tracer(input), as_ir(dtype)
+    if x.type.dtype.is_complex and not (to.is_complex or to.is_bool):
+        x = emit(T.Real, x)
+    return cast(x, to)
 
 
 @operation()

@@ -6,10 +6,10 @@ import math
 
 from mlc.dialects import tensor as T
 from mlc.frontend.functions.elementwise.apply import compare, unary
-from mlc.frontend.operands import broadcast_to, floating, number, together, tracer
+from mlc.frontend.operands import floating, together, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Operand, Tensor
-from mlc.ir.types import i1
+from mlc.frontend.trace import emit
 
 
 @operation()
@@ -27,7 +27,7 @@ def isnan(input: Operand) -> Tensor:
         tensor([False,  True], dtype=mlc.bool)
     """
     x = tracer(input)
-    return unary(T.IsNan, x) if x.type.dtype.is_float else x != x
+    return unary(T.IsNan, x) if x.type.dtype.is_inexact else x != x
 
 
 @operation()
@@ -45,6 +45,8 @@ def isinf(input: Operand) -> Tensor:
         tensor([False,  True], dtype=mlc.bool)
     """
     x = tracer(input)
+    if x.type.dtype.is_complex:
+        return isinf(emit(T.Real, x)) | isinf(emit(T.Imag, x))
     return abs(x) == math.inf if x.type.dtype.is_float else x != x
 
 
@@ -63,6 +65,8 @@ def isfinite(input: Operand) -> Tensor:
         tensor([ True, False, False], dtype=mlc.bool)
     """
     x = tracer(input)
+    if x.type.dtype.is_complex:
+        return isfinite(emit(T.Real, x)) & isfinite(emit(T.Imag, x))
     return abs(x) < math.inf if x.type.dtype.is_float else x == x
 
 
@@ -246,20 +250,3 @@ def isclose(input: Operand, other: Operand, rtol: float = 1e-5, atol: float = 1e
     near = isfinite(y) & (abs(x - y) <= atol + rtol * abs(y))
     out = (a == b) | near
     return out | (isnan(a) & isnan(b)) if equal_nan else out
-
-
-@operation()
-def isreal(input: Operand) -> Tensor:
-    """True for each element, since there are no complex dtypes.
-
-    Args:
-        input: Tensor or number.
-
-    Returns:
-        Tensor of bools of the shape of `input`.
-
-    Example:
-        >>> mlc.isreal(mlc.tensor([1.0, float("nan")]))
-        tensor([ True,  True], dtype=mlc.bool)
-    """
-    return broadcast_to(number(True, i1), tracer(input).shape)

@@ -12,9 +12,9 @@ from mlc.frontend.functions.elementwise.sign import abs
 from mlc.frontend.operands import cast, floating, rounded_once, together, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Operand, Tensor
-from mlc.frontend.trace import Tracer
+from mlc.frontend.trace import Tracer, emit
 from mlc.ir.diag import UserTypeError
-from mlc.ir.types import f32, f64, i64
+from mlc.ir.types import c128, f32, f64, i64
 
 
 @operation(autocast="fp32_on_cuda")
@@ -274,9 +274,9 @@ def pow(input: Operand, exponent: Operand) -> Tensor:
         input = cast(base, i64) if base.type.dtype.is_bool and isinstance(exponent, int) else base
     if isinstance(exponent, int | float) and not isinstance(exponent, bool) and exponent in small:
         x = tracer(input)
-        if not x.type.dtype.is_float and isinstance(exponent, float):
+        if not x.type.dtype.is_inexact and isinstance(exponent, float):
             x = floating(x)
-        if x.type.dtype.is_float or exponent in (1, 2):
+        if x.type.dtype.is_inexact or exponent in (1, 2):
             f = small[exponent]
             return x if f is None else f(x)
     if isinstance(exponent, int) and not isinstance(exponent, bool) and exponent == 3:
@@ -284,7 +284,7 @@ def pow(input: Operand, exponent: Operand) -> Tensor:
         return x * x * x
     a, b = together(input, exponent)
     numeric(a, "pow")
-    if isinstance(exponent, int) and exponent < 0 and not a.type.dtype.is_float:
+    if isinstance(exponent, int) and exponent < 0 and not a.type.dtype.is_inexact:
         raise UserTypeError(f"an integer to the power {exponent} is no integer", code="MLC0361",
                             hint="use a float: x ** float(n)")
     return binary(T.Pow, a, b)
@@ -307,8 +307,11 @@ def logaddexp(input: Operand, other: Operand) -> Tensor:
         >>> mlc.logaddexp(mlc.tensor([0.0, 1000.0]), mlc.tensor([0.0, 1000.0]))
         tensor([6.9314718e-01, 1.0006932e+03], dtype=mlc.float32)
     """
-    return rounded_once(lambda a, b: maximum(a, b) + log1p(exp(_minus_distance(a, b))),
-                        *together(input, other, floating=True))
+    x, y = together(input, other, floating=True)
+    if x.type.dtype.is_complex:
+        later = emit(T.Compare, "lt", emit(T.Real, x), emit(T.Real, y))
+        return where(later, y, x) + log1p(exp(where(later, x - y, y - x)))
+    return rounded_once(lambda a, b: maximum(a, b) + log1p(exp(_minus_distance(a, b))), x, y)
 
 
 @operation()
@@ -344,13 +347,15 @@ def float_power(input: Operand, exponent: Operand) -> Tensor:
         exponent: Tensor or number whose shape broadcasts with that of `input`.
 
     Returns:
-        Tensor of float64, of the broadcast shape.
+        Tensor of float64, or complex128 if an operand is complex, of the broadcast shape.
 
     Example:
         >>> mlc.float_power(mlc.tensor([2, 4]), -1)
         tensor([0.5 , 0.25], dtype=mlc.float64)
     """
-    return pow(cast(tracer(input), f64), cast(tracer(exponent), f64))
+    a, b = tracer(input), tracer(exponent)
+    wide = c128 if a.type.dtype.is_complex or b.type.dtype.is_complex else f64
+    return pow(cast(a, wide), cast(b, wide))
 
 
 @operation()
@@ -391,9 +396,9 @@ def ldexp(input: Operand, other: Operand) -> Tensor:
         tensor([3. , 0.5], dtype=mlc.float32)
     """
     e = tracer(other)
-    if e.type.dtype.is_float:
-        return rounded_once(lambda x, e: mul(x, exp2(e)), *together(input, e))
     x = floating(input)
+    if e.type.dtype.is_inexact or x.type.dtype.is_complex:
+        return rounded_once(lambda x, e: mul(x, exp2(e)), *together(input, floating(e)))
     power = cast(e, f64 if x.type.dtype == f64 else f32)   # narrower types do not hold every exponent
     return rounded_once(lambda x: _in_steps(x, power), x)
 

@@ -11,7 +11,7 @@ from mlc.frontend.functions.elementwise.exponential import ldexp, log2
 from mlc.frontend.functions.elementwise.rounding import floor
 from mlc.frontend.functions.elementwise.selection import maximum, where
 from mlc.frontend.functions.elementwise.sign import abs, sign
-from mlc.frontend.operands import cast, floating, full, together, tracer
+from mlc.frontend.operands import cast, full, together, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Operand, Tensor
 from mlc.frontend.trace import Tracer
@@ -27,58 +27,6 @@ class Frexp(NamedTuple):
 
     mantissa: Tensor
     exponent: Tensor
-
-
-@operation(view=True)
-def real(input: Operand) -> Tensor:
-    """The real part of each element: the tensor itself, since all dtypes are real.
-
-    Args:
-        input: Tensor.
-
-    Returns:
-        Tensor of the shape and dtype of `input`, which shares its memory.
-
-    Example:
-        >>> mlc.real(mlc.tensor([1.0, -2.0]))
-        tensor([ 1., -2.], dtype=mlc.float32)
-    """
-    return tracer(input)
-
-
-@operation(view=True)
-def conj(input: Operand) -> Tensor:
-    """The complex conjugate of each element: the tensor itself, since all dtypes are real.
-
-    Args:
-        input: Tensor.
-
-    Returns:
-        Tensor of the shape and dtype of `input`, which shares its memory.
-
-    Example:
-        >>> mlc.conj(mlc.tensor([1.0, -2.0]))
-        tensor([ 1., -2.], dtype=mlc.float32)
-    """
-    return tracer(input)
-
-
-@operation()
-def angle(input: Operand) -> Tensor:
-    """The angle of each element in the complex plane: pi of negative numbers, 0 of others.
-
-    Args:
-        input: Tensor or number; integers become float32.
-
-    Returns:
-        Tensor of floats, of the shape of `input`.
-
-    Example:
-        >>> mlc.angle(mlc.tensor([2.0, -2.0]))
-        tensor([0.       , 3.1415927], dtype=mlc.float32)
-    """
-    x = floating(input)
-    return where(isnan(x), x, where(x < 0, full(math.pi, x, x.shape), full(0.0, x, x.shape)))
 
 
 def _exponent(x: Tracer) -> Tensor:

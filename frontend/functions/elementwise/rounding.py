@@ -17,7 +17,7 @@ from mlc.ir.diag import UserTypeError
 
 def _rounding(cls: Any, input: Operand) -> Tensor:
     x = tracer(input)
-    return unary(cls, x) if x.type.dtype.is_float else x
+    return unary(cls, x) if x.type.dtype.is_inexact else x
 
 
 @operation()
@@ -99,7 +99,7 @@ def trunc(input: Operand) -> Tensor:
         tensor([-1.,  1.], dtype=mlc.float32)
     """
     x = tracer(input)
-    return where(x < 0, ceil(x), floor(x)) if x.type.dtype.is_float else x
+    return where(x < 0, ceil(x), floor(x)) if x.type.dtype.is_inexact else x
 
 
 @operation()

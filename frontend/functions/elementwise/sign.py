@@ -9,6 +9,7 @@ from mlc.frontend.functions.elementwise.selection import where
 from mlc.frontend.operands import cast, signed, together, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Operand, Tensor
+from mlc.frontend.trace import emit
 
 
 @operation()
@@ -21,13 +22,15 @@ def abs(input: Operand) -> Tensor:
         input: Tensor or number.
 
     Returns:
-        Tensor of the shape and dtype of `input`.
+        Tensor of the shape and dtype of `input`; of complex numbers, that of their parts.
 
     Example:
         >>> mlc.abs(mlc.tensor([-1.5, 2.0]))
         tensor([1.5, 2. ], dtype=mlc.float32)
     """
     x = tracer(input)
+    if x.type.dtype.is_complex:
+        return emit(T.Abs, x, weak=x.weak)  # type: ignore[no-any-return]
     return unary(T.Abs, x) if signed(x) and not x.type.dtype.is_bool else x
 
 

@@ -1,8 +1,7 @@
 """Discrete Fourier transforms under the names of torch.fft.
 
-There are no complex element types: a complex tensor is one of floats with a last dimension of size 2, for real and
-imaginary parts, as torch.view_as_real shows it. So `fft(x)` takes and gives [..., n, 2], `rfft` gives [..., n // 2 + 1,
-2], and `dim` counts the other dimensions. The number of points must be known when a function is recorded.
+Inside, transforms work on floats with a last dimension of size 2, for real and imaginary parts, as
+`view_as_real` gives them. The number of points must be known when a function is recorded.
 """
 
 # ruff: noqa: F403

@@ -13,9 +13,9 @@ from mlc.frontend.functions import elementwise as E
 from mlc.frontend.functions import reduce as R
 from mlc.frontend.functions import shape as S
 from mlc.frontend.functions.convolution import unfold_dimension
-from mlc.frontend.functions.fft.lines import complex_operand, fft, ifft, irfft, real_operand, rfft
+from mlc.frontend.functions.fft.lines import complex_operand, fft, ifft, irfft, pairs, real_operand, rfft
 from mlc.frontend.functions.scatter import index_add
-from mlc.frontend.operands import cast, fail_unless, full, reshape, tracer
+from mlc.frontend.operands import cast, fail_unless, floating, full, reshape, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Operand, Tensor
 from mlc.frontend.trace import Tracer, emit
@@ -45,7 +45,7 @@ def stft(input: Operand, n_fft: int, hop_length: int | None = None, win_length: 
     """The short-time Fourier transform: transforms of the windows of a signal, one every `hop_length` elements.
 
     Args:
-        input: Real tensor of shape (t,) or (n, t).
+        input: Tensor of shape (t,) or (n, t).
         n_fft: Number of points of a transform.
         hop_length: Distance of one frame from the next; n_fft // 4 by default.
         win_length: Size of the window, in the middle of the points; `n_fft` by default.
@@ -53,21 +53,30 @@ def stft(input: Operand, n_fft: int, hop_length: int | None = None, win_length: 
         center: Whether frames are centred on elements, beginning with the first: the signal is padded at both ends.
         pad_mode: How, as of `nn.functional.pad`.
         normalized: Whether to divide by the square root of `n_fft`.
-        onesided: Whether to give n_fft // 2 + 1 frequencies, which determine the others, as it is by default.
-        return_complex: Accepted for PyTorch's sake: complex numbers are pairs.
+        onesided: Whether to give n_fft // 2 + 1 frequencies, which determine the others, as it is by default if the
+            signal is real.
+        return_complex: Whether the result is complex, and not floats with a last dimension of size 2; a real signal
+            needs it.
 
     Returns:
-        Tensor of shape (..., frequencies, frames, 2).
+        Complex tensor of shape (..., frequencies, frames).
 
     Raises:
-        UserError: the number of dimensions is wrong (MLC0364), a setting is out of range (MLC0360), the window has
-            another shape (MLC0367), or the signal is too short (MLC0366).
+        UserError: the number of dimensions or `return_complex` is wrong (MLC0364), a setting is out of range (MLC0360),
+            the window has another shape (MLC0367), or the signal is too short (MLC0366).
 
     Example:
-        >>> mlc.stft(mlc.ones(8), 4, center=False).shape
-        (3, 5, 2)
+        >>> mlc.stft(mlc.ones(8), 4, center=False, return_complex=True).shape
+        (3, 5)
     """
-    x = real_operand(input)
+    x = floating(input)
+    is_real = not x.type.dtype.is_complex
+    if is_real and return_complex is None:
+        raise UserError("stft needs to be told whether to give complex numbers", code="MLC0364",
+                        hint="pass return_complex=True; with False they are pairs in a last dimension of size 2")
+    if onesided and not is_real:
+        raise UserError("the transform of complex numbers has all frequencies", code="MLC0364", hint="onesided=False")
+    x = real_operand(x) if is_real else x
     if x.ndim not in (1, 2):
         raise UserError(f"the signal has {x.ndim} dimensions, expected 1 or 2", code="MLC0364")
     points, hop, shaped = _settings(n_fft, hop_length, win_length, window, x)
@@ -75,13 +84,12 @@ def stft(input: Operand, n_fft: int, hop_length: int | None = None, win_length: 
     if center:
         batched = tracer(S.pad(batched, (points // 2, points // 2), pad_mode))
     frames = tracer(unfold_dimension(batched, -1, points, hop)) * shaped
-    if onesided is False:
-        found = fft(S.stack([frames, tracer(frames) * 0.0], -1), None, -1)
-    else:
-        found = rfft(frames, None, -1)
+    complete = onesided is False or not is_real or tracer(shaped).type.dtype.is_complex
+    found = fft(frames, None, -1) if complete else rfft(frames, None, -1)
     found = found * (1 / math.sqrt(points)) if normalized else found
     found = S.transpose(found, 1, 2)
-    return found if x.ndim == 2 else reshape(tracer(found), tracer(found).shape[1:])
+    found = found if x.ndim == 2 else reshape(tracer(found), tracer(found).shape[1:])
+    return pairs(tracer(found)) if return_complex is False else found
 
 
 @operation()
@@ -91,7 +99,7 @@ def istft(input: Operand, n_fft: int, hop_length: int | None = None, win_length:
     """The inverse of `stft`: the signal whose frames are nearest to these.
 
     Args:
-        input: Complex tensor of shape (frequencies, frames, 2) or (n, frequencies, frames, 2).
+        input: Complex tensor of shape (frequencies, frames) or (n, frequencies, frames).
         n_fft: Number of points of a transform.
         hop_length: Distance of one frame from the next; n_fft // 4 by default.
         win_length: Size of the window, in the middle of the points; `n_fft` by default.
@@ -100,10 +108,10 @@ def istft(input: Operand, n_fft: int, hop_length: int | None = None, win_length:
         normalized: Whether `stft` divided by the square root of `n_fft`.
         onesided: Whether there are n_fft // 2 + 1 frequencies; None if the size says so.
         length: Number of elements of the signal; by default as many as the frames tell.
-        return_complex: Must be False.
+        return_complex: Whether the signal is complex, for which there have to be all frequencies.
 
     Returns:
-        Real tensor of shape (t,) or (n, t).
+        Tensor of shape (t,) or (n, t).
 
     Raises:
         UserError: the number of dimensions is wrong (MLC0364), a setting is out of range (MLC0360), or the window or
@@ -111,26 +119,31 @@ def istft(input: Operand, n_fft: int, hop_length: int | None = None, win_length:
         UserAssertionError: an element of the signal is in no window (MLC0612).
 
     Example:
-        >>> mlc.istft(mlc.stft(mlc.tensor([1.0, 2.0, 3.0, 4.0]), 2, 1), 2, 1)
+        >>> mlc.istft(mlc.stft(mlc.tensor([1.0, 2.0, 3.0, 4.0]), 2, 1, return_complex=True), 2, 1)
         tensor([1., 2., 3., 4.], dtype=mlc.float32)
     """
     z = complex_operand(input)
-    if z.ndim not in (3, 4) or return_complex:
-        raise UserError(f"a spectrum of {z.ndim - 1} dimensions, expected 2 or 3, for a real signal", code="MLC0364")
-    points, hop, shaped = _settings(n_fft, hop_length, win_length, window, z)
-    batched = z if z.ndim == 4 else reshape(z, [1, *z.shape])
+    if not tracer(input).type.dtype.is_complex or z.ndim not in (2, 3):
+        raise UserError(f"a spectrum is complex and has 2 or 3 dimensions, and this is a {tracer(input).type}",
+                        code="MLC0364")
+    if return_complex and onesided:
+        raise UserError("the transform of complex numbers has all frequencies", code="MLC0364", hint="onesided=False")
+    like = emit(T.Real, z)
+    points, hop, shaped = _settings(n_fft, hop_length, win_length, window, like)
+    batched = z if z.ndim == 3 else reshape(z, [1, *z.shape])
     count, frames = batched.shape[1:3]
-    half = count == points // 2 + 1 if onesided is None else onesided
+    half = not return_complex and (count == points // 2 + 1 if onesided is None else onesided)
     if not isinstance(frames, int) or count != (points // 2 + 1 if half else points):
         raise UserError(f"{count} frequencies in {frames} frames for {points} points", code="MLC0367")
     spectrum = S.transpose(batched, 1, 2)
-    waves = irfft(spectrum, points, 2) if half else ifft(spectrum, None, 2)[..., 0]
+    spectrum = spectrum if return_complex else S.narrow(spectrum, 2, 0, points // 2 + 1)
+    waves = ifft(spectrum, None, 2) if return_complex else irfft(spectrum, points, 2)
     waves = waves * (math.sqrt(points) * shaped if normalized else shaped)
     total = points + hop * (frames - 1)
     at = emit(T.Constant, (np.arange(frames)[:, None] * hop + np.arange(points)).reshape(-1))
-    added = index_add(full(0, z, [batched.shape[0], total]), 1, at, S.flatten(waves, 1))
+    added = index_add(full(0, tracer(waves), [batched.shape[0], total]), 1, at, S.flatten(waves, 1))
     weights = tracer(S.expand(reshape(tracer(shaped * shaped), [1, points]), (frames, points)))
-    envelope = index_add(full(0, z, [total]), 0, at, reshape(weights, [frames * points]))
+    envelope = index_add(full(0, like, [total]), 0, at, reshape(weights, [frames * points]))
     start = points // 2 if center else 0
     stop = total - start if length is None else min(total, start + plain_int(length, "length"))
     kept = S.narrow(envelope, 0, start, stop - start)
@@ -138,4 +151,4 @@ def istft(input: Operand, n_fft: int, hop_length: int | None = None, win_length:
     out = S.narrow(added, 1, start, stop - start) / kept
     if length is not None and length > stop - start:
         out = S.pad(out, (0, length - (stop - start)))
-    return out if z.ndim == 4 else reshape(tracer(out), tracer(out).shape[1:])
+    return out if z.ndim == 3 else reshape(tracer(out), tracer(out).shape[1:])

@@ -17,10 +17,9 @@ def hfftn(input: Operand, s: Sequence[int] | None = None, dim: Dims = None, norm
     """The discrete Fourier transform, which is real, of a Hermitian array of which the last dimension holds one half.
 
     Args:
-        input: Complex tensor: floats with a last dimension of size 2.
+        input: Tensor; real ones are converted to complex.
         s: Number of points of each dimension; -1 keeps a size. The sizes by default, and 2 * (size - 1) for the last.
-        dim: The dimensions, not counting the one of real and imaginary parts; all by default, or the last of them if
-            `s` is given.
+        dim: The dimensions; all by default, or the last of them if `s` is given.
         norm: "backward" (the default) scales the inverse transform by 1 / n, "forward" the transform itself, "ortho"
             both by 1 / sqrt(n).
 
@@ -37,7 +36,7 @@ def hfftn(input: Operand, s: Sequence[int] | None = None, dim: Dims = None, norm
                 [1., 1.]], dtype=mlc.float32)
     """
     x = complex_operand(input)
-    over, counts = several(x, x.ndim - 1, s, dim)
+    over, counts = several(x, x.ndim, s, dim)
     if not over:
         raise UserError("a transform to real numbers needs at least one dimension", code="MLC0364")
     if len(over) > 1:
@@ -52,8 +51,7 @@ def ihfftn(input: Operand, s: Sequence[int] | None = None, dim: Dims = None, nor
     Args:
         input: Real tensor.
         s: Number of points of each dimension; -1 keeps a size. The sizes by default.
-        dim: The dimensions, not counting the one of real and imaginary parts; all by default, or the last of them if
-            `s` is given.
+        dim: The dimensions; all by default, or the last of them if `s` is given.
         norm: "backward" (the default) scales the inverse transform by 1 / n, "forward" the transform itself, "ortho"
             both by 1 / sqrt(n).
 
@@ -66,11 +64,8 @@ def ihfftn(input: Operand, s: Sequence[int] | None = None, dim: Dims = None, nor
 
     Example:
         >>> mlc.fft.ihfftn(mlc.ones(2, 2))
-        tensor([[[1., 0.],
-                 [0., 0.]],
-        <BLANKLINE>
-                [[0., 0.],
-                 [0., 0.]]], dtype=mlc.float32)
+        tensor([[1.+0.j, 0.+0.j],
+                [0.+0.j, 0.+0.j]], dtype=mlc.complex64)
     """
     x = real_operand(input)
     over, counts = several(x, x.ndim, s, dim)
@@ -87,9 +82,9 @@ def hfft2(input: Operand, s: Sequence[int] | None = None, dim: Dims = (-2, -1), 
     """The discrete Fourier transform along two dimensions, which is real, of a Hermitian array, as `hfftn`.
 
     Args:
-        input: Complex tensor: floats with a last dimension of size 2.
+        input: Tensor; real ones are converted to complex.
         s: Number of points of each dimension; -1 keeps a size. The sizes by default, and 2 * (size - 1) for the last.
-        dim: The dimensions, not counting the one of real and imaginary parts; the last two by default.
+        dim: The dimensions; the last two by default.
         norm: "backward" (the default) scales the inverse transform by 1 / n, "forward" the transform itself, "ortho"
             both by 1 / sqrt(n).
 
@@ -115,7 +110,7 @@ def ihfft2(input: Operand, s: Sequence[int] | None = None, dim: Dims = (-2, -1),
     Args:
         input: Real tensor.
         s: Number of points of each dimension; -1 keeps a size. The sizes by default.
-        dim: The dimensions, not counting the one of real and imaginary parts; the last two by default.
+        dim: The dimensions; the last two by default.
         norm: "backward" (the default) scales the inverse transform by 1 / n, "forward" the transform itself, "ortho"
             both by 1 / sqrt(n).
 
@@ -128,10 +123,7 @@ def ihfft2(input: Operand, s: Sequence[int] | None = None, dim: Dims = (-2, -1),
 
     Example:
         >>> mlc.fft.ihfft2(mlc.ones(2, 2))
-        tensor([[[1., 0.],
-                 [0., 0.]],
-        <BLANKLINE>
-                [[0., 0.],
-                 [0., 0.]]], dtype=mlc.float32)
+        tensor([[1.+0.j, 0.+0.j],
+                [0.+0.j, 0.+0.j]], dtype=mlc.complex64)
     """
     return ihfftn(input, s, dim, norm)

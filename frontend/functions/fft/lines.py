@@ -15,7 +15,7 @@ from mlc.frontend.tensor import Operand, Tensor
 from mlc.frontend.trace import Tracer, emit
 from mlc.ir import sizes
 from mlc.ir.diag import UserError
-from mlc.ir.types import f32, f64
+from mlc.ir.types import c64, c128, f32, f64
 
 NORMS = ("forward", "backward", "ortho")
 
@@ -23,16 +23,25 @@ NORMS = ("forward", "backward", "ortho")
 def real_operand(input: Operand) -> Tracer:
     """float32 or float64."""
     x = floating(input)
+    if x.type.dtype.is_complex:
+        raise UserError(f"a {x.type} is complex, and this is a transform of real numbers", code="MLC0364",
+                        hint="mlc.fft.fft transforms complex numbers")
     return x if x.type.dtype in (f32, f64) else cast(x, f32)
 
 
 def complex_operand(input: Operand) -> Tracer:
-    x = real_operand(input)
-    if not x.ndim or x.shape[-1] != 2:
-        raise UserError(f"a {x.type} is no complex tensor, whose last dimension has size 2", code="MLC0364",
-                        symbols=sizes.symbols(*x.shape[-1:]),
-                        hint="mlc.stack([real, imaginary], -1) makes one; for real input there is rfft")
-    return x
+    """complex64 or complex128."""
+    x = floating(input)
+    return x if x.type.dtype.is_complex else cast(x, c128 if x.type.dtype == f64 and not x.weak else c64)
+
+
+def pairs(x: Tracer) -> Tracer:
+    """A complex tensor as floats with a last dimension of size 2, on which tensor.dft works."""
+    return emit(T.ViewAsReal, x)  # type: ignore[no-any-return]
+
+
+def of_pairs(x: Tensor) -> Tracer:
+    return emit(T.ViewAsComplex, x)  # type: ignore[no-any-return]
 
 
 def _with_zero(x: Tracer) -> Tracer:
@@ -80,9 +89,9 @@ def dft(x: Tracer, at: int, norm: str | None, inverse: bool) -> Tracer:
 
 
 def _one(input: Operand, n: int | None, dim: int, norm: str | None, inverse: bool) -> Tensor:
-    x = complex_operand(input)
+    x = pairs(complex_operand(input))
     at = axis(dim, x.ndim - 1)
-    return dft(resized(x, point_count(x, n, at), at), at, norm, inverse)
+    return of_pairs(dft(resized(x, point_count(x, n, at), at), at, norm, inverse))
 
 
 @operation(name="fft.fft", autocast="fp32")
@@ -90,25 +99,22 @@ def fft(input: Operand, n: int | None = None, dim: int = -1, norm: str | None = 
     """sum_j x[j] e^(-2 pi i j k / n), the discrete Fourier transform along a dimension.
 
     Args:
-        input: Complex tensor: floats of shape (..., n, 2).
+        input: Tensor of shape (..., n); real ones are converted to complex.
         n: Number of points; the input is cut or followed by zeros. Its size by default.
-        dim: The dimension, not counting the one of real and imaginary parts; negative ones count from the last.
+        dim: The dimension; negative ones count from the last.
         norm: "backward" (the default) scales the inverse transform by 1 / n, "forward" the transform itself, "ortho"
             both by 1 / sqrt(n).
 
     Returns:
-        Complex tensor of shape (..., n, 2).
+        Complex tensor of shape (..., n).
 
     Raises:
-        UserError: `input` is not complex (MLC0364), `dim` is out of range (MLC0356), there are no points or `norm` is
+        UserError: `dim` is out of range (MLC0356), there are no points or `norm` is
             another string (MLC0360), or their number is symbolic (MLC0365).
 
     Example:
-        >>> mlc.fft.fft(mlc.tensor([[1.0, 0.0], [2.0, 0.0], [3.0, 0.0], [4.0, 0.0]]))
-        tensor([[10.,  0.],
-                [-2.,  2.],
-                [-2.,  0.],
-                [-2., -2.]], dtype=mlc.float32)
+        >>> mlc.fft.fft(mlc.tensor([1.0, 2.0, 3.0, 4.0]))
+        tensor([10.+0.j, -2.+2.j, -2.+0.j, -2.-2.j], dtype=mlc.complex64)
     """
     return _one(input, n, dim, norm, False)
 
@@ -118,25 +124,22 @@ def ifft(input: Operand, n: int | None = None, dim: int = -1, norm: str | None =
     """sum_k x[k] e^(2 pi i j k / n) / n, the inverse discrete Fourier transform along a dimension.
 
     Args:
-        input: Complex tensor: floats of shape (..., n, 2).
+        input: Tensor of shape (..., n); real ones are converted to complex.
         n: Number of points; the input is cut or followed by zeros. Its size by default.
-        dim: The dimension, not counting the one of real and imaginary parts; negative ones count from the last.
+        dim: The dimension; negative ones count from the last.
         norm: "backward" (the default) scales the inverse transform by 1 / n, "forward" the transform itself, "ortho"
             both by 1 / sqrt(n).
 
     Returns:
-        Complex tensor of shape (..., n, 2).
+        Complex tensor of shape (..., n).
 
     Raises:
-        UserError: `input` is not complex (MLC0364), `dim` is out of range (MLC0356), there are no points or `norm` is
+        UserError: `dim` is out of range (MLC0356), there are no points or `norm` is
             another string (MLC0360), or their number is symbolic (MLC0365).
 
     Example:
-        >>> mlc.fft.ifft(mlc.tensor([[1.0, 0.0], [2.0, 0.0], [3.0, 0.0], [4.0, 0.0]]))
-        tensor([[ 2.5,  0. ],
-                [-0.5, -0.5],
-                [-0.5,  0. ],
-                [-0.5,  0.5]], dtype=mlc.float32)
+        >>> mlc.fft.ifft(mlc.tensor([1.0, 2.0, 3.0, 4.0]))
+        tensor([ 2.5+0.j , -0.5-0.5j, -0.5+0.j , -0.5+0.5j], dtype=mlc.complex64)
     """
     return _one(input, n, dim, norm, True)
 
@@ -150,32 +153,30 @@ def rfft(input: Operand, n: int | None = None, dim: int = -1, norm: str | None =
     Args:
         input: Real tensor of shape (..., n).
         n: Number of points; the input is cut or followed by zeros. Its size by default.
-        dim: The dimension, not counting the one of real and imaginary parts; negative ones count from the last.
+        dim: The dimension; negative ones count from the last.
         norm: "backward" (the default) scales the inverse transform by 1 / n, "forward" the transform itself, "ortho"
             both by 1 / sqrt(n).
 
     Returns:
-        Complex tensor of shape (..., n // 2 + 1, 2).
+        Complex tensor of shape (..., n // 2 + 1).
 
     Raises:
-        UserError: `input` has no dimension (MLC0364), `dim` is out of range (MLC0356), there are no points or `norm` is
+        UserError: `input` is complex (MLC0364), `dim` is out of range (MLC0356), there are no points or `norm` is
             another string (MLC0360), or their number is symbolic (MLC0365).
 
     Example:
         >>> mlc.fft.rfft(mlc.tensor([1.0, 2.0, 3.0, 4.0]))
-        tensor([[10.,  0.],
-                [-2.,  2.],
-                [-2.,  0.]], dtype=mlc.float32)
+        tensor([10.+0.j, -2.+2.j, -2.+0.j], dtype=mlc.complex64)
     """
     x = real_operand(input)
     at = axis(dim, x.ndim, scalar=False)
     count = point_count(x, n, at)
     x = resized(x, count, at)
-    return narrow(dft(_with_zero(x), at, norm, False), at, 0, count // 2 + 1)
+    return of_pairs(narrow(dft(_with_zero(x), at, norm, False), at, 0, count // 2 + 1))
 
 
 def _hermitian(x: Tracer, n: int, at: int) -> Tracer:
-    """All n elements of a transform of real numbers, from the first n // 2 + 1."""
+    """All n elements of a transform of real numbers, from the first n // 2 + 1, in pairs."""
     half = resized(x, n // 2 + 1, at)
     rest = tracer(flip(narrow(half, at, 1, n - n // 2 - 1), (at,)))
     real, imaginary = (sliced(rest, rest.ndim - 1, i, i + 1) for i in range(2))
@@ -198,9 +199,9 @@ def irfft(input: Operand, n: int | None = None, dim: int = -1, norm: str | None 
     """The inverse of `rfft` along a dimension: real numbers from the first n // 2 + 1 elements of their transform.
 
     Args:
-        input: Complex tensor: floats of shape (..., n // 2 + 1, 2).
+        input: Tensor of shape (..., n // 2 + 1); real ones are converted to complex.
         n: Number of points of the result; 2 * (size - 1) by default.
-        dim: The dimension, not counting the one of real and imaginary parts; negative ones count from the last.
+        dim: The dimension; negative ones count from the last.
         norm: "backward" (the default) scales the inverse transform by 1 / n, "forward" the transform itself, "ortho"
             both by 1 / sqrt(n).
 
@@ -208,14 +209,14 @@ def irfft(input: Operand, n: int | None = None, dim: int = -1, norm: str | None 
         Real tensor of shape (..., n).
 
     Raises:
-        UserError: `input` is not complex (MLC0364), `dim` is out of range (MLC0356), there are no points or `norm` is
+        UserError: `dim` is out of range (MLC0356), there are no points or `norm` is
             another string (MLC0360), or their number is symbolic (MLC0365).
 
     Example:
         >>> mlc.fft.irfft(mlc.fft.rfft(mlc.tensor([1.0, 2.0, 3.0, 4.0])))
         tensor([1., 2., 3., 4.], dtype=mlc.float32)
     """
-    x = complex_operand(input)
+    x = pairs(complex_operand(input))
     at = axis(dim, x.ndim - 1)
     count = _double(x, n, at)
     return _real_part(dft(_hermitian(x, count, at), at, norm, True))
@@ -226,9 +227,9 @@ def hfft(input: Operand, n: int | None = None, dim: int = -1, norm: str | None =
     """The discrete Fourier transform, which is real, of a Hermitian sequence that is given by its first half.
 
     Args:
-        input: Complex tensor: floats of shape (..., n // 2 + 1, 2).
+        input: Tensor of shape (..., n // 2 + 1); real ones are converted to complex.
         n: Number of points of the result; 2 * (size - 1) by default.
-        dim: The dimension, not counting the one of real and imaginary parts; negative ones count from the last.
+        dim: The dimension; negative ones count from the last.
         norm: "backward" (the default) scales the inverse transform by 1 / n, "forward" the transform itself, "ortho"
             both by 1 / sqrt(n).
 
@@ -236,14 +237,14 @@ def hfft(input: Operand, n: int | None = None, dim: int = -1, norm: str | None =
         Real tensor of shape (..., n).
 
     Raises:
-        UserError: `input` is not complex (MLC0364), `dim` is out of range (MLC0356), there are no points or `norm` is
+        UserError: `dim` is out of range (MLC0356), there are no points or `norm` is
             another string (MLC0360), or their number is symbolic (MLC0365).
 
     Example:
-        >>> mlc.fft.hfft(mlc.tensor([[1.0, 0.0], [2.0, 0.0], [3.0, 0.0]]))
+        >>> mlc.fft.hfft(mlc.tensor([1.0, 2.0, 3.0]))
         tensor([ 8., -2.,  0., -2.], dtype=mlc.float32)
     """
-    x = complex_operand(input)
+    x = pairs(complex_operand(input))
     at = axis(dim, x.ndim - 1)
     count = _double(x, n, at)
     return _real_part(dft(_hermitian(x, count, at), at, norm, False))
@@ -256,24 +257,22 @@ def ihfft(input: Operand, n: int | None = None, dim: int = -1, norm: str | None 
     Args:
         input: Real tensor of shape (..., n).
         n: Number of points; the input is cut or followed by zeros. Its size by default.
-        dim: The dimension, not counting the one of real and imaginary parts; negative ones count from the last.
+        dim: The dimension; negative ones count from the last.
         norm: "backward" (the default) scales the inverse transform by 1 / n, "forward" the transform itself, "ortho"
             both by 1 / sqrt(n).
 
     Returns:
-        Complex tensor of shape (..., n // 2 + 1, 2).
+        Complex tensor of shape (..., n // 2 + 1).
 
     Raises:
-        UserError: `input` has no dimension (MLC0364), `dim` is out of range (MLC0356), there are no points or `norm` is
+        UserError: `input` is complex (MLC0364), `dim` is out of range (MLC0356), there are no points or `norm` is
             another string (MLC0360), or their number is symbolic (MLC0365).
 
     Example:
         >>> mlc.fft.ihfft(mlc.tensor([1.0, 2.0, 3.0, 4.0]))
-        tensor([[ 2.5,  0. ],
-                [-0.5, -0.5],
-                [-0.5,  0. ]], dtype=mlc.float32)
+        tensor([ 2.5+0.j , -0.5-0.5j, -0.5+0.j ], dtype=mlc.complex64)
     """
     x = real_operand(input)
     at = axis(dim, x.ndim, scalar=False)
     count = point_count(x, n, at)
-    return narrow(dft(_with_zero(resized(x, count, at)), at, norm, True), at, 0, count // 2 + 1)
+    return of_pairs(narrow(dft(_with_zero(resized(x, count, at)), at, norm, True), at, 0, count // 2 + 1))

@@ -6,7 +6,17 @@ from collections.abc import Sequence
 from typing import Any
 
 from mlc.frontend.axes import axis
-from mlc.frontend.functions.fft.lines import complex_operand, dft, irfft, point_count, real_operand, resized, rfft
+from mlc.frontend.functions.fft.lines import (
+    complex_operand,
+    dft,
+    irfft,
+    of_pairs,
+    pairs,
+    point_count,
+    real_operand,
+    resized,
+    rfft,
+)
 from mlc.frontend.functions.shape import roll
 from mlc.frontend.operands import tracer
 from mlc.frontend.operation import operation
@@ -28,11 +38,11 @@ def several(x: Tracer, rank: int, s: Any, dim: Any) -> tuple[list[int], list[Any
 
 
 def all_of(input: Operand, s: Any, dim: Any, norm: str | None, inverse: bool) -> Tensor:
-    x = complex_operand(input)
+    x = pairs(complex_operand(input))
     over, counts = several(x, x.ndim - 1, s, dim)
     for at, n in zip(over, counts):
         x = dft(resized(x, point_count(x, n, at), at), at, norm, inverse)
-    return x
+    return of_pairs(x)
 
 
 @operation(name="fft.fftn", autocast="fp32")
@@ -40,10 +50,9 @@ def fftn(input: Operand, s: Sequence[int] | None = None, dim: Dims = None, norm:
     """The discrete Fourier transform along several dimensions.
 
     Args:
-        input: Complex tensor: floats with a last dimension of size 2.
+        input: Tensor; real ones are converted to complex.
         s: Number of points of each dimension; -1 keeps a size. The sizes by default.
-        dim: The dimensions, not counting the one of real and imaginary parts; all by default, or the last of them if
-            `s` is given.
+        dim: The dimensions; all by default, or the last of them if `s` is given.
         norm: "backward" (the default) scales the inverse transform by 1 / n, "forward" the transform itself, "ortho"
             both by 1 / sqrt(n).
 
@@ -51,16 +60,13 @@ def fftn(input: Operand, s: Sequence[int] | None = None, dim: Dims = None, norm:
         Complex tensor.
 
     Raises:
-        UserError: `input` is not complex (MLC0364), a dimension is out of range (MLC0356), `s` and `dim` do not name as
+        UserError: a dimension is out of range (MLC0356), `s` and `dim` do not name as
             many, each once (MLC0357), or `norm` is another string (MLC0360).
 
     Example:
-        >>> mlc.fft.fftn(mlc.ones(2, 2, 2))
-        tensor([[[4., 4.],
-                 [0., 0.]],
-        <BLANKLINE>
-                [[0., 0.],
-                 [0., 0.]]], dtype=mlc.float32)
+        >>> mlc.fft.fftn(mlc.ones(2, 2))
+        tensor([[4.+0.j, 0.+0.j],
+                [0.+0.j, 0.+0.j]], dtype=mlc.complex64)
     """
     return all_of(input, s, dim, norm, False)
 
@@ -70,10 +76,9 @@ def ifftn(input: Operand, s: Sequence[int] | None = None, dim: Dims = None, norm
     """The inverse discrete Fourier transform along several dimensions.
 
     Args:
-        input: Complex tensor: floats with a last dimension of size 2.
+        input: Tensor; real ones are converted to complex.
         s: Number of points of each dimension; -1 keeps a size. The sizes by default.
-        dim: The dimensions, not counting the one of real and imaginary parts; all by default, or the last of them if
-            `s` is given.
+        dim: The dimensions; all by default, or the last of them if `s` is given.
         norm: "backward" (the default) scales the inverse transform by 1 / n, "forward" the transform itself, "ortho"
             both by 1 / sqrt(n).
 
@@ -81,16 +86,13 @@ def ifftn(input: Operand, s: Sequence[int] | None = None, dim: Dims = None, norm
         Complex tensor.
 
     Raises:
-        UserError: `input` is not complex (MLC0364), a dimension is out of range (MLC0356), `s` and `dim` do not name as
+        UserError: a dimension is out of range (MLC0356), `s` and `dim` do not name as
             many, each once (MLC0357), or `norm` is another string (MLC0360).
 
     Example:
-        >>> mlc.fft.ifftn(mlc.ones(2, 2, 2))
-        tensor([[[1., 1.],
-                 [0., 0.]],
-        <BLANKLINE>
-                [[0., 0.],
-                 [0., 0.]]], dtype=mlc.float32)
+        >>> mlc.fft.ifftn(mlc.ones(2, 2))
+        tensor([[1.+0.j, 0.+0.j],
+                [0.+0.j, 0.+0.j]], dtype=mlc.complex64)
     """
     return all_of(input, s, dim, norm, True)
 
@@ -100,9 +102,9 @@ def fft2(input: Operand, s: Sequence[int] | None = None, dim: Dims = (-2, -1), n
     """The discrete Fourier transform along two dimensions.
 
     Args:
-        input: Complex tensor: floats with a last dimension of size 2.
+        input: Tensor; real ones are converted to complex.
         s: Number of points of each dimension; -1 keeps a size. The sizes by default.
-        dim: The dimensions, not counting the one of real and imaginary parts; the last two by default.
+        dim: The dimensions; the last two by default.
         norm: "backward" (the default) scales the inverse transform by 1 / n, "forward" the transform itself, "ortho"
             both by 1 / sqrt(n).
 
@@ -110,16 +112,13 @@ def fft2(input: Operand, s: Sequence[int] | None = None, dim: Dims = (-2, -1), n
         Complex tensor.
 
     Raises:
-        UserError: `input` is not complex (MLC0364), a dimension is out of range (MLC0356), `s` and `dim` do not name as
+        UserError: a dimension is out of range (MLC0356), `s` and `dim` do not name as
             many, each once (MLC0357), or `norm` is another string (MLC0360).
 
     Example:
-        >>> mlc.fft.fft2(mlc.ones(2, 2, 2))
-        tensor([[[4., 4.],
-                 [0., 0.]],
-        <BLANKLINE>
-                [[0., 0.],
-                 [0., 0.]]], dtype=mlc.float32)
+        >>> mlc.fft.fft2(mlc.ones(2, 2))
+        tensor([[4.+0.j, 0.+0.j],
+                [0.+0.j, 0.+0.j]], dtype=mlc.complex64)
     """
     return all_of(input, s, dim, norm, False)
 
@@ -129,9 +128,9 @@ def ifft2(input: Operand, s: Sequence[int] | None = None, dim: Dims = (-2, -1), 
     """The inverse discrete Fourier transform along two dimensions.
 
     Args:
-        input: Complex tensor: floats with a last dimension of size 2.
+        input: Tensor; real ones are converted to complex.
         s: Number of points of each dimension; -1 keeps a size. The sizes by default.
-        dim: The dimensions, not counting the one of real and imaginary parts; the last two by default.
+        dim: The dimensions; the last two by default.
         norm: "backward" (the default) scales the inverse transform by 1 / n, "forward" the transform itself, "ortho"
             both by 1 / sqrt(n).
 
@@ -139,16 +138,13 @@ def ifft2(input: Operand, s: Sequence[int] | None = None, dim: Dims = (-2, -1), 
         Complex tensor.
 
     Raises:
-        UserError: `input` is not complex (MLC0364), a dimension is out of range (MLC0356), `s` and `dim` do not name as
+        UserError: a dimension is out of range (MLC0356), `s` and `dim` do not name as
             many, each once (MLC0357), or `norm` is another string (MLC0360).
 
     Example:
-        >>> mlc.fft.ifft2(mlc.ones(2, 2, 2))
-        tensor([[[1., 1.],
-                 [0., 0.]],
-        <BLANKLINE>
-                [[0., 0.],
-                 [0., 0.]]], dtype=mlc.float32)
+        >>> mlc.fft.ifft2(mlc.ones(2, 2))
+        tensor([[1.+0.j, 0.+0.j],
+                [0.+0.j, 0.+0.j]], dtype=mlc.complex64)
     """
     return all_of(input, s, dim, norm, True)
 
@@ -162,8 +158,7 @@ def rfftn(input: Operand, s: Sequence[int] | None = None, dim: Dims = None, norm
     Args:
         input: Real tensor.
         s: Number of points of each dimension; -1 keeps a size. The sizes by default.
-        dim: The dimensions, not counting the one of real and imaginary parts; all by default, or the last of them if
-            `s` is given.
+        dim: The dimensions; all by default, or the last of them if `s` is given.
         norm: "backward" (the default) scales the inverse transform by 1 / n, "forward" the transform itself, "ortho"
             both by 1 / sqrt(n).
 
@@ -176,11 +171,8 @@ def rfftn(input: Operand, s: Sequence[int] | None = None, dim: Dims = None, norm
 
     Example:
         >>> mlc.fft.rfftn(mlc.ones(2, 2))
-        tensor([[[4., 0.],
-                 [0., 0.]],
-        <BLANKLINE>
-                [[0., 0.],
-                 [0., 0.]]], dtype=mlc.float32)
+        tensor([[4.+0.j, 0.+0.j],
+                [0.+0.j, 0.+0.j]], dtype=mlc.complex64)
     """
     x = real_operand(input)
     over, counts = several(x, x.ndim, s, dim)
@@ -196,10 +188,9 @@ def irfftn(input: Operand, s: Sequence[int] | None = None, dim: Dims = None, nor
     """The inverse of `rfftn`: real numbers from one half of their transform.
 
     Args:
-        input: Complex tensor: floats with a last dimension of size 2.
+        input: Tensor; real ones are converted to complex.
         s: Number of points of each dimension; -1 keeps a size. The sizes by default, and 2 * (size - 1) for the last.
-        dim: The dimensions, not counting the one of real and imaginary parts; all by default, or the last of them if
-            `s` is given.
+        dim: The dimensions; all by default, or the last of them if `s` is given.
         norm: "backward" (the default) scales the inverse transform by 1 / n, "forward" the transform itself, "ortho"
             both by 1 / sqrt(n).
 
@@ -207,7 +198,7 @@ def irfftn(input: Operand, s: Sequence[int] | None = None, dim: Dims = None, nor
         Real tensor.
 
     Raises:
-        UserError: `input` is not complex (MLC0364), a dimension is out of range (MLC0356), `s` and `dim` do not name as
+        UserError: a dimension is out of range (MLC0356), `s` and `dim` do not name as
             many, each once (MLC0357), or `norm` is another string (MLC0360).
 
     Example:
@@ -216,7 +207,7 @@ def irfftn(input: Operand, s: Sequence[int] | None = None, dim: Dims = None, nor
                 [1., 1.]], dtype=mlc.float32)
     """
     x = complex_operand(input)
-    over, counts = several(x, x.ndim - 1, s, dim)
+    over, counts = several(x, x.ndim, s, dim)
     if not over:
         raise UserError("a transform to real numbers needs at least one dimension", code="MLC0364")
     if len(over) > 1:
@@ -231,7 +222,7 @@ def rfft2(input: Operand, s: Sequence[int] | None = None, dim: Dims = (-2, -1), 
     Args:
         input: Real tensor.
         s: Number of points of each dimension; -1 keeps a size. The sizes by default.
-        dim: The dimensions, not counting the one of real and imaginary parts; the last two by default.
+        dim: The dimensions; the last two by default.
         norm: "backward" (the default) scales the inverse transform by 1 / n, "forward" the transform itself, "ortho"
             both by 1 / sqrt(n).
 
@@ -244,11 +235,8 @@ def rfft2(input: Operand, s: Sequence[int] | None = None, dim: Dims = (-2, -1), 
 
     Example:
         >>> mlc.fft.rfft2(mlc.ones(2, 2))
-        tensor([[[4., 0.],
-                 [0., 0.]],
-        <BLANKLINE>
-                [[0., 0.],
-                 [0., 0.]]], dtype=mlc.float32)
+        tensor([[4.+0.j, 0.+0.j],
+                [0.+0.j, 0.+0.j]], dtype=mlc.complex64)
     """
     return rfftn(input, s, dim, norm)
 
@@ -258,9 +246,9 @@ def irfft2(input: Operand, s: Sequence[int] | None = None, dim: Dims = (-2, -1),
     """The inverse of `rfft2`: real numbers from one half of their transform.
 
     Args:
-        input: Complex tensor: floats with a last dimension of size 2.
+        input: Tensor; real ones are converted to complex.
         s: Number of points of each dimension; -1 keeps a size. The sizes by default, and 2 * (size - 1) for the last.
-        dim: The dimensions, not counting the one of real and imaginary parts; the last two by default.
+        dim: The dimensions; the last two by default.
         norm: "backward" (the default) scales the inverse transform by 1 / n, "forward" the transform itself, "ortho"
             both by 1 / sqrt(n).
 
@@ -268,7 +256,7 @@ def irfft2(input: Operand, s: Sequence[int] | None = None, dim: Dims = (-2, -1),
         Real tensor.
 
     Raises:
-        UserError: `input` is not complex (MLC0364), a dimension is out of range (MLC0356), `s` and `dim` do not name as
+        UserError: a dimension is out of range (MLC0356), `s` and `dim` do not name as
             many, each once (MLC0357), or `norm` is another string (MLC0360).
 
     Example:

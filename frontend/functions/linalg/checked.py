@@ -20,7 +20,7 @@ from mlc.frontend.functions.linalg.matrices import (
     triangular_solve,
 )
 from mlc.frontend.functions.linalg.solving import inv, pinv, solve
-from mlc.frontend.operands import broadcast_to, cast, floating, reshape, tracer
+from mlc.frontend.operands import broadcast_to, cast, conjugate, floating, reshape, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Operand, Tensor
 from mlc.frontend.trace import emit
@@ -135,7 +135,8 @@ def solve_ex(A: Operand, B: Operand, *, left: bool = True, check_errors: bool = 
         >>> mlc.linalg.solve_ex(mlc.tensor([[2.0, 0.0], [1.0, 4.0]]), mlc.tensor([2.0, 9.0])).result
         tensor([1., 2.], dtype=mlc.float32)
     """
-    a = as_square(A) if left else matrix_transpose(as_square(A))
+    a = as_square(A, complex=True)
+    a = a if left else matrix_transpose(a)
     return SolveEx(solve(A, B, left=left), _singular(a))
 
 
@@ -183,11 +184,15 @@ def cholesky_solve(B: Operand, L: Operand, upper: bool = False) -> Tensor:
         tensor([[2.],
                 [2.]], dtype=mlc.float32)
     """
-    a, b = as_square(L), as_matrix(B)
+    a, b = as_square(L, complex=True), as_matrix(B, complex=True)
     if not sizes.is_equal(a.shape[-1], b.shape[-2]):
         raise UserError(f"a matrix of {a.shape[-1]} rows does not fit right-hand sides of {b.shape[-2]}",
                         code="MLC0367", symbols=sizes.symbols(a.shape[-1], b.shape[-2]))
     a, b = same_type_and_batch(a, b)
+    if a.type.dtype.is_complex:
+        other = conjugate(matrix_transpose(a))
+        first, second = (other, a) if upper else (a, other)
+        return triangular_solve(second, triangular_solve(first, b, False), True)
     return triangular_solve(a, triangular_solve(a, b, bool(upper), bool(upper)), bool(upper), not upper)
 
 
@@ -210,7 +215,7 @@ def cholesky_inverse(input: Operand, upper: bool = False) -> Tensor:
         tensor([[0.25, 0.  ],
                 [0.  , 1.  ]], dtype=mlc.float32)
     """
-    a = as_square(input)
+    a = as_square(input, complex=True)
     return cholesky_solve(broadcast_to(identity_like(a.shape[-1], a), a.shape), a, upper)
 
 

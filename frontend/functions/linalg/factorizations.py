@@ -9,13 +9,15 @@ from mlc.frontend.functions import elementwise as E
 from mlc.frontend.functions.linalg.matrices import (
     as_matrix,
     as_square,
+    every_second,
     matrix_transpose,
+    representation,
     same_type_and_batch,
     symmetric_from,
     triangular_solve,
 )
 from mlc.frontend.functions.shape import cat, narrow, tril, triu
-from mlc.frontend.operands import broadcast_to, cast, full, reshape, tracer
+from mlc.frontend.operands import broadcast_to, cast, conjugate, full, reshape, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Operand, Tensor
 from mlc.frontend.trace import Tracer, emit
@@ -82,8 +84,8 @@ def cholesky(input: Operand, *, upper: bool = False) -> Tensor:
         tensor([[2., 0.],
                 [1., 2.]], dtype=mlc.float32)
     """
-    out = emit(T.Cholesky, symmetric_from(input, bool(upper)))
-    return matrix_transpose(out) if upper else out
+    out = emit(T.Cholesky, symmetric_from(input, bool(upper), complex=True))
+    return conjugate(matrix_transpose(out)) if upper else out
 
 
 @operation(name="linalg.qr", autocast="fp32")
@@ -156,7 +158,11 @@ def eigvalsh(A: Operand, UPLO: str = "L") -> Tensor:
         >>> mlc.linalg.eigvalsh(mlc.tensor([[2.0, 0.0], [0.0, 1.0]]))
         tensor([1., 2.], dtype=mlc.float32)
     """
-    return eigh(A, UPLO).eigenvalues
+    if not tracer(A).type.dtype.is_complex:
+        return eigh(A, UPLO).eigenvalues
+    if UPLO not in ("L", "U"):
+        raise UserError(f"UPLO = {UPLO!r}", code="MLC0360", hint='use "L" or "U"')
+    return every_second(emit(T.Eigh, representation(symmetric_from(A, UPLO == "U", complex=True)))[0])
 
 
 @operation(name="linalg.svd", autocast="fp32")
@@ -213,7 +219,10 @@ def svdvals(A: Operand) -> Tensor:
         >>> mlc.linalg.svdvals(mlc.tensor([[3.0, 0.0], [0.0, 4.0]]))
         tensor([4., 3.], dtype=mlc.float32)
     """
-    return tracer(emit(T.Svd, as_matrix(A))[1])
+    x = as_matrix(A, complex=True)
+    if x.type.dtype.is_complex:
+        return every_second(emit(T.Svd, representation(x))[1])
+    return tracer(emit(T.Svd, x)[1])
 
 
 @operation(name="linalg.lu_factor")
@@ -238,7 +247,7 @@ def lu_factor(A: Operand, *, pivot: bool = True) -> LuFactor:
     """
     if not pivot:
         raise UserError("pivot = False: not every matrix has such a factorisation", code="MLC0360")
-    lu, pivots, _ = emit(T.Lu, as_matrix(A))
+    lu, pivots, _ = emit(T.Lu, as_matrix(A, complex=True))
     return LuFactor(lu, cast(tracer(pivots + 1), i32))
 
 
@@ -271,7 +280,7 @@ def lu(A: Operand, *, pivot: bool = True) -> Lu:
     """
     if not pivot:
         raise UserError("pivot = False: not every matrix has such a factorisation", code="MLC0360")
-    x = as_matrix(A)
+    x = as_matrix(A, complex=True)
     factors = emit(T.Lu, x)
     packed = factors[0]
     m, k = x.shape[-2], factors[1].shape[-1]
@@ -302,16 +311,23 @@ def lu_solve(LU: Operand, pivots: Operand, B: Operand, *, left: bool = True, adj
         tensor([[1.],
                 [1.]], dtype=mlc.float32)
     """
-    a = as_square(LU)
-    b, at = as_matrix(B), cast(tracer(pivots), i64)
+    a = as_square(LU, complex=True)
+    b, at = as_matrix(B, complex=True), cast(tracer(pivots), i64)
     if at.shape[-1:] != a.shape[-1:]:
         raise UserError(f"pivots of shape [{', '.join(map(str, at.shape))}] do not fit {a.shape[-1]} rows",
                         code="MLC0367", symbols=sizes.symbols(*at.shape[-1:], a.shape[-1]))
+    if adjoint and (a.type.dtype.is_complex or b.type.dtype.is_complex):
+        return conjugate(tracer(_solution_by_lu(a, at, conjugate(b), left, left)))
+    return _solution_by_lu(a, at, b, left, left == adjoint)
+
+
+def _solution_by_lu(a: Tracer, at: Tracer, b: Tracer, left: bool, transposed: bool) -> Tensor:
+    """The solution of A X = B, or A^T X = B; of X A^T = B, or X A = B, if not `left`."""
     if not left:
-        return matrix_transpose(lu_solve(a, at, matrix_transpose(b), adjoint=not adjoint))
+        return matrix_transpose(_solution_by_lu(a, at, matrix_transpose(b), True, transposed))
     order = emit(order_of, at)
     order = broadcast_to(order, [*a.shape[:-1]])
-    if not adjoint:
+    if not transposed:
         a, b = same_type_and_batch(a, b)
         y = triangular_solve(a, _taken(b, order), False, unit=True)
         return triangular_solve(a, y, True)

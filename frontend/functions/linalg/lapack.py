@@ -97,7 +97,7 @@ def lu_unpack(LU_data: Operand, LU_pivots: Operand, unpack_data: bool = True, un
         tensor([[4., 4.],
                 [0., 1.]], dtype=mlc.float32)
     """
-    x, at = as_matrix(LU_data), cast(tracer(LU_pivots), i64)
+    x, at = as_matrix(LU_data, complex=True), cast(tracer(LU_pivots), i64)
     m, n = (known_size(d, "a size of the matrix") for d in x.shape[-2:])
     k, batch, empty = min(m, n), x.shape[:-2], full(0, x, [0])
     p: Tensor = empty
@@ -226,7 +226,7 @@ def solve_by_triangle(b: Operand, A: Operand, upper: bool = True, transpose: boo
         tensor([[1.],
                 [2.]], dtype=mlc.float32)
     """
-    a, right = as_matrix(A), as_matrix(b)
+    a, right = as_matrix(A, complex=True), as_matrix(b, complex=True)
     batch = broadcast_shapes(a.shape[:-2], right.shape[:-2])
     a, right = (broadcast_to(x, [*batch, *x.shape[-2:]]) for x in (a, right))
     given: Tracer = matrix_transpose(a) if transpose else a

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from mlc.dialects import tensor as T
+from mlc.dialects.tensor.promotion import promote
 from mlc.frontend.functions import elementwise as E
-from mlc.frontend.operands import broadcast_shapes, broadcast_to, cast, floating, reshape, same_shape, tracer
+from mlc.frontend.operands import broadcast_shapes, broadcast_to, cast, conjugate, floating, reshape, same_shape, tracer
 from mlc.frontend.tensor import Operand, Tensor
 from mlc.frontend.trace import Tracer, emit
 from mlc.ir import sizes
@@ -14,34 +15,37 @@ from mlc.ir.diag import UserError
 from mlc.ir.types import f32, f64, i64
 
 
-def as_matrix(input: Operand) -> Tracer:
+def as_matrix(input: Operand, complex: bool = False) -> Tracer:
+    """Matrices of float32 or float64, or of complex numbers if the caller is a function of these."""
     x = floating(input)
     if x.ndim < 2:
         raise UserError(f"expected matrices, found {x.ndim} dimensions", code="MLC0364")
-    return x if x.type.dtype in (f32, f64) else cast(x, f32)
+    return x if x.type.dtype in (f32, f64) or (complex and x.type.dtype.is_complex) else cast(x, f32)
 
 
-def as_square(input: Operand) -> Tracer:
-    x = as_matrix(input)
+def as_square(input: Operand, complex: bool = False) -> Tracer:
+    x = as_matrix(input, complex)
     if x.shape[-1] != x.shape[-2]:
         raise UserError(f"the matrix has {x.shape[-2]} rows and {x.shape[-1]} columns, which must be equal",
                         code="MLC0367", symbols=sizes.symbols(*x.shape[-2:]))
     return x
 
 
-def symmetric_from(input: Operand, upper: bool = False) -> Tracer:
-    """The symmetric matrix given by one triangle of a square matrix; its derivative is symmetric too."""
-    x = as_square(input)
-    y = matrix_transpose(x)
+def symmetric_from(input: Operand, upper: bool = False, complex: bool = False) -> Tracer:
+    """The symmetric matrix given by one triangle of a square matrix, Hermitian if that is complex; its derivative is
+    symmetric too."""
+    x = as_square(input, complex)
+    y = conjugate(matrix_transpose(x))
     row, column = (emit(T.Iota, x.shape[-2:], a, i64) for a in range(2))
     kept = tracer(E.where((row <= column) if upper else (row >= column), x, y))
     even = tracer((x + y) * 0.5)
+    kept = tracer(E.where(row == column, even, kept)) if x.type.dtype.is_complex else kept
     return tracer(even + E.detach(kept - even))
 
 
 def same_type_and_batch(a: Tracer, b: Tracer) -> tuple[Tracer, Tracer]:
     """Matrices of one element type and batch."""
-    dtype = f64 if f64 in (a.type.dtype, b.type.dtype) else f32
+    dtype = promote(a.type.dtype, b.type.dtype)
     batch = broadcast_shapes(a.shape[:-2], b.shape[:-2])
     a, b = cast(a, dtype), cast(b, dtype)
     return broadcast_to(a, [*batch, *a.shape[-2:]]), broadcast_to(b, [*batch, *b.shape[-2:]])
@@ -73,6 +77,19 @@ def identity_like(n: Any, like: Tracer) -> Tracer:
 def matrix_transpose(x: Tensor) -> Tracer:
     y = tracer(x)
     return emit(T.Transpose, y, (*range(y.ndim - 2), y.ndim - 1, y.ndim - 2))  # type: ignore[no-any-return]
+
+
+def representation(x: Tracer) -> Tracer:
+    """[[a, -b], [b, a]] for complex matrices a + bi: it has their eigenvalues and singular values, each twice."""
+    a, b = emit(T.Real, x), emit(T.Imag, x)
+    upper, lower = (emit(T.Concat, pair, x.ndim - 1) for pair in ((a, emit(T.Neg, b)), (b, a)))
+    return emit(T.Concat, (upper, lower), x.ndim - 2)  # type: ignore[no-any-return]
+
+
+def every_second(x: Tracer) -> Tracer:
+    """Every second element along the last dimension, from the first."""
+    zeros = (0,) * x.ndim
+    return emit(T.Slice, x, zeros, x.shape, (*(1 for _ in zeros[1:]), 2))  # type: ignore[no-any-return]
 
 
 def triangular_solve(a: Tracer, b: Tracer, upper: bool, transposed: bool = False, unit: bool = False) -> Tracer:

@@ -72,7 +72,7 @@ def det(A: Operand) -> Tensor:
         >>> mlc.linalg.det(mlc.tensor([[2.0, 1.0], [0.0, 4.0]]))
         tensor(8., dtype=mlc.float32)
     """
-    a = as_square(A)
+    a = as_square(A, complex=True)
     packed, pivots, order = emit(T.Lu, a)
     return R.prod(diagonal(packed, 0, -2, -1), -1) * cast(tracer(_parity(order, pivots)), a.type.dtype)
 
@@ -96,10 +96,10 @@ def slogdet(A: Operand) -> Slogdet:
         >>> mlc.linalg.slogdet(mlc.tensor([[0.0, 1.0], [1.0, 0.0]]))
         Slogdet(sign=tensor(-1., dtype=mlc.float32), logabsdet=tensor(0., dtype=mlc.float32))
     """
-    a = as_square(A)
+    a = as_square(A, complex=True)
     packed, pivots, order = emit(T.Lu, a)
     line = tracer(diagonal(packed, 0, -2, -1))
-    sign = R.prod(E.sign(line), -1) * cast(tracer(_parity(order, pivots)), a.type.dtype)
+    sign = R.prod(E.sgn(line), -1) * cast(tracer(_parity(order, pivots)), a.type.dtype)
     return Slogdet(sign, R.sum(E.log(E.abs(line)), -1))
 
 
@@ -121,6 +121,8 @@ def logdet(input: Operand) -> Tensor:
         tensor(2.0794415, dtype=mlc.float32)
     """
     sign, size = slogdet(input)
+    if tracer(sign).type.dtype.is_complex:
+        return E.log(sign) + size
     return E.where(sign < 0, float("nan"), size)
 
 
@@ -284,9 +286,9 @@ def cond(A: Operand, p: Any = None) -> Tensor:
         >>> mlc.linalg.cond(mlc.tensor([[3.0, 0.0], [0.0, 6.0]]))
         tensor(2., dtype=mlc.float32)
     """
-    x = as_matrix(A)
+    x = as_matrix(A, complex=True)
     if 0 in x.shape[-2:]:
-        return full(0, x, x.shape[:-2])
+        return E.abs(full(0, x, x.shape[:-2]))
     if p in (None, 2, -2):
         s = svdvals(x)
         large, small = R.amax(s, -1), R.amin(s, -1)

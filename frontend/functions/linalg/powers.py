@@ -37,7 +37,7 @@ def matrix_power(A: Operand, n: int) -> Tensor:
         tensor([[1., 3.],
                 [0., 1.]], dtype=mlc.float32)
     """
-    a, power = as_square(A), plain_int(n, "n")
+    a, power = as_square(A, complex=True), plain_int(n, "n")
     if power == 0:
         return broadcast_to(identity_like(a.shape[-1], a), a.shape)
     base: Tensor = a if power > 0 else inv(a)
@@ -151,4 +151,4 @@ def matrix_exp(A: Operand) -> Tensor:
         tensor([[1., 1.],
                 [0., 1.]], dtype=mlc.float32)
     """
-    return emit(T.MatrixExp, as_square(A))  # type: ignore[no-any-return]
+    return emit(T.MatrixExp, as_square(A, complex=True))  # type: ignore[no-any-return]

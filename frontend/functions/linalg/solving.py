@@ -57,7 +57,7 @@ def solve_triangular(A: Operand, B: Operand, *, upper: bool, left: bool = True, 
         tensor([[1.],
                 [2.]], dtype=mlc.float32)
     """
-    a, b = as_square(A), as_matrix(B)
+    a, b = as_square(A, complex=True), as_matrix(B, complex=True)
     if not left:
         b = matrix_transpose(b)
     if b.shape[-2] != a.shape[-1]:
@@ -90,9 +90,9 @@ def solve(A: Operand, B: Operand, *, left: bool = True) -> Tensor:
         >>> mlc.linalg.solve(mlc.tensor([[2.0, 0.0], [1.0, 4.0]]), mlc.tensor([2.0, 9.0]))
         tensor([1., 2.], dtype=mlc.float32)
     """
-    a = as_square(A)
+    a = as_square(A, complex=True)
     if not left:
-        return matrix_transpose(solve(matrix_transpose(a), matrix_transpose(as_matrix(B))))
+        return matrix_transpose(solve(matrix_transpose(a), matrix_transpose(as_matrix(B, complex=True))))
     b, vector = right_sides(a, B)
     a, b = same_type_and_batch(a, b)
     out = emit(T.Solve, a, b)
@@ -119,7 +119,7 @@ def inv(A: Operand) -> Tensor:
         tensor([[0.5 , 0.  ],
                 [0.  , 0.25]], dtype=mlc.float32)
     """
-    a = as_square(A)
+    a = as_square(A, complex=True)
     return emit(T.Solve, a, broadcast_to(identity_like(a.shape[-1], a), a.shape))  # type: ignore[no-any-return]
 
 
@@ -146,13 +146,14 @@ def lstsq(A: Operand, B: Operand, *, rcond: Any = None, driver: str | None = Non
         >>> mlc.linalg.lstsq(mlc.tensor([[1.0], [1.0]]), mlc.tensor([1.0, 3.0])).solution
         tensor([1.9999999], dtype=mlc.float32)
     """
-    b, vector = right_sides(as_matrix(A), B)
-    a, b = same_type_and_batch(as_matrix(A), b)
+    b, vector = right_sides(as_matrix(A, complex=True), B)
+    a, b = same_type_and_batch(as_matrix(A, complex=True), b)
     m, n = a.shape[-2:]
     x = contract.matmul(pinv(a, rtol=rcond), b)
     rest = tracer(contract.matmul(a, x) - b)
     over = isinstance(m, int) and isinstance(n, int) and m > n
-    residuals = R.sum(rest * rest, -2) if over else full(0, b, [0])
+    size = tracer(E.abs(rest)) if rest.type.dtype.is_complex else rest
+    residuals = R.sum(size * size, -2) if over else full(0, size, [0])
     return Lstsq(reshape(tracer(x), tracer(x).shape[:-1]) if vector else x, residuals)
 
 
@@ -182,7 +183,7 @@ def pinv(A: Operand, *, atol: Operand | None = None, rtol: Operand | None = None
     for b in (atol, rtol):
         if not (b is None or isinstance(b, int | float | Tensor)):
             raise UserTypeError(f"a bound is {type(b).__name__} {b!r}, expected a number"[:200], code="MLC0421")
-    x = symmetric_from(A) if hermitian else as_matrix(A)
+    x = symmetric_from(A, complex=True) if hermitian else as_matrix(A, complex=True)
     if isinstance(atol, Tensor) or isinstance(rtol, Tensor):
         return _pinv_of_bounds(x, atol, rtol)
     bounds = [None if b is None else float(b) for b in (atol, rtol)]

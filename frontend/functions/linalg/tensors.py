@@ -10,7 +10,7 @@ from mlc.frontend.functions import elementwise as E
 from mlc.frontend.functions import reduce as R
 from mlc.frontend.functions.linalg.solving import inv, solve
 from mlc.frontend.functions.shape import movedim, stack
-from mlc.frontend.operands import cast, floating, full, reshape, together, tracer
+from mlc.frontend.operands import cast, conjugate, floating, full, reshape, together, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Operand, Tensor
 from mlc.ir import sizes
@@ -68,7 +68,7 @@ def vecdot(x: Operand, y: Operand, *, dim: int = -1) -> Tensor:
         >>> mlc.linalg.vecdot(mlc.tensor([[1.0, 2.0], [3.0, 4.0]]), mlc.tensor([1.0, 10.0]))
         tensor([21., 43.], dtype=mlc.float32)
     """
-    products = tracer(E.mul(x, y))
+    products = tracer(E.mul(conjugate(tracer(x)), y))
     return cast(tracer(R.sum(products, axis(dim, products.ndim))), products.type.dtype)
 
 

@@ -11,7 +11,7 @@ from mlc.frontend.functions import elementwise as E
 from mlc.frontend.functions import neural as N
 from mlc.frontend.functions import reduce as R
 from mlc.frontend.functions.losses.regression import of_same_shape, reduced
-from mlc.frontend.operands import cast, floating, integer, reshape, tracer
+from mlc.frontend.operands import cast, integer, reals, reshape, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Operand, Tensor
 from mlc.frontend.trace import Tracer, emit
@@ -58,7 +58,7 @@ def cross_entropy(input: Operand, target: Operand, weight: Operand = None, ignor
         >>> nn.functional.cross_entropy(mlc.tensor([[2.0, 0.0], [0.0, 2.0]]), mlc.tensor([0, 1]))
         tensor(0.12692805, dtype=mlc.float32)
     """
-    x, t = floating(input), tracer(target)
+    x, t = reals(input)[0], tracer(target)
     if not 0 <= label_smoothing <= 1:
         raise UserError(f"label_smoothing = {label_smoothing}, expected a number from 0 to 1", code="MLC0360")
     if t.type.dtype.is_float:
@@ -160,7 +160,7 @@ def nll_loss(input: Operand, target: Operand, weight: Operand = None, ignore_ind
         >>> nn.functional.nll_loss(mlc.tensor([[-0.5, -1.0], [-3.0, -0.25]]), mlc.tensor([0, 1]))
         tensor(0.375, dtype=mlc.float32)
     """
-    x, t = floating(input), integer(target, "the target")
+    x, t = reals(input)[0], integer(target, "the target")
     at = class_axis(x, t, "nll_loss")
     t = cast(t, i64)
     valid = t != plain_int(ignore_index, "ignore_index")

@@ -12,7 +12,7 @@ from mlc.frontend.functions import neural as N
 from mlc.frontend.functions import reduce as R
 from mlc.frontend.functions.losses.classification import class_axis
 from mlc.frontend.functions.losses.regression import of_same_shape, reduced
-from mlc.frontend.operands import cast, floating, integer, need, reshape, together, tracer
+from mlc.frontend.operands import cast, integer, need, reals, reshape, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Operand, Tensor
 from mlc.frontend.trace import emit
@@ -41,7 +41,7 @@ def hinge_embedding_loss(input: Operand, target: Operand, margin: float = 1.0, r
         >>> nn.functional.hinge_embedding_loss(mlc.tensor([0.5, 0.25]), mlc.tensor([1, -1]))
         tensor(0.625, dtype=mlc.float32)
     """
-    x, t = together(input, target, floating=True)
+    x, t = reals(input, target)
     return reduced(E.where(t != 1, E.clamp_min(margin - x, 0), 0.0) + E.where(t != -1, x, 0.0), reduction)
 
 
@@ -67,7 +67,7 @@ def margin_ranking_loss(input1: Operand, input2: Operand, target: Operand, margi
         >>> nn.functional.margin_ranking_loss(mlc.tensor([1.0, 2.0]), mlc.tensor([3.0, 0.0]), mlc.tensor([1, 1]))
         tensor(1., dtype=mlc.float32)
     """
-    a, b = together(input1, input2, floating=True)
+    a, b = reals(input1, input2)
     return reduced(E.clamp_min(-tracer(target) * (a - b) + margin, 0), reduction)
 
 
@@ -90,7 +90,7 @@ def soft_margin_loss(input: Operand, target: Operand, reduction: str = "mean") -
         >>> nn.functional.soft_margin_loss(mlc.tensor([0.0, 2.0]), mlc.tensor([1, -1]))
         tensor(1.4100376, dtype=mlc.float32)
     """
-    x, t = together(input, target, floating=True)
+    x, t = reals(input, target)
     return reduced(typed(Tensor, emit(T.Softplus, tracer(-t * x))), reduction)
 
 
@@ -116,7 +116,7 @@ def cosine_embedding_loss(input1: Operand, input2: Operand, target: Operand, mar
         >>> nn.functional.cosine_embedding_loss(mlc.tensor([[1.0, 0.0]]), mlc.tensor([[3.0, 4.0]]), mlc.tensor([1]))
         tensor(0.39999998, dtype=mlc.float32)
     """
-    a, b = together(input1, input2, floating=True)
+    a, b = reals(input1, input2)
     dot = R.sum(a * b, -1)
     cos = dot / E.sqrt((R.sum(a * a, -1) + 2.0 ** -40) * (R.sum(b * b, -1) + 2.0 ** -40))
     t = tracer(target)
@@ -236,7 +236,7 @@ def multilabel_margin_loss(input: Operand, target: Operand, reduction: str = "me
         >>> nn.functional.multilabel_margin_loss(mlc.tensor([0.1, 0.8]), mlc.tensor([1, -1]))
         tensor(0.15, dtype=mlc.float32)
     """
-    x, t = floating(input), integer(target, "the target")
+    x, t = reals(input)[0], integer(target, "the target")
     if x.ndim == t.ndim == 0:                              # one class
         x, t = reshape(x, [1]), reshape(t, [1])
     if x.ndim not in (1, 2) or x.shape != t.shape:
@@ -281,7 +281,7 @@ def multi_margin_loss(input: Operand, target: Operand, p: int = 1, margin: float
         >>> nn.functional.multi_margin_loss(mlc.tensor([[0.1, 0.8]]), mlc.tensor([0]))
         tensor(0.85, dtype=mlc.float32)
     """
-    x, t = floating(input), cast(integer(target, "the target"), i64)
+    x, t = reals(input)[0], cast(integer(target, "the target"), i64)
     if p not in (1, 2):
         raise UserError(f"p = {p}", code="MLC0360", hint="use 1 or 2")
     x = x if x.ndim else reshape(x, [1])

@@ -6,7 +6,7 @@ import math
 
 from mlc.frontend.functions import elementwise as E
 from mlc.frontend.functions import reduce as R
-from mlc.frontend.operands import cast, reshape, together, tracer
+from mlc.frontend.operands import cast, reals, reshape, together, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Operand, Tensor
 from mlc.frontend.trace import Tracer
@@ -57,7 +57,7 @@ def mse_loss(input: Operand, target: Operand, reduction: str = "mean") -> Tensor
         >>> nn.functional.mse_loss(mlc.tensor([1.0, 2.0]), mlc.tensor([1.5, 4.0]))
         tensor(2.125, dtype=mlc.float32)
     """
-    a, b = of_same_shape(input, target)
+    a, b = reals(*of_same_shape(input, target))
     return reduced(E.square(a - b), reduction)
 
 
@@ -164,7 +164,7 @@ def kl_div(input: Operand, target: Operand, reduction: str = "mean", log_target:
         >>> nn.functional.kl_div(mlc.tensor([-1.0, -0.5]), mlc.tensor([0.5, 0.5]), reduction="sum")
         tensor(0.05685282, dtype=mlc.float32)
     """
-    x, t = together(input, target, floating=True)
+    x, t = reals(input, target)
     loss = E.exp(t) * (t - x) if log_target else E.xlogy(t, t) - t * x
     if reduction == "batchmean":
         rows = tracer(loss).shape[:1] or (1,)
@@ -195,7 +195,7 @@ def poisson_nll_loss(input: Operand, target: Operand, log_input: bool = True, fu
         >>> nn.functional.poisson_nll_loss(mlc.tensor([0.0, 1.0]), mlc.tensor([1.0, 3.0]))
         tensor(0.35914087, dtype=mlc.float32)
     """
-    x, t = together(input, target, floating=True)
+    x, t = reals(input, target)
     loss = E.exp(x) - t * x if log_input else x - t * E.log(x + eps)
     if full:
         stirling = t * E.log(E.where(t > 1, t, 1.0)) - t + 0.5 * E.log(2 * math.pi * E.where(t > 1, t, 1.0))
@@ -226,7 +226,7 @@ def gaussian_nll_loss(input: Operand, target: Operand, var: Operand, full: bool 
         >>> nn.functional.gaussian_nll_loss(mlc.tensor([0.0, 1.0]), mlc.tensor([1.0, 3.0]), mlc.ones(2))
         tensor(1.25, dtype=mlc.float32)
     """
-    x, t = together(input, target, floating=True)
+    x, t = reals(input, target)
     v = cast(tracer(var), x.type.dtype)
     if v.ndim == x.ndim - 1:
         v = reshape(v, [*v.shape, 1])

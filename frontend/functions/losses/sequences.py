@@ -12,7 +12,7 @@ from mlc.frontend.functions.index import gather, take
 from mlc.frontend.functions.losses.regression import reduced
 from mlc.frontend.functions.scan import cumsum
 from mlc.frontend.functions.shape import cat, sliced, stack
-from mlc.frontend.operands import broadcast_to, cast, floating, full, integer, reshape, tracer
+from mlc.frontend.operands import broadcast_to, cast, full, integer, reals, reshape, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Operand, Tensor
 from mlc.frontend.trace import Tracer, emit
@@ -52,7 +52,7 @@ def ctc_loss(log_probs: Operand, targets: Operand, input_lengths: Operand, targe
         >>> nn.functional.ctc_loss(even, mlc.tensor([[1]]), mlc.tensor([2]), mlc.tensor([1]))
         tensor(0.28768212, dtype=mlc.float32)
     """
-    x, labels = floating(log_probs), cast(integer(targets, "targets"), i64)
+    x, labels = reals(log_probs)[0], cast(integer(targets, "targets"), i64)
     single = x.ndim == 2
     x = reshape(x, [x.shape[0], 1, x.shape[1]]) if single else x
     if x.ndim != 3 or labels.ndim not in (1, 2):

@@ -13,7 +13,7 @@ from mlc.frontend.functions import elementwise as E
 from mlc.frontend.functions import reduce as R
 from mlc.frontend.functions.linalg import vector_norm
 from mlc.frontend.functions.sort import nanmedian
-from mlc.frontend.operands import broadcast_shapes, broadcast_to, cast, floating, full, same_shape, tracer
+from mlc.frontend.operands import broadcast_shapes, broadcast_to, cast, conjugate, floating, full, same_shape, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Dims, DTypeLike, Operand, Tensor
 from mlc.frontend.trace import Tracer
@@ -335,7 +335,7 @@ def var(input: Operand, dim: Dims = None, unbiased: bool | None = None, *, corre
     x = floating(input, dtype)
     count = _counts(x, mask, dim, True)
     centred = x - R.sum(filled(x, mask, 0), dim, True) / count
-    total = R.sum(filled(E.square(centred), mask, 0), dim, keepdim)
+    total = R.sum(filled(E.mul(centred, conjugate(tracer(centred))), mask, 0), dim, keepdim)
     less = float(correction if correction is not None else unbiased is not False)
     return total / E.clamp_min((count if keepdim else _counts(x, mask, dim, False)) - less, 0.0)
 

@@ -15,9 +15,9 @@ from mlc.frontend.operands import (
     factors,
     floating,
     parameter,
+    reals,
     reshape,
     rounded_once,
-    together,
     tracer,
 )
 from mlc.frontend.operation import operation
@@ -212,7 +212,7 @@ def cosine_similarity(x1: Operand, x2: Operand, dim: int = 1, eps: float = 1e-8)
         >>> mlc.cosine_similarity(mlc.tensor([1.0, 0.0]), mlc.tensor([3.0, 4.0]), dim=0)
         tensor(0.6, dtype=mlc.float32)
     """
-    a, b = together(x1, x2, floating=True)
+    a, b = reals(x1, x2)
     a, b = (tracer(x) for x in S.broadcast_tensors(a, b))
 
     def cosine(a: Tracer, b: Tracer) -> Tensor:

@@ -6,12 +6,12 @@ import math
 from typing import Any
 
 from mlc.dialects import tensor as T
-from mlc.frontend.dtypes import as_ir, float32
+from mlc.frontend.dtypes import DType, as_dtype, as_ir, float32
 from mlc.frontend.functions import elementwise as E
 from mlc.frontend.functions.random.keys import Shape, bits_from, constant_like
 from mlc.frontend.functions.trigonometry import tan
 from mlc.frontend.methods import listed
-from mlc.frontend.operands import cast, floating, tracer
+from mlc.frontend.operands import cast, floating, shape_of, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import DTypeLike, Operand, Tensor
 from mlc.frontend.trace import Tracer, emit
@@ -27,6 +27,19 @@ def float_type(dtype: DTypeLike) -> FloatType:
     if not isinstance(wanted, FloatType):
         raise UserTypeError(f"random numbers of {wanted} are not floats", code="MLC0359", hint="use randint")
     return wanted
+
+
+def _parts_of(dtype: DTypeLike) -> DType | None:
+    """The dtype of the parts of a complex dtype; None of any other."""
+    wanted = as_dtype(dtype)
+    return wanted.to_real() if wanted.is_complex else None
+
+
+def _between(unit: Tracer, low: Operand, high: Operand) -> Tensor:
+    """Numbers of [0, 1) scaled to [low, high)."""
+    if isinstance(low, int | float) and isinstance(high, int | float) and (low, high) == (0, 1):
+        return unit
+    return cast(tracer(E.add(E.mul(unit, E.sub(high, low)), low)), unit.type.dtype)
 
 
 def unit_interval(key: Operand, shape: Shape, dtype: FloatType) -> Tracer:
@@ -63,11 +76,10 @@ def uniform(key: Operand, shape: Shape = (), low: Operand = 0.0, high: Operand =
         >>> mlc.random.uniform(mlc.random.key(0), (2,)).shape
         (2,)
     """
-    unit = unit_interval(key, shape, float_type(dtype))
-    if isinstance(low, int | float) and isinstance(high, int | float) and (low, high) == (0, 1):
-        return unit
-    scaled = E.add(E.mul(unit, E.sub(high, low)), low)
-    return cast(tracer(scaled), unit.type.dtype)
+    if (parts := _parts_of(dtype)) is not None:
+        both = uniform(key, (*shape_of(shape), 2), dtype=parts)
+        return _between(emit(T.ViewAsComplex, tracer(both)), low, high)
+    return _between(unit_interval(key, shape, float_type(dtype)), low, high)
 
 
 @operation(name="random.normal", static=("key",))
@@ -92,6 +104,9 @@ def normal(key: Operand, shape: Shape = (), mean: Operand = 0.0, std: Operand = 
         >>> mlc.random.normal(mlc.random.key(0), (2, 3)).shape
         (2, 3)
     """
+    if (parts := _parts_of(dtype)) is not None:            # each has half of the variance
+        both = normal(key, (*shape_of(shape), 2), 0.0, math.sqrt(0.5), parts)
+        return E.add(E.mul(emit(T.ViewAsComplex, tracer(both)), std), mean)
     wanted = float_type(dtype)
     wide = f64 if wanted == f64 else f32
     digits = DIGITS[wide]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 from mlc.dialects import tensor as T
@@ -10,7 +11,7 @@ from mlc.frontend.axes import axes, axis
 from mlc.frontend.dtypes import as_ir
 from mlc.frontend.functions import elementwise as E
 from mlc.frontend.functions.reduce.extrema import amax, amin
-from mlc.frontend.functions.reduce.sums import float_only, kept, nansum, reduce_over, sum
+from mlc.frontend.functions.reduce.sums import inexact_only, kept, nansum, reduce_over, sum
 from mlc.frontend.operands import cast, floating, reshape, rounded_once, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Dims, DTypeLike, Operand, Tensor
@@ -41,7 +42,7 @@ def mean(input: Operand, dim: Dims = None, keepdim: bool = False, *, dtype: DTyp
         tensor([2., 3.], dtype=mlc.float32)
     """
     x = tracer(input)
-    x = float_only(cast(x, as_ir(dtype)) if dtype is not None else x, "mean")
+    x = inexact_only(cast(x, as_ir(dtype)) if dtype is not None else x, "mean")
     return reduce_over(T.Mean, x, dim, keepdim)
 
 
@@ -67,7 +68,7 @@ def nanmean(input: Operand, dim: Dims = None, keepdim: bool = False, *, dtype: D
         tensor(1.5, dtype=mlc.float32)
     """
     x = tracer(input)
-    x = float_only(cast(x, as_ir(dtype)) if dtype is not None else x, "nanmean")
+    x = inexact_only(cast(x, as_ir(dtype)) if dtype is not None else x, "nanmean")
     return nansum(x, dim, keepdim) / cast(tracer(sum(E.logical_not(E.isnan(x)), dim, keepdim)), x.type.dtype)
 
 
@@ -96,7 +97,7 @@ def var(input: Operand, dim: Dims | bool = None, unbiased: bool | None = None, k
         >>> mlc.var(mlc.tensor([1.0, 2.0, 3.0, 4.0]))
         tensor(1.6666666, dtype=mlc.float32)
     """
-    x = float_only(tracer(input), "var")
+    x = inexact_only(tracer(input), "var")
     dim, correction = _dim_and_correction(dim, unbiased, correction)
     over = axes(dim, x.ndim)
     return kept(emit(T.Var, x, over, float(correction)), x, over, keepdim)
@@ -135,7 +136,10 @@ def std(input: Operand, dim: Dims | bool = None, unbiased: bool | None = None, k
         >>> mlc.std(mlc.tensor([1.0, 2.0, 3.0]))
         tensor(1., dtype=mlc.float32)
     """
-    return rounded_once(lambda x: _root(var(x, dim, unbiased, keepdim, correction=correction)), tracer(input))
+    x = tracer(input)
+    if x.type.dtype.is_complex:
+        return _root(var(x, dim, unbiased, keepdim, correction=correction))
+    return rounded_once(lambda x: _root(var(x, dim, unbiased, keepdim, correction=correction)), x)
 
 
 def _root(x: Tensor, power: float = 0.5) -> Tensor:
@@ -225,6 +229,8 @@ def logsumexp(input: Operand, dim: Dims, keepdim: bool = False) -> Tensor:
     """
     x = floating(input)
     over = axes(dim, x.ndim)
+    if x.type.dtype.is_complex:
+        return _complex_logsumexp(x, over, keepdim)
     if len(over) == 1:
         return kept(emit(T.LogSumExp, x, over[0]), x, over, keepdim)
     if 0 in [x.shape[a] for a in over]:                    # log(0)
@@ -232,6 +238,15 @@ def logsumexp(input: Operand, dim: Dims, keepdim: bool = False) -> Tensor:
     most = amax(x, over, keepdim=True)
     most = E.detach(E.where(E.isfinite(most), most, 0.0))
     out = E.log(sum(E.exp(x - most), over, keepdim=True)) + most
+    return out if keepdim else reshape(tracer(out), [d for i, d in enumerate(x.shape) if i not in over])
+
+
+def _complex_logsumexp(x: Tracer, over: Sequence[int], keepdim: bool) -> Tensor:
+    """The greatest real part is taken out of the sum."""
+    if 0 in [x.shape[a] for a in over]:
+        return E.log(sum(x, over, keepdim))
+    most = E.detach(amax(emit(T.Real, x), over, keepdim=True))
+    out = E.log(sum(E.exp(x - E.where(E.isfinite(most), most, 0.0)), over, keepdim=True)) + most
     return out if keepdim else reshape(tracer(out), [d for i, d in enumerate(x.shape) if i not in over])
 
 
@@ -263,9 +278,10 @@ def norm(input: Operand, p: Any = 2, dim: Dims = None, keepdim: bool = False) ->
         >>> mlc.norm(mlc.tensor([3.0, 4.0]), p=1)
         tensor(7., dtype=mlc.float32)
     """
-    x = float_only(tracer(input), "norm")
+    x = inexact_only(tracer(input), "norm")
     if p == "nuc":
         return _nuclear(x, dim, keepdim)
+    x = tracer(E.abs(x)) if x.type.dtype.is_complex else x
     p = 2 if p == "fro" else p
     if isinstance(p, bool) or not isinstance(p, int | float):
         raise UserError(f"p = {p!r} is no norm", code="MLC0360", hint='use a number, "fro" or "nuc"')
@@ -343,7 +359,7 @@ def renorm(input: Operand, p: float, dim: int, maxnorm: float) -> Tensor:
         tensor([[0.6, 0.8],
                 [0.5, 0. ]], dtype=mlc.float32)
     """
-    x = float_only(tracer(input), "renorm")
+    x = inexact_only(tracer(input), "renorm")
     if x.ndim < 2:
         raise UserError(f"renorm needs at least 2 dimensions, found {x.ndim}", code="MLC0364")
     if not p > 0 or not maxnorm >= 0:

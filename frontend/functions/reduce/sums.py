@@ -55,7 +55,7 @@ def sum(input: Operand, dim: Dims = None, keepdim: bool = False, *, dtype: DType
         tensor([3., 7.], dtype=mlc.float32)
     """
     x = tracer(input)
-    x = cast(x, as_ir(dtype) if dtype is not None else x.type.dtype if x.type.dtype.is_float else i64)
+    x = cast(x, as_ir(dtype) if dtype is not None else x.type.dtype if x.type.dtype.is_inexact else i64)
     return reduce_over(T.ReduceSum, x, dim, keepdim)
 
 
@@ -81,8 +81,13 @@ def prod(input: Operand, dim: Dims = None, keepdim: bool = False, *, dtype: DTyp
         tensor([ 2., 12.], dtype=mlc.float32)
     """
     x = tracer(input)
-    x = cast(x, as_ir(dtype) if dtype is not None else x.type.dtype if x.type.dtype.is_float else i64)
+    x = cast(x, as_ir(dtype) if dtype is not None else x.type.dtype if x.type.dtype.is_inexact else i64)
     return reduce_over(T.ReduceProd, x, dim, keepdim)
+
+
+def inexact_only(x: Tracer, name: str) -> Tracer:
+    """UserTypeError unless x is of floats or complex numbers."""
+    return x if x.type.dtype.is_complex else float_only(x, name)
 
 
 def float_only(x: Tracer, name: str) -> Tracer:

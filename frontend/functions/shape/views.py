@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from mlc.dialects import tensor as T
 from mlc.frontend.axes import axis
-from mlc.frontend.operands import broadcast_shapes, resolved, shape_of, tracer
+from mlc.frontend.operands import broadcast_shapes, conjugate, resolved, shape_of, tracer
 from mlc.frontend.operands import broadcast_to as to_size
 from mlc.frontend.operands import reshape as to_shape
 from mlc.frontend.operation import operation
@@ -177,17 +177,17 @@ def movedim(input: Operand, source: Dims, destination: Dims) -> Tensor:
 
 @operation(view=True, name="Tensor.H")
 def conjugate_transpose(input: Operand) -> Tensor:
-    """The conjugate transpose of a matrix, which is the transpose: all dtypes are real."""
+    """The conjugate transpose of a matrix."""
     x = tracer(input)
     if x.ndim not in (0, 2):
         raise UserError(f"a tensor of {x.ndim} dimensions is no matrix", code="MLC0364",
                         hint="x.mH transposes the last two dimensions")
-    return t(x)
+    return conjugate(tracer(t(x)))
 
 
 @operation(view=True)
 def adjoint(input: Operand) -> Tensor:
-    """The conjugate transpose of matrices, which is the transpose: all dtypes are real.
+    """The conjugate transpose of matrices.
 
     Args:
         input: Tensor of at least 2 dimensions.
@@ -203,7 +203,8 @@ def adjoint(input: Operand) -> Tensor:
         tensor([[1, 3],
                 [2, 4]], dtype=mlc.int64)
     """
-    return transpose(input, -2, -1) if tracer(input).ndim else tracer(input)
+    x = tracer(input)
+    return conjugate(tracer(transpose(x, -2, -1)) if x.ndim else x)
 
 
 @operation(view=True)

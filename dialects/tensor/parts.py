@@ -1,0 +1,354 @@
+"""tensor, parts: complex arithmetic on real and imaginary parts, with real operations.
+
+The functions are the rules (`on_parts`) by which decompose_complex computes operations of complex tensors. Quotients,
+absolute values and square roots do not overflow or underflow where their results do not. Functions that lose digits in
+some region, as inverse ones do near their branch points, compute in f64.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from mlc.dialects import tensor
+from mlc.dialects.tensor.base import again, cast, compare, full, select
+from mlc.ir.core import Op, Value
+from mlc.ir.types import f64
+
+
+class Parts(NamedTuple):
+    """The real and the imaginary part of a complex tensor."""
+
+    real: Value
+    imag: Value
+
+
+Rule = Callable[..., Any]
+
+
+def elementwise(f: Callable[..., Any]) -> Rule:
+    """The rule of an elementwise operation that is the function `f` of parts."""
+    def rule(op: Op, *operands: Any) -> Any:
+        return f(*operands)
+    return rule
+
+
+def wide(f: Callable[..., Parts]) -> Callable[..., Parts]:
+    """The function computed in f64, and rounded to the type of its operands."""
+    def widened(*operands: Parts) -> Parts:
+        dtype = operands[0].real.type.dtype
+        out = f(*(Parts(*(cast(v, f64) for v in x)) for x in operands))
+        return Parts(*(cast(v, dtype) for v in out))
+    return widened
+
+
+def each_part(op: Op, *operands: Any) -> Parts:
+    """The rule of an operation that is linear over the reals: it is applied to both parts alike."""
+    return Parts(*(again(op, [x[i] if isinstance(x, Parts) else x for x in operands]) for i in range(2)))
+
+
+def decomposed(op: Op, *operands: Any) -> Any:
+    """The rule of a composite whose decomposition is valid for complex numbers, too: decompose_complex applies it."""
+    raise NotImplementedError("the pass builds the decomposition itself, as it consists of several operations")
+
+
+def bilinear(op: Op, x: Parts, y: Parts) -> Parts:
+    """The rule of a product: (a + bi)(c + di) = ac - bd + (ad + bc)i"""
+    (a, b), (c, d) = x, y
+    return Parts(again(op, [a, c]) - again(op, [b, d]), again(op, [a, d]) + again(op, [b, c]))
+
+
+def _made(cls: Any, *operands: Value) -> Value:
+    return cls(*operands).result  # type: ignore[no-any-return]
+
+
+# -- arithmetic -------------------------------------------------------------------------------------------------------
+def number(value: complex, like: Value) -> Parts:
+    """A constant of the element type of `like`."""
+    return Parts(full(value.real, like), full(value.imag, like))
+
+
+def conj(x: Parts) -> Parts:
+    return Parts(x.real, -x.imag)
+
+
+def neg(x: Parts) -> Parts:
+    return Parts(-x.real, -x.imag)
+
+
+def add(x: Parts, y: Parts) -> Parts:
+    return Parts(x.real + y.real, x.imag + y.imag)
+
+
+def sub(x: Parts, y: Parts) -> Parts:
+    return Parts(x.real - y.real, x.imag - y.imag)
+
+
+def mul(x: Parts, y: Parts) -> Parts:
+    (a, b), (c, d) = x, y
+    return Parts(a * c - b * d, a * d + b * c)
+
+
+def scaled(x: Parts, factor: Any) -> Parts:
+    """The product with a real number."""
+    return Parts(x.real * factor, x.imag * factor)
+
+
+def times_i(x: Parts) -> Parts:
+    return Parts(-x.imag, x.real)
+
+
+def over_i(x: Parts) -> Parts:
+    return Parts(x.imag, -x.real)
+
+
+def absolute(x: Parts) -> Value:
+    return _made(tensor.Hypot, x.real, x.imag)
+
+
+def reciprocal(x: Parts) -> Parts:
+    """1 / x = conj(x) / |x|^2, with x scaled such that its larger part is 1 in magnitude"""
+    scale = _scale(x)
+    c, d = x.real / scale, x.imag / scale
+    norm = c * c + d * d
+    return Parts(c / norm / scale, -d / norm / scale)
+
+
+def div(x: Parts, y: Parts) -> Parts:
+    """x / y = x conj(y) / |y|^2, with y scaled such that its larger part is 1 in magnitude; by 0, each part over 0"""
+    (a, b), scale = x, _scale(y)
+    c, d = y.real / scale, y.imag / scale
+    norm = c * c + d * d
+    zero = compare("eq", norm, full(0, norm))
+    return Parts(select(zero, a, a * c + b * d) / norm / scale, select(zero, b, b * c - a * d) / norm / scale)
+
+
+def _scale(x: Parts) -> Value:
+    """The larger part in magnitude, or 1 if that is 0; a constant to derivatives, since it cancels."""
+    largest = _made(tensor.Maximum, *(_made(tensor.Abs, v) for v in x))
+    return _made(tensor.StopGradient, select(compare("eq", largest, full(0, largest)), full(1, largest), largest))
+
+
+def is_negative(x: Value) -> Value:
+    """Whether the sign of x is set, also of -0."""
+    zero = full(0, x)
+    below_zero = compare("lt", full(1, x) / x, zero)
+    return _made(tensor.Or, compare("lt", x, zero), _made(tensor.And, compare("eq", x, zero), below_zero))
+
+
+# -- powers -----------------------------------------------------------------------------------------------------------
+def sqrt(x: Parts) -> Parts:
+    """With t = sqrt((|x| + |a|) / 2): t + b / (2t) i if a >= 0, else |b| / (2t) + t i with the sign of b"""
+    a, b = x
+    half, zero = full(0.5, a), full(0, a)
+    right = compare("ge", a, zero)
+    t = _made(tensor.Sqrt, absolute(x) * half + select(right, a, -a) * half)
+    other = b * half / select(compare("eq", t, zero), full(1, t), t)
+    below = is_negative(b)
+    return Parts(select(right, t, select(below, -other, other)), select(right, other, select(below, -t, t)))
+
+
+def rsqrt(x: Parts) -> Parts:
+    return reciprocal(sqrt(x))
+
+
+def power(x: Parts, y: Parts) -> Parts:
+    """x^y = e^(y log x); 0^y = 0, but 0^0 = 1"""
+    def zero(z: Parts) -> Value:
+        return _made(tensor.And, *(compare("eq", v, full(0, v)) for v in z))
+    at_zero, like = zero(x), x.real
+    base = Parts(select(at_zero, full(1, like), x.real), select(at_zero, full(0, like), x.imag))
+    value = exp(mul(y, log(base)))
+    at = select(zero(y), full(1, like), full(0, like))
+    return Parts(select(at_zero, at, value.real), select(at_zero, full(0, like), value.imag))
+
+
+# -- exponentials and logarithms --------------------------------------------------------------------------------------
+def exp(x: Parts) -> Parts:
+    e = _made(tensor.Exp, x.real)
+    return Parts(e * _made(tensor.Cos, x.imag), e * _made(tensor.Sin, x.imag))
+
+
+def exp2(x: Parts) -> Parts:
+    return exp(scaled(x, math.log(2)))
+
+
+def expm1(x: Parts) -> Parts:
+    """e^a cos b - 1 = (e^a - 1) cos b - 2 sin(b / 2)^2"""
+    a, b = x
+    half = _made(tensor.Sin, b * 0.5)
+    return Parts(_made(tensor.Expm1, a) * _made(tensor.Cos, b) - half * half * 2.0,
+                 _made(tensor.Exp, a) * _made(tensor.Sin, b))
+
+
+def log(x: Parts) -> Parts:
+    return Parts(_made(tensor.Log, absolute(x)), _made(tensor.Atan2, x.imag, x.real))
+
+
+def log2(x: Parts) -> Parts:
+    return scaled(log(x), 1 / math.log(2))
+
+
+def log10(x: Parts) -> Parts:
+    return scaled(log(x), 1 / math.log(10))
+
+
+@wide
+def log1p(x: Parts) -> Parts:
+    """|1 + x|^2 = 1 + a (2 + a) + b^2"""
+    a, b = x
+    return Parts(_made(tensor.Log1p, a * (a + 2.0) + b * b) * 0.5, _made(tensor.Atan2, b, a + 1.0))
+
+
+def sigmoid(x: Parts) -> Parts:
+    e = exp(neg(x))
+    return reciprocal(Parts(e.real + 1.0, e.imag))
+
+
+def silu(x: Parts) -> Parts:
+    return mul(x, sigmoid(x))
+
+
+# -- trigonometry -----------------------------------------------------------------------------------------------------
+def sinh(x: Parts) -> Parts:
+    a, b = x
+    return Parts(_made(tensor.Sinh, a) * _made(tensor.Cos, b), _made(tensor.Cosh, a) * _made(tensor.Sin, b))
+
+
+def cosh(x: Parts) -> Parts:
+    a, b = x
+    return Parts(_made(tensor.Cosh, a) * _made(tensor.Cos, b), _made(tensor.Sinh, a) * _made(tensor.Sin, b))
+
+
+def tanh(x: Parts) -> Parts:
+    """With t = tanh a: (t + sin b cos b (1 - t^2) i) / (cos(b)^2 + t^2 sin(b)^2)"""
+    a, b = x
+    t, s, c = _made(tensor.Tanh, a), _made(tensor.Sin, b), _made(tensor.Cos, b)
+    ts = t * s
+    norm = c * c + ts * ts
+    return Parts(t / norm, s * c * ((1.0 - t) * (1.0 + t)) / norm)
+
+
+def sin(x: Parts) -> Parts:
+    return over_i(sinh(times_i(x)))
+
+
+def cos(x: Parts) -> Parts:
+    return cosh(times_i(x))
+
+
+def tan(x: Parts) -> Parts:
+    return over_i(tanh(times_i(x)))
+
+
+@wide
+def asinh(x: Parts) -> Parts:
+    """s log(sx + sqrt(1 + x^2)), where s = -1 if the real part is negative, so that the sum does not cancel"""
+    return _asinh(x)
+
+
+def _asinh(x: Parts) -> Parts:
+    below = is_negative(x.real)
+    x = Parts(*(select(below, -v, v) for v in x))
+    a, b = x
+    root = mul(sqrt(Parts(1.0 - b, a)), sqrt(Parts(1.0 + b, -a)))              # 1 + x^2 = (1 + ix) (1 - ix)
+    out = log(add(x, root))
+    return Parts(*(select(below, -v, v) for v in out))
+
+
+@wide
+def asin(x: Parts) -> Parts:
+    return over_i(_asinh(times_i(x)))
+
+
+@wide
+def acos(x: Parts) -> Parts:
+    """pi / 2 - asin(x)"""
+    real, imag = over_i(_asinh(times_i(x)))
+    return Parts(math.pi / 2 - real, -imag)
+
+
+@wide
+def acosh(x: Parts) -> Parts:
+    """log(x + sqrt(x + 1) sqrt(x - 1))"""
+    a, b = x
+    return log(add(x, mul(sqrt(Parts(a + 1.0, b)), sqrt(Parts(a - 1.0, b)))))
+
+
+@wide
+def atanh(x: Parts) -> Parts:
+    return _atanh(x)
+
+
+def _atanh(x: Parts) -> Parts:
+    """(log(1 + x) - log(1 - x)) / 2"""
+    a, b = x
+    return scaled(sub(log(Parts(1.0 + a, b)), log(Parts(1.0 - a, -b))), 0.5)
+
+
+@wide
+def atan(x: Parts) -> Parts:
+    return over_i(_atanh(times_i(x)))
+
+
+# -- comparison and conversion ----------------------------------------------------------------------------------------
+def is_nan(x: Parts) -> Value:
+    return _made(tensor.Or, *(_made(tensor.IsNan, v) for v in x))
+
+
+def compared(op: Any, x: Parts, y: Parts) -> Value:
+    """Equal if both parts are."""
+    each = (compare(op.predicate, a, b) for a, b in zip(x, y))
+    return _made(tensor.And if op.predicate == "eq" else tensor.Or, *each)
+
+
+def converted(op: Any, x: Parts | Value) -> Parts | Value:
+    """A real number has the imaginary part 0; a complex number loses it, and is true if it is not 0."""
+    from mlc.ir.types import ComplexType, i1
+    if not isinstance(op.dtype, ComplexType):
+        assert isinstance(x, Parts)
+        return _made(tensor.Or, *(cast(v, i1) for v in x)) if op.dtype == i1 else cast(x.real, op.dtype)
+    part = op.dtype.part
+    if isinstance(x, Parts):
+        return Parts(*(cast(v, part) for v in x))
+    return Parts(cast(x, part), tensor.Full(0, x.type.shape, part).result)
+
+
+# -- products along an axis -------------------------------------------------------------------------------------------
+def product(op: Any, x: Parts) -> Parts:
+    """The products of halves, until one element is left along each axis."""
+    shape = list(x.real.type.shape)
+    for axis in op.axes:
+        while shape[axis] > 1:
+            half = shape[axis] // 2
+            rest = _along(x, axis, 2 * half, shape[axis])
+            x = mul(_along(x, axis, 0, half), _along(x, axis, half, 2 * half))
+            if 2 * half < shape[axis]:
+                x = Parts(*(tensor.Concat((v, r), axis).result for v, r in zip(x, rest)))
+            shape = list(x.real.type.shape)
+    to = op.result.type.shape
+    if any(shape[axis] == 0 for axis in op.axes):
+        part = x.real.type.dtype
+        return Parts(tensor.Full(1, to, part).result, tensor.Full(0, to, part).result)
+    return Parts(*(tensor.Reshape(v, tuple(to)).result for v in x))
+
+
+def prefix_products(op: Any, x: Parts) -> Parts:
+    """Products of 1, 2, 4 ... elements, in as many steps as the size has binary digits."""
+    n, step, axis = x.real.type.shape[op.axis], 1, op.axis
+    if op.reverse:
+        x = Parts(*(tensor.Reverse(v, (axis,)).result for v in x))
+    while step < n:
+        later = mul(_along(x, axis, step, n), _along(x, axis, 0, n - step))
+        x = Parts(*(tensor.Concat((first, v), axis).result for first, v in zip(_along(x, axis, 0, step), later)))
+        step *= 2
+    return Parts(*(tensor.Reverse(v, (axis,)).result for v in x)) if op.reverse else x
+
+
+def _along(x: Parts, axis: int, start: int, stop: int) -> Parts:
+    """The elements from start to stop along an axis."""
+    shape: Sequence[Any] = x.real.type.shape
+    starts = tuple(start if a == axis else 0 for a in range(len(shape)))
+    stops = tuple(stop if a == axis else n for a, n in enumerate(shape))
+    return Parts(*(tensor.Slice(v, starts, stops, (1,) * len(shape)).result for v in x))

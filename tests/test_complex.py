@@ -1,0 +1,163 @@
+"""Complex tensors: arithmetic against numpy, promotion, views, gradients, and what is refused."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import mlc
+from mlc.ir.types import ComplexType, c64, c128, f16, f32, from_numpy, to_numpy
+
+RNG = np.random.default_rng(0)
+
+
+def numbers(*shape: int) -> Any:
+    return RNG.normal(size=shape) + 1j * RNG.normal(size=shape)
+
+
+Z = numbers(3, 4)
+
+
+def test_types() -> None:
+    assert to_numpy(c64) == np.complex64 and from_numpy(np.dtype(np.complex128)) == c128 == ComplexType(c128.part)
+    assert str(c64) == "complex<f32>" and c64.itemsize == 8 and c64.is_inexact and not c64.is_float
+    assert mlc.complex64.is_complex and mlc.complex64.to_real() is mlc.float32
+    assert mlc.cfloat is mlc.complex64 and mlc.float64.to_complex() is mlc.cdouble
+    assert f32.is_inexact and not f16.is_complex
+
+
+@pytest.mark.usefixtures("interpreted")
+@pytest.mark.parametrize(("f", "numpy"), [
+    ("exp", np.exp), ("log", np.log), ("log1p", np.log1p), ("expm1", np.expm1), ("sqrt", np.sqrt), ("sin", np.sin),
+    ("cos", np.cos), ("tan", np.tan), ("sinh", np.sinh), ("cosh", np.cosh), ("tanh", np.tanh), ("asin", np.arcsin),
+    ("acos", np.arccos), ("atan", np.arctan), ("asinh", np.arcsinh), ("acosh", np.arccosh), ("atanh", np.arctanh),
+    ("abs", np.abs), ("angle", np.angle), ("conj", np.conj), ("reciprocal", lambda z: 1 / z), ("square", np.square)])
+def test_functions(f: str, numpy: Any) -> None:
+    """In all quadrants, on both axes and on both sides of the branch cuts."""
+    parts = np.array([-2.0, -0.5, -0.0, 0.0, 0.5, 2.0])
+    z = (parts[:, None] + 1j * np.zeros(6)) + 1j * parts
+    z.imag[:] = parts
+    z = z[(np.abs(z) > 0.1) & (np.abs(np.abs(z) - 1) > 0.1)]
+    with np.errstate(all="ignore"):
+        np.testing.assert_allclose(np.array(getattr(mlc, f)(mlc.tensor(z))), numpy(z), rtol=1e-12, atol=1e-12)
+
+
+def test_no_overflow_on_the_way() -> None:
+    z = np.array([3e38 + 1e38j, 1e-38 - 1e-38j, -2e38j], np.complex64)
+    np.testing.assert_allclose(np.array(abs(mlc.tensor(z))), np.abs(z.astype(complex)), rtol=1e-6)
+    np.testing.assert_allclose(np.array(mlc.tensor(z) / mlc.tensor(z)), np.ones(3), rtol=1e-6)
+    np.testing.assert_allclose(np.array(mlc.sqrt(mlc.tensor(z))), np.sqrt(z.astype(complex)), rtol=1e-6)
+
+
+@pytest.mark.parametrize(("a", "b", "dtype"), [
+    (mlc.ones(2), 1j, "complex64"), (mlc.ones(2, dtype=mlc.float64), 1j, "complex128"),
+    (mlc.arange(2), 1j, "complex64"), (mlc.ones(2), mlc.tensor(1j, dtype=mlc.complex128), "complex64"),
+    (mlc.tensor([1j]), 2.0, "complex64"),
+    (mlc.tensor([1j]), mlc.ones(1, dtype=mlc.float64), "complex128"), (mlc.ones(2).half(), 1j, "complex64")])
+@pytest.mark.usefixtures("interpreted")
+def test_promotion(a: Any, b: Any, dtype: str) -> None:
+    assert (a * b).dtype is (b * a).dtype is getattr(mlc, dtype)
+
+
+@pytest.mark.usefixtures("interpreted")
+def test_python_and_numpy() -> None:
+    x = mlc.tensor([1 + 2j, 3])
+    assert x.dtype is mlc.complex64 and x.tolist() == [1 + 2j, 3 + 0j] and complex(x[0]) == x[0].item() == 1 + 2j
+    assert repr(x) == "tensor([1.+2.j, 3.+0.j], dtype=mlc.complex64)"
+    assert mlc.full((2,), 1j).dtype is mlc.complex64 and mlc.asarray(Z).dtype is mlc.complex128
+    assert np.shares_memory(mlc.asarray(Z).numpy(), Z)
+    assert x.is_complex() and not x.is_conj() and mlc.isreal(x).tolist() == [False, True]
+    assert mlc.complex(mlc.tensor([1.0]), mlc.tensor([2.0])).item() == 1 + 2j
+    assert mlc.polar(mlc.tensor([2.0]), mlc.tensor([math.pi])).real.item() == -2
+    assert mlc.randn(4, dtype=mlc.complex64).dtype is mlc.complex64
+    assert mlc.allclose(x, x + 1e-9j) and not mlc.allclose(x, x + 1j)
+    assert mlc.tensor(Z).mH.tolist() == Z.conj().T.tolist() == mlc.tensor(Z).H.tolist()
+
+
+@pytest.mark.usefixtures("interpreted")
+def test_parts_share_memory() -> None:
+    x = mlc.zeros(2, dtype=mlc.complex64)
+    x.real[0] = 1
+    x.imag += 2
+    mlc.view_as_real(x)[1, 0] = 5
+    assert x.tolist() == [1 + 2j, 5 + 2j]
+    pairs = mlc.zeros(2, 2)
+    mlc.view_as_complex(pairs)[0] = 3 - 1j
+    assert pairs.tolist() == [[3, -1], [0, 0]]
+    x.real = 0
+    assert x.tolist() == [2j, 2j]
+
+
+def _written(x: Any) -> Any:
+    y = x.clone()
+    y.imag[0] = 7
+    y.real *= 2
+    return y
+
+
+def test_compiled_as_eager() -> None:
+    x = mlc.tensor(Z)
+    for f in (_written, mlc.grad(lambda x: abs(x @ x.mH).sum()),
+              lambda x: mlc.fori_loop(0, 3, lambda i, c: c * c + x, x),
+              mlc.vmap(lambda row: row.conj() * row.sum()), lambda x: mlc.cumprod(x, 1) + mlc.prod(x)):
+        np.testing.assert_allclose(np.array(mlc.compile(f)(x)), np.array(f(x)), rtol=1e-9)
+
+
+LOSSES = [lambda x, F: (F.abs(x) ** 3).sum(), lambda x, F: (x * x).imag.sum(), lambda x, F: F.log(x).real.sum(),
+          lambda x, F: F.abs(F.exp(x) / (x + 2)).sum(), lambda x, F: F.view_as_real(F.sqrt(x)).sum(),
+          lambda x, F: F.abs(F.fft.fft(x)).sum(), lambda x, F: F.abs(x @ x.mH).sum(), lambda x, F: x.angle().sum(),
+          lambda x, F: F.abs(F.asin(x)).sum(), lambda x, F: F.linalg.inv(x[:, :3]).real.sum()]
+
+
+@pytest.mark.usefixtures("interpreted")
+@pytest.mark.parametrize("loss", LOSSES)
+def test_gradients_are_pytorchs(loss: Any) -> None:
+    """Recorded, and by `mlc.grad`."""
+    t = torch.tensor(Z, requires_grad=True)
+    loss(t, torch).backward()
+    x = mlc.tensor(Z, requires_grad=True)
+    loss(x, mlc).backward()
+    of_function = mlc.grad(lambda x: loss(x, mlc))(mlc.tensor(Z))
+    for found in (x.grad, of_function):
+        np.testing.assert_allclose(np.array(found), t.grad.numpy(), rtol=1e-9, atol=1e-12)
+
+
+def test_a_step_of_an_optimizer() -> None:
+    w = mlc.nn.Parameter(mlc.tensor([1 + 1j]))
+    optimizer = mlc.optim.SGD([w], 0.5)
+    (w.abs() ** 2).sum().backward()
+    optimizer.step()
+    np.testing.assert_allclose(np.array(w.detach()), [0], atol=1e-6)
+
+
+@pytest.mark.usefixtures("interpreted")
+@pytest.mark.parametrize(("call", "text"), [
+    (lambda x: mlc.sort(x), "MLC0785"), (lambda x: x < x, "MLC0785"), (lambda x: mlc.floor(x), "MLC0785"),
+    (lambda x: x.max(), "MLC0785"), (lambda x: mlc.linalg.qr(x), "MLC0785"), (lambda x: mlc.round(x), "MLC0785"),
+    (lambda x: mlc.imag(x.real), "MLC0788"), (lambda x: mlc.view_as_complex(x.real), "MLC0364"),
+    (lambda x: mlc.complex(x.real, x.real.float()), "MLC0789"), (lambda x: mlc.complex(x.real.half(), 1), "MLC07"),
+    (lambda x: mlc.tensor([1j], dtype="float32"), "MLC0790"), (lambda x: mlc.grad(lambda y: y.sum())(x), "MLC0374"),
+    (lambda x: x.requires_grad_().sum().backward(), "MLC0432"), (lambda x: x.real.add_(x), "MLC0439"),
+    (lambda x: mlc.fft.rfft(x), "MLC0364")])
+def test_refused(call: Any, text: str) -> None:
+    with pytest.raises(mlc.Error, match=text):
+        call(mlc.tensor(Z))
+
+
+def test_compiled_functions_are_saved(tmp_path: Path) -> None:
+    f = mlc.compile(lambda x: x.conj() * 2, args=[mlc.spec("N", 4, dtype="complex128")])
+    mlc.save(f, tmp_path / "f.mlc")
+    np.testing.assert_array_equal(np.array(mlc.load(tmp_path / "f.mlc")(mlc.tensor(Z))), Z.conj() * 2)
+
+
+def test_on_a_device(device: Any) -> None:
+    z = Z.astype(np.complex64)
+    x = mlc.tensor(z).cuda().requires_grad_()
+    (abs(x) ** 2).sum().backward()
+    assert x.grad.device == x.real.device == "cuda:0" and mlc.view_as_real(x).shape == (3, 4, 2)
+    np.testing.assert_allclose(x.grad.cpu().numpy(), 2 * z, rtol=1e-6)
