@@ -15,13 +15,14 @@ from mlc.frontend import tree
 from mlc.frontend.autograd.grad_mode import mode
 from mlc.frontend.autograd.view_node import Step, View
 from mlc.frontend.location import user_loc
+from mlc.frontend.operands import number
 from mlc.frontend.refusals import refusal
 from mlc.frontend.storage import Storage
 from mlc.frontend.tensor import Tensor
 from mlc.frontend.trace import Trace, Tracer, as_tracer, current, emit
 from mlc.ir.core import Op, Value
 from mlc.ir.diag import UserError
-from mlc.ir.types import i1
+from mlc.ir.types import i1, i64
 
 HINT = "write x = x + y, or change a clone"
 
@@ -327,6 +328,9 @@ def _before(op: Op, x: Tracer, new: Tracer) -> Tracer:
             raise UserError("several elements of the tensor are the same memory, as after expand, and would be written "
                             "at once", code="MLC0752", loc=user_loc(), hint="write to a copy: x.clone()")
         return emit(T.Reshape, new, x.type.shape)  # type: ignore[no-any-return]
+    if all(step == 1 for step in op.steps) and all(isinstance(start, int) for start in op.starts):
+        starts = tuple(number(int(start), i64) for start in op.starts)
+        return emit(T.DynamicUpdateSlice, x, new, starts)  # type: ignore[no-any-return]
     backwards = tuple(a for a, step in enumerate(op.steps) if step < 0)
     new = emit(T.Reverse, new, backwards) if backwards else new
     low = [start if step > 0 else start + (n - 1) * step for start, step, n in zip(op.starts, op.steps, new.type.shape)]
