@@ -21,7 +21,7 @@ from mlc.frontend.storage import Storage
 from mlc.frontend.tensor import Tensor
 from mlc.frontend.trace import Trace, Tracer, as_tracer, current, emit
 from mlc.ir.core import Op, Value
-from mlc.ir.diag import UserError
+from mlc.ir.diag import Loc, UserError
 from mlc.ir.types import i1, i64
 
 HINT = "write x = x + y, or change a clone"
@@ -131,8 +131,12 @@ def _adopt(base: Tracer) -> bool:
 def _shared(base: Tracer) -> list[Tracer]:
     """The tensors besides that share the memory of one, in the functions, loops and branches in progress."""
     every = base._storage.tensors() if base._storage is not None else ()
-    return [x for x in every if x is not base and isinstance(x, Tracer) and (
-        x.home is x.owner.block or x.home in x.owner.regions)]
+    return [x for x in every if x is not base and isinstance(x, Tracer) and _is_alive(x)]
+
+
+def _is_alive(x: Tracer) -> bool:
+    """Whether the function, loop or branch in which a tensor was made is in progress."""
+    return x.home is x.owner.block or x.home in x.owner.regions
 
 
 def _renew_views(base: Tracer) -> None:
@@ -238,13 +242,22 @@ def _spoil(base: Tracer) -> None:
     for origin in base.maybe:
         if isinstance(origin, Tracer):
             for x in (origin, *(origin._storage.members() if origin._storage is not None else ())):
-                if base_of(x) is not base and (not x.maybe or len(x.maybe) == len(base.maybe) == 1):
-                    x.changed = loc
+                if base_of(x) is not base and _is_alive(x) and (
+                        not x.maybe or len(x.maybe) == len(base.maybe) == 1):
+                    spoil(x, loc)
         else:
             current().root.spoiled.append(origin)
     for x in base._storage.members() if base._storage is not None else ():
-        if x is not base and x._view is None:
-            x.changed = loc
+        if x is not base and x._view is None and _is_alive(x):
+            spoil(x, loc)
+
+
+def spoil(x: Tracer, loc: Loc) -> None:
+    """Have a tensor not be used any more, since a write at a location may have changed it."""
+    trace = current()
+    if x.changed is None and trace.changes:
+        trace.changes[-1].spoiled.append((x, loc))
+    x.changed = x.changed or loc
 
 
 def give_up(x: Tracer, shared: bool) -> None:

@@ -151,7 +151,8 @@ def copy_(self: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
         return store(self, OPERATIONS["_copied"](self, src))
     array = _converted(src, self)
     storage = self._storage
-    if storage is not None and not (array.shape == self.shape and self._view is None and array.flags.c_contiguous
+    if storage is not None and not (array.shape == self.shape and self._view is None
+                                    and (not isinstance(array, np.ndarray) or array.flags.c_contiguous)
                                     and storage.replace(self, array)):
         storage.write(self, array)
     elif storage is None:

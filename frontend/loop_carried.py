@@ -21,13 +21,13 @@ from mlc.dialects.tensor.promotion import promote
 from mlc.frontend import tree
 from mlc.frontend.buffers import Buffers
 from mlc.frontend.dtypes import DType
-from mlc.frontend.functionalization import base_of, give_up, replace
+from mlc.frontend.functionalization import base_of, give_up, replace, spoil
 from mlc.frontend.location import user_loc
 from mlc.frontend.operands import NUMBER, boolean, broadcast_to, cast, is_tensor, number, reshape, tracer
 from mlc.frontend.operands import kind as dtype_kind
 from mlc.frontend.operation_errors import as_user_error, describe
 from mlc.frontend.tensor import as_backing_array
-from mlc.frontend.trace import Trace, Tracer, current, discard
+from mlc.frontend.trace import Changes, Trace, Tracer, current, discard
 from mlc.ir.core import Block, Region, Value, located
 from mlc.ir.diag import Error, Loc, UserError, UserTypeError
 from mlc.ir.sizes import Dim, Size
@@ -242,15 +242,20 @@ def branch(pred: Value, then: Callable[[], Trees], otherwise: Callable[[], Trees
     trace, blocks = current(), (Block(), Block())
     buffers, parts, assigned = Buffers.in_progress(), list[list[Any]](), list[dict[int, Any]]()
     changed: list[dict[Tracer, Tracer]] = []               # tensors of outside, in place
+    spoiled: list[tuple[Tracer, Loc]] = []
+    values: list[Trees] = []                               # of the parts, at the end of their regions
     try:
         for block, part in zip(blocks, (then, otherwise)):
             with trace.region(block, site.loc) as changes:
                 parts.append([*part()])
+                values.append(_as_they_are(parts[-1], changes))
                 assigned.append(buffers.take())
             changed.append(changes.after)
+            spoiled += changes.spoiled
         which, bases = sorted({*assigned[0], *assigned[1]}), [*changed[0] | changed[1]]
-        first, second = ([*part, *(new.get(i, buffers.before[i]) for i in which), *(after.get(x, x) for x in bases)]
-                         for part, new, after in zip(parts, assigned, changed))
+        state = [[*(new.get(i, buffers.before[i]) for i in which), *(after.get(x, x) for x in bases)]
+                 for new, after in zip(assigned, changed)]
+        first, second = ([*part, *rest] for part, rest in zip(parts, state))
         site = _with_state(site, buffers, which, bases)
 
         def differ(path: str, a: Any, b: Any) -> NoReturn:
@@ -259,9 +264,9 @@ def branch(pred: Value, then: Callable[[], Trees], otherwise: Callable[[], Trees
 
         abstract = _join_trees(site, [abstract_tree(x, on_demand) for x in first], second, on_demand, differ)
         abstract = [_fold_unchanged(p, x, y) for p, x, y in zip(abstract, first, second)]
-        for block, trees in zip(blocks, (first, second)):
+        for block, found, rest in zip(blocks, values, state):
             with trace.region(block, site.loc), located(site.loc):
-                scf.Yield(tuple(_values(abstract, trees)))
+                scf.Yield(tuple(_values(abstract, [*found, *rest])))
     except BaseException:
         for block in blocks:
             discard(block)
@@ -269,12 +274,21 @@ def branch(pred: Value, then: Callable[[], Trees], otherwise: Callable[[], Trees
         raise
     with located(site.loc):
         op = scf.If(pred, Region(blocks[0]), Region(blocks[1]), tuple(_types(abstract)))
-    found = _trees(abstract, op.results, trace)
+    results = _trees(abstract, op.results, trace)
     count = len(parts[0])
-    buffers.assign(dict(zip(which, found[count:])))
-    for x, new in zip(bases, found[count + len(which):]):
+    buffers.assign(dict(zip(which, results[count:])))
+    for x, new in zip(bases, results[count + len(which):]):
         replace(x, new.value)
-    return found[:count]
+    for x, loc in spoiled:
+        spoil(x, loc)
+    return results[:count]
+
+
+def _as_they_are(trees: Trees, changes: Changes) -> list[Any]:
+    """Trees with tensors of their own in place of those that the region has changed, which the region's end undoes."""
+    changed = changes.tensors
+    return _mapped(lambda x: Tracer(x.value, x.owner, x.weak) if isinstance(x, Tracer) and any(
+        base_of(x) is base for base in changed) else x, trees)
 
 
 def _with_state(site: SourceConstruct, buffers: Buffers, which: Iterable[int],
@@ -351,6 +365,7 @@ class _CarriedState:
         self.bases: list[Tracer] = []
         self.same: dict[int, _Same] = {}
         self.given_up: list[Tracer] = []
+        self._spoiled: list[tuple[Tracer, Loc]] = []
         self._entered: list[tuple[Any, Any, Any]] = []     # per leaf: what the body gets, its value, and what is before
 
     @property
@@ -377,7 +392,10 @@ class _CarriedState:
     def leave(self, carried: Trees) -> list[Any]:
         """The carried values after the body; restores buffers."""
         new = self._left(tree.leaves(carried))
-        return [*self._fixed(carried), *(new[i] for i in self.which), *(Tracer(x.value, x.owner) for x in self.bases)]
+        changes = current().changes[-1]
+        self._spoiled = list(changes.spoiled)
+        carried = _as_they_are(self._fixed(carried), changes)
+        return [*carried, *(new[i] for i in self.which), *(Tracer(x.value, x.owner) for x in self.bases)]
 
     def check_condition(self, site: SourceConstruct) -> None:
         """UserError if the condition of a loop has changed state."""
@@ -412,8 +430,9 @@ class _CarriedState:
                    if isinstance(first, Tracer) and not first.weak and isinstance(x, Tracer) and (
                        x.value is not value or any(base_of(first) is base for base in changed))]
         moved = bool(tensors) and any(
-            x is y for i, x in enumerate(after) for j, (y, _, _) in enumerate(self._entered)
-            if i != j and isinstance(x, Tracer) and self._entered[i][2] is not self._entered[j][2])
+            x is y for i, x in enumerate(after) for j, (y, _, first) in enumerate(self._entered)
+            if i != j and isinstance(x, Tracer) and (
+                i >= len(self._entered) or self._entered[i][2] is not first))
         found = False
         if moved:                                          # any of them may be the one that is changed
             tensors = [(i, x, first) for i, (x, _, first) in enumerate(self._entered) if isinstance(first, Tracer)]
@@ -437,6 +456,8 @@ class _CarriedState:
         for x in self.given_up:
             x.changed = None
             give_up(x, sum(x is y for y in first) > 1)
+        for x, loc in self._spoiled:
+            spoil(x, loc)
         return out
 
     def restore(self) -> None:

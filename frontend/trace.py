@@ -205,11 +205,13 @@ def suspended() -> Iterator[None]:
 class Changes:
     """The tensors of outside that a loop or branch changes in place.
 
-    after  each of them, with a tracer of what it stands for at the end
+    after    each of them, with a tracer of what it stands for at the end
+    spoiled  tensors that may not be used any more after these changes, and where these are
     """
 
     def __init__(self) -> None:
         self.after: dict[Tracer, Tracer] = {}
+        self.spoiled: list[tuple[Tracer, Loc]] = []
         self._before: dict[Tracer, list[tuple[Tracer, Value]]] = {}
 
     def note(self, base: Tracer) -> None:
@@ -229,6 +231,8 @@ class Changes:
             self.after[base] = Tracer(base.value, base.owner)
             for x, value in values:
                 x.value = value
+        for x, _ in self.spoiled:
+            x.changed = None
 
 
 class Trace:

@@ -292,7 +292,7 @@ def _children(x: Any) -> tuple[Token, Sequence[Any]] | None:
     if isinstance(x, AttributeTree):
         return _attributes(x)
     if isinstance(x, Leaf):
-        return _components(x)
+        return _components(x) if x.composite else None
     if isinstance(x, tuple) and hasattr(kind, "_fields"):
         return (kind, len(x), None), x
     if dataclasses.is_dataclass(x) and not isinstance(x, type | Leaf):

@@ -33,7 +33,7 @@ TENSOR: dict[str, Why] = {
     **_each("storage untyped_storage is_shared", _STORAGE),
     "set_": ("a tensor keeps its storage", "x.data = other"),
 }
-RECORDED: dict[str, Why] = _each("backward data grad grad_fn requires_grad is_leaf retain_grad retains_grad "
+RECORDED: dict[str, Why] = _each("backward data grad grad_fn requires_grad is_leaf retain_grad "
                                 "register_hook requires_grad_ register_post_accumulate_grad_hook", _GRADIENT)
 """Names that only tensors outside of a recorded function have."""
 MODULE: dict[str, Why] = {

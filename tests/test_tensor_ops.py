@@ -617,6 +617,7 @@ REWRITES: list[tuple[str, str]] = [          # rule, body of a function of %x %y
                       f"%r = tensor.transpose %c {{perm = [1, 0]}} : ({F}) -> tensor<3xBxf32>"),
     ("transpose_of_product", f"%d = tensor.dot_general %x, %y {{batch = [], contract = [[1, 1]]}} : ({F}, {F}) -> "
                              "tensor<BxBxf32>\n%r = tensor.transpose %d {perm = [1, 0]} : tensor<BxBxf32>"),
+    ("windows_apart", f"%r = tensor.windows %x {{axis = 1, size = 2, stride = 2}} : ({F}) -> tensor<Bx1x2xf32>"),
     ("windows_of_one", f"%r = tensor.windows %x {{axis = 0, size = 1}} : ({F}) -> tensor<Bx1x3xf32>"),
     ("windows_of_one", f"%a = tensor.reshape %x : {F} to tensor<Bx1x3xf32>\n%r = tensor.place %a "
                        f'{{axis = 0, size = "B"}} : tensor<Bx1x3xf32>'),

@@ -150,10 +150,20 @@ def _chosen(where: Tracer, a: Thunk, b: Thunk, what: str) -> Any:
     note("if", what)
     site = SourceConstruct(what, user_loc(), ("its value",))
     frame = sys._getframe(2)
+    left: list[Any] = []
+
+    def of(part: Thunk) -> Callable[[], list[Any]]:
+        def branch() -> list[Any]:
+            left.append(part())
+            return left[-1:]
+        return branch
+
     with python_state.region(frame):
-        found, = loop_carried.branch(loop_carried.condition(where, site), lambda: [a()], lambda: [b()], site,
-                                     on_demand=True)
-    return found
+        found, = loop_carried.branch(loop_carried.condition(where, site), of(a), of(b), site, on_demand=True)
+    leaves, structure = tree.flatten(found)
+    if len(leaves) != 1:
+        return found
+    return structure.unflatten([after_branch(leaves[0], [x for part in left for x in tree.leaves(part)])])
 
 
 def chain(left: Any, cheap: bool, *pairs: tuple[Callable[[Any, Any], Any], Thunk]) -> Any:

@@ -6,8 +6,11 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import numpy as np
+
 from mlc.frontend import tree
 from mlc.frontend.autograd.differentiable import mark_parameter
+from mlc.frontend.autograd.graph import alone
 from mlc.frontend.autograd.hooks import RemovableHandle
 from mlc.frontend.location import user_loc
 from mlc.frontend.tensor import Tensor
@@ -60,7 +63,7 @@ class Stateful(Hierarchy):
             keep_vars: Whether the parameters are given as they are, rather than tensors that require no gradient.
 
         Returns:
-            Dict of tensors, which share the memory of those of the module.
+            Dict of tensors, which share the memory of those of the module; those on a device are copies.
         """
         found: dict[str, Any] = {} if destination is None else destination
         _collect(self, found, prefix, keep_vars, {})
@@ -191,7 +194,8 @@ def _collect(module: Any, found: dict[str, Any], prefix: str, keep_vars: bool, c
         if attribute in module._unsaved:
             continue
         if not keep_vars and type(x) is Tensor:
-            x = constants.setdefault(id(x), x.detach())
+            shares = isinstance(x._array, np.ndarray)      # a view on a device is a copy
+            x = constants.setdefault(id(x), x.detach() if shares else alone(x))
         found[prefix + name] = x
     if type(module).get_extra_state is not Stateful.get_extra_state:
         found[prefix + EXTRA] = module.get_extra_state()

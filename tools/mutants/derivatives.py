@@ -63,8 +63,8 @@ FAULTS: tuple[Fault, ...] = (
         "scatter scatter_along"),
     vjp("dialects/tensor/cumulative.py", '"add", self.axis, not self.reverse).result', '"add", self.axis, self.reverse'
         ").result", "tensor.cumulative", "cumulative"),
-    vjp("dialects/tensor/dynamic.py", "return [DynamicUpdateSlice(ct, zeros(self.update), self.starts).result,",
-        "return [ct,", "tensor.dynamic_update_slice", "dynamic_update_slice"),
+    vjp("dialects/tensor/dynamic.py", "of_x = DynamicUpdateSlice(ct, zeros(self.update), self.starts).result",
+        "of_x = ct", "tensor.dynamic_update_slice", "dynamic_update_slice"),
     vjp("dialects/tensor/convolution.py", "low.append((k - 1) * axis.dilation - axis.low)",
         "low.append(k - 1 - axis.low)", "tensor.convolution", "convolution"),
     vjp("dialects/tensor/attention.py", "weights * (of_weights - sum_kept(ct * widened(self.result), (last,)))",
