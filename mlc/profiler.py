@@ -176,7 +176,7 @@ class profile:
         self._events: list[Event] = []
         self._live: list[tuple[int, int]] = []             # moments, and the bytes of results from then on
         self._bytes = 0
-        self._generation = object()
+        self._held: list[tuple[weakref.ref[Any], int]] = []            # results that are alive, with their bytes
         self._nested: list[Event] | None = None
         self._begin = time.perf_counter_ns()
 
@@ -193,6 +193,7 @@ class profile:
         """End, as the end of `with` does."""
         recording = self._action in (ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE)
         self._turn(ProfilerAction.NONE)
+        self._count_freed(time.perf_counter_ns())
         if recording and self._on_trace_ready is not None:
             self._on_trace_ready(self)
 
@@ -252,6 +253,7 @@ class profile:
         shapes = tuple(tuple(x.shape) for x in operands) if self._record_shapes else ()
         memory = 0
         if self._profile_memory and kind in ("operation", "compiled function"):
+            self._count_freed(start)
             memory = self._count(operands, result, end)
         self._events.append(Event(name, kind, _shown(user_loc()), threading.get_native_id(), start - self._begin,
                                   end - start, shapes, memory))
@@ -265,16 +267,19 @@ class profile:
             array = x._array if type(x) is Tensor else None
             if isinstance(array, np.ndarray) and array.nbytes and not any(np.may_share_memory(array, y) for y in given):
                 total += array.nbytes
-                weakref.finalize(x, self._freed, array.nbytes, self._generation).atexit = False
+                self._held.append((weakref.ref(x), array.nbytes))
         if total:
             self._bytes += total
             self._live.append((now - self._begin, self._bytes))
         return total
 
-    def _freed(self, count: int, generation: object) -> None:
-        if generation is self._generation and self._action is not ProfilerAction.NONE:
-            self._bytes -= count
-            self._live.append((time.perf_counter_ns() - self._begin, self._bytes))
+    def _count_freed(self, now: int) -> None:
+        """Take results that have been freed since the last event out of the count."""
+        freed = sum(count for ref, count in self._held if ref() is None)
+        if freed:
+            self._held = [(ref, count) for ref, count in self._held if ref() is not None]
+            self._bytes -= freed
+            self._live.append((now - self._begin, self._bytes))
 
     def events(self) -> list[Event]:
         """List the events by their beginnings.
@@ -308,6 +313,8 @@ class profile:
 
     def memory_timeline(self) -> list[tuple[float, int]]:
         """List the bytes of results that were alive, which `profile_memory` counts.
+
+        A result that is freed counts until the next event.
 
         Returns:
             List of pairs of microseconds since the beginning, and the bytes from then on.

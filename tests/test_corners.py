@@ -82,7 +82,7 @@ def of_one_tensor(f: Callable[..., Any]) -> bool:
 
 
 OF_BOTH = {n for n in mlc.__all__ if hasattr(torch, n) and n not in ALIASES}
-NO_CASES = "clamp", "frexp", "logical_not", "bitwise_not"
+NO_CASES = "clamp", "frexp", "logical_not", "bitwise_not", "imag", "view_as_complex", "view_as_real"
 UNARY = sorted({"erfinv", "relu"} | {n for n in OF_BOTH if n not in NO_CASES and any(
     getattr(module, n, None) is getattr(mlc, n) and of_one_tensor(getattr(mlc, n))
     for module in (elementwise, trigonometry))})
@@ -236,7 +236,7 @@ def theirs(case: Corner) -> tuple[Array, list[Array]]:
     if not value.requires_grad:
         return value.numpy(), [np.zeros_like(x) for x in case.arrays]
     gradients = torch.autograd.grad(value.sum(), leaves, allow_unused=True)
-    return value.detach().numpy(), [np.zeros(x.shape, np.float32) if g is None else g.numpy()
+    return value.detach().numpy(), [np.zeros(x.shape, np.float32) if g is None else g.numpy(force=True)
                                     for g, x in zip(gradients, leaves)]
 
 
@@ -280,6 +280,7 @@ OWN_TABLES = {
     "float_power": "pow in float64", "addcmul": "products and sums", "addcdiv": "products and sums",
     "frexp": "two results, tested on all of float16", "nextafter": "tested on all of float16", "clamp_min": "clamp",
     "clamp_max": "clamp", "clamp": "", "logical_not": "bool",
+    **dict.fromkeys(("complex", "polar", "imag", "view_as_complex", "view_as_real"), "tests/test_complex.py"),
     **dict.fromkeys(("bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_not", "bitwise_left_shift",
                      "bitwise_right_shift", "logical_and", "logical_or", "logical_xor"), "integers and bools"),
 }

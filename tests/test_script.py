@@ -114,7 +114,12 @@ def test_random_programs(body: list[str], calls: list[tuple[int, int, int]]) -> 
     compiled = mlc.compile(f)
     for args in calls:
         given = [mlc.tensor(x) for x in args]
-        agree(f(*given), compiled(*given))
+        try:
+            found = compiled(*given)
+        except UserError as error:                         # which tensor `a += b` changes depends on how often
+            assert error.code == "MLC0756" and any("a, b = b, a" in line for line in body)
+            return
+        agree(f(*given), found)
 
 
 # -- what is refused, and what is told ---------------------------------------------------------------------------------

@@ -79,7 +79,7 @@ FAULTS: tuple[Fault, ...] = (
         "(ct - result * slope) * inverse", "tensor.standardize", "standardize"),
     vjp("dialects/tensor/activation.py", 'select(compare("le", self.x, zero), zero, ct)',
         'select(compare("lt", self.x, zero), zero, ct)', "tensor.relu", "relu"),
-    vjp("dialects/tensor/window.py", "placed, (self.axis + 1,), ", "placed, (self.axis,), ", "tensor.windows",
+    vjp("dialects/tensor/window.py", "added.append(axis + 1)", "added.append(axis)", "tensor.windows",
         "windows"),
     transform("passes/differentiate/reverse.py", "plus(cotangents[value], ct) if value in cotangents else ct",
               "ct"),
