@@ -103,13 +103,13 @@ def test_self_time_is_that_without_the_events_within() -> None:
     assert wrong.value.code == "MLC0796"
 
 
-@pytest.mark.xfail(strict=False, reason="among all tests it counted 0 bytes once: the cause is open")
 def test_bytes_of_results_are_counted_until_they_are_freed(tmp_path: Path) -> None:
     big = mlc.ones(400, 1000)
     with profile(profile_memory=True) as p:
         big.relu()
         big.clone().relu_()
-    assert {r.key: r.cpu_memory_usage for r in p.key_averages()}["relu"] >= 1_600_000
+    rows = [r for r in p.key_averages() if r.key == "relu"]           # the compilation has one of its own
+    assert sum(r.cpu_memory_usage for r in rows) >= 1_600_000
     assert max(count for _, count in p.memory_timeline()) <= 2 * 1_600_000 and p.memory_timeline()[-1][1] == 0
     x = mlc.ones(256)
     with profile(profile_memory=True) as p:
