@@ -350,27 +350,9 @@ def record_entry(f: Callable[..., Any], arguments: Arguments, names: Sequence[st
     with trace.recording():
         with unchanged(around, name, loc, trace.captures):
             out, structure = tree.flatten(captured(f)(*args, **keywords))
-        results: list[Tracer] = []
-        outputs: list[tuple[str, Any]] = []
         try:
             with located(loc):
-                for x in out:
-                    if isinstance(x, tree.Leaf | np.ndarray) or hasattr(type(x), "__dlpack__"):
-                        outputs.append(_output(x, own, out[:len(outputs)], len(results), trace.captures))
-                        results.append(to_default_dtype(tracer(x)))
-                    elif isinstance(x, Undefined):
-                        raise UserError("a result may be unassigned", code="MLC0607", loc=loc,
-                                        hint="give it a value on every path")
-                    elif isinstance(x, Size):
-                        raise UserError(f"the size {x} is part of the result, and known only when the compiled "
-                                        "function runs", code="MLC0408", loc=loc, symbols=sizes.symbols(x),
-                                        hint="return it as a tensor, or give the sizes as numbers (dynamic=False)")
-                    elif isinstance(x, Iterator | Awaitable):
-                        raise UserTypeError(f"{name} returns a {type(x).__name__}, which would be the same in every "
-                                            "call, and used up after the first", code="MLC0616", loc=loc,
-                                            hint="return a list or a tuple; `yield` and `async def` do not compile")
-                    else:
-                        outputs.append(("value", x))
+                outputs, results = _outputs(out, own, trace.captures, name, loc)
                 returned = {r.value for r in results}
                 kept = {i: x for i, x in buffers.take().items() if trace.local(tracer(x)) not in returned}
                 assigned = {i: len(results) + n for n, i in enumerate(kept)}
@@ -399,6 +381,31 @@ def record_entry(f: Callable[..., Any], arguments: Arguments, names: Sequence[st
         trace.captures.given = ()                          # which belong to the program again
     return Recorded(trace, structure, outputs, trace.lifted, assigned, written, trace.captures, stored, gradients,
                     depends)
+
+
+def _outputs(out: Sequence[Any], own: Sequence[Tracer], captures: Captures | None, name: str,
+             loc: Loc) -> tuple[list[tuple[str, Any]], list[Tracer]]:
+    """How each leaf of the result is had, and the results that are tensors; UserError for what cannot be returned."""
+    results: list[Tracer] = []
+    outputs: list[tuple[str, Any]] = []
+    for x in out:
+        if isinstance(x, tree.Leaf | np.ndarray) or hasattr(type(x), "__dlpack__"):
+            outputs.append(_output(x, own, out[:len(outputs)], len(results), captures))
+            results.append(to_default_dtype(tracer(x)))
+        elif isinstance(x, Undefined):
+            raise UserError("a result may be unassigned", code="MLC0607", loc=loc,
+                            hint="give it a value on every path")
+        elif isinstance(x, Size):
+            raise UserError(f"the size {x} is part of the result, and known only when the compiled function runs",
+                            code="MLC0408", loc=loc, symbols=sizes.symbols(x),
+                            hint="return it as a tensor, or give the sizes as numbers (dynamic=False)")
+        elif isinstance(x, Iterator | Awaitable):
+            raise UserTypeError(f"{name} returns a {type(x).__name__}, which would be the same in every call, and used "
+                                "up after the first", code="MLC0616", loc=loc,
+                                hint="return a list or a tuple; `yield` and `async def` do not compile")
+        else:
+            outputs.append(("value", x))
+    return outputs, results
 
 
 def _effects(captures: Captures | None, results: list[Any]) -> tuple[dict[int, int], list[Any]]:
