@@ -42,7 +42,7 @@ class ExpRelaxedCategorical(Distribution):
     def __init__(self, temperature: Operand, probs: Operand = None, logits: Operand = None,
                  validate_args: bool | None = None) -> None:
         self._categorical = Categorical(probs, logits, validate_args)
-        self.temperature = mlc.asarray(temperature)
+        self.temperature: Tensor = mlc.asarray(temperature)
         super().__init__(self._categorical.batch_shape, self.probs.shape[-1:], validate_args)
 
     @property
@@ -67,13 +67,34 @@ class ExpRelaxedCategorical(Distribution):
     def log_prob(self, value: Operand) -> Tensor:
         count, x = self.probs.shape[-1], self._value(value)
         scale = math.lgamma(count) + mlc.log(self.temperature) * (count - 1)
-        return mlc.log_softmax(self.logits - x * self.temperature, -1).sum(-1) + scale  # type: ignore[no-any-return]
+        return mlc.log_softmax(self.logits - x * self.temperature, -1).sum(-1) + scale
 
     def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:
         return type(self)(self.temperature, logits=self._expanded(self.logits, batch_shape), validate_args=False)
 
 
-class RelaxedOneHotCategorical(TransformedDistribution):
+class _Relaxed(TransformedDistribution):
+    """A relaxed distribution: a transformed one, with the parameters of what is transformed."""
+
+    base_dist: ExpRelaxedCategorical | LogitRelaxedBernoulli
+
+    @property
+    def temperature(self) -> Tensor:
+        """The temperature."""
+        return self.base_dist.temperature
+
+    @property
+    def probs(self) -> Tensor:
+        """Probability of 1, or of each category."""
+        return self.base_dist.probs
+
+    @property
+    def logits(self) -> Tensor:
+        """Logits of these probabilities."""
+        return self.base_dist.logits
+
+
+class RelaxedOneHotCategorical(_Relaxed):
     """Distribution of probabilities that are near to a one-hot vector, with a gradient.
 
     (Jang, Gu and Poole 2017, "Categorical Reparameterization with Gumbel-Softmax"; Maddison, Mnih and Teh 2017, "The
@@ -103,21 +124,6 @@ class RelaxedOneHotCategorical(TransformedDistribution):
         base = ExpRelaxedCategorical(temperature, probs, logits, validate_args)
         super().__init__(base, ExpTransform(), validate_args)
 
-    @property
-    def temperature(self) -> Tensor:
-        """The temperature."""
-        return self.base_dist.temperature
-
-    @property
-    def probs(self) -> Tensor:
-        """Probabilities of the categories."""
-        return self.base_dist.probs
-
-    @property
-    def logits(self) -> Tensor:
-        """Logarithms of the probabilities."""
-        return self.base_dist.logits
-
 
 class LogitRelaxedBernoulli(Distribution):
     """Distribution of the logits of the values of `RelaxedBernoulli`.
@@ -143,7 +149,7 @@ class LogitRelaxedBernoulli(Distribution):
     def __init__(self, temperature: Operand, probs: Operand = None, logits: Operand = None,
                  validate_args: bool | None = None) -> None:
         self._bernoulli = Bernoulli(probs, logits, validate_args)
-        self.temperature = mlc.asarray(temperature)
+        self.temperature: Tensor = mlc.asarray(temperature)
         self.probs, self.logits = self._bernoulli.probs, self._bernoulli.logits
         super().__init__(self.probs.shape, (), validate_args)
 
@@ -160,7 +166,7 @@ class LogitRelaxedBernoulli(Distribution):
         return mlc.log(self.temperature) + diff - 2 * mlc.log1p(mlc.exp(diff))
 
 
-class RelaxedBernoulli(TransformedDistribution):
+class RelaxedBernoulli(_Relaxed):
     """Distribution of numbers in (0, 1) that are near to 0 or 1, with a gradient.
 
     (Maddison, Mnih and Teh 2017, "The Concrete Distribution: A Continuous Relaxation of Discrete Random Variables".)
@@ -187,21 +193,6 @@ class RelaxedBernoulli(TransformedDistribution):
                  validate_args: bool | None = None) -> None:
         base = LogitRelaxedBernoulli(temperature, probs, logits, validate_args)
         super().__init__(base, SigmoidTransform(), validate_args)
-
-    @property
-    def temperature(self) -> Tensor:
-        """The temperature."""
-        return self.base_dist.temperature
-
-    @property
-    def probs(self) -> Tensor:
-        """Probability of 1."""
-        return self.base_dist.probs
-
-    @property
-    def logits(self) -> Tensor:
-        """log(p / (1 - p))."""
-        return self.base_dist.logits
 
 
 def _inside(p: Tensor) -> Tensor:

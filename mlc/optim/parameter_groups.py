@@ -229,7 +229,7 @@ class ParameterGroups(metaclass=OptimizerType):
             if set_to_none:
                 p.grad = None
             elif p.grad is not None:
-                p.grad = create.zeros_like(p.grad) if p.grad.is_sparse else p.grad.detach_().zero_()
+                p.grad.detach_().zero_()
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Move the parameters by their gradients, in place; those without a gradient stay.

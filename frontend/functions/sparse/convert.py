@@ -216,9 +216,11 @@ def to_sparse(input: Tensor, sparse_dim: int | None = None, *, layout: Layout | 
 def _to_layout(layout: Layout) -> Any:
     """The method that converts to a layout."""
     def convert(input: Tensor, dense_dim: int | None = None) -> Tensor:
+        """`to_sparse` in a layout of rows or columns."""
         return to_sparse(input, layout=layout, dense_dim=dense_dim)
 
     def convert_blocks(input: Tensor, blocksize: Sequence[int], dense_dim: int | None = None) -> Tensor:
+        """`to_sparse` in a layout of blocks."""
         return to_sparse(input, layout=layout, blocksize=blocksize, dense_dim=dense_dim)
 
     return coded(convert_blocks if layout.blocked else convert)

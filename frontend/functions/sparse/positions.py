@@ -31,6 +31,7 @@ def strides_of(shape: Sequence[int]) -> Tensor:
 
 @operation(name="_sparse_positions")
 def _positions(indices: Operand, strides: Operand) -> Tensor:
+    """The sums of columns of indices times strides."""
     return R.sum(tracer(indices) * tracer(strides), 0)
 
 
@@ -41,6 +42,7 @@ def positions(indices: Tensor, shape: Sequence[int]) -> Tensor:
 
 @operation(name="_sparse_columns")
 def _columns(positions: Operand, strides: Operand, shape: Operand) -> Tensor:
+    """The columns of indices below `shape` whose sums times strides are the positions."""
     return (tracer(reshape(tracer(positions), [1, *tracer(positions).shape])) // tracer(strides)) % tracer(shape)
 
 
