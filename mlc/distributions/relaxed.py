@@ -42,7 +42,7 @@ class ExpRelaxedCategorical(Distribution):
     def __init__(self, temperature: Operand, probs: Operand = None, logits: Operand = None,
                  validate_args: bool | None = None) -> None:
         self._categorical = Categorical(probs, logits, validate_args)
-        self.temperature: Tensor = mlc.asarray(temperature)
+        self.temperature = mlc.asarray(temperature)
         super().__init__(self._categorical.batch_shape, self.probs.shape[-1:], validate_args)
 
     @property
@@ -66,7 +66,7 @@ class ExpRelaxedCategorical(Distribution):
 
     def log_prob(self, value: Operand) -> Tensor:
         count, x = self.probs.shape[-1], self._value(value)
-        scale = math.lgamma(count) + mlc.log(self.temperature) * (count - 1)
+        scale: Tensor = math.lgamma(count) + mlc.log(self.temperature) * (count - 1)
         return mlc.log_softmax(self.logits - x * self.temperature, -1).sum(-1) + scale
 
     def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:
@@ -149,7 +149,7 @@ class LogitRelaxedBernoulli(Distribution):
     def __init__(self, temperature: Operand, probs: Operand = None, logits: Operand = None,
                  validate_args: bool | None = None) -> None:
         self._bernoulli = Bernoulli(probs, logits, validate_args)
-        self.temperature: Tensor = mlc.asarray(temperature)
+        self.temperature = mlc.asarray(temperature)
         self.probs, self.logits = self._bernoulli.probs, self._bernoulli.logits
         super().__init__(self.probs.shape, (), validate_args)
 
