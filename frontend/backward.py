@@ -120,6 +120,14 @@ def dependences(results: Sequence[Tracer], inputs: Sequence[Value]) -> list[froz
     return [frozenset(numbers[v] for v in known.of([x.value])) for x in results]
 
 
+def depend_on_changed_leaf(results: Sequence[Tracer], inputs: Sequence[Value]) -> bool:
+    """Whether a result of the function that is recorded is computed from a leaf that was changed in place before."""
+    captures = current().root.captures
+    assert captures is not None
+    changed = {value for value, leaf in captures.leaves.items() if type(leaf) is Tensor or leaf.is_argument} - {*inputs}
+    return bool(changed) and bool(_Dependence(current().root, changed).of([x.value for x in results]))
+
+
 # -- what is differentiated --------------------------------------------------------------------------------------------
 def _recording() -> tuple[Trace, Captures]:
     """The trace in progress, if backward can be recorded in it."""
@@ -326,7 +334,7 @@ def _retain_grad(self: Tracer) -> None:
     if not requires_grad(self):
         raise UserError("the tensor does not require a gradient", code="MLC0430", loc=user_loc(),
                         hint="what to differentiate by needs requires_grad_() before it is used")
-    if self.value not in captures.leaves:
+    if not captures.is_leaf(self):
         captures.retained[self.value] = self
 
 
@@ -341,7 +349,7 @@ def _set_requires_grad(self: Tracer, value: bool) -> None:
 
 def _is_leaf(self: Tracer) -> bool:
     captures = current().root.captures
-    return not requires_grad(self) or (captures is not None and self.value in captures.leaves)
+    return not requires_grad(self) or (captures is not None and captures.is_leaf(self))
 
 
 def _gradient(self: Tracer) -> Any:

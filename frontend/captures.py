@@ -123,6 +123,7 @@ class Captures:
     accumulates     whether they are accumulated in leaves
     asks_autograd   whether the recording depends on what autograd knows of the arguments
     keeps_history   whether a captured tensor takes over elements that depend on a leaf
+    uses_changed_leaf  whether a result depends on a leaf that was changed in place before
     """
 
     def __init__(self, trace: Trace, given: Sequence[Any]) -> None:
@@ -138,7 +139,8 @@ class Captures:
         self.read: list[Tensor] = []
         self.numbers: list[tuple[MutableMapping[str, Any], str]] = []
         self.made: list[Any] = []
-        self.differentiates = self.accumulates = self.keeps_history = self.asks_autograd = False
+        self.differentiates = self.accumulates = self.asks_autograd = False
+        self.keeps_history = self.uses_changed_leaf = False
         self._grad_mode = mode.enabled
         self.hooks: list[Any] = []
         self._types: list[tuple[Tensor, Any, tuple[int, ...], Any]] = []
@@ -277,6 +279,11 @@ class Captures:
     def _name(self, owner: Tensor) -> Tensor | int:
         number = self._number_of(owner)
         return owner if number is None else number
+
+    def is_leaf(self, tracer: Tracer) -> bool:
+        """Whether a tensor that is recorded is a leaf that requires a gradient: not a clone, which has its value."""
+        leaf = self.leaves.get(tracer.value)
+        return leaf is not None and (leaf is tracer or self._tensors.get(id(leaf)) is tracer)
 
     def require_gradient(self, tracer: Tracer) -> None:
         """Have a tensor that is recorded be a leaf that requires a gradient."""

@@ -177,6 +177,16 @@ def result_of_call(leaf: Tracer, result: Tracer, inner: Trace) -> Tracer:
     return result
 
 
+def may_be_written(x: Tracer) -> bool:
+    """Whether a tensor may be changed in place: not an argument of a function that is recorded by itself."""
+    around = current()
+    while around is not x.owner:
+        if not around.is_call or around.parent is None:
+            return False
+        around = around.parent
+    return not x.is_argument or around.captures is not None
+
+
 def check_write(x: Tracer) -> None:
     """UserError if a write to a tensor could not be recorded."""
     base = base_of(x)
@@ -193,7 +203,7 @@ def check_write(x: Tracer) -> None:
     is_detached = x._view is not None and not x._view.recorded
     _check_captured(base, is_detached)
     captures = trace.root.captures
-    if is_detached and (captures is None or base.value not in captures.leaves):
+    if is_detached and (captures is None or not captures.is_leaf(base)):
         raise refusal("a detached tensor shares the memory of the tensor that it comes from, whose history does not "
                       "say what is written here", code="MLC0756", loc=user_loc(), hint="change x.detach().clone()")
 
@@ -204,7 +214,7 @@ def _check_captured(base: Tracer, is_detached: bool) -> None:
     captures = current().root.captures
     if captures is None:
         return
-    if mode.enabled and not is_detached and base.value in captures.leaves:
+    if mode.enabled and not is_detached and captures.is_leaf(base):
         raise refusal("a leaf that requires a gradient would be changed in place while operations are recorded",
                       code="MLC0439", loc=user_loc(), hint="update it within mlc.no_grad, or write x = x + y")
     held = captures.held_by(base)
@@ -218,7 +228,7 @@ def write(x: Tracer, new: Tracer) -> None:
     base = base_of(x)
     value = new.value if base is x else _with(base, x, new).value
     captures = current().root.captures
-    if captures is not None and base.value in captures.leaves and mode.enabled:        # by a detached view
+    if captures is not None and captures.is_leaf(base) and mode.enabled:        # by a detached view
         value = emit(T.StopGradient, Tracer(value, current())).value
     replace(base, value)
 
@@ -229,7 +239,7 @@ def replace(base: Tracer, value: Value) -> None:
     if base.home is not trace.innermost:
         trace.changes[-1].note(base)
     captures = trace.root.captures
-    if captures is not None and base.value in captures.leaves:
+    if captures is not None and captures.is_leaf(base):
         captures.leaves[value] = captures.leaves[base.value]
     base.value, base.weak = value, False
     _spoil(base)

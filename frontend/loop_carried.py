@@ -253,8 +253,8 @@ def branch(pred: Value, then: Callable[[], Trees], otherwise: Callable[[], Trees
             changed.append(changes.after)
             spoiled += changes.spoiled
         which, bases = sorted({*assigned[0], *assigned[1]}), [*changed[0] | changed[1]]
-        state = [[*(new.get(i, buffers.before[i]) for i in which), *(after.get(x, x) for x in bases)]
-                 for new, after in zip(assigned, changed)]
+        state = [[*(new[i] if i in new else after.get(buffers.before[i], buffers.before[i]) for i in which),
+                  *(after.get(x, x) for x in bases)] for new, after in zip(assigned, changed)]
         first, second = ([*part, *rest] for part, rest in zip(parts, state))
         site = _with_state(site, buffers, which, bases)
 

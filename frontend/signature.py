@@ -13,7 +13,7 @@ import numpy as np
 from mlc.frontend import tree
 from mlc.frontend.arguments import check_call, coded
 from mlc.frontend.autograd.view_node import View
-from mlc.frontend.backward import dependences, depends_on_leaf
+from mlc.frontend.backward import depend_on_changed_leaf, dependences, depends_on_leaf
 from mlc.frontend.buffers import Buffers
 from mlc.frontend.captures import CapturedGradient, Captures
 from mlc.frontend.data_dependent import unpad
@@ -353,6 +353,7 @@ def record_entry(f: Callable[..., Any], arguments: Arguments, names: Sequence[st
         try:
             with located(loc):
                 outputs, results = _outputs(out, own, trace.captures, name, loc)
+                count = len(results)
                 returned = {r.value for r in results}
                 kept = {i: x for i, x in buffers.take().items() if trace.local(tracer(x)) not in returned}
                 assigned = {i: len(results) + n for n, i in enumerate(kept)}
@@ -366,7 +367,9 @@ def record_entry(f: Callable[..., Any], arguments: Arguments, names: Sequence[st
                 stored, gradients = _effects(trace.captures, results)
                 depends = None
                 if trace.captures is not None and not trace.captures.accumulates:
-                    depends = dependences(results, [*before, *(value for _, _, value in trace.captures.inputs)])
+                    inputs = [*before, *(value for _, _, value in trace.captures.inputs)]
+                    depends = dependences(results, inputs)
+                    trace.captures.uses_changed_leaf = depend_on_changed_leaf(results[:count], inputs)
                 trace.finish(results, True)
                 outputs = [("first", (x, trace.unpadding[x]))
                            if kind == "result" and x in trace.unpadding else (kind, x)

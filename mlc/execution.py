@@ -33,14 +33,8 @@ def execute(code: Specialization, call: Call) -> Sequence[BackingArray]:
     """The arrays that the code computes for a call; donated arguments are used up."""
     recorded = code.recorded
     call.captured = recorded.captured_operands(call.given)
-    if recorded.written and mode.enabled and not recorded.accumulates and requires_grad(
-            [*call.given, *call.captured]):
-        raise UserError(f"{call.signature.name} changes an argument in place, which is not recorded for backward",
-                        code="MLC0758", loc=user_loc(), hint="call it within mlc.no_grad, or return the new value")
-    if mode.enabled and recorded.captures is not None and recorded.captures.keeps_history:
-        raise UserError(f"{call.signature.name} changes a tensor in place that it reaches by itself, to elements that "
-                        "depend on one that requires a gradient, which is not recorded for backward", code="MLC0758",
-                        loc=user_loc(), hint="write what is detached, or call it within mlc.no_grad")
+    if mode.enabled and recorded.captures is not None:
+        _check_history(code, call)
     _check_captures(code, call)
     if code.entry is None:
         return ()
@@ -67,15 +61,42 @@ def execute(code: Specialization, call: Call) -> Sequence[BackingArray]:
     return results
 
 
+def _check_history(code: Specialization, call: Call) -> None:
+    """UserError if what the function changes in place would have a history, which is not recorded for backward."""
+    recorded, name = code.recorded, call.signature.name
+    assert recorded.captures is not None
+    if recorded.captures.keeps_history:
+        raise UserError(f"{name} changes a tensor in place that it reaches by itself, to elements that depend on one "
+                        "that requires a gradient, which is not recorded for backward", code="MLC0758",
+                        loc=user_loc(), hint="write what is detached, or call it within mlc.no_grad")
+    if recorded.captures.uses_changed_leaf:
+        raise UserError(f"{name} changes a leaf in place, and then computes a result from it, whose gradient by the "
+                        "changed leaf is not recorded for backward", code="MLC0758", loc=user_loc(),
+                        hint="compute the result in another function, return result.detach(), or call it within "
+                             "mlc.no_grad")
+    if recorded.depends is None:
+        return
+    operands = [*call.given, *call.captured]
+    for i, n in recorded.written.items():
+        if requires_grad([operands[j] for j in {i, *recorded.depends[n]}]):
+            raise UserError(f"{name} changes an argument in place that has a gradient, or to elements that have, which "
+                            "is not recorded for backward", code="MLC0758", loc=user_loc(),
+                            hint="call it within mlc.no_grad, or return the new value")
+
+
 def _check_written(code: Specialization, call: Call) -> None:
     """UserError if arguments that the function changes in place are not as it was recorded for."""
     name = call.signature.name
-    captured = [as_backing_array(x) for x in call.captured]
+    operands = [*call.given, *call.captured]
+    arrays: list[Any] = []
     for i in code.recorded.written:
         array, given = call.arrays[i], call.given[i]
-        others = [*(x for j, x in enumerate(call.arrays) if j != i), *captured]
-        if isinstance(array, np.ndarray) and any(np.may_share_memory(array, x) for x in others
-                                                 if isinstance(x, np.ndarray)):
+        shares = sum(x is given for x in operands) > 1
+        if not shares and isinstance(array, np.ndarray) and getattr(given, "_storage", given) is not None:
+            arrays = arrays or [*call.arrays, *map(as_backing_array, call.captured)]
+            shares = any(np.may_share_memory(array, x) for j, x in enumerate(arrays)
+                         if j != i and isinstance(x, np.ndarray))
+        if shares:
             raise UserError(f"{name} changes an argument in place, and another one, or a tensor that it reaches, has "
                             "the same memory", code="MLC0759", loc=user_loc(), hint="pass a clone of one of them")
         if isinstance(given, np.ndarray) and not given.flags.writeable:
@@ -109,24 +130,38 @@ def wrap(code: Specialization, call: Call, results: Sequence[BackingArray]) -> A
     """Result of the function for a call; buffers of modules among the arguments get their new values, and what the
     function changes takes place."""
     recorded = code.recorded
+    given = call.given
     recorded.assign((call.args, call.keywords), results)
-    for i, n in recorded.written.items():
-        given = call.given[i]
-        if not isinstance(given, Tensor):
-            np.copyto(given, as_array(tensor_of(results[n])))
-        elif not isinstance(given._array, Consumed):
-            with GradMode(False):
-                given.copy_(tensor_of(results[n]))
+    if recorded.written:
+        _write(code, call, results)
     if recorded.has_effects:
         _take_effect(code, call, results)
-    return recorded.result(results, call.given)
+    return recorded.result(results, given)
+
+
+def _write(code: Specialization, call: Call, results: Sequence[BackingArray]) -> None:
+    """Have the arguments that the function changes in place have their new elements."""
+    recorded, given = code.recorded, call.given
+    if _is_recorded(code, call):
+        call.given = [kept(x) if i in recorded.written else x for i, x in enumerate(given)]
+    for i, n in recorded.written.items():
+        if not isinstance(given[i], Tensor):
+            np.copyto(given[i], as_array(tensor_of(results[n])))
+        elif not isinstance(given[i]._array, Consumed):
+            with GradMode(False):
+                given[i].copy_(tensor_of(results[n]))
+
+
+def _is_recorded(code: Specialization, call: Call) -> bool:
+    """Whether a call is recorded for backward."""
+    return mode.enabled and not code.recorded.accumulates and requires_grad([*call.given, *call.captured])
 
 
 def _take_effect(code: Specialization, call: Call, results: Sequence[BackingArray]) -> None:
     """Have what the function does to tensors, gradients and objects that it reaches by itself happen."""
     recorded, captures = code.recorded, code.recorded.captures
     assert captures is not None
-    keeps = mode.enabled and not recorded.accumulates and requires_grad([*call.given, *call.captured])
+    keeps = _is_recorded(code, call)
     for i, n in recorded.stored.items():
         tensor = call.captured[i]
         if keeps:                                          # for backward

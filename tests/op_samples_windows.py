@@ -139,7 +139,8 @@ def _pooling() -> list[Sample]:
         ("2x5x6x", {"size": (3, 2), "stride": (2, 3), "low": (1, 0), "high": (1, 0)}),
         ("2x3x4x3x", {"size": (2, 2, 2), "dilation": (1, 2, 1)}), ("Bx6x", {"size": (2,), "stride": (2,)}),
         ("2xBx", {"size": (2,), "high": (1,)}))]
-    return out + [Sample((t(f"2x5x{d}"),), lambda x: tensor.MaxPool(x, (2,), low=(1,))) for d in FLOATS[:3]]
+    return out + [Sample((t(f"2x5x{d}"),), lambda x: tensor.MaxPool(x, (2,), low=(1,)))
+                  for d in (*FLOATS[:3], "i8", "ui8")]
 
 
 def _attention() -> list[Sample]:

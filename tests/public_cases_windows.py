@@ -49,6 +49,7 @@ CASES = [
     C(NN + "max_pool2d", F(2, 3, 7, 8), 3, 2, 1, ceil_mode=True, return_indices=True),
     C(NN + "max_pool2d", F(3, 7, 8), 2, 2, 0, 2, return_indices=True),
     C(NN + "max_pool3d", F(1, 2, 4, 5, 6), 2, return_indices=True),
+    C(NN + "max_pool2d", K([[[1, -2, 3], [4, 0, -6], [7, 8, 9]]]), 2, 1, 1, return_indices=True),
     C(NN + "avg_pool1d", F(2, 3, 9), 3, 2, 1), C(NN + "avg_pool2d", F(2, 3, 7, 8), 2),
     C(NN + "avg_pool2d", F(3, 7, 8), 3, 2, 1),
     C(NN + "avg_pool2d", F(2, 3, 7, 8), 3, 2, 1, count_include_pad=False),

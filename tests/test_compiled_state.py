@@ -138,3 +138,74 @@ def test_gradients_are_zeroed_in_place() -> None:
     grad = w.grad
     mlc.optim.SGD([w], lr=0.1).zero_grad(set_to_none=False)
     assert grad is w.grad and grad.tolist() == [0, 0]
+
+
+def test_a_clone_of_a_leaf_is_no_leaf() -> None:
+    w: Any = mlc.ones(3, requires_grad=True)
+
+    @mlc.compile
+    def f() -> Any:
+        y = w.clone()
+        y.mul_(2)
+        return (y * y).sum()
+
+    f().backward()
+    assert w.grad.tolist() == [8, 8, 8] and w.tolist() == [1, 1, 1]
+
+
+class Averaging(nn.Module):
+    """Keeps the mean of its results, where they are positive in place."""
+
+    mean: Any
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(2, 2)
+        self.register_buffer("mean", mlc.ones(2))
+
+    def forward(self, x: Any) -> Any:
+        y = self.layer(x)
+        with mlc.no_grad():
+            if y.sum() > 0:
+                self.mean.mul_(0.5).add_(y.mean(0))
+            else:
+                self.mean = self.mean - 1
+        return y * self.mean
+
+
+@pytest.mark.parametrize("compiled", [lambda m: m, mlc.compile, lambda m: mlc.compile(lambda x: m(x))])
+def test_buffers_are_changed_and_gradients_taken(compiled: Any) -> None:
+    model: Any = Averaging()
+    with mlc.no_grad():
+        model.layer.weight.fill_(1)
+        model.layer.bias.fill_(0)
+    before, f = model.mean, compiled(model)
+    y = f(mlc.ones(1, 2))
+    y.sum().backward()
+    assert model.mean.tolist() == before.tolist() == [2.5, 2.5] and y.tolist() == [[5, 5]]
+    assert model.layer.bias.grad.tolist() == [2.5, 2.5]
+    f(-mlc.ones(1, 2))
+    assert model.mean.tolist() == [1.5, 1.5]
+
+
+def test_running_statistics_are_those_of_a_state_that_was_taken_before() -> None:
+    norm: Any = nn.BatchNorm1d(1)
+    state: Any = norm.state_dict()
+    mlc.compile(norm)(mlc.tensor([[1.0], [3.0]]))
+    assert state["running_mean"].tolist() == norm.running_mean.tolist() == [pytest.approx(0.2)]
+
+
+def test_results_of_leaves_that_were_changed_have_no_gradient_and_are_refused() -> None:
+    w: Any = mlc.ones(2, requires_grad=True)
+
+    @mlc.compile
+    def f(x: Any) -> Any:
+        with mlc.no_grad():
+            w.mul_(0.5)
+        return (w * x).sum()
+
+    with pytest.raises(UserError, match="MLC0758"):
+        f(mlc.ones(2))
+    assert w.tolist() == [1, 1]
+    with mlc.no_grad():
+        assert f(mlc.ones(2)).item() == 1

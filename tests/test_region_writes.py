@@ -155,7 +155,14 @@ def test_captured_tensors_change_in_branches() -> None:
     assert before == pytest.approx([0.5, 0.5]) and weight.tolist() == before and count.item() == 1
 
 
+def double_one_of(x: Any, y: Any) -> Any:
+    z = x if x.sum() > 0 else y
+    z *= 2
+    return x
+
+
 @pytest.mark.parametrize(("f", "code"), [
+    (lambda x: double_one_of(x, x + 1), "MLC0756"),
     (lambda x: mlc.while_loop(lambda y: x.add_(1).sum() < 9, lambda y: y + 1, x), "MLC0608"),
     (lambda x: mlc.cond(x.sum() > 0, lambda: setattr(x, "grad", x * 1), lambda: None), "MLC0720")])
 def test_what_is_not_recorded_is_refused(f: Callable[[Any], Any], code: str) -> None:

@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 
 from mlc.dialects import tensor
+from mlc.dialects.combining import lowest
 from mlc.dialects.tensor.base import Array, SizedOp, compare, full, leading, less, reshape, rounded, select
 from mlc.dialects.tensor.composite import Composite
 from mlc.dialects.tensor.shape import Pad, Slice
-from mlc.dialects.tensor.source import Iota
+from mlc.dialects.tensor.source import Iota, check_dtype
 from mlc.dialects.tensor.window import Windows, overlapped, window_count
 from mlc.ir import sizes
 from mlc.ir.core import Value
@@ -25,8 +26,8 @@ class MaxPool(SizedOp, Composite, name="tensor.max_pool"):
     """result[a, p] = the maximum of z[a, p * stride + k * dilation] over the k within size
 
     p and k are indices of the last axes of x, one for each entry of the lists (an empty stride or dilation is 1, an
-    empty low or high 0). z is x padded with -inf, `low` before and `high` after it. NaN propagates. The cotangent goes
-    to the first maximum of each window.
+    empty low or high 0). z is x padded with -inf, or the least integer, `low` before and `high` after it. NaN
+    propagates. The cotangent goes to the first maximum of each window.
 
         %r = tensor.max_pool %x {size = [3], stride = [2]} : (tensor<Bx4x9xf32>) -> tensor<Bx4x4xf32>
     """
@@ -40,7 +41,8 @@ class MaxPool(SizedOp, Composite, name="tensor.max_pool"):
     vmap = leading
 
     def infer(self) -> TensorType:
-        x, = self.floats()
+        x, = self.tensors()
+        check_dtype(self, x.dtype, "float", "int")
         count = len(self.size)
         if count > x.rank:
             self.refuse(f"{count} sizes for {x.rank} axes", "MLC0117")
@@ -70,13 +72,14 @@ class MaxPool(SizedOp, Composite, name="tensor.max_pool"):
         out = [size(d) for d in self.result.type.shape]
         lead = len(out) - len(self.size)
         around = [(0, 0)] * lead + [(size(low), size(high)) for _, _, low, high, _ in self.axes()]
-        z: Any = np.asarray(x).astype(np.float64)
-        z = np.pad(z, around, constant_values=-math.inf) if z.ndim else z        # numpy pads no scalars
-        top = np.full(out, -math.inf)
+        dtype = self.x.type.dtype
+        z: Any = np.asarray(x).astype(np.float64 if dtype.is_float else np.asarray(x).dtype)
+        z = np.pad(z, around, constant_values=lowest(dtype)) if z.ndim else z    # numpy pads no scalars
+        top = np.full(out, lowest(dtype), z.dtype)
         for k in itertools.product(*map(range, self.size)):
             read = [slice(i * d, i * d + n * s, s) for i, n, (_, s, _, _, d) in zip(k, out[lead:], self.axes())]
             top = np.maximum(top, z[..., *read])
-        return rounded(top, self.x.type.dtype)
+        return rounded(top, dtype)
 
     def decompose(self) -> Value:
         """Reduces each window sequentially: vectors lie along the windows, which are many, not within one."""
@@ -89,7 +92,7 @@ class MaxPool(SizedOp, Composite, name="tensor.max_pool"):
         low, high = ((0,) * lead + tuple(axis[i] for axis in self.axes()) for i in (2, 3))
         z = self.x
         if any(d != 0 for d in (*low, *high)):
-            z = Pad(z, full(-math.inf, z), low, high, (0,) * len(low)).result
+            z = Pad(z, full(lowest(z.type.dtype), z), low, high, (0,) * len(low)).result
         inside = list(range(lead + 1, lead + 2 * len(self.size), 2))
         for at, (k, s, _, _, d) in zip(inside, self.axes()):
             z = Windows(z, at - 1, k, s, d).result

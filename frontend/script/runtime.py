@@ -141,7 +141,7 @@ def choose(test: Any, a: Thunk, b: Thunk, free: bool) -> Any:
         x, y = a(), b()
         k = loop_carried.join(loop_carried.abstract_value(x), loop_carried.abstract_value(y))
         if k is not None and k.type is not None and not k.weak:
-            return OPERATIONS["where"](where, x, y)
+            return after_branch(OPERATIONS["where"](where, x, y), (x, y))
         a, b = (lambda: x), (lambda: y)
     return _chosen(where, a, b, "the conditional expression")
 

@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 from mlc.dialects import tensor as T
 from mlc.frontend.autograd.grad_mode import no_grad
+from mlc.frontend.functionalization import may_be_written
 from mlc.frontend.functions import create, normalization
 from mlc.frontend.functions import elementwise as E
 from mlc.frontend.functions import reduce as R
@@ -92,7 +93,7 @@ class _Tracking(Module):
     def advance(self, name: str, new: Tensor) -> None:
         """Set a buffer: in place, unless it is that of an argument of a function that is recorded."""
         old = getattr(self, name)
-        if type(old) is Tensor:
+        if type(old) is Tensor or may_be_written(old):
             with no_grad():
                 old.copy_(new)
         else:

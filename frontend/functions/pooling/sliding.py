@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 
 from mlc.dialects import tensor as T
+from mlc.dialects.combining import lowest
 from mlc.frontend.axes import plain_int
 from mlc.frontend.functions import elementwise as E
 from mlc.frontend.functions import reduce as R
 from mlc.frontend.functions.convolution import Ints, batched, each, fits, padded, unbatched, windows
-from mlc.frontend.operands import cast, floating, number, reshape, rounded_once, tracer
+from mlc.frontend.operands import cast, number, reshape, rounded_once, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Operand, Tensor
 from mlc.frontend.trace import Tracer, emit
@@ -55,7 +56,7 @@ class Geometry:
 
 
 def max_pool_windows(input: Operand, geometry: Geometry, return_indices: bool) -> Any:
-    x, was_added = batched(floating(input), geometry.spatial, "the input")
+    x, was_added = batched(tracer(input), geometry.spatial, "the input")
     high = geometry.high(x.shape[2:])
     out: Tracer = emit(T.MaxPool, x, geometry.kernel, geometry.stride, geometry.low, high, geometry.dilation)
     fits(out, x)
@@ -73,7 +74,7 @@ def _places(x: Tracer, out: Tracer, geometry: Geometry, high: Sequence[Dim]) -> 
     far = number(np.iinfo(np.int64).max, i64)
     last = emit(T.BroadcastTo, tracer(place), tuple(image))
     last = windows(padded(last, g.low, high, -1), g.kernel, g.stride, g.dilation)
-    spread = windows(padded(x, g.low, high, NEGATIVE_INFINITY), g.kernel, g.stride, g.dilation)
+    spread = windows(padded(x, g.low, high, lowest(x.type.dtype)), g.kernel, g.stride, g.dilation)
     inside = tuple(range(3, spread.ndim, 2))
     best = reshape(out, [1 if a in inside else n for a, n in enumerate(spread.shape)])
     found = E.logical_and(E.logical_or(spread == best, E.isnan(spread)), last >= 0)
@@ -86,7 +87,7 @@ def max_pool1d(input: Operand, kernel_size: Ints, stride: Ints | None = None, pa
     """The maximum of each window of a signal; NaN if one element is.
 
     Args:
-        input: Tensor of shape (n, c, w), or one image without n; integers become float32.
+        input: Tensor of shape (n, c, w), or one image without n, of floats or integers.
         kernel_size: Size of the windows, an integer.
         stride: Step from one window to the next; `kernel_size` by default.
         padding: Elements of -inf before and after, at most half of the window.
@@ -114,7 +115,7 @@ def max_pool2d(input: Operand, kernel_size: Ints, stride: Ints | None = None, pa
     """The maximum of each window of an image; NaN if one element is.
 
     Args:
-        input: Tensor of shape (n, c, h, w), or one image without n; integers become float32.
+        input: Tensor of shape (n, c, h, w), or one image without n, of floats or integers.
         kernel_size: Size of the windows, an integer, or one for each dimension.
         stride: Step from one window to the next; `kernel_size` by default.
         padding: Elements of -inf before and after, at most half of the window.
@@ -143,7 +144,7 @@ def max_pool3d(input: Operand, kernel_size: Ints, stride: Ints | None = None, pa
     """The maximum of each window of a volume; NaN if one element is.
 
     Args:
-        input: Tensor of shape (n, c, d, h, w), or one image without n; integers become float32.
+        input: Tensor of shape (n, c, d, h, w), or one image without n, of floats or integers.
         kernel_size: Size of the windows, an integer, or one for each dimension.
         stride: Step from one window to the next; `kernel_size` by default.
         padding: Elements of -inf before and after, at most half of the window.
