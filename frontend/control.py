@@ -14,11 +14,12 @@ import numpy as np
 from mlc.dialects import tensor as T
 from mlc.dialects.tensor import control
 from mlc.frontend import loop_carried, tree
+from mlc.frontend.abstract_values import SourceConstruct, Trees, is_array
 from mlc.frontend.arguments import coded
 from mlc.frontend.derivatives import run_now
 from mlc.frontend.eager import is_watched, to_default_dtype
 from mlc.frontend.location import user_loc
-from mlc.frontend.loop_carried import SourceConstruct, StackedRows
+from mlc.frontend.loop_carried import StackedRows
 from mlc.frontend.operands import broadcast_to, cast, integer, number, reshape, tracer
 from mlc.frontend.operation_errors import as_user_error, describe
 from mlc.frontend.symint import plain_sizes
@@ -55,7 +56,7 @@ def cond(pred: Any, true_fn: Callable[..., Any], false_fn: Callable[..., Any], *
         tensor([10., 20.], dtype=mlc.float32)
     """
     chosen = captured(true_fn), captured(false_fn)
-    if not loop_carried.is_array(pred):
+    if not is_array(pred):
         return (chosen[0] if pred else chosen[1])(*operands)
     if state.trace is None:
         return run_now(lambda pred, *xs: cond(pred, true_fn, false_fn, *xs), (pred, *operands), {})
@@ -123,12 +124,12 @@ def fori_loop(lower: Any, upper: Any, body_fn: Callable[[Any, Any], Any], init: 
     if state.trace is None:
         return run_now(lambda lower, upper, x: fori_loop(lower, upper, body_fn, x), (lower, upper, init), {})
     body, site = captured(body_fn), SourceConstruct("mlc.fori_loop", user_loc(), ("init",))
-    like = next((x for x in (lower, upper) if loop_carried.is_array(x)), 0)
+    like = next((x for x in (lower, upper) if is_array(x)), 0)
     bounds = bound(lower, site), bound(upper, site)
     with located(site.loc):
         kind = integer(like, "a bound")
 
-    def step(i: Value, x: loop_carried.Trees) -> tuple[loop_carried.Trees, None]:
+    def step(i: Value, x: Trees) -> tuple[Trees, None]:
         return [body(cast(counter(i, site), kind.type.dtype, kind.weak), x[0])], None
 
     (found,), _ = loop_carried.for_(*bounds, step, [init], site)
@@ -173,7 +174,7 @@ def scan(f: Callable[[Any, Any], tuple[Any, Any]], init: Any, xs: Any = None, le
     n = _length(rows, tree.paths(xs, "xs"), length, site)
     found: list[tree.TreeDef] = []
 
-    def step(i: Value, x: loop_carried.Trees) -> tuple[loop_carried.Trees, StackedRows]:
+    def step(i: Value, x: Trees) -> tuple[Trees, StackedRows]:
         with located(site.loc):
             at = current().local(counter(i, site))
             if reverse:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from mlc.frontend import tree
+from mlc.frontend.abstract_values import Undefined
 from mlc.frontend.arguments import check_call, coded
 from mlc.frontend.autograd.view_node import View
 from mlc.frontend.backward import depend_on_changed_leaf, dependences, depends_on_leaf
@@ -21,7 +22,6 @@ from mlc.frontend.devices import BackingArray, device_of_call
 from mlc.frontend.dtypes import as_dtype
 from mlc.frontend.eager import frozen, to_default_dtype
 from mlc.frontend.location import user_loc
-from mlc.frontend.loop_carried import Undefined
 from mlc.frontend.operands import tracer
 from mlc.frontend.operation_errors import as_user_error
 from mlc.frontend.operators import is_operand

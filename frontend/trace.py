@@ -27,6 +27,7 @@ from mlc.frontend.devices import CPU, BackingArray, as_device
 from mlc.frontend.dispatch import general_path
 from mlc.frontend.dtypes import DType, of_ir
 from mlc.frontend.location import is_ours, user_loc
+from mlc.frontend.loop_memory import LoopMemory
 from mlc.frontend.refusals import in_progress, refusal
 from mlc.frontend.symint import plain_sizes, symbolic
 from mlc.frontend.tensor import Array, Tensor, as_backing_array
@@ -262,6 +263,7 @@ class Trace:
         self.regions: list[Block] = []                     # of loops and conditions in progress, innermost last
         self.changes: list[Changes] = []                   # what is changed in place in them
         self.depth = 0                                     # of the outermost: number of those of all functions
+        self.loops = LoopMemory()                          # of the outermost: of the loop in progress
         self.made: list[Tensor] = []                       # of the outermost: tensors of plain data that were made here
         self.spoiled: list[Tensor] = []                    # of the outermost: those of them that were changed since
         self.is_call = False                               # of a function that is called where it is recorded, once

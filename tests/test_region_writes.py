@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import mlc
+from mlc.frontend import loop_carried
 from mlc.frontend import tree
 from mlc.ir.diag import UserError
 
@@ -168,3 +169,28 @@ def double_one_of(x: Any, y: Any) -> Any:
 def test_what_is_not_recorded_is_refused(f: Callable[[Any], Any], code: str) -> None:
     with pytest.raises(UserError, match=code):
         mlc.compile(f)(mlc.ones(2, requires_grad=True).detach())
+
+
+def test_loops_within_loops_are_not_recorded_anew_for_each_around_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    recorded, condition = [], loop_carried.condition
+    monkeypatch.setattr(loop_carried, "condition", lambda *args: [recorded.append(args), condition(*args)][1])
+
+    def f(x: Any, y: Any) -> Any:
+        while x.sum() < 100:
+            y[0] += 1
+            while x.sum() < 90:
+                if x.max() > 40:
+                    return x
+                while x.sum() < 80:
+                    y[1] += 1
+                    while x.sum() < 70:
+                        y[2] += 1
+                        x = x + 1
+                    x = x + 2
+                x = x + 3
+            x = x + 4
+        return x
+
+    y = mlc.zeros(3)
+    assert mlc.compile(f)(mlc.zeros(2), y).tolist() == [44, 44] and y.tolist() == [1, 3, 35]
+    assert len(recorded) < 50

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from mlc.frontend import loop_carried, tree
+from mlc.frontend.abstract_values import SourceConstruct
 from mlc.frontend.control import bound, counter, row
 from mlc.frontend.language import syntax as S
 from mlc.frontend.language.declared import Misfit, fit
@@ -27,7 +28,7 @@ from mlc.frontend.language.values import (
     report,
     shown,
 )
-from mlc.frontend.loop_carried import SourceConstruct, StackedRows
+from mlc.frontend.loop_carried import StackedRows
 from mlc.frontend.operands import tracer
 from mlc.frontend.tensor import OPERATIONS, Tensor
 from mlc.frontend.trace import Tracer, current

@@ -16,9 +16,9 @@ import numpy as np
 
 from mlc.dialects.tensor import control
 from mlc.frontend import control as functions
+from mlc.frontend.abstract_values import SourceConstruct, is_array
 from mlc.frontend.functionalization import linked
 from mlc.frontend.location import user_loc
-from mlc.frontend.loop_carried import SourceConstruct, is_array
 from mlc.frontend.operands import tracer
 from mlc.frontend.refusals import refusal
 from mlc.frontend.script import changes

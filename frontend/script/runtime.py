@@ -11,9 +11,17 @@ from typing import Any, TypeVar
 
 from mlc.dialects import tensor as T
 from mlc.frontend import loop_carried, tree
+from mlc.frontend.abstract_values import (
+    UNDEFINED,
+    SourceConstruct,
+    Trees,
+    Undefined,
+    abstract_value,
+    is_array,
+    join,
+)
 from mlc.frontend.functionalization import after_branch
 from mlc.frontend.location import user_loc
-from mlc.frontend.loop_carried import UNDEFINED, SourceConstruct, Undefined
 from mlc.frontend.operands import boolean, number, reshape
 from mlc.frontend.refusals import attempt, refusal
 from mlc.frontend.script import builtin, capture
@@ -83,7 +91,7 @@ def is_tensor(x: Any) -> bool:
 def decided(test: Any) -> bool:
     """The truth of a Python value, or of a captured tensor, which reports note."""
     found = bool(test)
-    if state.trace is not None and loop_carried.is_array(test):
+    if state.trace is not None and is_array(test):
         note("value", f"a tensor from outside is {found}, and the function was recorded for that")
     return found
 
@@ -139,7 +147,7 @@ def choose(test: Any, a: Thunk, b: Thunk, free: bool) -> Any:
     where = truth(test, "the conditional expression")
     if free:
         x, y = a(), b()
-        k = loop_carried.join(loop_carried.abstract_value(x), loop_carried.abstract_value(y))
+        k = join(abstract_value(x), abstract_value(y))
         if k is not None and k.type is not None and not k.weak:
             return after_branch(OPERATIONS["where"](where, x, y), (x, y))
         a, b = (lambda: x), (lambda: y)
@@ -313,7 +321,7 @@ class _Loop:
         self.entered: list[list[Any]] = []                 # per recorded iteration: the leaves carried into it
         self.site = _only(site, self.carried)
 
-    def enter(self, carried: loop_carried.Trees) -> None:
+    def enter(self, carried: Trees) -> None:
         """Begin an iteration: variables that are not carried are unassigned."""
         self.entered.append(tree.leaves(carried))
         now: list[Any] = [UNDEFINED] * len(self.names)
@@ -331,11 +339,11 @@ class _Loop:
 
     def run(self, test: Thunk, run: Thunk) -> None:
         """`while test(): run()`"""
-        def going(x: loop_carried.Trees) -> Any:
+        def going(x: Trees) -> Any:
             self.enter(x)
             return test()
 
-        def body(x: loop_carried.Trees) -> list[Any]:
+        def body(x: Trees) -> list[Any]:
             self.enter(x)
             run()
             return self.leave()
@@ -344,7 +352,7 @@ class _Loop:
 
     def over(self, steps: Steps, body: Callable[[Any], None], stop: Thunk | None) -> None:
         """Iterate over `steps`; a loop that may end early counts its own steps."""
-        def step(at: Tracer, x: loop_carried.Trees) -> list[Any]:
+        def step(at: Tracer, x: Trees) -> list[Any]:
             self.enter(x)
             body(steps.item(at))
             return self.leave()
@@ -355,7 +363,7 @@ class _Loop:
                 self.init, self.site, True)[0]))
             return
 
-        def going(x: loop_carried.Trees) -> Any:
+        def going(x: Trees) -> Any:
             self.enter(x[:-1])
             return and_(not_(stop()), lambda: x[-1] < steps.length, True)
 
@@ -366,7 +374,7 @@ class _Loop:
             going, lambda x: [*step(x[-1], x[:-1]), x[-1] + 1], [*self.init, first], counted, True))
         self.done(found[:-1])
 
-    def done(self, found: loop_carried.Trees) -> None:
+    def done(self, found: Trees) -> None:
         """Give the variables their values after the loop."""
         after: list[Any] = [
             Maybe(f"the loop at {self.site.loc} gives it a value, and may run no iteration") if n in self.variables.live

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import NoReturn
 
+from mlc.frontend.abstract_values import Undefined
 from mlc.frontend.location import user_loc
-from mlc.frontend.loop_carried import Undefined
 from mlc.ir.diag import UserError
 
 

@@ -6,6 +6,7 @@ from mlc.tools.mutants.fault import Fault, rows
 
 ARITHMETIC, EMIT, WRAPPER, SUPPORT = ("passes/lower_to_llvm/arithmetic.py", "backends/emit_llvm.py",
                                       "backends/cpu/wrapper.py", "backends/cpu/support.py")
+ABSTRACT = "frontend/abstract_values.py"
 RUNTIME, LOOPS, CHECKED = "frontend/script/runtime.py", "frontend/loop_carried.py", "backends/cpu/checked_call.py"
 DIRECT = "    if issubclass(op, arith.Elementwise) and op not in BITWISE and op not in OWN_ROWS"
 ROW = "llvm.FNeg: lambda"
@@ -85,7 +86,7 @@ FAULTS: tuple[Fault, ...] = (
     recorder(RUNTIME, "if_(not_(stop()), functools.partial(body, item)", "if_(stop(), functools.partial(body, item)"),
     recorder(RUNTIME, "return [left[-1][i] for i in wanted]", "return [left[0][i] for i in wanted]"),
     recorder(RUNTIME, "variables.put(before)\n            part()", "part()"),
-    recorder(RUNTIME, "return OPERATIONS[\"where\"](where, x, y)", "return OPERATIONS[\"where\"](where, y, x)"),
+    recorder(RUNTIME, "OPERATIONS[\"where\"](where, x, y)", "OPERATIONS[\"where\"](where, y, x)"),
     recorder(RUNTIME, "other = (a if word == \"and\" else b)()", "other = (b if word == \"and\" else a)()"),
     recorder(RUNTIME, "return and_(found, lambda: chain(right, cheap, *rest), cheap)",
              "return or_(found, lambda: chain(right, cheap, *rest), cheap)"),
@@ -93,7 +94,7 @@ FAULTS: tuple[Fault, ...] = (
     recorder(RUNTIME, "OPERATIONS[\"logical_not\"](truth(x, \"`not`\"))", "truth(x, \"`not`\")"),
     recorder(LOOPS, "scf.If(pred, Region(blocks[0]), Region(blocks[1]),", "scf.If(pred, Region(blocks[1]), "
              "Region(blocks[0]),"),
-    recorder(LOOPS, "return strong if dtype_kind(weak.type.dtype)", "return weak if "
+    recorder(ABSTRACT, "return strong if dtype_kind(weak.type.dtype)", "return weak if "
              "dtype_kind(weak.type.dtype)"),
     recorder(LOOPS, "starts = (self.at, *(number(0, i64).value for _ in t.shape))",
              "starts = (number(0, i64).value, *(number(0, i64).value for _ in t.shape))"),
