@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 import mlc
-from mlc.frontend import loop_carried
-from mlc.frontend import tree
+from mlc.frontend import loop_carried, tree
 from mlc.ir.diag import UserError
 
 
@@ -173,7 +172,12 @@ def test_what_is_not_recorded_is_refused(f: Callable[[Any], Any], code: str) -> 
 
 def test_loops_within_loops_are_not_recorded_anew_for_each_around_them(monkeypatch: pytest.MonkeyPatch) -> None:
     recorded, condition = [], loop_carried.condition
-    monkeypatch.setattr(loop_carried, "condition", lambda *args: [recorded.append(args), condition(*args)][1])
+
+    def counting(*args: Any) -> Any:
+        recorded.append(args)
+        return condition(*args)
+
+    monkeypatch.setattr(loop_carried, "condition", counting)
 
     def f(x: Any, y: Any) -> Any:
         while x.sum() < 100:
