@@ -33,6 +33,7 @@ SHARED: Rows = (
     ("loop", "canonicalize", "decompositions contain identities"),
     ("loop", "cse", "decompositions have common subexpressions: softmax and its derivative"),
     ("loop", "fix_numerics", "fixes reduction orders and approximations; later passes preserve every bit"),
+    ("loop", "expand_concat", "kernels of many selects would be slow to compile and to run; before kernels are formed"),
     ("loop", "fuse", "values inside a kernel cost no memory traffic; needs canonical IR without duplicates"),
     ("loop", "bufferize", "buffers for the values at kernel boundaries; in place where an operand dies"),
     ("loop", "tensor_to_loop", "access maps instead of tensor operations; needs buffers to load from"),

@@ -39,7 +39,7 @@ from mlc.passes.analysis.size_constraints import SizeConstraints, op_sizes, size
 from mlc.passes.bufferize import regions
 from mlc.passes.bufferize.lifetimes import Lifetimes, Overwrites
 from mlc.passes.bufferize.numbers import kernel_names, symbols_of
-from mlc.passes.bufferize.plan import BufferPlan, Slot
+from mlc.passes.bufferize.plan import BufferPlan, Slot, updated
 from mlc.passes.bufferize.totals import Sites, sites_of, work_of
 
 
@@ -243,7 +243,10 @@ class Bufferizer:
         self.arenas: dict[func.Call, Value] = dict.fromkeys(self.calls, self.arena)
         with before(self.first):
             for v, slot in plan.in_slot.items():
-                if any(self.is_bound(d) for d in v.type.shape):
+                x = updated(v.op)
+                if x is not None and x in self.buffers and plan.in_slot.get(x) is slot:
+                    self.buffers[v] = self.buffers[x]    # the same buffer tells that the update is in place
+                elif any(self.is_bound(d) for d in v.type.shape):
                     self.later[v] = self.sizes.value(offsets[slot])
                 else:
                     self.buffers[v] = self.view_of_arena(self.sizes.value(offsets[slot]), v)

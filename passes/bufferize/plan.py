@@ -56,6 +56,12 @@ class BufferHint:
     over: Value | None = None
 
 
+def updated(op: Op | None) -> Value | None:
+    """The operand that a kernel may update in place, a piece of it."""
+    update = op.update_of_piece() if isinstance(op, Kernel) else None
+    return None if update is None else op.ins[update.x.index]  # type: ignore[union-attr]
+
+
 class BufferPlan:
     """Buffer assignment of one function.
 
@@ -85,6 +91,8 @@ class BufferPlan:
                 self.storage_of[v] = storage
             else:
                 self.hints[v] = BufferHint(storage)
+        for op in reversed(life.order):
+            self.hint_updated(op)
         for op in life.order:
             if isinstance(op, GIVES_TENSORS):
                 self.results(op)
@@ -97,6 +105,14 @@ class BufferPlan:
                 self.enter_if(op)
             elif isinstance(op, scf.While):
                 self.enter_while(op)
+
+    def hint_updated(self, op: Op) -> None:
+        """Have a tensor that is updated be in the buffer that is meant for the result."""
+        x = updated(op)
+        hint = self.hints.get(op.results[0]) if x is not None else None
+        if x is not None and x.op is not None and x not in self.hints and hint is not None and hint.over is None:
+            self.hints[x] = BufferHint(hint.storage)
+            self.hints[op.results[0]] = BufferHint(hint.storage, None, x)
 
     def results(self, op: Op) -> None:
         """Assign storage to the tensor results of an operation."""

@@ -18,6 +18,8 @@ FAR_ROW = 1024
 """Longest strided slice, one element per cache line, of which a tile stays in cache between stages."""
 PACKED_ROWS = 16
 """Fewest rows of a contraction for which its other factor is packed into panels, in a tile of registers twice."""
+FEW_OPERANDS = 4
+"""Most operands of a concatenation that a contraction reads in pieces."""
 SHORT_ROW = 8
 """Shorter slices leave most lanes of a vector empty."""
 
@@ -67,6 +69,8 @@ class Legality:
             return f"both have a loop of their own ({home.kind} and {guest.kind})"
         if home.kind == "scatter":
             return "a scatter is over when all updates are there"
+        if _is_updated(home, guest) or _is_updated(guest, home):
+            return "updates of one tensor are done in place"
         if len(home.orders | guest.orders) > 1:
             return "they add in different orders"
         if home.work + guest.work > self.max_ops:
@@ -102,6 +106,8 @@ class Legality:
         """Why the consumer cannot recompute the producer's elements where it reads them."""
         if producer.kind != "pointwise":
             return f"a {producer.kind} is evaluated once"
+        if _is_updated(producer, consumer):
+            return "updates of one tensor are done in place"
         if consumer.kind == "contract" and not all(moves_elements(op) for op in producer.ops) and any(
                 self.graph.group_of[s] is producer for op in consumer.ops if isinstance(op, tn.DotGeneral)
                 for v in op.operands for s in self.graph.sources(v)):
@@ -124,11 +130,20 @@ class Legality:
         return None
 
 
+def _is_updated(producer: Group, consumer: Group) -> bool:
+    """Whether an update in a group is of the result of one in another: both write their pieces only."""
+    return any(isinstance(op, tn.DynamicUpdateSlice) and isinstance(op.x.op, tn.DynamicUpdateSlice)
+               and op.x.op in producer.ops for op in consumer.ops)
+
+
 def is_below_copies(op: Op) -> bool:
     """Whether a contraction reads windows or broadcasts of `op`, which is then materialized before it.
 
-    Padding is materialized for contractions of few rows alone: those of more pack what they read.
+    Padding is materialized for contractions of few rows alone: those of more pack what they read. A concatenation of
+    many operands, each of which is asked for whether it has an element, is materialized before every contraction.
     """
+    if isinstance(op, tn.Concat):
+        return len(op.xs) > FEW_OPERANDS
     if not isinstance(op, tn.Transpose | tn.Reverse | tn.Pad):
         return False
     work: list[tuple[Value, bool]] = [(op.results[0], False)]

@@ -69,7 +69,7 @@ def _if(low: Lowering, op: scf.If) -> list[Parts]:
 def _move_last(low: Lowering, block: object) -> None:
     """Move a block to the end: blocks are ordered as they are filled."""
     blocks = low.function.body.blocks
-    blocks.append(blocks.pop(next(i for i, b in enumerate(blocks) if b is block)))
+    blocks.append(blocks.pop(next(i for i in range(len(blocks) - 1, -1, -1) if blocks[i] is block)))
 
 
 def _grouped(op: scf.For | scf.If | scf.While, parts: list[Value]) -> list[Parts]:

@@ -43,6 +43,9 @@ def starts(build: KernelBuilder, values: Sequence[Value], largest: Sequence[Dim]
         if most == 0:
             out.append(0)
             continue
+        if isinstance(v.op, tn.Full) and isinstance(most, int):
+            out.append(max(0, min(int(v.op.value), most)))  # type: ignore[arg-type]
+            continue
         tile = build.map([build.value(v, (), None), build.index(most)], partial(_clamped, v.type.dtype))
         build.tiles.append(tile)
         out.append(affine.tile(len(build.tiles) - 1))

@@ -27,3 +27,16 @@ func.func @indexed(%x: tensor<Bx3xf32>, %i: tensor<Nxi64>) -> tensor<NxBx3xf32> 
 // CHECK-SAME: symbols = ["B", "N"]
 // CHECK-SAME: error_sites = ["tests/cases/bufferize/functions.mlir:{{\d+}}:{{\d+}}: an index of take is out of range for axis 0 of size B"]
 // CHECK: tensor.kernel {{.*}}%errors {
+// -----
+// updates of one tensor are done in place, in the buffer of the result
+func.func @pieces(%x: tensor<3xf32>, %y: tensor<3xf32>) -> tensor<6xf32> {
+  %z = tensor.full 0.0 : tensor<6xf32>
+  %i = tensor.full 0 : tensor<i64>
+  %j = tensor.full 3 : tensor<i64>
+  %0 = tensor.dynamic_update_slice %z, %x, %i : (tensor<6xf32>, tensor<3xf32>, tensor<i64>) -> tensor<6xf32>
+  %1 = tensor.dynamic_update_slice %0, %y, %j : (tensor<6xf32>, tensor<3xf32>, tensor<i64>) -> tensor<6xf32>
+  func.return %1 : tensor<6xf32>
+}
+// CHECK: func.func @pieces
+// CHECK: tensor.kernel %x, %out0 {
+// CHECK: tensor.kernel %out0, %y, %out0 {
