@@ -35,7 +35,7 @@ def run(module: Op, operands: int = 4) -> None:
 
 
 def _is_small(op: tensor.Concat) -> bool:
-    return op.result.type.is_static and prod(op.result.type.shape) <= SMALL
+    return bool(op.result.type.is_static and prod(op.result.type.shape) <= SMALL)
 
 
 def _updates(op: tensor.Concat) -> Value:

@@ -58,8 +58,9 @@ class BufferHint:
 
 def updated(op: Op | None) -> Value | None:
     """The operand that a kernel may update in place, a piece of it."""
-    update = op.update_of_piece() if isinstance(op, Kernel) else None
-    return None if update is None else op.ins[update.x.index]  # type: ignore[union-attr]
+    if not isinstance(op, Kernel) or (update := op.update_of_piece()) is None:
+        return None
+    return next((x for x, arg in zip(op.ins, op.body.block.args) if arg is update.x), None)
 
 
 class BufferPlan:
