@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from mlc import (
         accelerator as accelerator, autograd as autograd, backends as backends, cuda as cuda, fft as fft, func as func,
         hub as hub, linalg as linalg, masked as masked, nn as nn, optim as optim, profiler as profiler,
-        random as random, signal as signal, sparse as sparse, special as special, utils as utils,
+        random as random, signal as signal, sparse as sparse, special as special, tree as tree,
+        utils as utils,
     )
     from mlc.anomaly import detect_anomaly as detect_anomaly
     from mlc.api import (
@@ -240,7 +241,7 @@ _ELSEWHERE = {
 }
 _MODULES = frozenset({"accelerator", "amp", "autograd", "backends", "cpu", "cuda", "distributions", "extension",
                       "fft", "func", "hub", "importer", "linalg", "masked", "nn", "onnx", "optim", "profiler",
-                      "random", "serialization", "signal", "sparse", "special", "utils"})
+                      "random", "serialization", "signal", "sparse", "special", "tree", "utils"})
 
 
 def __getattr__(name: str) -> Any:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from mlc.backends.cpu.threads import get_num_threads, set_num_threads
 from mlc.call import Call, Parameters, record
@@ -40,6 +40,9 @@ from mlc.ir.profiling import timed
 from mlc.lowered import Lowered
 from mlc.repeated_call import RepeatedCall
 from mlc.specialize import specialize
+
+if TYPE_CHECKING:
+    from mlc import nn
 
 __all__ = [
     "MODULES",
@@ -73,6 +76,9 @@ __all__ = [
     "vmap",
     "while_loop",
 ]
+
+
+M = TypeVar("M", bound="nn.Module")
 
 
 class Compiled(CompiledFunction):
@@ -182,6 +188,11 @@ def native_entries() -> int:
 
 
 @overload
+def compile(f: M, donate: Parameters = (), *, static: Parameters = (),  # type: ignore[overload-overlap]
+            args: Sequence[Any] | None = None, target: str | None = None, graph: bool = False,
+            matmul_precision: str | None = None, fallback: bool = False, dynamic: bool | None = None,
+            check: bool = False, checked: bool = False) -> M: ...
+@overload
 def compile(f: Callable[..., Any], donate: Parameters = (), *, static: Parameters = (),
             args: Sequence[Any] | None = None, target: str | None = None, graph: bool = False,
             matmul_precision: str | None = None, fallback: bool = False, dynamic: bool | None = None,
@@ -231,7 +242,9 @@ def compile(f: Callable[..., Any] | None = None, donate: Parameters = (), *, sta
             fit 64 bits. Results have the same bits, at 4 to 12 times the time and twice the memory; on the CPU.
 
     Returns:
-        The compiled function, which is called as f is and has the methods of `Compiled`.
+        The compiled function, which is called as f is and has the methods of `Compiled`. Of a module, the same module
+        by another class, whose calls are compiled: it has its attributes and methods besides, and is an instance of its
+        class.
 
     Raises:
         UserError: A setting names no parameter or is unknown (MLC0380), the target is unknown (MLC0501), or f changes
@@ -247,14 +260,14 @@ def compile(f: Callable[..., Any] | None = None, donate: Parameters = (), *, sta
         >>> f(mlc.tensor([1.0, 4.0]))
         tensor([2., 3.], dtype=mlc.float32)
     """
+    options = {"donate": donate, "static": static, "args": args, "target": target, "graph": graph,
+               "matmul_precision": matmul_precision, "fallback": fallback, "dynamic": dynamic, "check": check,
+               "checked": checked}
     if f is None:
-        return functools.partial(compile, donate=donate, static=static, args=args, target=target, graph=graph,
-                                 matmul_precision=matmul_precision, fallback=fallback, dynamic=dynamic, check=check,
-                                 checked=checked)
-    compiled = Compiled(f, donate, static, args, target, graph, matmul_precision, fallback, dynamic, check,
-                        checked)
+        return functools.partial(compile, **options)
+    compiled = Compiled(f, **options)  # type: ignore[arg-type]
     if compiled.signature.bound:
-        return compiled                                    # its parameters are not arguments one passes
+        return f._as_compiled(compiled, options) if hasattr(f, "_as_compiled") else compiled
     from mlc.backends.cpu.callable import make_dispatcher
     compiled.dispatcher = make_dispatcher(compiled)
     return compiled.dispatcher

@@ -238,6 +238,7 @@ def test_value_and_grad() -> None:
         return (p["w"] * x * y).sum(), {"twice": x * 2}
 
     x, w = mlc.tensor([1.0, 2.0]), mlc.tensor([3.0, 4.0])
+    run: Any
     for run in (lambda g: g, mlc.compile):
         (value, aux), (gp, gx) = run(mlc.value_and_grad(f, argnums=(0, 1), has_aux=True))({"w": w}, x, 2.0)
         assert value.item() == 22 and aux["twice"].tolist() == [2, 4]
@@ -306,6 +307,7 @@ KEYS: list[Any] = [
 @pytest.mark.parametrize("key", KEYS, ids=str)
 def test_indexing_as_numpy(key: Any) -> None:
     x = np.arange(60, dtype=np.float32).reshape(3, 4, 5)
+    run: Any
     for run in (lambda f: f, mlc.compile):
         out = run(lambda t: t[key])(mlc.tensor(x))
         assert out.shape == x[key].shape

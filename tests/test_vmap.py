@@ -100,6 +100,7 @@ def test_containers() -> None:
 
     params = {"w": W, "b": X}
     scale = np.arange(5.0)
+    run: Any
     for run in (lambda g: g, mlc.compile):
         out = run(mlc.vmap(f, in_dims=({"w": None, "b": 0}, 0), out_dims={"y": 1, "twice": (0, None), "name": None,
                                                                          "one": 0}))(params, X, scale=scale)
@@ -348,6 +349,7 @@ def outputs(x: Any, w: Any) -> dict[str, Any]:
 def test_jacobians(jacobian: Callable[..., Any]) -> None:
     """Shapes (*result, *argument); against differences."""
     x, w = X[0], W
+    run: Any
     for run in (lambda g: g, mlc.compile):
         found = run(jacobian(outputs, argnums=(0, 1)))(x, w)
         assert [d.shape for d in found["a"]] == [(3, 3), (3, 3, 3)] and [d.shape for d in found["b"]] == [(3,), (3, 3)]

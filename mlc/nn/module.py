@@ -16,6 +16,7 @@ from mlc.frontend.tensor import Tensor
 from mlc.frontend.trace import state
 from mlc.ir.diag import Error, UserError, UserTypeError
 from mlc.nn import hooks
+from mlc.nn.compiled_module import as_compiled
 from mlc.nn.conversion import Convertible
 from mlc.nn.hooks import Hooked
 from mlc.nn.parameter import Parameter
@@ -220,6 +221,10 @@ class Module(Hooked, Convertible, Stateful, Trainable, tree.AttributeTree):
             keywords: Its keyword arguments.
         """
         self._compiled_call = compile(_called, *args, **keywords)
+
+    def _as_compiled(self, compiled: Any, options: Mapping[str, Any]) -> Module:
+        """The module with calls of a compiled function, which `mlc.compile` has made of it."""
+        return as_compiled(self, compiled, options)
 
     def __setstate__(self, state: Mapping[str, Any]) -> None:
         vars(self).update(state)

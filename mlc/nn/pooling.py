@@ -190,7 +190,7 @@ class MaxPool1d(_MaxPool):
 
     Example:
         >>> nn.MaxPool1d(2)(mlc.arange(4).reshape(1, 4)).flatten()
-        tensor([1., 3.], dtype=mlc.float32)
+        tensor([1, 3], dtype=mlc.int64)
     """
 
     spatial = 1
@@ -222,7 +222,7 @@ class MaxPool2d(_MaxPool):
 
     Example:
         >>> nn.MaxPool2d(2)(mlc.arange(16).reshape(1, 4, 4)).flatten()
-        tensor([ 5.,  7., 13., 15.], dtype=mlc.float32)
+        tensor([ 5,  7, 13, 15], dtype=mlc.int64)
     """
 
     spatial = 2
@@ -254,7 +254,7 @@ class MaxPool3d(_MaxPool):
 
     Example:
         >>> nn.MaxPool3d(2)(mlc.arange(64).reshape(1, 4, 4, 4)).flatten()
-        tensor([21., 23., 29., 31., 53., 55., 61., 63.], dtype=mlc.float32)
+        tensor([21, 23, 29, 31, 53, 55, 61, 63], dtype=mlc.int64)
     """
 
     spatial = 3

@@ -266,6 +266,12 @@ example python:
     mlc.summary(mlc.ones(2))
 fix: pass the module, and the arguments of an example call after it.
 
+MLC0798 A tree cannot be made of so many leaves, or has none to be reduced.
+example python:
+    import mlc
+    mlc.tree.unflatten(mlc.tree.structure([1, 2]), [3])
+fix: pass as many leaves as the structure has, or an initial value.
+
 MLC0784 A constraint, a transform or a divergence of distributions does not have what is asked of it.
 example python:
     import mlc

@@ -1,0 +1,31 @@
+"""mlc.tree: maps over nested containers and modules."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import mlc
+from mlc import nn
+from mlc.ir.diag import UserTypeError
+
+
+def test_modules_are_trees() -> None:
+    layer = nn.Linear(2, 1)
+    zeros = mlc.tree.map(mlc.zeros_like, layer)
+    assert isinstance(zeros, nn.Linear) and zeros.weight.tolist() == [[0, 0]] and zeros.weight is not layer.weight
+    assert [path for path, _ in mlc.tree.leaves_with_path(layer)] == [".weight", ".bias"]
+    assert mlc.tree.map_with_path(lambda path, x: path + str(x), {"a": (1,)}) == {"a": ("['a'][0]1",)}
+    assert mlc.tree.reduce(lambda n, x: n + x.numel(), layer, 0) == 3
+    step = mlc.compile(lambda m, g: mlc.tree.map(lambda w, d: w - d, m, g))
+    assert step(zeros, zeros).weight.tolist() == [[0, 0]]
+
+
+@pytest.mark.parametrize(("call", "code"), [
+    (lambda: mlc.tree.map(max, [1, 2], [1]), "MLC0377"), (lambda: mlc.tree.reduce(max, [None]), "MLC0798"),
+    (lambda: mlc.tree.unflatten(mlc.tree.structure([1, 2]), [1]), "MLC0798")])
+def test_trees_that_do_not_fit(call: Callable[[], Any], code: str) -> None:
+    with pytest.raises(UserTypeError, match=code):
+        call()
