@@ -6,7 +6,9 @@ The call itself is in mlc/api.py.
 from __future__ import annotations
 
 import functools
+import importlib
 import os
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
@@ -17,6 +19,7 @@ from mlc.dispatch_cache import DispatchCache
 from mlc.frontend.devices import CPU
 from mlc.frontend.location import user_loc
 from mlc.frontend.script.report import Report
+from mlc.frontend.signature import name_of
 from mlc.ir import sizes
 from mlc.ir.diag import UserError
 from mlc.ir.weak_references import WeakList
@@ -83,6 +86,18 @@ class CompiledFunction:
         self.dispatcher: Any = None
         _functions.add(self)
         functools.update_wrapper(self, self.signature.f, updated=())
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        """By the name that its module has it under, as of all functions."""
+        function, module = self.signature.f, self.signature.f.__module__
+        held: Any = sys.modules.get(module)
+        for part in function.__qualname__.split("."):
+            held = getattr(held, part, None)
+        if getattr(held, "compiled", None) is not self:
+            raise UserError(f"{name_of(function)} cannot be pickled: it is not what {module} has under the name "
+                            f"{function.__qualname__}", code="MLC0799", loc=user_loc(),
+                            hint="define it at the top level of a module, by a decorator")
+        return _named, (module, function.__qualname__)
 
     # -- code for files -----------------------------------------------------------------------------------------------
     @property
@@ -194,3 +209,7 @@ class CompiledFunction:
 
     def __repr__(self) -> str:
         return f"<mlc.compile({self.signature.name}), {len(self.cache.all())} signatures>"
+
+
+def _named(module: str, name: str) -> Any:
+    return functools.reduce(getattr, name.split("."), importlib.import_module(module))

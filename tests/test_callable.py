@@ -3,17 +3,20 @@ from __future__ import annotations
 
 import copy
 import gc
+import pickle
 import weakref
 from typing import Any
 
 import numpy as np
 import pytest
 
+import mlc
 from mlc.backends.cpu import callable as compiled
 from mlc.backends.cpu import layout
 from mlc.backends.cpu.callable import SlowCallable, add_fast_path, make_callable, make_dispatcher
 from mlc.backends.load import Library
 from mlc.ir.abi import Interface
+from mlc.ir.diag import UserError
 from mlc.ir.parser import Parser
 from tests import native
 from tests.test_executable import ramp
@@ -157,7 +160,17 @@ def test_methods_bind() -> None:
 
 
 def test_copies() -> None:
-    slow = make_callable(native.executable().entry("sized"), len, "ndarray")
-    assert copy.copy(slow).slow_path is len
-    with pytest.raises(TypeError):
-        copy.copy(make_callable(native.executable().entry("add"), len, "ndarray"))
+    for name in ("sized", "add"):
+        f = make_callable(native.executable().entry(name), len, "ndarray")
+        assert copy.copy(f) is f and copy.deepcopy([f]) == [f]
+
+
+@mlc.compile
+def doubled(x: Any) -> Any:
+    return x * 2
+
+
+def test_functions_are_pickled_by_name() -> None:
+    assert pickle.loads(pickle.dumps(doubled)) is doubled  # noqa: S301
+    with pytest.raises(UserError, match="MLC0799"):
+        pickle.dumps(mlc.compile(lambda x: x))

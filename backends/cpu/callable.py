@@ -59,9 +59,17 @@ class SlowCallable:
         return self.slow_path(*args, **keywords)
 
     def __getattr__(self, name: str) -> Any:
-        if name == "slow_path":                               # not set yet: a copy under construction
-            raise AttributeError(name)
         return getattr(self.slow_path, name)
+
+    def __copy__(self) -> Any:
+        """The function itself, as of all functions."""
+        return self
+
+    def __deepcopy__(self, memo: Any) -> Any:
+        return self
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return self.slow_path.__reduce_ex__(protocol)
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         """Bind to an instance like a function, which takes the instance as its first argument."""
@@ -309,7 +317,7 @@ def _callable_type() -> type:
     make.restype, make.argtypes = ctypes.py_object, [ctypes.POINTER(_Spec)]
     made: Any = make(ctypes.byref(spec))
     made.__doc__ = property(lambda self: self.slow_path.__doc__)
-    for method in ("__getattr__", "__get__", "__repr__"):
+    for method in ("__copy__", "__deepcopy__", "__get__", "__getattr__", "__reduce_ex__", "__repr__"):
         setattr(made, method, getattr(SlowCallable, method))
     made.fast_path = "yes"
     _type_parts.append((members, slots, spec, code))

@@ -272,6 +272,13 @@ example python:
     mlc.tree.unflatten(mlc.tree.structure([1, 2]), [3])
 fix: pass as many leaves as the structure has, or an initial value.
 
+MLC0799 A compiled function cannot be pickled.
+As all functions, it is pickled by its name, under which the other process has to find it. Copies of it are itself.
+example python:
+    import mlc, pickle
+    pickle.dumps(mlc.compile(lambda x: x + 1))
+fix: define it at the top level of a module, by the decorator @mlc.compile.
+
 MLC0784 A constraint, a transform or a divergence of distributions does not have what is asked of it.
 example python:
     import mlc
