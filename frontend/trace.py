@@ -60,7 +60,7 @@ class Tracer(Tensor):
         self.is_argument, self.maybe = False, ()
         self.home = trace.innermost if isinstance(value.owner, Op) else value.owner
 
-    data, register_hook, grad_fn = Unsupported(), Unsupported(), Unsupported()      # backward.py has the others
+    register_hook, grad_fn = Unsupported(), Unsupported()  # backward.py has the others
     register_post_accumulate_grad_hook = Unsupported()
 
     @property

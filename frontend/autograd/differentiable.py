@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from mlc.frontend.autograd.engine import Root, run_backward
-from mlc.frontend.autograd.grad_mode import mode
+from mlc.frontend.autograd.grad_mode import GradMode, mode
 from mlc.frontend.autograd.graph import AutogradMeta, Node, tensor_of
 from mlc.frontend.autograd.hooks import Hook, RemovableHandle
 from mlc.frontend.dtypes import DType
 from mlc.frontend.location import user_loc
-from mlc.frontend.refusals import refusal
+from mlc.frontend.refusals import in_progress, refusal
 from mlc.ir.diag import UserError, UserTypeError
 
 if TYPE_CHECKING:
@@ -147,6 +147,8 @@ class Differentiable:
     @property
     def data(self: Any) -> Any:
         """The tensor without its history. Assigning it replaces the elements in place, unrecorded."""
+        if mode.captures is not None and not self.requires_grad:
+            return self.view_as(self)                      # recorded: what may be written to
         return self.detach()
 
     @data.setter
@@ -154,7 +156,15 @@ class Differentiable:
         if not isinstance(value, Differentiable):
             raise UserTypeError(f"the elements are those of a tensor, found {type(value).__name__}", code="MLC0435",
                                 loc=user_loc())
-        self.replace_elements(value)
+        if in_progress.recording is None:
+            self.replace_elements(value)
+        elif value.shape == self.shape and value.dtype == self.dtype:
+            with GradMode(False):
+                (self if mode.captures is not None and self.is_leaf else self.detach()).copy_(value)
+        else:
+            raise refusal(f"elements of shape {list(value.shape)} and {value.dtype.name} are assigned to a tensor of "
+                          f"{list(self.shape)} and {self.dtype.name}, while a function is recorded", code="MLC0756",
+                          loc=user_loc(), hint="assign it outside of the compiled function")
 
     def retain_grad(self) -> None:
         """Have `backward` accumulate the gradient of this result of a recorded operation in `grad`.
