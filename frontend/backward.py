@@ -364,6 +364,18 @@ def _set_gradient(self: Tracer, value: Any) -> None:
     Differentiable.grad.fset(self, value)  # type: ignore[attr-defined]
 
 
+def _data(self: Tracer) -> Any:
+    if mode.captures is None:
+        raise unsupported_api.of_tensor("data", self)
+    return Differentiable.data.fget(self)  # type: ignore[attr-defined]
+
+
+def _set_data(self: Tracer, value: Any) -> None:
+    if mode.captures is None:
+        raise unsupported_api.of_tensor("data", self)
+    Differentiable.data.fset(self, value)  # type: ignore[attr-defined]
+
+
 def _method(name: str, f: Callable[..., Any]) -> property:
     """A method of tensors that are recorded; UserAttributeError in a function that is recorded by itself."""
     def bound(self: Tracer) -> Any:
@@ -379,7 +391,7 @@ def _attach() -> None:
         setattr(Tracer, name, _method(name, f))
     for name, member in (("retains_grad", property(_retains_grad)), ("is_leaf", property(_is_leaf)),
                          ("requires_grad", property(requires_grad, _set_requires_grad)),
-                         ("grad", property(_gradient, _set_gradient))):
+                         ("data", property(_data, _set_data)), ("grad", property(_gradient, _set_gradient))):
         setattr(Tracer, name, member)
 
 

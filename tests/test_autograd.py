@@ -457,7 +457,7 @@ def test_mistakes(code: str, mistake: Callable[[Any], Any]) -> None:
 
 
 def test_what_a_recorded_tensor_does_not_have() -> None:
-    own = {"autograd_meta", "frozen", "backward", "grad", "is_leaf", "requires_grad", "requires_grad_",
+    own = {"autograd_meta", "data", "frozen", "backward", "grad", "is_leaf", "requires_grad", "requires_grad_",
            "retain_grad", "retains_grad"}
     for name in [n for n in vars(Differentiable) if not n.startswith("_") and n not in own]:
         with pytest.raises(UserAttributeError, match="MLC0338"):

@@ -152,9 +152,10 @@ class Differentiable:
         return self.detach()
 
     @data.setter
-    def data(self: Any, value: Any) -> None:
-        if not isinstance(value, Differentiable):
-            raise UserTypeError(f"the elements are those of a tensor, found {type(value).__name__}", code="MLC0435",
+    def data(self: Any, given: Any) -> None:
+        value: Any = given
+        if not isinstance(given, Differentiable):
+            raise UserTypeError(f"the elements are those of a tensor, found {type(given).__name__}", code="MLC0435",
                                 loc=user_loc())
         if in_progress.recording is None:
             self.replace_elements(value)
