@@ -1,0 +1,74 @@
+"""A graph of ATen operators as a module of mlc's, for arguments of certain types, strides and numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from mlc.frontend import tree
+from mlc.frontend.fx.interpreter import Interpreter, Refusal
+from mlc.frontend.fx.support import hint
+from mlc.frontend.fx.table import is_random
+from mlc.frontend.signature import Arguments, Spec, record_entry
+from mlc.frontend.tensor import OPERATIONS
+from mlc.ir.diag import UserError
+from mlc.ir.types import TensorType, ui32
+from mlc.torch.memory import Layout
+
+KEY = TensorType((2,), ui32)
+"""The type of a random key."""
+
+
+class Recording:
+    """The graph as it was recorded, with what mlc refused of it.
+
+    inputs    number and layout of the arguments that are tensors
+    draws     whether a random key comes after them
+    outputs   per result of the graph: ("result", number), ("argument", number) or ("value", what it is)
+    results   the layouts of the tensors that are computed
+    refusals  the nodes that mlc does not run; the module is of use if there are none
+    """
+
+    def __init__(self, graph: Any, arguments: Sequence[Any]) -> None:
+        self.graph, self.arguments = graph, arguments
+        self.inputs = [(i, Layout.of(x)) for i, x in enumerate(arguments) if hasattr(x, "dtype")]
+        self.draws = any(n.op == "call_function" and is_random(n.target) for n in graph.graph.nodes)
+        self.outputs: list[tuple[str, Any]] = []
+        self.results: list[Layout] = []
+        interpreter = Interpreter(graph, tolerant=True)
+        self.refusals: list[Refusal] = interpreter.refusals
+        specs = [Spec(layout.type) for _, layout in self.inputs] + [Spec(KEY)] * self.draws
+        leaves, structure = tree.flatten((tuple(specs), {}))
+        try:
+            self.module: Any = record_entry(lambda *arrays: self._computed(interpreter, arrays),
+                                            Arguments(leaves, structure, specs), name="graph").trace.module
+        except UserError:
+            if not self.refusals:
+                raise
+
+    def _computed(self, interpreter: Interpreter, arrays: Sequence[Any]) -> tuple[Any, ...]:
+        """The tensors that the graph computes from the arrays of its arguments."""
+        values: list[Any] = [None if x is None or hasattr(x, "dtype") else hint(x) for x in self.arguments]
+        for (i, layout), x in zip(self.inputs, arrays):
+            values[i] = x if layout.plain else OPERATIONS["permute"](x, layout.inverse)
+        found = interpreter.run(values, arrays[-1] if self.draws else None)
+        computed = list[Any]()
+        placeholders = {n: i for i, n in enumerate(n for n in self.graph.graph.nodes if n.op == "placeholder")}
+        for node, x in zip(output_nodes(self.graph), found):
+            if node in placeholders:
+                self.outputs.append(("argument", placeholders[node]))
+            elif not hasattr(x, "dtype"):
+                self.outputs.append(("value", x))
+            else:
+                layout = Layout.of(node.meta["val"], x.shape)
+                self.outputs.append(("result", len(computed)))
+                self.results.append(layout)
+                computed.append(x if layout.plain else OPERATIONS["permute"](x, layout.order))
+        return tuple(computed)
+
+
+def output_nodes(graph: Any) -> list[Any]:
+    """What a graph returns: nodes and values."""
+    output = next(n for n in graph.graph.nodes if n.op == "output")
+    found = output.args[0]
+    return list(found) if isinstance(found, tuple | list) else [found]
