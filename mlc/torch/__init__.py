@@ -7,6 +7,7 @@
 """
 
 from mlc.torch.compiler import backend
+from mlc.torch.exported import export
 from mlc.torch.reports import report
 
-__all__ = ["backend", "report"]
+__all__ = ["backend", "export", "report"]

@@ -89,7 +89,7 @@ def compile_graph(settings: Mapping[str, Any], source: Source, kind: str, graph:
         recording, refusals = first_recording(graph)
         report = GraphReport(kind, operators(graph), refusals, source)
         if refusals and not settings["fallback"]:
-            raise _missing(refusals)
+            raise missing(refusals, 'options={"fallback": True} leaves them to PyTorch')
         if refusals:
             names = {r.node for r in refusals}
             call = partitioned(graph, names, lambda part: GraphFunction(part, settings, report))
@@ -123,8 +123,7 @@ def operators(graph: Any) -> int:
                for n in graph.graph.nodes)
 
 
-def _missing(refusals: Sequence[Refusal]) -> UserError:
+def missing(refusals: Sequence[Refusal], hint: str) -> UserError:
     """The error for operators that mlc does not run."""
     return UserError(f"mlc does not run {len(refusals)} operators of the graph", code="MLC0831",
-                     notes=tuple(dict.fromkeys(map(str, refusals))),
-                     hint='options={"fallback": True} leaves them to PyTorch')
+                     notes=tuple(dict.fromkeys(map(str, refusals))), hint=hint)
