@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -104,10 +105,29 @@ def avg_pool3d(grad: Any, x: Any, *settings: Any) -> Any:
     return pulled(lambda x: networks.avg_pool(3, x, *settings), grad, x)[0]
 
 
-@row("_adaptive_avg_pool2d_backward", "_adaptive_avg_pool3d_backward")
-def adaptive_avg_pool(grad: Any, x: Any) -> Any:
-    rank = 2 + (x.ndim == 5)
-    return pulled(lambda x: O[f"adaptive_avg_pool{rank}d"](x, tuple(grad.shape[-rank:])), grad, x)[0]
+def adaptive(name: str, rank: int, grad: Any, x: Any) -> Any:
+    """The gradient of an adaptive pooling, whose sizes are those of the cotangent."""
+    return pulled(lambda x: O[f"adaptive_{name}_pool{rank}d"](x, tuple(grad.shape[-rank:])), grad, x)[0]
+
+
+@row("_adaptive_avg_pool2d_backward")
+def adaptive_avg_pool2d(grad: Any, x: Any) -> Any:
+    return adaptive("avg", 2, grad, x)
+
+
+@row("_adaptive_avg_pool3d_backward")
+def adaptive_avg_pool3d(grad: Any, x: Any) -> Any:
+    return adaptive("avg", 3, grad, x)
+
+
+@row("adaptive_max_pool2d_backward")
+def adaptive_max_pool2d(grad: Any, x: Any, indices: Any) -> Any:
+    return adaptive("max", 2, grad, x)
+
+
+@row("adaptive_max_pool3d_backward")
+def adaptive_max_pool3d(grad: Any, x: Any, indices: Any) -> Any:
+    return adaptive("max", 3, grad, x)
 
 
 @row("embedding_dense_backward")
@@ -146,3 +166,14 @@ def flash_attention(grad: Any, q: Any, k: Any, v: Any, out: Any, logsumexp: Any,
 @row("_cdist_backward")
 def cdist(grad: Any, a: Any, b: Any, p: float, distances: Any) -> Any:
     return pulled(lambda a: O["cdist"](a, b, p), grad, a)[0]
+
+
+@row("masked_scatter_backward")
+def masked_scatter(grad: Any, mask: Any, sizes: Sequence[int]) -> Any:
+    """The cotangent of the source: where the mask is set, in order, then zeros."""
+    kept = O["reshape"](O["broadcast_to"](mask, grad.shape), [-1])
+    place = O["cumsum"](kept, 0) - 1
+    values = O["reshape"](O["where"](mask, grad, 0), [-1])
+    count = math.prod(sizes)
+    found = O["scatter_add"](O["zeros"]([count], dtype=grad.dtype), 0, O["clamp"](place, 0, count - 1), values)
+    return O["reshape"](found, sizes)

@@ -1,14 +1,17 @@
-"""Graphs as functions: compiled once, or, if sizes are symbolic, once for the sizes of each call."""
+"""Graphs as functions: compiled once, for symbolic sizes too, or once for the sizes of each call."""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from mlc.ir.diag import UserError
 from mlc.torch.recording import Recording
 from mlc.torch.reports import GraphReport
 from mlc.torch.specialization import Specialization
 
+log = logging.getLogger("mlc.torch")
 RECENT = 64
 """Number of sizes that code is kept for."""
 
@@ -36,7 +39,9 @@ class GraphFunction:
         self.precision = settings["matmul_precision"]
         self.known: dict[Any, Any] = {}
         arguments = examples(graph)
-        self.only = self._specialize(recording or Recording(graph, arguments)) if is_static(arguments) else None
+        self.only: Any = self._for_all_sizes(arguments)
+        if is_static(arguments):
+            self.only = self._specialize(recording or Recording(graph, arguments))
 
     def __call__(self, *arguments: Any) -> Any:
         """The results of the graph."""
@@ -49,6 +54,20 @@ class GraphFunction:
             if len(self.known) > RECENT:
                 del self.known[next(iter(self.known))]
         return found(arguments)
+
+    def _for_all_sizes(self, arguments: Sequence[Any]) -> Specialization | None:
+        """Code for symbolic sizes; None if there are none, or if they have to be numbers."""
+        if is_static(arguments):
+            return None
+        try:
+            recording = Recording(self.graph, arguments, dynamic=True)
+            if recording.refusals or not recording.results:
+                return None
+            found = Specialization(recording, self.precision)
+        except UserError as error:
+            log.info("sizes become numbers: %s", error.message)
+            return None
+        return found
 
     def _specialize(self, recording: Recording) -> Any:
         """Code for a recording, or the graph as PyTorch runs it, if some of it is refused."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from mlc.frontend.dtypes import as_dtype
@@ -15,31 +16,41 @@ Order = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Layout:
-    """The type of a tensor, and the strides that code expects or gives.
+    """The type of a tensor, and in which order its dimensions are in memory.
 
+    sizes  integers, or symbolic sizes of mlc's
     order  the permutation that makes such a tensor contiguous, as (0, 2, 3, 1) does for one that is channels-last
-    plain  whether it is contiguous as it is
     bits   whether such a tensor may be marked as conjugated or negated, and has to be resolved
     """
 
-    sizes: tuple[int, ...]
-    strides: tuple[int, ...]
+    sizes: tuple[Any, ...]
     dtype: Any
     order: Order
-    plain: bool
     bits: bool
 
     @staticmethod
-    def of(x: Any, sizes: Sequence[int] | None = None) -> Layout:
+    def of(x: Any, sizes: Sequence[Any] | None = None) -> Layout:
         """The layout of a tensor, fake or not; contiguous if its elements overlap or have gaps between them.
 
-        sizes  what its symbolic sizes are in a call, if it has any
+        sizes  what its sizes are; those of the example, without it
         """
         example = tuple(map(hint, x.shape))
         order = order_of(example, [hint(n) for n in x.stride()])
-        known = example if sizes is None else tuple(sizes)
-        plain = order == tuple(range(len(known)))
-        return Layout(known, strides_of(known, order), x.dtype, order, plain, x.is_neg() or x.dtype.is_complex)
+        return Layout(example if sizes is None else tuple(sizes), x.dtype, order, x.is_neg() or x.dtype.is_complex)
+
+    def at(self, sizes: Sequence[int]) -> Layout:
+        """The same for a tensor of these sizes."""
+        return replace(self, sizes=tuple(sizes))
+
+    @functools.cached_property
+    def plain(self) -> bool:
+        """Whether such a tensor is contiguous as it is."""
+        return self.order == tuple(range(len(self.order)))
+
+    @functools.cached_property
+    def strides(self) -> tuple[int, ...]:
+        """The strides of such a tensor; its sizes are integers."""
+        return strides_of(self.sizes, self.order)
 
     @property
     def type(self) -> TensorType:

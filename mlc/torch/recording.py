@@ -7,11 +7,15 @@ from typing import Any
 
 from mlc.frontend import tree
 from mlc.frontend.fx.interpreter import Interpreter, Refusal
+from mlc.frontend.fx.refusing import CODE
 from mlc.frontend.fx.support import hint
 from mlc.frontend.fx.table import is_random
 from mlc.frontend.signature import Arguments, Spec, record_entry
+from mlc.frontend.symint import plain, symbolic
 from mlc.frontend.tensor import OPERATIONS
-from mlc.ir.diag import UserError
+from mlc.ir.affine_syntax import parse_size
+from mlc.ir.diag import IRError, UserError
+from mlc.ir.sizes import Size
 from mlc.ir.types import TensorType, ui32
 from mlc.torch.memory import Layout
 
@@ -29,9 +33,17 @@ class Recording:
     refusals  the nodes that mlc does not run; the module is of use if there are none
     """
 
-    def __init__(self, graph: Any, arguments: Sequence[Any]) -> None:
-        self.graph, self.arguments = graph, arguments
-        self.inputs = [(i, Layout.of(x)) for i, x in enumerate(arguments) if hasattr(x, "dtype")]
+    def __init__(self, graph: Any, arguments: Sequence[Any], dynamic: bool = False) -> None:
+        """
+        graph      a `torch.fx.GraphModule`
+        arguments  those that it is recorded for, fake or not
+        dynamic    whether symbolic sizes among them become symbols of mlc's; else they are those of the example
+        """
+        size = symbol if dynamic else hint
+        self.graph = graph
+        self.values = [None if x is None or hasattr(x, "dtype") else size(x) for x in arguments]
+        self.inputs = [(i, Layout.of(x, tuple(map(size, x.shape)))) for i, x in enumerate(arguments)
+                       if hasattr(x, "dtype")]
         self.draws = any(n.op == "call_function" and is_random(n.target) for n in graph.graph.nodes)
         self.outputs: list[tuple[str, Any]] = []
         self.results: list[Layout] = []
@@ -48,7 +60,7 @@ class Recording:
 
     def _computed(self, interpreter: Interpreter, arrays: Sequence[Any]) -> tuple[Any, ...]:
         """The tensors that the graph computes from the arrays of its arguments."""
-        values: list[Any] = [None if x is None or hasattr(x, "dtype") else hint(x) for x in self.arguments]
+        values = list(self.values)
         for (i, layout), x in zip(self.inputs, arrays):
             values[i] = x if layout.plain else OPERATIONS["permute"](x, layout.inverse)
         found = interpreter.run(values, arrays[-1] if self.draws else None)
@@ -60,11 +72,21 @@ class Recording:
             elif not hasattr(x, "dtype"):
                 self.outputs.append(("value", x))
             else:
-                layout = Layout.of(node.meta["val"], x.shape)
+                layout = Layout.of(node.meta["val"], [plain(n) if isinstance(n, Size) else n for n in x.shape])
                 self.outputs.append(("result", len(computed)))
                 self.results.append(layout)
                 computed.append(x if layout.plain else OPERATIONS["permute"](x, layout.order))
         return tuple(computed)
+
+
+def symbol(n: Any) -> Any:
+    """A symbolic size as one of mlc's; UserError if it is not made of sizes of arguments by arithmetic."""
+    if isinstance(n, int | float | bool):
+        return n
+    try:
+        return symbolic(parse_size(str(n).replace("//", " floordiv ")))
+    except IRError as error:
+        raise UserError(f"{n} is no size", code=CODE) from error
 
 
 def output_nodes(graph: Any) -> list[Any]:
