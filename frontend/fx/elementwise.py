@@ -19,7 +19,7 @@ same("abs", "acos", "acosh", "add", "addcdiv", "addcmul", "angle", "asin", "asin
      "relu", "relu6", "remainder", "round", "rsqrt", "rsub", "sgn", "sigmoid", "sign", "signbit", "silu", "sin", "sinc",
      "sinh", "softplus", "softshrink", "sqrt", "square", "sub", "tan", "tanh", "threshold", "trunc", "view_as_complex",
      "view_as_real", "where", "xlogy")
-renamed(_prelu_kernel="prelu", conj_physical="conj", _conj="conj", _conj_physical="conj", fix="trunc",
+renamed(conj_physical="conj", _conj="conj", _conj_physical="conj", fix="trunc",
         true_divide="div", multiply="mul", subtract="sub", negative="neg", absolute="abs",
         **{f"special_{name}": f"special.{name}" for name in (
             "airy_ai", "bessel_j0", "bessel_j1", "bessel_y0", "bessel_y1", "chebyshev_polynomial_t",
@@ -47,3 +47,8 @@ def polygamma(n: int, x: Any) -> Any:
 @row("masked_fill")
 def masked_fill(x: Any, mask: Any, value: Any) -> Any:
     return O["masked_fill"](x, mask, value)
+
+
+@row("_prelu_kernel")
+def prelu(x: Any, weight: Any) -> Any:
+    return O["where"](O["gt"](x, 0), x, weight * x)

@@ -18,7 +18,7 @@ from mlc.frontend.fx.refusing import CODE
 from mlc.frontend.fx.support import NUMBERS, SIZES, hint, unsupported
 from mlc.frontend.fx.table import find, is_random
 from mlc.frontend.location import text
-from mlc.frontend.tensor import OPERATIONS, Tensor
+from mlc.frontend.tensor import OPERATIONS, Tensor, wrap
 from mlc.ir.diag import UNKNOWN, Loc, UserError
 
 DROPPED = frozenset({"device", "layout", "pin_memory", "memory_format", "non_blocking", "sparse_grad", "generator"})
@@ -145,7 +145,7 @@ def _hashable_node(x: Any) -> bool:
 
 def constant(x: Any) -> Any:
     """A tensor of the graph as one of mlc; it may not be a fake one."""
-    return array_of(x)
+    return wrap(array_of(x))
 
 
 def array_of(x: Any) -> np.ndarray[Any, Any]:

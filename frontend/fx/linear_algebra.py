@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
+from mlc.frontend.fx.refusing import refuse
 from mlc.frontend.fx.table import renamed, row, same
 from mlc.frontend.tensor import OPERATIONS as O
 
@@ -42,3 +44,26 @@ def lu_factor_ex(x: Any, *, pivot: bool = True, check_errors: bool = False) -> A
 @row("linalg_lu_solve")
 def lu_solve(lu: Any, pivots: Any, b: Any, *, left: bool = True, adjoint: bool = False) -> Any:
     return O["linalg.lu_solve"](lu, pivots, b, left=left, adjoint=adjoint)
+
+
+@row("_linalg_svd")
+def svd(x: Any, full_matrices: bool = False, compute_uv: bool = True, *, driver: str | None = None) -> Any:
+    if not compute_uv:
+        refuse("singular values without vectors")
+    return tuple(O["linalg.svd"](x, full_matrices))
+
+
+@row("linalg_pinv.atol_rtol_tensor", "linalg_pinv.atol_rtol_float")
+def pinv(x: Any, *, atol: Any = None, rtol: Any = None, hermitian: bool = False) -> Any:
+    return O["linalg.pinv"](x, atol=atol, rtol=rtol, hermitian=hermitian)
+
+
+@row("_trilinear")
+def trilinear(a: Any, b: Any, c: Any, expand1: Sequence[int], expand2: Sequence[int], expand3: Sequence[int],
+              sumdim: Sequence[int], unroll_dim: int = 1) -> Any:
+    """The product of three tensors that get further dimensions, summed over some."""
+    for dims, n in ((expand1, 0), (expand2, 1), (expand3, 2)):
+        for d in sorted(dims):
+            a, b, c = (O["unsqueeze"](x, d) if k == n else x for k, x in enumerate((a, b, c)))
+    product = a * b * c
+    return O["sum"](product, tuple(sumdim)) if sumdim else product

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+import importlib.util
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -106,7 +108,19 @@ def model_names() -> list[str]:
 def made(name: str) -> Made:
     """A model, and the arguments of a call."""
     library, _, rest = name.partition(".")
+    if importlib.util.find_spec("torchvision") and "torchvision" not in sys.modules:
+        declare_nms()
     return {"torchvision": of_torchvision, "timm": of_timm, "transformers": of_transformers}[library](rest)
+
+
+def declare_nms() -> None:
+    """Let torchvision be imported where its binary does not fit PyTorch's: everything but detection works without."""
+    import torch
+    try:
+        for name in ("nms", "qnms"):
+            torch.library.define(f"torchvision::{name}", "(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
+    except RuntimeError:                                   # it is there
+        return
 
 
 def of_torchvision(name: str) -> Made:
