@@ -10,10 +10,10 @@ from mlc.frontend.fx.table import renamed, row, same
 from mlc.frontend.tensor import OPERATIONS as O
 
 same("addbmm", "addmm", "addmv", "addr", "baddbmm", "bmm", "dot", "mm", "mv", "vdot", "linear", "matmul", "cdist",
-     "cholesky", "cholesky_inverse", "cholesky_solve", "ormqr", "lu_unpack", "geqrf", "triangular_solve")
+     "cholesky_inverse", "cholesky_solve", "ormqr", "lu_unpack", "geqrf", "triangular_solve")
 renamed(linalg_cross="linalg.cross", linalg_solve_triangular="linalg.solve_triangular", _cdist_forward="cdist",
         linalg_householder_product="linalg.householder_product", linalg_qr="linalg.qr", linalg_lu="linalg.lu",
-        linalg_matrix_exp="linalg.matrix_exp")
+        linalg_matrix_exp="linalg.matrix_exp", _pdist_forward="pdist")
 
 
 @row("_cdist_forward.default")
@@ -67,3 +67,8 @@ def trilinear(a: Any, b: Any, c: Any, expand1: Sequence[int], expand2: Sequence[
             a, b, c = (O["unsqueeze"](x, d) if k == n else x for k, x in enumerate((a, b, c)))
     product = a * b * c
     return O["sum"](product, tuple(sumdim)) if sumdim else product
+
+
+@row("cholesky")
+def cholesky(x: Any, upper: bool = False) -> Any:
+    return O["linalg.cholesky"](x, upper=upper)

@@ -6,13 +6,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from mlc.frontend.fx.refusing import refuse
-from mlc.frontend.fx.table import renamed, row, same
+from mlc.frontend.fx.table import row, same
 from mlc.frontend.tensor import OPERATIONS as O
 
 same("all", "amax", "amin", "aminmax", "any", "argmax", "argmin", "bucketize", "count_nonzero", "cummax", "cummin",
      "cumprod", "cumsum", "kthvalue", "logcumsumexp", "logsumexp", "max", "mean", "median", "min", "mode", "nanmedian",
-     "nansum", "prod", "searchsorted", "sum", "topk", "histc", "trace")
-renamed(linalg_vector_norm="linalg.vector_norm")
+     "nansum", "prod", "searchsorted", "sum", "topk", "histc", "trace", "histogram", "nonzero_static", "segment_reduce")
 LAST = -1
 
 
@@ -64,3 +63,8 @@ def std_mean(x: Any, dim: Any = None, *, correction: Any = None, keepdim: bool =
 def norm(x: Any, p: Any = 2, dim: Sequence[int] | None = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
     x = x if dtype is None else O["cast"](x, dtype)
     return O["linalg.vector_norm"](x, 2 if p is None else p, dim or None, keepdim)
+
+
+@row("linalg_vector_norm")
+def vector_norm(x: Any, ord: Any = 2, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
+    return O["linalg.vector_norm"](x if dtype is None else O["cast"](x, dtype), ord, dim, keepdim)

@@ -49,9 +49,9 @@ def backend(graph_module: Any, example_inputs: Sequence[Any], *, options: Mappin
         >>> f(torch.tensor([-1.0, 2.0]))
         tensor([1., 3.])
     """
+    settings = _settings(options, mode)
     from functorch.compile import min_cut_rematerialization_partition
     from torch._dynamo.backends.common import aot_autograd
-    settings = _settings(options, mode)
     source = Source.of(graph_module)
     compilers = {name: functools.partial(compile_graph, settings, source, name)
                  for name in ("forward", "backward", "inference")}
@@ -125,5 +125,6 @@ def operators(graph: Any) -> int:
 
 def missing(refusals: Sequence[Refusal], hint: str) -> UserError:
     """The error for operators that mlc does not run."""
-    return UserError(f"mlc does not run {len(refusals)} operators of the graph", code="MLC0831",
+    plural = "s" * (len(refusals) != 1)
+    return UserError(f"mlc does not run {len(refusals)} operator{plural} of the graph", code="MLC0831",
                      notes=tuple(dict.fromkeys(map(str, refusals))), hint=hint)

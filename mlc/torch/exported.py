@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import inspect
 import os
+import zipfile
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from mlc import nn
@@ -22,13 +24,15 @@ from mlc.torch.compiler import decompositions, missing
 
 
 class Program:
-    """A program without training: its graph of core ATen operators, and what its arguments and results are.
+    """An exported program: its graph of ATen operators, and what its arguments and results are.
 
-    names    per argument of the program that is a tensor, its name
-    arguments  the fake tensors that these were traced with
-    sources  per input of the graph: ("state", name in the state) or ("argument", number)
-    state    parameters, buffers and constants by name
-    assigned per result of the graph that comes first: the buffer that it is the new value of
+    names       per argument that is a tensor, its name
+    arguments   the fake tensors that these were traced with
+    sources     per input of the graph: ("state", name), ("argument", number) or ("value", a number that is fixed)
+    state       parameters, buffers and constants by name
+    parameters  the names of those of them that are trained
+    assigned    the buffers that the first results of the graph are the new values of
+    structure   how the other results are put together (`torch.utils._pytree.TreeSpec`)
     """
 
     def __init__(self, exported: Any) -> None:
@@ -195,7 +199,7 @@ def export(model: Any, args: Sequence[Any] = (), kwargs: dict[str, Any] | None =
 
     Raises:
         UserError: mlc has not all operators of the model, and they are listed (MLC0831); the model changes its arguments
-            (MLC0833).
+            (MLC0833); a file is none of torch.export (MLC0835).
 
     Example:
         >>> import torch
@@ -205,9 +209,14 @@ def export(model: Any, args: Sequence[Any] = (), kwargs: dict[str, Any] | None =
         (1, 3)
     """
     import torch
-    if isinstance(model, str | os.PathLike):
-        model = torch.export.load(os.fspath(model))
     name = "Model"
+    if isinstance(model, str | os.PathLike):
+        path = os.fspath(model)
+        name = Path(path).stem
+        if not zipfile.is_zipfile(path):
+            raise UserError(f"{path} is no program of torch.export", code="MLC0835", loc=user_loc(),
+                            hint="torch.export.save(torch.export.export(model, args), path) writes one")
+        model = torch.export.load(path)
     if isinstance(model, torch.nn.Module):
         name = type(model).__name__
         model = torch.export.export(model, tuple(args), kwargs, dynamic_shapes=dynamic_shapes)
