@@ -84,6 +84,8 @@ def annotated(function: Any, where: str) -> list[Any]:
 
     import mlc.api as api
     compiled = api.compiled_function(function)
+    if compiled is not None and (args := compiled.signature.specified()) is not None:
+        return args
     known = compiled.signature.specs if compiled is not None else {}
     f = function.signature.f if isinstance(function, api.Compiled) else function
     specs, missing = list[Any](), list[str]()

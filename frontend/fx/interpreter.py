@@ -82,7 +82,8 @@ class Interpreter:
                 elif node.op == "get_attr":
                     values[node] = constant(_attribute(self.module, node.target))
                 elif node.op == "output":
-                    return list(translated(node.args[0], values))
+                    out = translated(node.args[0], values)
+                    return list(out) if isinstance(out, tuple) else [out]
                 else:
                     key_of_node = None
                     if is_random(node.target):

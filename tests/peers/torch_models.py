@@ -42,7 +42,7 @@ TRANSFORMERS: dict[str, tuple[str, dict[str, Any], str]] = {
     "mpnet": ("MPNetModel", TEXT, "text"), "camembert": ("CamembertModel", TEXT, "text"),
     "xlm_roberta": ("XLMRobertaModel", TEXT, "text"), "mobilebert": ("MobileBertModel", TEXT | dict(
         embedding_size=16, intra_bottleneck_size=32), "text"),
-    "squeezebert": ("SqueezeBertModel", TEXT | dict(embedding_size=32), "text"),
+    "squeezebert": ("SqueezeBertModel", TEXT | dict(embedding_size=32, intermediate_size=48), "text"),
     "convbert": ("ConvBertModel", TEXT | dict(embedding_size=16), "text"), "fnet": ("FNetModel", TEXT, "text"),
     "roformer": ("RoFormerModel", TEXT, "text"), "nystromformer": ("NystromformerModel", TEXT, "text"),
     "modernbert": ("ModernBertModel", TEXT | dict(reference_compile=False), "text"),
@@ -55,7 +55,7 @@ TRANSFORMERS: dict[str, tuple[str, dict[str, Any], str]] = {
     "opt": ("OPTForCausalLM", TEXT | dict(ffn_dim=37, word_embed_proj_dim=32), "text"),
     "bloom": ("BloomForCausalLM", dict(vocab_size=64, hidden_size=32, n_layer=2, n_head=4), "text"),
     "llama": ("LlamaForCausalLM", GROUPED, "text"), "mistral": ("MistralForCausalLM", GROUPED, "text"),
-    "mixtral": ("MixtralForCausalLM", GROUPED | dict(num_local_experts=4), "text"),
+    "mixtral": ("MixtralForCausalLM", GROUPED | dict(num_local_experts=4, intermediate_size=48), "text"),
     "qwen2": ("Qwen2ForCausalLM", GROUPED, "text"), "qwen3": ("Qwen3ForCausalLM", GROUPED | dict(head_dim=8), "text"),
     "qwen2_moe": ("Qwen2MoeForCausalLM", GROUPED | dict(num_experts=4, moe_intermediate_size=16,
                                                         shared_expert_intermediate_size=16), "text"),
