@@ -2,6 +2,7 @@
 
     python -m tests.peers.torch_backend ops [--only REGEX] [--samples N] [--backward] [--log FILE] [--limit SECONDS]
     python -m tests.peers.torch_backend models [--only REGEX] [--log FILE] [--limit SECONDS]
+    python -m tests.peers.torch_backend speed
 
 Every entry is a line of the log, and the next run with the same log continues after it. README.md describes the
 verdicts.
@@ -191,13 +192,16 @@ def judged(names: list[str], judge: Callable[[str, Any], Any], settings: Any) ->
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("ops", "models"))
+    parser.add_argument("what", choices=("ops", "models", "speed"))
     parser.add_argument("--only", default="", help="judge names that match this regular expression")
     parser.add_argument("--samples", type=int, default=3, help="samples for each operator")
     parser.add_argument("--backward", action="store_true", help="also gradients of operators")
     parser.add_argument("--log", help="file of verdicts, which the next run continues")
     parser.add_argument("--limit", type=float, default=120, help="seconds for each entry")
     settings = parser.parse_args()
+    if settings.what == "speed":
+        from tests.peers import torch_speed
+        return torch_speed.measure()
     if settings.what == "models":
         from tests.peers.torch_models import judged_model, model_names
         names, judge = model_names(), judged_model
