@@ -39,8 +39,8 @@ CODE = {"cpu": ("llvm-ir", "asm", "obj"), "gpu": ("llvm-ir", "resources", "ptx")
 def parser() -> argparse.ArgumentParser:
     p = report.Parser("compile", "Compile a function down to any level.", EXAMPLES)
     add = p.add_argument
-    add("function", metavar="FILE:FUNCTION", help="a function of a .py, .mlc or .mlir file, or a .pt2 file of torch.export; without "
-        ":FUNCTION all of a .mlir")
+    add("function", metavar="FILE:FUNCTION", help="a function of a .py, .mlc or .mlir file, or a .pt2 file of "
+        "torch.export; without :FUNCTION all of a .mlir")
     add("--emit", metavar="LEVEL,...",
         help="what to write: " + ", ".join(SUFFIXES) + " (default obj; ptx for a GPU; resources, by ptxas: "
         "registers and shared memory of each kernel), or of a module that Python "

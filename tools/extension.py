@@ -38,7 +38,8 @@ def main(options: argparse.Namespace, kinds: Sequence[str]) -> int:
     if path.endswith(sources.EXPORTED):
         names = names or Path(path).stem
     if not path.endswith(sources.FUNCTIONS) or not names:
-        raise report.usage_error(f"{options.function}: a module is made of functions of a .py or .mlc file, or a .pt2 file",
+        raise report.usage_error(f"{options.function}: a module is made of functions of a .py or .mlc file, or a .pt2 "
+                                 "file",
                                  f"write {path}:FUNCTION, or several as {path}:FUNCTION,FUNCTION", "MLC0399")
     output = options.output if options.output not in (None, "-") else names.split(",")[0] + KINDS[kinds[0]]
     name = extension.module_name(output)

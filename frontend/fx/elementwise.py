@@ -19,7 +19,8 @@ same("abs", "acos", "acosh", "add", "addcdiv", "addcmul", "angle", "asin", "asin
      "relu", "relu6", "remainder", "round", "rsqrt", "rsub", "sgn", "sigmoid", "sign", "signbit", "silu", "sin", "sinc",
      "sinh", "softplus", "softshrink", "sqrt", "square", "sub", "tan", "tanh", "threshold", "trunc", "view_as_complex",
      "view_as_real", "where", "xlogy")
-renamed(special_modified_bessel_i0="i0", special_modified_bessel_i1="special.i1", conj_physical="conj", _conj="conj", _conj_physical="conj", fix="trunc",
+renamed(special_modified_bessel_i0="i0", special_modified_bessel_i1="special.i1", conj_physical="conj", _conj="conj",
+        _conj_physical="conj", fix="trunc",
         true_divide="div", multiply="mul", subtract="sub", negative="neg", absolute="abs",
         **{f"special_{name}": f"special.{name}" for name in (
             "airy_ai", "bessel_j0", "bessel_j1", "bessel_y0", "bessel_y1", "chebyshev_polynomial_t",

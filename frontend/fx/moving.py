@@ -1,4 +1,4 @@
-"""Operators that move elements: views, copies, joins and pieces. Views of a functional graph are values of their own."""
+"""Operators that move elements: views, copies, joins and pieces. Views in a functional graph are values."""
 
 from __future__ import annotations
 

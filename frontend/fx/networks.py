@@ -37,13 +37,15 @@ def max_pool(rank: int, x: Any, kernel_size: Sequence[int], stride: Sequence[int
 
 
 @row("max_pool2d_with_indices")
-def max_pool2d(x: Any, *settings: Any) -> Any:
-    return max_pool(2, x, *settings, indices=True)
+def max_pool2d(x: Any, kernel_size: Any, stride: Any = (), padding: Any = (0,), dilation: Any = (1,),
+               ceil_mode: bool = False) -> Any:
+    return max_pool(2, x, kernel_size, stride, padding, dilation, ceil_mode, True)
 
 
 @row("max_pool3d_with_indices")
-def max_pool3d(x: Any, *settings: Any) -> Any:
-    return max_pool(3, x, *settings, indices=True)
+def max_pool3d(x: Any, kernel_size: Any, stride: Any = (), padding: Any = (0,), dilation: Any = (1,),
+               ceil_mode: bool = False) -> Any:
+    return max_pool(3, x, kernel_size, stride, padding, dilation, ceil_mode, True)
 
 
 def avg_pool(rank: int, x: Any, kernel_size: Sequence[int], stride: Sequence[int] = (), padding: Sequence[int] = (0,),

@@ -5,20 +5,21 @@ from __future__ import annotations
 import builtins
 import math
 import operator
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from mlc.frontend.dtypes import ALL
 from mlc.frontend.fx.table import find
 
 DTYPES = frozenset(d.name for d in ALL)
-NUMBERS = {f: f for f in (
+NUMBERS: frozenset[Any] = frozenset({
     operator.add, operator.sub, operator.mul, operator.floordiv, operator.truediv, operator.mod, operator.pow,
     operator.neg, operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge, operator.and_,
     operator.or_, operator.not_, operator.getitem, math.ceil, math.floor, math.trunc, math.sqrt, builtins.round,
-    builtins.max, builtins.min, builtins.abs, builtins.int, builtins.float)}
+    builtins.max, builtins.min, builtins.abs, builtins.int, builtins.float})
 """Functions of Python numbers, which graphs of symbolic sizes compute with."""
-SIZES = {"aten.sym_size.int": lambda x, dim: x.shape[dim], "aten.sym_numel.default": lambda x: math.prod(x.shape)}
+SIZES: dict[str, Callable[..., Any]] = {"aten.sym_size.int": lambda x, dim: x.shape[dim],
+                                        "aten.sym_numel.default": lambda x: math.prod(x.shape)}
 """Operators whose results are sizes of tensors."""
 
 
@@ -43,7 +44,7 @@ def supports(node: Any) -> bool:
 
 
 def unfit(node: Any) -> Iterator[str]:
-    """What is not mlc's about the values of a node."""
+    """The reasons why the values of a node are none of mlc's."""
     from torch import SymBool, SymFloat, SymInt, Tensor, strided
     value = node.meta.get("val")
     for x in value if isinstance(value, tuple | list) else (value,):

@@ -1,7 +1,7 @@
 """The table from ATen operators to functions on mlc's tensors, and how the modules of the families fill it.
 
-A row is found by the full name of the overload (`aten.add.Tensor`), or, where all overloads of an operator mean the same
-with the arguments in the order of mlc's function, by the name of the operator (`aten.add`).
+A row is found by the full name of the overload (`aten.add.Tensor`), or by the name of the operator (`aten.add`), where
+all of its overloads have their arguments in the order of mlc's function.
 """
 
 from __future__ import annotations

@@ -67,8 +67,8 @@ class Program:
         """UserError that lists all operators that mlc has not."""
         refusals = [refusal_of(n, reason) for n in self.graph.graph.nodes
                     if n.op == "call_function" and (reason := unsupported(n)) is not None]
-        refusals += [refusal_of(n, "it draws random numbers, in a program for inference") for n in self.graph.graph.nodes
-                     if n.op == "call_function" and is_random(n.target)]
+        refusals += [refusal_of(n, "it draws random numbers, in a program for inference")
+                     for n in self.graph.graph.nodes if n.op == "call_function" and is_random(n.target)]
         if refusals:
             raise missing(refusals, "make the model of other operators, or call its eval() first")
 
@@ -80,8 +80,8 @@ class Program:
             if spec.kind is OutputKind.BUFFER_MUTATION:
                 names.append(spec.target)
             elif spec.kind is not OutputKind.USER_OUTPUT:
-                raise UserError(f"the program has a result of the kind {spec.kind.name}", code="MLC0833", loc=user_loc(),
-                                hint="export a model that leaves its arguments as they are")
+                raise UserError(f"the program has a result of the kind {spec.kind.name}", code="MLC0833",
+                                loc=user_loc(), hint="export a model that leaves its arguments as they are")
         return names
 
     def specs(self) -> list[Spec]:
@@ -157,7 +157,7 @@ class ExportedModule(nn.Module):
             at = getattr(at, part)
         return at
 
-    def _state(self, name: str) -> Any:
+    def _tensor_named(self, name: str) -> Any:
         at: Any = self
         for part in name.split("."):
             at = getattr(at, part)
@@ -168,7 +168,7 @@ def module_of(program: Program, name: str) -> ExportedModule:
     """A module that runs a program, of a class of its own, whose parameters are the program's arguments."""
     def forward(self: ExportedModule, *args: Any, **keywords: Any) -> Any:
         given = signature.bind(self, *args, **keywords).args[1:]
-        assigned, out = program.run(self._state, given)
+        assigned, out = program.run(self._tensor_named, given)
         for buffer, value in assigned.items():
             owner, _, last = buffer.rpartition(".")
             setattr(self._owner(owner), last, value)
@@ -198,8 +198,8 @@ def export(model: Any, args: Sequence[Any] = (), kwargs: dict[str, Any] | None =
         the model's.
 
     Raises:
-        UserError: mlc has not all operators of the model, and they are listed (MLC0831); the model changes its arguments
-            (MLC0833); a file is none of torch.export (MLC0835).
+        UserError: mlc has not all operators of the model, and they are listed (MLC0831); the model changes its
+            arguments (MLC0833); a file is none of torch.export (MLC0835).
 
     Example:
         >>> import torch

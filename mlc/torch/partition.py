@@ -20,7 +20,7 @@ def partitioned(graph: Any, refused: Collection[str], compile_part: Callable[[An
     from torch.fx.passes.operator_support import OperatorSupportBase
 
     class Support(OperatorSupportBase):  # type: ignore[misc]
-        """What is in a part: tensor operators that mlc has; numbers are computed outside."""
+        """The nodes of parts: tensor operators that mlc has; numbers are computed outside."""
 
         def is_node_supported(self, submodules: Any, node: Any) -> bool:
             return node.op == "call_function" and node.name not in refused and not _is_number(node) and (

@@ -90,7 +90,7 @@ def symbol(n: Any) -> Any:
 
 
 def output_nodes(graph: Any) -> list[Any]:
-    """What a graph returns: nodes and values."""
+    """The results of a graph: nodes and values."""
     output = next(n for n in graph.graph.nodes if n.op == "output")
     found = output.args[0]
     return list(found) if isinstance(found, tuple | list) else [found]

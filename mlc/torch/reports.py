@@ -1,4 +1,4 @@
-"""What was compiled for which model: how many of its operators mlc runs, and which it leaves to PyTorch."""
+"""The graphs that were compiled: how many of their operators mlc runs, and which it leaves to PyTorch."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _graphs: deque[GraphReport] = deque(maxlen=RECENT)
 
 
 class Source:
-    """What a graph was traced from: the tensors that it was given."""
+    """The origin of a graph: the tensors that it was given."""
 
     def __init__(self, tensors: Sequence[Any]) -> None:
         self._tensors = [weakref.ref(x) for x in tensors]

@@ -46,7 +46,9 @@ def judged_operator(name: str, settings: Any) -> Verdict:
     for _, sample in zip(range(settings.samples), entry.sample_inputs("cpu", dtype, requires_grad=gradients)):
         found.append(judged_sample(entry, sample, gradients))
     worst = max(found, key=lambda v: SEVERITY.index(v[0]), default=("no sample", ""))
-    return ("in part", "PyTorch breaks the graph of a sample") if worst[0] == "pass" and any(v[0] != "pass" for v in found) else worst
+    if worst[0] == "pass" and any(v[0] != "pass" for v in found):
+        return "in part", "PyTorch breaks the graph of a sample"
+    return worst
 
 
 def judged_sample(entry: Any, sample: Any, gradients: bool) -> Verdict:
@@ -202,11 +204,13 @@ def main() -> None:
     if settings.what == "speed":
         from tests.peers import torch_speed
         return torch_speed.measure()
-    if settings.what == "models":
+    names: list[str] = []
+    judge: Callable[[str, Any], Any] = judged_operator
+    if settings.what == "ops":
+        names = operator_names()
+    else:
         from tests.peers.torch_models import judged_model, model_names
         names, judge = model_names(), judged_model
-    else:
-        names, judge = operator_names(), judged_operator
     count: Counter[str] = Counter()
     for name, entry in judged([n for n in names if re.search(settings.only, n)], judge, settings):
         count[entry["verdict"]] += 1

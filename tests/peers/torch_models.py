@@ -28,74 +28,87 @@ TIMM = (
     "resnetv2_50", "rexnet_100", "selecsls42", "sequencer2d_s", "seresnet18", "skresnet18", "tinynet_e",
     "tiny_vit_5m_224", "tnt_s_patch16_224", "twins_svt_small", "vgg11", "visformer_tiny", "volo_d1_224",
     "vovnet39a", "xcit_nano_12_p16_224")
-TEXT = dict(vocab_size=64, hidden_size=32, num_hidden_layers=2, num_attention_heads=4, intermediate_size=37,
-            max_position_embeddings=64, pad_token_id=0, bos_token_id=1, eos_token_id=2)
-GROUPED = TEXT | dict(num_key_value_heads=2)
-PATCHES = dict(hidden_size=32, num_hidden_layers=2, num_attention_heads=4, intermediate_size=37, image_size=32,
-               patch_size=8)
+TEXT = {"vocab_size": 64, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 37,
+            "max_position_embeddings": 64, "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2}
+GROUPED = TEXT | {"num_key_value_heads": 2}
+PATCHES = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 37,
+    "image_size": 32,
+               "patch_size": 8}
 TRANSFORMERS: dict[str, tuple[str, dict[str, Any], str]] = {
     "bert": ("BertModel", TEXT, "text"), "roberta": ("RobertaModel", TEXT, "text"),
-    "distilbert": ("DistilBertModel", dict(vocab_size=64, dim=32, n_layers=2, n_heads=4, hidden_dim=37), "text"),
-    "albert": ("AlbertModel", TEXT | dict(embedding_size=16), "text"),
-    "electra": ("ElectraModel", TEXT | dict(embedding_size=16), "text"),
-    "deberta_v2": ("DebertaV2Model", TEXT | dict(relative_attention=True, pos_att_type=["p2c", "c2p"]), "text"),
+    "distilbert": ("DistilBertModel", {"vocab_size": 64, "dim": 32, "n_layers": 2, "n_heads": 4, "hidden_dim": 37},
+        "text"),
+    "albert": ("AlbertModel", TEXT | {"embedding_size": 16}, "text"),
+    "electra": ("ElectraModel", TEXT | {"embedding_size": 16}, "text"),
+    "deberta_v2": ("DebertaV2Model", TEXT | {"relative_attention": True, "pos_att_type": ["p2c", "c2p"]}, "text"),
     "mpnet": ("MPNetModel", TEXT, "text"), "camembert": ("CamembertModel", TEXT, "text"),
-    "xlm_roberta": ("XLMRobertaModel", TEXT, "text"), "mobilebert": ("MobileBertModel", TEXT | dict(
-        embedding_size=16, intra_bottleneck_size=32), "text"),
-    "squeezebert": ("SqueezeBertModel", TEXT | dict(embedding_size=32, intermediate_size=48), "text"),
-    "convbert": ("ConvBertModel", TEXT | dict(embedding_size=16), "text"), "fnet": ("FNetModel", TEXT, "text"),
+    "xlm_roberta": ("XLMRobertaModel", TEXT, "text"), "mobilebert": ("MobileBertModel", TEXT | {
+        "embedding_size": 16, "intra_bottleneck_size": 32}, "text"),
+    "squeezebert": ("SqueezeBertModel", TEXT | {"embedding_size": 32, "intermediate_size": 48}, "text"),
+    "convbert": ("ConvBertModel", TEXT | {"embedding_size": 16}, "text"), "fnet": ("FNetModel", TEXT, "text"),
     "roformer": ("RoFormerModel", TEXT, "text"), "nystromformer": ("NystromformerModel", TEXT, "text"),
-    "modernbert": ("ModernBertModel", TEXT | dict(reference_compile=False), "text"),
-    "gpt2": ("GPT2LMHeadModel", dict(vocab_size=64, n_embd=32, n_layer=2, n_head=4, n_positions=64), "text"),
-    "gpt_neo": ("GPTNeoForCausalLM", dict(vocab_size=64, hidden_size=32, num_layers=2, num_heads=4, attention_types=[
-        [["global", "local"], 1]], max_position_embeddings=64), "text"),
+    "modernbert": ("ModernBertModel", TEXT | {"reference_compile": False}, "text"),
+    "gpt2": ("GPT2LMHeadModel", {"vocab_size": 64, "n_embd": 32, "n_layer": 2, "n_head": 4, "n_positions": 64}, "text"),
+    "gpt_neo": ("GPTNeoForCausalLM", {"vocab_size": 64, "hidden_size": 32, "num_layers": 2, "num_heads": 4,
+        "attention_types": [
+        [["global", "local"], 1]], "max_position_embeddings": 64}, "text"),
     "gpt_neox": ("GPTNeoXForCausalLM", TEXT, "text"),
-    "gptj": ("GPTJForCausalLM", dict(vocab_size=64, n_embd=32, n_layer=2, n_head=4, rotary_dim=4, n_positions=64),
+    "gptj": ("GPTJForCausalLM", {"vocab_size": 64, "n_embd": 32, "n_layer": 2, "n_head": 4, "rotary_dim": 4,
+        "n_positions": 64},
              "text"),
-    "opt": ("OPTForCausalLM", TEXT | dict(ffn_dim=37, word_embed_proj_dim=32), "text"),
-    "bloom": ("BloomForCausalLM", dict(vocab_size=64, hidden_size=32, n_layer=2, n_head=4), "text"),
+    "opt": ("OPTForCausalLM", TEXT | {"ffn_dim": 37, "word_embed_proj_dim": 32}, "text"),
+    "bloom": ("BloomForCausalLM", {"vocab_size": 64, "hidden_size": 32, "n_layer": 2, "n_head": 4}, "text"),
     "llama": ("LlamaForCausalLM", GROUPED, "text"), "mistral": ("MistralForCausalLM", GROUPED, "text"),
-    "mixtral": ("MixtralForCausalLM", GROUPED | dict(num_local_experts=4, intermediate_size=48), "text"),
-    "qwen2": ("Qwen2ForCausalLM", GROUPED, "text"), "qwen3": ("Qwen3ForCausalLM", GROUPED | dict(head_dim=8), "text"),
-    "qwen2_moe": ("Qwen2MoeForCausalLM", GROUPED | dict(num_experts=4, moe_intermediate_size=16,
-                                                        shared_expert_intermediate_size=16), "text"),
-    "gemma": ("GemmaForCausalLM", GROUPED | dict(head_dim=8), "text"),
-    "gemma2": ("Gemma2ForCausalLM", GROUPED | dict(head_dim=8), "text"),
+    "mixtral": ("MixtralForCausalLM", GROUPED | {"num_local_experts": 4, "intermediate_size": 48}, "text"),
+    "qwen2": ("Qwen2ForCausalLM", GROUPED, "text"), "qwen3": ("Qwen3ForCausalLM", GROUPED | {"head_dim": 8}, "text"),
+    "qwen2_moe": ("Qwen2MoeForCausalLM", GROUPED | {"num_experts": 4, "moe_intermediate_size": 16,
+                                                        "shared_expert_intermediate_size": 16}, "text"),
+    "gemma": ("GemmaForCausalLM", GROUPED | {"head_dim": 8}, "text"),
+    "gemma2": ("Gemma2ForCausalLM", GROUPED | {"head_dim": 8}, "text"),
     "phi": ("PhiForCausalLM", TEXT, "text"), "phi3": ("Phi3ForCausalLM", GROUPED, "text"),
     "falcon": ("FalconForCausalLM", TEXT, "text"), "stablelm": ("StableLmForCausalLM", GROUPED, "text"),
     "olmo": ("OlmoForCausalLM", GROUPED, "text"), "cohere": ("CohereForCausalLM", GROUPED, "text"),
     "starcoder2": ("Starcoder2ForCausalLM", GROUPED, "text"),
-    "mamba": ("MambaForCausalLM", dict(vocab_size=64, hidden_size=32, num_hidden_layers=2, state_size=8), "text"),
-    "t5": ("T5ForConditionalGeneration", dict(vocab_size=64, d_model=32, d_kv=8, d_ff=37, num_layers=2, num_heads=4,
-                                              decoder_start_token_id=0), "pair"),
-    "bart": ("BartForConditionalGeneration", dict(
-        vocab_size=64, d_model=32, encoder_layers=2, decoder_layers=2, encoder_attention_heads=4,
-        decoder_attention_heads=4, encoder_ffn_dim=37, decoder_ffn_dim=37, max_position_embeddings=64), "pair"),
-    "pegasus": ("PegasusForConditionalGeneration", dict(
-        vocab_size=64, d_model=32, encoder_layers=2, decoder_layers=2, encoder_attention_heads=4,
-        decoder_attention_heads=4, encoder_ffn_dim=37, decoder_ffn_dim=37, max_position_embeddings=64), "pair"),
+    "mamba": ("MambaForCausalLM", {"vocab_size": 64, "hidden_size": 32, "num_hidden_layers": 2, "state_size": 8},
+        "text"),
+    "t5": ("T5ForConditionalGeneration", {"vocab_size": 64, "d_model": 32, "d_kv": 8, "d_ff": 37, "num_layers": 2,
+        "num_heads": 4,
+                                              "decoder_start_token_id": 0}, "pair"),
+    "bart": ("BartForConditionalGeneration", {
+        "vocab_size": 64, "d_model": 32, "encoder_layers": 2, "decoder_layers": 2, "encoder_attention_heads": 4,
+        "decoder_attention_heads": 4, "encoder_ffn_dim": 37, "decoder_ffn_dim": 37, "max_position_embeddings": 64},
+            "pair"),
+    "pegasus": ("PegasusForConditionalGeneration", {
+        "vocab_size": 64, "d_model": 32, "encoder_layers": 2, "decoder_layers": 2, "encoder_attention_heads": 4,
+        "decoder_attention_heads": 4, "encoder_ffn_dim": 37, "decoder_ffn_dim": 37, "max_position_embeddings": 64},
+            "pair"),
     "vit": ("ViTModel", PATCHES, "image"), "deit": ("DeiTModel", PATCHES, "image"),
     "beit": ("BeitModel", PATCHES, "image"), "dinov2": ("Dinov2Model", PATCHES, "image"),
-    "convnext": ("ConvNextModel", dict(hidden_sizes=[8, 16], depths=[1, 1], num_stages=2), "image"),
-    "swin": ("SwinModel", dict(image_size=32, patch_size=2, embed_dim=16, depths=[1, 1], num_heads=[2, 2],
-                               window_size=4), "image"),
-    "resnet": ("ResNetModel", dict(embedding_size=8, hidden_sizes=[8, 16], depths=[1, 1], layer_type="basic"), "image"),
-    "segformer": ("SegformerModel", dict(num_encoder_blocks=2, depths=[1, 1], sr_ratios=[2, 1], hidden_sizes=[16, 32],
-                                         num_attention_heads=[1, 2], patch_sizes=[3, 3], strides=[2, 2],
-                                         mlp_ratios=[2, 2]), "image"),
+    "convnext": ("ConvNextModel", {"hidden_sizes": [8, 16], "depths": [1, 1], "num_stages": 2}, "image"),
+    "swin": ("SwinModel", {"image_size": 32, "patch_size": 2, "embed_dim": 16, "depths": [1, 1], "num_heads": [2, 2],
+                               "window_size": 4}, "image"),
+    "resnet": ("ResNetModel", {"embedding_size": 8, "hidden_sizes": [8, 16], "depths": [1, 1], "layer_type": "basic"},
+        "image"),
+    "segformer": ("SegformerModel", {"num_encoder_blocks": 2, "depths": [1, 1], "sr_ratios": [2, 1],
+        "hidden_sizes": [16, 32],
+                                         "num_attention_heads": [1, 2], "patch_sizes": [3, 3], "strides": [2, 2],
+                                         "mlp_ratios": [2, 2]}, "image"),
     "clip_vision": ("CLIPVisionModel", PATCHES, "image"), "siglip_vision": ("SiglipVisionModel", PATCHES, "image"),
-    "wav2vec2": ("Wav2Vec2Model", dict(
-        hidden_size=32, num_hidden_layers=2, num_attention_heads=4, intermediate_size=37, conv_dim=[16, 16],
-        conv_stride=[4, 4], conv_kernel=[8, 8], num_feat_extract_layers=2, num_conv_pos_embeddings=8,
-        num_conv_pos_embedding_groups=2), "sound"),
-    "hubert": ("HubertModel", dict(
-        hidden_size=32, num_hidden_layers=2, num_attention_heads=4, intermediate_size=37, conv_dim=[16, 16],
-        conv_stride=[4, 4], conv_kernel=[8, 8], num_feat_extract_layers=2, num_conv_pos_embeddings=8,
-        num_conv_pos_embedding_groups=2), "sound"),
-    "whisper": ("WhisperModel", dict(
-        vocab_size=64, d_model=32, encoder_layers=2, decoder_layers=2, encoder_attention_heads=4,
-        decoder_attention_heads=4, encoder_ffn_dim=37, decoder_ffn_dim=37, num_mel_bins=8, max_source_positions=30,
-        max_target_positions=32, pad_token_id=0, decoder_start_token_id=1), "spectrum"),
+    "wav2vec2": ("Wav2Vec2Model", {
+        "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 37, "conv_dim": [16,
+            16],
+        "conv_stride": [4, 4], "conv_kernel": [8, 8], "num_feat_extract_layers": 2, "num_conv_pos_embeddings": 8,
+        "num_conv_pos_embedding_groups": 2}, "sound"),
+    "hubert": ("HubertModel", {
+        "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 37, "conv_dim": [16,
+            16],
+        "conv_stride": [4, 4], "conv_kernel": [8, 8], "num_feat_extract_layers": 2, "num_conv_pos_embeddings": 8,
+        "num_conv_pos_embedding_groups": 2}, "sound"),
+    "whisper": ("WhisperModel", {
+        "vocab_size": 64, "d_model": 32, "encoder_layers": 2, "decoder_layers": 2, "encoder_attention_heads": 4,
+        "decoder_attention_heads": 4, "encoder_ffn_dim": 37, "decoder_ffn_dim": 37, "num_mel_bins": 8,
+            "max_source_positions": 30,
+        "max_target_positions": 32, "pad_token_id": 0, "decoder_start_token_id": 1}, "spectrum"),
 }
 Made = tuple[Any, tuple[Any, ...], dict[str, Any]]
 
@@ -125,7 +138,7 @@ def declare_nms() -> None:
 
 def of_torchvision(name: str) -> Made:
     import torch
-    import torchvision
+    import torchvision  # type: ignore[import-not-found]
     keywords: dict[str, Any] = {"weights": None}
     if name.startswith(("segmentation", "detection")):
         keywords["weights_backbone"] = None
@@ -207,7 +220,7 @@ def without_dropout(model: Any) -> None:
     """Have nothing dropped: mlc's random numbers are not PyTorch's."""
     for m in model.modules():
         for name, x in vars(m).items():
-            if isinstance(x, float) and ("drop" in name or (name == "p" and "Drop" in type(m).__name__)):
+            if isinstance(x, float) and ("drop" in name or (name == "p" and ("Drop" in type(m).__name__ or "Stochastic" in type(m).__name__))):
                 setattr(m, name, 0.0)
     for name, x in vars(getattr(model, "config", None) or object.__new__(Plain)).items():
         if isinstance(x, float) and ("drop" in name or name == "mask_time_prob"):
@@ -238,7 +251,8 @@ def forward(model: Any, compiled: Callable[[Any], Any], args: Any, keywords: Any
 
 
 def training(model: Any, compiled: Callable[[Any], Any], args: Any, keywords: Any) -> list[Any]:
-    """The loss and the gradients of a training step; statistics of batches are those of evaluation, since a batch of two
+    """The loss and the gradients of a training step; statistics of batches are those of evaluation,
+        since a batch of two
     small images has none that are well-conditioned."""
     import torch
     torch.manual_seed(1)

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 
-class Block(nn.Module):
+class Block(nn.Module):  # type: ignore[misc]
     """A residual block of two convolutions."""
 
     def __init__(self, inner: int, outer: int, stride: int) -> None:
@@ -31,7 +31,7 @@ def resnet() -> nn.Module:
                          nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(512, 10))
 
 
-class GPT(nn.Module):
+class GPT(nn.Module):  # type: ignore[misc]
     """A decoder of two layers."""
 
     def __init__(self) -> None:
