@@ -220,7 +220,8 @@ def without_dropout(model: Any) -> None:
     """Have nothing dropped: mlc's random numbers are not PyTorch's."""
     for m in model.modules():
         for name, x in vars(m).items():
-            if isinstance(x, float) and ("drop" in name or (name == "p" and ("Drop" in type(m).__name__ or "Stochastic" in type(m).__name__))):
+            drops = type(m).__name__.startswith(("Drop", "Stochastic", "Feature", "Alpha"))
+            if isinstance(x, float) and ("drop" in name or (name == "p" and drops)):
                 setattr(m, name, 0.0)
     for name, x in vars(getattr(model, "config", None) or object.__new__(Plain)).items():
         if isinstance(x, float) and ("drop" in name or name == "mask_time_prob"):
