@@ -188,7 +188,7 @@ def export(model: Any, args: Sequence[Any] = (), kwargs: dict[str, Any] | None =
 
     Args:
         model: A `torch.nn.Module` in evaluation, which `torch.export.export` exports; or what that returns; or the name
-            of a file that `torch.export.save` wrote.
+            of a file that `torch.export.save` wrote. PyTorch reads it, and could run what a hostile file has.
         args: Arguments of a call of the model, for their types.
         kwargs: Keyword arguments of the call.
         dynamic_shapes: Which sizes are symbols, as of `torch.export.export`; all others are those of the arguments.
