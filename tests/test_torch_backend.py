@@ -93,6 +93,18 @@ def test_results_have_the_strides_of_pytorch() -> None:
     torch.testing.assert_close(out, f(x))
 
 
+def test_results_that_are_views_of_each_other_stay_so() -> None:
+    def f(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        y = torch.relu(x)
+        return y[1:], y, y.permute(0, 2, 1)
+
+    x = torch.randn(2, 3, 4)
+    rows, whole, turned = compiled(f)(x)
+    torch.testing.assert_close((rows, whole, turned), f(x))
+    whole.zero_()
+    assert not rows.any() and not turned.any()
+
+
 def test_one_compilation_serves_all_sizes() -> None:
     model = nn.Sequential(nn.Linear(8, 6), nn.Tanh(), nn.Linear(6, 2))
     fast = compiled(model, dynamic=True)

@@ -28,7 +28,8 @@ class Recording:
 
     inputs    number and layout of the arguments that are tensors
     draws     whether a random key comes after them
-    outputs   per result of the graph: ("result", number), ("argument", number) or ("value", what it is)
+    outputs   per result of the graph: ("result", number), ("argument", number), ("value", what it is), or, for a view
+              of another, ("view", (number of that, (sizes, strides, offset)))
     results   the layouts of the tensors that are computed
     refusals  the nodes that mlc does not run; the module is of use if there are none
     """
@@ -66,17 +67,54 @@ class Recording:
         found = interpreter.run(values, arrays[-1] if self.draws else None)
         computed = list[Any]()
         placeholders = {n: i for i, n in enumerate(n for n in self.graph.graph.nodes if n.op == "placeholder")}
-        for node, x in zip(output_nodes(self.graph), found):
-            if node in placeholders:
-                self.outputs.append(("argument", placeholders[node]))
-            elif not hasattr(x, "dtype"):
-                self.outputs.append(("value", x))
-            else:
-                layout = Layout.of(node.meta["val"], [plain(n) if isinstance(n, Size) else n for n in x.shape])
-                self.outputs.append(("result", len(computed)))
-                self.results.append(layout)
-                computed.append(x if layout.plain else OPERATIONS["permute"](x, layout.order))
+        bases = dict[Any, int]()                           # output node that is a whole storage: its result
+        nodes = output_nodes(self.graph)
+        order = sorted(range(len(nodes)), key=lambda i: whole_storage(nodes[i]) is None)
+        self.outputs = [("value", None)] * len(nodes)
+        for i in order:
+            self.outputs[i] = self._output(nodes[i], found[i], placeholders, bases, computed)
         return tuple(computed)
+
+    def _output(self, node: Any, x: Any, placeholders: dict[Any, int], bases: dict[Any, int],
+                computed: list[Any]) -> tuple[str, Any]:
+        """How a result of the graph is had; what has to be computed for it is appended to `computed`.
+
+        Of results that share memory in PyTorch one is computed, and the others are views of it.
+        """
+        if node in placeholders:
+            return "argument", placeholders[node]
+        if not hasattr(x, "dtype"):
+            return "value", x
+        value = node.meta["val"]
+        base = bases.get(storage_of(value))
+        if base is not None and value.dtype is self.results[base].dtype and is_static(value):
+            return "view", (base, (tuple(value.shape), value.stride(), value.storage_offset()))
+        layout = Layout.of(value, [plain(n) if isinstance(n, Size) else n for n in x.shape])
+        number = len(computed)
+        self.results.append(layout)
+        computed.append(x if layout.plain else OPERATIONS["permute"](x, layout.order))
+        if whole_storage(node) is not None:
+            bases.setdefault(whole_storage(node), number)
+        return "result", number
+
+def is_static(x: Any) -> bool:
+    """Whether sizes, strides and offset of a fake tensor are numbers."""
+    return all(isinstance(n, int) for n in (*x.shape, *x.stride(), x.storage_offset()))
+
+
+def storage_of(x: Any) -> int:
+    """The identity of the memory of a fake tensor."""
+    return x.untyped_storage()._cdata  # type: ignore[no-any-return]
+
+
+def whole_storage(node: Any) -> int | None:
+    """The identity of the memory of an output, if that is all of it, in the order of its dimensions in memory."""
+    x: Any = node.meta.get("val") if hasattr(node, "meta") else None
+    if not hasattr(x, "dtype") or not is_static(x) or x.storage_offset():
+        return None
+    layout = Layout.of(x)
+    same = layout.strides == x.stride() and x.numel() * x.itemsize == x.untyped_storage().nbytes()
+    return storage_of(x) if same else None
 
 
 def symbol(n: Any) -> Any:

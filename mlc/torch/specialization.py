@@ -59,7 +59,8 @@ class Specialization:
         results = [layout.new() for layout in layouts]
         if self.entry is not None:
             self.entry.enter(pointers, [x.data_ptr() for x in results], numbers)
-        return [results[x] if kind == "result" else arguments[x] if kind == "argument" else x for kind, x in outputs]
+        return [results[x] if kind == "result" else arguments[x] if kind == "argument" else
+                results[x[0]].as_strided(*x[1]) if kind == "view" else x for kind, x in outputs]
 
     def _layouts(self, numbers: tuple[int, ...]) -> Layouts:
         """The layouts for these values of the symbolic sizes."""

@@ -212,7 +212,7 @@ def judged_model(name: str, settings: Any) -> tuple[str, str, dict[str, Any]]:
                 torch._dynamo.reset()
                 wide = pytree.tree_map_only(torch.Tensor, lambda x: x.double() if x.is_floating_point() else x,
                                             (args, keywords))
-                found = differing(step, copy.deepcopy(model).double(), *wide, TOLERANCE_64)
+                found = differing(step, copy.deepcopy(model).double(), wide[0], wide[1], TOLERANCE_64)
                 note = ", in float64"
             if found is not None:
                 return found[0], f"{phase}: {found[1]}", more
