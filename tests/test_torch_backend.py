@@ -221,6 +221,17 @@ def test_results_that_depend_on_elements_are_left_to_pytorch() -> None:
         torch.testing.assert_close(compiled(f)(x), f(x))
 
 
+def test_checks_of_elements_are_left_to_pytorch() -> None:
+    def f(x: torch.Tensor) -> torch.Tensor:
+        torch._assert_async((x < 4).all(), "too large")
+        return torch.nn.functional.one_hot(x, 4) * 2
+
+    fast, x = compiled(f), torch.arange(4)
+    assert torch.equal(fast(x), f(x))
+    with pytest.raises(RuntimeError, match="too large"):
+        fast(x + 1)
+
+
 def test_unknown_options_are_refused() -> None:
     with pytest.raises(mlc.UserError, match="speed is no option") as error:
         mlc.torch.backend(None, [], options={"speed": 3})

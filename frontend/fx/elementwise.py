@@ -29,7 +29,7 @@ renamed(special_modified_bessel_i0="i0", special_modified_bessel_i1="special.i1"
             "legendre_polynomial_p", "log_ndtr", "modified_bessel_k0", "modified_bessel_k1", "ndtri",
             "scaled_modified_bessel_k0", "scaled_modified_bessel_k1", "shifted_chebyshev_polynomial_t",
             "shifted_chebyshev_polynomial_u", "shifted_chebyshev_polynomial_v", "shifted_chebyshev_polynomial_w",
-            "xlog1py", "zeta")})
+            "spherical_bessel_j0", "xlog1py", "zeta")})
 
 
 @row("elu")

@@ -103,7 +103,7 @@ class Interpreter:
             if not self.tolerant:
                 raise
         self.refusals.append(refusal_of(node, reason))
-        return _zeros(node.meta["val"])
+        return _zeros(node.meta.get("val"))
 
 
 def _known(loc: Loc, otherwise: Loc | None) -> Loc | None:
