@@ -7,7 +7,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from mlc.frontend.fx.refusing import refuse
 from mlc.frontend.fx.table import row
 from mlc.frontend.tensor import OPERATIONS as O
 
@@ -81,8 +80,3 @@ def normal(key: Any, x: Any, mean: float = 0.0, std: float = 1.0) -> Any:
 @row("exponential", random=True)
 def exponential(key: Any, x: Any, rate: float = 1.0) -> Any:
     return O["random.exponential"](key, x.shape, rate, x.dtype)
-
-
-@row("multinomial", random=True)
-def multinomial(key: Any, x: Any, count: int, replacement: bool = False) -> Any:
-    refuse("multinomial draws in compiled code")
