@@ -167,9 +167,15 @@ class Entry(ArgumentChecks):
         """The address of the elements of an array."""
         return data_address(array)
 
-    def enter(self, arguments: Sequence[int], results: Sequence[int]) -> None:
-        """Run on arguments at these addresses, and write results to others."""
-        self._enter(arguments, (), results)
+    def enter(self, arguments: Sequence[int], results: Sequence[int], numbers: Sequence[int] = ()) -> None:
+        """Run on arguments at these addresses, and write results to others; `numbers` are the values of the symbols."""
+        self._enter(arguments, numbers, results)
+
+    def result_shapes(self, numbers: Sequence[int]) -> list[tuple[int, ...]]:
+        """The shapes of the results for these values of the symbols; UserError if they break a constraint."""
+        env = dict(zip(self.interface.symbols, numbers))
+        self._check_sizes(env)
+        return self._result_shapes(env)
 
     # -- what a caller passes -------------------------------------------------------------------------------------
     def _array(self, i: int, array: Any) -> Array:

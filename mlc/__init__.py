@@ -241,7 +241,7 @@ _ELSEWHERE = {
 }
 _MODULES = frozenset({"accelerator", "amp", "autograd", "backends", "cpu", "cuda", "distributions", "extension",
                       "fft", "func", "hub", "importer", "linalg", "masked", "nn", "onnx", "optim", "profiler",
-                      "random", "serialization", "signal", "sparse", "special", "tree", "utils"})
+                      "random", "serialization", "signal", "sparse", "special", "torch", "tree", "utils"})
 
 
 def __getattr__(name: str) -> Any:
@@ -251,7 +251,7 @@ def __getattr__(name: str) -> Any:
     if name == "__all__":
         importlib.import_module("mlc.api")
         functions = importlib.import_module("mlc.frontend.functions")
-        value = sorted({*_API, *_DTYPES, *_ELSEWHERE, *(_MODULES - {"backends", "extension", "importer"}),
+        value = sorted({*_API, *_DTYPES, *_ELSEWHERE, *(_MODULES - {"backends", "extension", "importer", "torch"}),
                         *functions.PUBLIC})
     elif name.startswith("_") or (value := _find(name)) is None:
         raise _absent(name)

@@ -31,7 +31,7 @@ SPACES = ("", "nn", "nn.functional", "nn.grad", "nn.init", "nn.utils", "nn.utils
           "utils.checkpoint", "utils.tensorboard", "utils.benchmark", "hub", "profiler",
           "autograd", "autograd.function", "autograd.functional", "autograd.grad_mode",
           "autograd.graph", "func", "accelerator", "distributions", "distributions.constraints",
-          "serialization", "onnx", "nn.parallel", "tree")
+          "serialization", "onnx", "torch", "nn.parallel", "tree")
 NUMBER = re.compile(r"(?<![\w.])[-+]?(?:\d+\.?\d*(?:e[-+]?\d+)?|\.\d+)")
 HEADING = re.compile(r"(?m)^(Args|Shape|Attributes|Returns|Raises|Example):$")
 

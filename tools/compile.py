@@ -39,8 +39,8 @@ CODE = {"cpu": ("llvm-ir", "asm", "obj"), "gpu": ("llvm-ir", "resources", "ptx")
 def parser() -> argparse.ArgumentParser:
     p = report.Parser("compile", "Compile a function down to any level.", EXAMPLES)
     add = p.add_argument
-    add("function", metavar="FILE:FUNCTION", help="a function of a .py, .mlc or .mlir file; without :FUNCTION all of a "
-        ".mlir")
+    add("function", metavar="FILE:FUNCTION", help="a function of a .py, .mlc or .mlir file, or a .pt2 file of "
+        "torch.export; without :FUNCTION all of a .mlir")
     add("--emit", metavar="LEVEL,...",
         help="what to write: " + ", ".join(SUFFIXES) + " (default obj; ptx for a GPU; resources, by ptxas: "
         "registers and shared memory of each kernel), or of a module that Python "
@@ -78,7 +78,7 @@ def main(options: argparse.Namespace) -> int:
     if options.args is not None:
         from mlc.tools import inputs
         given = inputs.parse_args(options.args)
-    if path.endswith((".py", ".mlc")):
+    if path.endswith(sources.FUNCTIONS):
         module = trace(path, name, given)
     else:
         module = from_text(path, name)
@@ -118,7 +118,7 @@ def levels(text: str, machine: str) -> list[str]:
 # -- where the module comes from --------------------------------------------------------------------------------------
 def trace(path: str, name: str, given: Sequence[Any] | None) -> Op:
     """The function of a Python file, recorded."""
-    if not name:
+    if not name and not path.endswith(sources.EXPORTED):
         raise report.usage_error(f"{path}: which function?", f"write {path}:FUNCTION", "MLC0399")
     function = sources.load(path, name)
     import mlc.api as api

@@ -35,21 +35,24 @@ def main(options: argparse.Namespace, kinds: Sequence[str]) -> int:
         raise report.usage_error("a module that Python imports cannot be checked code", "leave --checked out; mlc run "
                                  "--checked runs a program as checked code", "MLC0482")
     path, _, names = options.function.rpartition(":") if ":" in options.function else (options.function, "", "")
-    if not path.endswith((".py", ".mlc")) or not names:
-        raise report.usage_error(f"{options.function}: a module is made of functions of a .py or .mlc file",
+    if path.endswith(sources.EXPORTED):
+        names = names or Path(path).stem
+    if not path.endswith(sources.FUNCTIONS) or not names:
+        raise report.usage_error(f"{options.function}: a module is made of functions of a .py or .mlc file, or a .pt2 "
+                                 "file",
                                  f"write {path}:FUNCTION, or several as {path}:FUNCTION,FUNCTION", "MLC0399")
     output = options.output if options.output not in (None, "-") else names.split(",")[0] + KINDS[kinds[0]]
     name = extension.module_name(output)
     targets = chosen_targets(options)
-    sources = [_source(path, function, options.args) for function in names.split(",")]
+    recorded = [_source(path, function, options.args) for function in names.split(",")]
     made = dict[str, bytes]()
     if "ext" in kinds or "header" in kinds:
-        weights = extension.weights_of(name, sources, options.weights)
+        weights = extension.weights_of(name, recorded, options.weights)
     if "ext" in kinds:
-        made[KINDS["ext"]] = extension.built(name, sources, targets, weights, options.opt_level)
+        made[KINDS["ext"]] = extension.built(name, recorded, targets, weights, options.opt_level)
         if weights.beside:
             made[".safetensors"] = weights.content
-    functions = [s.function for s in sources]
+    functions = [s.function for s in recorded]
     if "header" in kinds:
         from mlc.backends.extension.header import header
         made[KINDS["header"]] = header(name, functions, weights).encode()

@@ -23,6 +23,12 @@ def check_count(function: Callable[..., Any], specs: Sequence[Any], where: str) 
         raise report.usage_error(f"--args: {where}: {error}", "give one type for each parameter", "MLC0397") from None
 
 
+EXPORTED = ".pt2"
+"""The ending of files of torch.export, which are one function each."""
+FUNCTIONS = (".py", ".mlc", EXPORTED)
+"""Endings of files that functions come from."""
+
+
 def load(path: str, name: str) -> Callable[..., Any]:
     """An attribute of the user's file, imported by its path."""
     if not os.path.isfile(path):
@@ -30,6 +36,9 @@ def load(path: str, name: str) -> Callable[..., Any]:
                                  "MLC0392")
     if path.endswith(".mlc"):
         return load_program(path, name)
+    if path.endswith(EXPORTED):
+        from mlc.torch import export
+        return export(path)
     stem = Path(path).stem
     spec = importlib.util.spec_from_file_location(stem, path)
     assert spec is not None and spec.loader is not None
@@ -75,6 +84,8 @@ def annotated(function: Any, where: str) -> list[Any]:
 
     import mlc.api as api
     compiled = api.compiled_function(function)
+    if compiled is not None and (args := compiled.signature.specified()) is not None:
+        return args
     known = compiled.signature.specs if compiled is not None else {}
     f = function.signature.f if isinstance(function, api.Compiled) else function
     specs, missing = list[Any](), list[str]()

@@ -61,12 +61,13 @@ def load() -> dict[str, Code]:
         language,
         levels,
         modules,
+        pytorch,
         random,
         tensor,
         text,
     )
     parts = (general, tensor, levels, gpu, text, frontend, modules, autograd, control, data, random, language, command,
-             backend)
+             backend, pytorch)
     found = [code for part in parts for code in read(part.TEXT)]
     return {code.name: code for code in sorted(found, key=lambda c: c.name)}
 

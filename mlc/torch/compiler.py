@@ -1,0 +1,130 @@
+"""The backend of `torch.compile`: functional graphs of ATen operators, forward and backward, to native code."""
+
+from __future__ import annotations
+
+import functools
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from mlc.frontend.fx.interpreter import Refusal, refusal_of
+from mlc.frontend.fx.support import NUMBERS, SIZES, depends_on_elements, unsupported
+from mlc.frontend.fx.table import find
+from mlc.frontend.location import user_loc
+from mlc.ir.diag import UserError
+from mlc.torch.graph_function import GraphFunction, examples
+from mlc.torch.partition import partitioned
+from mlc.torch.recording import Recording
+from mlc.torch.reports import GraphReport, Source, remember
+
+log = logging.getLogger("mlc.torch")
+OPTIONS = {"fallback": True, "matmul_precision": None}
+"""The options of the backend with what they are if they are not given."""
+
+
+def backend(graph_module: Any, example_inputs: Sequence[Any], *, options: Mapping[str, Any] | None = None,
+            mode: str | None = None) -> Callable[..., Any]:
+    """Compile a graph for `torch.compile(model, backend="mlc")`, which calls this.
+
+    Arguments and results share memory with PyTorch, without copies, unless strides have gaps. Forward and backward of a
+    training step are compiled by mlc, after PyTorch's AOTAutograd has made them functional. Operators that mlc has not
+    are left to PyTorch, and `mlc.torch.report` lists them.
+
+    Args:
+        graph_module: Graph of a part of the program, a `torch.fx.GraphModule`.
+        example_inputs: Its arguments.
+        options: `fallback`, whether PyTorch runs what mlc has not (True), or that is an error, which lists all of it;
+            `matmul_precision`, as of `mlc.compile`.
+        mode: Accepted for PyTorch's sake; "default" alone.
+
+    Returns:
+        A function of the arguments of the graph.
+
+    Raises:
+        UserError: An option is unknown (MLC0832), or, without `fallback`, operators are missing (MLC0831).
+
+    Example:
+        >>> import torch
+        >>> f = torch.compile(lambda x: torch.relu(x) + 1, backend=mlc.torch.backend)
+        >>> f(torch.tensor([-1.0, 2.0]))
+        tensor([1., 3.])
+    """
+    settings = _settings(options, mode)
+    from functorch.compile import min_cut_rematerialization_partition
+    from torch._dynamo.backends.common import aot_autograd
+    source = Source.of(graph_module)
+    compilers = {name: functools.partial(compile_graph, settings, source, name)
+                 for name in ("forward", "backward", "inference")}
+    made = aot_autograd(fw_compiler=compilers["forward"], bw_compiler=compilers["backward"],
+                        inference_compiler=compilers["inference"], decompositions=decompositions(),
+                        partition_fn=min_cut_rematerialization_partition)
+    return made(graph_module, example_inputs)  # type: ignore[no-any-return]
+
+
+def _settings(options: Mapping[str, Any] | None, mode: str | None) -> dict[str, Any]:
+    unknown = [n for n in options or {} if n not in OPTIONS]
+    if unknown:
+        raise UserError(f"{unknown[0]} is no option of the backend mlc", code="MLC0832", loc=user_loc(),
+                        hint="the options are " + ", ".join(OPTIONS))
+    if mode not in (None, "default"):
+        raise UserError(f"the backend mlc has no mode {mode!r}", code="MLC0832", loc=user_loc(),
+                        hint="leave out mode; options={...} has the settings")
+    return {**OPTIONS, **(options or {})}
+
+
+@functools.cache
+def decompositions() -> dict[Any, Callable[..., Any]]:
+    """PyTorch's decompositions of the operators that mlc has not, to core ATen."""
+    from torch._decomp import core_aten_decompositions, decomposition_table
+    return {operator: f for operator, f in {**decomposition_table, **core_aten_decompositions()}.items()
+            if find(operator) is None}
+
+
+def compile_graph(settings: Mapping[str, Any], source: Source, kind: str, graph: Any,
+                  example_inputs: Sequence[Any]) -> Callable[..., Any]:
+    """Compile a functional graph; the result takes its arguments in one list, which it empties."""
+    from torch.utils._python_dispatch import _disable_current_modes
+    graph.graph.eliminate_dead_code()
+    with _disable_current_modes():
+        recording, refusals = first_recording(graph)
+        report = GraphReport(kind, operators(graph), refusals, source)
+        if refusals and not settings["fallback"]:
+            raise missing(refusals, 'options={"fallback": True} leaves them to PyTorch')
+        if refusals:
+            names = {r.node for r in refusals}
+            call = partitioned(graph, names, lambda part: GraphFunction(part, settings, report))
+        else:
+            call = GraphFunction(graph, settings, report, recording)
+        remember(report)
+    log.info("%s", report)
+
+    def boxed(arguments: list[Any]) -> Any:
+        given = tuple(arguments)
+        arguments.clear()
+        return call(*given)
+
+    boxed._boxed_call = True  # type: ignore[attr-defined]
+    return boxed
+
+
+def first_recording(graph: Any) -> tuple[Recording | None, list[Refusal]]:
+    """The graph recorded for the sizes of the example, and all that mlc refuses of it."""
+    refusals = [refusal_of(n, reason) for n in graph.graph.nodes
+                if n.op == "call_function" and (reason := unsupported(n)) is not None]
+    if any(depends_on_elements(n) for n in graph.graph.nodes):
+        return None, refusals                              # sizes that there is no example of
+    recording = Recording(graph, examples(graph))
+    return recording, recording.refusals
+
+
+def operators(graph: Any) -> int:
+    """The number of calls of operators in a graph, without those that take results apart or compute sizes."""
+    return sum(n.op == "call_function" and n.target not in NUMBERS and str(n.target) not in SIZES
+               for n in graph.graph.nodes)
+
+
+def missing(refusals: Sequence[Refusal], hint: str) -> UserError:
+    """The error for operators that mlc does not run."""
+    plural = "s" * (len(refusals) != 1)
+    return UserError(f"mlc does not run {len(refusals)} operator{plural} of the graph", code="MLC0831",
+                     notes=tuple(dict.fromkeys(map(str, refusals))), hint=hint)

@@ -1,0 +1,224 @@
+"""Programs of `torch.export` as modules of mlc's: compiled, saved and exported like any other."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import zipfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from mlc import nn
+from mlc.api import Compiled, compile
+from mlc.frontend.fx.interpreter import Interpreter, array_of, refusal_of
+from mlc.frontend.fx.support import unsupported
+from mlc.frontend.fx.table import is_random
+from mlc.frontend.location import user_loc
+from mlc.frontend.signature import Spec
+from mlc.frontend.tensor import wrap
+from mlc.ir.diag import UserError
+from mlc.ir.sizes import Dim
+from mlc.ir.types import TensorType
+from mlc.torch.compiler import decompositions, missing
+
+
+class Program:
+    """An exported program: its graph of ATen operators, and what its arguments and results are.
+
+    names       per argument that is a tensor, its name
+    arguments   the fake tensors that these were traced with
+    sources     per input of the graph: ("state", name), ("argument", number) or ("value", a number that is fixed)
+    state       parameters, buffers and constants by name
+    parameters  the names of those of them that are trained
+    assigned    the buffers that the first results of the graph are the new values of
+    structure   how the other results are put together (`torch.utils._pytree.TreeSpec`)
+    """
+
+    def __init__(self, exported: Any) -> None:
+        from torch.export.graph_signature import InputKind
+        program = exported.run_decompositions(decompositions())
+        self.graph = program.graph_module
+        self._check()
+        state = {**program.state_dict, **program.constants}
+        placeholders = [n for n in self.graph.graph.nodes if n.op == "placeholder"]
+        signature = program.graph_signature
+        self.sources: list[tuple[str, Any]] = []
+        self.names: list[str] = []
+        self.arguments: list[Any] = []
+        self.state: dict[str, Any] = {}
+        self.parameters = {s.target for s in signature.input_specs if s.kind is InputKind.PARAMETER}
+        for node, spec in zip(placeholders, signature.input_specs):
+            if spec.kind is InputKind.USER_INPUT:
+                value = node.meta.get("val")
+                if not hasattr(value, "dtype"):            # a number or None, which is part of the program
+                    self.sources.append(("value", getattr(spec.arg, "value", value)))
+                    continue
+                self.sources.append(("argument", len(self.names)))
+                self.names.append(node.name)
+                self.arguments.append(value)
+            else:
+                self.sources.append(("state", spec.target))
+                self.state[spec.target] = state[spec.target]
+        self.assigned = self._assigned(signature)
+        self.structure = program.call_spec.out_spec
+
+    def _check(self) -> None:
+        """UserError that lists all operators that mlc has not."""
+        refusals = [refusal_of(n, reason) for n in self.graph.graph.nodes
+                    if n.op == "call_function" and (reason := unsupported(n)) is not None]
+        refusals += [refusal_of(n, "it draws random numbers, in a program for inference")
+                     for n in self.graph.graph.nodes if n.op == "call_function" and is_random(n.target)]
+        if refusals:
+            raise missing(refusals, "make the model of other operators, or call its eval() first")
+
+    @staticmethod
+    def _assigned(signature: Any) -> list[str]:
+        from torch.export.graph_signature import OutputKind
+        names = list[str]()
+        for spec in signature.output_specs:
+            if spec.kind is OutputKind.BUFFER_MUTATION:
+                names.append(spec.target)
+            elif spec.kind is not OutputKind.USER_OUTPUT:
+                raise UserError(f"the program has a result of the kind {spec.kind.name}", code="MLC0833",
+                                loc=user_loc(), hint="export a model that leaves its arguments as they are")
+        return names
+
+    def specs(self) -> list[Spec]:
+        """The types of the arguments: sizes are numbers or, where they are dynamic, symbols."""
+        from mlc.frontend.dtypes import as_dtype
+        return [Spec(TensorType(tuple(_dim(n) for n in x.shape), as_dtype(x.dtype).ir)) for x in self.arguments]
+
+    def check_arguments(self, tensors: Sequence[Any]) -> None:
+        """UserError if tensors are not of the types that the program was exported for."""
+        symbols: dict[str, Dim] = {}
+        from mlc.frontend.dtypes import as_dtype
+        for name, x, example in zip(self.names, tensors, self.arguments):
+            fits = x.dtype is as_dtype(example.dtype) and len(x.shape) == len(example.shape)
+            for n, wanted in zip(x.shape, example.shape):
+                known = wanted if isinstance(wanted, int) else symbols.setdefault(str(wanted), n)
+                fits = fits and bool(n == known)
+            if not fits:
+                raise UserError(f"{name} is a {x.dtype.name}{list(x.shape)}, and the program was exported for "
+                                f"{as_dtype(example.dtype).name}{[str(n) for n in example.shape]}", code="MLC0834",
+                                loc=user_loc(), hint="pass such a tensor, or name the size in dynamic_shapes")
+
+    def run(self, state: Any, tensors: Sequence[Any]) -> tuple[dict[str, Any], Any]:
+        """New values of buffers, and the result, for parameters and arguments."""
+        self.check_arguments(tensors)
+        inputs = [state(x) if kind == "state" else tensors[x] if kind == "argument" else x for kind, x in self.sources]
+        found = Interpreter(self.graph).run(inputs)
+        count = len(self.assigned)
+        return dict(zip(self.assigned, found)), structured(self.structure, found[count:])
+
+
+def _dim(n: Any) -> Dim:
+    """A size as a symbol of mlc's, if it is one."""
+    from mlc.ir.affine_syntax import parse_size
+    return n if isinstance(n, int) else parse_size(str(n).replace("//", " floordiv "))
+
+
+def structured(spec: Any, leaves: Sequence[Any]) -> Any:
+    """A result rebuilt from its tensors: tuples, lists and dicts; other containers become dicts of their fields."""
+    pending = iter(leaves)
+
+    def build(spec: Any) -> Any:
+        if spec.is_leaf():
+            return next(pending)
+        children = [build(child) for child in spec.children()]
+        if spec.type is list:
+            return children
+        if spec.type is tuple or not isinstance(spec.context, list | tuple) or len(spec.context) != len(children):
+            return tuple(children)
+        return dict(zip(spec.context, children))
+    return build(spec)
+
+
+class ExportedModule(nn.Module):
+    """A module whose `forward` runs a program; its parameters and buffers have the names of the model's."""
+
+    program: Program
+
+    def _load(self, program: Program) -> None:
+        for name, x in program.state.items():
+            owner, _, last = name.rpartition(".")
+            target = self._owner(owner)
+            value = wrap(array_of(x).copy())
+            if name in program.parameters:
+                setattr(target, last, nn.Parameter(value))
+            else:
+                target.register_buffer(last, value)
+
+    def _owner(self, path: str) -> Any:
+        at: Any = self
+        for part in path.split(".") if path else ():
+            if not hasattr(at, part):
+                setattr(at, part, nn.Module())
+            at = getattr(at, part)
+        return at
+
+    def _tensor_named(self, name: str) -> Any:
+        at: Any = self
+        for part in name.split("."):
+            at = getattr(at, part)
+        return at
+
+
+def module_of(program: Program, name: str) -> ExportedModule:
+    """A module that runs a program, of a class of its own, whose parameters are the program's arguments."""
+    def forward(self: ExportedModule, *args: Any, **keywords: Any) -> Any:
+        given = signature.bind(self, *args, **keywords).args[1:]
+        assigned, out = program.run(self._tensor_named, given)
+        for buffer, value in assigned.items():
+            owner, _, last = buffer.rpartition(".")
+            setattr(self._owner(owner), last, value)
+        return out
+
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    signature = inspect.Signature([inspect.Parameter(n, kind) for n in ("self", *program.names)])
+    forward.__signature__ = signature  # type: ignore[attr-defined]
+    out: ExportedModule = type(name, (ExportedModule,), {"forward": forward, "__module__": __name__})()
+    out._load(program)
+    return out
+
+
+def export(model: Any, args: Sequence[Any] = (), kwargs: dict[str, Any] | None = None, *,
+           dynamic_shapes: Any = None) -> Compiled:
+    """A model of PyTorch's as a compiled function of mlc's, which `mlc.save` and `mlc.extension.write` can write.
+
+    Args:
+        model: A `torch.nn.Module` in evaluation, which `torch.export.export` exports; or what that returns; or the name
+            of a file that `torch.export.save` wrote. PyTorch reads it, and could run what a hostile file has.
+        args: Arguments of a call of the model, for their types.
+        kwargs: Keyword arguments of the call.
+        dynamic_shapes: Which sizes are symbols, as of `torch.export.export`; all others are those of the arguments.
+
+    Returns:
+        The compiled function. Its arguments are the tensors among those of the model; its parameters have the names of
+        the model's.
+
+    Raises:
+        UserError: mlc has not all operators of the model, and they are listed (MLC0831); the model changes its
+            arguments (MLC0833); a file is none of torch.export (MLC0835).
+
+    Example:
+        >>> import torch
+        >>> model = torch.nn.Linear(2, 3).eval()
+        >>> f = mlc.torch.export(model, (torch.ones(1, 2),))
+        >>> f(mlc.ones(1, 2)).shape
+        (1, 3)
+    """
+    import torch
+    name = "Model"
+    if isinstance(model, str | os.PathLike):
+        path = os.fspath(model)
+        name = Path(path).stem
+        if not zipfile.is_zipfile(path):
+            raise UserError(f"{path} is no program of torch.export", code="MLC0835", loc=user_loc(),
+                            hint="torch.export.save(torch.export.export(model, args), path) writes one")
+        model = torch.export.load(path)
+    if isinstance(model, torch.nn.Module):
+        name = type(model).__name__
+        model = torch.export.export(model, tuple(args), kwargs, dynamic_shapes=dynamic_shapes)
+    program = Program(model)
+    return compile(module_of(program, name), args=program.specs())

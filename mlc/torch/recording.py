@@ -1,0 +1,134 @@
+"""A graph of ATen operators as a module of mlc's, for arguments of certain types, strides and numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from mlc.frontend import tree
+from mlc.frontend.fx.interpreter import Interpreter, Refusal
+from mlc.frontend.fx.refusing import CODE
+from mlc.frontend.fx.support import hint
+from mlc.frontend.fx.table import is_random
+from mlc.frontend.signature import Arguments, Spec, record_entry
+from mlc.frontend.symint import plain, symbolic
+from mlc.frontend.tensor import OPERATIONS
+from mlc.ir.affine_syntax import parse_size
+from mlc.ir.diag import IRError, UserError
+from mlc.ir.sizes import Size
+from mlc.ir.types import TensorType, ui32
+from mlc.torch.memory import Layout
+
+KEY = TensorType((2,), ui32)
+"""The type of a random key."""
+
+
+class Recording:
+    """The graph as it was recorded, with what mlc refused of it.
+
+    inputs    number and layout of the arguments that are tensors
+    draws     whether a random key comes after them
+    outputs   per result of the graph: ("result", number), ("argument", number), ("value", what it is), or, for a view
+              of another, ("view", (number of that, (sizes, strides, offset)))
+    results   the layouts of the tensors that are computed
+    refusals  the nodes that mlc does not run; the module is of use if there are none
+    """
+
+    def __init__(self, graph: Any, arguments: Sequence[Any], dynamic: bool = False) -> None:
+        """
+        graph      a `torch.fx.GraphModule`
+        arguments  those that it is recorded for, fake or not
+        dynamic    whether symbolic sizes among them become symbols of mlc's; else they are those of the example
+        """
+        size = symbol if dynamic else hint
+        self.graph = graph
+        self.values = [None if x is None or hasattr(x, "dtype") else size(x) for x in arguments]
+        self.inputs = [(i, Layout.of(x, tuple(map(size, x.shape)))) for i, x in enumerate(arguments)
+                       if hasattr(x, "dtype")]
+        self.draws = any(n.op == "call_function" and is_random(n.target) for n in graph.graph.nodes)
+        self.outputs: list[tuple[str, Any]] = []
+        self.results: list[Layout] = []
+        interpreter = Interpreter(graph, tolerant=True)
+        self.refusals: list[Refusal] = interpreter.refusals
+        specs = [Spec(layout.type) for _, layout in self.inputs] + [Spec(KEY)] * self.draws
+        leaves, structure = tree.flatten((tuple(specs), {}))
+        try:
+            self.module: Any = record_entry(lambda *arrays: self._computed(interpreter, arrays),
+                                            Arguments(leaves, structure, specs), name="graph").trace.module
+        except UserError:
+            if not self.refusals:
+                raise
+
+    def _computed(self, interpreter: Interpreter, arrays: Sequence[Any]) -> tuple[Any, ...]:
+        """The tensors that the graph computes from the arrays of its arguments."""
+        values = list(self.values)
+        for (i, layout), x in zip(self.inputs, arrays):
+            values[i] = x if layout.plain else OPERATIONS["permute"](x, layout.inverse)
+        found = interpreter.run(values, arrays[-1] if self.draws else None)
+        computed = list[Any]()
+        placeholders = {n: i for i, n in enumerate(n for n in self.graph.graph.nodes if n.op == "placeholder")}
+        bases = dict[Any, int]()                           # output node that is a whole storage: its result
+        nodes = output_nodes(self.graph)
+        order = sorted(range(len(nodes)), key=lambda i: whole_storage(nodes[i]) is None)
+        self.outputs = [("value", None)] * len(nodes)
+        for i in order:
+            self.outputs[i] = self._output(nodes[i], found[i], placeholders, bases, computed)
+        return tuple(computed)
+
+    def _output(self, node: Any, x: Any, placeholders: dict[Any, int], bases: dict[Any, int],
+                computed: list[Any]) -> tuple[str, Any]:
+        """How a result of the graph is had; what has to be computed for it is appended to `computed`.
+
+        Of results that share memory in PyTorch one is computed, and the others are views of it.
+        """
+        if node in placeholders:
+            return "argument", placeholders[node]
+        if not hasattr(x, "dtype"):
+            return "value", x
+        value = node.meta["val"]
+        base = bases.get(storage_of(value))
+        if base is not None and value.dtype is self.results[base].dtype and is_static(value):
+            return "view", (base, (tuple(value.shape), value.stride(), value.storage_offset()))
+        layout = Layout.of(value, [plain(n) if isinstance(n, Size) else n for n in x.shape])
+        number = len(computed)
+        self.results.append(layout)
+        computed.append(x if layout.plain else OPERATIONS["permute"](x, layout.order))
+        if whole_storage(node) is not None:
+            bases.setdefault(whole_storage(node), number)
+        return "result", number
+
+def is_static(x: Any) -> bool:
+    """Whether sizes, strides and offset of a fake tensor are numbers."""
+    return all(isinstance(n, int) for n in (*x.shape, *x.stride(), x.storage_offset()))
+
+
+def storage_of(x: Any) -> int:
+    """The identity of the memory of a fake tensor."""
+    return x.untyped_storage()._cdata  # type: ignore[no-any-return]
+
+
+def whole_storage(node: Any) -> int | None:
+    """The identity of the memory of an output, if that is all of it, in the order of its dimensions in memory."""
+    x: Any = node.meta.get("val") if hasattr(node, "meta") else None
+    if not hasattr(x, "dtype") or not is_static(x) or x.storage_offset():
+        return None
+    layout = Layout.of(x)
+    same = layout.strides == x.stride() and x.numel() * x.itemsize == x.untyped_storage().nbytes()
+    return storage_of(x) if same else None
+
+
+def symbol(n: Any) -> Any:
+    """A symbolic size as one of mlc's; UserError if it is not made of sizes of arguments by arithmetic."""
+    if isinstance(n, int | float | bool):
+        return n
+    try:
+        return symbolic(parse_size(str(n).replace("//", " floordiv ")))
+    except IRError as error:
+        raise UserError(f"{n} is no size", code=CODE) from error
+
+
+def output_nodes(graph: Any) -> list[Any]:
+    """The results of a graph: nodes and values."""
+    output = next(n for n in graph.graph.nodes if n.op == "output")
+    found = output.args[0]
+    return list(found) if isinstance(found, tuple | list) else [found]

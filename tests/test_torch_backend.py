@@ -1,0 +1,295 @@
+"""`torch.compile(model, backend="mlc")`, and `mlc.torch.export`."""
+from __future__ import annotations
+
+import math
+import tomllib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import mlc
+from mlc.frontend.fx import table
+from mlc.torch.memory import order_of
+from mlc.torch.reports import reports
+
+ROOT = Path(__file__).parent.parent
+
+
+@pytest.fixture(autouse=True)
+def fresh() -> Iterator[None]:
+    """PyTorch forgets what it has compiled, and starts from one seed."""
+    torch._dynamo.reset()
+    torch.manual_seed(0)
+    yield
+    torch._dynamo.reset()
+
+
+def compiled(f: Any, dynamic: bool | None = None, **options: Any) -> Any:
+    return torch.compile(f, backend=mlc.torch.backend, options=options, dynamic=dynamic)
+
+
+def steps(f: Callable[..., Any], model: nn.Module, *args: torch.Tensor) -> list[torch.Tensor]:
+    """The result of a model, its gradients, and its buffers after the call."""
+    model.zero_grad()
+    out = f(*args)
+    out.square().mean().backward()
+    return [out.detach(), *(p.grad.clone() for p in model.parameters() if p.grad is not None),
+            *(b.clone() for b in model.buffers())]
+
+
+# -- the table --------------------------------------------------------------------------------------------------------
+def test_every_row_is_an_operator_of_pytorch() -> None:
+    table.find("aten.add.Tensor")
+    for name in table.TABLE:
+        found: Any = torch.ops
+        for part in name.split("."):
+            found = getattr(found, part)
+
+
+def test_overloads_that_write_have_no_row() -> None:
+    assert table.find(torch.ops.aten.add.Tensor) is not None
+    assert table.find(torch.ops.aten.add.out) is None
+
+
+def test_the_backend_is_an_entry_point() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert project["entry-points"]["torch_dynamo_backends"] == {"mlc": "mlc.torch:backend"}
+
+
+# -- models -----------------------------------------------------------------------------------------------------------
+def test_a_network_of_layers_trains_as_in_pytorch() -> None:
+    model = nn.Sequential(nn.Linear(8, 16), nn.GELU(), nn.LayerNorm(16), nn.Linear(16, 4))
+    fast, x = compiled(model), torch.randn(5, 8)
+    torch.testing.assert_close(steps(fast, model, x), steps(model, model, x))
+    with torch.no_grad():
+        torch.testing.assert_close(fast(x), model(x))
+    assert [g.kind for g in reports(fast)] == ["forward", "backward", "inference"]
+    assert mlc.torch.report(fast).startswith("3 graphs, 100 % of ")
+
+
+def test_a_convolutional_network_trains_as_in_pytorch() -> None:
+    """Statistics of batches, pooling, and images that are channels-last."""
+    model = nn.Sequential(nn.Conv2d(3, 4, 3, stride=2, padding=1), nn.BatchNorm2d(4), nn.ReLU(), nn.MaxPool2d(2),
+                          nn.Flatten(), nn.Linear(64, 3))
+    x = torch.randn(4, 3, 16, 16).to(memory_format=torch.channels_last)
+    state = {name: p.clone() for name, p in model.state_dict().items()}
+    ours = steps(compiled(model, fallback=False), model, x)
+    model.load_state_dict(state)
+    torch.testing.assert_close(ours, steps(model, model, x), rtol=1e-5, atol=1e-5)
+
+
+def test_results_have_the_strides_of_pytorch() -> None:
+    def f(x: torch.Tensor) -> torch.Tensor:
+        return torch.relu(x) * 2
+
+    x = torch.randn(2, 3, 4, 5).to(memory_format=torch.channels_last)
+    out = compiled(f)(x)
+    assert out.stride() == f(x).stride()
+    torch.testing.assert_close(out, f(x))
+
+
+def test_results_that_are_views_of_each_other_stay_so() -> None:
+    def f(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        y = torch.relu(x)
+        return y[1:], y, y.permute(0, 2, 1)
+
+    x = torch.randn(2, 3, 4)
+    rows, whole, turned = compiled(f)(x)
+    torch.testing.assert_close((rows, whole, turned), f(x))
+    whole.zero_()
+    assert not rows.any() and not turned.any()
+
+
+def test_one_compilation_serves_all_sizes() -> None:
+    model = nn.Sequential(nn.Linear(8, 6), nn.Tanh(), nn.Linear(6, 2))
+    fast = compiled(model, dynamic=True)
+    for n in (3, 5, 7):
+        x = torch.randn(n, 8)
+        torch.testing.assert_close(steps(fast, model, x), steps(model, model, x))
+    assert len(reports(fast)) == 2
+
+
+def test_bfloat16_and_autocast() -> None:
+    model, x = nn.Linear(8, 4), torch.randn(3, 8)
+    fast = compiled(model, fallback=False)
+    with torch.autocast("cpu", torch.bfloat16), torch.no_grad():
+        ours, theirs = fast(x), model(x)
+    assert ours.dtype is torch.bfloat16
+    torch.testing.assert_close(ours, theirs)
+
+
+# -- semantics --------------------------------------------------------------------------------------------------------
+def test_writes_and_views_of_arguments_are_seen() -> None:
+    def f(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        x[1:, ::2] += y[1:, ::2]
+        x.t()[0].mul_(2)
+        return x.view(-1)[3:] + 1
+
+    x, y = torch.randn(4, 6), torch.randn(6, 4).t()
+    given, base = x.clone(), torch.zeros(5, 6)
+    base[1:] = x
+    assert torch.equal(f(given, y), compiled(f, fallback=False)(base[1:], y))
+    assert torch.equal(base[1:], given)
+
+
+def test_arguments_share_memory_and_strides_with_gaps_are_copied() -> None:
+    def f(x: torch.Tensor) -> torch.Tensor:
+        return x * x.exp()
+
+    fast = compiled(f, dynamic=False)
+    for x in (torch.randn(3, 4), torch.randn(6, 4)[::2], torch.randn(4).expand(3, 4), torch.randn(3, 4, 2)[..., 1]):
+        torch.testing.assert_close(fast(x), f(x))
+
+
+def test_tied_weights_and_subscripts() -> None:
+    class Tied(nn.Module):  # type: ignore[misc]
+        def __init__(self) -> None:
+            super().__init__()
+            self.table = nn.Embedding(10, 4)
+            self.out = nn.Linear(4, 10, bias=False)
+            self.out.weight = self.table.weight
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            out: torch.Tensor = self.out(self.table(x))
+            return out[torch.arange(3), x[:, 0] % 5]
+
+    model, x = Tied(), torch.randint(10, (3, 5))
+    torch.testing.assert_close(steps(compiled(model, fallback=False), model, x), steps(model, model, x))
+
+
+def test_dropout_follows_the_seed_of_pytorch() -> None:
+    model = nn.Sequential(nn.Linear(16, 64), nn.Dropout(0.5))
+    fast, x = compiled(model, fallback=False), torch.randn(8, 16)
+    first, second = steps(fast, model, x), fast(x)
+    torch.manual_seed(1)
+    other = fast(x)
+    torch.manual_seed(1)
+    torch.testing.assert_close(fast(x), other)
+    assert not torch.equal(first[0], second) and not torch.equal(second, other)
+    kept = (first[0] != 0).float().mean().item()
+    assert math.isclose(kept, 0.5, abs_tol=0.1)
+    grad = 2 * first[0] / first[0].numel() * (first[0] != 0) * 2
+    torch.testing.assert_close(first[2], grad.sum(0))      # of the bias: zero where the mask is
+
+
+# -- what mlc has not -------------------------------------------------------------------------------------------------
+def rotations(x: torch.Tensor) -> torch.Tensor:
+    values = torch.linalg.eigvals(x.exp())                 # mlc has none
+    return values.abs() + x.sum()
+
+
+def test_pytorch_runs_what_mlc_has_not_and_the_report_says_so() -> None:
+    class Rotations(nn.Module):  # type: ignore[misc]
+        def __init__(self) -> None:
+            super().__init__()
+            self.x = nn.Parameter(torch.randn(4, 4))
+
+        def forward(self) -> torch.Tensor:
+            return rotations(self.x)
+
+    model = Rotations()
+    fast = compiled(model)
+    with torch.no_grad():
+        torch.testing.assert_close(fast(), model())
+    text = mlc.torch.report(fast)
+    assert "inference: 4 of 5 operators in mlc" in text
+    assert "aten.linalg_eig.default x 1: mlc has no such operator, at " in text
+    assert "test_torch_backend.py" in text
+
+
+def test_without_fallback_all_missing_operators_are_an_error() -> None:
+    def f(x: torch.Tensor) -> torch.Tensor:
+        return torch.linalg.eigvals(x).abs() + torch.std(x, correction=0.5)
+
+    with pytest.raises(Exception, match="MLC0831") as error:
+        compiled(f, fallback=False)(torch.randn(3, 3))
+    assert "aten.linalg_eig.default: mlc has no such operator" in str(error.value)
+    assert "a correction of 0.5 is no integer" in str(error.value)
+
+
+def test_results_that_depend_on_elements_are_left_to_pytorch() -> None:
+    def f(x: torch.Tensor) -> torch.Tensor:
+        return (x * 2)[x > 0] + 1
+
+    x = torch.randn(20)
+    with torch._dynamo.config.patch(capture_dynamic_output_shape_ops=True):
+        torch.testing.assert_close(compiled(f)(x), f(x))
+
+
+def test_checks_of_elements_are_left_to_pytorch() -> None:
+    def f(x: torch.Tensor) -> torch.Tensor:
+        torch._assert_async((x < 4).all(), "too large")
+        return torch.nn.functional.one_hot(x, 4) * 2
+
+    fast, x = compiled(f), torch.arange(4)
+    assert torch.equal(fast(x), f(x))
+    with pytest.raises(RuntimeError, match="too large"):
+        fast(x + 1)
+
+
+def test_unknown_options_are_refused() -> None:
+    with pytest.raises(mlc.UserError, match="speed is no option") as error:
+        mlc.torch.backend(None, [], options={"speed": 3})
+    assert error.value.code == "MLC0832"
+
+
+@pytest.mark.parametrize("sizes, strides, order", [
+    ((2, 3), (3, 1), (0, 1)),
+    ((2, 3), (1, 2), (1, 0)),
+    ((2, 3, 4, 5), (60, 1, 15, 3), (0, 2, 3, 1)),
+    ((2, 1, 3), (3, 100, 1), (0, 1, 2)),
+    ((2, 3), (6, 1), (0, 1)),                              # gaps: it has to be copied
+    ((2, 3), (0, 1), (0, 1)),
+    ((0, 3), (1, 7), (0, 1)),
+    ((), (), ()),
+])
+def test_order_of_dimensions_in_memory(sizes: tuple[int, ...], strides: tuple[int, ...],
+                                       order: tuple[int, ...]) -> None:
+    assert order_of(sizes, strides) == order
+
+
+# -- torch.export -----------------------------------------------------------------------------------------------------
+def network() -> nn.Module:
+    return nn.Sequential(nn.Conv2d(1, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.Flatten(), nn.Linear(144, 4)).eval()
+
+
+def test_an_exported_model_is_saved_for_all_sizes(tmp_path: Path) -> None:
+    model, x = network(), torch.randn(5, 1, 8, 8)
+    f = mlc.torch.export(model, (x,), dynamic_shapes=({0: torch.export.Dim("batch")},))
+    assert set(f.signature.bound[0].state_dict()) == set(model.state_dict())
+    path = tmp_path / "net.mlc"
+    mlc.save(f, path)
+    loaded: Any = mlc.load(path)
+    for n in (1, 3):
+        x = torch.randn(n, 1, 8, 8)
+        np.testing.assert_allclose(loaded(x.numpy()).numpy(), model(x).detach().numpy(), rtol=1e-5, atol=1e-6)
+    with pytest.raises(mlc.UserError, match="expected 8"):
+        f(np.zeros((1, 1, 9, 9), np.float32))
+    with pytest.raises(mlc.UserError, match="exported for"):
+        mlc.save(f, path, args=[mlc.spec("B", 1, 9, 9)])
+
+
+def test_files_of_torch_export_compile(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    from mlc.tools.cli import main
+    path, broken = tmp_path / "net.pt2", tmp_path / "broken.pt2"
+    torch.export.save(torch.export.export(network(), (torch.randn(5, 1, 8, 8),)), path)
+    assert main(["compile", str(path), "--emit=tensor"]) == 0
+    assert "tensor.convolution" in capfd.readouterr().out
+    broken.write_bytes(b"no program")
+    assert main(["compile", str(broken), "--emit=tensor"]) == 1
+    assert "MLC0835" in capfd.readouterr().err
+
+
+def test_models_with_missing_operators_are_not_exported() -> None:
+    class Eigenvalues(nn.Module):  # type: ignore[misc]
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return torch.linalg.eigvals(x)
+
+    with pytest.raises(mlc.UserError, match="linalg_eig") as error:
+        mlc.torch.export(Eigenvalues(), (torch.randn(3, 3),))
+    assert error.value.code == "MLC0831"
