@@ -159,8 +159,8 @@ REAL = (torch.float32, torch.int64, torch.bool)
 
 
 def samples(entry: Any, kind: str, n: int, dtype: str) -> Iterator[Any]:
-    """The first n samples of an entry in a complex dtype; "real" is float32 if it takes that, else int64 or bool, and float64
-    for the kinds that are compared in it."""
+    """The first n samples of an entry in a complex dtype; "real" is float32 if it takes that, else int64 or
+    bool, and float64 for the kinds that are compared in it."""
     torch.manual_seed(0)
     if kind == "error":
         made: Iterable[Any] = entry.error_inputs("cpu") if entry.error_inputs_func is not None else ()
@@ -267,8 +267,9 @@ def summary(lines: list[dict[str, Any]]) -> str:
                 out += [f"{verdict}: {line['entry']} ({counted})", f"    {line['sample']}", f"    {line['found']}"]
         out += [verdict + ": " + " ".join(x["entry"] for x in of_kind if x["verdict"] == verdict)
                 for verdict in ("missing", "no sample")]
-        compared = [x["entry"] for x in of_kind if x["verdict"] == "pass" and (
-            x["entry"] in UNDETERMINED or (kind in opinfo_derivatives.KINDS and x["entry"] in OTHER_GRADIENTS))]
+        undetermined = {name.replace(".", "_") for name in UNDETERMINED} | {
+            *(OTHER_GRADIENTS if kind in opinfo_derivatives.KINDS else ())}
+        compared = [x["entry"] for x in of_kind if x["verdict"] == "pass" and x["entry"] in undetermined]
         out.append("passed by shape and dtype only: " + " ".join(compared))
     return "\n".join(out)
 

@@ -48,7 +48,8 @@ class Problem:
 
     def outputs(self, primals: list[torch.Tensor]) -> list[torch.Tensor]:
         args, keywords = replaced(self.given, iter(primals), differentiated)
-        found = [y for y in leaves(theirs(self.entry)(*args, **keywords)) if isinstance(y, torch.Tensor)]
+        found = [y.to_dense() if y.layout is not torch.strided else y
+                 for y in leaves(theirs(self.entry)(*args, **keywords)) if isinstance(y, torch.Tensor)]
         self.weights += [_random(self.rng, y) for y in found[len(self.weights):]]
         return found
 
@@ -84,7 +85,8 @@ class Problem:
     # mlc's side
     def on_primals(self, *xs: Any) -> list[Any]:
         args, keywords = replaced(self.prepared, iter(xs), lambda x: isinstance(x, _Hole))
-        return [y for y in leaves(self.f(*args, **keywords)) if is_tensor(y)]
+        return [y if y.layout is mlc.strided else y.to_dense()
+                for y in leaves(self.f(*args, **keywords)) if is_tensor(y)]
 
     def arguments(self) -> list[Any]:
         return [as_mlc(x) for x in filter(differentiated, leaves(self.given))]

@@ -11,33 +11,6 @@ import mlc
 from tests.torch_conventions import signs
 
 F = mlc.nn.functional
-R = mlc.random
-
-
-def _key() -> Any:
-    return R.key(0)
-
-
-def _bernoulli(x: Any, p: Any = None) -> Any:
-    return R.bernoulli(_key(), x if p is None else p, tuple(x.shape)).to(x.dtype)
-
-
-def _normal(mean: Any, std: Any = 1.0, size: Any = None, dtype: Any = mlc.float32, device: str = "cpu") -> Any:
-    shape = size or mlc.broadcast_tensors(mlc.asarray(mean), mlc.asarray(std))[0].shape
-    return R.normal(_key(), shape, mean, std, dtype)
-
-
-def _randint(*args: Any, dtype: Any = mlc.int64, device: str = "cpu") -> Any:
-    low, high, size = args if len(args) == 3 else (0, *args)
-    return R.randint(_key(), size, low, high, dtype)
-
-
-def _uniform(x: Any, low: float = 0.0, high: float = 1.0) -> Any:
-    return R.uniform(_key(), x.shape, low, high, x.dtype)
-
-
-def _dropout(f: Callable[..., Any]) -> Callable[..., Any]:
-    return lambda x, p=0.5, training=True: f(x, p, training, key=_key())
 
 
 def _antialiased(x: Any, output_size: Any, align_corners: bool, scale_factors: Any = None, scales_h: Any = None,
@@ -54,11 +27,6 @@ def _grid_sampler(x: Any, grid: Any, mode: int, padding_mode: int, align_corners
 
 def _in_place(name: str) -> Callable[..., Any]:
     return lambda x, *args, **keywords: getattr(x.clone(), f"{name}_")(*args, **keywords)
-
-
-def _attention(q: Any, k: Any, v: Any, attn_mask: Any = None, dropout_p: float = 0.0, **keywords: Any) -> Any:
-    drawn = {"dropout_key": _key()} if dropout_p else {}
-    return F.scaled_dot_product_attention(q, k, v, attn_mask, dropout_p, **keywords, **drawn)
 
 
 def _eigh(*args: Any, **keywords: Any) -> Any:
@@ -138,7 +106,6 @@ REFERENCES: dict[str, Callable[..., Any]] = {
 and the results that mlc has."""
 
 ORDER = "the database has the arguments in another order"
-KEYED = "random functions take a key"
 ELSEWHERE: dict[str, tuple[Callable[..., Any], str]] = {
     "einsum": (lambda operands, equation: mlc.einsum(equation, *operands), ORDER),
     "where": (lambda x, condition, other: mlc.where(condition, x, other), ORDER),
@@ -170,30 +137,13 @@ ELSEWHERE: dict[str, tuple[Callable[..., Any], str]] = {
                         "it is segment_reduce"),
     **{f"polygamma_polygamma_n_{n}": (lambda x, n: mlc.polygamma(n, x), ORDER) for n in range(5)},
     "special.polygamma": (lambda x, n: mlc.special.polygamma(n, x), ORDER),
-    "rand_like": (lambda x, dtype=None, device="cpu": R.rand_like(_key(), x, dtype=dtype), KEYED),
-    "randn_like": (lambda x, dtype=None, device="cpu": R.randn_like(_key(), x, dtype=dtype), KEYED),
-    "randn": (lambda *size, dtype="float32", device="cpu": R.randn(_key(), *size, dtype=dtype), KEYED),
-    "randint": (_randint, KEYED),
-    "randint_like": (lambda x, *bounds, **keywords: _randint(
-        *bounds, x.shape, dtype=keywords.get("dtype") or x.dtype), KEYED),
-    "bernoulli": (_bernoulli, KEYED),
-    "normal": (_normal, KEYED),
-    "normal_number_mean": (lambda mean, std, *size, **keywords: _normal(mean, std, *size, **keywords), KEYED),
-    "normal_in_place": (lambda x, mean=0.0, std=1.0: _normal(mean, std, x.shape, x.dtype), KEYED),
-    "uniform": (_uniform, KEYED),
-    "exponential": (lambda x, rate=1.0: R.exponential(_key(), x.shape, rate, x.dtype), KEYED),
-    "nn.functional.dropout": (_dropout(F.dropout), KEYED),
-    "nn.functional.dropout2d": (_dropout(F.dropout2d), KEYED),
-    "nn.functional.dropout3d": (_dropout(F.dropout3d), KEYED),
-    "nn.functional.rrelu": (lambda x, **keywords: F.rrelu(x, **keywords, key=_key()), KEYED),
-    "nn.functional.alpha_dropout": (_dropout(F.alpha_dropout), KEYED),
-    **{name: (_in_place(name), "the database has the operation without an underscore")
-       for name in ("cauchy", "geometric", "log_normal")},
+    **{name: (_in_place(name.removesuffix("_in_place")), "the database has the operation without an underscore")
+       for name in ("cauchy", "exponential", "geometric", "log_normal", "normal_in_place", "uniform")},
+    "zero_": (_in_place("zero"), "the database writes to a copy"),
     "nn.functional.triplet_margin_with_distance_loss": (
         lambda *args, distance_function=None, **keywords: F.triplet_margin_with_distance_loss(
             *args, distance_function=distance_function and F.pairwise_distance, **keywords),
         "the database passes a module of PyTorch as the distance"),
-    "nn.functional.scaled_dot_product_attention": (_attention, KEYED),
 }
 """By the name of an entry, or by that of one of its variants: a function with the entry's arguments, and the reason."""
 

@@ -45,7 +45,8 @@ def arange(start: Any = None, end: Any = None, step: Number = 1, *, dtype: DType
         1-D tensor.
 
     Raises:
-        UserError: there is no end (MLC0321), an argument is no finite number (MLC0421), or `step` is 0 (MLC0360).
+        UserError: there is no end (MLC0321), an argument is no finite number (MLC0421), or `step` is 0 or
+            leads away from the end (MLC0360).
 
     Example:
         >>> mlc.arange(3)
@@ -68,6 +69,8 @@ def arange(start: Any = None, end: Any = None, step: Number = 1, *, dtype: DType
             raise UserTypeError(f"{what} is {type(x).__name__} {x!r}, expected a finite number"[:200], code="MLC0421")
     if step == 0:
         raise UserError("step = 0", code="MLC0360")
+    if (last - first) * step < 0:
+        raise UserError(f"steps of {step} do not lead from {first} to {last}"[:200], code="MLC0360")
     whole = all(isinstance(x, int) for x in (first, last, step))
     wanted = as_dtype((int64 if whole else float32) if dtype is None else dtype)
     count = count_of(int(max(0, -(-(last - first) // step) if whole else math.ceil((last - first) / step))), "the size")
