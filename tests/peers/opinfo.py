@@ -31,12 +31,13 @@ from mlc.frontend import eager
 from mlc.tools.fuzzing.interpreted import interpreted
 from tests.peers import opinfo_derivatives, opinfo_sparse
 from tests.peers.opinfo_entries import attribute, call_text, is_determined, ours, theirs, tolerances
-from tests.peers.opinfo_names import OTHER_GRADIENTS, UNDETERMINED, without_defaults
+from tests.peers.opinfo_names import OTHER_DERIVATIVES, OTHER_GRADIENTS, UNDETERMINED, without_defaults
 from tests.peers.opinfo_values import WIDE, Result, as_mlc, called, compare, is_tensor, leaves, replaced
 
 VERDICTS = ("pass", "missing", "refused", "wrong value", "wrong dtype", "wrong shape", "wrong layout", "accepted",
-            "crash", "no sample")
-SEVERITY = ("pass", "refused", "accepted", "wrong layout", "wrong shape", "wrong dtype", "wrong value", "crash")
+            "number", "crash", "no sample")
+SEVERITY = ("pass", "number", "refused", "accepted", "wrong layout", "wrong shape", "wrong dtype", "wrong value",
+            "crash")
 """The verdicts of a sample; the entry has the worst of its samples'."""
 KINDS = ("forward", "inplace", "out", "view", *opinfo_derivatives.KINDS, "error", *opinfo_sparse.LAYOUTS)
 MODES: dict[str, Callable[[], AbstractContextManager[Any]]] = {
@@ -100,7 +101,7 @@ def in_place(entry: Any, f: Callable[..., Any], sample: Any, mode: str) -> Resul
 def out(entry: Any, f: Callable[..., Any], sample: Any, mode: str) -> Result | None:
     """The verdict on what is written to `out`, tensors like the results in PyTorch's strides."""
     try:
-        wanted = entry.op(sample.input, *sample.args, **sample.kwargs)
+        wanted = theirs(entry)(sample.input, *sample.args, **sample.kwargs)
     except (RuntimeError, TypeError, ValueError, NotImplementedError, AssertionError):
         return None
     single = isinstance(wanted, torch.Tensor)
@@ -110,7 +111,7 @@ def out(entry: Any, f: Callable[..., Any], sample: Any, mode: str) -> Result | N
     keywords = as_mlc(without_defaults(sample.kwargs)) | {"out": targets[0] if single else tuple(targets)}
     failed, _ = called(lambda: f(*as_mlc((sample.input, *sample.args)), **keywords))
     precise = sample.transform(lambda x: x.to(WIDE.get(x.dtype, x.dtype)) if isinstance(x, torch.Tensor) else x)
-    return failed or compare(targets, wanted, tolerances(entry), lambda: entry.op(
+    return failed or compare(targets, wanted, tolerances(entry), lambda: theirs(entry)(
         precise.input, *precise.args, **precise.kwargs), is_determined(entry, sample))
 
 
@@ -128,7 +129,7 @@ def view(entry: Any, f: Callable[..., Any], sample: Any, mode: str) -> Result | 
     if not isinstance(sample.input, torch.Tensor):
         return None
     try:
-        wanted = written(entry.op, sample.input.clone(), sample.args, sample.kwargs, torch.Tensor)
+        wanted = written(theirs(entry), sample.input.clone(), sample.args, sample.kwargs, torch.Tensor)
     except (RuntimeError, TypeError, ValueError, NotImplementedError, AssertionError):
         return None
     failed, found = called(lambda: written(f, as_mlc(sample.input), as_mlc(sample.args),
@@ -144,6 +145,9 @@ def error(entry: Any, f: Callable[..., Any], sample: Any, mode: str) -> Result |
     """The verdict on a call that PyTorch rejects."""
     invalid = sample.sample_input
     failed, _ = called(lambda: _run(f, as_mlc((invalid.input, *invalid.args)), as_mlc(invalid.kwargs), mode))
+    if failed is None and any(isinstance(x, int | float) for x in (invalid.input, *invalid.args[:1])) and (
+            sample.error_regex == ""):
+        return "number", "of an operator that takes tensors only"
     if failed is None:
         return "accepted", f"PyTorch: {sample.error_regex}"
     return ("pass", "") if failed[0] == "refused" else failed
@@ -268,7 +272,8 @@ def summary(lines: list[dict[str, Any]]) -> str:
         out += [verdict + ": " + " ".join(x["entry"] for x in of_kind if x["verdict"] == verdict)
                 for verdict in ("missing", "no sample")]
         undetermined = {name.replace(".", "_") for name in UNDETERMINED} | {
-            *(OTHER_GRADIENTS if kind in opinfo_derivatives.KINDS else ())}
+            *(OTHER_GRADIENTS if kind in opinfo_derivatives.KINDS else ()),
+            *(name for other, name in OTHER_DERIVATIVES if other == kind)}
         compared = [x["entry"] for x in of_kind if x["verdict"] == "pass" and x["entry"] in undetermined]
         out.append("passed by shape and dtype only: " + " ".join(compared))
     return "\n".join(out)

@@ -1,4 +1,4 @@
-"""What belongs to an entry of PyTorch's database: the functions that are compared, tolerances and samples."""
+"""The functions of both frameworks for an entry of PyTorch's database, and its tolerances."""
 
 from __future__ import annotations
 
