@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 import mlc
+from tests.peers.opinfo_compositions import COMPOSITIONS
 from tests.torch_conventions import signs
 
 F = mlc.nn.functional
@@ -107,6 +108,7 @@ and the results that mlc has."""
 
 ORDER = "the database has the arguments in another order"
 ELSEWHERE: dict[str, tuple[Callable[..., Any], str]] = {
+    **COMPOSITIONS,
     "einsum": (lambda operands, equation: mlc.einsum(equation, *operands), ORDER),
     "where": (lambda x, condition, other, **named: mlc.where(condition, x, other, **named), ORDER),
     "nn.functional.embedding": (lambda weight, at, **keywords: F.embedding(at, weight, **keywords), ORDER),
