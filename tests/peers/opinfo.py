@@ -30,7 +30,7 @@ from mlc.checked import Meaning
 from mlc.frontend import eager
 from mlc.tools.fuzzing.interpreted import interpreted
 from tests.peers import opinfo_derivatives, opinfo_sparse
-from tests.peers.opinfo_entries import attribute, call_text, is_determined, ours, theirs, tolerances
+from tests.peers.opinfo_entries import attribute, call_text, is_determined, ours, takes_out, theirs, tolerances
 from tests.peers.opinfo_names import OTHER_DERIVATIVES, OTHER_GRADIENTS, UNDETERMINED, without_defaults
 from tests.peers.opinfo_values import WIDE, Result, as_mlc, called, compare, is_tensor, leaves, replaced
 
@@ -106,6 +106,8 @@ def out(entry: Any, f: Callable[..., Any], sample: Any, mode: str) -> Result | N
         return None
     single = isinstance(wanted, torch.Tensor)
     if not single and not (isinstance(wanted, tuple) and all(isinstance(y, torch.Tensor) for y in wanted)):
+        return None
+    if not takes_out(entry, f):
         return None
     targets = [as_mlc(torch.zeros_like(y)) for y in leaves(wanted)]
     keywords = as_mlc(without_defaults(sample.kwargs)) | {"out": targets[0] if single else tuple(targets)}

@@ -24,10 +24,17 @@ def ours(entry: Any) -> Callable[..., Any] | None:
     for name in (entry.formatted_name, entry.name):
         if name in ELSEWHERE:
             return ELSEWHERE[name][0]
-    if inspect.isfunction(f := attribute(mlc, entry.name)):
+    name = entry.name.removeprefix("torch.")
+    if inspect.isfunction(f := attribute(mlc, name)):
         return f
-    method = attribute(mlc.Tensor, entry.name)
+    method = attribute(mlc.Tensor, name)
     return method.fget if isinstance(method, property) else method if inspect.isfunction(method) else None
+
+
+def takes_out(entry: Any, f: Callable[..., Any]) -> bool:
+    """Whether `out` reaches mlc's function; not where signs of its results are changed afterwards."""
+    kinds = {p.kind for p in inspect.signature(f).parameters.values()}
+    return not {entry.formatted_name, entry.name} & set(ELSEWHERE) or inspect.Parameter.VAR_KEYWORD in kinds
 
 
 def theirs(entry: Any) -> Callable[..., Any]:
