@@ -265,6 +265,11 @@ def weighted(x: Any) -> Any:
     return nn.functional.dropout(x, 0.5) * x * mlc.rand(8)
 
 
+def by_vjp(x: Any) -> tuple[Any, Any]:
+    y, pullback = mlc.vjp(weighted, x)
+    return y, pullback(mlc.ones(8))[0]
+
+
 @pytest.mark.usefixtures("interpreted")
 def test_a_function_that_draws_is_differentiated_with_what_it_draws() -> None:
     mlc.manual_seed(3)
@@ -274,7 +279,7 @@ def test_a_function_that_draws_is_differentiated_with_what_it_draws() -> None:
     wanted, after = x.grad, mlc.rand(2)
     ways: list[Callable[[Any], tuple[Any, Any]]] = [
         lambda x: mlc.value_and_grad(lambda x: weighted(x).sum())(x), lambda x: mlc.jvp(weighted, (x,), (mlc.ones(8),)),
-        lambda x: (lambda y, pullback: (y, pullback(mlc.ones(8))[0]))(*mlc.vjp(weighted, x)),
+        by_vjp,
         lambda x: (None, mlc.jacrev(weighted)(x).sum(0)), lambda x: (None, mlc.jacfwd(weighted)(x).sum(0))]
     for derivative in ways:
         mlc.manual_seed(3)
