@@ -134,7 +134,10 @@ ELSEWHERE: dict[str, tuple[Callable[..., Any], str]] = {
     "max_pool2d_with_indices_backward": (
         lambda x, return_indices=False, **keywords: mlc.grad(lambda x: F.max_pool2d(x, **keywords).sum())(x),
         "it is the gradient of max_pool2d"),
-    "_native_batch_norm_legit": (mlc.native_batch_norm, "it is native_batch_norm, but for running statistics"),
+    "_native_batch_norm_legit": (
+        lambda x, weight, bias, *rest: mlc.native_batch_norm(
+            x, weight, bias, *(rest if len(rest) > 3 else (None, None, *rest))),
+        "it is native_batch_norm, but for running statistics"),
     "_segment_reduce": (lambda x, reduce, **keywords: mlc.segment_reduce(x, reduce, **keywords),
                         "it is segment_reduce"),
     **{f"polygamma_polygamma_n_{n}": (lambda x, n, **named: mlc.polygamma(n, x, **named), ORDER) for n in range(5)},
