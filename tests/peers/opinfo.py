@@ -30,6 +30,7 @@ from mlc.checked import Meaning
 from mlc.frontend import eager
 from mlc.tools.fuzzing.interpreted import interpreted
 from tests.peers import opinfo_derivatives, opinfo_sparse
+from tests.peers.opinfo_compositions import COMPOSITIONS
 from tests.peers.opinfo_entries import attribute, call_text, is_determined, ours, takes_out, theirs, tolerances
 from tests.peers.opinfo_names import OTHER_DERIVATIVES, OTHER_GRADIENTS, UNDETERMINED, without_defaults
 from tests.peers.opinfo_values import WIDE, Result, as_mlc, called, compare, is_tensor, leaves, replaced
@@ -190,7 +191,8 @@ def supported(entry: Any, kind: str) -> bool:
         return opinfo_derivatives.supported(entry, kind)
     if kind in opinfo_sparse.LAYOUTS:
         return opinfo_sparse.supported(entry, kind)
-    return bool({"inplace": entry.inplace_variant is not None, "out": entry.supports_out}.get(kind, True))
+    return bool({"inplace": entry.inplace_variant is not None, "out": entry.supports_out,
+                 "error": not {entry.formatted_name, entry.name} & set(COMPOSITIONS)}.get(kind, True))
 
 
 def judge(entry: Any, kind: str, n: int, mode: str, dtype: str = "real") -> dict[str, Any]:
