@@ -84,4 +84,4 @@ def test_second_gradients_of_complex_singular_values() -> None:
         first, = f.autograd.grad((f.linalg.svdvals(a) * f.tensor(w)).sum(), a, create_graph=True)
         second, = f.autograd.grad((first * f.tensor(v)).real.sum(), a)
         found.append(np.array(second.numpy()))
-    np.testing.assert_allclose(*found, rtol=1e-8)
+    np.testing.assert_allclose(found[0], found[1], rtol=1e-8)
