@@ -19,6 +19,8 @@ from mlc.frontend.buffers import Buffers
 from mlc.frontend.derivatives import Argnums, numbers_of, pair, run_now, vjp
 from mlc.frontend.forward import jvp
 from mlc.frontend.functions.shape import cat, movedim, narrow
+from mlc.frontend.generator import Draws
+from mlc.frontend.generator import mapped as recorded_for_many
 from mlc.frontend.location import user_loc
 from mlc.frontend.nested import record
 from mlc.frontend.operands import cast, is_tensor, reshape, tracer
@@ -49,7 +51,8 @@ def vmap(f: Callable[..., Any], in_dims: Axes = 0, out_dims: Axes = 0, randomnes
             arguments have axis 0.
         out_dims: Axis of the batch in the results, or a tree of axes; None for a result that does not depend on the
             example.
-        randomness: "error" or "same", which are alike, as random numbers are functions of keys.
+        randomness: "same" if all examples may see the same draw from a generator; "error" refuses it. Numbers of a key
+            are functions of that.
         chunk_size: Most examples to compute at a time; None for all at once.
 
     Returns:
@@ -72,10 +75,11 @@ def vmap(f: Callable[..., Any], in_dims: Axes = 0, out_dims: Axes = 0, randomnes
     @functools.wraps(f, updated=())
     def mapped(*args: Any, **keywords: Any) -> Any:
         if state.trace is None:
-            return run_now(mapped, args, keywords, list(parameters(f)))
-        if chunk_size is not None:
-            return _in_chunks(f, in_dims, out_dims, chunk_size, args, keywords)
-        return _vmap(f, in_dims, out_dims, args, keywords)
+            return run_now(mapped, args, keywords, list(parameters(f)), Draws())
+        with recorded_for_many(randomness):
+            if chunk_size is not None:
+                return _in_chunks(f, in_dims, out_dims, chunk_size, args, keywords)
+            return _vmap(f, in_dims, out_dims, args, keywords)
 
     return mapped
 
@@ -247,7 +251,7 @@ def jacrev(f: Callable[..., Any], argnums: Argnums = 0, *, has_aux: bool = False
     @functools.wraps(f, updated=())
     def jacobian(*args: Any, **keywords: Any) -> Any:
         if state.trace is None:
-            return run_now(jacobian, args, keywords, list(parameters(f)))
+            return run_now(jacobian, args, keywords, list(parameters(f)), Draws())
         f_of, chosen = _of_chosen(f, argnums, args, keywords)
         out, pullback = vjp(f_of, *chosen)
         leaves, structure = tree.flatten(out)
@@ -287,7 +291,7 @@ def jacfwd(f: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, *
     @functools.wraps(f, updated=())
     def jacobian(*args: Any, **keywords: Any) -> Any:
         if state.trace is None:
-            return run_now(jacobian, args, keywords, list(parameters(f)))
+            return run_now(jacobian, args, keywords, list(parameters(f)), Draws())
         whole, chosen = _of_chosen(f, argnums, args, keywords)
         f_of = (lambda *xs: pair(f, whole(*xs))[0]) if has_aux else whole
         leaves, inputs = tree.flatten(tuple(chosen))
@@ -367,7 +371,7 @@ def _row(pullback: Callable[[Any], tuple[Any, ...]], leaves: Sequence[Any], stru
         return pullback(structure.unflatten([ct if k == i else 0.0 for k in range(len(leaves))]))
 
     with located(user_loc()):
-        pulled = vmap(pull, chunk_size=chunk_size)(_basis(y))
+        pulled = vmap(pull, randomness="same", chunk_size=chunk_size)(_basis(y))
         return tree.map(lambda d: reshape(tracer(d), (*y.shape, *d.shape[1:])), pulled)  # type: ignore[no-any-return]
 
 
@@ -387,7 +391,7 @@ def _column(f: Callable[..., Any], leaves: Sequence[Any], inputs: tree.TreeDef,
         return change
 
     with located(user_loc()):
-        pushed, structure = tree.flatten(vmap(push, out_dims=-1)(_basis(x)))
+        pushed, structure = tree.flatten(vmap(push, out_dims=-1, randomness="same")(_basis(x)))
         return [reshape(tracer(d), (*d.shape[:-1], *x.shape)) for d in pushed], structure
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 from mlc.dialects import autodiff, func
@@ -22,6 +23,7 @@ from mlc.frontend.axes import plain_int
 from mlc.frontend.buffers import Buffers
 from mlc.frontend.compiler import compile_module
 from mlc.frontend.devices import device_of_call
+from mlc.frontend.generator import Draws
 from mlc.frontend.location import user_loc
 from mlc.frontend.nested import record, results_of
 from mlc.frontend.operands import broadcast_to, cast, is_tensor, tracer
@@ -35,10 +37,13 @@ from mlc.ir.diag import UserError, UserTypeError
 Argnums = int | Sequence[int]
 
 
-def run_now(f: Callable[..., Any], args: tuple[Any, ...], keywords: dict[str, Any], names: Sequence[str] = ()) -> Any:
-    """f(*args, **keywords), recorded and run as one compiled function."""
+def run_now(f: Callable[..., Any], args: tuple[Any, ...], keywords: dict[str, Any], names: Sequence[str] = (),
+            draws: Draws | None = None) -> Any:
+    """f(*args, **keywords), recorded and run as one compiled function, which may draw from generators if `draws` keeps
+    the keys."""
     arguments = Arguments(*tree.flatten((args, keywords)))
-    recorded = record_entry(f, arguments, paths_of(names, arguments, args, keywords), lifts=True)
+    with nullcontext() if draws is None else draws.recording():
+        recorded = record_entry(f, arguments, paths_of(names, arguments, args, keywords), lifts=True)
     if not recorded.computes:
         return recorded.result(())
     operands = [*arguments.operands(), *recorded.trace.lifted_from]
@@ -82,7 +87,7 @@ def value_and_grad(f: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = 
     @functools.wraps(f, updated=())
     def derivative(*args: Any, **keywords: Any) -> Any:
         if state.trace is None:
-            return run_now(derivative, args, keywords, list(parameters(f)))
+            return run_now(derivative, args, keywords, list(parameters(f)), Draws())
         outputs, gradients = _grad(f, numbers, has_aux, args, keywords)
         return outputs, (gradients if not isinstance(argnums, int) else gradients[0])
 
@@ -118,7 +123,7 @@ def grad(f: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) -> 
     @functools.wraps(f, updated=())
     def derivative(*args: Any, **keywords: Any) -> Any:
         if state.trace is None:
-            return run_now(derivative, args, keywords, list(parameters(f)))
+            return run_now(derivative, args, keywords, list(parameters(f)), Draws())
         value, gradient = both(*args, **keywords)
         return (gradient, value[1]) if has_aux else gradient
 
@@ -148,11 +153,14 @@ def vjp(f: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[[Any], tupl
     """
     if state.trace is None:
         leaves, structure = tree.flatten(primals)
+        draws = Draws()
 
         def pull_now(cotangents: Any) -> tuple[Any, ...]:
             before = structure.unflatten(leaves)           # f may assign buffers of modules: only once, below
-            return run_now(lambda xs, cts: _vjp(f, xs)[1](cts), (before, cotangents), {})  # type: ignore[no-any-return]
-        return run_now(f, primals, {}, list(parameters(f))), pull_now
+            pulled: tuple[Any, ...] = run_now(lambda xs, cts: _vjp(f, xs)[1](cts), (before, cotangents), {},
+                                              draws=draws)
+            return pulled
+        return run_now(f, primals, {}, list(parameters(f)), draws), pull_now
     return _vjp(f, primals)
 
 

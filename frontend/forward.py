@@ -12,6 +12,7 @@ from mlc.frontend.arguments import check_call, coded
 from mlc.frontend.autograd.grad_mode import GradMode
 from mlc.frontend.buffers import Buffers
 from mlc.frontend.derivatives import Inputs, grad, run_now
+from mlc.frontend.generator import Draws
 from mlc.frontend.location import user_loc
 from mlc.frontend.nested import record, results_of
 from mlc.frontend.operands import broadcast_to, cast, tracer
@@ -44,7 +45,8 @@ def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]) 
         (tensor([1., 4.], dtype=mlc.float32), tensor([ 2., 40.], dtype=mlc.float32))
     """
     if state.trace is None:
-        found: tuple[Any, Any] = run_now(lambda xs, ts: _jvp(f, xs, ts), (tuple(primals), tuple(tangents)), {})
+        found: tuple[Any, Any] = run_now(lambda xs, ts: _jvp(f, xs, ts), (tuple(primals), tuple(tangents)), {},
+                                         draws=Draws())
         return found
     return _jvp(f, tuple(primals), tuple(tangents))
 

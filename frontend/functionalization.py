@@ -38,10 +38,18 @@ def captured(x: Any) -> Any:
 def distinct(out: Any, args: tuple[Any, ...]) -> Any:
     """The result of an operation, which is no argument itself but a tensor of its own."""
     if isinstance(out, Tracer):
-        return Tracer(out.value, out.owner, out.weak) if any(out is x for x in args) else out
+        return another(out) if any(out is x for x in args) else out
     if isinstance(out, tuple | list) and any(isinstance(x, Tracer) and any(x is y for y in args) for x in out):
         return type(out)([distinct(x, args) for x in out]) if not hasattr(out, "_fields") else out
     return out
+
+
+def another(x: Tracer) -> Tracer:
+    """A tensor of the same elements as x. Where gradients are recorded it is of another value: a derivative by one is
+    not that by the other, and a copy of a leaf is no leaf."""
+    if current().root.captures is None or not x.type.dtype.is_inexact:
+        return Tracer(x.value, x.owner, x.weak)
+    return emit(T.Reshape, x, x.shape, weak=x.weak)  # type: ignore[no-any-return]
 
 
 MAY_COPY = frozenset({"reshape", "flatten", "unflatten", "ravel"})
@@ -101,7 +109,7 @@ def uncertain(out: Tracer, *origins: Any) -> Tracer:
 def linked(x: Tracer, out: Tracer, step: Step, detached: bool = False) -> Tracer:
     """`out` as a view of x, which `step` makes."""
     if out is x or out._view is not None:
-        out = Tracer(out.value, out.owner, out.weak)
+        out = another(out)
     before = x._view
     base, steps = (x, (step,)) if before is None else (before.base, (*before.steps, step))
     out._view = View(base, steps, not detached and (before is None or before.recorded))

@@ -22,7 +22,7 @@ from mlc.frontend.axes import plain_int
 from mlc.frontend.devices import CPU, Devices, as_device
 from mlc.frontend.location import user_loc
 from mlc.frontend.tensor import OPERATIONS, Array, Tensor, wrap
-from mlc.frontend.trace import state
+from mlc.frontend.trace import Tracer, as_tracer, state
 from mlc.ir.diag import UserError, UserTypeError
 
 P = ParamSpec("P")
@@ -39,7 +39,49 @@ class _Once(threading.local):
     allowed = False
 
 
-_once = _Once()
+class Draws:
+    """The keys that a function draws while it is recorded to run at once. If it is recorded again, as for a pullback,
+    it draws the same ones."""
+
+    def __init__(self) -> None:
+        self._keys: list[Array] = []
+        self._drawn = 0
+
+    def next(self, generator: Generator) -> Tracer:
+        if self._drawn == len(self._keys):
+            self._keys.append(generator._taken())
+        self._drawn += 1
+        return as_tracer(wrap(self._keys[self._drawn - 1]))
+
+    @contextmanager
+    def recording(self) -> Iterator[None]:
+        """Context in which a function is recorded that draws these keys."""
+        saved, _at_once.draws, self._drawn = _at_once.draws, self, 0
+        try:
+            yield
+        finally:
+            _at_once.draws = saved
+
+
+class _AtOnce(threading.local):
+    draws: Draws | None = None
+
+
+class _Mapped(threading.local):
+    refuses = False
+
+
+_once, _at_once, _mapped = _Once(), _AtOnce(), _Mapped()
+
+
+@contextmanager
+def mapped(randomness: str) -> Iterator[None]:
+    """Context in which a function of one example is recorded for many; it may draw if that is "same" for all."""
+    saved, _mapped.refuses = _mapped.refuses, _mapped.refuses or randomness == "error"
+    try:
+        yield
+    finally:
+        _mapped.refuses = saved
 
 
 @contextmanager
@@ -171,7 +213,8 @@ class Generator:
         """Raise an error where numbers drawn would become constants of a function that is being recorded.
 
         In a compiled function, each draw takes a key that each call draws anew, in the same order as eager code. That
-        is not so in loops and branches on tensors, and in functions that are recorded by themselves, as by mlc.grad.
+        is not so in loops and branches on tensors, and in functions that are recorded to run several times or for many
+        examples, as by mlc.vmap. A function that mlc.grad or the like records in each call draws while it is recorded.
 
         Args:
             recorded: Whether what is made of the key can be recorded.
@@ -180,7 +223,12 @@ class Generator:
             UserError: The draw cannot be recorded (MLC0716).
         """
         trace = state.trace
-        if trace is not None and (trace.root.captures is None or trace.in_region or not recorded):
+        if trace is not None and _mapped.refuses:
+            raise UserError("a draw from a generator within a function that vmap records would be the same for all "
+                            "examples", code="MLC0716", loc=user_loc(),
+                            hint='pass randomness="same", or a key for each example, as of mlc.random.split(key, n)')
+        if trace is not None and ((trace.root.captures is None and _at_once.draws is None) or trace.in_region
+                                  or not recorded):
             raise UserError("a draw from a generator within a function that is being recorded would be recorded as a "
                             "constant: every call would see the same numbers", code="MLC0716", loc=user_loc(),
                             hint="pass a key as an argument and draw with mlc.random, or draw outside of the function "
@@ -190,6 +238,9 @@ class Generator:
         """The next key, as two words."""
         if not _once.allowed:
             self.check_draw(recorded=False)
+        return self._taken()
+
+    def _taken(self) -> Array:
         with self._lock:
             block, place = divmod(self._count, BLOCK)
             if block != self._block:
@@ -212,7 +263,8 @@ class Generator:
         """
         if state.trace is not None and not _once.allowed:
             self.check_draw()
-            return state.trace.root.captures.key(self)  # type: ignore[union-attr]
+            captures = state.trace.root.captures
+            return _at_once.draws.next(self) if captures is None else captures.key(self)  # type: ignore[union-attr]
         return wrap(self._next())
 
     def numpy(self) -> np.random.Generator:

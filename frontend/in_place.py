@@ -1,4 +1,4 @@
-"""In-place operations: `x.add_(y)`, `x[i] = y`, `x += y`, `out=`.
+"""In-place operations: `x.add_(y)`, `x[i] = y`, `x += y`.
 
 The result is computed as by the operation that is not in place. Then the tensor takes it over: its elements, for all
 tensors that share its memory to see, and its history.
@@ -407,31 +407,6 @@ def augmented(name: str, x: Any, other: Any) -> Any:
 
 
 SYNTAX["augmented"], SYNTAX["store"] = augmented, store
-
-
-def write_out(function: Callable[..., Any], args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
-    """`function(*args, out=tensor)`: the result of the function, written to a tensor or to several."""
-    keywords = dict(keywords)
-    out = keywords.pop("out")
-    if out is None:
-        return function(*args, **keywords)
-    with GradMode(False):
-        result = function(*args, **keywords)
-    targets, found = (out, result) if isinstance(out, tuple | list) else ((out,), (result,))
-    if len(targets) != len(found) or not all(isinstance(t, Tensor) for t in targets):
-        raise UserTypeError("out is a tensor per result", code="MLC0755", loc=user_loc())
-    for target in targets:
-        check_writable(target)
-    if mode.enabled and any(type(x) is Tensor and x.requires_grad for x in (*args, *keywords.values(), *targets)):
-        raise UserError("what is written to out is not recorded, and a tensor here requires a gradient",
-                        code="MLC0755", loc=user_loc(), hint="leave out `out`, or write within mlc.no_grad")
-    for target, new in zip(targets, found):
-        with GradMode(False):
-            if type(target) is Tensor and target.shape != new.shape and not target.numel():
-                target.replace_elements(new.to(target.dtype))
-            else:
-                store(target, new, args)
-    return out
 
 
 def write_inplace(function: Callable[..., Any], position: int, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:

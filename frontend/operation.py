@@ -15,7 +15,8 @@ from mlc.frontend.arguments import with_one_name
 from mlc.frontend.autocast import cast_operands
 from mlc.frontend.autograd.operation_node import run
 from mlc.frontend.dispatch import DISPATCHERS
-from mlc.frontend.in_place import write_inplace, write_out
+from mlc.frontend.in_place import write_inplace
+from mlc.frontend.out_tensors import write_out
 from mlc.frontend.recorded_operation import Operation
 from mlc.frontend.tensor import OPERATIONS
 from mlc.frontend.trace import state
@@ -44,7 +45,7 @@ def operation(*, literal: Iterable[str] = (), stored: Mapping[str, str] = Mappin
                 policy = op.autocast if isinstance(op.autocast, str) else op.autocast(*args, **keywords)
                 args, keywords = cast_operands(policy, args, keywords)  # type: ignore[assignment]
             if "out" in keywords and "out" not in op.parameters:
-                return write_out(public, args, keywords)  # type: ignore[no-any-return]
+                return write_out(op.name, public, args, keywords)  # type: ignore[no-any-return]
             if op.inplace is not None and (keywords.get("inplace", False) is not False or (
                     len(args) > op.inplace and args[op.inplace] is not False)):
                 return write_inplace(public, op.inplace, args, keywords)  # type: ignore[no-any-return]

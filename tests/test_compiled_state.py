@@ -231,3 +231,25 @@ def test_data_of_another_shape_is_refused() -> None:
     w = mlc.ones(2, requires_grad=True)
     with pytest.raises(UserError, match="MLC0756"):
         mlc.compile(lambda: setattr(w, "data", mlc.ones(3)))()
+
+
+@pytest.mark.usefixtures("interpreted")
+@pytest.mark.parametrize("again", [lambda y: y.clone(), lambda y: y.view(2), lambda y: y[...], lambda y: y.flip(())])
+def test_the_gradient_by_a_copy_or_view_of_a_leaf_is_not_that_by_the_leaf(again: Any) -> None:
+    def f(x: Any) -> Any:
+        y = x.detach().requires_grad_()
+        z = again(y)
+        return mlc.autograd.grad((y * y * z).sum(), [z, y])
+
+    assert [g.tolist() for g in mlc.compile(f)(mlc.tensor([2.0, 3.0]))] == [[4, 9], [12, 27]]
+
+
+@pytest.mark.usefixtures("interpreted")
+def test_a_copy_of_a_leaf_is_changed_in_place() -> None:
+    def f(x: Any) -> Any:
+        y = x.detach().requires_grad_()
+        z = y.clone()
+        z.mul_(3.0)
+        return mlc.autograd.grad(z.sum(), y)[0]
+
+    assert mlc.compile(f)(mlc.ones(2)).tolist() == [3, 3]

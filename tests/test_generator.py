@@ -240,14 +240,54 @@ def test_a_draw_that_cannot_be_recorded_is_refused(f: Callable[[Any], Any]) -> N
 
 
 @pytest.mark.parametrize("f", [*RECORDED, *REFUSED])
-def test_a_draw_while_a_function_is_recorded_is_refused(f: Callable[[Any], Any]) -> None:
+def test_a_draw_for_many_examples_is_refused(f: Callable[[Any], Any]) -> None:
     state = mlc.get_rng_state()
-    ways: tuple[Callable[[Any], Any], ...] = (
-        mlc.grad(lambda x: f(x).sum()), lambda x: mlc.vmap(f)(x[None]))
-    for transformed in ways:
+    for transformed in (mlc.vmap(f), mlc.compile(mlc.vmap(f)), mlc.grad(lambda x: mlc.vmap(f)(x).sum())):
         with pytest.raises(mlc.UserError, match="MLC0716"):
-            transformed(mlc.ones(3))
+            transformed(mlc.ones(1, 3))
     assert mlc.equal(mlc.get_rng_state(), state)
+
+
+@pytest.mark.usefixtures("interpreted")
+def test_the_same_draw_for_all_examples() -> None:
+    rows = mlc.vmap(lambda x: x + mlc.rand(3), randomness="same")(mlc.zeros(2, 3))
+    assert mlc.equal(rows[0], rows[1]) and 0 < rows.sum() < 6
+
+
+@pytest.mark.usefixtures("interpreted")
+@pytest.mark.parametrize("f", REFUSED)
+def test_what_cannot_be_recorded_has_no_derivative(f: Callable[[Any], Any]) -> None:
+    with pytest.raises(mlc.UserError, match="MLC0716"):
+        mlc.grad(lambda x: f(x).sum())(mlc.ones(3))
+
+
+def weighted(x: Any) -> Any:
+    return nn.functional.dropout(x, 0.5) * x * mlc.rand(8)
+
+
+def by_vjp(x: Any) -> tuple[Any, Any]:
+    y, pullback = mlc.vjp(weighted, x)
+    return y, pullback(mlc.ones(8))[0]
+
+
+@pytest.mark.usefixtures("interpreted")
+def test_a_function_that_draws_is_differentiated_with_what_it_draws() -> None:
+    mlc.manual_seed(3)
+    x = mlc.ones(8, requires_grad=True)
+    y = weighted(x)
+    y.sum().backward()
+    wanted, after = x.grad, mlc.rand(2)
+    ways: list[Callable[[Any], tuple[Any, Any]]] = [
+        lambda x: mlc.value_and_grad(lambda x: weighted(x).sum())(x), lambda x: mlc.jvp(weighted, (x,), (mlc.ones(8),)),
+        by_vjp,
+        lambda x: (None, mlc.jacrev(weighted)(x).sum(0)), lambda x: (None, mlc.jacfwd(weighted)(x).sum(0))]
+    for derivative in ways:
+        mlc.manual_seed(3)
+        value, found = derivative(mlc.ones(8))
+        assert value is None or mlc.allclose(value.sum(), y.sum())
+        assert mlc.allclose(found, wanted) and mlc.equal(mlc.rand(2), after)
+    _, pullback = mlc.vjp(weighted, mlc.ones(8))
+    assert mlc.equal(pullback(mlc.ones(8))[0], pullback(mlc.ones(8))[0])
 
 
 # -- initial values in place ------------------------------------------------------------------------------------------

@@ -69,3 +69,19 @@ def test_second_gradients(case: Case) -> None:
     for a, b, x in zip(found, wanted, leaves):
         torch.testing.assert_close(torch.from_numpy(np.array(a)), torch.zeros_like(x) if b is None else b,
                                    rtol=1e-7, atol=1e-9)
+
+
+@pytest.mark.usefixtures("interpreted")
+def test_second_gradients_of_complex_singular_values() -> None:
+    """Each is that of two equal singular values of a real matrix, whose vectors turn with each other."""
+    rng = np.random.default_rng(0)
+    x, v = (rng.normal(size=(3, 3)) + 1j * rng.normal(size=(3, 3)) for _ in range(2))
+    w = rng.normal(size=3)
+    found = []
+    for framework in (mlc, torch):
+        f: Any = framework
+        a = f.tensor(x, requires_grad=True)
+        first, = f.autograd.grad((f.linalg.svdvals(a) * f.tensor(w)).sum(), a, create_graph=True)
+        second, = f.autograd.grad((first * f.tensor(v)).real.sum(), a)
+        found.append(np.array(second.numpy()))
+    np.testing.assert_allclose(found[0], found[1], rtol=1e-8)

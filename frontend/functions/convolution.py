@@ -104,7 +104,7 @@ def _check(w: Tracer, spatial: int, groups: Any, channels: Dim, taken: Dim) -> N
 def _with_bias(x: Tracer, bias: Operand) -> Tensor:
     if bias is None:
         return x
-    b = tracer(bias)
+    x, b = factors(x, bias)
     if b.shape != (x.shape[1],):
         raise UserError(f"the bias has shape {list(b.shape)}, expected [{x.shape[1]}]", code="MLC0367",
                         symbols=sizes.differing(b.shape, x.shape[1:2]))

@@ -102,7 +102,8 @@ def native_batch_norm(input: Operand, weight: Operand, bias: Operand, running_me
         eps: Added to the variance.
 
     Returns:
-        The result, the means, and 1 / sqrt(variance + eps), of shape (channels,); both are empty unless `training`.
+        The result, the means, and 1 / sqrt(variance + eps), of shape (channels,); both are empty unless `training`, and
+        have no derivative, as in PyTorch.
 
     Raises:
         UserError: `input` has fewer than 2 dimensions (MLC0364), or a parameter is not of shape (channels,) (MLC0367).
@@ -116,7 +117,8 @@ def native_batch_norm(input: Operand, weight: Operand, bias: Operand, running_me
     if not training:
         nothing = full(0, floating(x), [0])
         return out, nothing, nothing
-    return out, *_statistics(x, [a for a in range(x.ndim) if a != 1], eps, False)
+    mean, scale = _statistics(x, [a for a in range(x.ndim) if a != 1], eps, False)
+    return out, E.detach(mean), E.detach(scale)
 
 
 @operation()

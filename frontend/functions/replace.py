@@ -13,7 +13,6 @@ from mlc.frontend.functions.index import coordinates_of, from_the_front, take
 from mlc.frontend.functions.scan import cumsum
 from mlc.frontend.functions.shape import cat, coordinates, movedim, sliced
 from mlc.frontend.operands import (
-    boolean,
     broadcast_shapes,
     broadcast_to,
     cast,
@@ -28,7 +27,7 @@ from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Operand, Tensor
 from mlc.frontend.trace import Tracer, emit
 from mlc.ir import sizes
-from mlc.ir.diag import UserError, UserIndexError
+from mlc.ir.diag import UserError, UserIndexError, UserTypeError
 from mlc.ir.types import i64
 
 
@@ -169,13 +168,16 @@ def masked_scatter(input: Operand, mask: Operand, source: Operand) -> Tensor:
         Tensor of the broadcast shape and the dtype of `input`.
 
     Raises:
-        UserError: the source has too few elements (MLC0340, an IndexError).
+        UserError: the mask is not of bool (MLC0362), or the source has too few elements (MLC0340, an IndexError).
 
     Example:
         >>> mlc.masked_scatter(mlc.zeros(4), mlc.tensor([False, True, False, True]), mlc.tensor([5.0, 6.0]))
         tensor([0., 5., 0., 6.], dtype=mlc.float32)
     """
-    x, hit = tracer(input), boolean(mask)
+    x, hit = tracer(input), tracer(mask)
+    if not hit.type.dtype.is_bool:
+        raise UserTypeError(f"the mask is of {hit.dtype}, expected mlc.bool", code="MLC0362",
+                            hint="compare it: mask != 0")
     shape = broadcast_shapes(x.shape, hit.shape)
     x, hit = broadcast_to(x, shape), broadcast_to(hit, shape)
     new = cast(tracer(source), x.type.dtype)

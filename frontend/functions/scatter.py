@@ -47,6 +47,14 @@ def cut(x: Tracer, shape: tuple[Dim, ...], what: str) -> Tracer:
     return x if x.shape == shape else emit(T.Slice, x, zeros, tuple(shape), ones)
 
 
+def _check_dtypes(input: Operand, src: Operand, name: str = "src") -> None:
+    """UserTypeError if a tensor is not of the dtype of the input; numbers are of any."""
+    x, new = tracer(input), tracer(src)
+    if not new.weak and new.type.dtype != x.type.dtype:
+        raise UserTypeError(f"the input is of {x.dtype}, and {name} of {new.dtype}", code="MLC0421",
+                            hint=f"convert it: {name}.to(input.dtype)")
+
+
 @operation(stored={"src": "input"})
 def scatter(input: Operand, dim: int, index: Operand, src: Operand, *, reduce: str | None = None) -> Tensor:
     """Elements written along a dimension: result[index[i, j], j] = src[i, j] for dim = 0, and input elsewhere.
@@ -57,7 +65,7 @@ def scatter(input: Operand, dim: int, index: Operand, src: Operand, *, reduce: s
         input: Tensor.
         dim: The dimension; negative ones count from the last.
         index: Tensor of integers of as many dimensions; negative ones count from the end.
-        src: Number, or tensor at least as great as `index`; it is cast to the dtype of `input`.
+        src: Number, or tensor of the dtype of `input` that is at least as great as `index`.
         reduce: "add" or "multiply" to combine `src` with what is there.
 
     Returns:
@@ -65,7 +73,8 @@ def scatter(input: Operand, dim: int, index: Operand, src: Operand, *, reduce: s
 
     Raises:
         UserError: `reduce` is another string (MLC0360), `index` is not of integers (MLC0354) or out of range (MLC0340,
-            an IndexError), the numbers of dimensions differ (MLC0364), or `index` is too great (MLC0367).
+            an IndexError), the numbers of dimensions differ (MLC0364), `index` is too great (MLC0367), or `src` is of
+            another dtype (MLC0421).
 
     Example:
         >>> mlc.scatter(mlc.zeros(4), 0, mlc.tensor([1, 3]), mlc.tensor([5.0, 6.0]))
@@ -74,6 +83,7 @@ def scatter(input: Operand, dim: int, index: Operand, src: Operand, *, reduce: s
     kinds = {None: "set", "add": "add", "multiply": "mul"}
     if reduce not in kinds:
         raise UserError(f"reduce = {reduce!r}", code="MLC0360", hint='use "add" or "multiply"')
+    _check_dtypes(input, src)
     return _along(input, dim, index, src, kinds[reduce])
 
 
@@ -87,19 +97,20 @@ def scatter_add(input: Operand, dim: int, index: Operand, src: Operand) -> Tenso
         input: Tensor.
         dim: The dimension; negative ones count from the last.
         index: Tensor of integers of as many dimensions; negative ones count from the end.
-        src: Number, or tensor at least as great as `index`; it is cast to the dtype of `input`.
+        src: Number, or tensor of the dtype of `input` that is at least as great as `index`.
 
     Returns:
         Tensor of the shape and dtype of `input`.
 
     Raises:
         UserError: `index` is not of integers (MLC0354) or out of range (MLC0340, an IndexError), the numbers of
-            dimensions differ (MLC0364), or `index` is too great (MLC0367).
+            dimensions differ (MLC0364), `index` is too great (MLC0367), or `src` is of another dtype (MLC0421).
 
     Example:
         >>> mlc.scatter_add(mlc.zeros(3), 0, mlc.tensor([0, 0, 2]), mlc.tensor([1.0, 2.0, 3.0]))
         tensor([3., 0., 3.], dtype=mlc.float32)
     """
+    _check_dtypes(input, src)
     return _along(input, dim, index, src, "add")
 
 
@@ -112,7 +123,7 @@ def scatter_reduce(input: Operand, dim: int, index: Operand, src: Operand, reduc
         input: Tensor.
         dim: The dimension; negative ones count from the last.
         index: Tensor of integers of as many dimensions; negative ones count from the end.
-        src: Number, or tensor at least as great as `index`; it is cast to the dtype of `input`.
+        src: Number, or tensor of the dtype of `input` that is at least as great as `index`.
         reduce: "sum", "prod", "mean", "amax" or "amin".
         include_self: Whether what `input` holds there counts, too.
 
@@ -121,12 +132,14 @@ def scatter_reduce(input: Operand, dim: int, index: Operand, src: Operand, reduc
 
     Raises:
         UserError: `reduce` is another string (MLC0360), `index` is not of integers (MLC0354) or out of range (MLC0340,
-            an IndexError), the numbers of dimensions differ (MLC0364), or `index` is too great (MLC0367).
+            an IndexError), the numbers of dimensions differ (MLC0364), `index` is too great (MLC0367), or `src` is of
+            another dtype (MLC0421).
 
     Example:
         >>> mlc.scatter_reduce(mlc.ones(3), 0, mlc.tensor([0, 0, 2]), mlc.tensor([4.0, 2.0, 3.0]), "amax")
         tensor([4., 1., 3.], dtype=mlc.float32)
     """
+    _check_dtypes(input, src)
     x = tracer(input)
     at = axis(dim, x.ndim)
     start = x if include_self else tracer(E.where(_hit(x, at, index), _neutral(reduce, x), x))
@@ -187,7 +200,7 @@ def index_add(input: Operand, dim: int, index: Operand, source: Operand, *, alph
         input: Tensor.
         dim: The dimension; negative ones count from the last.
         index: 1-D tensor of integers; negative ones count from the end.
-        source: Number, or tensor with a slice for each index; it is cast to the dtype of `input`.
+        source: Number, or tensor of the dtype of `input` with a slice for each index.
         alpha: Factor of `source`.
 
     Returns:
@@ -195,12 +208,13 @@ def index_add(input: Operand, dim: int, index: Operand, source: Operand, *, alph
 
     Raises:
         UserError: `index` is not of integers (MLC0354), not 1-D (MLC0364) or out of range (MLC0340, an IndexError), or
-            `source` has another shape (MLC0367).
+            `source` has another shape (MLC0367) or dtype (MLC0421).
 
     Example:
         >>> mlc.index_add(mlc.zeros(3), 0, mlc.tensor([0, 0, 2]), mlc.tensor([1.0, 2.0, 3.0]))
         tensor([3., 0., 3.], dtype=mlc.float32)
     """
+    _check_dtypes(input, source, "source")
     x = tracer(input)
     return _rows(x, dim, index, tracer(source) * cast(tracer(alpha), x.type.dtype), "add")
 
@@ -215,19 +229,20 @@ def index_copy(input: Operand, dim: int, index: Operand, source: Operand) -> Ten
         input: Tensor.
         dim: The dimension; negative ones count from the last.
         index: 1-D tensor of integers; negative ones count from the end.
-        source: Number, or tensor with a slice for each index; it is cast to the dtype of `input`.
+        source: Number, or tensor of the dtype of `input` with a slice for each index.
 
     Returns:
         Tensor of the shape and dtype of `input`.
 
     Raises:
         UserError: `index` is not of integers (MLC0354), not 1-D (MLC0364) or out of range (MLC0340, an IndexError), or
-            `source` has another shape (MLC0367).
+            `source` has another shape (MLC0367) or dtype (MLC0421).
 
     Example:
         >>> mlc.index_copy(mlc.zeros(3), 0, mlc.tensor([2, 0]), mlc.tensor([1.0, 2.0]))
         tensor([2., 0., 1.], dtype=mlc.float32)
     """
+    _check_dtypes(input, source, "source")
     return _rows(input, dim, index, source, "set")
 
 
@@ -269,7 +284,7 @@ def index_reduce(input: Operand, dim: int, index: Operand, source: Operand, redu
         input: Tensor.
         dim: The dimension; negative ones count from the last.
         index: 1-D tensor of integers; negative ones count from the end.
-        source: Tensor with a slice for each index; it is cast to the dtype of `input`.
+        source: Tensor of the dtype of `input` with a slice for each index.
         reduce: "prod", "mean", "amax", "amin" or "sum".
         include_self: Whether what `input` holds there counts, too.
 
@@ -278,7 +293,7 @@ def index_reduce(input: Operand, dim: int, index: Operand, source: Operand, redu
 
     Raises:
         UserError: `reduce` is another string (MLC0360), or `index` is not of integers (MLC0354), not 1-D (MLC0364) or
-            out of range (MLC0340, an IndexError).
+            out of range (MLC0340, an IndexError), or `source` is of another dtype (MLC0421).
 
     Example:
         >>> mlc.index_reduce(mlc.ones(3), 0, mlc.tensor([0, 0, 2]), mlc.tensor([4.0, 2.0, 3.0]), "prod")

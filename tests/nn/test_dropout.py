@@ -56,8 +56,10 @@ def test_a_function_draws_with_a_key_or_from_the_default_generator() -> None:
     f(x)
     mlc.manual_seed(1)
     assert [f(x).tolist(), f(x).tolist()] == [first, second]
+    mlc.manual_seed(1)
+    assert mlc.grad(lambda x: F.dropout(x, 0.5).sum())(x).tolist() == first
     with pytest.raises(mlc.UserError, match="MLC0716"):
-        mlc.grad(lambda x: F.dropout(x, 0.5).sum())(x)
+        mlc.vmap(lambda x: F.dropout(x, 0.5).sum())(x[None])
 
 
 def test_every_function_that_drops_draws_what_it_needs() -> None:

@@ -23,7 +23,8 @@ import mlc
 from mlc.checked import Meaning
 from mlc.frontend import eager
 from mlc.ir.diag import Error
-from tests.peers.opinfo import as_mlc, leaves, ours
+from tests.peers.opinfo_entries import ours
+from tests.peers.opinfo_values import as_mlc, leaves
 
 TOLERANCE = 0.03
 """Relative difference of losses in bfloat16."""

@@ -28,7 +28,8 @@ from torch.testing._internal.common_modules import module_db
 import mlc
 from mlc.checked import Meaning
 from mlc.frontend import eager
-from tests.peers.opinfo import SEVERITY, VERDICTS, Result, as_mlc, called, compare, leaves, shown
+from tests.peers.opinfo import SEVERITY, VERDICTS
+from tests.peers.opinfo_values import Result, as_mlc, called, compare, leaves, shown
 
 TOLERANCE = (1e-4, 1e-5)
 """(rtol, atol) of results and gradients in float32."""

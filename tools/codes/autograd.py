@@ -155,7 +155,7 @@ example text:
     program.py:3:1: error[MLC0754]: a view on a device is a copy, and would not see what is written to the other tensor
 fix: write to a clone, or do without the view.
 
-MLC0755 `out` is not a tensor per result, or a result would have to be recorded for backward.
+MLC0755 `out` is not a tensor per result, is of another dtype, or would have to be recorded for backward.
 example python:
     import mlc
     x = mlc.ones(3, requires_grad=True)

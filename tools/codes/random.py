@@ -2,11 +2,12 @@
 
 TEXT = '''
 MLC0716 Numbers are drawn from a generator while a function is recorded.
-Each call of a compiled function draws anew. In its loops and branches on tensors, and in a function that mlc.grad or
-mlc.vmap transforms, numbers from a generator would be constants of the recording.
+Each call of a compiled function, and of one that mlc.grad or the like differentiates, draws anew. In loops and branches
+on tensors numbers from a generator would be constants of the recording; in a function that mlc.vmap maps they would be
+the same for all examples, unless randomness="same" says so.
 example python:
     import mlc
-    mlc.grad(lambda x: (x * mlc.randn(3)).sum())(mlc.ones(3))
+    mlc.vmap(lambda x: x * mlc.randn(3))(mlc.ones(2, 3))
 fix: pass a key as an argument and draw with mlc.random, or draw outside of the function and pass the numbers.
 
 MLC0717 A tensor is no state of a random generator.

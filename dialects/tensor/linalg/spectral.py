@@ -139,16 +139,17 @@ class Svd(Factorisation, name="tensor.svd"):
     def vjp(self, du: Value, ds: Value, dv: Value) -> list[Value | None]:
         """Giles, "Collected matrix derivative results", 2008, 3.2, extended to the orthogonal complements of u and v.
 
-        u (skew(u^T du) / e s + s skew(v^T dv) / e + diag(ds)) v^T + (1 - u u^T) du / s v^T + u / s dv^T (1 - v v^T),
-        where e[i, j] = s[j]^2 - s[i]^2 and skew(a) = a - a^T. Terms with a zero divisor are omitted.
+        u (k + diag(ds)) v^T + (1 - u u^T) du / s v^T + u / s dv^T (1 - v v^T), where k = (p s[j] + s[i] q) / (s[j]^2 -
+        s[i]^2) = ((p + q) / (s[j] - s[i]) + (p - q) / (s[j] + s[i])) / 2 with p = skew(u^T du), q = skew(v^T dv) and
+        skew(a) = a - a^T. Terms with a zero divisor are omitted: the second stays where two singular values are equal.
         """
         u, s, v = self.results
         m, n = self.x.type.shape[-2:]
         _, k = self.shorter()
         across, down = row_vector(s), column_vector(s)
-        inverse = _inverse((across - down) * (across + down))
         a, b = product(u, du, left=True), product(v, dv, right=True)
-        inner = (a - mt(a)) * inverse * across + down * ((b - mt(b)) * inverse)
+        of_u, of_v = a - mt(a), b - mt(b)
+        inner = ((of_u + of_v) * _inverse(across - down) + (of_u - of_v) * _inverse(across + down)) * full(0.5, a)
         inner = on_diagonal(broadcast_to(across * 0 + row_vector(ds), inner.type.shape), inner)
         left = product(u, inner)
         if m != k:

@@ -12,7 +12,17 @@ from mlc.frontend.axes import axis
 from mlc.frontend.functions import elementwise as E
 from mlc.frontend.functions import reduce as R
 from mlc.frontend.functions.contract.products import check_inner_sizes, dot_general
-from mlc.frontend.operands import broadcast_shapes, broadcast_to, conjugate, full, reshape, together, tracer
+from mlc.frontend.operands import (
+    broadcast_shapes,
+    broadcast_to,
+    conjugate,
+    fail_unless,
+    full,
+    integer,
+    reshape,
+    together,
+    tracer,
+)
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Operand, Tensor
 from mlc.frontend.trace import Tracer, emit
@@ -150,7 +160,9 @@ def cov(input: Operand, *, correction: float = 1, fweights: Operand = None, awei
         Tensor of shape (variables, variables), 0-d for one variable.
 
     Raises:
-        UserError: `input` has more than 2 dimensions (MLC0364).
+        UserError: `input` has more than 2 dimensions (MLC0364), weights are no vector of as many elements as there are
+            observations (MLC0367), or `fweights` are no integers (MLC0354).
+        UserAssertionError: A weight is negative.
 
     Example:
         >>> mlc.cov(mlc.tensor([[1.0, 2.0, 3.0], [3.0, 2.0, 1.0]]))
@@ -165,7 +177,19 @@ def cov(input: Operand, *, correction: float = 1, fweights: Operand = None, awei
     return reshape(found, []) if sizes.is_equal(x.shape[0], 1) else found
 
 
+def _check_weights(x: Tracer, weights: Operand, name: str) -> None:
+    w = tracer(weights)
+    if w.ndim != 1 or not sizes.is_equal(w.shape[0], x.shape[1]):
+        raise UserError(f"{name} have shape {list(w.shape)}, expected [{x.shape[1]}]", code="MLC0367",
+                        symbols=sizes.symbols(*w.shape, x.shape[1]))
+    fail_unless(w >= 0, f"{name} are negative")
+
+
 def _covariances(x: Tracer, correction: float, fweights: Operand, aweights: Operand) -> Tensor:
+    if fweights is not None:
+        _check_weights(x, integer(fweights, "fweights"), "fweights")
+    if aweights is not None:
+        _check_weights(x, aweights, "aweights")
     x = x if x.type.dtype.is_inexact else tracer(E.mul(x, 1.0))
     given = [w for w in (fweights, aweights) if w is not None]
     weight: Any = None

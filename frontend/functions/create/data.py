@@ -12,6 +12,7 @@ from mlc.frontend.autograd.copy_node import same_elements
 from mlc.frontend.devices import BackingArray
 from mlc.frontend.dtypes import as_ir
 from mlc.frontend.eager import to_default_dtype
+from mlc.frontend.functionalization import another
 from mlc.frontend.functionalization import contiguous as rearranged
 from mlc.frontend.functions.create.public import creation
 from mlc.frontend.nested_lists import LISTS, elements
@@ -138,8 +139,7 @@ def clone(input: Operand) -> Tensor:
         tensor([1., 2.], dtype=mlc.float32)
     """
     if state.trace is not None:
-        given = as_tracer(input)
-        return Tracer(given.value, given.owner, given.weak)
+        return another(as_tracer(input))
     array = as_backing_array(input)
     return same_elements(wrap(np.array(array, order="C") if isinstance(array, np.ndarray) else array.copy()), input)
 

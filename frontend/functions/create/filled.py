@@ -17,10 +17,15 @@ from mlc.ir.diag import UserError
 from mlc.ir.sizes import Dim
 from mlc.ir.types import ScalarType, to_numpy
 
+MAX_RANK = 64
+"""Dimensions that numpy's arrays have at most."""
+
 
 def shape_from(size: tuple[Any, ...]) -> tuple[Dim, ...]:
     """`zeros(2, 3)` and `zeros((2, 3))` mean the same."""
     shape = shape_of(size[0] if len(size) == 1 and isinstance(size[0], tuple | list) else size)
+    if len(shape) > MAX_RANK:
+        raise UserError(f"a tensor has at most {MAX_RANK} dimensions, not {len(shape)}", code="MLC0364")
     for d in shape:
         if isinstance(d, int) and d < 0:
             raise UserError(f"{d} is no size", code="MLC0358")

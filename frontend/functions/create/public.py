@@ -10,9 +10,9 @@ from typing import ParamSpec, TypeVar
 from mlc.frontend.arguments import FAILURES, as_coded
 from mlc.frontend.autograd.grad_mode import mode
 from mlc.frontend.devices import CPU, Devices, as_device
-from mlc.frontend.in_place import write_out
 from mlc.frontend.location import user_loc
 from mlc.frontend.operation_errors import as_user_error
+from mlc.frontend.out_tensors import write_out
 from mlc.frontend.recorded_operation import constant
 from mlc.frontend.tensor import OPERATIONS, Tensor
 from mlc.frontend.trace import as_tracer, state
@@ -39,7 +39,7 @@ def creation(f: Callable[P, R]) -> Callable[P, R]:
         if args and isinstance(args[0], Tensor) and args[0].composite:
             return args[0].run(f.__name__, f, args, keywords)  # type: ignore[no-any-return]
         if keywords.get("out") is not None:
-            return write_out(public, args, keywords)  # type: ignore[no-any-return]
+            return write_out(f.__name__, public, args, keywords)  # type: ignore[no-any-return]
         loc = user_loc()
         if varargs and "size" in keywords:
             args = (*args, keywords.pop("size"))  # type: ignore[assignment]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,10 +14,10 @@ from mlc.frontend.dtypes import as_dtype, as_ir, float32, int64
 from mlc.frontend.functions.create.filled import shape_from
 from mlc.frontend.functions.create.public import creation
 from mlc.frontend.operands import cast, count_of, size, tracer
-from mlc.frontend.tensor import Array, DTypeLike, Number, Tensor, wrap
+from mlc.frontend.tensor import OPERATIONS, Array, DTypeLike, Number, Tensor, wrap
 from mlc.frontend.trace import Tracer, current, emit, state
 from mlc.ir.diag import UserError, UserTypeError
-from mlc.ir.types import i64, to_numpy
+from mlc.ir.types import f64, i64, to_numpy
 
 
 def _in_64_bits(*numbers: Any) -> None:
@@ -45,7 +46,8 @@ def arange(start: Any = None, end: Any = None, step: Number = 1, *, dtype: DType
         1-D tensor.
 
     Raises:
-        UserError: there is no end (MLC0321), an argument is no finite number (MLC0421), or `step` is 0 (MLC0360).
+        UserError: there is no end (MLC0321), an argument is no finite number (MLC0421), or `step` is 0 or
+            leads away from the end (MLC0360).
 
     Example:
         >>> mlc.arange(3)
@@ -68,6 +70,8 @@ def arange(start: Any = None, end: Any = None, step: Number = 1, *, dtype: DType
             raise UserTypeError(f"{what} is {type(x).__name__} {x!r}, expected a finite number"[:200], code="MLC0421")
     if step == 0:
         raise UserError("step = 0", code="MLC0360")
+    if (last - first) * step < 0:
+        raise UserError(f"steps of {step} do not lead from {first} to {last}"[:200], code="MLC0360")
     whole = all(isinstance(x, int) for x in (first, last, step))
     wanted = as_dtype((int64 if whole else float32) if dtype is None else dtype)
     count = count_of(int(max(0, -(-(last - first) // step) if whole else math.ceil((last - first) / step))), "the size")
@@ -76,15 +80,15 @@ def arange(start: Any = None, end: Any = None, step: Number = 1, *, dtype: DType
 
 
 @creation
-def linspace(start: float, end: float, steps: int, *, dtype: DTypeLike = float32,
+def linspace(start: Any, end: Any, steps: int, *, dtype: DTypeLike = float32,
              device: Any = None, requires_grad: bool = False) -> Tensor:
     """Numbers equally spaced from start to end, both included.
 
     They are computed in float64 and rounded once. With one step the result is `start` alone.
 
     Args:
-        start: First number.
-        end: Last number.
+        start: First number, or a 0-d tensor.
+        end: Last number, likewise.
         steps: How many numbers there are.
         dtype: Dtype of the result; float32 by default. Integers are truncated.
         device: Device of the result; the CPU by default.
@@ -94,29 +98,45 @@ def linspace(start: float, end: float, steps: int, *, dtype: DTypeLike = float32
         1-D tensor of `steps` elements.
 
     Raises:
-        UserError: `steps` is negative (MLC0358) or no integer (MLC0355).
+        UserError: `steps` is negative (MLC0358) or no integer (MLC0355), or a tensor has dimensions (MLC0364).
 
     Example:
         >>> mlc.linspace(0, 1, 5)
         tensor([0.  , 0.25, 0.5 , 0.75, 1.  ], dtype=mlc.float32)
     """
+    return _spaced(start, end, steps, dtype, lambda x: x)
+
+
+def _spaced(start: Any, end: Any, steps: int, dtype: DTypeLike, f: Callable[[Any], Any]) -> Tensor:
+    """f of numbers equally spaced from start to end, of float64 arrays or tensors; rounded to the dtype."""
+    for name, x in (("start", start), ("end", end)):
+        if getattr(x, "ndim", 0):
+            raise UserError(f"{name} has {x.ndim} dimensions, expected a number or a 0-d tensor", code="MLC0364")
+    count = count_of(steps, "steps")
+    if isinstance(start, Tracer) or isinstance(end, Tracer):
+        first, last = (cast(tracer(x), f64) for x in (start, end))
+        at: Tracer = emit(T.Iota, (count,), 0, f64)
+        step, half = (last - first) / max(1, count - 1), (count + 1) // 2
+        values = OPERATIONS["where"](at < half, first + step * at, last - step * (count - 1 - at))
+        return cast(tracer(f(values)), as_ir(dtype))
     try:
-        first, last = 1.0 * start, 1.0 * end               # numpy has no integers of more than 64 bits
+        low, high = float(start), float(end)
     except OverflowError:
         raise UserError("an integer does not fit in a float64", code="MLC0348") from None
-    return _known(np.linspace(first, last, count_of(steps, "steps")).astype(to_numpy(as_ir(dtype))))
+    with np.errstate(all="ignore"):
+        return _known(np.asarray(f(np.linspace(low, high, count))).astype(to_numpy(as_ir(dtype))))
 
 
 @creation
-def logspace(start: float, end: float, steps: int, base: float = 10.0, *, dtype: DTypeLike = float32,
+def logspace(start: Any, end: Any, steps: int, base: float = 10.0, *, dtype: DTypeLike = float32,
              device: Any = None, requires_grad: bool = False) -> Tensor:
     """Numbers from base ** start to base ** end, both included, whose logarithms are equally spaced.
 
     They are computed in float64 and rounded once.
 
     Args:
-        start: Exponent of the first number.
-        end: Exponent of the last number.
+        start: Exponent of the first number, or a 0-d tensor.
+        end: Exponent of the last number, likewise.
         steps: How many numbers there are.
         base: The base.
         dtype: Dtype of the result; float32 by default. Integers are truncated.
@@ -127,15 +147,13 @@ def logspace(start: float, end: float, steps: int, base: float = 10.0, *, dtype:
         1-D tensor of `steps` elements.
 
     Raises:
-        UserError: `steps` is negative (MLC0358) or no integer (MLC0355).
+        UserError: `steps` is negative (MLC0358) or no integer (MLC0355), or a tensor has dimensions (MLC0364).
 
     Example:
         >>> mlc.logspace(0, 2, 3)
         tensor([  1.,  10., 100.], dtype=mlc.float32)
     """
-    with np.errstate(all="ignore"):
-        exponents = np.linspace(float(start), float(end), count_of(steps, "steps"))
-        return _known(np.power(float(base), exponents).astype(to_numpy(as_ir(dtype))))
+    return _spaced(start, end, steps, dtype, lambda exponents: float(base) ** exponents)
 
 
 @creation

@@ -10,6 +10,7 @@ from mlc.frontend.operands import floating, together, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Operand, Tensor
 from mlc.frontend.trace import emit
+from mlc.ir.diag import UserError
 
 
 @operation()
@@ -234,17 +235,22 @@ def isclose(input: Operand, other: Operand, rtol: float = 1e-5, atol: float = 1e
     Args:
         input: Tensor or number.
         other: Tensor or number whose shape broadcasts with that of `input`.
-        rtol: Relative tolerance.
-        atol: Absolute tolerance.
+        rtol: Relative tolerance, at least 0.
+        atol: Absolute tolerance, at least 0.
         equal_nan: Whether NaN is close to NaN.
 
     Returns:
         Tensor of bools of the broadcast shape.
 
+    Raises:
+        UserError: A tolerance is negative (MLC0360).
+
     Example:
         >>> mlc.isclose(mlc.tensor([1.0, 100.0]), mlc.tensor([1.000001, 101.0]))
         tensor([ True, False], dtype=mlc.bool)
     """
+    if rtol < 0 or atol < 0:
+        raise UserError(f"rtol = {rtol} and atol = {atol}, expected at least 0", code="MLC0360")
     a, b = together(input, other)
     x, y = floating(a), floating(b)
     near = isfinite(y) & (abs(x - y) <= atol + rtol * abs(y))

@@ -160,13 +160,16 @@ def masked_fill(input: Operand, mask: Operand, value: Operand) -> Tensor:
 
     Raises:
         UserError: `mask` is not of bool (MLC0362), `value` is of a higher kind than `input`, as a float in integers
-            (MLC0352), or an integer that its dtype does not hold (MLC0348).
+            (MLC0352), an integer that its dtype does not hold (MLC0348), or no number (MLC0364).
 
     Example:
         >>> mlc.masked_fill(mlc.tensor([1.0, 2.0]), mlc.tensor([True, False]), -1)
         tensor([-1.,  2.], dtype=mlc.float32)
     """
     x, v = tracer(input), tracer(value)
+    if v.ndim:
+        raise UserError(f"the value has {v.ndim} dimensions, expected a number or a 0-d tensor", code="MLC0364",
+                        hint="mlc.where(mask, value, x) takes several values")
     if kind(v.type.dtype) > kind(x.type.dtype):
         raise UserTypeError(f"a tensor of {x.dtype} cannot be filled with {v.dtype}", code="MLC0352")
     return where(mask, cast(v, x.type.dtype), x)

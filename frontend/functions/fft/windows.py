@@ -7,11 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from mlc.frontend.dtypes import as_dtype, as_ir
 from mlc.frontend.functions.create import creation
 from mlc.frontend.functions.fft.spectra import known_numbers
 from mlc.frontend.operands import count_of
 from mlc.frontend.tensor import Array, DTypeLike, Tensor
 from mlc.ir.diag import UserError
+from mlc.ir.types import f32, f64
 
 
 def _cosines(M: int, a: Sequence[float], sym: bool) -> Array:
@@ -29,6 +31,14 @@ def _distances(M: int, sym: bool) -> Array:
     return np.arange(count) - (count - 1 if sym else count) / 2
 
 
+def _window(values: Any, dtype: DTypeLike) -> Tensor:
+    """The values as a window: a vector of float32 or float64."""
+    if as_ir(dtype) not in (f32, f64):
+        raise UserError(f"a window of {as_dtype(dtype).name}, expected float32 or float64", code="MLC0359",
+                        hint="convert the window afterwards: window.to(...)")
+    return known_numbers(values, dtype)
+
+
 def _positive(x: float, name: str) -> float:
     if not x > 0:
         raise UserError(f"{name} = {x}, expected a number above 0", code="MLC0360")
@@ -42,22 +52,25 @@ def general_cosine(M: int, *, a: Sequence[float], sym: bool = True, dtype: DType
 
     Args:
         M: Number of elements.
-        a: The coefficients.
+        a: The coefficients, at least one.
         sym: Whether the window is symmetric; otherwise it is periodic, for use with `mlc.fft`.
-        dtype: Dtype of the result.
+        dtype: Dtype of the result, float32 or float64.
         device: Device of the result; the CPU by default.
 
     Returns:
         Tensor of shape (M,).
 
     Raises:
-        UserError: `M` is negative (MLC0358).
+        UserError: `M` is negative (MLC0358), there are no coefficients (MLC0360), or `dtype` is another
+            one (MLC0359).
 
     Example:
         >>> mlc.signal.windows.general_cosine(4, a=[0.5, 0.5], sym=False)
         tensor([0. , 0.5, 1. , 0.5], dtype=mlc.float32)
     """
-    return known_numbers(_cosines(M, a, sym), dtype)
+    if len(a) == 0:
+        raise UserError("a window has at least one coefficient", code="MLC0360")
+    return _window(_cosines(M, a, sym), dtype)
 
 
 @creation
@@ -69,20 +82,20 @@ def general_hamming(M: int, *, alpha: float = 0.54, sym: bool = True, dtype: DTy
         M: Number of elements.
         alpha: The first coefficient.
         sym: Whether the window is symmetric; otherwise it is periodic, for use with `mlc.fft`.
-        dtype: Dtype of the result.
+        dtype: Dtype of the result, float32 or float64.
         device: Device of the result; the CPU by default.
 
     Returns:
         Tensor of shape (M,).
 
     Raises:
-        UserError: `M` is negative (MLC0358).
+        UserError: `M` is negative (MLC0358), or `dtype` another one (MLC0359).
 
     Example:
         >>> mlc.signal.windows.general_hamming(4, sym=False)
         tensor([0.08, 0.54, 1.  , 0.54], dtype=mlc.float32)
     """
-    return known_numbers(_cosines(M, (alpha, 1 - alpha), sym), dtype)
+    return _window(_cosines(M, (alpha, 1 - alpha), sym), dtype)
 
 
 @creation
@@ -92,20 +105,20 @@ def hamming(M: int, *, sym: bool = True, dtype: DTypeLike = "float32", device: A
     Args:
         M: Number of elements.
         sym: Whether the window is symmetric; otherwise it is periodic, for use with `mlc.fft`.
-        dtype: Dtype of the result.
+        dtype: Dtype of the result, float32 or float64.
         device: Device of the result; the CPU by default.
 
     Returns:
         Tensor of shape (M,).
 
     Raises:
-        UserError: `M` is negative (MLC0358).
+        UserError: `M` is negative (MLC0358), or `dtype` another one (MLC0359).
 
     Example:
         >>> mlc.signal.windows.hamming(4, sym=False)
         tensor([0.08, 0.54, 1.  , 0.54], dtype=mlc.float32)
     """
-    return known_numbers(_cosines(M, (0.54, 0.46), sym), dtype)
+    return _window(_cosines(M, (0.54, 0.46), sym), dtype)
 
 
 @creation
@@ -115,20 +128,20 @@ def hann(M: int, *, sym: bool = True, dtype: DTypeLike = "float32", device: Any 
     Args:
         M: Number of elements.
         sym: Whether the window is symmetric; otherwise it is periodic, for use with `mlc.fft`.
-        dtype: Dtype of the result.
+        dtype: Dtype of the result, float32 or float64.
         device: Device of the result; the CPU by default.
 
     Returns:
         Tensor of shape (M,).
 
     Raises:
-        UserError: `M` is negative (MLC0358).
+        UserError: `M` is negative (MLC0358), or `dtype` another one (MLC0359).
 
     Example:
         >>> mlc.signal.windows.hann(4, sym=False)
         tensor([0. , 0.5, 1. , 0.5], dtype=mlc.float32)
     """
-    return known_numbers(_cosines(M, (0.5, 0.5), sym), dtype)
+    return _window(_cosines(M, (0.5, 0.5), sym), dtype)
 
 
 @creation
@@ -138,20 +151,20 @@ def blackman(M: int, *, sym: bool = True, dtype: DTypeLike = "float32", device: 
     Args:
         M: Number of elements.
         sym: Whether the window is symmetric; otherwise it is periodic, for use with `mlc.fft`.
-        dtype: Dtype of the result.
+        dtype: Dtype of the result, float32 or float64.
         device: Device of the result; the CPU by default.
 
     Returns:
         Tensor of shape (M,).
 
     Raises:
-        UserError: `M` is negative (MLC0358).
+        UserError: `M` is negative (MLC0358), or `dtype` another one (MLC0359).
 
     Example:
         >>> mlc.signal.windows.blackman(3)
         tensor([-1.3877788e-17,  1.0000000e+00, -1.3877788e-17], dtype=mlc.float32)
     """
-    return known_numbers(_cosines(M, (0.42, 0.5, 0.08), sym), dtype)
+    return _window(_cosines(M, (0.42, 0.5, 0.08), sym), dtype)
 
 
 @creation
@@ -161,20 +174,20 @@ def nuttall(M: int, *, sym: bool = True, dtype: DTypeLike = "float32", device: A
     Args:
         M: Number of elements.
         sym: Whether the window is symmetric; otherwise it is periodic, for use with `mlc.fft`.
-        dtype: Dtype of the result.
+        dtype: Dtype of the result, float32 or float64.
         device: Device of the result; the CPU by default.
 
     Returns:
         Tensor of shape (M,).
 
     Raises:
-        UserError: `M` is negative (MLC0358).
+        UserError: `M` is negative (MLC0358), or `dtype` another one (MLC0359).
 
     Example:
         >>> mlc.signal.windows.nuttall(3)
         tensor([3.628e-04, 1.000e+00, 3.628e-04], dtype=mlc.float32)
     """
-    return known_numbers(_cosines(M, (0.3635819, 0.4891775, 0.1365995, 0.0106411), sym), dtype)
+    return _window(_cosines(M, (0.3635819, 0.4891775, 0.1365995, 0.0106411), sym), dtype)
 
 
 @creation
@@ -184,14 +197,14 @@ def bartlett(M: int, *, sym: bool = True, dtype: DTypeLike = "float32", device: 
     Args:
         M: Number of elements.
         sym: Whether the window is symmetric; otherwise it is periodic, for use with `mlc.fft`.
-        dtype: Dtype of the result.
+        dtype: Dtype of the result, float32 or float64.
         device: Device of the result; the CPU by default.
 
     Returns:
         Tensor of shape (M,).
 
     Raises:
-        UserError: `M` is negative (MLC0358).
+        UserError: `M` is negative (MLC0358), or `dtype` another one (MLC0359).
 
     Example:
         >>> mlc.signal.windows.bartlett(5)
@@ -199,7 +212,7 @@ def bartlett(M: int, *, sym: bool = True, dtype: DTypeLike = "float32", device: 
     """
     d = _distances(M, sym)
     span = len(d) - 1 if sym else len(d)
-    return known_numbers(np.ones(1) if len(d) == 1 else 1 - np.abs(2 * d / max(1, span)), dtype)
+    return _window(np.ones(1) if len(d) == 1 else 1 - np.abs(2 * d / max(1, span)), dtype)
 
 
 @creation
@@ -209,14 +222,14 @@ def cosine(M: int, *, sym: bool = True, dtype: DTypeLike = "float32", device: An
     Args:
         M: Number of elements.
         sym: Whether the window is symmetric; otherwise it is periodic, for use with `mlc.fft`.
-        dtype: Dtype of the result.
+        dtype: Dtype of the result, float32 or float64.
         device: Device of the result; the CPU by default.
 
     Returns:
         Tensor of shape (M,).
 
     Raises:
-        UserError: `M` is negative (MLC0358).
+        UserError: `M` is negative (MLC0358), or `dtype` another one (MLC0359).
 
     Example:
         >>> mlc.signal.windows.cosine(3)
@@ -224,7 +237,7 @@ def cosine(M: int, *, sym: bool = True, dtype: DTypeLike = "float32", device: An
     """
     count = count_of(M, "M")
     span = count if sym or count == 1 else count + 1
-    return known_numbers(np.sin(np.pi * (np.arange(count) + 0.5) / max(1, span)), dtype)
+    return _window(np.sin(np.pi * (np.arange(count) + 0.5) / max(1, span)), dtype)
 
 
 @creation
@@ -237,7 +250,7 @@ def exponential(M: int, *, center: float | None = None, tau: float = 1.0, sym: b
         center: Where the maximum is; the middle by default, and only that in a symmetric window.
         tau: The decay.
         sym: Whether the window is symmetric; otherwise it is periodic, for use with `mlc.fft`.
-        dtype: Dtype of the result.
+        dtype: Dtype of the result, float32 or float64.
         device: Device of the result; the CPU by default.
 
     Returns:
@@ -245,7 +258,7 @@ def exponential(M: int, *, center: float | None = None, tau: float = 1.0, sym: b
 
     Raises:
         UserError: `M` is negative (MLC0358) or `tau` not positive, or a symmetric window is given a centre
-            (MLC0360).
+            (MLC0360), or `dtype` is another one (MLC0359).
 
     Example:
         >>> mlc.signal.windows.exponential(3)
@@ -254,7 +267,7 @@ def exponential(M: int, *, center: float | None = None, tau: float = 1.0, sym: b
     if center is not None and sym:
         raise UserError("a symmetric window has its centre in the middle", code="MLC0360", hint="pass sym=False")
     d = _distances(M, sym) if center is None else np.arange(count_of(M, "M")) - center
-    return known_numbers(np.ones(1) if len(d) == 1 else np.exp(-np.abs(d) / _positive(tau, "tau")), dtype)
+    return _window(np.ones(1) if len(d) == 1 else np.exp(-np.abs(d) / _positive(tau, "tau")), dtype)
 
 
 @creation
@@ -265,21 +278,21 @@ def gaussian(M: int, *, std: float = 1.0, sym: bool = True, dtype: DTypeLike = "
         M: Number of elements.
         std: The standard deviation.
         sym: Whether the window is symmetric; otherwise it is periodic, for use with `mlc.fft`.
-        dtype: Dtype of the result.
+        dtype: Dtype of the result, float32 or float64.
         device: Device of the result; the CPU by default.
 
     Returns:
         Tensor of shape (M,).
 
     Raises:
-        UserError: `M` is negative (MLC0358) or `std` not positive (MLC0360).
+        UserError: `M` is negative (MLC0358) or `std` not positive (MLC0360), or `dtype` is another one (MLC0359).
 
     Example:
         >>> mlc.signal.windows.gaussian(3)
         tensor([0.60653067, 1.        , 0.60653067], dtype=mlc.float32)
     """
     d = _distances(M, sym) if M != 1 else np.zeros(1)
-    return known_numbers(np.exp(-0.5 * (d / _positive(std, "std")) ** 2), dtype)
+    return _window(np.exp(-0.5 * (d / _positive(std, "std")) ** 2), dtype)
 
 
 @creation
@@ -290,14 +303,14 @@ def kaiser(M: int, *, beta: float = 12.0, sym: bool = True, dtype: DTypeLike = "
         M: Number of elements.
         beta: The shape, at least 0.
         sym: Whether the window is symmetric; otherwise it is periodic, for use with `mlc.fft`.
-        dtype: Dtype of the result.
+        dtype: Dtype of the result, float32 or float64.
         device: Device of the result; the CPU by default.
 
     Returns:
         Tensor of shape (M,).
 
     Raises:
-        UserError: `M` is negative (MLC0358) or `beta` (MLC0360).
+        UserError: `M` is negative (MLC0358) or `beta` (MLC0360), or `dtype` is another one (MLC0359).
 
     Example:
         >>> mlc.signal.windows.kaiser(3)
@@ -308,4 +321,4 @@ def kaiser(M: int, *, beta: float = 12.0, sym: bool = True, dtype: DTypeLike = "
     d = _distances(M, sym)
     half = max(1e-300, (len(d) - 1 if sym else len(d)) / 2)
     inside = np.sqrt(np.maximum(0, 1 - (d / half) ** 2))
-    return known_numbers(np.ones(1) if len(d) == 1 else np.i0(beta * inside) / np.i0(beta), dtype)
+    return _window(np.ones(1) if len(d) == 1 else np.i0(beta * inside) / np.i0(beta), dtype)

@@ -141,17 +141,21 @@ def flipud(input: Operand) -> Tensor:
     """The rows in reverse order: dimension 0 flipped.
 
     Args:
-        input: Tensor.
+        input: Tensor of at least one dimension.
 
     Returns:
         Tensor of the shape and dtype of `input`.
+
+    Raises:
+        UserError: `input` has no dimensions (MLC0364).
 
     Example:
         >>> mlc.flipud(mlc.tensor([[1, 2], [3, 4]]))
         tensor([[3, 4],
                 [1, 2]], dtype=mlc.int64)
     """
-    return flip(input, (0,))
+    x = tracer(input)
+    return flip(x, (axis(0, x.ndim, scalar=False),))
 
 
 @operation()

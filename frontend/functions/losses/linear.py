@@ -10,6 +10,7 @@ from mlc.frontend.functions.losses.classification import cross_entropy
 from mlc.frontend.functions.neural import linear
 from mlc.frontend.functions.shape import flatten, unflatten
 from mlc.frontend.tensor import Operand, Tensor
+from mlc.ir.diag import UserError
 
 
 @coded
@@ -33,19 +34,25 @@ def linear_cross_entropy(input: Operand, linear_weight: Operand, target: Operand
         0-d tensor of floats; for "none", the losses.
 
     Raises:
-        UserError: `reduction` is another string or `label_smoothing` out of range (MLC0360), shapes do not fit
-            (MLC0367), or a class is out of range (MLC0340, an IndexError).
+        UserError: `reduction` is another string, `label_smoothing` out of range or `ignore_index` given for
+            probabilities (MLC0360), shapes do not fit (MLC0367, MLC0364), or a class is out of range (MLC0340, an
+            IndexError).
 
     Example:
         >>> nn.functional.linear_cross_entropy(mlc.ones(1, 2), mlc.zeros(4, 2), mlc.tensor([0]))
         tensor(1.3862944, dtype=mlc.float32)
     """
-    w = asarray(linear_weight)
+    x, w, wanted = asarray(input), asarray(linear_weight), asarray(target)
     classes = tuple(w.shape[:-1])
+    if len(classes) > 1 and x.ndim < 2:
+        raise UserError(f"several targets of a sample need a batch, found an input of shape {list(x.shape)}",
+                        code="MLC0364", hint="input[None] is a batch of one")
     rows = w if w.ndim == 2 else flatten(w, 0, -2)
     bias = None if linear_bias is None else flatten(asarray(linear_bias))
-    logits = linear(input, rows, bias)
+    logits = linear(x, rows, bias)
     if len(classes) > 1:
         logits = unflatten(logits, -1, classes)
+    if ignore_index is not None and wanted.is_floating_point():
+        raise UserError("ignore_index goes with classes, and the target has probabilities", code="MLC0360")
     ignored = -100 if ignore_index is None else ignore_index
-    return cross_entropy(logits, target, weight, ignored, reduction, label_smoothing)
+    return cross_entropy(logits, wanted, weight, ignored, reduction, label_smoothing)

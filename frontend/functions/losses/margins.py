@@ -123,6 +123,11 @@ def cosine_embedding_loss(input1: Operand, input2: Operand, target: Operand, mar
     return reduced(E.where(t == 1, 1 - cos, E.clamp_min(cos - margin, 0)), reduction)
 
 
+def _check_margin(margin: float) -> None:
+    if margin <= 0:
+        raise UserError(f"margin = {margin}, expected a number above 0", code="MLC0360")
+
+
 @operation(autocast="fp32")
 def triplet_margin_loss(anchor: Operand, positive: Operand, negative: Operand, margin: float = 1.0, p: float = 2.0,
                         eps: float = 1e-6, swap: bool = False, reduction: str = "mean") -> Tensor:
@@ -134,7 +139,7 @@ def triplet_margin_loss(anchor: Operand, positive: Operand, negative: Operand, m
         anchor: Tensor of floats of shape (..., n).
         positive: Tensor that should be near to `anchor`; it broadcasts.
         negative: Tensor that should be far from it; it broadcasts.
-        margin: By how much farther.
+        margin: By how much farther, more than 0.
         p: Exponent of the norm, as in `pairwise_distance`.
         eps: Added to differences, as there.
         swap: Whether |positive - negative| takes the place of |anchor - negative| where it is less.
@@ -144,12 +149,14 @@ def triplet_margin_loss(anchor: Operand, positive: Operand, negative: Operand, m
         0-d tensor of floats; for "none", the losses.
 
     Raises:
-        UserError: `reduction` is another string (MLC0360), or the shapes do not broadcast (MLC0111).
+        UserError: `reduction` is another string or `margin` not positive (MLC0360), or the shapes do not broadcast
+            (MLC0111).
 
     Example:
         >>> nn.functional.triplet_margin_loss(mlc.tensor([0.0, 0.0]), mlc.tensor([0.0, 1.0]), mlc.tensor([0.0, 1.5]))
         tensor(0.49999994, dtype=mlc.float32)
     """
+    _check_margin(margin)
     near = N.pairwise_distance(anchor, positive, p, eps)
     far = N.pairwise_distance(anchor, negative, p, eps)
     if swap:
@@ -168,7 +175,7 @@ def triplet_margin_with_distance_loss(anchor: Operand, positive: Operand, negati
         positive: Tensor that should be near to `anchor`.
         negative: Tensor that should be far from it.
         distance_function: Function of two tensors; None for `pairwise_distance`.
-        margin: By how much farther.
+        margin: By how much farther, more than 0.
         swap: Whether d(positive, negative) takes the place of d(anchor, negative) where it is less.
         reduction: "mean" or "sum" of the losses, or "none" for each of them.
 
@@ -176,13 +183,15 @@ def triplet_margin_with_distance_loss(anchor: Operand, positive: Operand, negati
         0-d tensor of floats; for "none", the losses.
 
     Raises:
-        UserError: `reduction` is another string (MLC0360), or the shapes do not broadcast (MLC0111).
+        UserError: `reduction` is another string or `margin` not positive (MLC0360), or the shapes do not broadcast
+            (MLC0111).
 
     Example:
         >>> x, y, z = mlc.tensor([[0.0, 0.0]]), mlc.tensor([[0.0, 1.0]]), mlc.tensor([[0.0, 1.5]])
         >>> nn.functional.triplet_margin_with_distance_loss(x, y, z, distance_function=mlc.dist)
         tensor(0.5, dtype=mlc.float32)
     """
+    _check_margin(margin)
     distance = N.pairwise_distance if distance_function is None else distance_function
     near, far = distance(tracer(anchor), tracer(positive)), distance(tracer(anchor), tracer(negative))
     if swap:

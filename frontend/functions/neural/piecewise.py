@@ -106,15 +106,20 @@ def softshrink(input: Operand, lambd: float = 0.5) -> Tensor:
 
     Args:
         input: Tensor or number; integers become float32.
-        lambd: Half of the interval that becomes 0.
+        lambd: Half of the interval that becomes 0, at least 0.
 
     Returns:
         Tensor of floats, of the shape of `input`.
+
+    Raises:
+        UserError: `lambd` is negative (MLC0360).
 
     Example:
         >>> nn.functional.softshrink(mlc.tensor([-1.0, 0.0, 2.0]))
         tensor([-0.5,  0. ,  1.5], dtype=mlc.float32)
     """
+    if lambd < 0:
+        raise UserError(f"lambd = {lambd}, expected at least 0", code="MLC0360")
     x = floating(input)
     return E.where(E.abs(x) <= lambd, 0.0, E.where(x > 0, x - lambd, x + lambd))
 
@@ -151,10 +156,15 @@ def hardtanh(input: Operand, min_val: float = -1.0, max_val: float = 1.0, inplac
     Returns:
         Tensor of floats, of the shape of `input`.
 
+    Raises:
+        UserError: The lower limit is above the upper one (MLC0360).
+
     Example:
         >>> nn.functional.hardtanh(mlc.tensor([-1.0, 0.0, 2.0]))
         tensor([-1.,  0.,  1.], dtype=mlc.float32)
     """
+    if min_val > max_val:
+        raise UserError(f"min_val = {min_val} is above max_val = {max_val}", code="MLC0360")
     x = floating(input)
     return E.where(x <= min_val, min_val, E.where(x >= max_val, max_val, x))
 

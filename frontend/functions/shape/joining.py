@@ -8,13 +8,14 @@ from typing import Any
 from mlc.dialects import tensor as T
 from mlc.frontend.axes import axis, plain_int
 from mlc.frontend.functions.shape.views import unsqueeze
+from mlc.frontend.operands import integer, need, size, together, tracer
 from mlc.frontend.operands import reshape as to_shape
-from mlc.frontend.operands import size, together, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Operand, Tensor
 from mlc.frontend.trace import Tracer, emit
 from mlc.ir import sizes
 from mlc.ir.diag import UserError
+from mlc.ir.sizes import Size
 
 
 def sliced(x: Tracer, at: int, start: Any, stop: Any, step: int = 1) -> Tracer:
@@ -313,10 +314,15 @@ def narrow(input: Operand, dim: int, start: int, length: int) -> Tensor:
     """
     x = tracer(input)
     at = axis(dim, x.ndim, scalar=False)
+    if isinstance(start, Tensor):
+        integer(start, "start")
     n, first, count = x.shape[at], size(start, "start"), size(length, "length")
     if isinstance(first, int) and first < 0:
         first = n + first
     if isinstance(n, int) and isinstance(first, int) and isinstance(count, int) and not (
             0 <= first and 0 <= count and first + count <= n):
         raise UserError(f"{start} to {start + length} is not within a dimension of {n}", code="MLC0366")
+    for bound in (first, count, n - first - count):
+        if isinstance(bound, Size):
+            need(bound, f"{start} to {start + length} is not within a dimension of {n}")
     return sliced(x, at, first, first + count)

@@ -57,7 +57,8 @@ def roll(input: Operand, shifts: int | Sequence[int], dims: Dims = None) -> Tens
         Tensor of the shape and dtype of `input`.
 
     Raises:
-        UserError: `shifts` and `dims` differ in length (MLC0357), or a dimension is out of range (MLC0356).
+        UserError: `shifts` and `dims` differ in length (MLC0357), or a dimension is out of range (MLC0356), as all of a
+            0-d tensor are (MLC0364).
 
     Example:
         >>> mlc.roll(mlc.arange(5), 2)
@@ -71,8 +72,8 @@ def roll(input: Operand, shifts: int | Sequence[int], dims: Dims = None) -> Tens
     if len(by) != len(over):
         raise UserError(f"shifts = {shifts} and dims = {dims} differ in length", code="MLC0357")
     for shift, dim in zip([plain_int(s, "shifts") for s in by], over):
-        at = axis(dim, x.ndim)
-        n = x.shape[at] if x.ndim else 1                   # a 0-d tensor counts as a vector of one element
+        at = axis(dim, x.ndim, scalar=False)
+        n = x.shape[at]
         if not isinstance(n, int) or n > 1:
             start = n - shift % n if shift > 0 else -shift % n      # the operand of a modulo must not be negative
             if start != 0:
