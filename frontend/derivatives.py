@@ -151,6 +151,8 @@ def vjp(f: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[[Any], tupl
 
         def pull_now(cotangents: Any) -> tuple[Any, ...]:
             before = structure.unflatten(leaves)           # f may assign buffers of modules: only once, below
+            if state.trace is not None:                    # as in vmap(pullback)
+                return _vjp(f, before)[1](cotangents)
             return run_now(lambda xs, cts: _vjp(f, xs)[1](cts), (before, cotangents), {})  # type: ignore[no-any-return]
         return run_now(f, primals, {}, list(parameters(f))), pull_now
     return _vjp(f, primals)
