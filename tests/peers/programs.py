@@ -282,7 +282,8 @@ def judge(program: Program, repository: Path, folder: Path, seconds: float) -> l
     curve = f"{len(wanted)} losses, {wanted[0]:.4g} to {wanted[-1]:.4g}"
     agree = (f"{curve}: difference {far:.1e}" + ("" if far <= TOLERANCE else " TOO FAR") if far < float("inf")
              else f"{len(shared['losses'])} of {curve}")
-    return ["runs" if plain["error"] is None else "fails", f"{agree} {printed}".strip(), str(plain["error"] or shared["error"] or "")]
+    return ["runs" if plain["error"] is None else "fails", f"{agree} {printed}".strip(),
+            str(plain["error"] or shared["error"] or "")]
 
 
 def main() -> None:

@@ -82,4 +82,4 @@ for epoch in range(5):
     ema.update_parameters(model)
     print(epoch, loss.item(), scheduler.get_last_lr())
 model.eval(), ema.eval()
-print(model(images).shape, ema(images).shape, int(ema.n_averaged), images.is_contiguous(memory_format=torch.channels_last))
+print(model(images).shape, ema(images).shape, int(ema.n_averaged))

@@ -39,7 +39,7 @@ print(x[x % 5 == 0], x[[0, 1], [1, 2]], x[..., None].shape, x[1, torch.tensor([0
 a, b = torch.split(x, [1, 3], dim=2)
 print(a.shape, b.shape, [c.shape for c in x.chunk(2, 1)], torch.stack(x.unbind(0), -1).shape, x.movedim(0, -1).shape)
 values, indices = torch.sort(torch.tensor([3, 1, 2]), descending=True)
-print(values, indices, torch.topk(torch.tensor([1., 5., 3.]), 2), torch.tensor([4, 2, 4]).unique(return_counts=True))
+print(values, indices, *torch.topk(torch.tensor([1., 5., 3.]), 2), torch.tensor([4, 2, 4]).unique(return_counts=True))
 print(torch.where(torch.tensor([True, False]), 1.0, 2.0), torch.clamp(torch.tensor([-2., 9.]), min=0, max=5))
 print(torch.einsum("bij,bjk->bik", torch.ones(2, 2, 3), torch.ones(2, 3, 1)).squeeze(), torch.outer(t[:2], t[:3]))
 print(x.float().mean(dim=(0, 2), keepdim=True), x.sum(-1), x.max(), x.max(dim=1).values, x.argmax(), x.float().std())
