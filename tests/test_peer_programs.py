@@ -26,9 +26,9 @@ for x, y in DataLoader(images, batch_size=32, shuffle=True):
 
 def test_only_imports_of_torch_are_changed() -> None:
     same = "import torchvision\ntorch.ones(2)  # torch"
-    text = "import torch\nimport torch.nn as nn\n  from torch import optim\nfrom torch.nn import init\n"
+    text = "import torch  # it\nimport torch.nn as nn\n  from torch import optim\nfrom torch.nn import init\n"
     assert programs.for_mlc(text + same) == (
-        "import mlc as torch\nimport mlc.nn as nn\n  from mlc import optim\nfrom mlc.nn import init\n" + same)
+        "import mlc as torch  # it\nimport mlc.nn as nn\n  from mlc import optim\nfrom mlc.nn import init\n" + same)
 
 
 def test_curves_of_other_lengths_or_values_differ() -> None:

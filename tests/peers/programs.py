@@ -27,7 +27,7 @@ from typing import Any
 
 HERE = Path(__file__).parent
 IMPORTS = (
-    (r"^(\s*)import torch$", r"\1import mlc as torch"),
+    (r"^(\s*)import torch(?=\s*(#.*)?$)", r"\1import mlc as torch"),
     (r"^(\s*)import torch(?=\.)", r"\1import mlc"),
     (r"^(\s*)from torch(?=[. ])", r"\1from mlc"),
 )
@@ -130,7 +130,36 @@ model.eval()
 print(model.generate(torch.tensor([[1, 2, 3]]), 5, do_sample=False))
 print(model.generate(torch.tensor([[1, 2, 3]]), 5, do_sample=True, top_k=4).shape)
 '''
+TRANSLATION = '''
+import torch
+from torch.nn.utils.rnn import pad_sequence
+from torch.utils.data import DataLoader
+
+SYMBOLS = {"<unk>": 0, "<pad>": 1, "<bos>": 2, "<eos>": 3}
+
+def sentences(count, seed):
+    for i in range(count):
+        words = [4 + (seed + i * i + 3 * k) % 9 for k in range(2 + (i + seed) % 4)]
+        yield torch.tensor([2, *words, 3]), torch.tensor([2, *reversed(words), 3])
+
+def collate(batch):
+    return tuple(pad_sequence(side, padding_value=1) for side in zip(*batch))
+
+def get_data(opts):
+    train, valid = (DataLoader(list(sentences(n, n)), batch_size=opts.batch, collate_fn=collate) for n in (20, 6))
+    return train, valid, range(13), range(13), None, None, SYMBOLS
+
+def generate_square_subsequent_mask(size, device):
+    mask = (torch.triu(torch.ones((size, size), device=device)) == 1).transpose(0, 1).float()
+    return mask.masked_fill(mask == 0, float("-inf")).masked_fill(mask == 1, float(0.0))
+
+def create_mask(src, tgt, pad_idx, device):
+    src_mask = torch.zeros((src.shape[0], src.shape[0]), device=device).type(torch.bool)
+    tgt_mask = generate_square_subsequent_mask(tgt.shape[0], device)
+    return src_mask, tgt_mask, (src == pad_idx).transpose(0, 1), (tgt == pad_idx).transpose(0, 1)
+'''
 SMALL = ("--epochs", "2", "--batch-size", "16", "--test-batch-size", "24", "--log-interval", "2")
+MINGPT_FILES = tuple(f"mingpt/{name}.py" for name in ("__init__", "model", "trainer", "utils"))
 LANGUAGE = tuple(f"word_language_model/{name}.py" for name in ("data", "main", "model", "generate"))
 LANGUAGE_ARGUMENTS = ("--data", ".", "--emsize", "16", "--nhid", "16", "--epochs", "1", "--batch_size", "4", "--bptt",
                       "9", "--log-interval", "4")
@@ -171,8 +200,24 @@ PROGRAMS = {
         *LANGUAGE_ARGUMENTS, "--model", "Transformer", "--lr", "1"), added=TEXTS),
     "fast_neural_style": Program(tuple(f"fast_neural_style/neural_style/{n}.py" for n in (
         "transformer_net", "vgg", "utils")), "style.py", added={"style.py": STYLE}),
-    "minGPT": Program(("mingpt/__init__.py", "mingpt/model.py", "mingpt/trainer.py", "mingpt/utils.py"), "train.py",
-                      added={"train.py": MINGPT}, repository="mingpt"),
+    "mnist_hogwild": Program(("mnist_hogwild/main.py", "mnist_hogwild/train.py"), "main.py", (
+        "--batch-size", "16", "--epochs", "1", "--log-interval", "2", "--save_model")),
+    "imagenet": Program(("imagenet/main.py",), "main.py", (
+        "--dummy", "--batch-size", "4", "--epochs", "2", "--workers", "0", "--lr", "0.001", "--print-freq", "1"),
+        (("FakeData(1281167, (3, 224, 224)", "FakeData(12, (3, 96, 96)"),
+         ("FakeData(50000, (3, 224, 224)", "FakeData(8, (3, 96, 96)"))),
+    "language_translation": Program(("language_translation/main.py", "language_translation/src/model.py"), "main.py", (
+        "--epochs", "2", "--batch", "5", "--attn_heads", "2", "--enc_layers", "2", "--dec_layers", "2", "--embed_size",
+        "16", "--dim_feedforward", "32", "--lr", "0.001", "--logging_dir", "logs/"),
+        added={"src/data.py": TRANSLATION}),
+    "minGPT (adder)": Program((*MINGPT_FILES, "projects/adder/adder.py"), "projects/adder/adder.py", (
+        "--data.ndigit=1", "--trainer.max_iters=12", "--trainer.batch_size=8", "--trainer.num_workers=0"),
+        repository="mingpt"),
+    "minGPT (chargpt)": Program((*MINGPT_FILES, "projects/chargpt/chargpt.py"), "projects/chargpt/chargpt.py", (
+        "--data.block_size=16", "--trainer.max_iters=8", "--trainer.batch_size=4", "--trainer.num_workers=0",
+        "--model.model_type=gpt-nano"), (("model.generate(x, 500", "model.generate(x, 20"),),
+        {"input.txt": "O God, O God! how weary, stale, flat and unprofitable\n" * 4}, repository="mingpt"),
+    "minGPT": Program(MINGPT_FILES, "train.py", added={"train.py": MINGPT}, repository="mingpt"),
 }
 TUTORIALS = {file.stem: Program((file.name,), file.name, limit=1000, repository="tutorials", printed=True)
              for file in sorted((HERE / "tutorials").glob("*.py"))}
@@ -276,8 +321,8 @@ def judge(program: Program, repository: Path, folder: Path, seconds: float) -> l
     if program.printed and shared["error"] is None:
         printed = printed_difference(*((folder / n / "printed.txt").read_text() for n in ("shared", "torch")))
     if not wanted:
-        return ["runs" if plain["error"] is None else "fails", printed or "prints the same",
-                str(plain["error"] or shared["error"] or "")]
+        compared = (printed or "prints the same") if program.printed else "no losses in this process"
+        return ["runs" if plain["error"] is None else "fails", compared, str(plain["error"] or shared["error"] or "")]
     far = difference(shared["losses"], wanted)
     curve = f"{len(wanted)} losses, {wanted[0]:.4g} to {wanted[-1]:.4g}"
     agree = (f"{curve}: difference {far:.1e}" + ("" if far <= TOLERANCE else " TOO FAR") if far < float("inf")
