@@ -530,7 +530,7 @@ def test_a_parameter_that_forward_changes_has_its_gradient_or_is_refused() -> No
         compiled = mlc.compile(lambda: step(model, other))  # noqa: B023
         if after:
             assert compiled().item() == 13 and model.weight.tolist() == [0.5, 1.0]
-            assert model.weight.grad.tolist() == [3.0, 5.0]
+            assert model.weight.grad is not None and model.weight.grad.tolist() == [3.0, 5.0]
         else:
             with pytest.raises(mlc.UserError, match="MLC0756"):
                 compiled()

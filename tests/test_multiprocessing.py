@@ -62,7 +62,8 @@ def test_memory_is_shared_and_written_in_place() -> None:
 def test_processes_train_one_model(method: str) -> None:
     model = nn.Linear(2, 1).share_memory()
     before = [p.detach().numpy().copy() for p in model.parameters()]
-    processes = [mp.get_context(method).Process(target=train, args=(0, model, mlc.ones(1, 2), compiled))
+    context: Any = mp.get_context(method)
+    processes = [context.Process(target=train, args=(0, model, mlc.ones(1, 2), compiled))
                  for compiled in (False, method == "fork")]
     for process in processes:
         process.start()
@@ -73,7 +74,7 @@ def test_processes_train_one_model(method: str) -> None:
 
 
 def test_tensors_travel_through_queues() -> None:
-    context = mp.get_context("fork")
+    context: Any = mp.get_context("fork")
     queue, done = context.Queue(), context.Event()
     process = context.Process(target=send, args=(queue, done))
     process.start()

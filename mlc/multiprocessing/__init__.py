@@ -13,7 +13,9 @@ from __future__ import annotations
 import multiprocessing
 from multiprocessing import *  # noqa: F403  # every name that it has
 
+from mlc.frontend.location import user_loc
 from mlc.frontend.shared_memory import register
+from mlc.ir.diag import UserError
 from mlc.multiprocessing.spawn import (
     ProcessContext,
     ProcessException,
@@ -23,7 +25,7 @@ from mlc.multiprocessing.spawn import (
     start_processes,
 )
 
-__all__ = [*multiprocessing.__all__, "ProcessContext", "ProcessException",  # type: ignore[attr-defined]
+__all__ = [*multiprocessing.__all__, "ProcessContext", "ProcessException",
            "ProcessExitedException", "ProcessRaisedException", "get_all_sharing_strategies", "get_sharing_strategy",
            "set_sharing_strategy", "spawn", "start_processes"]
 
@@ -68,8 +70,6 @@ def set_sharing_strategy(new_strategy: str) -> None:
     Example:
         >>> mlc.multiprocessing.set_sharing_strategy("file_system")
     """
-    from mlc.frontend.location import user_loc
-    from mlc.ir.diag import UserError
     if new_strategy not in ("file_descriptor", "file_system"):
         raise UserError(f"there is no sharing strategy {new_strategy!r}", code="MLC0360", loc=user_loc(),
                         hint='use "file_descriptor"')

@@ -87,8 +87,9 @@ class ProcessContext:
             ProcessExitedException: A process ended otherwise.
         """
         failed = None
-        for sentinel in multiprocessing.connection.wait(list(self._waiting), timeout) if self._waiting else ():
-            index = self._waiting.pop(int(sentinel))  # type: ignore[call-overload]
+        ended: list[Any] = multiprocessing.connection.wait(list(self._waiting), timeout) if self._waiting else []
+        for sentinel in ended:
+            index = self._waiting.pop(sentinel)
             self.processes[index].join()
             if self.processes[index].exitcode:
                 failed = index

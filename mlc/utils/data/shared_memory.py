@@ -62,7 +62,7 @@ class SharedMemory:
             large.append(view)
             return False
 
-        pickler = ForkingPickler(message, 5, True, within_message)
+        pickler: Any = ForkingPickler(message, 5, True, within_message)
         pickler.dispatch_table = ChainMap({Tensor: Tensor.__reduce__}, pickler.dispatch_table)     # as copies
         pickler.dump(x)
         offset = 0
