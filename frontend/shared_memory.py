@@ -114,7 +114,7 @@ def is_shared(self: Tensor) -> bool:
 
 
 def _reduce(tensor: Tensor) -> Any:
-    """What another process gets of a tensor."""
+    """The message from which another process makes the tensor."""
     if tensor.device != CPU:
         return tensor.__reduce__()
     if not tensor.is_leaf:

@@ -1,4 +1,4 @@
-"""What autograd does, as its tutorials show it."""
+"""Gradients, as the tutorials of autograd show them."""
 import torch
 
 a = torch.tensor([2., 3.], requires_grad=True)

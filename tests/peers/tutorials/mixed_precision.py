@@ -34,7 +34,7 @@ for epoch in range(epochs):
         scaler.step(opt)
         scaler.update()
         opt.zero_grad(set_to_none=True)
-    print(f"{epoch} {loss.item():.2f} {scaler.get_scale()}")
+    print(f"{epoch} {loss.item():.1f} {scaler.get_scale()}")
 checkpoint = {"model": net.state_dict(), "optimizer": opt.state_dict(), "scaler": scaler.state_dict()}
 torch.save(checkpoint, "filename")
 loaded = torch.load("filename", weights_only=True)
@@ -51,7 +51,7 @@ for i, (input, target) in enumerate(zip(data, targets)):
     if (i + 1) % accumulation == 0:
         opt.step()
         opt.zero_grad()
-print(round(loss.item(), 2))
+print(round(loss.item(), 1))
 
 
 @torch.autocast("cpu", dtype=torch.bfloat16)

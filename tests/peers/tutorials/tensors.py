@@ -1,4 +1,4 @@
-"""What tensors can do, as in the first tutorial."""
+"""Operations on tensors, as in the first tutorial."""
 import numpy as np
 import torch
 
