@@ -15,7 +15,7 @@ from mlc.nn.module import Module
 
 Array = np.ndarray[Any, Any]
 Choose = Callable[[Array, Array], Array]
-"""What is kept, as ones and zeros: a function of the scores of the elements, and of the mask so far."""
+"""Mask of what is kept, as ones and zeros: a function of the scores of the elements, and of the mask so far."""
 
 
 class BasePruningMethod:
