@@ -6,6 +6,9 @@ import torch.nn.functional as F
 from torch.func import functional_call, hessian, jacfwd, jacrev, jvp, linearize, vjp, vmap
 
 D = 6
+model = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.Softplus(), torch.nn.Linear(4, 1))
+points = torch.linspace(-1, 1, 12).view(4, 3)
+model(points)
 
 
 def predict(weight, bias, x):
@@ -52,9 +55,6 @@ print([j.shape for j in jac_tuple])
 print(torch.autograd.functional.hessian(lambda a: (a ** 3).sum(), torch.tensor([1.0, 2.0])))
 print(torch.autograd.functional.vhp(lambda a: (a ** 3).sum(), torch.tensor([1.0, 2.0]), torch.tensor([1.0, 1.0])))
 print(torch.autograd.functional.jvp(torch.exp, torch.tensor([0.0, 1.0]), torch.tensor([1.0, 2.0]), create_graph=True))
-model = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.Softplus(), torch.nn.Linear(4, 1))
-points = torch.linspace(-1, 1, 12).view(4, 3)
-model(points)
 laplacian = vmap(lambda p: torch.trace(hessian(lambda q: model(q).squeeze())(p)))(points)
 print(laplacian)
 params = dict(model.named_parameters())

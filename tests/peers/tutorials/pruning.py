@@ -23,8 +23,10 @@ class LeNet(nn.Module):
 model = LeNet()
 x = torch.linspace(0, 30, 2 * 28 * 28).sin().view(2, 1, 28, 28)
 model(x)
+drawn = prune.random_unstructured(nn.Conv2d(1, 6, 5), name="weight", amount=0.3)
+print(int((drawn.weight_mask == 0).sum()))
 module = model.conv1
-prune.random_unstructured(module, name="weight", amount=0.3)
+prune.l1_unstructured(module, name="weight", amount=0.3)
 print([n for n, _ in module.named_parameters()], [n for n, _ in module.named_buffers()])
 print(int((module.weight_mask == 0).sum()), prune.is_pruned(module))
 prune.l1_unstructured(module, name="bias", amount=3)

@@ -12,7 +12,7 @@ from torch.utils.data import DataLoader, TensorDataset
 from torchvision import models
 
 torch.backends.cudnn.benchmark = True
-images = torch.linspace(0, 40, 12 * 3 * 80 * 80).sin().view(12, 3, 80, 80)
+images = torch.linspace(0, 40000, 12 * 3 * 80 * 80).sin().view(12, 3, 80, 80)
 datasets = {"train": TensorDataset(images[:8], torch.arange(8) % 2), "val": TensorDataset(images[8:], torch.arange(4) % 2)}
 dataloaders = {x: DataLoader(datasets[x], batch_size=4, shuffle=True, num_workers=0) for x in ["train", "val"]}
 dataset_sizes = {x: len(datasets[x]) for x in ["train", "val"]}
