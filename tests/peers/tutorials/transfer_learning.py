@@ -12,7 +12,7 @@ from torch.utils.data import DataLoader, TensorDataset
 from torchvision import models
 
 torch.backends.cudnn.benchmark = True
-images = torch.linspace(0, 40000, 12 * 3 * 80 * 80).sin().view(12, 3, 80, 80)
+images = torch.arange(12 * 3 * 80 * 80).mul(0.37).sin().view(12, 3, 80, 80)
 datasets = {"train": TensorDataset(images[:8], torch.arange(8) % 2), "val": TensorDataset(images[8:], torch.arange(4) % 2)}
 dataloaders = {x: DataLoader(datasets[x], batch_size=4, shuffle=True, num_workers=0) for x in ["train", "val"]}
 dataset_sizes = {x: len(datasets[x]) for x in ["train", "val"]}
@@ -66,7 +66,7 @@ def train_model(model, criterion, optimizer, scheduler, num_epochs=2):
 
 model_ft = Tail(models.resnet18(weights=None))
 model_ft.fc = nn.Linear(model_ft.fc.in_features, 2)
-optimizer_ft = optim.SGD(model_ft.parameters(), lr=0.001, momentum=0.9)
+optimizer_ft = optim.SGD(model_ft.parameters(), lr=0.00002, momentum=0.9)
 model_ft = train_model(model_ft, nn.CrossEntropyLoss(), optimizer_ft, lr_scheduler.StepLR(optimizer_ft, 1, gamma=0.1))
 model_conv = copy.deepcopy(model_ft)
 for param in model_conv.parameters():
