@@ -66,7 +66,7 @@ def train_model(model, criterion, optimizer, scheduler, num_epochs=2):
 
 model_ft = Tail(models.resnet18(weights=None))
 model_ft.fc = nn.Linear(model_ft.fc.in_features, 2)
-optimizer_ft = optim.SGD(model_ft.parameters(), lr=0.00002, momentum=0.9)
+optimizer_ft = optim.SGD(model_ft.parameters(), lr=2e-6, momentum=0.9)
 model_ft = train_model(model_ft, nn.CrossEntropyLoss(), optimizer_ft, lr_scheduler.StepLR(optimizer_ft, 1, gamma=0.1))
 model_conv = copy.deepcopy(model_ft)
 for param in model_conv.parameters():
