@@ -22,38 +22,50 @@ from mlc.frontend.location import user_loc
 from mlc.frontend.storage import Array, Storage, storage_of
 from mlc.frontend.tensor import Tensor
 from mlc.ir.diag import UserError
+from mlc.ir.weak_references import WeakTable
 
 
 class Segment(mmap.mmap):
-    """Mapped memory of an anonymous file.
+    """Mapped memory of an anonymous file. The mapping keeps a descriptor of it, which it closes itself.
 
-    file     its descriptor
-    storage  the storage that has it in this process, weakly
+    identity  device and inode of the file
+    storage   the storage that has it in this process, weakly
     """
 
-    file: int
-    storage: weakref.ref[Storage]
+    identity: tuple[int, int]
+    storage: weakref.ref[Storage] | None
 
     @staticmethod
-    def of(file: int, size: int) -> Segment:
-        """The memory of a file, whose descriptor belongs to the segment from then on."""
-        segment = Segment(file, max(size, 1))
-        segment.file = file
-        weakref.finalize(segment, os.close, file)
+    def of(file: int) -> Segment:
+        """The memory of a file, whose descriptor is closed; the one that this process has, if it has it already."""
+        found = os.fstat(file)
+        identity = found.st_dev, found.st_ino
+        segment = _segments.get(identity)
+        if segment is None:
+            segment = Segment(file, found.st_size)
+            segment.identity, segment.storage = identity, None
+            _segments.put(identity, segment)
+        os.close(file)
         return segment
+
+    def descriptor(self) -> int:
+        """The descriptor that the mapping keeps."""
+        for name in os.listdir("/proc/self/fd"):
+            try:
+                found = os.fstat(int(name))
+            except OSError:                                # that of the folder itself
+                continue
+            if (found.st_dev, found.st_ino) == self.identity:
+                return int(name)
+        raise AssertionError("the mapping has no descriptor")
 
     def array(self, shape: tuple[int, ...], dtype: Any) -> Array:
         """All of the memory as an array, which keeps the segment alive."""
         return np.ndarray(shape, dtype, self)
 
 
-_segments: weakref.WeakValueDictionary[tuple[int, int], Segment] = weakref.WeakValueDictionary()
+_segments = WeakTable[tuple[int, int], Segment]()
 """The segments of this process by device and inode of their files."""
-
-
-def _identity(file: int) -> tuple[int, int]:
-    found = os.fstat(file)
-    return found.st_dev, found.st_ino
 
 
 def segment_of(tensor: Tensor) -> Segment | None:
@@ -91,12 +103,11 @@ def share_memory_(self: Tensor) -> Tensor:
     assert before is not None
     file = os.memfd_create("mlc-tensor", os.MFD_CLOEXEC)
     os.truncate(file, max(before.nbytes, 1))
-    segment = Segment.of(file, before.nbytes)
+    segment = Segment.of(file)
     memory = segment.array(before.shape, before.dtype)
     np.copyto(memory, before)
     storage.move(memory)
     segment.storage = weakref.ref(storage)
-    _segments[_identity(file)] = segment
     return self
 
 
@@ -126,20 +137,14 @@ def _reduce(tensor: Tensor) -> Any:
     assert segment is not None and storage is not None and storage.memory is not None
     offset = array.__array_interface__["data"][0] - storage.memory.__array_interface__["data"][0] if array.size else 0
     place = storage.memory.shape, storage.memory.dtype, array.shape, array.dtype, offset, array.strides
-    return _received, (DupFd(segment.file), place, tensor.requires_grad, tensor.frozen is not None)
+    return _received, (DupFd(segment.descriptor()), place, tensor.requires_grad, tensor.frozen is not None)
 
 
 def _received(descriptor: Any, place: tuple[Any, ...], requires_grad: bool, is_parameter: bool) -> Tensor:
     """The tensor that another process has sent."""
     whole, kind, shape, dtype, offset, strides = place
-    file = descriptor.detach()
-    segment = _segments.get(_identity(file))
-    if segment is None:
-        segment = Segment.of(file, os.fstat(file).st_size)
-        _segments[_identity(file)] = segment
-    else:
-        os.close(file)
-    storage = segment.storage() if hasattr(segment, "storage") else None
+    segment = Segment.of(descriptor.detach())
+    storage = segment.storage() if segment.storage is not None else None
     if storage is None:
         storage = Storage(segment.array(whole, kind), True, True)
         segment.storage = weakref.ref(storage)
