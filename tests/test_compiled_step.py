@@ -558,6 +558,6 @@ def test_rows_are_bounded_within_their_table_as_in_pytorch(kind: str, sparse: bo
         return [f(m.tensor([[0, 1, 1], [3, 3, 5]])).item() for _ in range(3)], table.weight.detach().numpy()
 
     wanted = run(torch, False)
-    for compiled in (False, True)[:1 if sparse else 2]:
+    for compiled in (False, True)[:2 if kind == "Embedding" and not sparse else 1]:
         for x, y in zip(run(mlc, compiled), wanted):
             np.testing.assert_allclose(x, y, rtol=1e-4, atol=1e-5)
