@@ -27,7 +27,7 @@ from mlc.frontend.script.reach import Reached
 from mlc.frontend.tensor import Tensor
 from mlc.frontend.trace import Trace, Tracer, current
 from mlc.ir.core import BlockArg, Op, OpResult, Value, located
-from mlc.ir.diag import UserError, UserTypeError
+from mlc.ir.diag import Loc, UserError, UserTypeError
 
 
 def run_backward(tensors: Sequence[Any], cotangents: Sequence[Any], create_graph: bool, inputs: Any = None) -> None:
@@ -184,6 +184,7 @@ class _Dependence:
 
     def __init__(self, trace: Trace, targets: Collection[Value]) -> None:
         self.targets = targets
+        self.severed: dict[Value, Loc] = trace.root.captures.severed if trace.root.captures is not None else {}
         self.functions = {str(f.sym_name): f for f in trace.root.texts.values()}
         self.outside = dict[Value, Value]()                # arguments of the functions in progress, in their callers
         around: Trace | None = trace
@@ -201,6 +202,11 @@ class _Dependence:
             if value in seen or not has_cotangent(value.type):
                 continue
             seen.add(value)
+            if value in self.severed:
+                raise refusal("a function that is called, such as the forward of a module, changes a tensor in place "
+                              "and then computes with it what is differentiated", code="MLC0756",
+                              loc=self.severed[value], hint="change it in the function that is compiled itself, or "
+                                                            "after it was used")
             if value in self.targets:
                 found[value] = None
             elif isinstance(value, BlockArg):
@@ -229,6 +235,7 @@ class _Dependence:
             else:
                 inside = _Dependence.__new__(_Dependence)
                 inside.targets, inside.functions, inside.known = set(function.args), self.functions, self.known
+                inside.severed = self.severed
                 inside.outside = {}
                 reached = inside.of([function.block.terminator.operands[number]])
                 self.known[key] = frozenset(i for i, arg in enumerate(function.args) if arg in reached)

@@ -17,6 +17,7 @@ from mlc.frontend.location import user_loc
 from mlc.frontend.refusals import refusal
 from mlc.frontend.tensor import Tensor, wrap
 from mlc.ir.core import Value
+from mlc.ir.diag import Loc
 from mlc.ir.types import TensorType, from_numpy
 
 if TYPE_CHECKING:
@@ -111,6 +112,8 @@ class Captures:
     same       arguments that are tensors which the function reaches by itself too
     inputs     each with its tracer, and the value that this stands for at first
     leaves     the values of tensors that require a gradient, with these, and other leaves of the recorded graph
+    leaves_within  the values of leaves in functions that are called and change them
+    severed    those of them after a write, and its place: what is computed of them has no gradient by the leaf
     requiring  the numbers of arguments that require a gradient from then on
     retained   the values of other tensors whose gradient `backward` keeps, with these
     effects    functions that run after each call
@@ -132,6 +135,8 @@ class Captures:
         self.same: dict[int, Tensor] = {}
         self.inputs: list[tuple[Input, Tracer, Value]] = []
         self.leaves: dict[Value, Tensor] = {}
+        self.leaves_within = set[Value]()
+        self.severed = dict[Value, Loc]()
         self.requiring: list[int] = []
         self.retained: dict[Value, Tensor] = {}
         self.effects: list[Callable[[], Any]] = []

@@ -157,6 +157,9 @@ def vjp(f: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[[Any], tupl
 
         def pull_now(cotangents: Any) -> tuple[Any, ...]:
             before = structure.unflatten(leaves)           # f may assign buffers of modules: only once, below
+            if state.trace is not None:                    # as in vmap(pullback)
+                with draws.recording():
+                    return _vjp(f, before)[1](cotangents)
             pulled: tuple[Any, ...] = run_now(lambda xs, cts: _vjp(f, xs)[1](cts), (before, cotangents), {},
                                               draws=draws)
             return pulled

@@ -44,6 +44,16 @@ class device(str):
                             hint="pass the type and a number, as in mlc.device(\"cuda\", 1)")
         return str.__new__(cls, text if index is None else f"{text}:{index}")
 
+    def __enter__(self) -> device:
+        """The scope of `with mlc.device("cpu"):`, where tensors are made as elsewhere; UserError MLC0337 for a GPU."""
+        if self.type != "cpu":
+            raise UserError(f"tensors are not made on {self!s} by a with statement", code="MLC0337", loc=user_loc(),
+                            hint=f'pass the device, as in mlc.zeros(2, device="{self!s}"), or x.to("{self!s}")')
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        """The end of the scope."""
+
     @property
     def type(self) -> str:
         """The kind of the device, "cpu" or "cuda"."""

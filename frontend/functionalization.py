@@ -129,9 +129,13 @@ def _adopt(base: Tracer) -> bool:
         around = around.parent
     if around is trace:
         return True
+    captures = trace.root.captures
+    is_leaf = captures is not None and (base.value in captures.leaves or base.value in captures.leaves_within)
     trace.adopted.append((base, base.owner, base.home))
     trace.before_adoption += [(x, x.value, x.owner, x.home) for x in (base, *_shared(base))]
     base.value, base.owner, base.home = trace.local(base), trace, trace.block
+    if captures is not None and is_leaf:
+        captures.leaves_within.add(base.value)
     _renew_views(base)
     return True
 
@@ -222,7 +226,7 @@ def _check_captured(base: Tracer, is_detached: bool) -> None:
     captures = current().root.captures
     if captures is None:
         return
-    if mode.enabled and not is_detached and captures.is_leaf(base):
+    if mode.enabled and not is_detached and (captures.is_leaf(base) or base.value in captures.leaves_within):
         raise refusal("a leaf that requires a gradient would be changed in place while operations are recorded",
                       code="MLC0439", loc=user_loc(), hint="update it within mlc.no_grad, or write x = x + y")
     held = captures.held_by(base)
@@ -249,6 +253,9 @@ def replace(base: Tracer, value: Value) -> None:
     captures = trace.root.captures
     if captures is not None and captures.is_leaf(base):
         captures.leaves[value] = captures.leaves[base.value]
+    elif captures is not None and base.value in captures.leaves_within:
+        captures.leaves_within.add(value)
+        captures.severed[value] = user_loc()
     base.value, base.weak = value, False
     _spoil(base)
     _renew_views(base)

@@ -8,9 +8,8 @@ import numpy as np
 
 from mlc.frontend.axes import axis
 from mlc.frontend.devices import CPU
-from mlc.frontend.location import user_loc
+from mlc.frontend.memory_format import channels_last, channels_last_3d, check_memory_format
 from mlc.frontend.sparse.layout import layout, strided
-from mlc.ir.diag import UserError
 
 if TYPE_CHECKING:
     from mlc.frontend.tensor import Tensor
@@ -48,11 +47,15 @@ class MemoryLayout:
         return 0 * int(self.backing_array.ndim)
 
     def is_contiguous(self: Any, memory_format: Any = None) -> bool:
-        """Whether the elements lie in memory in row-major order. UserError MLC0360 for any other memory format."""
-        if memory_format is not None and str(memory_format) not in ("torch.contiguous_format", "contiguous_format"):
-            raise UserError(f"memory_format = {memory_format}: tensors are in row-major order", code="MLC0360",
-                            loc=user_loc())
+        """Whether the elements lie in memory in row-major order, or in that of `mlc.channels_last`."""
+        check_memory_format(memory_format)
         array = self.backing_array
+        if memory_format in (channels_last, channels_last_3d):
+            if self.ndim != (4 if memory_format is channels_last else 5):
+                return False
+            if isinstance(array, np.ndarray):
+                return bool(np.moveaxis(array, 1, -1).flags.c_contiguous)
+            return bool(self.shape[1] == 1 or all(n == 1 for n in self.shape[2:]))
         return not isinstance(array, np.ndarray) or bool(array.flags.c_contiguous)
 
     def data_ptr(self: Any) -> int:

@@ -55,8 +55,8 @@ class Methods(Leaf):
     __slots__ = ()
 
     # -- element types ------------------------------------------------------------------------------------------------
-    def clone(self) -> Tensor: return call("clone", self)
-    def contiguous(self) -> Tensor: return call("contiguous", self)
+    def clone(self, memory_format: Any = None) -> Tensor: return call("clone", self, memory_format)
+    def contiguous(self, memory_format: Any = None) -> Tensor: return call("contiguous", self, memory_format)
     def float(self) -> Tensor:
         """The elements as float32, as `mlc.cast` gives them."""
         return _cast(self, "float32")

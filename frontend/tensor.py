@@ -24,6 +24,7 @@ from mlc.frontend.devices import CPU, BackingArray, Devices, as_device, device_o
 from mlc.frontend.dlpack import dlpack_device, from_dlpack
 from mlc.frontend.dtypes import DType, as_dtype, destination, of_ir, type_name
 from mlc.frontend.location import user_loc
+from mlc.frontend.memory_format import check_memory_format
 from mlc.frontend.memory_layout import MemoryLayout
 from mlc.frontend.methods import OPERATIONS as OPERATIONS
 from mlc.frontend.methods import SYNTAX, Methods, call
@@ -334,7 +335,7 @@ class Tensor(Differentiable, MemoryLayout, Operators, Methods):
 
     # -- another like this one ----------------------------------------------------------------------------------------
     def to(self, target: Any = None, dtype: DTypeLike = None, non_blocking: _bool = False, copy: _bool = False, *,
-           device: Any = None) -> Tensor:
+           device: Any = None, memory_format: Any = None) -> Tensor:
         """The tensor in another dtype, on another device, or both; itself where nothing changes, unless `copy`.
 
         Args:
@@ -343,6 +344,7 @@ class Tensor(Differentiable, MemoryLayout, Operators, Methods):
             non_blocking: Accepted for PyTorch's sake, also in place of `dtype`, as in x.to(mlc.int64, True).
             copy: Whether the result has memory of its own in any case.
             device: The device, "cpu", "cuda" or "cuda:1".
+            memory_format: Order of elements in memory, which is accepted and not made; see `mlc.memory_format`.
 
         Returns:
             Tensor of the same shape.
@@ -354,6 +356,7 @@ class Tensor(Differentiable, MemoryLayout, Operators, Methods):
             >>> mlc.tensor([1.7]).to(mlc.int64)
             tensor([1], dtype=mlc.int64)
         """
+        check_memory_format(memory_format)
         if isinstance(dtype, _bool):
             dtype, copy = None, non_blocking or copy
         wanted, placed = destination(target, dtype, device)

@@ -30,7 +30,7 @@ TENSOR: dict[str, Why] = {
     **_each("indices values crow_indices col_indices ccol_indices row_indices coalesce is_coalesced sparse_resize_",
             _DENSE),
     **_each("xpu pin_memory", _DEVICE),
-    **_each("storage untyped_storage is_shared", _STORAGE),
+    **_each("storage untyped_storage", _STORAGE),
     "set_": ("a tensor keeps its storage", "x.data = other"),
 }
 RECORDED: dict[str, Why] = _each("backward data grad grad_fn requires_grad is_leaf retain_grad "
@@ -40,8 +40,6 @@ MODULE: dict[str, Why] = {
     **_each("xpu ipu mtia", _DEVICE),
     "register_backward_hook": ("its gradients are those of the last operation alone",
                                "module.register_full_backward_hook(hook)"),
-    "share_memory": ("an update replaces the memory of a parameter, which other processes would not see",
-                     "send module.state_dict() to the other process"),
 }
 MISTAKEN: dict[str, Why] = {
     "backward": ("a layer computes nothing when it is made",

@@ -82,8 +82,10 @@ class ParseError(IRError):
     default_code = "MLC0200"
 
 
-class UserError(Error, ValueError):
-    """Error in a model or a call: shapes, dtypes, devices, arguments. It is a ValueError.
+class UserError(Error, ValueError, RuntimeError):
+    """Error in a model or a call: shapes, dtypes, devices, arguments.
+
+    It is a ValueError, and a RuntimeError, since that is what programs for PyTorch expect of an operation.
 
     Args:
         message: One sentence: what is wrong, with the values found.

@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
     # isort: off
     from mlc import (
-        accelerator as accelerator, autograd as autograd, backends as backends, cuda as cuda, fft as fft, func as func,
-        hub as hub, linalg as linalg, masked as masked, nn as nn, optim as optim, profiler as profiler,
-        random as random, signal as signal, sparse as sparse, special as special, tree as tree,
-        utils as utils,
+        accelerator as accelerator, autograd as autograd, backends as backends, cuda as cuda,
+        distributed as distributed, fft as fft, func as func, hub as hub, linalg as linalg, masked as masked,
+        multiprocessing as multiprocessing, nn as nn, optim as optim, profiler as profiler, random as random,
+        signal as signal, sparse as sparse, special as special, tree as tree, utils as utils,
     )
     from mlc.anomaly import detect_anomaly as detect_anomaly
     from mlc.api import (
@@ -39,6 +39,10 @@ if TYPE_CHECKING:
         no_grad as no_grad, set_grad_enabled as set_grad_enabled,
     )
     from mlc.frontend.control import map as map
+    from mlc.frontend.memory_format import (
+        channels_last as channels_last, channels_last_3d as channels_last_3d, contiguous_format as contiguous_format,
+        memory_format as memory_format, preserve_format as preserve_format,
+    )
     from mlc.frontend.dtypes import (
         DType as DType, bfloat16 as bfloat16, bool_ as bool_, complex64 as complex64, complex128 as complex128,
         float16 as float16, float32 as float32,
@@ -227,6 +231,8 @@ _ELSEWHERE = {
     **dict.fromkeys(("BFloat16Tensor", "BoolTensor", "ByteTensor", "CharTensor", "DoubleTensor", "FloatTensor",
                      "HalfTensor", "IntTensor", "LongTensor", "ShortTensor", "can_cast", "finfo", "get_default_dtype",
                      "iinfo", "promote_types", "result_type", "set_default_dtype"), "mlc.frontend.element_types"),
+    **dict.fromkeys(("channels_last", "channels_last_3d", "contiguous_format", "memory_format", "preserve_format"),
+                    "mlc.frontend.memory_format"),
     **dict.fromkeys(("layout", "sparse_bsc", "sparse_bsr", "sparse_coo", "sparse_csc", "sparse_csr", "strided"),
                     "mlc.frontend.sparse.layout"),
     **dict.fromkeys(("broadcast_shapes", "is_complex", "is_conj", "is_floating_point", "is_neg", "is_nonzero",
@@ -239,9 +245,10 @@ _ELSEWHERE = {
     **dict.fromkeys(("autocast", "get_autocast_dtype", "is_autocast_cache_enabled", "is_autocast_enabled",
                      "set_autocast_dtype", "set_autocast_enabled"), "mlc.frontend.autocast"),
 }
-_MODULES = frozenset({"accelerator", "amp", "autograd", "backends", "cpu", "cuda", "distributions", "extension",
-                      "fft", "func", "hub", "importer", "linalg", "masked", "nn", "onnx", "optim", "profiler",
-                      "random", "serialization", "signal", "sparse", "special", "torch", "tree", "utils"})
+_MODULES = frozenset({"accelerator", "amp", "autograd", "backends", "cpu", "cuda", "distributed", "distributions",
+                      "extension", "fft", "func", "hub", "importer", "linalg", "masked", "multiprocessing", "nn",
+                      "onnx", "optim", "profiler", "random", "serialization", "signal", "sparse", "special", "torch",
+                      "tree", "utils"})
 
 
 def __getattr__(name: str) -> Any:

@@ -425,3 +425,13 @@ def test_a_captured_array_has_the_elements_it_had_when_it_was_read() -> None:
 def test_a_size_of_many_digits_is_refused() -> None:
     with pytest.raises(Error, match="bad size"):
         mlc.spec("9" * 5000)
+
+
+def test_mistakes_are_runtime_errors_as_in_pytorch() -> None:
+    with pytest.raises(RuntimeError, match="MLC"):
+        mlc.ones(2) @ mlc.ones(3)
+    x = mlc.ones(2, requires_grad=True)
+    y = (x * x).sum()
+    y.backward()
+    with pytest.raises(RuntimeError, match="MLC0431"):
+        y.backward()

@@ -15,7 +15,7 @@ import pytest
 import mlc
 import mlc.nn
 import mlc.optim
-from mlc import UserError
+from mlc import UserError, nn
 from mlc.frontend.tensor import Tensor
 
 torch = pytest.importorskip("torch")
@@ -506,3 +506,58 @@ def test_memory_that_somebody_holds_is_not_used_again() -> None:
         held.append((kept, [x.tolist() for x in kept]))
     for kept, elements in held:
         assert [x.tolist() for x in kept] == elements
+
+
+def test_a_parameter_that_forward_changes_has_its_gradient_or_is_refused() -> None:
+    class Halved(nn.Module):
+        def __init__(self, after: bool) -> None:
+            super().__init__()
+            self.weight, self.after = nn.Parameter(mlc.tensor([1.0, 2.0])), after
+
+        def forward(self, x: Any) -> Any:
+            y = self.weight * x
+            with mlc.no_grad():
+                self.weight.mul_(0.5)
+            return y if self.after else self.weight * x
+
+    def step(model: Any, other: Any) -> Any:
+        loss = (model(mlc.tensor([3.0, 5.0])) * other).sum()
+        loss.backward()
+        return loss
+
+    for after in (True, False):
+        model, other = Halved(after), mlc.ones(2, requires_grad=True)
+        compiled = mlc.compile(lambda: step(model, other))  # noqa: B023
+        if after:
+            assert compiled().item() == 13 and model.weight.tolist() == [0.5, 1.0]
+            assert model.weight.grad is not None and model.weight.grad.tolist() == [3.0, 5.0]
+        else:
+            with pytest.raises(mlc.UserError, match="MLC0756"):
+                compiled()
+
+
+@pytest.mark.parametrize("kind", ["Embedding", "EmbeddingBag"])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_rows_are_bounded_within_their_table_as_in_pytorch(kind: str, sparse: bool) -> None:
+    start = np.random.default_rng(0).standard_normal((6, 3)).astype(np.float32) * 2
+
+    def run(m: Any, compiled: bool) -> Any:
+        table = getattr(m.nn, kind)(6, 3, max_norm=1.0, sparse=sparse)
+        with m.no_grad():
+            table.weight.copy_(m.tensor(start))
+        optimizer = m.optim.SGD(table.parameters(), lr=0.5)
+
+        def step(index: Any) -> Any:
+            optimizer.zero_grad()
+            loss = (table(index) ** 3).sum()
+            loss.backward()
+            optimizer.step()
+            return loss
+
+        f = m.compile(step) if compiled else step
+        return [f(m.tensor([[0, 1, 1], [3, 3, 5]])).item() for _ in range(3)], table.weight.detach().numpy()
+
+    wanted = run(torch, False)
+    for compiled in (False, True)[:2 if kind == "Embedding" and not sparse else 1]:
+        for x, y in zip(run(mlc, compiled), wanted):
+            np.testing.assert_allclose(x, y, rtol=1e-4, atol=1e-5)

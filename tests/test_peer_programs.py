@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.peers import programs
+from tests.peers import models, programs
 
 PROGRAM = """
 import torch
@@ -26,9 +26,9 @@ for x, y in DataLoader(images, batch_size=32, shuffle=True):
 
 def test_only_imports_of_torch_are_changed() -> None:
     same = "import torchvision\ntorch.ones(2)  # torch"
-    text = "import torch\nimport torch.nn as nn\n  from torch import optim\nfrom torch.nn import init\n"
+    text = "import torch  # it\nimport torch.nn as nn\n  from torch import optim\nfrom torch.nn import init\n"
     assert programs.for_mlc(text + same) == (
-        "import mlc as torch\nimport mlc.nn as nn\n  from mlc import optim\nfrom mlc.nn import init\n" + same)
+        "import mlc as torch  # it\nimport mlc.nn as nn\n  from mlc import optim\nfrom mlc.nn import init\n" + same)
 
 
 def test_curves_of_other_lengths_or_values_differ() -> None:
@@ -48,3 +48,17 @@ def test_verdicts(change: str, verdict: tuple[str, ...], tmp_path: Path) -> None
     row = programs.judge(program, tmp_path, tmp_path / "runs", 240)
     assert all(part in column for part, column in zip(verdict, row)), row
     assert ("TOO FAR" in row[1]) == ("TOO FAR" in verdict)
+
+
+@pytest.mark.parametrize("name", ["mlp", *(pytest.param(n, marks=pytest.mark.slow) for n in models.NAMES[1:])])
+def test_models_train_as_under_pytorch(name: str) -> None:
+    row = models.compare(name, 4)
+    assert row["agrees"], row
+    assert row["bits"] or name == "resnet18", row
+
+
+def test_a_model_that_trains_otherwise_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(models, "for_mlc", lambda text: programs.for_mlc(text).replace("lr=0.1", "lr=0.2"))
+    row = models.compare("mlp", 3)
+    assert not row["agrees"]
+    assert "DIFFERS" in models.table([row])

@@ -142,3 +142,33 @@ def test_shapes_and_devices_within_a_recorded_function() -> None:
     assert mlc.compile(f)(mlc.ones(2, 3)).tolist() == [[8.0] * 3] * 2
     with pytest.raises(mlc.UserError):
         mlc.compile(lambda x: x.stride())(mlc.ones(2))
+
+
+def test_memory_formats_are_accepted() -> None:
+    def f(m: Any) -> Any:
+        x = m.ones(2, 3, 4, 4).to(memory_format=m.channels_last).contiguous(memory_format=m.contiguous_format)
+        y = m.zeros_like(x, memory_format=m.preserve_format) + x.clone(memory_format=m.preserve_format)
+        layer = m.nn.Conv2d(3, 1, 3).to(memory_format=m.channels_last)
+        return y, x.is_contiguous(memory_format=m.contiguous_format), m.ones(1, 1, 2, 2).is_contiguous(
+            memory_format=m.channels_last), layer(y).shape, m.ones(2, 2, 2).is_contiguous(memory_format=m.channels_last)
+
+    assert plain(f(mlc)) == plain(f(torch))
+    assert pickle.loads(pickle.dumps(mlc.channels_last)) is mlc.channels_last  # noqa: S301
+    with pytest.raises(mlc.UserError, match="MLC0360"):
+        ANY.ones(2).clone(memory_format="channels_last")
+
+
+def test_a_device_is_a_scope() -> None:
+    with mlc.device("cpu"):
+        assert mlc.zeros(1).device == "cpu"
+    with pytest.raises(mlc.UserError, match="MLC0337"), mlc.device("cuda"):
+        pass
+
+
+def test_a_prefix_is_removed_from_a_state() -> None:
+    def f(m: Any) -> Any:
+        state = {f"module.{name}": 1 for name in m.nn.Linear(2, 2).state_dict()} | {"other": 2}
+        m.nn.modules.utils.consume_prefix_in_state_dict_if_present(state, "module.")
+        return tuple(state.items())
+
+    assert f(mlc) == f(torch)

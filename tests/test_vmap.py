@@ -521,3 +521,16 @@ def test_an_assert_is_checked_by_active_batch_elements_only() -> None:
     assert many(np.array([1.0, 300.0, 3.0])).tolist() == [2.0, 300.0, 6.0]
     with pytest.raises(AssertionError, match="too big"):
         many(np.array([1.0, 300.0, 70.0]))
+
+
+def test_pullbacks_made_outside_are_batched() -> None:
+    a = np.array([[1.0, 2.0], [3.0, -1.0]], np.float32)
+    x, eye = mlc.tensor([0.5, -0.25]), np.eye(2, dtype=np.float32)
+
+    def f(x: Any) -> Any:
+        return mlc.tanh(mlc.tensor(a) @ x)
+
+    wanted = mlc.jacrev(f)(x).numpy()
+    np.testing.assert_array_equal(mlc.vmap(mlc.vjp(f, x)[1])(eye)[0].numpy(), wanted)
+    np.testing.assert_array_equal(mlc.compile(mlc.vjp(f, x)[1])(eye[1])[0].numpy(), wanted[1])
+    np.testing.assert_allclose(mlc.vmap(mlc.linearize(f, x)[1])(eye).numpy().T, wanted, rtol=1e-6)

@@ -2,6 +2,7 @@
 
 import inspect
 
+from mlc.frontend import shared_memory  # noqa: F401 (methods of tensors)
 from mlc.frontend.arguments import coded_methods
 from mlc.frontend.autograd.differentiable import Differentiable
 from mlc.frontend.functions import (

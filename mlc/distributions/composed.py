@@ -44,6 +44,9 @@ class Independent(Distribution):
         cut = len(batch) - count
         super().__init__(batch[:cut], (*batch[cut:], *base_distribution.event_shape), validate_args)
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.base_dist}, {self.reinterpreted_batch_ndims})"
+
     def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:
         inner = self.event_shape[:self.reinterpreted_batch_ndims]
         return Independent(self.base_dist.expand((*batch_shape, *inner)), self.reinterpreted_batch_ndims, False)

@@ -239,7 +239,9 @@ class Distribution:
                             hint="with validate_args=False nothing is checked")
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}(batch_shape={tuple(self.batch_shape)}, event_shape={tuple(self.event_shape)})"
+        held = {name: vars(self)[name] for name in self.arg_constraints if name in vars(self)}
+        shown = (f"{name}: {x if x.numel() == 1 else x.shape}" for name, x in held.items())
+        return f"{type(self).__name__}({', '.join(shown)})"
 
 
 class ExponentialFamily(Distribution):

@@ -8,6 +8,7 @@ from mlc.frontend.dtypes import destination
 from mlc.frontend.functions.create import zeros
 from mlc.frontend.functions.elementwise import cast_to
 from mlc.frontend.location import user_loc
+from mlc.frontend.memory_format import check_memory_format
 from mlc.frontend.tensor import DTypeLike, Tensor
 from mlc.frontend.trace import Tracer
 from mlc.ir.diag import UserTypeError
@@ -25,7 +26,7 @@ class Convertible(Hierarchy):
     """Base of modules: conversion of parameters and buffers to another dtype, and to another device."""
 
     def to(self: M, target: Any = None, dtype: DTypeLike = None, *, device: Any = None,
-           non_blocking: bool = False) -> M:
+           non_blocking: bool = False, memory_format: Any = None) -> M:
         """Convert the parameters and buffers of floats to a dtype, and bring all parameters and buffers to a device.
 
         Args:
@@ -33,6 +34,7 @@ class Convertible(Hierarchy):
             dtype: Floating-point dtype.
             device: Device, such as "cuda:1".
             non_blocking: Ignored.
+            memory_format: Order of elements in memory, which is accepted and not made; see `mlc.memory_format`.
 
         Returns:
             The module itself.
@@ -45,6 +47,7 @@ class Convertible(Hierarchy):
             >>> nn.Linear(2, 3).to(mlc.float16)
             Linear(in_features=2, out_features=3, bias=True)
         """
+        check_memory_format(memory_format)
         wanted, device_name = destination(target, dtype, device)
         if device_name is not None:
             self._assign({name: x.to_device(device_name) for name, _, _, x in self._state()})
@@ -79,6 +82,20 @@ class Convertible(Hierarchy):
     def double(self: M) -> M:
         """Convert floats to float64: `to(mlc.float64)`."""
         return self.to("float64")
+
+    def share_memory(self: M) -> M:
+        """Move the parameters and buffers to memory that other processes can share: `Tensor.share_memory_` of each.
+
+        Processes that `mlc.multiprocessing` starts then see each other's updates. Keys of layers such as `Dropout` stay
+        those of each process.
+
+        Returns:
+            The module itself.
+        """
+        for _, _, attribute, x in self._state():
+            if attribute != "key" or x.dtype.name != "uint32":
+                x.share_memory_()
+        return self
 
     def half(self: M) -> M:
         """Convert floats to float16: `to(mlc.float16)`."""

@@ -164,8 +164,8 @@ class Embedding(Module):
         num_embeddings: Number of rows.
         embedding_dim: Size of a row.
         padding_idx: Row that stays as it is, or None; negative numbers count from the last.
-        max_norm: Rows of a greater norm are scaled to it as they are looked up; None for no bound. Unlike in PyTorch,
-            the table itself is not changed.
+        max_norm: Rows of a greater norm are scaled to it as they are looked up, in the table itself; None for no bound.
+            Where the module is an argument of a function that is recorded, as by `mlc.grad`, the table is not changed.
         norm_type: Order of that norm.
         scale_grad_by_freq: Whether the gradient by a row is divided by how often it occurs in the input.
         sparse: Whether `backward` gives the table a sparse gradient, as `mlc.optim.SparseAdam` takes it. Within
@@ -241,8 +241,8 @@ class EmbeddingBag(Module):
     Args:
         num_embeddings: Number of rows.
         embedding_dim: Size of a row.
-        max_norm: Rows of a greater norm are scaled to it as they are looked up; None for no bound. Unlike in PyTorch,
-            the table itself is not changed.
+        max_norm: Rows of a greater norm are scaled to it as they are looked up, in the table itself; None for no bound.
+            Where the module is an argument of a function that is recorded, as by `mlc.grad`, the table is not changed.
         norm_type: Order of that norm.
         scale_grad_by_freq: Whether the gradient by a row is divided by how often it occurs in the input.
         mode: "sum", "mean" or "max"; per_sample_weights goes with "sum" alone.

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from mlc.frontend.functions import create, neural
-from mlc.frontend.functions import elementwise as E
 from mlc.frontend.location import user_loc
 from mlc.frontend.tensor import DTypeLike, Operand, Tensor
 from mlc.ir.diag import UserError, UserTypeError
@@ -225,6 +224,9 @@ class TransformerEncoder(Module):
         encoder_layer: Layer that is copied.
         num_layers: Number of copies.
         norm: Module applied to the result, or None.
+        enable_nested_tensor: Accepted, without effect: positions of padding are computed like the others. (PyTorch,
+            in evaluation and without gradients, leaves them out and has zeros there.)
+        mask_check: Accepted, without effect.
 
     Raises:
         UserTypeError: `encoder_layer` is no module (MLC0421).
@@ -235,15 +237,27 @@ class TransformerEncoder(Module):
         (3, 1, 4)
     """
 
-    def __init__(self, encoder_layer: TransformerEncoderLayer, num_layers: int, norm: Module | None = None) -> None:
+    def __init__(self, encoder_layer: TransformerEncoderLayer, num_layers: int, norm: Module | None = None,
+                 enable_nested_tensor: bool = True, mask_check: bool = True) -> None:
         self.layers = ModuleList([_copy(encoder_layer) for _ in range(num_layers)])
         self.norm = norm
 
     def forward(self, src: Operand, mask: Operand = None, src_key_padding_mask: Operand = None,
-                is_causal: bool = False) -> Tensor:
+                is_causal: bool | None = None) -> Tensor:
+        """Apply the layers to a sequence.
+
+        Args:
+            src: Sequence, of a shape that the class names.
+            mask: Mask [l, l] of attention, as of `MultiheadAttention`.
+            src_key_padding_mask: Mask [n, l] of positions that nothing attends to.
+            is_causal: Forbid attention to later positions; None for what `mask` says.
+
+        Returns:
+            Tensor of the shape of `src`.
+        """
         x = src
         for layer in self.layers:
-            x = layer(x, mask, src_key_padding_mask, is_causal)
+            x = layer(x, mask, src_key_padding_mask, bool(is_causal))
         return x if self.norm is None else self.norm(x)  # type: ignore[no-any-return]
 
 
@@ -279,11 +293,26 @@ class TransformerDecoder(Module):
 
     def forward(self, tgt: Operand, memory: Operand, tgt_mask: Operand = None, memory_mask: Operand = None,
                 tgt_key_padding_mask: Operand = None, memory_key_padding_mask: Operand = None,
-                tgt_is_causal: bool = False, memory_is_causal: bool = False) -> Tensor:
+                tgt_is_causal: bool | None = None, memory_is_causal: bool = False) -> Tensor:
+        """Apply the layers to a sequence and a memory.
+
+        Args:
+            tgt: Sequence, of a shape that the class names.
+            memory: Result of the encoder.
+            tgt_mask: Mask [l, l] of attention to the sequence, as of `MultiheadAttention`.
+            memory_mask: Mask [l, m] of attention to the memory.
+            tgt_key_padding_mask: Mask [n, l] of positions that nothing attends to.
+            memory_key_padding_mask: Mask [n, m] of positions of the memory that nothing attends to.
+            tgt_is_causal: Forbid attention to later positions; None for what `tgt_mask` says.
+            memory_is_causal: Forbid attention to later positions of the memory.
+
+        Returns:
+            Tensor of the shape of `tgt`.
+        """
         x = tgt
         for layer in self.layers:
-            x = layer(x, memory, tgt_mask, memory_mask, tgt_key_padding_mask, memory_key_padding_mask, tgt_is_causal,
-                      memory_is_causal)
+            x = layer(x, memory, tgt_mask, memory_mask, tgt_key_padding_mask, memory_key_padding_mask,
+                      bool(tgt_is_causal), memory_is_causal)
         return x if self.norm is None else self.norm(x)  # type: ignore[no-any-return]
 
 
@@ -308,6 +337,8 @@ class Transformer(Module):
         dim_feedforward: Hidden features.
         dropout: Probability in training that an element is dropped.
         activation: "relu", "gelu" or a function.
+        custom_encoder: Module in place of the encoder; None for one of these settings.
+        custom_decoder: Module in place of the decoder; None for one of these settings.
         layer_norm_eps: eps of the normalizations.
         batch_first: Whether the batch is dimension 0 rather than 1.
         norm_first: Whether the input of each part is normalized rather than the sum.
@@ -327,21 +358,25 @@ class Transformer(Module):
 
     def __init__(self, d_model: int = 512, nhead: int = 8, num_encoder_layers: int = 6, num_decoder_layers: int = 6,
                  dim_feedforward: int = 2048, dropout: float = 0.1, activation: Activation = "relu",
+                 custom_encoder: Module | None = None, custom_decoder: Module | None = None,
                  layer_norm_eps: float = 1e-5, batch_first: bool = False, norm_first: bool = False, bias: bool = True,
                  device: Any = None, dtype: DTypeLike = None, generator: init.Generator | None = None) -> None:
         settings: Any = (d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps, batch_first, norm_first,
                          bias, device, dtype, generator)
-        self.encoder = TransformerEncoder(TransformerEncoderLayer(*settings), num_encoder_layers,
-                                          LayerNorm(d_model, layer_norm_eps, bias=bias, device=device, dtype=dtype))
-        self.decoder = TransformerDecoder(TransformerDecoderLayer(*settings), num_decoder_layers,
-                                          LayerNorm(d_model, layer_norm_eps, bias=bias, device=device, dtype=dtype))
+        self.encoder = custom_encoder or TransformerEncoder(
+            TransformerEncoderLayer(*settings), num_encoder_layers,
+            LayerNorm(d_model, layer_norm_eps, bias=bias, device=device, dtype=dtype))
+        self.decoder = custom_decoder or TransformerDecoder(
+            TransformerDecoderLayer(*settings), num_decoder_layers,
+            LayerNorm(d_model, layer_norm_eps, bias=bias, device=device, dtype=dtype))
         self._assign({name: init.xavier_uniform(p.shape, dtype=p.dtype, generator=generator).to(p.device)
                       for name, p in self.named_parameters() if p.ndim > 1})
 
     def forward(self, src: Operand, tgt: Operand, src_mask: Operand = None, tgt_mask: Operand = None,
                 memory_mask: Operand = None, src_key_padding_mask: Operand = None,
                 tgt_key_padding_mask: Operand = None, memory_key_padding_mask: Operand = None,
-                src_is_causal: bool = False, tgt_is_causal: bool = False, memory_is_causal: bool = False) -> Tensor:
+                src_is_causal: bool | None = None, tgt_is_causal: bool | None = None,
+                memory_is_causal: bool = False) -> Tensor:
         """Encode the source, and decode the target.
 
         Args:
@@ -353,8 +388,8 @@ class Transformer(Module):
             src_key_padding_mask: Mask [n, s] of positions of the source.
             tgt_key_padding_mask: Mask [n, t] of positions of the target.
             memory_key_padding_mask: Mask [n, s] of positions of the encoded source.
-            src_is_causal: Forbid attention to later positions of the source.
-            tgt_is_causal: Forbid attention to later positions of the target.
+            src_is_causal: Forbid attention to later positions of the source; None for what `src_mask` says.
+            tgt_is_causal: Forbid attention to later positions of the target; None for what `tgt_mask` says.
             memory_is_causal: Forbid attention to later positions of the encoded source.
 
         Returns:
@@ -366,12 +401,13 @@ class Transformer(Module):
         return out
 
     @staticmethod
-    def generate_square_subsequent_mask(sz: int, dtype: DTypeLike = "float32") -> Tensor:
+    def generate_square_subsequent_mask(sz: int, device: Any = None, dtype: DTypeLike = None) -> Tensor:
         """Mask of floats that forbids attention to later positions: -inf where the column is beyond the row, else 0.
 
         Args:
             sz: Length of the sequence.
-            dtype: Floating-point dtype.
+            device: Device of the mask; None for the CPU.
+            dtype: Floating-point dtype; None for float32.
 
         Returns:
             Tensor [sz, sz].
@@ -381,8 +417,7 @@ class Transformer(Module):
             tensor([[  0., -inf],
                     [  0.,   0.]], dtype=mlc.float32)
         """
-        later = create.arange(sz).unsqueeze(1) < create.arange(sz)
-        return E.where(later, float("-inf"), create.zeros(dtype=dtype))
+        return create.full((sz, sz), float("-inf"), dtype=dtype or "float32", device=device).triu(1)
 
 
 def _copy(layer: M) -> M:

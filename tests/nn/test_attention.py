@@ -148,3 +148,14 @@ def test_masks_of_another_shape_are_refused() -> None:
             layer(x, x, x, **masks)
     with pytest.raises(UserError, match="MLC0364"):
         layer(x[0, 0], x[0, 0], x[0, 0])
+
+
+def test_stacks_take_the_arguments_of_pytorch() -> None:
+    layer = nn.TransformerEncoderLayer(E, H, 16)
+    encoder = nn.TransformerEncoder(layer, 1, enable_nested_tensor=False, mask_check=False)
+    assert encoder(normal(L, N, E), is_causal=None).shape == (L, N, E)
+    model = nn.Transformer(E, H, 1, 1, 16, custom_encoder=encoder)
+    assert model.encoder is encoder
+    mask = model.generate_square_subsequent_mask(L, "cpu", mlc.float64)
+    assert mask.dtype == mlc.float64
+    assert model(normal(S, N, E), normal(L, N, E), tgt_mask=mask, tgt_is_causal=None).shape == (L, N, E)

@@ -113,3 +113,23 @@ def test_functional_call_leaves_the_module_as_it_is() -> None:
 def test_what_does_not_fit_is_refused(call: object, code: str) -> None:
     with pytest.raises(mlc.UserError, match=code):
         call()  # type: ignore[operator]
+
+
+def test_pruning_methods_are_classes() -> None:
+    same("""
+class Every2nd(nn.utils.prune.BasePruningMethod):
+    PRUNING_TYPE = "unstructured"
+    def compute_mask(self, t, default_mask):
+        mask = default_mask.clone()
+        mask.view(-1)[::2] = 0
+        return mask
+
+p, m = nn.utils.prune, filled(nn.Linear(3, 4))
+for apply in (lambda: Every2nd.apply(m, "weight"), lambda: p.LnStructured.apply(m, "weight", 1, 2, 0),
+              lambda: p.L1Unstructured.apply(m, "weight", amount=2), lambda: Every2nd.apply(m, "weight"),
+              lambda: p.CustomFromMask.apply(m, "bias", mask=m.bias.detach().sign().clamp(min=0))):
+    apply()
+    out += [m.weight, m.state_dict()["weight_mask"]]
+p.global_unstructured([(m, "bias"), (m, "weight")], Every2nd)
+out += [m.weight_mask, m.bias_mask, p.L1Unstructured(0.5).prune(m.bias.detach())]
+""")

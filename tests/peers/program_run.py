@@ -32,7 +32,7 @@ def record_losses(tensor: Any, limit: int) -> list[float]:
     backward = tensor.backward
 
     def recorded(x: Any, *args: Any, **keywords: Any) -> Any:
-        losses.append(float(x.item()))
+        losses.append(float(x.detach().sum().item()))
         out = backward(x, *args, **keywords)
         if len(losses) >= limit:
             raise Enough
@@ -48,13 +48,16 @@ def share_parameters(library: Any, folder: Path, save: bool) -> None:
     moments = iter(range(10**9))
 
     def meet(parameters: list[Any]) -> None:
-        new = [p for p in {id(p): p for p in parameters}.values() if id(p) not in known]
+        if not save and library.frontend.trace.state.trace is not None:
+            return                                         # a function is recorded, with parameters of its own
+        new = [p for p in {id(p): p for p in parameters}.values()
+               if id(p) not in known and isinstance(p, library.nn.Parameter)]      # not what functional_call puts there
         if not new:
             return
         known.update({id(p): p for p in new})              # which also keeps them, so that no other one gets this id
         file = folder / f"{next(moments)}.npz"
         if save:
-            np.savez(file, *(p.detach().numpy() for p in new))
+            np.savez(file, *((p.detach().float() if p.dtype == library.bfloat16 else p.detach()).numpy() for p in new))
             return
         with np.load(file) as arrays, library.no_grad():
             if [arrays[name].shape for name in arrays.files] != [tuple(p.shape) for p in new]:
@@ -90,8 +93,7 @@ def share_random_numbers(library: Any) -> None:
 
     def normal(*size: Any, **keywords: Any) -> Any:
         shape = tuple(size[0]) if size and not isinstance(size[0], int) else size
-        return library.from_numpy(rng.standard_normal(shape).astype(np.float32)).requires_grad_(
-            keywords.get("requires_grad", False))
+        return of_numpy(rng.standard_normal(shape), keywords)
 
     def order(sampler: Any) -> Iterator[int]:
         count = len(sampler.data_source)
@@ -100,10 +102,32 @@ def share_random_numbers(library: Any) -> None:
         else:
             yield from rng.permutation(count).tolist()
 
+    def uniform(*size: Any, **keywords: Any) -> Any:
+        shape = tuple(size[0]) if size and not isinstance(size[0], int) else size
+        return of_numpy(rng.random(shape), keywords)
+
+    def of_numpy(array: Any, keywords: dict[str, Any]) -> Any:
+        made = library.from_numpy(np.asarray(array).astype(np.float32)).to(keywords.get("dtype") or library.float32)
+        return made.requires_grad_(keywords.get("requires_grad", False))
+
+    def integers(*bounds: Any, size: Any = None, dtype: Any = None, **_: Any) -> Any:
+        *limits, shape = bounds if size is None else (*bounds, size)
+        low, high = limits if len(limits) == 2 else (0, *limits)
+        return library.from_numpy(rng.integers(low, high, tuple(shape))).to(dtype or library.int64)
+
+    def multinomial(weights: Any, num_samples: int, replacement: bool = False, **_: Any) -> Any:
+        rows = weights.detach().double().numpy().reshape(-1, weights.shape[-1])
+        drawn = [rng.choice(len(row), num_samples, replacement, row / row.sum()) for row in rows]
+        return library.from_numpy(np.stack(drawn).reshape(*weights.shape[:-1], num_samples))
+
     library.randn = normal
-    library.randn_like = lambda x, **_: normal(*x.shape).to(x.dtype)
+    library.randn_like = lambda x, dtype=None, **_: normal(*x.shape).to(dtype or x.dtype)
+    library.rand = uniform
+    library.rand_like = lambda x, dtype=None, **_: uniform(*x.shape, dtype=dtype or x.dtype)
     library.randperm = lambda n, **_: library.from_numpy(rng.permutation(n))
-    library.randint = lambda high, size, **_: library.from_numpy(rng.integers(0, high, size))
+    library.randint = integers
+    library.multinomial = multinomial
+    library.bernoulli = lambda x, **_: of_numpy(rng.random(tuple(x.shape)) < x.detach().numpy(), {"dtype": x.dtype})
     library.utils.data.RandomSampler.__iter__ = order
     library.nn.functional.dropout = lambda x, *_, **__: x
     for name in ("Dropout", "Dropout1d", "Dropout2d", "Dropout3d"):

@@ -1,7 +1,9 @@
 """Run public PyTorch programs under mlc, with nothing changed but their imports, and compare the losses with PyTorch's.
 
+    python -m tests.peers.programs --tutorials [--only REGEX] [--keep FOLDER]
     python -m tests.peers.programs --examples REPOSITORY --mingpt REPOSITORY [--only REGEX] [--keep FOLDER]
 
+The tutorials are short programs of ours, `tutorials/`, in the manner of public ones; what they print is compared, too.
 The repositories are checkouts, or bare git directories, of https://github.com/pytorch/examples and
 https://github.com/karpathy/minGPT. A program is copied, with `IMPORTS` applied in the copy for mlc and with `edits`
 that make it small in both copies; the data are random, and torchvision, gymnasium and requests are stand-ins.
@@ -25,7 +27,7 @@ from typing import Any
 
 HERE = Path(__file__).parent
 IMPORTS = (
-    (r"^(\s*)import torch$", r"\1import mlc as torch"),
+    (r"^(\s*)import torch(?=\s*(#.*)?$)", r"\1import mlc as torch"),
     (r"^(\s*)import torch(?=\.)", r"\1import mlc"),
     (r"^(\s*)from torch(?=[. ])", r"\1from mlc"),
 )
@@ -47,6 +49,8 @@ class Program:
         added: Files of ours: drivers where the repository has networks only, and data.
         folders: Folders that the program expects to exist.
         limit: Number of losses after which the run ends.
+        repository: The option that names its repository.
+        printed: Whether what it prints is compared, too.
     """
 
     files: tuple[str, ...]
@@ -57,6 +61,7 @@ class Program:
     folders: tuple[str, ...] = ()
     limit: int = 30
     repository: str = "examples"
+    printed: bool = False
 
 
 def _words(count: int, seed: int) -> str:
@@ -125,7 +130,36 @@ model.eval()
 print(model.generate(torch.tensor([[1, 2, 3]]), 5, do_sample=False))
 print(model.generate(torch.tensor([[1, 2, 3]]), 5, do_sample=True, top_k=4).shape)
 '''
+TRANSLATION = '''
+import torch
+from torch.nn.utils.rnn import pad_sequence
+from torch.utils.data import DataLoader
+
+SYMBOLS = {"<unk>": 0, "<pad>": 1, "<bos>": 2, "<eos>": 3}
+
+def sentences(count, seed):
+    for i in range(count):
+        words = [4 + (seed + i * i + 3 * k) % 9 for k in range(2 + (i + seed) % 4)]
+        yield torch.tensor([2, *words, 3]), torch.tensor([2, *reversed(words), 3])
+
+def collate(batch):
+    return tuple(pad_sequence(side, padding_value=1) for side in zip(*batch))
+
+def get_data(opts):
+    train, valid = (DataLoader(list(sentences(n, n)), batch_size=opts.batch, collate_fn=collate) for n in (20, 6))
+    return train, valid, range(13), range(13), None, None, SYMBOLS
+
+def generate_square_subsequent_mask(size, device):
+    mask = (torch.triu(torch.ones((size, size), device=device)) == 1).transpose(0, 1).float()
+    return mask.masked_fill(mask == 0, float("-inf")).masked_fill(mask == 1, float(0.0))
+
+def create_mask(src, tgt, pad_idx, device):
+    src_mask = torch.zeros((src.shape[0], src.shape[0]), device=device).type(torch.bool)
+    tgt_mask = generate_square_subsequent_mask(tgt.shape[0], device)
+    return src_mask, tgt_mask, (src == pad_idx).transpose(0, 1), (tgt == pad_idx).transpose(0, 1)
+'''
 SMALL = ("--epochs", "2", "--batch-size", "16", "--test-batch-size", "24", "--log-interval", "2")
+MINGPT_FILES = tuple(f"mingpt/{name}.py" for name in ("__init__", "model", "trainer", "utils"))
 LANGUAGE = tuple(f"word_language_model/{name}.py" for name in ("data", "main", "model", "generate"))
 LANGUAGE_ARGUMENTS = ("--data", ".", "--emsize", "16", "--nhid", "16", "--epochs", "1", "--batch_size", "4", "--bptt",
                       "9", "--log-interval", "4")
@@ -166,9 +200,33 @@ PROGRAMS = {
         *LANGUAGE_ARGUMENTS, "--model", "Transformer", "--lr", "1"), added=TEXTS),
     "fast_neural_style": Program(tuple(f"fast_neural_style/neural_style/{n}.py" for n in (
         "transformer_net", "vgg", "utils")), "style.py", added={"style.py": STYLE}),
-    "minGPT": Program(("mingpt/__init__.py", "mingpt/model.py", "mingpt/trainer.py", "mingpt/utils.py"), "train.py",
-                      added={"train.py": MINGPT}, repository="mingpt"),
+    "mnist_hogwild": Program(("mnist_hogwild/main.py", "mnist_hogwild/train.py"), "main.py", (
+        "--batch-size", "16", "--epochs", "1", "--log-interval", "2", "--save_model")),
+    "imagenet": Program(("imagenet/main.py",), "main.py", (
+        "--dummy", "--batch-size", "4", "--epochs", "2", "--workers", "0", "--lr", "0.001", "--print-freq", "1"),
+        (("FakeData(1281167, (3, 224, 224)", "FakeData(12, (3, 96, 96)"),
+         ("FakeData(50000, (3, 224, 224)", "FakeData(8, (3, 96, 96)"))),
+    "language_translation": Program(("language_translation/main.py", "language_translation/src/model.py"), "main.py", (
+        "--epochs", "2", "--batch", "5", "--attn_heads", "2", "--enc_layers", "2", "--dec_layers", "2", "--embed_size",
+        "16", "--dim_feedforward", "32", "--lr", "0.001", "--logging_dir", "logs/"),
+        added={"src/data.py": TRANSLATION}),
+    "minGPT (adder)": Program((*MINGPT_FILES, "projects/adder/adder.py"), "projects/adder/adder.py", (
+        "--data.ndigit=1", "--trainer.max_iters=12", "--trainer.batch_size=8", "--trainer.num_workers=0"),
+        repository="mingpt"),
+    "minGPT (chargpt)": Program((*MINGPT_FILES, "projects/chargpt/chargpt.py"), "projects/chargpt/chargpt.py", (
+        "--data.block_size=16", "--trainer.max_iters=8", "--trainer.batch_size=4", "--trainer.num_workers=0",
+        "--model.model_type=gpt-nano"), (("model.generate(x, 500", "model.generate(x, 20"),),
+        {"input.txt": "O God, O God! how weary, stale, flat and unprofitable\n" * 4}, repository="mingpt"),
+    "minGPT": Program(MINGPT_FILES, "train.py", added={"train.py": MINGPT}, repository="mingpt"),
 }
+TUTORIALS = {file.stem: Program((file.name,), file.name, limit=1000, repository="tutorials", printed=True)
+             for file in sorted((HERE / "tutorials").glob("*.py"))}
+NUMBER = re.compile(r"-?\d+\.?\d*(?:e[-+]?\d+)?")
+SHOWN = (
+    (r",\s*(requires_grad=True|grad_fn=<\w+>|dtype=(torch|mlc)\.\w+)", ""),
+    (r"torch\.Size\(\[(.*?)\]\)", r"(\1)"),
+    (r"Parameter containing:\s*", ""), (r"\bmlc\b", "torch"), (r",\)", ")"), (r"\s+", " "), (r" ?([][(),]) ?", r"\1"))
+"""Differences of texts that are none of programs: of the forms in which tensors, shapes and modules are shown."""
 
 
 def for_mlc(text: str) -> str:
@@ -218,6 +276,7 @@ def run(program: Program, folder: Path, library: str, state: str, seconds: float
     except subprocess.TimeoutExpired:
         return {"losses": [], "error": f"it ran for more than {seconds:.0f} s"}
     (folder / "output.txt").write_text(child.stdout + child.stderr)
+    (folder / "printed.txt").write_text(child.stdout)
     if not out.exists():
         return {"losses": [], "error": f"the process ended with {child.returncode}: {child.stderr[-300:]}"}
     return json.loads(out.read_text())  # type: ignore[no-any-return]
@@ -228,6 +287,22 @@ def difference(found: list[float], wanted: list[float]) -> float:
     if len(found) != len(wanted) or not wanted:
         return float("inf")
     return max(abs(a - b) / max(abs(b), 1e-3) for a, b in zip(found, wanted))
+
+
+def printed_difference(found: str, wanted: str) -> str:
+    """The first difference of two outputs, whose numbers may differ a little; empty if there is none."""
+    for pattern, replacement in SHOWN:
+        found, wanted = re.sub(pattern, replacement, found), re.sub(pattern, replacement, wanted)
+    texts = NUMBER.split(found), NUMBER.split(wanted)
+    numbers = ([float(x) for x in NUMBER.findall(text)] for text in (found, wanted))
+    before = ""
+    for a, b, x, y in zip(*texts, *([*n, 0.0] for n in numbers)):
+        if a != b:
+            return f"prints {before}{a[:80]!r} for {b[:80]!r}"
+        if abs(x - y) > TOLERANCE * abs(y) + 1e-4:
+            return f"prints {x} for {y} after {(before + a)[-60:]!r}"
+        before = f"{before}{a}{y}"[-40:]
+    return "" if len(texts[0]) == len(texts[1]) else f"prints {len(found)} characters for {len(wanted)}"
 
 
 def judge(program: Program, repository: Path, folder: Path, seconds: float) -> list[str]:
@@ -242,11 +317,18 @@ def judge(program: Program, repository: Path, folder: Path, seconds: float) -> l
     if error := results["torch"]["error"]:
         return ["PyTorch fails", "", str(error)]
     shared, plain, wanted = results["shared"], results["plain"], results["torch"]["losses"]
+    printed = ""
+    if program.printed and shared["error"] is None:
+        printed = printed_difference(*((folder / n / "printed.txt").read_text() for n in ("shared", "torch")))
+    if not wanted:
+        compared = (printed or "prints the same") if program.printed else "no losses in this process"
+        return ["runs" if plain["error"] is None else "fails", compared, str(plain["error"] or shared["error"] or "")]
     far = difference(shared["losses"], wanted)
     curve = f"{len(wanted)} losses, {wanted[0]:.4g} to {wanted[-1]:.4g}"
     agree = (f"{curve}: difference {far:.1e}" + ("" if far <= TOLERANCE else " TOO FAR") if far < float("inf")
              else f"{len(shared['losses'])} of {curve}")
-    return ["runs" if plain["error"] is None else "fails", agree, str(plain["error"] or shared["error"] or "")]
+    return ["runs" if plain["error"] is None else "fails", f"{agree} {printed}".strip(),
+            str(plain["error"] or shared["error"] or "")]
 
 
 def main() -> None:
@@ -256,9 +338,10 @@ def main() -> None:
     parser.add_argument("--only", default="", help="regular expression that the names of programs have to match")
     parser.add_argument("--keep", type=Path, help="folder in which copies and outputs are kept")
     parser.add_argument("--limit", type=float, default=240, help="seconds per run")
+    parser.add_argument("--tutorials", action="store_const", const=HERE / "tutorials", help="run the programs of ours")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
-        for name, program in PROGRAMS.items():
+        for name, program in (PROGRAMS | TUTORIALS).items():
             repository = getattr(options, program.repository)
             if repository is not None and re.search(options.only, name):
                 folder = (options.keep or Path(temporary)) / re.sub(r"\W+", "_", name)

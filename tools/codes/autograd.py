@@ -164,7 +164,8 @@ fix: leave out `out`, or write within mlc.no_grad.
 
 MLC0756 A function that is being recorded changes a tensor in place, and what that means to others would be lost.
 The tensor is an argument of a function that mlc.grad or the like records, may be a copy or a view, is detached from one
-whose history would not know, or is changed in a loop under a name that then stands for another tensor.
+whose history would not know, or is changed in a loop under a name that then stands for another tensor; or a called
+function, such as the forward of a module, changes a parameter and then computes with it what is differentiated.
 example python:
     import mlc
     @mlc.compile

@@ -15,6 +15,7 @@ from mlc.frontend.eager import to_default_dtype
 from mlc.frontend.functionalization import another
 from mlc.frontend.functionalization import contiguous as rearranged
 from mlc.frontend.functions.create.public import creation
+from mlc.frontend.memory_format import check_memory_format
 from mlc.frontend.nested_lists import LISTS, elements
 from mlc.frontend.operands import cast, reshape, together
 from mlc.frontend.operators import is_operand
@@ -125,19 +126,24 @@ def asarray(data: Any, dtype: DTypeLike = None, *, device: Any = None, requires_
 
 
 @creation
-def clone(input: Operand) -> Tensor:
+def clone(input: Operand, memory_format: Any = None) -> Tensor:
     """A copy of the tensor, in memory of its own.
 
     Args:
         input: Tensor or number.
+        memory_format: Order of elements in memory, which is accepted and not made; see `mlc.memory_format`.
 
     Returns:
         Tensor of the shape, dtype, device and elements of `input`.
+
+    Raises:
+        UserTypeError: `memory_format` is none (MLC0360).
 
     Example:
         >>> mlc.clone(mlc.tensor([1.0, 2.0]))
         tensor([1., 2.], dtype=mlc.float32)
     """
+    check_memory_format(memory_format)
     if state.trace is not None:
         return another(as_tracer(input))
     array = as_backing_array(input)
@@ -145,20 +151,25 @@ def clone(input: Operand) -> Tensor:
 
 
 @creation
-def contiguous(input: Operand) -> Tensor:
+def contiguous(input: Operand, memory_format: Any = None) -> Tensor:
     """The tensor, copied if its elements do not lie in memory in row-major order.
 
     Args:
         input: Tensor or number.
+        memory_format: Order of elements in memory, which is accepted and not made; see `mlc.memory_format`.
 
     Returns:
         Tensor of the shape, dtype and elements of `input`.
+
+    Raises:
+        UserTypeError: `memory_format` is none (MLC0360).
 
     Example:
         >>> mlc.contiguous(mlc.asarray(np.ones((2, 2), np.float32).T))
         tensor([[1., 1.],
                 [1., 1.]], dtype=mlc.float32)
     """
+    check_memory_format(memory_format)
     if isinstance(input, Tracer):
         return rearranged(input)
     array = as_backing_array(input)

@@ -10,6 +10,7 @@ import numpy as np
 
 from mlc.frontend.dtypes import DType, as_dtype, as_ir, float32
 from mlc.frontend.functions.create.public import creation
+from mlc.frontend.memory_format import check_memory_format
 from mlc.frontend.operands import MAX_ELEMENTS, NUMBER, broadcast_to, cast, number, shape_of
 from mlc.frontend.tensor import DTypeLike, Number, Operand, Tensor, as_array, wrap
 from mlc.frontend.trace import Tracer, state
@@ -101,7 +102,8 @@ def ones(*size: Any, dtype: DTypeLike = float32, device: Any = None, requires_gr
 
 
 @creation
-def empty(*size: Any, dtype: DTypeLike = float32, device: Any = None, requires_grad: bool = False) -> Tensor:
+def empty(*size: Any, dtype: DTypeLike = float32, device: Any = None, requires_grad: bool = False,
+          memory_format: Any = None) -> Tensor:
     """A tensor whose elements are to be replaced; here they are 0.
 
     Unlike PyTorch's, the elements are defined.
@@ -111,6 +113,7 @@ def empty(*size: Any, dtype: DTypeLike = float32, device: Any = None, requires_g
         dtype: Dtype of the result; float32 by default.
         device: Device of the result, "cpu" or "cuda"; the CPU by default.
         requires_grad: Whether operations on the result are recorded for `Tensor.backward`.
+        memory_format: Order of elements in memory, which is accepted and not made; see `mlc.memory_format`.
 
     Returns:
         Tensor of shape `size`.
@@ -123,6 +126,7 @@ def empty(*size: Any, dtype: DTypeLike = float32, device: Any = None, requires_g
         tensor([[0., 0., 0.],
                 [0., 0., 0.]], dtype=mlc.float32)
     """
+    check_memory_format(memory_format)
     return _filled(shape_from(size), 0, as_ir(dtype))
 
 
@@ -164,7 +168,8 @@ def _like(input: Operand, value: Number, dtype: DTypeLike) -> Tensor:
 
 
 @creation
-def zeros_like(input: Operand, *, dtype: DTypeLike = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+def zeros_like(input: Operand, *, dtype: DTypeLike = None, device: Any = None, requires_grad: bool = False,
+               memory_format: Any = None) -> Tensor:
     """A tensor of zeros, shaped as another one.
 
     Args:
@@ -172,6 +177,7 @@ def zeros_like(input: Operand, *, dtype: DTypeLike = None, device: Any = None, r
         dtype: Dtype of the result; that of `input` by default.
         device: Device of the result; that of `input` by default.
         requires_grad: Whether operations on the result are recorded for `Tensor.backward`.
+        memory_format: Order of elements in memory, which is accepted and not made; see `mlc.memory_format`.
 
     Returns:
         Tensor of the shape of `input`.
@@ -183,11 +189,13 @@ def zeros_like(input: Operand, *, dtype: DTypeLike = None, device: Any = None, r
         >>> mlc.zeros_like(mlc.tensor([[5, 6]]))
         tensor([[0, 0]], dtype=mlc.int64)
     """
+    check_memory_format(memory_format)
     return _like(input, 0, dtype)
 
 
 @creation
-def ones_like(input: Operand, *, dtype: DTypeLike = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+def ones_like(input: Operand, *, dtype: DTypeLike = None, device: Any = None, requires_grad: bool = False,
+              memory_format: Any = None) -> Tensor:
     """A tensor of ones, shaped as another one.
 
     Args:
@@ -195,6 +203,7 @@ def ones_like(input: Operand, *, dtype: DTypeLike = None, device: Any = None, re
         dtype: Dtype of the result; that of `input` by default.
         device: Device of the result; that of `input` by default.
         requires_grad: Whether operations on the result are recorded for `Tensor.backward`.
+        memory_format: Order of elements in memory, which is accepted and not made; see `mlc.memory_format`.
 
     Returns:
         Tensor of the shape of `input`.
@@ -206,11 +215,13 @@ def ones_like(input: Operand, *, dtype: DTypeLike = None, device: Any = None, re
         >>> mlc.ones_like(mlc.tensor([[5, 6]]))
         tensor([[1, 1]], dtype=mlc.int64)
     """
+    check_memory_format(memory_format)
     return _like(input, 1, dtype)
 
 
 @creation
-def empty_like(input: Operand, *, dtype: DTypeLike = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+def empty_like(input: Operand, *, dtype: DTypeLike = None, device: Any = None, requires_grad: bool = False,
+               memory_format: Any = None) -> Tensor:
     """A tensor of elements that are to be replaced; here they are 0, shaped as another one.
 
     Args:
@@ -218,6 +229,7 @@ def empty_like(input: Operand, *, dtype: DTypeLike = None, device: Any = None, r
         dtype: Dtype of the result; that of `input` by default.
         device: Device of the result; that of `input` by default.
         requires_grad: Whether operations on the result are recorded for `Tensor.backward`.
+        memory_format: Order of elements in memory, which is accepted and not made; see `mlc.memory_format`.
 
     Returns:
         Tensor of the shape of `input`.
@@ -229,12 +241,14 @@ def empty_like(input: Operand, *, dtype: DTypeLike = None, device: Any = None, r
         >>> mlc.empty_like(mlc.tensor([[5, 6]]))
         tensor([[0, 0]], dtype=mlc.int64)
     """
+    check_memory_format(memory_format)
     return _like(input, 0, dtype)
 
 
 @creation
 def full_like(input: Operand, fill_value: Number, *, dtype: DTypeLike = None,
-              device: Any = None, requires_grad: bool = False) -> Tensor:
+              device: Any = None, requires_grad: bool = False,
+              memory_format: Any = None) -> Tensor:
     """A tensor filled with one number, shaped as another one.
 
     Args:
@@ -243,6 +257,7 @@ def full_like(input: Operand, fill_value: Number, *, dtype: DTypeLike = None,
         dtype: Dtype of the result; that of `input` by default.
         device: Device of the result; that of `input` by default.
         requires_grad: Whether operations on the result are recorded for `Tensor.backward`.
+        memory_format: Order of elements in memory, which is accepted and not made; see `mlc.memory_format`.
 
     Returns:
         Tensor of the shape of `input`.
@@ -254,4 +269,5 @@ def full_like(input: Operand, fill_value: Number, *, dtype: DTypeLike = None,
         >>> mlc.full_like(mlc.ones(3), 0.5)
         tensor([0.5, 0.5, 0.5], dtype=mlc.float32)
     """
+    check_memory_format(memory_format)
     return _like(input, fill_value, dtype)

@@ -7,6 +7,7 @@ from typing import Any
 
 from mlc.dialects import tensor as T
 from mlc.frontend.arguments import coded
+from mlc.frontend.autograd.grad_mode import GradMode
 from mlc.frontend.functions import elementwise as E
 from mlc.frontend.functions import reduce as R
 from mlc.frontend.functions.index import padding_row, rows_of
@@ -50,6 +51,16 @@ def _embedding(input: Operand, weight: Operand, padding_idx: int | None = None, 
     return E.where(reshape(tracer(hit), [*at.shape, 1]), E.detach(rows), rows)
 
 
+def _bound(weight: Operand, input: Operand, max_norm: float | None, norm_type: float) -> None:
+    """Scale the rows that were looked up within their table, as PyTorch does, where it is a tensor that the program
+    holds; not one that is an argument of a function that is recorded."""
+    if max_norm is None or type(weight) is not Tensor:
+        return
+    with GradMode(False):
+        at = input if isinstance(input, Tensor) else OPERATIONS["tensor"](input)
+        weight[at] = _embedding(at, weight, None, max_norm, norm_type)
+
+
 @coded
 def embedding(input: Operand, weight: Operand, padding_idx: int | None = None, max_norm: float | None = None,
               norm_type: float = 2.0, scale_grad_by_freq: bool = False, sparse: bool = False) -> Tensor:
@@ -59,7 +70,8 @@ def embedding(input: Operand, weight: Operand, padding_idx: int | None = None, m
         input: Tensor of integers from 0 to n - 1.
         weight: Tensor of shape (n, features).
         padding_idx: A row that gets no gradient; a negative one counts from the end.
-        max_norm: Rows of a greater norm are scaled to it; the table itself is not changed. None for no bound.
+        max_norm: Rows of a greater norm are scaled to it, in the table itself; but the table is not changed where it is
+            an argument of a function that is recorded, as by `mlc.grad`. None for no bound.
         norm_type: Order of that norm.
         scale_grad_by_freq: Whether the gradient by a row is divided by how often it occurs in `input`.
         sparse: Whether `backward` gives the table a sparse gradient, of the rows that occur in `input`. Within recorded
@@ -77,9 +89,10 @@ def embedding(input: Operand, weight: Operand, padding_idx: int | None = None, m
         tensor([[5., 6.],
                 [1., 2.]], dtype=mlc.float32)
     """
-    if sparse and sparse_rows.wanted(weight):
-        return sparse_rows.embedding(input, weight, padding_idx, max_norm, norm_type, scale_grad_by_freq)
-    return _embedding(input, weight, padding_idx, max_norm, norm_type, scale_grad_by_freq)
+    rows = sparse_rows.embedding if sparse and sparse_rows.wanted(weight) else _embedding
+    found = rows(input, weight, padding_idx, max_norm, norm_type, scale_grad_by_freq)
+    _bound(weight, input, max_norm, norm_type)
+    return found
 
 
 @coded
@@ -93,7 +106,8 @@ def embedding_bag(input: Operand, weight: Operand, offsets: Operand = None, max_
         input: Tensor of integers of shape (bags, size), or (indices,) with `offsets`.
         weight: Tensor of shape (n, features).
         offsets: Tensor of integers: where the bags begin in a 1-D `input`.
-        max_norm: Rows of a greater norm are scaled to it; the table itself is not changed. None for no bound.
+        max_norm: Rows of a greater norm are scaled to it, in the table itself; but the table is not changed where it is
+            an argument of a function that is recorded, as by `mlc.grad`. None for no bound.
         norm_type: Order of that norm.
         scale_grad_by_freq: Whether the gradient by a row is divided by how often it occurs in `input`.
         mode: "sum", "mean" or "max".
@@ -119,12 +133,15 @@ def embedding_bag(input: Operand, weight: Operand, offsets: Operand = None, max_
                 [3.]], dtype=mlc.float32)
     """
     if sparse and sparse_rows.wanted(weight):
-        rows, input, padding_idx = sparse_rows.bags(input, weight, padding_idx, max_norm, norm_type, mode,
-                                                    scale_grad_by_freq)
-        return _embedding_bag(input, rows, offsets, None, norm_type, False, mode, False, per_sample_weights,
-                              include_last_offset, padding_idx)
-    return _embedding_bag(input, weight, offsets, max_norm, norm_type, scale_grad_by_freq, mode, False,
-                          per_sample_weights, include_last_offset, padding_idx)
+        rows, places, padding = sparse_rows.bags(input, weight, padding_idx, max_norm, norm_type, mode,
+                                                 scale_grad_by_freq)
+        found = _embedding_bag(places, rows, offsets, None, norm_type, False, mode, False, per_sample_weights,
+                               include_last_offset, padding)
+    else:
+        found = _embedding_bag(input, weight, offsets, max_norm, norm_type, scale_grad_by_freq, mode, False,
+                               per_sample_weights, include_last_offset, padding_idx)
+    _bound(weight, input, max_norm, norm_type)
+    return found
 
 
 @operation(name="embedding_bag")

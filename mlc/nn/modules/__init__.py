@@ -21,8 +21,9 @@ from mlc.nn.modules import (
     sparse,
     transformer,
     upsampling,
+    utils,
 )
 
 __all__ = ["activation", "batchnorm", "container", "conv", "distance", "dropout", "flatten", "fold", "instancenorm",
            "linear", "loss", "module", "normalization", "padding", "pixelshuffle", "pooling", "rnn", "sparse",
-           "transformer", "upsampling"]
+           "transformer", "upsampling", "utils"]

@@ -18,8 +18,10 @@ from mlc.frontend.tensor import Tensor, wrap
 from mlc.ir.diag import UserError
 from mlc.nn.module import Module
 from mlc.nn.utils.computed import compute, give_up, held_tensor, hold, stop_computing
+from mlc.nn.utils.pruning_method import BasePruningMethod
 
-__all__ = ["L1Unstructured", "RandomUnstructured", "custom_from_mask", "global_unstructured", "identity", "is_pruned",
+__all__ = ["BasePruningMethod", "CustomFromMask", "Identity", "L1Unstructured", "LnStructured", "RandomStructured",
+           "RandomUnstructured", "custom_from_mask", "global_unstructured", "identity", "is_pruned",
            "l1_unstructured", "ln_structured", "random_structured", "random_unstructured", "remove"]
 Array = np.ndarray[Any, Any]
 
@@ -30,7 +32,7 @@ def _mask(module: Module, name: str, choose: Callable[[Array, Array], Array],
     pruned = f"{name}_mask" in vars(module)
     tensor = getattr(module, f"{name}_orig") if pruned else held_tensor(module, name)
     mask = getattr(module, f"{name}_mask").numpy() if pruned else np.ones(tuple(tensor.shape), np.float32)
-    scores = tensor.detach() if importance_scores is None else importance_scores
+    scores = (tensor * mask if pruned else tensor).detach() if importance_scores is None else importance_scores
     if tuple(scores.shape) != tuple(tensor.shape):
         raise UserError(f"importance_scores of shape {list(scores.shape)} for a tensor of shape {list(tensor.shape)}",
                         code="MLC0746", loc=user_loc())
@@ -86,6 +88,25 @@ def _at_random(scores: Array) -> Array:
     return default_generator.numpy().permutation(len(scores))
 
 
+def _by_magnitude(scores: Array) -> Array:
+    return np.argsort(abs(scores), kind="stable")
+
+
+def _by_norm(n: float) -> Callable[[Array], Array]:
+    return lambda slices: np.argsort(np.linalg.norm(slices.reshape(len(slices), -1), n, 1), kind="stable")
+
+
+def _given(mask: Tensor) -> Callable[[Array, Array], Array]:
+    """Masks the elements for which a mask is 0."""
+    def choose(scores: Array, _: Array) -> Array:
+        given = np.asarray(mask)
+        if given.shape != scores.shape:
+            raise UserError(f"a mask of shape {list(given.shape)} for a tensor of shape {list(scores.shape)}",
+                            code="MLC0746", loc=user_loc())
+        return np.asarray(given != 0)
+    return choose
+
+
 @coded
 def l1_unstructured(module: Module, name: str, amount: float, importance_scores: Tensor | None = None) -> Module:
     """Mask the elements of least magnitude.
@@ -108,7 +129,7 @@ def l1_unstructured(module: Module, name: str, amount: float, importance_scores:
         >>> int((layer.weight == 0).sum())
         4
     """
-    return _mask(module, name, _least(amount, lambda x: np.argsort(abs(x), kind="stable")), importance_scores)
+    return _mask(module, name, _least(amount, _by_magnitude), importance_scores)
 
 
 @coded
@@ -159,9 +180,7 @@ def ln_structured(module: Module, name: str, amount: float, n: float, dim: int,
         >>> int((layer.weight == 0).sum())
         4
     """
-    def order(x: Array) -> Array:
-        return np.argsort(np.linalg.norm(x.reshape(len(x), -1), n, 1), kind="stable")
-    return _mask(module, name, _least_slices(amount, dim, order), importance_scores)
+    return _mask(module, name, _least_slices(amount, dim, _by_norm(n)), importance_scores)
 
 
 @coded
@@ -207,13 +226,7 @@ def custom_from_mask(module: Module, name: str, mask: Tensor) -> Module:
         >>> nn.utils.prune.custom_from_mask(nn.Linear(1, 2), "bias", mlc.tensor([0, 0])).bias.tolist()
         [0.0, 0.0]
     """
-    def choose(scores: Array, _: Array) -> Array:
-        given = np.asarray(mask)
-        if given.shape != scores.shape:
-            raise UserError(f"a mask of shape {list(given.shape)} for a tensor of shape {list(scores.shape)}",
-                            code="MLC0746", loc=user_loc())
-        return np.asarray(given != 0)
-    return _mask(module, name, choose)
+    return _mask(module, name, _given(mask))
 
 
 @coded
@@ -237,42 +250,127 @@ def identity(module: Module, name: str) -> Module:
     return _mask(module, name, lambda scores, _: np.ones(scores.shape))
 
 
-class L1Unstructured:
-    """Pruning method of `global_unstructured`: the elements of least magnitude of all parameters together.
+class _Built(BasePruningMethod):
+    """A method that this module has a function for, by its `choose`."""
+
+    choose: Callable[[Array, Array], Array]
+
+    def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
+        scores, mask = t.detach().numpy(), default_mask.numpy()
+        return wrap((mask * self.choose(scores, mask)).astype(mask.dtype))
+
+
+class Identity(_Built):
+    """Pruning method that keeps all elements.
 
     Example:
-        >>> layer = nn.Linear(4, 2)
-        >>> nn.utils.prune.global_unstructured([(layer, "weight")], nn.utils.prune.L1Unstructured, amount=2)
+        >>> nn.utils.prune.Identity().prune(mlc.ones(2)).tolist()
+        [1.0, 1.0]
     """
 
-    order = staticmethod(lambda x: np.argsort(abs(x), kind="stable"))
+    def __init__(self) -> None:
+        self.choose = lambda scores, mask: np.ones(scores.shape)
 
 
-class RandomUnstructured:
-    """Pruning method of `global_unstructured`: elements of all parameters together at random.
+class L1Unstructured(_Built):
+    """Pruning method: the elements of least magnitude, also of all parameters of `global_unstructured` together.
+
+    Args:
+        amount: How many elements, an integer, or which part of them.
 
     Example:
-        >>> layer = nn.Linear(4, 2)
-        >>> nn.utils.prune.global_unstructured([(layer, "weight")], nn.utils.prune.RandomUnstructured, amount=0.5)
+        >>> nn.utils.prune.L1Unstructured(amount=1).prune(mlc.tensor([1.0, -3.0])).tolist()
+        [0.0, -3.0]
     """
 
-    order = staticmethod(_at_random)
+    def __init__(self, amount: float) -> None:
+        self.choose = _least(amount, _by_magnitude)
+
+
+class RandomUnstructured(_Built):
+    """Pruning method: elements at random, also of all parameters of `global_unstructured` together.
+
+    Args:
+        amount: How many elements, an integer, or which part of them.
+
+    Example:
+        >>> nn.utils.prune.RandomUnstructured(amount=1).prune(mlc.ones(2)).sum().item()
+        1.0
+    """
+
+    def __init__(self, amount: float) -> None:
+        self.choose = _least(amount, _at_random)
+
+
+class RandomStructured(_Built):
+    """Pruning method: slices along a dimension at random.
+
+    Args:
+        amount: How many slices, an integer, or which part of them.
+        dim: The dimension.
+
+    Example:
+        >>> nn.utils.prune.RandomStructured(amount=1, dim=0).prune(mlc.ones(2, 3)).sum().item()
+        3.0
+    """
+
+    PRUNING_TYPE = "structured"
+
+    def __init__(self, amount: float, dim: int = -1) -> None:
+        self.dim, self.choose = dim, _least_slices(amount, dim, _at_random)
+
+
+class LnStructured(_Built):
+    """Pruning method: the slices along a dimension whose norms are least.
+
+    Args:
+        amount: How many slices, an integer, or which part of them.
+        n: Exponent of the norm.
+        dim: The dimension.
+
+    Example:
+        >>> nn.utils.prune.LnStructured(amount=1, n=2, dim=0).prune(mlc.tensor([[1.0], [2.0]])).tolist()
+        [[0.0], [2.0]]
+    """
+
+    PRUNING_TYPE = "structured"
+
+    def __init__(self, amount: float, n: float, dim: int = -1) -> None:
+        self.dim, self.choose = dim, _least_slices(amount, dim, _by_norm(n))
+
+
+class CustomFromMask(_Built):
+    """Pruning method: the elements for which a mask is 0.
+
+    Args:
+        mask: Tensor of the parameter's shape.
+
+    Example:
+        >>> nn.utils.prune.CustomFromMask(mlc.tensor([0, 1])).prune(mlc.ones(2)).tolist()
+        [0.0, 1.0]
+    """
+
+    PRUNING_TYPE = "global"
+
+    def __init__(self, mask: Tensor) -> None:
+        self.mask, self.choose = mask, _given(mask)
 
 
 @coded
 def global_unstructured(parameters: Iterable[tuple[Module, str]], pruning_method: Any,
-                        importance_scores: Mapping[tuple[Module, str], Tensor] | None = None, *,
-                        amount: float) -> None:
+                        importance_scores: Mapping[tuple[Module, str], Tensor] | None = None,
+                        **keywords: Any) -> None:
     """Mask elements of several parameters, chosen among all of them together.
 
     Args:
         parameters: Pairs of a module and the name of a parameter of it.
-        pruning_method: `L1Unstructured` or `RandomUnstructured`.
+        pruning_method: `L1Unstructured`, `RandomUnstructured`, or a class of one's own, a `BasePruningMethod` whose
+            PRUNING_TYPE is "unstructured".
         importance_scores: Tensors whose magnitudes count instead, for some of the pairs.
-        amount: How many elements, an integer, or which part of them.
+        keywords: Arguments of that class, as `amount`: how many elements, an integer, or which part of them.
 
     Raises:
-        UserError: `amount` is out of range or the method is another one (MLC0746), or a module has no such tensor
+        UserError: `amount` is out of range or the method is no such class (MLC0746), or a module has no such tensor
             (MLC0743).
 
     Example:
@@ -281,7 +379,8 @@ def global_unstructured(parameters: Iterable[tuple[Module, str]], pruning_method
         >>> int((a.weight == 0).sum() + (b.weight == 0).sum())
         6
     """
-    if pruning_method not in (L1Unstructured, RandomUnstructured):
+    if not (isinstance(pruning_method, type) and issubclass(pruning_method, BasePruningMethod)
+            and pruning_method.PRUNING_TYPE == "unstructured"):
         raise UserError(f"{pruning_method!r} is no pruning method of several parameters", code="MLC0746",
                         loc=user_loc(), hint="use L1Unstructured or RandomUnstructured")
     pairs = list(parameters)
@@ -290,7 +389,8 @@ def global_unstructured(parameters: Iterable[tuple[Module, str]], pruning_method
               for (m, name), s in zip(pairs, scores)]
     masks = [getattr(m, f"{name}_mask").numpy() if is_masked(m, name) else np.ones(v.shape)
              for (m, name), v in zip(pairs, values)]
-    whole = _least(amount, pruning_method.order)(*(np.concatenate([x.ravel() for x in xs]) for xs in (values, masks)))
+    method = pruning_method(**keywords)
+    whole = method.left(*(np.concatenate([x.ravel() for x in xs]) for xs in (values, masks)))
     ends = np.cumsum([v.size for v in values])
     for (m, name), value, part in zip(pairs, values, np.split(whole, ends[:-1])):
         custom_from_mask(m, name, wrap(part.reshape(value.shape).astype(np.float32)))
@@ -346,3 +446,6 @@ def remove(module: Module, name: str) -> Module:
     tensor.replace_elements(value)
     hold(module, name, tensor, tensor)
     return module
+
+
+BasePruningMethod.prune_by, BasePruningMethod.undo = staticmethod(_mask), staticmethod(remove)

@@ -11,12 +11,15 @@ from __future__ import annotations
 
 import io
 import os
+from collections import ChainMap
 from dataclasses import dataclass
 from multiprocessing import reduction
 from multiprocessing.reduction import ForkingPickler
 from typing import Any
 
 import numpy as np
+
+from mlc.frontend.tensor import Tensor
 
 SMALL = 4096
 """Arrays of fewer bytes travel within the message, which takes less time than two system calls."""
@@ -59,7 +62,9 @@ class SharedMemory:
             large.append(view)
             return False
 
-        ForkingPickler(message, 5, True, within_message).dump(x)
+        pickler: Any = ForkingPickler(message, 5, True, within_message)
+        pickler.dispatch_table = ChainMap({Tensor: Tensor.__reduce__}, pickler.dispatch_table)     # as copies
+        pickler.dump(x)
         offset = 0
         for view in large:
             done = 0

@@ -44,6 +44,11 @@ class ResNet(nn.Module):  # type: ignore[misc]
         self.avgpool = nn.AdaptiveAvgPool2d((1, 1))
         self.fc = nn.Linear(128, 1000)
 
+    def forward(self, x: Any) -> Any:
+        x = self.maxpool(self.relu(self.bn1(self.conv1(x))))
+        x = self.layer4(self.layer3(self.layer2(self.layer1(x))))
+        return self.fc(self.avgpool(x).flatten(1))
+
 
 def resnet18(weights: Any = None) -> ResNet:
     """The network, not trained."""
