@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from mlc import nn
-from mlc.api import Compiled, compile
+from mlc.api import compile
 from mlc.frontend.fx.interpreter import Interpreter, array_of, refusal_of
 from mlc.frontend.fx.support import unsupported
 from mlc.frontend.fx.table import is_random
@@ -183,8 +183,8 @@ def module_of(program: Program, name: str) -> ExportedModule:
 
 
 def export(model: Any, args: Sequence[Any] = (), kwargs: dict[str, Any] | None = None, *,
-           dynamic_shapes: Any = None) -> Compiled:
-    """A model of PyTorch's as a compiled function of mlc's, which `mlc.save` and `mlc.extension.write` can write.
+           dynamic_shapes: Any = None) -> ExportedModule:
+    """A model of PyTorch's as a compiled module of mlc's, which `mlc.save` and `mlc.extension.write` can write.
 
     Args:
         model: A `torch.nn.Module` in evaluation, which `torch.export.export` exports; or what that returns; or the name
@@ -194,7 +194,7 @@ def export(model: Any, args: Sequence[Any] = (), kwargs: dict[str, Any] | None =
         dynamic_shapes: Which sizes are symbols, as of `torch.export.export`; all others are those of the arguments.
 
     Returns:
-        The compiled function. Its arguments are the tensors among those of the model; its parameters have the names of
+        The compiled module. Its arguments are the tensors among those of the model; its parameters have the names of
         the model's.
 
     Raises:

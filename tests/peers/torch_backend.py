@@ -56,7 +56,7 @@ def judged_sample(entry: Any, sample: Any, gradients: bool) -> Verdict:
     from torch.utils import _pytree as pytree
 
     from mlc.torch.reports import reports
-    from tests.peers.opinfo import tolerances
+    from tests.peers.opinfo_entries import tolerances
     from tests.peers.opinfo_names import UNDETERMINED
 
     def call(*args: Any, **keywords: Any) -> Any:
