@@ -103,7 +103,7 @@ def compare(found: Any, wanted: Any, tolerance: tuple[float, float] | None, prec
             return "wrong layout", f"{x.layout}, expected {y.layout}"
         if y.layout is not torch.strided:
             x, y = x.to_dense(), y.to_dense()
-        if values and (text := _difference(_as_torch(x), y, tolerance, functools.partial(_result, precise, i))):
+        if values and (text := difference(_as_torch(x), y, tolerance, functools.partial(_result, precise, i))):
             return "wrong value", text
     return "pass", ""
 
@@ -118,7 +118,7 @@ def _as_torch(x: Any) -> torch.Tensor:
     return torch.from_numpy(array.astype(np.float32) if array.dtype.name == "bfloat16" else array)
 
 
-def _difference(x: torch.Tensor, y: torch.Tensor, tolerance: tuple[float, float] | None,
+def difference(x: torch.Tensor, y: torch.Tensor, tolerance: tuple[float, float] | None,
                 precise: Callable[[], torch.Tensor]) -> str:
     """Text of a difference beyond the tolerance; empty if there is none."""
     rtol, atol = tolerance or torch.testing._comparison.default_tolerances(x, y)

@@ -11,6 +11,7 @@ verdicts.
 from __future__ import annotations
 
 import argparse
+import functools
 import json
 import multiprocessing
 import re
@@ -58,6 +59,18 @@ def judged_sample(entry: Any, sample: Any, gradients: bool) -> Verdict:
     from mlc.torch.reports import reports
     from tests.peers.opinfo_entries import tolerances
     from tests.peers.opinfo_names import UNDETERMINED
+    from tests.peers.opinfo_values import WIDE
+
+    def widened() -> Any:
+        """The call in twice the precision: its result, and its gradients."""
+        def wide(x: Any) -> Any:
+            if not isinstance(x, torch.Tensor) or x.dtype not in WIDE:
+                return x
+            return x.detach().to(WIDE[x.dtype]).requires_grad_(x.requires_grad)
+
+        args, keywords = pytree.tree_map(wide, (given, sample.kwargs))
+        out = entry.op(*args, **keywords)
+        return out, gradients_of(out, args, keywords) if gradients else ()
 
     def call(*args: Any, **keywords: Any) -> Any:
         return entry.op(*args, **keywords)
@@ -79,9 +92,9 @@ def judged_sample(entry: Any, sample: Any, gradients: bool) -> Verdict:
         actual = compiled(*given, **sample.kwargs)
         if entry.name in UNDETERMINED:
             actual, expected = (pytree.tree_map(torch.zeros_like, x) for x in (actual, expected))
-        verdict = compared(actual, expected, close)
+        verdict = compared(actual, expected, close, lambda: widened()[0])
         if verdict is None and gradients and entry.name not in UNDETERMINED:
-            verdict = compared(gradients_of(actual, given, sample.kwargs), slopes, close)
+            verdict = compared(gradients_of(actual, given, sample.kwargs), slopes, close, lambda: widened()[1])
     except Exception as error:
         return error_verdict(error)
     if verdict is not None:
@@ -112,19 +125,32 @@ def gradients_of(out: Any, args: Any, keywords: Any) -> Any:
     return torch.autograd.grad(total, inputs, allow_unused=True, retain_graph=True)
 
 
-def compared(actual: Any, expected: Any, close: tuple[float, float] | None = None) -> Verdict | None:
-    """None if values agree, by these (rtol, atol) or PyTorch's defaults, whichever is looser."""
+def compared(actual: Any, expected: Any, close: tuple[float, float] | None = None,
+             precise: Callable[[], Any] | None = None) -> Verdict | None:
+    """None if values agree, by these (rtol, atol) or PyTorch's defaults, whichever is looser, or by PyTorch's own error
+    beside the `precise` values."""
     import torch
+    from torch.utils import _pytree as pytree
+
+    from tests.peers.opinfo_values import difference
     try:
-        try:
-            torch.testing.assert_close(actual, expected, equal_nan=True)
-        except AssertionError:
-            if close is None:
-                raise
-            torch.testing.assert_close(actual, expected, equal_nan=True, rtol=close[0], atol=close[1])
+        torch.testing.assert_close(actual, expected, equal_nan=True)
+        return None
     except (AssertionError, TypeError) as error:
-        return "wrong", " ".join(str(error).split())[:300]
+        text = " ".join(str(error).split())[:300]
+    ours, theirs = (pytree.tree_leaves(x) for x in (actual, expected))
+    if precise is None or [getattr(x, "dtype", None) for x in ours] != [getattr(x, "dtype", None) for x in theirs]:
+        return "wrong", text
+    for i, (x, y) in enumerate(zip(ours, theirs)):
+        if isinstance(y, torch.Tensor) and (x.shape != y.shape or difference(
+                x.detach(), y.detach(), close, functools.partial(_leaf, precise, i))):
+            return "wrong", text
     return None
+
+
+def _leaf(precise: Callable[[], Any], number: int) -> Any:
+    from torch.utils import _pytree as pytree
+    return pytree.tree_leaves(precise())[number]
 
 
 # -- running in another process ---------------------------------------------------------------------------------------
