@@ -155,8 +155,8 @@ REFUSED: list[tuple[str, Callable[[Any], Any], type[Exception], str]] = [
     ("size", lambda m: m.plain(X[:, :4], W), ValueError, "argument x has size 4 on axis 1, expected 16"),
     ("relation", lambda m: m.halves(X[0], X[1, :7]), ValueError,
      "argument x has size 16 on axis 0, expected 2*B = 14"),
-    ("meaning", lambda m: m.narrowed(X[0, :3]), ValueError, "extension_model.py:NUMBER:NUMBER: tensor.slice: axis 0: "
-     "2:10:1 does not lie within size N, where N = 3"),
+    ("meaning", lambda m: m.narrowed(X[0, :3]), ValueError, "extension_model.py:NUMBER:NUMBER: 2 to 10 is not within a "
+     "dimension of N, where N = 3"),
     ("division", lambda m: m.groups(X[0], X[0, :0]), ValueError, "extension_model.py:NUMBER:NUMBER: tensor.iota: the "
      "size (N floordiv M) divides by M, which is not positive, where N = 16, M = 0"),
     ("result", lambda m: m.outer(np.zeros((1 << 33, 0), np.float32), np.zeros((1 << 33, 0), np.float32)), ValueError,

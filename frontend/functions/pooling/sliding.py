@@ -57,8 +57,6 @@ class Geometry:
 
 def max_pool_windows(input: Operand, geometry: Geometry, return_indices: bool) -> Any:
     x, was_added = batched(tracer(input), geometry.spatial, "the input")
-    if 0 in x.shape[1:]:
-        raise UserError(f"an input of shape {list(x.shape)} has no elements to take the maximum of", code="MLC0367")
     high = geometry.high(x.shape[2:])
     out: Tracer = emit(T.MaxPool, x, geometry.kernel, geometry.stride, geometry.low, high, geometry.dilation)
     fits(out, x)
