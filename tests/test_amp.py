@@ -181,3 +181,22 @@ def test_mistakes(code: str, mistake: Callable[[Any, Any], Any]) -> None:
     w.sum().backward()
     with pytest.raises(UserError, match=code):
         mistake(A.GradScaler("cpu"), mlc.optim.SGD([w], lr=0.1))
+
+
+@pytest.mark.parametrize("compiled", [lambda f: f, mlc.compile])
+def test_a_scaler_within_a_step(compiled: Any) -> None:
+    w = mlc.nn.Parameter(mlc.ones(2))
+    optimizer, scaler = mlc.optim.SGD([w], lr=0.5), mlc.amp.GradScaler("cpu", init_scale=8.0, growth_interval=2)
+
+    def step(x: Any) -> None:
+        optimizer.zero_grad()
+        scaler.scale((w * x).sum()).backward()
+        scaler.step(optimizer)
+        scaler.update()
+
+    f = compiled(step)
+    seen = []
+    for number in (1.0, float("inf"), 1.0, 1.0):
+        f(mlc.full((2,), number))
+        seen.append((w.tolist()[0], scaler.get_scale()))
+    assert seen == [(0.5, 8), (0.5, 4), (0, 4), (-0.5, 8)]

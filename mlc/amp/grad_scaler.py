@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+import functools
 import warnings
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -11,9 +11,12 @@ from mlc.api import compile
 from mlc.frontend.arguments import coded, coded_methods
 from mlc.frontend.autocast import has_gpu
 from mlc.frontend.autograd.grad_mode import GradMode
+from mlc.frontend.control import cond
 from mlc.frontend.functions import elementwise as E
+from mlc.frontend.functions.create import asarray, full, tensor
 from mlc.frontend.location import user_loc
 from mlc.frontend.tensor import Tensor
+from mlc.frontend.trace import state
 from mlc.ir.diag import UserError
 from mlc.optim.optimizer import Optimizer
 
@@ -72,15 +75,15 @@ class GradScaler:
         if self._enabled and not (growth_factor > 1 and backoff_factor < 1):
             raise UserError(f"growth_factor = {growth_factor}, backoff_factor = {backoff_factor}", code="MLC0783",
                             loc=user_loc(), hint="the first is above 1, the second below")
-        self._scale, self._growth_tracker = float(init_scale), 0
+        self._scale, self._growth_tracker = tensor(float(init_scale)), tensor(0)
         self._growth_factor, self._backoff_factor = growth_factor, backoff_factor
         self._growth_interval = growth_interval
-        self._found: dict[int, tuple[Optimizer, bool]] = {}   # of optimizers whose gradients are unscaled: not finite?
+        self._finite: dict[int, Tensor] = {}                  # by optimizer whose gradients are unscaled: are they?
         self._stepped: set[int] = set()
         self._unscaled = compile(_unscaled, dynamic=False)
 
     def __getstate__(self) -> dict[str, Any]:
-        if self._found or self._stepped:
+        if self._finite or self._stepped:
             raise UserError("a scaler is copied between unscale_ or step and update", code="MLC0783", loc=user_loc(),
                             hint="copy it after update")
         return {name: x for name, x in vars(self).items() if name != "_unscaled"}
@@ -121,21 +124,18 @@ class GradScaler:
         """
         if not self._enabled:
             return
-        if id(optimizer) in self._found or id(optimizer) in self._stepped:
+        if id(optimizer) in self._finite or id(optimizer) in self._stepped:
             raise UserError("the gradients of this optimizer are unscaled already", code="MLC0783", loc=user_loc(),
                             hint="call unscale_ once, before step, and then update")
         held = [p for group in optimizer.param_groups for p in group["params"] if p.grad is not None]
         if any(p.grad.dtype.name == "float16" for p in held):
             raise UserError("gradients are float16, and would be rounded when they are unscaled", code="MLC0783",
                             loc=user_loc(), hint="keep parameters in float32, and let autocast cast them")
-        found = False
-        if held:
-            with GradMode(False):
-                grads, finite = self._unscaled([p.grad for p in held], 1.0 / self._scale)
-                for p, g in zip(held, grads):
-                    p.grad.copy_(g)
-                found = not bool(finite)
-        self._found[id(optimizer)] = optimizer, found
+        with GradMode(False):
+            grads, finite = self._unscaled([p.grad for p in held], self._scale)
+            for p, g in zip(held, grads):
+                p.grad.copy_(g)
+        self._finite[id(optimizer)] = finite
 
     def step(self, optimizer: Optimizer, *args: Any, **keywords: Any) -> Any:
         """Make a step of an optimizer, unless a gradient is not finite; unscale the gradients first if need be.
@@ -159,10 +159,13 @@ class GradScaler:
         if id(optimizer) in self._stepped:
             raise UserError("this optimizer has made its step already", code="MLC0783", loc=user_loc(),
                             hint="call update after step")
-        if id(optimizer) not in self._found:
+        if id(optimizer) not in self._finite:
             self.unscale_(optimizer)
         self._stepped.add(id(optimizer))
-        return None if self._found[id(optimizer)][1] else optimizer.step(**keywords)
+        finite = self._finite[id(optimizer)]
+        if state.trace is not None:                        # the compiled function decides
+            return cond(finite, lambda: optimizer.step(**keywords), lambda: None)
+        return optimizer.step(**keywords) if finite else None
 
     def update(self, new_scale: Any = None) -> None:
         """Adapt the factor after the steps of all optimizers.
@@ -176,19 +179,25 @@ class GradScaler:
         if not self._enabled:
             return
         if new_scale is not None:
-            self._scale = float(new_scale)
-        elif not self._found:
+            self._set(new_scale, self._growth_tracker)
+        elif not self._finite:
             raise UserError("no gradients were unscaled since the last update", code="MLC0783", loc=user_loc(),
                             hint="call scaler.step(optimizer) first")
-        elif any(found for _, found in self._found.values()):
-            self._scale, self._growth_tracker = self._scale * self._backoff_factor, 0
         else:
-            self._growth_tracker += 1
-            if self._growth_tracker == self._growth_interval:
-                grown = self._scale * self._growth_factor
-                self._scale = grown if math.isfinite(grown) and grown < 3.4e38 else self._scale
-                self._growth_tracker = 0
-        self._found, self._stepped = {}, set()
+            finite = functools.reduce(E.logical_and, self._finite.values())
+            steps = E.where(finite, self._growth_tracker + 1, 0)
+            grows = steps >= self._growth_interval
+            grown = self._scale * self._growth_factor
+            scale = E.where(grows & E.isfinite(grown), grown, self._scale)
+            self._set(E.where(finite, scale, self._scale * self._backoff_factor), E.where(grows, 0, steps))
+        self._finite.clear()
+        self._stepped.clear()
+
+    def _set(self, scale: Any, growth_tracker: Any) -> None:
+        """Set the factor, and the number of steps since it grew."""
+        with GradMode(False):
+            self._scale.copy_(asarray(scale))
+            self._growth_tracker.copy_(asarray(growth_tracker))
 
     def get_scale(self) -> float:
         """The current factor.
@@ -196,7 +205,7 @@ class GradScaler:
         Returns:
             A number; 1.0 if the scaler is disabled.
         """
-        return self._scale if self._enabled else 1.0
+        return float(self._scale.item()) if self._enabled else 1.0
 
     def get_growth_factor(self) -> float:
         """Multiplier of the factor when it grows.
@@ -262,8 +271,9 @@ class GradScaler:
         """
         if not self._enabled:
             return {}
-        return {"scale": self._scale, "growth_factor": self._growth_factor, "backoff_factor": self._backoff_factor,
-                "growth_interval": self._growth_interval, "_growth_tracker": self._growth_tracker}
+        return {"scale": self.get_scale(), "growth_factor": self._growth_factor,
+                "backoff_factor": self._backoff_factor, "growth_interval": self._growth_interval,
+                "_growth_tracker": self._growth_tracker.item()}
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         """Go on from a state.
@@ -278,17 +288,15 @@ class GradScaler:
             return
         if not state_dict:
             raise UserError("the state is empty, as that of a disabled scaler", code="MLC0783", loc=user_loc())
-        self._scale, self._growth_factor = float(state_dict["scale"]), state_dict["growth_factor"]
-        self._backoff_factor, self._growth_interval = state_dict["backoff_factor"], state_dict["growth_interval"]
-        self._growth_tracker = int(state_dict["_growth_tracker"])
+        self._set(float(state_dict["scale"]), int(state_dict["_growth_tracker"]))
+        self._growth_factor, self._backoff_factor = state_dict["growth_factor"], state_dict["backoff_factor"]
+        self._growth_interval = state_dict["growth_interval"]
 
 
-def _unscaled(grads: list[Tensor], inverse: Tensor) -> tuple[list[Tensor], Tensor]:
-    """Gradients multiplied by a number, and whether all were finite."""
-    finite = E.isfinite(grads[0]).all()
-    for g in grads[1:]:
-        finite = finite & E.isfinite(g).all()
-    return [g * inverse for g in grads], finite
+def _unscaled(grads: list[Tensor], scale: Tensor) -> tuple[list[Tensor], Tensor]:
+    """Gradients divided by a factor, and whether all were finite."""
+    finite = functools.reduce(E.logical_and, [E.isfinite(g).all() for g in grads], full((), True))
+    return [g * (1.0 / scale) for g in grads], finite
 
 
 coded_methods(GradScaler, ("__init__", "scale", "unscale_", "step", "update", "load_state_dict"))
