@@ -100,7 +100,7 @@ class Trainer:
         self.stop = False
         self.loader: Any = None
         self._pending = 0                                  # batches whose gradients have made no step yet
-        self._at_once = compile and accumulate == 1 and scaler is None
+        self._at_once = compile and accumulate == 1
         self._backward, self._whole = self._gradients, self._gradients_and_step
         if compile:                                        # by shapes: the same code whatever came before
             self._backward, self._whole = compiled_step(self._gradients), compiled_step(self._gradients_and_step)
@@ -211,20 +211,14 @@ class Trainer:
 
     def _gradients_and_step(self, *parts: Any) -> Any:
         loss = self._loss_of(*parts)
-        loss.backward()
-        norm = None if self.clip_norm is None else clip_grad_norm_(self.model.parameters(), self.clip_norm)
-        self.optimizer.step()
-        if self.scheduler is not None and self.scheduler_per == "step":
-            self.scheduler.step()
-        self.optimizer.zero_grad()
-        return loss, norm
+        (loss if self.scaler is None else self.scaler.scale(loss)).backward()
+        return loss, self._move()
 
-    def _update(self) -> None:
-        """Move the parameters by the gradients that are there."""
+    def _move(self) -> Tensor | None:
+        """Move the parameters by the gradients that are there; returns their norm, if they are clipped."""
         if self.scaler is not None:
             self.scaler.unscale_(self.optimizer)
-        if self.clip_norm is not None:
-            self.norm = clip_grad_norm_(self.model.parameters(), self.clip_norm).item()
+        norm = None if self.clip_norm is None else clip_grad_norm_(self.model.parameters(), self.clip_norm)
         if self.scaler is None:
             self.optimizer.step()
         else:
@@ -233,6 +227,12 @@ class Trainer:
         if self.scheduler is not None and self.scheduler_per == "step":
             self.scheduler.step()
         self.optimizer.zero_grad()
+        return norm
+
+    def _update(self) -> None:
+        """Make a step from the gradients that are there."""
+        norm = self._move()
+        self.norm = self.norm if norm is None else norm.item()
         self._pending = 0
 
     # -- state --------------------------------------------------------------------------------------------------------
