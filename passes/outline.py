@@ -5,22 +5,26 @@ gives  LOOP, in which each kernel is in a private function of its own and called
 why    equal kernels are lowered and compiled once, and compiled kernels are shared with other programs
 
 The arguments of the function are the sizes of the kernel, then its buffers in order of use. Constants are cloned into
-it; views stay at the call. Kernels are compared up to value names and labels.
+it; views stay at the call. Kernels are compared up to value names and labels, and up to constant indices: where equal
+kernels work on different rows, as in the steps of a loop that was written out, these are arguments.
 """
 
 from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 
 from mlc.dialects import arith
 from mlc.dialects.builtin import Module
 from mlc.dialects.func import Call, Func, Return, function
-from mlc.dialects.loop import Kernel
+from mlc.dialects.loop import Kernel, Load, Store
+from mlc.ir.affine import AffineMap
 from mlc.ir.changes import allowed
 from mlc.ir.core import Symbol, Value, at_end, before
 from mlc.ir.passes import Pass
+from mlc.ir.sizes import Dim, sym
+from mlc.ir.types import index
 from mlc.passes.analysis.free_values import free_values
 from mlc.passes.analysis.structural_key import region_key
 from mlc.passes.forms import LOOP
@@ -28,23 +32,69 @@ from mlc.passes.forms import LOOP
 
 def run(module: Module) -> None:
     """Outline every kernel of `module` that is not yet in a private function of its own."""
-    by_key: dict[Hashable, Func] = {}
+    groups: dict[Hashable, list[_Outlined]] = {}
     names = {str(op.attrs["sym_name"]) for op in module.body.block if "sym_name" in op.attrs}
     for kernel in list(module.inside(Kernel)):
         if _is_alone(kernel) or not allowed("kernel", kernel):
             continue
+        found = _Outlined(kernel)
+        groups.setdefault(found.key, []).append(found)
+    for first, *others in groups.values():
+        first.function.sym_name = _fresh(first.kernel.label, names)
+        module.body.block.insert(first.function)
+        _pass_indices(first, others)
+        for found in (first, *others):
+            found.call.callee = first.function.sym_name
+
+
+class _Outlined:
+    """A kernel in a function of its own.
+
+    call     the call in its place
+    places   its accesses with constant indices, and which of their map's results these are
+    indices  the constants
+    key      the structure of the function but for these
+    """
+
+    def __init__(self, kernel: Kernel) -> None:
+        self.kernel = kernel
         used = free_values(kernel)
         captured = [v for v in used if not isinstance(v.op, arith.Constant)]
-        outlined = function("", [v.type for v in captured], [v.name for v in captured], private=True)
-        outlined.loc = kernel.loc
+        self.function = function("", [v.type for v in captured], [v.name for v in captured], private=True)
+        self.function.loc = kernel.loc
         with before(kernel, kernel.loc):
-            call = Call(Symbol(""), tuple(captured), ())
-        _fill(outlined, kernel, captured, used)
-        same = by_key.setdefault(_key(outlined, kernel), outlined)
-        if same is outlined:
-            outlined.sym_name = _fresh(kernel.label, names)
-            module.body.block.insert(outlined)
-        call.callee = same.sym_name
+            self.call = Call(Symbol(""), tuple(captured), ())
+        _fill(self.function, kernel, captured, used)
+        self.places = [(op, i) for op in kernel.walk() if isinstance(op, Load | Store)
+                       for i, e in enumerate(op.map.results) if isinstance(e, int)]
+        self.indices = [op.map.results[i] for op, i in self.places]
+        self.put([0] * len(self.places))
+        self.key = _key(self.function, kernel)
+        self.put(self.indices)
+
+    def put(self, indices: Sequence[Dim]) -> None:
+        """Have the accesses be at these indices."""
+        for (op, i), at in zip(self.places, indices):
+            results = (*op.map.results[:i], at, *op.map.results[i + 1:])
+            op.map = AffineMap.get(op.map.dims, results, op.map.tiles)
+
+
+def _pass_indices(first: _Outlined, others: Sequence[_Outlined]) -> None:
+    """Pass the indices in which kernels differ, which is the only way in which they do, as arguments."""
+    differ = [i for i, at in enumerate(first.indices) if any(x.indices[i] != at for x in others)]
+    if not differ:
+        return
+    kernel, taken = first.kernel, {*first.kernel.symbols}
+    symbols = list(itertools.islice((n for i in itertools.count() if (n := f"at{i}") not in taken), len(differ)))
+    args = [first.function.block.add_arg(index, name) for name in symbols]
+    kernel.symbols = (*kernel.symbols, *symbols)
+    kernel.set_operands([*kernel.operands, *args])
+    first.function.update_type()
+    first.put([sym(symbols[differ.index(i)]) if i in differ else e for i, e in enumerate(first.indices)])
+    for found in (first, *others):
+        with before(found.call, found.call.loc):
+            numbers = [arith.constant(found.indices[i], index) for i in differ]
+        found.call.set_operands([*found.call.operands, *numbers])
 
 
 def _is_alone(kernel: Kernel) -> bool:

@@ -16,6 +16,7 @@ from mlc.dialects.tensor.base import (
     along_axes,
     broadcast_to,
     full,
+    is_splat,
     less,
     lifted,
     pointwise_maps,
@@ -25,6 +26,7 @@ from mlc.dialects.tensor.base import (
     splat,
     unbroadcast,
 )
+from mlc.dialects.tensor.binary import Add
 from mlc.dialects.tensor.iteration import (
     IndexingMap,
     IterationDomain,
@@ -494,3 +496,16 @@ def copy_of_splat(op: CopyOp) -> Value | None:
     source = op.operands[0].op
     assert isinstance(source, Full)
     return Full(source.value, op.results[0].type.shape, source.dtype).result
+
+
+@rewrite(Add)
+def add_of_padded(op: Add) -> Value | None:
+    """pad(x, 0) + pad(y, 0) == pad(x + y, 0), for padding that is the same and not used otherwise"""
+    a, b = op.lhs.op, op.rhs.op
+    if not (isinstance(a, Pad) and isinstance(b, Pad) and a is not b and a.x.type == b.x.type):
+        return None
+    if (a.low, a.high, a.interior) != (b.low, b.high, b.interior) or len(a.result.uses) > 1 or len(b.result.uses) > 1:
+        return None
+    if not (is_splat(a.value, 0) and is_splat(b.value, 0)):
+        return None
+    return Pad(Add(a.x, b.x).result, a.value, a.low, a.high, a.interior).result

@@ -26,3 +26,20 @@ func.func @sums(%x: tensor<4xf32>, %y: tensor<9xf32>) -> (tensor<4xf32>, tensor<
 // CHECK: func.call @kernel_add_1(%y, %out1)
 // CHECK: func.func private @kernel_add(
 // CHECK: func.func private @kernel_add_1(
+// -----
+// kernels that differ in constant indices are one, which takes these
+func.func @rows(%x: tensor<3x40xf32>) -> (tensor<40xf32>, tensor<40xf32>) {
+  %0 = tensor.slice %x {starts = [0, 0], stops = [1, 40], steps = [1, 1]} : (tensor<3x40xf32>) -> tensor<1x40xf32>
+  %1 = tensor.slice %x {starts = [2, 0], stops = [3, 40], steps = [1, 1]} : (tensor<3x40xf32>) -> tensor<1x40xf32>
+  %2 = tensor.reshape %0 : tensor<1x40xf32> to tensor<40xf32>
+  %3 = tensor.reshape %1 : tensor<1x40xf32> to tensor<40xf32>
+  %4 = tensor.exp %2 : tensor<40xf32>
+  %5 = tensor.exp %3 : tensor<40xf32>
+  func.return %4, %5 : tensor<40xf32>, tensor<40xf32>
+}
+// CHECK: [[A:%\w+]] = arith.constant 0 : index
+// CHECK: func.call @kernel_slice_map(%x, %out0, [[A]])
+// CHECK: [[B:%\w+]] = arith.constant 2 : index
+// CHECK: func.call @kernel_slice_map(%x, %out1, [[B]])
+// CHECK: func.func private @kernel_slice_map(%x: memref<3x40xf32>, %{{\w+}}: memref<40xf32>, %at0: index)
+// CHECK: affine_map<(d0)[at0] -> (at0, d0)>
