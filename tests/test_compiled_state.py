@@ -238,7 +238,8 @@ def test_data_of_another_tensor_is_refused() -> None:
     for f in (swap, lambda x: setattr(a, "data", b), lambda x: setattr(a, "data", x)):
         with pytest.raises(UserError, match="MLC0756"):
             mlc.compile(f)(mlc.ones(2))
-    mlc.compile(lambda: setattr(a, "data", b.data.clone()))()
+    for new in (lambda: mlc.randn(2), lambda: mlc.tensor([1.0, 2.0]), lambda: b.data.clone()):
+        mlc.compile(lambda: setattr(a, "data", new()))()  # noqa: B023
     assert a.tolist() == b.tolist() == [0, 0]
 
 

@@ -342,7 +342,9 @@ def check_kind(cotangent: DType, dtype: DType, what: str) -> None:
 
 
 def _is_of_others(value: Any) -> bool:
-    """Whether a tensor is an argument or a captured tensor of the function that is recorded, or a view."""
+    """Whether a tensor is an argument or a captured tensor of the function that is recorded, or a view of one."""
     if hasattr(value, "is_argument"):
-        return bool(value.is_argument or value._view is not None)
-    return mode.captures is not None and not any(value is x for x in mode.captures.made)
+        base = value if value._view is None else value._view.base
+        return bool(base.is_argument)
+    recording: Any = in_progress.recording
+    return mode.captures is not None and not any(value is x for x in recording.root.made)
