@@ -227,6 +227,22 @@ def test_data_is_assigned(compiled: Any) -> None:
     assert average.requires_grad
 
 
+def test_data_of_another_tensor_is_refused() -> None:
+    a, b = mlc.ones(2), mlc.zeros(2)
+
+    def swap(x: Any) -> None:
+        kept = a.data
+        a.data = b.data
+        b.data = kept
+
+    for f in (swap, lambda x: setattr(a, "data", b), lambda x: setattr(a, "data", x)):
+        with pytest.raises(UserError, match="MLC0756"):
+            mlc.compile(f)(mlc.ones(2))
+    for new in (lambda: mlc.randn(2), lambda: mlc.tensor([1.0, 2.0]), lambda: b.data.clone()):
+        mlc.compile(lambda: setattr(a, "data", new()))()  # noqa: B023
+    assert a.tolist() == b.tolist() == [0, 0]
+
+
 def test_data_of_another_shape_is_refused() -> None:
     w = mlc.ones(2, requires_grad=True)
     with pytest.raises(UserError, match="MLC0756"):

@@ -159,6 +159,9 @@ class Differentiable:
                                 loc=user_loc())
         if in_progress.recording is None:
             self.replace_elements(value)
+        elif _is_of_others(value):
+            raise refusal("the elements that are assigned are those of another tensor, whose memory both would share, "
+                          "while a function is recorded", code="MLC0756", loc=user_loc(), hint="assign a clone of them")
         elif value.shape == self.shape and value.dtype == self.dtype:
             with GradMode(False):
                 (self if mode.captures is not None and self.is_leaf else self.detach()).copy_(value)
@@ -336,3 +339,12 @@ def check_kind(cotangent: DType, dtype: DType, what: str) -> None:
     if cotangent.is_complex != dtype.is_complex:
         raise UserError(f"the cotangent is of {cotangent.name}, {what} of {dtype.name}: both are complex, or none",
                         code="MLC0432", loc=user_loc())
+
+
+def _is_of_others(value: Any) -> bool:
+    """Whether a tensor is an argument or a captured tensor of the function that is recorded, or a view of one."""
+    if hasattr(value, "is_argument"):
+        base = value if value._view is None else value._view.base
+        return bool(base.is_argument)
+    recording: Any = in_progress.recording
+    return mode.captures is not None and not any(value is x for x in recording.root.made)

@@ -58,7 +58,6 @@ def test_it_is_a_part_of_other_modules_and_functions() -> None:
 
 
 @pytest.mark.parametrize("copied", [copy.deepcopy, lambda m: pickle.loads(pickle.dumps(m)),  # noqa: S301
-
                                     lambda m: mlc.tree.map(lambda x: x * 1, m)], ids=["deepcopy", "pickle", "map"])
 def test_copies_are_compiled_with_what_is_theirs(copied: Any) -> None:
     compiled = mlc.compile(Net()).eval()
@@ -68,3 +67,47 @@ def test_copies_are_compiled_with_what_is_theirs(copied: Any) -> None:
         other.layer.bias.fill_(1)
     np.testing.assert_allclose(other(X).tolist(), np.ones((4, 2)), rtol=1e-4)
     assert compiled(X).tolist() != other(X).tolist()
+
+
+def test_what_copies_are_asked_and_saved_is_theirs(tmp_path: Any) -> None:
+    compiled: Any = mlc.compile(nn.Linear(3, 2))
+    zero = mlc.tree.map(lambda x: x * 0, compiled)
+    compiled(X), zero(X)
+    mlc.save(zero, tmp_path / "zero.mlc")
+    assert mlc.load(tmp_path / "zero.mlc")(X).tolist() == [[0, 0]] * 4
+    assert len(zero.signatures) == len(compiled.signatures) == 1
+    shallow: Any = copy.copy(compiled)
+    shallow.weight = nn.Parameter(mlc.zeros(2, 3))
+    assert compiled.weight is not shallow.weight
+    np.testing.assert_allclose(shallow(X).tolist(), [compiled.bias.tolist()] * 4)
+
+
+class Named(nn.Module):
+    """A module with names of its own that the compiled one might use, and a list of its subclasses."""
+
+    options, original, others, compiled, signatures = 3.0, 2.0, 5.0, True, "mine"
+    classes: list[type] = []
+
+    def __init_subclass__(cls, **keywords: Any) -> None:
+        super().__init_subclass__(**keywords)
+        Named.classes.append(cls)
+
+    def forward(self, x: Any) -> Any:
+        return x * self.options + self.original * self.others if self.compiled is True else None
+
+
+def test_names_of_the_module_are_its_own() -> None:
+    module: Any = Named()
+    compiled: Any = mlc.compile(module)
+    assert (compiled.options, compiled.signatures, Named.classes) == (3, "mine", [])
+    assert mlc.compile(nn.Sequential(compiled))(X).tolist() == compiled(X).tolist() == module(X).tolist()
+    module.others = 1.0
+    assert compiled(X).tolist() == module(X).tolist()
+
+
+def test_parametrizations_are_computed() -> None:
+    compiled: Any = nn.utils.parametrizations.weight_norm(mlc.compile(nn.Linear(3, 2)))
+    with mlc.no_grad():
+        compiled.parametrizations.weight.original0.fill_(0)
+    for module in (compiled, copy.deepcopy(compiled)):
+        np.testing.assert_allclose(module(X).tolist(), [compiled.bias.tolist()] * 4)

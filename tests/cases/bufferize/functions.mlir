@@ -40,3 +40,21 @@ func.func @pieces(%x: tensor<3xf32>, %y: tensor<3xf32>) -> tensor<6xf32> {
 // CHECK: func.func @pieces
 // CHECK: tensor.kernel %x, %out0 {
 // CHECK: tensor.kernel %out0, %y, %out0 {
+// -----
+// an update is not done in the buffer of the result while that has a tensor that is read later
+func.func @kept(%x: tensor<2x4xf32>) -> (tensor<4x4xf32>, tensor<2x4x4xf32>) {
+  %i = tensor.full 0 : tensor<i64>
+  %j = tensor.full 2 : tensor<i64>
+  %k = tensor.full 1 : tensor<i64>
+  %z = tensor.full 0.0 : tensor<4x4xf32>
+  %0 = tensor.dynamic_update_slice %z, %x, %i, %i : (tensor<4x4xf32>, tensor<2x4xf32>, tensor<i64>, tensor<i64>) -> tensor<4x4xf32>
+  %1 = tensor.dynamic_update_slice %0, %x, %j, %i : (tensor<4x4xf32>, tensor<2x4xf32>, tensor<i64>, tensor<i64>) -> tensor<4x4xf32>
+  %2 = tensor.dynamic_update_slice %1, %x, %k, %i : (tensor<4x4xf32>, tensor<2x4xf32>, tensor<i64>, tensor<i64>) -> tensor<4x4xf32>
+  %3 = tensor.dynamic_update_slice %2, %x, %i, %i : (tensor<4x4xf32>, tensor<2x4xf32>, tensor<i64>, tensor<i64>) -> tensor<4x4xf32>
+  %4 = tensor.reshape %1 : tensor<4x4xf32> to tensor<1x4x4xf32>
+  %w = tensor.full 0.0 : tensor<2x4x4xf32>
+  %5 = tensor.dynamic_update_slice %w, %4, %i, %i, %i : (tensor<2x4x4xf32>, tensor<1x4x4xf32>, tensor<i64>, tensor<i64>, tensor<i64>) -> tensor<2x4x4xf32>
+  %6 = tensor.dynamic_update_slice %5, %4, %k, %i, %i : (tensor<2x4x4xf32>, tensor<1x4x4xf32>, tensor<i64>, tensor<i64>, tensor<i64>) -> tensor<2x4x4xf32>
+  func.return %3, %6 : tensor<4x4xf32>, tensor<2x4x4xf32>
+}
+// CHECK: func.func @kept
