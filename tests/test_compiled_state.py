@@ -243,8 +243,16 @@ def test_data_of_another_tensor_is_refused() -> None:
     assert a.tolist() == b.tolist() == [0, 0]
 
 
-def test_data_of_another_shape_is_refused() -> None:
+def test_data_of_another_shape_or_with_views_is_refused() -> None:
     w = mlc.ones(2, requires_grad=True)
+
+    def keeping() -> Any:
+        before = w.data
+        w.data = mlc.zeros(2)
+        return before * 1
+
+    with pytest.raises(UserError, match="MLC0756"):
+        mlc.compile(keeping)()
     with pytest.raises(UserError, match="MLC0756"):
         mlc.compile(lambda: setattr(w, "data", mlc.ones(3)))()
 

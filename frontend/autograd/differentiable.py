@@ -162,6 +162,9 @@ class Differentiable:
         elif _is_of_others(value):
             raise refusal("the elements that are assigned are those of another tensor, whose memory both would share, "
                           "while a function is recorded", code="MLC0756", loc=user_loc(), hint="assign a clone of them")
+        elif _is_shared(self):
+            raise refusal("elements are assigned to a tensor whose former ones another tensor still has, while a "
+                          "function is recorded", code="MLC0756", loc=user_loc(), hint="copy them: x.copy_(y)")
         elif value.shape == self.shape and value.dtype == self.dtype:
             with GradMode(False):
                 (self if mode.captures is not None and self.is_leaf else self.detach()).copy_(value)
@@ -339,6 +342,12 @@ def check_kind(cotangent: DType, dtype: DType, what: str) -> None:
     if cotangent.is_complex != dtype.is_complex:
         raise UserError(f"the cotangent is of {cotangent.name}, {what} of {dtype.name}: both are complex, or none",
                         code="MLC0432", loc=user_loc())
+
+
+def _is_shared(tensor: Any) -> bool:
+    """Whether another tensor has the memory of one, in the function that is recorded."""
+    own = tensor if hasattr(tensor, "is_argument") or mode.captures is None else mode.captures.tensor(tensor)
+    return own._view is not None or (own._storage is not None and any(x is not own for x in own._storage.tensors()))
 
 
 def _is_of_others(value: Any) -> bool:
