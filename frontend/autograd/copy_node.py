@@ -39,5 +39,5 @@ def same_elements(result: Tensor, original: Any) -> Tensor:
     if isinstance(original, Differentiable) and mode.enabled and original.requires_grad:
         CopyNode(original, result)  # type: ignore[arg-type]
     if (tangent := tangent_of(original)) is not None:
-        put_tangent(result, tangent.to_device(result.device))
+        put_tangent(result, tangent.clone() if result.device == tangent.device else tangent.to_device(result.device))
     return result

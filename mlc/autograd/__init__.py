@@ -27,10 +27,9 @@ if TYPE_CHECKING:
     from mlc.autograd.variable import Variable
     from mlc.gradient_check import gradcheck, gradgradcheck
 
-__all__ = ["Function", "Variable", "backward", "detect_anomaly", "enable_grad", "forward_ad",
-           "function", "functional", "grad",
-           "grad_mode", "gradcheck", "gradgradcheck", "graph", "inference_mode", "is_grad_enabled",
-           "is_multithreading_enabled", "no_grad", "set_detect_anomaly", "set_grad_enabled",
+__all__ = ["Function", "Variable", "backward", "detect_anomaly", "enable_grad", "forward_ad", "function",
+           "functional", "grad", "grad_mode", "gradcheck", "gradgradcheck", "graph", "inference_mode",
+           "is_grad_enabled", "is_multithreading_enabled", "no_grad", "set_detect_anomaly", "set_grad_enabled",
            "set_multithreading_enabled"]
 
 _MODULES = frozenset({"forward_ad", "function", "functional", "grad_mode", "graph"})
