@@ -32,8 +32,7 @@ def test_arithmetic_and_modes() -> None:
     with duals.dual_level() as level:
         x = duals.make_dual(X, V, level=level)
         assert tangent(x) is V and tangent(X) is None and tangent(duals.unpack_dual(x).primal) is None
-        close(tangent(x * x + mlc.sin(x) * 2), V * (2 * X + 2 * X.cos()))
-        close(tangent(mlc.topk(x, 2).values), V[[2, 0]])
+        close(tangent(x * x + mlc.sin(x)), V * (2 * X + X.cos()))
         close(tangent(x[x > 0]), V[X > 0])
         assert tangent(x > 0) is None and tangent(x.detach()) is None and tangent(x.long()) is None
         with mlc.no_grad():
@@ -67,7 +66,7 @@ def test_views_and_writes_in_place_share_the_tangent() -> None:
         spread = dual(mlc.ones(2, 3).T, mlc.arange(6.0).view(3, 2))
         close(tangent(spread.reshape(-1) * 2), 2 * mlc.arange(6.0))
         with pytest.raises(UserError, match="dual"):
-            mlc.sin(x, out=mlc.zeros(3))
+            mlc.sin(x, out=mlc.zeros(3))  # type: ignore[call-arg]
 
 
 def test_parameters_of_modules() -> None:

@@ -42,12 +42,12 @@ class Function:
     run with `create_graph`, and define the second derivative.
 
     In a function that is compiled or differentiated as a function, a call is recorded as one of `mlc.custom_vjp`: the
-    gradient is that of backward there too, and `mlc.jvp` uses the transpose of backward, which has to be linear. Of dual
-    tensors (`mlc.autograd.forward_ad`), `jvp(ctx, *tangents)` gives the tangents of the results.
+    gradient is that of backward there too, and `mlc.jvp` uses the transpose of backward, which has to be linear. Of
+    dual tensors (`mlc.autograd.forward_ad`), `jvp(ctx, *tangents)` gives the tangents of the results.
 
     Raises:
-        UserError: Backward or jvp returns what has another shape or count (MLC0726), none is defined (MLC0731), or backward
-            is differentiated and `once_differentiable` (MLC0730).
+        UserError: Backward or jvp returns what has another shape or count (MLC0726), none is defined (MLC0731), or
+            backward is differentiated and `once_differentiable` (MLC0730).
 
     Example:
         >>> class Exp(mlc.autograd.Function):

@@ -8,7 +8,7 @@ call and `backward` does not matter.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeGuard
 
 from mlc.dialects import autodiff, func
 from mlc.dialects.builtin import Module
@@ -218,7 +218,8 @@ def push_call(name: str, function: FunctionRecord, recorded: Recorded, operands:
             put_tangent(x, tangents[n])
 
 
-def _moves(type: Any) -> bool:
+def _moves(type: Any) -> TypeGuard[TensorType]:
+    """Whether what has a type has a derivative."""
     return isinstance(type, TensorType) and type.dtype.is_inexact
 
 

@@ -59,7 +59,7 @@ class DualLevel:
         if self.get(x) is None and new is None:
             return
         with NoTangents():
-            self.writable(x).copy_(0 if new is None else new)  # type: ignore[attr-defined]
+            self.writable(x).copy_(0 if new is None else new)
 
     def writable(self, x: Tensor) -> Tensor:
         """The tangent of a tensor, to write to: zeros if it has none so far, of the whole base if it is a view."""

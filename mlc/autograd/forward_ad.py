@@ -59,7 +59,7 @@ def enter_dual_level() -> int:
     _check_eager("enter_dual_level")
     if duals.level is not None:
         raise UserError("a dual level is entered within another one, and levels do not nest", code="MLC0837",
-                        loc=user_loc(), hint="mlc.jvp of a function that calls mlc.jvp gives derivatives of derivatives")
+                        loc=user_loc(), hint="mlc.jvp of a function that calls mlc.jvp is its derivative")
     duals.level = DualLevel()
     hold(1)                                                # native code knows nothing of tangents
     return 0
@@ -183,9 +183,9 @@ def unpack_dual(tensor: Any, *, level: int | None = None) -> UnpackedDualTensor:
     if duals.level is None:
         return UnpackedDualTensor(tensor, None)
     if tensor.composite:                                   # whose values are dual
-        primal, tangent = unpack_dual(tensor.stored)       # type: ignore[attr-defined]
+        primal, tangent = unpack_dual(tensor.stored)
         return UnpackedDualTensor(tensor, None) if tangent is None else UnpackedDualTensor(
-            tensor.with_values(primal), tensor.with_values(tangent))  # type: ignore[attr-defined]
+            tensor.with_values(primal), tensor.with_values(tangent))
     tangent = duals.level.get(tensor)
     return UnpackedDualTensor(tensor if tangent is None else _view_of(tensor), tangent)
 
