@@ -187,7 +187,7 @@ def unpack_dual(tensor: Any, *, level: int | None = None) -> UnpackedDualTensor:
         return UnpackedDualTensor(tensor, None) if tangent is None else UnpackedDualTensor(
             tensor.with_values(primal), tensor.with_values(tangent))
     tangent = duals.level.get(tensor)
-    return UnpackedDualTensor(tensor if tangent is None else _view_of(tensor), tangent)
+    return UnpackedDualTensor(_view_of(tensor), tangent)
 
 
 class set_fwd_grad_enabled(ForwardMode):
