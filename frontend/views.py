@@ -222,8 +222,10 @@ def _move(level: DualLevel, x: Tensor, out: Tensor, step: Step) -> None:
     """Give the view of a dual tensor the same view of its tangent."""
     tangent = tangent_of(x)
     if tangent is None:
-        if level.knows(x) or not mode.forward:
+        if not mode.forward:
             level.put(out, None)                           # although the base may be dual
+        elif level.knows(x):
+            level.follow(out, x, step)
         return
     with NoTangents():
         moved = step(tangent)

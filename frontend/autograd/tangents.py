@@ -24,14 +24,17 @@ class DualLevel:
 
     def __init__(self) -> None:
         self.entries: dict[int, tuple[weakref.ref[Any], Tensor | None]] = {}
+        self.origins: dict[int, tuple[Any, tuple[Any, ...]]] = {}
 
     def put(self, x: Tensor, tangent: Tensor | None) -> None:
         """Have a tensor be dual from now on, with this tangent."""
-        entries, key = self.entries, id(x)
+        entries, origins, key = self.entries, self.origins, id(x)
+        origins.pop(key, None)
 
         def drop(ref: weakref.ref[Any]) -> None:
             if key in entries and entries[key][0] is ref:  # the id may belong to another tensor by now
                 del entries[key]
+                origins.pop(key, None)
 
         entries[key] = weakref.ref(x, drop), tangent
 
@@ -39,20 +42,35 @@ class DualLevel:
         """Whether the tangent of a tensor, or that it has none, is known without looking at its base."""
         return id(x) in self.entries
 
+    def follow(self, out: Tensor, x: Tensor, step: Any) -> None:
+        """Have a view of a tensor that is known not to be dual get the tangent that this one may get later."""
+        base, steps = self.origins.get(id(x), (x, ()))
+        self.put(out, None)
+        self.origins[id(out)] = base, (*steps, step)
+
     def get(self, x: Any) -> Tensor | None:
         """The tangent of a tensor; None for what has none."""
-        if id(x) in self.entries:
-            return self.entries[id(x)][1]
-        view = getattr(x, "_view", None)
-        if view is None or id(view.base) not in self.entries:
+        found = self.entries.get(id(x))
+        if found is not None and found[1] is not None:
+            return found[1]
+        base, steps = self._origin(x)
+        if base is x or id(base) not in self.entries:
             return None
-        of_base = self.entries[id(view.base)][1]           # which it got after the view was made
-        if of_base is None:
+        tangent = self.entries[id(base)][1]                # which it got after the view was made
+        if tangent is None:
             return None
         with NoTangents():
-            tangent: Tensor = view.of(of_base)
+            for step in steps:
+                tangent = step(tangent)
         self.put(x, tangent)
         return tangent
+
+    def _origin(self, x: Any) -> tuple[Any, tuple[Any, ...]]:
+        """The tensor that has the tangent that the one of x is a view of, and the views that lead to it."""
+        if id(x) in self.entries:
+            return self.origins.get(id(x), (x, ()))
+        view = getattr(x, "_view", None)
+        return (x, ()) if view is None else (view.base, view.steps)
 
     def overwrite(self, x: Tensor, new: Tensor | None) -> None:
         """Have the tangent of a tensor that was written to become that of the elements written, in place."""
@@ -66,7 +84,7 @@ class DualLevel:
         found = self.get(x)
         if found is not None:
             return found
-        base = x if x._view is None or self.knows(x) else x._view.base
+        base, _ = self._origin(x)
         with NoTangents():
             self.put(base, call("zeros", base.shape, dtype=base.dtype, device=base.device))
         found = self.get(x)
