@@ -17,8 +17,9 @@ from mlc.dialects import tensor as T
 from mlc.dialects.tensor.bounded import up_to
 from mlc.frontend import tree
 from mlc.frontend.arguments import check_call, coded
-from mlc.frontend.autograd.function_node import FunctionRecord, copy_of, record_call, requires_grad
+from mlc.frontend.autograd.function_node import FunctionRecord, copy_of, push_call, record_call, requires_grad
 from mlc.frontend.autograd.grad_mode import GradMode
+from mlc.frontend.autograd.tangents import any_tangent
 from mlc.frontend.axes import plain_int
 from mlc.frontend.buffers import Buffers
 from mlc.frontend.compiler import compile_module
@@ -47,13 +48,16 @@ def run_now(f: Callable[..., Any], args: tuple[Any, ...], keywords: dict[str, An
     if not recorded.computes:
         return recorded.result(())
     operands = [*arguments.operands(), *recorded.trace.lifted_from]
-    function = FunctionRecord(copy_of(recorded.trace.module)) if requires_grad(operands) else None
+    dual = any_tangent(operands)
+    function = FunctionRecord(copy_of(recorded.trace.module)) if dual or requires_grad(operands) else None
     arrays = [*arguments.arrays, *recorded.captured]
     results = compile_module(recorded.trace.module, device_of_call(arrays)).call(arrays)
     recorded.assign((args, keywords), results)
     out = recorded.result(results)
-    if function is not None:
+    if function is not None and requires_grad(operands):
         record_call(name_of(f), function, recorded, operands, out)
+    if function is not None and dual:
+        push_call(name_of(f), function, recorded, operands, out)
     return out
 
 

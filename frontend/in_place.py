@@ -15,6 +15,7 @@ import numpy as np
 from mlc.frontend import functionalization
 from mlc.frontend.autograd.grad_mode import GradMode, mode
 from mlc.frontend.autograd.graph import Node, kept
+from mlc.frontend.autograd.tangents import NoTangents, active, duals, put_tangent, tangent_of
 from mlc.frontend.autograd.view_node import CopySlices, ViewNode
 from mlc.frontend.dispatch import GATE
 from mlc.frontend.location import user_loc
@@ -68,6 +69,8 @@ def store(x: Tensor, new: Tensor, operands: tuple[Any, ...] = ()) -> Tensor:
         storage.write(x, new._array)
     if new._autograd is not None or x._autograd is not None or x._view is not None:
         continue_history(x, new)
+    if (level := active()) is not None and new is not x:
+        level.overwrite(x, level.get(new))
     return x
 
 
@@ -147,7 +150,7 @@ def copy_(self: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
     if state.trace is not None:
         return store(self, OPERATIONS["_copied"](self, src))
     base = self if self._view is None else self._view.base
-    if mode.enabled and (base.requires_grad or (type(src) is Tensor and src.requires_grad)):
+    if active() is not None or (mode.enabled and (base.requires_grad or (type(src) is Tensor and src.requires_grad))):
         return store(self, OPERATIONS["_copied"](self, src))
     array = _converted(src, self)
     storage = self._storage
@@ -165,7 +168,7 @@ def put_number(x: Tensor, key: Any, value: int | float) -> bool:
     memory, and the number fits; False if the general path has to look."""
     storage = x._storage
     if (storage is None or state.trace is not None or x._view is not None or x._autograd is not None
-            or not storage.is_whole(x) or not _fits(value, x._array.dtype)):
+            or active() is not None or not storage.is_whole(x) or not _fits(value, x._array.dtype)):
         return False
     assert storage.memory is not None
     try:
@@ -311,6 +314,8 @@ def detach_(self: Tensor) -> Tensor:
         raise UserError("a view cannot be detached in place: the history is that of the tensor that it is a view of",
                         code="MLC0439", loc=user_loc(), hint="x = x.detach()")
     self._autograd = None
+    if duals.level is not None:
+        duals.level.put(self, None)
     return self
 
 
@@ -365,6 +370,10 @@ def put(x: Tensor, key: tuple[Any, ...], value: Any) -> None:
         new = wrap(x._array)
         PutNode(x, source, new, key)
         continue_history(x, new)
+    if (level := active()) is not None and not (level.get(x) is None and level.get(source) is None):
+        tangent = level.get(source)
+        with NoTangents():
+            put(level.writable(x), key, 0 if tangent is None else tangent)
 
 
 def _with_put(x: Tracer, key: tuple[Any, ...], value: Any) -> Tensor:
@@ -453,6 +462,7 @@ def reshaping_method_of(name: str) -> Callable[..., Any]:
         check_alone(self, f"{name}_", f"x = x.{name}(...)")
         view = OPERATIONS[name](self, *args, **keywords)
         self._array, self._autograd = view._array, view._autograd
+        put_tangent(self, tangent_of(view))
         return self
     return in_place
 

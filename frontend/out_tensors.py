@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from mlc.frontend.autograd.grad_mode import GradMode, mode
+from mlc.frontend.autograd.tangents import tangent_of
 from mlc.frontend.in_place import check_writable, store
 from mlc.frontend.location import user_loc
 from mlc.frontend.tensor import Tensor
@@ -44,6 +45,9 @@ def write_out(name: str, function: Callable[..., Any], args: tuple[Any, ...], ke
         if target.dtype is not new.dtype and name in OF_EQUAL_DTYPE:
             raise UserTypeError(f"the result is of {new.dtype.name}, and out of {target.dtype.name}", code="MLC0755",
                                 loc=user_loc())
+    if any(tangent_of(x) is not None for x in (*args, *keywords.values(), *targets)):
+        raise UserError("what is written to out has no tangent, and a tensor here is dual", code="MLC0755",
+                        loc=user_loc(), hint="leave out `out`")
     if mode.enabled and any(type(x) is Tensor and x.requires_grad for x in (*args, *keywords.values(), *targets)):
         raise UserError("what is written to out is not recorded, and a tensor here requires a gradient",
                         code="MLC0755", loc=user_loc(), hint="leave out `out`, or write within mlc.no_grad")

@@ -17,6 +17,7 @@ from mlc.dialects import tensor as T
 from mlc.frontend import tree
 from mlc.frontend.autograd.grad_mode import mode
 from mlc.frontend.autograd.operation_node import derivative_of, name_of_node, record_as, run_call
+from mlc.frontend.autograd.tangents import DualLevel, NoTangents, duals, put_tangent, tangent_of
 from mlc.frontend.autograd.view_node import ArrayView, Step, View, ViewNode
 from mlc.frontend.eager import MAX_SHAPES, Call, with_operands
 from mlc.frontend.location import user_loc
@@ -181,6 +182,9 @@ def _result(call: Call, x: Tensor, made: Array, number: int) -> Tensor:
         out = wrap(made)
         if mode.enabled and x.requires_grad:
             ViewNode(x, out, (step,), name_of_node(op.name))
+        if (tangent := tangent_of(x)) is not None:
+            with NoTangents():
+                put_tangent(out, step(tangent).clone())    # whose elements may lie in another order
         return out
     if mode.enabled and x.requires_grad and overlaps(made):
         out = alias(x, made, step, None)
@@ -209,7 +213,26 @@ def alias(x: Tensor, array: Array, step: Step, name: str | None) -> Tensor:
         out._view = View(before.base, (*before.steps, step), before.recorded and mode.enabled)
     if x._autograd is not None and name is not None and mode.enabled and x.requires_grad:
         ViewNode(x, out, (step,), name)
+    if duals.level is not None:
+        _move(duals.level, x, out, step)
     return out
+
+
+def _move(level: DualLevel, x: Tensor, out: Tensor, step: Step) -> None:
+    """Give the view of a dual tensor the same view of its tangent."""
+    tangent = tangent_of(x)
+    if tangent is None:
+        if not mode.forward:
+            level.put(out, None)                           # although the base may be dual
+        elif level.knows(x):
+            level.follow(out, x, step)
+        return
+    with NoTangents():
+        moved = step(tangent)
+    if moved._array.size and not np.may_share_memory(moved._array, tangent._array):
+        raise UserError("the elements of a tangent do not lie in memory in such an order that it has the view of its "
+                        "primal", code="MLC0838", loc=user_loc(), hint="make the dual tensor of x.clone()")
+    level.put(out, moved)
 
 
 def _sharing(x: Tensor, array: Array) -> Tensor:

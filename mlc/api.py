@@ -17,7 +17,7 @@ from mlc.code import Placement, loaded
 from mlc.compiled import CompiledFunction
 from mlc.dialects.builtin import Module
 from mlc.dispatch_cache import RunAsPython, Specialization
-from mlc.execution import execute, record_for_backward, wrap
+from mlc.execution import execute, give_tangents, record_for_backward, wrap
 from mlc.frontend import compiler as frontend
 from mlc.frontend.arguments import coded
 from mlc.frontend.autograd.function_node import FunctionRecord, copy_of, requires_grad
@@ -132,6 +132,7 @@ class Compiled(CompiledFunction):
                     call.arrays)
         if mode.enabled:
             record_for_backward(code, call, out)
+        give_tangents(code, call, out)
         return out
 
     def build(self, call: Call, recorded: Recorded) -> Specialization:

@@ -14,11 +14,13 @@ from mlc.frontend.autograd.function_node import (
     FunctionRecord,
     Unrecorded,
     differentiable_results,
+    push_call,
     record_call,
     requires_grad,
 )
 from mlc.frontend.autograd.grad_mode import GradMode, mode
 from mlc.frontend.autograd.graph import kept
+from mlc.frontend.autograd.tangents import any_tangent
 from mlc.frontend.captures import assign_gradients, take_over
 from mlc.frontend.devices import CPU, BackingArray
 from mlc.frontend.location import user_loc
@@ -36,6 +38,7 @@ def execute(code: Specialization, call: Call) -> Sequence[BackingArray]:
     if mode.enabled and recorded.captures is not None:
         _check_history(code, call)
     _check_captures(code, call)
+    _check_dual(code, call)
     if code.entry is None:
         return ()
     if recorded.written:
@@ -190,12 +193,35 @@ def record_for_backward(code: Specialization, call: Call, out: Any) -> None:
                    f"arguments of {name} were donated, and backward would need their elements",
                    "leave out donate, or call it within mlc.no_grad")
     else:
-        function = recorded.function
-        if function is None:                               # it was compiled within no_grad
-            function = FunctionRecord(record(call).trace.module)
-            if code.entry is not None and not code.entry.interface.symbols:
-                recorded.function = function               # the record is of the sizes that the code is of
-        record_call(name, function, recorded, operands, out)
+        record_call(name, _function(code, call), recorded, operands, out)
+
+
+def give_tangents(code: Specialization, call: Call, out: Any) -> None:
+    """Give what a call returned its tangents, if an argument or a tensor that the function captured is dual."""
+    operands = [*call.operands(), *call.captured]
+    if any_tangent(operands):
+        push_call(call.signature.name, _function(code, call), code.recorded, operands, out)
+
+
+def _check_dual(code: Specialization, call: Call) -> None:
+    """UserError if the function does more than compute results, and a tensor is dual."""
+    recorded = code.recorded
+    if not any_tangent([*call.operands(), *call.captured]):
+        return
+    if recorded.written or recorded.has_effects or recorded.assigned or recorded.accumulates or code.donated:
+        raise UserError(f"{call.signature.name} is compiled, is called with dual tensors, and changes tensors in place "
+                        "or computes gradients, which is not translated to tangents", code="MLC0839", loc=user_loc(),
+                        hint="call the function itself, which is not compiled")
+
+
+def _function(code: Specialization, call: Call) -> FunctionRecord:
+    """The function of a call as its derivatives need it."""
+    function: FunctionRecord | None = code.recorded.function
+    if function is None:                                   # it was compiled within no_grad
+        function = FunctionRecord(record(call).trace.module)
+        if code.entry is not None and not code.entry.interface.symbols:
+            code.recorded.function = function              # the record is of the sizes that the code is of
+    return function
 
 
 def _check_leaves(code: Specialization, call: Call) -> None:

@@ -12,6 +12,7 @@ from mlc.call import Call
 from mlc.checks import Checks
 from mlc.dispatch_cache import ForSizes, RunAsPython, Specialization, State
 from mlc.frontend.autocast import process as autocast_guard
+from mlc.frontend.autograd.tangents import duals
 from mlc.frontend.devices import CPU
 from mlc.frontend.generalize import Axis, Note, asks_for_numbers, note_of, record_for_sizes
 from mlc.frontend.script.reach import Reached
@@ -140,7 +141,7 @@ def _add_fast_path(function: CompiledFunction, state: State, call: Call, code: S
         return
     from mlc.backends.cpu.callable import add_fast_path, make_callable
     how = "tensor", Tensor, "_array", Consumed(None, call.signature.name), [
-        *variables, (autocast_guard, "autocast", None)]
+        *variables, (autocast_guard, "autocast", None), (duals, "level", None)]
     if function.check or Checks.every_call:                # every call is checked, and this way beside it
         from mlc import checked
         function.wrappers.append(make_callable(code.entry, checked.refused, *how))

@@ -30,8 +30,8 @@ SPACES = ("", "nn", "nn.functional", "nn.grad", "nn.init", "nn.utils", "nn.utils
           "linalg", "fft", "random", "signal.windows", "special", "masked", "cuda", "utils.data", "sparse",
           "utils.checkpoint", "utils.tensorboard", "utils.benchmark", "hub", "profiler",
           "autograd", "autograd.function", "autograd.functional", "autograd.grad_mode",
-          "autograd.graph", "func", "accelerator", "distributions", "distributions.constraints",
-          "serialization", "onnx", "torch", "nn.parallel", "tree")
+          "autograd.forward_ad", "autograd.graph", "func", "accelerator", "distributions",
+          "distributions.constraints", "serialization", "onnx", "torch", "nn.parallel", "tree")
 NUMBER = re.compile(r"(?<![\w.])[-+]?(?:\d+\.?\d*(?:e[-+]?\d+)?|\.\d+)")
 HEADING = re.compile(r"(?m)^(Args|Shape|Attributes|Returns|Raises|Example):$")
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from mlc.frontend.autograd.differentiable import Differentiable
 from mlc.frontend.autograd.grad_mode import mode
 from mlc.frontend.autograd.graph import Node
+from mlc.frontend.autograd.tangents import put_tangent, tangent_of
 
 if TYPE_CHECKING:
     from mlc.frontend.tensor import Tensor
@@ -37,4 +38,6 @@ def same_elements(result: Tensor, original: Any) -> Tensor:
     """`result`, recorded as a copy of `original` if that requires a gradient."""
     if isinstance(original, Differentiable) and mode.enabled and original.requires_grad:
         CopyNode(original, result)  # type: ignore[arg-type]
+    if (tangent := tangent_of(original)) is not None:
+        put_tangent(result, tangent.clone() if result.device == tangent.device else tangent.to_device(result.device))
     return result

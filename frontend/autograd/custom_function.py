@@ -18,12 +18,14 @@ from mlc.frontend.autograd.function_methods import (
     gradients_for,
     has_setup,
     place_of,
+    tangents_of,
     to_define,
 )
 from mlc.frontend.autograd.function_node import requires_grad
 from mlc.frontend.autograd.function_trace import record_in_trace
 from mlc.frontend.autograd.grad_mode import GradMode, mode
 from mlc.frontend.autograd.graph import Node, kept
+from mlc.frontend.autograd.tangents import NoTangents, duals, tangent_of
 from mlc.frontend.location import user_loc
 from mlc.frontend.recorded_operation import constant
 from mlc.frontend.tensor import Tensor
@@ -40,11 +42,12 @@ class Function:
     run with `create_graph`, and define the second derivative.
 
     In a function that is compiled or differentiated as a function, a call is recorded as one of `mlc.custom_vjp`: the
-    gradient is that of backward there too. Forward mode uses the transpose of backward, which has to be linear.
+    gradient is that of backward there too, and `mlc.jvp` uses the transpose of backward, which has to be linear. Of
+    dual tensors (`mlc.autograd.forward_ad`), `jvp(ctx, *tangents)` gives the tangents of the results.
 
     Raises:
-        UserError: Backward returns a gradient of another shape or count (MLC0726), none is defined (MLC0731), or it is
-            differentiated and `once_differentiable` (MLC0730).
+        UserError: Backward or jvp returns what has another shape or count (MLC0726), none is defined (MLC0731), or
+            backward is differentiated and `once_differentiable` (MLC0730).
 
     Example:
         >>> class Exp(mlc.autograd.Function):
@@ -121,6 +124,25 @@ class Function:
 
     vjp = backward
 
+    @staticmethod
+    @to_define
+    def jvp(ctx: Any, *tangents: Any) -> Any:
+        """Compute the tangents of the results from those of the arguments. A subclass that is called with dual tensors
+        defines it.
+
+        Args:
+            ctx: The context, whose `saved_tensors` are those of `save_for_forward`.
+            tangents: One for each argument, None for an argument that has none.
+
+        Returns:
+            A tangent for each result, None for what has none; alone or in a tuple.
+
+        Raises:
+            UserTypeError: The class does not define it (MLC0731).
+        """
+        raise UserTypeError("a Function has no jvp", code="MLC0731", loc=user_loc(),
+                            hint="define it as a static method")
+
     @classmethod
     def apply(cls, *args: Any, **keywords: Any) -> Any:
         """Call the function, so that its gradient is that of backward.
@@ -154,16 +176,31 @@ class Function:
             return record_in_trace(cls, args, keywords)
         ctx = FunctionCtx()
         ctx.needs_input_grad = tuple(type(x) is Tensor and x.requires_grad for x in args)
-        out = forward_of(cls, ctx, args, keywords)
+        tangents = [tangent_of(x) if type(x) is Tensor else None for x in args]
+        with NoTangents():
+            out = forward_of(cls, ctx, args, keywords)
         results = list(out) if isinstance(out, tuple) else [out]
         moving = differentiable(ctx, results) if requires_grad(args) else []
         for i, x in enumerate(results):
             if type(x) is Tensor and (x.requires_grad or any(x is y for y in (*args, *results[:i]))):
                 results[i] = kept(x)                       # a tensor of its own, whose history is this call
                 results[i]._autograd = None
+        if any(t is not None for t in tangents):
+            _push(cls, ctx, tangents, out if isinstance(out, tuple) else (out,), results)
         if moving:
             CustomNode(cls, ctx, args, out, results, moving)
         return tuple(results) if isinstance(out, tuple) else results[0]
+
+
+def _push(cls: type[Function], ctx: FunctionCtx, tangents: Sequence[Tensor | None], returned: Sequence[Any],
+          results: Sequence[Any]) -> None:
+    """Give the results of a call their tangents, and the tensors that forward returned, which it may have saved."""
+    moved = tangents_of(cls, ctx, tangents, returned, differentiable(ctx, returned))
+    for i, x in enumerate(results):
+        if isinstance(x, Tensor) and duals.level is not None:
+            for y in (x, returned[i]):
+                if y is x or tangent_of(y) is None:        # not an argument that is returned
+                    duals.level.put(y, moved.get(i))
 
 
 def once_differentiable(f: Callable[..., Any]) -> Callable[..., Any]:
@@ -197,8 +234,10 @@ def once_differentiable(f: Callable[..., Any]) -> Callable[..., Any]:
             found = f(ctx, *gradients)
         if state.trace is not None:
             return tree.map(constant, found)
-        if not mode.enabled or not any(type(x) is Tensor and x.requires_grad
-                                       for x in tree.leaves((gradients, ctx.saved_tensors, attributes(ctx)))):
+        seen = [x for x in tree.leaves((gradients, ctx.saved_tensors, attributes(ctx))) if type(x) is Tensor]
+        if any(tangent_of(x) is not None for x in seen):
+            raise _twice(place_of(f))
+        if not mode.enabled or not any(x.requires_grad for x in seen):
             return found
         several = found if isinstance(found, tuple) else (found,)
         own = [x.detach() if type(x) is Tensor else x for x in several]

@@ -8,6 +8,7 @@ from typing import Any
 
 from mlc.frontend.autograd.graph import AutogradMeta, Node, kept
 from mlc.frontend.autograd.saved_tensors import save, unpack
+from mlc.frontend.autograd.tangents import put_tangent, tangent_of
 from mlc.frontend.location import user_loc
 from mlc.frontend.tensor import Tensor
 from mlc.ir.diag import UserError, UserTypeError
@@ -65,18 +66,35 @@ class FunctionCtx:
             >>> x.grad
             tensor(6., dtype=mlc.float32)
         """
-        for i, x in enumerate(tensors):
-            if x is not None and not isinstance(x, Tensor):
-                raise UserTypeError(f"save_for_backward takes tensors, and argument {i} is a {type(x).__name__}",
-                                    code="MLC0726", loc=user_loc(), hint="assign it to an attribute: ctx.name = value")
+        _check_tensors("save_for_backward", tensors)
         self._kept.tensors = list(tensors)
 
     def save_for_forward(self, *tensors: Any) -> None:
-        """Accepted for PyTorch's sake: forward mode uses the transpose of backward, and no rule of its own.
+        """Save tensors for jvp, which finds them in `saved_tensors`; to be called by forward.
 
         Args:
             tensors: Tensors, or None.
+
+        Raises:
+            UserTypeError: One is no tensor (MLC0726).
+
+        Example:
+            >>> class Square(mlc.autograd.Function):
+            ...     @staticmethod
+            ...     def forward(ctx, x):
+            ...         ctx.save_for_forward(x)
+            ...         return x * x
+            ...     @staticmethod
+            ...     def jvp(ctx, tangent):
+            ...         x, = ctx.saved_tensors
+            ...         return 2 * x * tangent
+            >>> with mlc.autograd.forward_ad.dual_level():
+            ...     x = mlc.autograd.forward_ad.make_dual(mlc.tensor(3.0), mlc.tensor(1.0))
+            ...     mlc.autograd.forward_ad.unpack_dual(Square.apply(x)).tangent
+            tensor(6., dtype=mlc.float32)
         """
+        _check_tensors("save_for_forward", tensors)
+        self._kept.for_forward = list(tensors)
 
     @property
     def saved_tensors(self) -> tuple[Any, ...]:
@@ -112,10 +130,20 @@ class FunctionCtx:
         self._kept.materializes = bool(value)
 
 
+def _check_tensors(name: str, tensors: Sequence[Any]) -> None:
+    """UserTypeError if one is neither a tensor nor None."""
+    for i, x in enumerate(tensors):
+        if x is not None and not isinstance(x, Tensor):
+            raise UserTypeError(f"{name} takes tensors, and argument {i} is a {type(x).__name__}",
+                                code="MLC0726", loc=user_loc(), hint="assign it to an attribute: ctx.name = value")
+
+
 class Kept:
     """Contents of a context other than the attributes that the program assigns.
 
     tensors       as given to save_for_backward; once the call has been recorded, those that were packed
+    for_forward   as given to save_for_forward
+    in_forward    whether jvp runs, which is given those
     constant      results that were declared to have no gradient
     materializes  whether backward is given zeros in place of None
     outputs       of `tensors`, those that are results: position, and the number of the output of the node
@@ -124,6 +152,8 @@ class Kept:
 
     def __init__(self) -> None:
         self.tensors: list[Any] | None = []
+        self.for_forward: list[Any] = []
+        self.in_forward = False
         self.constant: list[Any] = []
         self.materializes = True
         self.outputs: dict[int, int] = {}
@@ -131,6 +161,8 @@ class Kept:
 
     def given_back(self) -> tuple[Any, ...]:
         """The saved tensors; results belong to the node, which their own history would keep alive."""
+        if self.in_forward:
+            return tuple(self.for_forward)
         node = None if self.node is None else self.node()
         if self.tensors is None:
             assert node is not None
@@ -147,4 +179,11 @@ class Kept:
         self.node = weakref.ref(node)
         inputs = {id(x) for x in given}
         self.outputs = {i: numbers[id(x)] for i, x in enumerate(self.tensors) if id(x) in numbers.keys() - inputs}
-        self.tensors = save([x.detach() if i in self.outputs else x for i, x in enumerate(self.tensors)])
+        self.tensors = save([_detached(x) if i in self.outputs else x for i, x in enumerate(self.tensors)])
+
+
+def _detached(x: Tensor) -> Tensor:
+    """A tensor without its history that has its tangent."""
+    out = x.detach()
+    put_tangent(out, tangent_of(x))
+    return out

@@ -9,6 +9,7 @@ from typing import Any
 from mlc.frontend.autograd.differentiable import Differentiable
 from mlc.frontend.autograd.function_context import FunctionCtx
 from mlc.frontend.autograd.grad_mode import GradMode
+from mlc.frontend.autograd.tangents import NoTangents
 from mlc.frontend.functions.create import zeros
 from mlc.frontend.location import user_loc
 from mlc.frontend.tensor import Tensor
@@ -67,6 +68,40 @@ def backward_of(cls: type[Any]) -> Callable[..., Any]:
         raise UserTypeError(f"{cls.__name__} has {what}", code="MLC0731", loc=place_of(cls.forward),
                             notes=(f"its gradient is needed at {user_loc()}",), hint="define one of them")
     return captured(cls.backward if has_backward else cls.vjp)
+
+
+def tangents_of(cls: type[Any], ctx: FunctionCtx, given: Sequence[Tensor | None], results: Sequence[Any],
+                moving: Sequence[int]) -> dict[int, Tensor]:
+    """The tangents of the results `moving`, by jvp; UserError if the class has none, or they do not fit."""
+    name = cls.__name__
+    if not is_defined(cls.jvp):
+        raise UserTypeError(f"{name} is called with dual tensors, and has no jvp", code="MLC0731",
+                            loc=place_of(cls.forward), notes=(f"it is called at {user_loc()}",),
+                            hint="define it as a static method: jvp(ctx, *tangents)")
+    ctx._kept.in_forward = True
+    try:
+        with NoTangents():
+            found = cls.jvp(ctx, *given)
+    finally:
+        ctx._kept.in_forward = False
+    several = list(found) if isinstance(found, tuple) else [found]
+    place, asked = place_of(cls.jvp), (f"it is called at {user_loc()}",)
+    if len(several) != len(results):
+        raise UserError(f"the jvp of {name} returned {len(several)} tangents for {len(results)} results of forward",
+                        code="MLC0726", loc=place, notes=asked)
+    out = {}
+    for i, (x, y) in enumerate(zip(several, results)):
+        if x is None:
+            continue
+        if i not in moving or not isinstance(x, Tensor):
+            raise UserTypeError(f"the jvp of {name} returned a {type(x).__name__} as tangent {i}", code="MLC0726",
+                                loc=place, notes=asked, hint="return a tensor for a result of floats, None for others")
+        if x.shape != y.shape or x.dtype is not y.dtype:
+            raise UserError(f"the jvp of {name} returned a tangent of shape {list(x.shape)} and {x.dtype.name} for "
+                            f"result {i}, of {list(y.shape)} and {y.dtype.name}", code="MLC0726", loc=place,
+                            notes=asked)
+        out[i] = x
+    return out
 
 
 def differentiable(ctx: FunctionCtx, results: Sequence[Any]) -> list[int]:

@@ -8,7 +8,7 @@ call and `backward` does not matter.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeGuard
 
 from mlc.dialects import autodiff, func
 from mlc.dialects.builtin import Module
@@ -16,6 +16,7 @@ from mlc.frontend import tree
 from mlc.frontend.autograd.grad_mode import mode
 from mlc.frontend.autograd.graph import Node
 from mlc.frontend.autograd.saved_tensors import save, unpack
+from mlc.frontend.autograd.tangents import NoTangents, any_tangent, put_tangent, tangent_of
 from mlc.frontend.compiler import Entry, compile_module
 from mlc.frontend.devices import BackingArray, device_of_call
 from mlc.frontend.in_place import views_follow
@@ -57,6 +58,21 @@ class FunctionRecord:
         return self.pullbacks[key]
 
 
+    @property
+    def results(self) -> Sequence[Any]:
+        """The types of the results."""
+        main = next(f for f in func.functions(self.module) if f.sym_name == "main")
+        return main.function_type.results
+
+    def pushforward(self, wrt: Sequence[int]) -> FunctionRecord:
+        """The function of the operands, and of tangents of the operands `wrt`, that gives those of the results that
+        have one."""
+        key = "tangents", tuple(wrt)
+        if key not in self.pullbacks:
+            self.pullbacks[key] = FunctionRecord(_pushforward(self.module, wrt))
+        return self.pullbacks[key]
+
+
 def copy_of(module: Module) -> Module:
     """A copy, which lowering may consume."""
     copy = module.clone()
@@ -64,7 +80,8 @@ def copy_of(module: Module) -> Module:
     return copy
 
 
-def _pullback(module: Module, wrt: Sequence[int], present: Sequence[int]) -> Module:
+def _calling(module: Module) -> tuple[Trace, func.Func]:
+    """The trace of a function that calls @main of the module, and this."""
     trace = Trace("main")
     functions = func.functions(copy_of(module))
     names = {f.sym_name for f in functions}
@@ -75,13 +92,29 @@ def _pullback(module: Module, wrt: Sequence[int], present: Sequence[int]) -> Mod
             f.sym_name = Symbol(next(n for i in range(len(names) + 1) if (n := f"forward_{i}") not in names))
             f.attrs["sym_visibility"] = "private"
         trace.module.body.block.insert(f)
+    return trace, forward
+
+
+def _pullback(module: Module, wrt: Sequence[int], present: Sequence[int]) -> Module:
+    trace, forward = _calling(module)
     types = forward.function_type
     with located(user_loc()), trace.recording():
         operands = [trace.arg(t) for t in types.inputs]  # type: ignore[arg-type]
         given = {i: trace.arg(types.results[i]) for i in present}  # type: ignore[arg-type]
         cotangents = [given[i] if i in given else broadcast_to(cast(tracer(0.0), t.dtype), t.shape)
-                      for i, t in enumerate(types.results) if isinstance(t, TensorType) and t.dtype.is_inexact]
+                      for i, t in enumerate(types.results) if _moves(t)]
         found = autodiff.vjp(forward, [t.value for t in operands], [t.value for t in cotangents], wrt)
+        trace.finish([Tracer(v, trace) for v in found[len(types.results):]])
+    return trace.module
+
+
+def _pushforward(module: Module, wrt: Sequence[int]) -> Module:
+    trace, forward = _calling(module)
+    types = forward.function_type
+    with located(user_loc()), trace.recording():
+        operands = [trace.arg(t) for t in types.inputs]  # type: ignore[arg-type]
+        tangents = [trace.arg(types.inputs[i]) for i in wrt]  # type: ignore[arg-type]
+        found = autodiff.jvp(forward, [t.value for t in operands], [t.value for t in tangents], wrt)
         trace.finish([Tracer(v, trace) for v in found[len(types.results):]])
     return trace.module
 
@@ -120,6 +153,8 @@ class FunctionNode(Node):
         found = [wrap(x) for x in pullback.call(operands)]
         if mode.enabled:
             FunctionNode(pullback, operands, dict(enumerate(found)))
+        for x, tangent in zip(found, push(pullback, operands)):
+            put_tangent(x, tangent)
         if self.depends is None:
             return found
         reached = frozenset[int]().union(*(self.depends[n] for n, x in zip(self.numbers, cotangents) if x is not None))
@@ -149,6 +184,43 @@ class Unrecorded(Node):
 def requires_grad(operands: Sequence[Any]) -> bool:
     """Whether a call with these operands is to be recorded."""
     return mode.enabled and any(type(x) is Tensor and x.requires_grad for x in operands)
+
+
+def push(function: FunctionRecord, operands: Sequence[Any]) -> list[Tensor]:
+    """The tangents of the results that have a derivative; empty if no operand is dual."""
+    tangents = [tangent_of(x) for x in operands]
+    wrt = [i for i, t in enumerate(tangents) if t is not None]
+    if not wrt:
+        return []
+    pushforward, given = function.pushforward(wrt), [*operands, *(tangents[i] for i in wrt)]
+    found = [wrap(x) for x in pushforward.call(given)]
+    if requires_grad(given):
+        with NoTangents():
+            FunctionNode(pushforward, given, dict(enumerate(found)))
+    return found
+
+
+def push_call(name: str, function: FunctionRecord, recorded: Recorded, operands: Sequence[Any], out: Any) -> None:
+    """Give the results of a call of a function their tangents, where `operands` are dual. What is an operand itself, or
+    a view of one, has them."""
+    if not any_tangent(operands):
+        return
+    moving = [n for n, t in enumerate(function.results) if _moves(t)]
+    returned = [(number if kind == "result" else number[1], kind, x)
+                for (kind, number), x in zip(recorded.outputs, tree.leaves(out)) if kind in ("result", *SHARING)]
+    if recorded.trace.unpadding or not {n for n, _, _ in returned}.issuperset(moving):
+        raise UserError(f"{name} is called with dual tensors, and has results of data-dependent sizes, or assigns "
+                        "buffers of modules", code="MLC0839", loc=user_loc(),
+                        hint="call its operations eagerly, or differentiate by mlc.jvp")
+    tangents = dict(zip(moving, push(function, operands)))
+    for n, kind, x in returned:
+        if kind == "result" and n in tangents:
+            put_tangent(x, tangents[n])
+
+
+def _moves(type: Any) -> TypeGuard[TensorType]:
+    """Whether what has a type has a derivative."""
+    return isinstance(type, TensorType) and type.dtype.is_inexact
 
 
 def record_call(name: str, function: FunctionRecord, recorded: Recorded, operands: Sequence[Any], out: Any) -> None:

@@ -6,6 +6,7 @@ import functools
 import inspect
 import threading
 from collections.abc import Callable, Generator
+from contextlib import ContextDecorator
 from types import TracebackType
 from typing import Any, Protocol, TypeVar
 
@@ -30,6 +31,7 @@ class Captures(Protocol):
 
 class _Mode(threading.local):
     enabled = True
+    forward = True
     inherited = False
     captures: Captures | None = None
 
@@ -37,7 +39,7 @@ class _Mode(threading.local):
 mode = _Mode()
 """The grad mode of this thread; `mode.enabled` is what the eager path reads. `captures` are those of a function that is
 being recorded; `inherited` says that it has not set the mode itself: `enabled` is true then, and what a call records
-depends on the mode that it is made in."""
+depends on the mode that it is made in. `forward` says whether operations on dual tensors give dual tensors."""
 
 
 def is_grad_enabled() -> bool:
@@ -70,16 +72,20 @@ class GradMode:
                  traceback: TracebackType | None) -> None:
         mode.enabled, mode.inherited = self.before.pop()
 
+    def scope(self) -> GradMode:
+        """Another context manager of this mode."""
+        return GradMode(self.enabled)
+
     def __call__(self, f: F) -> F:
         """The function `f`, run in this mode; a generator's body runs in it, and its consumer does not."""
         @functools.wraps(f)
         def in_mode(*args: Any, **keywords: Any) -> Any:
-            with GradMode(self.enabled):
+            with self.scope():
                 return f(*args, **keywords)
 
         @functools.wraps(f)
         def generator_in_mode(*args: Any, **keywords: Any) -> Any:
-            return _GeneratorInMode(self.enabled, f(*args, **keywords))
+            return _GeneratorInMode(self.scope, f(*args, **keywords))
 
         return generator_in_mode if inspect.isgeneratorfunction(f) else in_mode  # type: ignore[return-value]
 
@@ -87,15 +93,15 @@ class GradMode:
 class _GeneratorInMode(Generator[Any, Any, Any]):
     """A generator each of whose steps runs in a mode."""
 
-    def __init__(self, enabled: bool, generator: Generator[Any, Any, Any]) -> None:
-        self.enabled, self.generator = enabled, generator
+    def __init__(self, scope: Callable[[], GradMode], generator: Generator[Any, Any, Any]) -> None:
+        self.scope, self.generator = scope, generator
 
     def send(self, value: Any) -> Any:
-        with GradMode(self.enabled):
+        with self.scope():
             return self.generator.send(value)
 
     def throw(self, *raised: Any) -> Any:
-        with GradMode(self.enabled):
+        with self.scope():
             return self.generator.throw(*raised)
 
 
@@ -130,6 +136,20 @@ class inference_mode(GradMode):
 
     def __init__(self, mode: bool = True) -> None:
         super().__init__(not mode)
+        self.forward: list[bool] = []                      # of each entry
+
+    def scope(self) -> GradMode:
+        return inference_mode(not self.enabled)
+
+    def __enter__(self) -> None:
+        super().__enter__()
+        self.forward.append(mode.forward)
+        mode.forward = mode.forward and self.enabled       # which ends the tangents of dual tensors, too
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
+                 traceback: TracebackType | None) -> None:
+        super().__exit__(kind, error, traceback)
+        mode.forward = self.forward.pop()
 
 
 class enable_grad(GradMode):
@@ -169,6 +189,32 @@ class set_grad_enabled(GradMode):
     def __call__(self, f: F) -> F:
         mode.enabled, mode.inherited = self.outer
         return super().__call__(f)
+
+
+class ForwardMode(ContextDecorator):
+    """Base of the context manager that sets whether operations on dual tensors give dual tensors: at once."""
+
+    def __init__(self, mode: bool) -> None:
+        self.outer, self.before = _set_forward(bool(mode)), list[bool]()
+        self.enabled = bool(mode)
+
+    def __enter__(self) -> None:
+        self.before.append(self.outer)
+        _set_forward(self.enabled)
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
+                 traceback: TracebackType | None) -> None:
+        _set_forward(self.before.pop())
+
+    def __call__(self, f: F) -> F:
+        _set_forward(self.outer)
+        return super().__call__(f)
+
+
+def _set_forward(enabled: bool) -> bool:
+    """The former mode."""
+    before, mode.forward = mode.forward, enabled
+    return before
 
 
 def _set(enabled: bool) -> tuple[bool, bool]:

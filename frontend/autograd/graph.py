@@ -15,6 +15,7 @@ import numpy as np
 
 from mlc.frontend.autograd import anomaly_mode
 from mlc.frontend.autograd.hooks import Hook, NodeHooks, RemovableHandle
+from mlc.frontend.autograd.tangents import put_tangent, tangent_of
 from mlc.frontend.location import user_loc
 from mlc.ir.diag import UserError
 
@@ -85,6 +86,8 @@ def kept(x: Any) -> Any:
     out._array, out._autograd = x._array, x._autograd
     if (storage := x._storage) is not None:
         storage.save(out)
+    if (tangent := tangent_of(x)) is not None:
+        put_tangent(out, kept(tangent))
     return out
 
 

@@ -7,18 +7,20 @@ eager operation is, and recorded itself where its own gradient is wanted.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from itertools import repeat
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from mlc.frontend import eager, native_calls, tree
 from mlc.frontend.autograd.grad_mode import mode
 from mlc.frontend.autograd.graph import Edge, LeafEdge, Node, alone, edge_to, kept
+from mlc.frontend.autograd.pushforward import pushforward_of
 from mlc.frontend.autograd.saved_tensors import Packed, save, saving, unpack
+from mlc.frontend.autograd.tangents import DualLevel, NoTangents, active, duals
+from mlc.frontend.autograd.template import Template, placed
 from mlc.frontend.derivatives import vjp
 from mlc.frontend.dispatch import native_call
-from mlc.frontend.eager import Call, EagerKernel, with_operands, without_shapes
+from mlc.frontend.eager import Call, EagerKernel
 from mlc.frontend.recorded_operation import Operation
 from mlc.frontend.tensor import Array, Operand, Tensor
 
@@ -44,7 +46,26 @@ def run_call(call: Call) -> Any:
         native_calls.offer(call, kernel, lambda: recorder(call, result))
     if call.requires_grad and mode.enabled and call.op.name not in NOT_DIFFERENTIATED:
         record(call, result)
+    if (level := active()) is not None:
+        push(level, call, result)
     return result
+
+
+def push(level: DualLevel, call: Call, result: Any) -> None:
+    """Give the result of a call the tangent that those of its operands make."""
+    tangents = [level.get(x) for x in call.given]
+    if all(t is None for t in tangents) or call.op.name in NOT_DIFFERENTIATED:
+        return
+    leaves, numbers = differentiable(call, result)
+    if not numbers:
+        return
+    with NoTangents():
+        made = pushforward_of(call, tangents, numbers)
+        _, found = eager.run(made)
+        if made.requires_grad and mode.enabled:
+            record(made, found)
+    for i, tangent in zip(numbers, found):
+        level.put(leaves[i], tangent)
 
 
 def name_of_node(operation: str) -> str:
@@ -125,7 +146,7 @@ class OperationNode(Node):
     def pull(self, cotangents: Sequence[Tensor | None]) -> Sequence[Tensor | None]:
         derivative, operands = self.derivative, self.operands
         assert operands is not None
-        if derivative.native is not None and not mode.enabled:
+        if derivative.native is not None and not mode.enabled and duals.level is None:
             found: Sequence[Tensor | None] | None = derivative.native(cotangents, operands)
             if found is not None:
                 return found
@@ -167,6 +188,8 @@ class Derivative:
                 call = _call(self.pullback, cotangents, _without(self.unused, operands))
         if call.requires_grad and mode.enabled:
             record(call, found)
+        if (level := active()) is not None:
+            push(level, call, found)
         return found  # type: ignore[no-any-return]
 
     def _learn(self, call: Call, kernel: EagerKernel, count: int) -> None:
@@ -206,11 +229,12 @@ def _call(pullback: Pullback, cotangents: Sequence[Tensor | None], operands: Seq
 
 def _saved(given: Sequence[Any], unused: frozenset[int]) -> list[Any]:
     """The operands as a node keeps them: of one without history, the array, unless that may be written to."""
+    level = active()
     out = []
     for i, x in enumerate(given):
         if type(x) is Tensor:
             array = x._array
-            if type(array) is not np.ndarray:
+            if type(array) is not np.ndarray or (level is not None and i not in unused and level.get(x) is not None):
                 x = kept(x)
             elif i in unused:
                 x = _zeros_like(array)
@@ -247,32 +271,6 @@ def _zeros_like(x: Array | Packed) -> Array:
     return found
 
 
-class Template(NamedTuple):
-    """A call without its operands.
-
-    args, keywords  with a placeholder for each operand
-    pattern         the key of the call, without shapes
-    """
-
-    op: Operation
-    args: tuple[Any, ...]
-    keywords: dict[str, Any]
-    pattern: Any
-
-    @staticmethod
-    def of(call: Call) -> Template:
-        """The template of a call; what the program does to its lists concerns later calls."""
-        args, keywords = placed(call.op, call.args, call.keywords, repeat(_PLACE))
-        return Template(call.op, tuple(map(native_calls.own, args)),
-                        {name: native_calls.own(x) for name, x in keywords.items()}, without_shapes(call.key))
-
-
-def placed(op: Operation, args: tuple[Any, ...], keywords: dict[str, Any], pending: Any) -> Any:
-    """Arguments with those of `pending` in place of the operands."""
-    return (tuple(with_operands(x, op, op.parameter(i), pending) for i, x in enumerate(args)),
-            {name: with_operands(x, op, name, pending) for name, x in keywords.items()})
-
-
 class Pullback(Operation):
     """The vector-Jacobian product of an operation for one pattern of arguments.
 
@@ -300,9 +298,6 @@ class Pullback(Operation):
         _, pullback = vjp(forward, *operands)
         found = pullback(tuple(cotangents))
         return tuple(found[i] for i in self.wrt)
-
-
-_PLACE = object()
 
 
 def pullback_of(of: Template, wrt: tuple[int, ...], numbers: tuple[int, ...]) -> Pullback:

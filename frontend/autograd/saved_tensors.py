@@ -10,6 +10,7 @@ from typing import Any
 from mlc.frontend.autograd.grad_mode import GradMode
 from mlc.frontend.autograd.graph import kept
 from mlc.frontend.autograd.hooks import Hook
+from mlc.frontend.autograd.tangents import put_tangent, tangent_of
 from mlc.frontend.devices import CPU
 from mlc.frontend.location import user_loc
 from mlc.frontend.tensor import Tensor
@@ -34,13 +35,16 @@ class Packed:
     repeated  the tensor as a repetition of the computation has found it, if there was one
     """
 
-    __slots__ = ("__weakref__", "autograd", "dtype", "on_host", "packed", "repeated", "shape", "unpack_hook")
+    __slots__ = ("__weakref__", "autograd", "dtype", "on_host", "packed", "repeated", "shape", "tangent",
+                 "unpack_hook")
 
     def __init__(self, tensor: Tensor, packed: Any, unpack_hook: Callable[[Any], Any]) -> None:
         array = tensor.backing_array
         self.shape, self.dtype = array.shape, array.dtype
         self.on_host = tensor.device == CPU
         self.autograd = tensor._autograd
+        tangent = tangent_of(tensor)
+        self.tangent: Tensor | None = None if tangent is None else kept(tangent)
         self.packed, self.unpack_hook = packed, unpack_hook
         self.repeated: Tensor | None = None
 
@@ -58,6 +62,7 @@ class Packed:
                                 loc=user_loc(), hint="return the tensor that was given to the pack hook")
         out: Tensor = kept(found)
         out._autograd = self.autograd
+        put_tangent(out, self.tangent)
         return out
 
 

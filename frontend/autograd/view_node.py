@@ -14,6 +14,7 @@ import numpy as np
 
 from mlc.frontend.autograd.grad_mode import mode
 from mlc.frontend.autograd.graph import Node, edge_to, tensor_of
+from mlc.frontend.autograd.tangents import tangent_of
 from mlc.frontend.methods import call
 
 if TYPE_CHECKING:
@@ -80,7 +81,8 @@ class ViewNode(Node):
         cotangent, = cotangents
         if cotangent is None:
             return [None]
-        if self.device is None and not mode.enabled and type(cotangent._array) is np.ndarray:
+        if (self.device is None and not mode.enabled and type(cotangent._array) is np.ndarray
+                and tangent_of(cotangent) is None):
             zeros = np.zeros(self.shape, self.dtype)
             array: Array | None = zeros
             for step in self.steps:

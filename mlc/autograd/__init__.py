@@ -22,17 +22,17 @@ from mlc.autograd.grad_mode import (
 if TYPE_CHECKING:
     from mlc.anomaly import detect_backward_anomaly as detect_anomaly
     from mlc.anomaly import set_detect_anomaly
-    from mlc.autograd import function, functional, grad_mode, graph
+    from mlc.autograd import forward_ad, function, functional, grad_mode, graph
     from mlc.autograd.function import Function
     from mlc.autograd.variable import Variable
     from mlc.gradient_check import gradcheck, gradgradcheck
 
-__all__ = ["Function", "Variable", "backward", "detect_anomaly", "enable_grad", "function", "functional", "grad",
-           "grad_mode", "gradcheck", "gradgradcheck", "graph", "inference_mode", "is_grad_enabled",
-           "is_multithreading_enabled", "no_grad", "set_detect_anomaly", "set_grad_enabled",
+__all__ = ["Function", "Variable", "backward", "detect_anomaly", "enable_grad", "forward_ad", "function",
+           "functional", "grad", "grad_mode", "gradcheck", "gradgradcheck", "graph", "inference_mode",
+           "is_grad_enabled", "is_multithreading_enabled", "no_grad", "set_detect_anomaly", "set_grad_enabled",
            "set_multithreading_enabled"]
 
-_MODULES = frozenset({"function", "functional", "grad_mode", "graph"})
+_MODULES = frozenset({"forward_ad", "function", "functional", "grad_mode", "graph"})
 _ELSEWHERE = {
     "Function": ("mlc.autograd.function", "Function"), "Variable": ("mlc.autograd.variable", "Variable"),
     "detect_anomaly": ("mlc.anomaly", "detect_backward_anomaly"),

@@ -10,6 +10,7 @@ from mlc.api import compile
 from mlc.frontend import tree, unsupported_api
 from mlc.frontend.arguments import FAILURES, as_coded, check_call
 from mlc.frontend.autograd.differentiable import mark_parameter
+from mlc.frontend.autograd.tangents import tangent_of
 from mlc.frontend.location import user_loc
 from mlc.frontend.nested import call
 from mlc.frontend.tensor import Tensor
@@ -121,8 +122,18 @@ class Module(Hooked, Convertible, Stateful, Trainable, tree.AttributeTree):
             value = self._parameter(name, value)
         object.__setattr__(self, name, value)
 
+    def __delattr__(self, name: str) -> None:
+        object.__delattr__(self, name)
+        if name in self._parameters:                       # what is assigned to the name later is none by itself
+            self._parameters = tuple(n for n in self._parameters if n != name)
+        if name in self._buffers:
+            self._buffers = tuple(n for n in self._buffers if n != name)
+
     def _parameter(self, name: str, value: Tensor) -> Tensor:
-        """The tensor that becomes a parameter: itself, or one of the same elements if it has a history."""
+        """The tensor that becomes a parameter: itself, or one of the same elements if it has a history. A dual tensor
+        takes the place of a parameter as it is."""
+        if tangent_of(value) is not None:
+            return value
         trained = name not in self._frozen if value.frozen is None else not value.frozen
         if trained:
             self._check_trained(name, value)

@@ -1,7 +1,7 @@
 """Judge mlc by PyTorch's database of operators and sample inputs; README.md describes the verdicts.
 
     python -m tests.peers.opinfo [--only REGEX] [--samples N] [--kinds forward,inplace,out,view,backward,grad,
-                                 gradgrad,jvp,error,sparse_coo,sparse_csr,sparse_csc,sparse_bsr,sparse_bsc]
+                                 gradgrad,jvp,dual,hvp,error,sparse_coo,sparse_csr,sparse_csc,sparse_bsr,sparse_bsc]
                                  [--mode eager|compiled|interpreted|recorded] [--dtype real|complex64|complex128]
                                  [--aliases] [--json FILE] [--resume] [--limit SECONDS]
 """
@@ -174,7 +174,7 @@ def samples(entry: Any, kind: str, n: int, dtype: str) -> Iterator[Any]:
     else:
         known = entry.supported_dtypes("cpu")
         chosen = next((t for t in (REAL if dtype == "real" else (getattr(torch, dtype),)) if t in known), None)
-        if kind in ("gradgrad", "jvp") and dtype == "real":
+        if kind in ("gradgrad", "jvp", "dual", "hvp") and dtype == "real":
             chosen = torch.float64 if torch.float64 in known else None
         differentiated = kind in opinfo_derivatives.KINDS
         if chosen is None or (differentiated and chosen in REAL[1:]):

@@ -14,7 +14,10 @@ from tests.peers.opinfo_entries import is_determined, theirs, tolerances
 from tests.peers.opinfo_names import OTHER_DERIVATIVES, OTHER_GRADIENTS, without_defaults
 from tests.peers.opinfo_values import WIDE, Result, as_mlc, called, compare, differentiated, is_tensor, leaves, replaced
 
-KINDS = ("backward", "grad", "gradgrad", "jvp")
+KINDS = ("backward", "grad", "gradgrad", "jvp", "dual", "hvp")
+FORWARD = ("jvp", "dual")
+OTHER = {"dual": "jvp", "hvp": "gradgrad"}
+"""The kinds that compute the same in another way."""
 EXACT = (1e-6, 1e-7)
 """The tolerances of the kinds that are compared in float64."""
 REJECTIONS = (RuntimeError, TypeError, ValueError, NotImplementedError, AssertionError, AttributeError)
@@ -23,7 +26,8 @@ REJECTIONS = (RuntimeError, TypeError, ValueError, NotImplementedError, Assertio
 
 def supported(entry: Any, kind: str) -> bool:
     """Whether the database says that PyTorch has the derivative."""
-    return bool(entry.supports_autograd and {"gradgrad": entry.supports_gradgrad, "jvp": entry.supports_forward_ad}.get(
+    return bool(entry.supports_autograd and {"gradgrad": entry.supports_gradgrad, "jvp": entry.supports_forward_ad,
+                                             "dual": entry.supports_forward_ad, "hvp": entry.supports_gradgrad}.get(
         kind, True))
 
 
@@ -116,6 +120,25 @@ class Problem:
         return [mlc.zeros_like(y) if t is None else t for y, t in zip(results, tangents)
                 if y.is_floating_point() or y.is_complex()]
 
+    def by_dual(self, *primals: Any) -> list[Any]:
+        duals = mlc.autograd.forward_ad
+        with duals.dual_level():
+            xs = [duals.make_dual(x, mlc.tensor(v)) for x, v in zip(primals, self.directions)]
+            pairs = [duals.unpack_dual(y) for y in self.on_primals(*xs)]
+            return [mlc.zeros_like(y) if t is None else t for y, t in pairs
+                    if y.is_floating_point() or y.is_complex()]
+
+    def by_dual_gradients(self, *primals: Any) -> list[Any]:
+        """Products of the Hessian, which is symmetric, by tangents of gradients."""
+        duals = mlc.autograd.forward_ad
+        primals = tuple(x.detach().requires_grad_() for x in primals)
+        with duals.dual_level():
+            xs = [duals.make_dual(x, mlc.tensor(v)) for x, v in zip(primals, self.directions)]
+            outputs, weights = self.roots(self.on_primals(*xs), self.weights)
+            found = mlc.autograd.grad(outputs, primals, weights, allow_unused=True)
+            pairs = [None if g is None else duals.unpack_dual(g).tangent for g in found]
+        return [mlc.zeros_like(x) if t is None else t for x, t in zip(primals, pairs)]
+
     @staticmethod
     def roots(outputs: list[Any], weights: list[Any]) -> tuple[list[Any], list[Any]]:
         """The tensors that have a history, and their cotangents."""
@@ -126,21 +149,24 @@ class Problem:
 def derivative(entry: Any, f: Callable[..., Any], sample: Any, mode: str, kind: str) -> Result | None:
     """The verdict on a derivative for a sample, None where PyTorch has none to compare: the gradient of a weighted sum
     of the results by mlc.vjp ("grad") or by the recorded graph ("backward"), the gradient of that gradient by the
-    recorded graph ("gradgrad"), or the tangents by mlc.jvp ("jvp")."""
+    recorded graph ("gradgrad"), the tangents by mlc.jvp ("jvp") or of dual tensors ("dual"), or the tangents of the
+    gradient by dual tensors ("hvp")."""
     problem = Problem(entry, f, sample)
     try:
-        wanted = {"gradgrad": problem.second, "jvp": problem.tangents}.get(
+        wanted = {"gradgrad": problem.second, "hvp": problem.second, "jvp": problem.tangents,
+                  "dual": problem.tangents}.get(
             kind, lambda: problem.first(problem.primals()))()
     except REJECTIONS:
         return None
-    own = {"gradgrad": problem.by_gradients, "jvp": problem.by_jvp, "backward": problem.by_backward}.get(
+    own = {"gradgrad": problem.by_gradients, "jvp": problem.by_jvp, "backward": problem.by_backward,
+           "dual": problem.by_dual, "hvp": problem.by_dual_gradients}.get(
         kind, problem.by_vjp)
     run = mlc.compile(own) if mode in ("compiled", "recorded") else own
     failed, found = called(lambda: run(*problem.arguments()))
-    return failed or compare(found, wanted, EXACT if kind in ("gradgrad", "jvp") else tolerances(entry),
+    return failed or compare(found, wanted, EXACT if kind in ("gradgrad", "hvp", *FORWARD) else tolerances(entry),
                              lambda: problem.first(problem.primals(wide=True)),
                              is_determined(entry, sample) and entry.formatted_name not in OTHER_GRADIENTS
-                             and (kind, entry.formatted_name) not in OTHER_DERIVATIVES)
+                             and (OTHER.get(kind, kind), entry.formatted_name) not in OTHER_DERIVATIVES)
 
 
 def _dense(x: Any) -> Any:

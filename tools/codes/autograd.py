@@ -436,4 +436,39 @@ example python:
     import mlc
     mlc.autograd.functional.hessian(lambda x: x * x, mlc.ones(2))
 fix: pass tensors, and vectors of their shapes.
+
+MLC0836 There is no dual level, or not the one that is named.
+Tensors are dual within a level of mlc.autograd.forward_ad only. Its number is 0.
+example python:
+    import mlc
+    mlc.autograd.forward_ad.make_dual(mlc.ones(2), mlc.ones(2))
+fix: make dual tensors within `with mlc.autograd.forward_ad.dual_level():`.
+
+MLC0837 A dual level is entered within another one.
+example python:
+    import mlc
+    with mlc.autograd.forward_ad.dual_level():
+        with mlc.autograd.forward_ad.dual_level():
+            pass
+fix: use mlc.jvp of a function that calls mlc.jvp for derivatives of derivatives, or gradients of tangents.
+
+MLC0838 A tangent does not fit its primal, or one of the two cannot be part of a dual tensor.
+Both are dense tensors of floats or complex numbers, of one shape, dtype and device, that are not dual themselves.
+example python:
+    import mlc
+    with mlc.autograd.forward_ad.dual_level():
+        mlc.autograd.forward_ad.make_dual(mlc.ones(2), mlc.ones(3))
+fix: pass a tangent of the shape and dtype of the primal.
+
+MLC0839 Dual tensors are used where tangents are not translated.
+Within a function that is recorded there are no dual levels. A compiled function that is called with dual tensors gives
+dual results, unless it changes tensors in place, assigns buffers of modules or computes gradients.
+example python:
+    import mlc
+    @mlc.compile
+    def f(x):
+        with mlc.autograd.forward_ad.dual_level():
+            return mlc.autograd.forward_ad.make_dual(x, x)
+    f(mlc.ones(2))
+fix: call the function itself, which is not compiled, or differentiate it by mlc.jvp.
 '''

@@ -25,8 +25,6 @@ def held_tensor(module: Module, name: str) -> Tensor:
 def give_up(module: Module, name: str) -> None:
     """Remove a parameter or buffer from a module."""
     delattr(module, name)
-    module._parameters = tuple(n for n in module._parameters if n != name)
-    module._buffers = tuple(n for n in module._buffers if n != name)
 
 
 def compute(module: Module, name: str, getter: Callable[[Any], Tensor],
