@@ -61,6 +61,35 @@ def test_the_backend_is_an_entry_point() -> None:
     assert project["entry-points"]["torch_dynamo_backends"] == {"mlc": "mlc.torch:backend"}
 
 
+@pytest.mark.parametrize("column_major", [False, True])
+def test_determinants_and_their_gradients(column_major: bool) -> None:
+    """The backward graph uses the factors of the forward graph: of the transpose, if that is how memory is."""
+    x = torch.randn(2, 4, 4)
+    x = x.mT if column_major else x
+    for f in (torch.linalg.det, lambda x: torch.linalg.slogdet(x)[1],
+              lambda x: torch.linalg.solve_ex(x, torch.ones(2, 4))[0]):
+        slopes = []
+        for g in (f, compiled(f, fallback=False)):
+            at = x.detach().requires_grad_()
+            slopes.append(torch.autograd.grad(g(at).sum(), at)[0])
+        torch.testing.assert_close(slopes[1], slopes[0], rtol=1e-4, atol=1e-4)
+
+
+def test_bags_weight_norms_and_distances_train_as_in_pytorch() -> None:
+    class Model(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.bag = nn.EmbeddingBag(6, 4, padding_idx=1, mode="sum")
+            self.layer = nn.utils.parametrizations.weight_norm(nn.Linear(4, 4))
+
+        def forward(self, indices: torch.Tensor, offsets: torch.Tensor, factors: torch.Tensor) -> torch.Tensor:
+            return torch.pdist(self.layer(self.bag(indices, offsets, factors)))
+
+    model = Model()
+    args = torch.tensor([0, 2, 1, 4, 3, 0]), torch.tensor([0, 2, 5]), torch.rand(6)
+    torch.testing.assert_close(steps(compiled(model, fallback=False), model, *args), steps(model, model, *args))
+
+
 # -- models -----------------------------------------------------------------------------------------------------------
 def test_a_network_of_layers_trains_as_in_pytorch() -> None:
     model = nn.Sequential(nn.Linear(8, 16), nn.GELU(), nn.LayerNorm(16), nn.Linear(16, 4))
