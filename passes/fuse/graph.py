@@ -65,7 +65,7 @@ class FusionGraph:
         self.block = block
         self.order = {op: i for i, op in enumerate(block)}
         self.group_of: dict[Op, Group] = {}
-        self.groups: list[Group] = []
+        self.groups: dict[Group, None] = {}         # in order of their first operations
         self.sources_of: dict[Op, list[Op]] = {}
         self.bindings: dict[str, Op] = {}           # by the data-dependent size that each binds
 
@@ -113,7 +113,7 @@ class FusionGraph:
         group = Group(kind, domain, {op: at}, {op: 1}, bit=1 << len(self.group_of))
         for p in self.producers(op):
             group.before |= p.bit | p.before
-        self.groups.append(group)
+        self.groups[group] = None
         self.group_of[op] = group
         return group
 
@@ -189,7 +189,7 @@ class FusionGraph:
         consumer.times |= {op: n * count for op, n in producer.times.items()}
         for op in producer.ops:
             self.group_of[op] = consumer
-        self.groups.remove(producer)
+        del self.groups[producer]
         consumer.before = (consumer.before | producer.before) & ~producer.bit
         for other in self.groups:
             if other.before & producer.bit:
