@@ -76,7 +76,7 @@ def test_determinants_and_their_gradients(column_major: bool) -> None:
 
 
 def test_bags_weight_norms_and_distances_train_as_in_pytorch() -> None:
-    class Model(nn.Module):
+    class Model(nn.Module):  # type: ignore[misc]
         def __init__(self) -> None:
             super().__init__()
             self.bag = nn.EmbeddingBag(6, 4, padding_idx=1, mode="sum")
@@ -312,6 +312,25 @@ def test_files_of_torch_export_compile(tmp_path: Path, capfd: pytest.CaptureFixt
     broken.write_bytes(b"no program")
     assert main(["compile", str(broken), "--emit=tensor"]) == 1
     assert "MLC0835" in capfd.readouterr().err
+
+
+def test_import_shows_all_that_is_not_supported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    class Model(nn.Module):  # type: ignore[misc]
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = nn.Linear(3, 3)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return torch.linalg.eigvals(self.layer(x)) + torch.linalg.eigvals(x) + torch.rand(3)
+
+    from mlc.tools.cli import main
+    path = tmp_path / "net.pt2"
+    torch.export.save(torch.export.export(Model(), (torch.randn(3, 3),)), path)
+    assert main(["import", str(path)]) == 1
+    out = capsys.readouterr().out
+    for text in ("x: float32[3, 3]", "outputs:\n  complex64[3]", "parameters, 12 numbers",
+                 "layer.weight: float32[3, 3]", "aten.add.Tensor x 2", "linalg_eig", "it draws random numbers"):
+        assert text in out, out
 
 
 def test_models_with_missing_operators_are_not_exported() -> None:
