@@ -1,4 +1,4 @@
-"""What a program of torch.export is, and what of it mlc does not run."""
+"""Descriptions of programs of torch.export, with all of them that mlc does not run."""
 
 from __future__ import annotations
 

@@ -137,10 +137,8 @@ class BufferPlan:
     def hinted(self, op: Op, v: Value, used: set[Storage]) -> Storage | None:
         """Storage of the hint of a value, if it can be written now."""
         hint = self.hints.get(v)
-        if hint is None or hint.storage in used:
-            return None
-        if hint.over is not None and (self.storage_of.get(hint.over) is not hint.storage
-                                      or not self.life.fits_in_place(op, v, hint.over)):
+        if hint is None or hint.storage in used or (
+                hint.over is not None and not self.life.fits_in_place(op, v, hint.over)):
             return None
         if hint.alias_of is not None:
             self.alias_of[v] = hint.alias_of

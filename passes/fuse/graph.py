@@ -122,8 +122,8 @@ class FusionGraph:
 
     def between(self, producer: Group, consumer: Group) -> bool:
         """Whether a third group depends on `producer` and is a dependence of `consumer`."""
-        return any(g is not producer and g is not consumer and g.before & producer.bit and consumer.before & g.bit
-                   for g in self.groups)
+        direct = dict.fromkeys(g for op in consumer.ops for g in self.producers(op))
+        return any(g is not producer and g is not consumer and g.before & producer.bit for g in direct)
 
     def reads(self, op: Op, at: IndexingMap | None,
               domain: IterationDomain) -> Iterator[tuple[Op, IndexingMap | None]]:
@@ -191,9 +191,7 @@ class FusionGraph:
             self.group_of[op] = consumer
         del self.groups[producer]
         consumer.before = (consumer.before | producer.before) & ~producer.bit
+        either = producer.bit | consumer.bit
         for other in self.groups:
-            if other.before & producer.bit:
+            if other.before & either:
                 other.before = other.before & ~producer.bit | consumer.bit | consumer.before
-        for other in self.groups:
-            if other.before & consumer.bit:
-                other.before |= consumer.before
