@@ -61,6 +61,35 @@ def test_the_backend_is_an_entry_point() -> None:
     assert project["entry-points"]["torch_dynamo_backends"] == {"mlc": "mlc.torch:backend"}
 
 
+@pytest.mark.parametrize("column_major", [False, True])
+def test_determinants_and_their_gradients(column_major: bool) -> None:
+    """The backward graph uses the factors of the forward graph: of the transpose, if that is how memory is."""
+    x = torch.randn(2, 4, 4)
+    x = x.mT if column_major else x
+    for f in (torch.linalg.det, lambda x: torch.linalg.slogdet(x)[1],
+              lambda x: torch.linalg.solve_ex(x, torch.ones(2, 4))[0]):
+        slopes = []
+        for g in (f, compiled(f, fallback=False)):
+            at = x.detach().requires_grad_()
+            slopes.append(torch.autograd.grad(g(at).sum(), at)[0])
+        torch.testing.assert_close(slopes[1], slopes[0], rtol=1e-4, atol=1e-4)
+
+
+def test_bags_weight_norms_and_distances_train_as_in_pytorch() -> None:
+    class Model(nn.Module):  # type: ignore[misc]
+        def __init__(self) -> None:
+            super().__init__()
+            self.bag = nn.EmbeddingBag(6, 4, padding_idx=1, mode="sum")
+            self.layer = nn.utils.parametrizations.weight_norm(nn.Linear(4, 4))
+
+        def forward(self, indices: torch.Tensor, offsets: torch.Tensor, factors: torch.Tensor) -> torch.Tensor:
+            return torch.pdist(self.layer(self.bag(indices, offsets, factors)))
+
+    model = Model()
+    args = torch.tensor([0, 2, 1, 4, 3, 0]), torch.tensor([0, 2, 5]), torch.rand(6)
+    torch.testing.assert_close(steps(compiled(model, fallback=False), model, *args), steps(model, model, *args))
+
+
 # -- models -----------------------------------------------------------------------------------------------------------
 def test_a_network_of_layers_trains_as_in_pytorch() -> None:
     model = nn.Sequential(nn.Linear(8, 16), nn.GELU(), nn.LayerNorm(16), nn.Linear(16, 4))
@@ -283,6 +312,25 @@ def test_files_of_torch_export_compile(tmp_path: Path, capfd: pytest.CaptureFixt
     broken.write_bytes(b"no program")
     assert main(["compile", str(broken), "--emit=tensor"]) == 1
     assert "MLC0835" in capfd.readouterr().err
+
+
+def test_import_shows_all_that_is_not_supported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    class Model(nn.Module):  # type: ignore[misc]
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = nn.Linear(3, 3)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return torch.linalg.eigvals(self.layer(x)) + torch.linalg.eigvals(x) + torch.rand(3)
+
+    from mlc.tools.cli import main
+    path = tmp_path / "net.pt2"
+    torch.export.save(torch.export.export(Model(), (torch.randn(3, 3),)), path)
+    assert main(["import", str(path)]) == 1
+    out = capsys.readouterr().out
+    for text in ("x: float32[3, 3]", "outputs:\n  complex64[3]", "parameters, 12 numbers",
+                 "layer.weight: float32[3, 3]", "aten.add.Tensor x 2", "linalg_eig", "it draws random numbers"):
+        assert text in out, out
 
 
 def test_models_with_missing_operators_are_not_exported() -> None:

@@ -168,6 +168,21 @@ def cdist(grad: Any, a: Any, b: Any, p: float, distances: Any) -> Any:
     return pulled(lambda a: O["cdist"](a, b, p), grad, a)[0]
 
 
+@row("_pdist_backward")
+def pdist(grad: Any, x: Any, p: float, distances: Any) -> Any:
+    return pulled(lambda x: O["pdist"](x, p), grad, x)[0]
+
+
+@row("_weight_norm_interface_backward")
+def weight_norm(grad: Any, v: Any, g: Any, norms: Any, dim: int) -> Any:
+    """With w = g v / norm, dg = (dw . v) / norm and dv = g (dw / norm - v (dw . v) / norm^3)."""
+    over = tuple(a for a in range(v.ndim) if a != dim % v.ndim)
+    grad, wide = O["cast"](grad, norms.dtype), O["cast"](v, norms.dtype)
+    product = O["sum"](grad * wide, over, True)
+    dv = O["cast"](g, norms.dtype) * (grad / norms - wide * (product / O["pow"](norms, 3)))
+    return O["cast"](dv, v.dtype), O["cast"](product / norms, g.dtype)
+
+
 @row("masked_scatter_backward")
 def masked_scatter(grad: Any, mask: Any, sizes: Sequence[int]) -> Any:
     """The cotangent of the source: where the mask is set, in order, then zeros."""

@@ -16,7 +16,7 @@ import numpy as np
 from mlc.frontend.dtypes import as_dtype
 from mlc.frontend.fx.refusing import CODE
 from mlc.frontend.fx.support import NUMBERS, SIZES, hint, unsupported
-from mlc.frontend.fx.table import find, is_random
+from mlc.frontend.fx.table import find, is_random, takes_contiguity
 from mlc.frontend.location import text
 from mlc.frontend.tensor import OPERATIONS, Tensor, wrap
 from mlc.ir.diag import UNKNOWN, Loc, UserError
@@ -122,6 +122,8 @@ def _called(node: Any, values: Mapping[Any, Any], key: Any) -> Any:
         raise UserError(reason, code=CODE)
     found: Callable[..., Any] | None = find(node.target)
     assert found is not None
+    if takes_contiguity(node.target):
+        args = (node.args[0].meta["val"].is_contiguous(), *args)
     return found(*args, **keywords) if key is None else found(key, *args, **keywords)
 
 

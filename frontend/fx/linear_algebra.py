@@ -46,6 +46,45 @@ def lu_solve(lu: Any, pivots: Any, b: Any, *, left: bool = True, adjoint: bool =
     return O["linalg.lu_solve"](lu, pivots, b, left=left, adjoint=adjoint)
 
 
+def _factors(contiguous: bool, x: Any) -> tuple[Any, Any]:
+    """The factors of a matrix, or of its transpose, as PyTorch has it for one that is contiguous and real."""
+    found = O["linalg.lu_factor_ex"](O["transpose"](x, -2, -1) if contiguous and not x.dtype.is_complex else x)
+    return found[0], found[1]
+
+
+def _sign(pivots: Any) -> Any:
+    """1 or -1 for permutations given by exchanges: rows are exchanged with later ones, counted from 1."""
+    moved = O["ne"](pivots, O["arange"](1, pivots.shape[-1] + 1, dtype=pivots.dtype))
+    return 1 - 2 * O["remainder"](O["sum"](moved, -1), 2)
+
+
+@row("_linalg_det", contiguous=True)
+def det(contiguous: bool, x: Any) -> Any:
+    """The product of the diagonal of U, and the factors, which the backward graph uses."""
+    lu, pivots = _factors(contiguous, x)
+    diagonal = O["diagonal"](lu, 0, -2, -1)
+    return O["prod"](diagonal, -1) * O["cast"](_sign(pivots), x.dtype), lu, pivots
+
+
+@row("_linalg_slogdet", contiguous=True)
+def slogdet(contiguous: bool, x: Any) -> Any:
+    lu, pivots = _factors(contiguous, x)
+    diagonal = O["diagonal"](lu, 0, -2, -1)
+    sign = O["prod"](O["sgn"](diagonal), -1) * O["cast"](_sign(pivots), x.dtype)
+    return sign, O["sum"](O["log"](O["abs"](diagonal)), -1), lu, pivots
+
+
+@row("_linalg_solve_ex")
+def solve_ex(a: Any, b: Any, *, left: bool = True, check_errors: bool = False) -> Any:
+    if check_errors:
+        refuse("an error for a singular matrix")
+    lu, pivots, info = O["linalg.lu_factor_ex"](a)
+    is_vector = b.ndim == 1 or (b.ndim == a.ndim - 1 and tuple(b.shape) == tuple(a.shape[:-1]))
+    right = O["unsqueeze"](b, -1) if is_vector else b
+    found = O["linalg.lu_solve"](lu, pivots, right, left=left)
+    return O["squeeze"](found, -1) if is_vector else found, lu, pivots, info
+
+
 @row("_linalg_svd")
 def svd(x: Any, full_matrices: bool = False, compute_uv: bool = True, *, driver: str | None = None) -> Any:
     if not compute_uv:

@@ -13,22 +13,26 @@ from typing import Any
 from mlc.frontend.tensor import OPERATIONS
 
 Row = Callable[..., Any]
-FAMILIES = ("attention", "creation", "elementwise", "gradients", "indexing", "linear_algebra", "moving", "networks",
-            "normalization", "randomness", "reductions", "transforms")
+FAMILIES = ("attention", "bags", "creation", "elementwise", "gradients", "indexing", "linear_algebra", "moving",
+            "networks", "normalization", "randomness", "reductions", "transforms")
 TABLE: dict[str, Row] = {}
 RANDOM: set[str] = set()
 """Names of rows that take a random key before the arguments of the operator."""
+CONTIGUOUS: set[str] = set()
+"""Names of rows that take, before the arguments of the operator, whether the first of these is contiguous."""
 OUT_OF_PLACE_ONLY = ("out", "_out")
 """Ends of the names of overloads that write to their arguments, which functional graphs do not have."""
 
 
-def row(*names: str, random: bool = False) -> Callable[[Row], Row]:
+def row(*names: str, random: bool = False, contiguous: bool = False) -> Callable[[Row], Row]:
     """Make a function the rows of these operators, named without `aten.`."""
     def register(f: Row) -> Row:
         for name in names:
             TABLE[f"aten.{name}"] = f
             if random:
                 RANDOM.add(f"aten.{name}")
+            if contiguous:
+                CONTIGUOUS.add(f"aten.{name}")
         return f
     return register
 
@@ -66,3 +70,8 @@ def find(target: Any) -> Row | None:
 def is_random(target: Any) -> bool:
     """Whether the function of an operator takes a random key."""
     return _name_of_row(target) in RANDOM
+
+
+def takes_contiguity(target: Any) -> bool:
+    """Whether the function of an operator takes whether its first argument is contiguous."""
+    return _name_of_row(target) in CONTIGUOUS

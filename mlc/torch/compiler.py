@@ -119,8 +119,12 @@ def first_recording(graph: Any) -> tuple[Recording | None, list[Refusal]]:
 
 def operators(graph: Any) -> int:
     """The number of calls of operators in a graph, without those that take results apart or compute sizes."""
-    return sum(n.op == "call_function" and n.target not in NUMBERS and str(n.target) not in SIZES
-               for n in graph.graph.nodes)
+    return sum(map(is_operator, graph.graph.nodes))
+
+
+def is_operator(node: Any) -> bool:
+    """Whether a node calls an operator, and does not take a result apart or compute a size."""
+    return bool(node.op == "call_function" and node.target not in NUMBERS and str(node.target) not in SIZES)
 
 
 def missing(refusals: Sequence[Refusal], hint: str) -> UserError:

@@ -11,7 +11,7 @@ from typing import Any
 
 from mlc import nn
 from mlc.api import compile
-from mlc.frontend.fx.interpreter import Interpreter, array_of, refusal_of
+from mlc.frontend.fx.interpreter import Interpreter, Refusal, array_of, refusal_of
 from mlc.frontend.fx.support import unsupported
 from mlc.frontend.fx.table import is_random
 from mlc.frontend.location import user_loc
@@ -39,7 +39,6 @@ class Program:
         from torch.export.graph_signature import InputKind
         program = exported.run_decompositions(decompositions())
         self.graph = program.graph_module
-        self._check()
         state = {**program.state_dict, **program.constants}
         placeholders = [n for n in self.graph.graph.nodes if n.op == "placeholder"]
         signature = program.graph_signature
@@ -63,14 +62,12 @@ class Program:
         self.assigned = self._assigned(signature)
         self.structure = program.call_spec.out_spec
 
-    def _check(self) -> None:
-        """UserError that lists all operators that mlc has not."""
-        refusals = [refusal_of(n, reason) for n in self.graph.graph.nodes
-                    if n.op == "call_function" and (reason := unsupported(n)) is not None]
-        refusals += [refusal_of(n, "it draws random numbers, in a program for inference")
-                     for n in self.graph.graph.nodes if n.op == "call_function" and is_random(n.target)]
-        if refusals:
-            raise missing(refusals, "make the model of other operators, or call its eval() first")
+    def refusals(self) -> list[Refusal]:
+        """The operators that mlc has not, or not for inference."""
+        found = [refusal_of(n, reason) for n in self.graph.graph.nodes
+                 if n.op == "call_function" and (reason := unsupported(n)) is not None]
+        return found + [refusal_of(n, "it draws random numbers, in a program for inference")
+                        for n in self.graph.graph.nodes if n.op == "call_function" and is_random(n.target)]
 
     @staticmethod
     def _assigned(signature: Any) -> list[str]:
@@ -182,6 +179,16 @@ def module_of(program: Program, name: str) -> ExportedModule:
     return out
 
 
+def load(path: str | os.PathLike[str]) -> Any:
+    """The program in a file of `torch.export.save`, which PyTorch reads; UserError MLC0835 if it is none."""
+    import torch
+    os.stat(path)                                          # OSError if there is none
+    if not zipfile.is_zipfile(path):
+        raise UserError(f"{os.fspath(path)} is no program of torch.export", code="MLC0835", loc=user_loc(),
+                        hint="torch.export.save(torch.export.export(model, args), path) writes one")
+    return torch.export.load(path)
+
+
 def export(model: Any, args: Sequence[Any] = (), kwargs: dict[str, Any] | None = None, *,
            dynamic_shapes: Any = None) -> ExportedModule:
     """A model of PyTorch's as a compiled module of mlc's, which `mlc.save` and `mlc.extension.write` can write.
@@ -211,14 +218,11 @@ def export(model: Any, args: Sequence[Any] = (), kwargs: dict[str, Any] | None =
     import torch
     name = "Model"
     if isinstance(model, str | os.PathLike):
-        path = os.fspath(model)
-        name = Path(path).stem
-        if not zipfile.is_zipfile(path):
-            raise UserError(f"{path} is no program of torch.export", code="MLC0835", loc=user_loc(),
-                            hint="torch.export.save(torch.export.export(model, args), path) writes one")
-        model = torch.export.load(path)
+        name, model = Path(model).stem, load(model)
     if isinstance(model, torch.nn.Module):
         name = type(model).__name__
         model = torch.export.export(model, tuple(args), kwargs, dynamic_shapes=dynamic_shapes)
     program = Program(model)
+    if refusals := program.refusals():
+        raise missing(refusals, "make the model of other operators, or call its eval() first")
     return compile(module_of(program, name), args=program.specs())

@@ -54,10 +54,14 @@ class GraphReport:
     def __str__(self) -> str:
         ours = self.operators - len(self.refusals)
         lines = [f"{self.kind}: {ours} of {self.operators} operators in mlc"]
-        counted = Counter((r.operator, r.reason, r.line) for r in self.refusals)
-        lines += [f"  {operator} x {count}: {reason}" + (f", at {line}" if line else "")
-                  for (operator, reason, line), count in counted.most_common()]
-        return "\n".join(lines)
+        return "\n".join([*lines, *(f"  {line}" for line in refusal_lines(self.refusals))])
+
+
+def refusal_lines(refusals: Sequence[Refusal]) -> list[str]:
+    """A line for each operator, reason and line of the program, the most frequent first."""
+    counted = Counter((r.operator, r.reason, r.line) for r in refusals)
+    return [f"{operator} x {count}: {reason}" + (f", at {line}" if line else "")
+            for (operator, reason, line), count in counted.most_common()]
 
 
 def remember(report: GraphReport) -> None:

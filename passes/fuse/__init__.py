@@ -93,7 +93,7 @@ class _Fuser:
         changed = True
         while changed:
             changed = False
-            consumers = self.graph.groups[::-1]
+            consumers = list(self.graph.groups)[::-1]
             consumers.sort(key=lambda g: g.across)
             for consumer in consumers:
                 changed |= self.merge_into(consumer)

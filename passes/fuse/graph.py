@@ -65,7 +65,7 @@ class FusionGraph:
         self.block = block
         self.order = {op: i for i, op in enumerate(block)}
         self.group_of: dict[Op, Group] = {}
-        self.groups: list[Group] = []
+        self.groups: dict[Group, None] = {}         # in order of their first operations
         self.sources_of: dict[Op, list[Op]] = {}
         self.bindings: dict[str, Op] = {}           # by the data-dependent size that each binds
 
@@ -113,7 +113,7 @@ class FusionGraph:
         group = Group(kind, domain, {op: at}, {op: 1}, bit=1 << len(self.group_of))
         for p in self.producers(op):
             group.before |= p.bit | p.before
-        self.groups.append(group)
+        self.groups[group] = None
         self.group_of[op] = group
         return group
 
@@ -122,8 +122,8 @@ class FusionGraph:
 
     def between(self, producer: Group, consumer: Group) -> bool:
         """Whether a third group depends on `producer` and is a dependence of `consumer`."""
-        return any(g is not producer and g is not consumer and g.before & producer.bit and consumer.before & g.bit
-                   for g in self.groups)
+        direct = dict.fromkeys(g for op in consumer.ops for g in self.producers(op))
+        return any(g is not producer and g is not consumer and g.before & producer.bit for g in direct)
 
     def reads(self, op: Op, at: IndexingMap | None,
               domain: IterationDomain) -> Iterator[tuple[Op, IndexingMap | None]]:
@@ -189,11 +189,9 @@ class FusionGraph:
         consumer.times |= {op: n * count for op, n in producer.times.items()}
         for op in producer.ops:
             self.group_of[op] = consumer
-        self.groups.remove(producer)
+        del self.groups[producer]
         consumer.before = (consumer.before | producer.before) & ~producer.bit
+        either = producer.bit | consumer.bit
         for other in self.groups:
-            if other.before & producer.bit:
+            if other.before & either:
                 other.before = other.before & ~producer.bit | consumer.bit | consumer.before
-        for other in self.groups:
-            if other.before & consumer.bit:
-                other.before |= consumer.before
