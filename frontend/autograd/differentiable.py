@@ -346,7 +346,8 @@ def check_kind(cotangent: DType, dtype: DType, what: str) -> None:
 
 def _is_shared(tensor: Any) -> bool:
     """Whether another tensor has the memory of one, in the function that is recorded."""
-    own = tensor if hasattr(tensor, "is_argument") or mode.captures is None else mode.captures.tensor(tensor)
+    captures: Any = mode.captures
+    own = tensor if hasattr(tensor, "is_argument") or captures is None else captures.tensor(tensor)
     return own._view is not None or (own._storage is not None and any(x is not own for x in own._storage.tensors()))
 
 

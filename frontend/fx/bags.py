@@ -45,7 +45,7 @@ def embedding_bag_backward(grad: Any, indices: Any, offsets: Any, offset2bag: An
     if sparse:
         refuse("a sparse gradient")
     if scale_grad_by_freq:
-        refuse("PyTorch's kernel for CPUs divides gradients by the frequencies of other rows")
+        refuse("the gradient with scale_grad_by_freq, in which mlc and PyTorch differ")
     table = O["zeros"]((rows, grad.shape[-1]), dtype=grad.dtype)
     has_end = offsets.shape[0] == grad.shape[0] + 1
     return vjp(lambda table: bags(table, indices, offsets, False, mode, per_sample_weights, has_end,
