@@ -601,6 +601,9 @@ REWRITES: list[tuple[str, str]] = [          # rule, body of a function of %x %y
     ("transpose_of_single_axes", f"%a = tensor.reshape %x : {F} to tensor<Bx1x3xf32>\n%r = tensor.transpose %a "
                                  f"{{perm = [1, 0, 2]}} : (tensor<Bx1x3xf32>) -> tensor<1xBx3xf32>"),
     ("slice_everything", f'%r = tensor.slice %x {{starts = [0, 0], stops = ["B", 3], steps = [1, 1]}} : {F}'),
+    ("add_of_padded", "%c = tensor.full 0.0 : tensor<f32>\n" + "".join(
+        f"%{name} = tensor.pad %{x}, %c {{low = [1, 0], high = [0, 2], interior = [0, 1]}} : ({F}, tensor<f32>) -> "
+        "tensor<(B + 1)x8xf32>\n" for name, x in ("ax", "by")) + "%r = tensor.add %a, %b : tensor<(B + 1)x8xf32>"),
     ("slice_twice", f'%a = tensor.slice %x {{starts = [1, 0], stops = ["B", 3], steps = [1, 2]}} : ({F}) -> '
                     'tensor<(B - 1)x2xf32>\n'
                     '%r = tensor.slice %a {starts = [1, 1], stops = ["B - 1", 2], steps = [1, 1]} : '

@@ -52,7 +52,7 @@ class CompiledModule:
         try:
             return super().__getattr__(name)  # type: ignore[misc]
         except AttributeError:
-            if name.startswith("_") or not hasattr(Compiled, name):
+            if name.startswith("_") or not hasattr(self._compilation.compiled, name):
                 raise
         return getattr(self._compiled(), name)
 
