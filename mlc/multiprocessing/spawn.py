@@ -175,24 +175,4 @@ def start_processes(fn: Callable[..., Any], args: tuple[Any, ...] = (), nprocs: 
     return None
 
 
-@coded
-def spawn(fn: Callable[..., Any], args: tuple[Any, ...] = (), nprocs: int = 1, join: bool = True, daemon: bool = False,
-          start_method: str = "spawn") -> ProcessContext | None:
-    """Call fn(i, *args) in processes of their own, as `start_processes`.
-
-    Args:
-        fn: Function of a module that the processes can import.
-        args: The arguments after the first. Tensors among them are shared.
-        nprocs: Number of processes.
-        join: Whether to wait until all have ended.
-        daemon: Whether the processes end with this one.
-        start_method: "spawn", "fork" or "forkserver".
-
-    Returns:
-        None, or without `join` a `ProcessContext`.
-
-    Raises:
-        ProcessRaisedException: fn raised an exception; the other processes are ended.
-        ProcessExitedException: A process ended otherwise.
-    """
-    return start_processes(fn, args, nprocs, join, daemon, start_method)
+spawn = start_processes

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,7 +12,7 @@ from mlc.dialects import tensor as T
 from mlc.frontend.functions import elementwise as E
 from mlc.frontend.functions import reduce as R
 from mlc.frontend.functions.convolution import batched, unbatched
-from mlc.frontend.functions.pooling.sliding import NEGATIVE_INFINITY, Geometry, max_pool_windows
+from mlc.frontend.functions.pooling.sliding import Geometry, max_pool_windows
 from mlc.frontend.functions.shape import permute
 from mlc.frontend.operands import cast, count_of, number, reshape, tracer
 from mlc.frontend.operation import operation
@@ -84,7 +85,7 @@ def _adaptive_max(spatial: int, input: Operand, output_size: Any, return_indices
         if all(kernel):
             found = max_pool_windows(x, Geometry(spatial, kernel, None, 0, 1, False), return_indices)
             return tuple(unbatched(y, was_added) for y in found) if return_indices else unbatched(found, was_added)
-    best = R.max(_last(_divided(x, out, NEGATIVE_INFINITY)[0]), -1)
+    best = R.max(_last(_divided(x, out, -math.inf)[0]), -1)
     values = unbatched(best.values, was_added)
     if not return_indices:
         return values

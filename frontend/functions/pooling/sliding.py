@@ -23,8 +23,6 @@ from mlc.ir.diag import UserError
 from mlc.ir.sizes import Dim
 from mlc.ir.types import f32, i64
 
-NEGATIVE_INFINITY = float("-inf")
-
 
 class Geometry:
     """Window sizes, strides, padding and dilation along the last dimensions of an input."""
