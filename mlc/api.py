@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from typing import Any, TypeVar, overload
 
 from mlc.backends.cpu.threads import get_num_threads, set_num_threads
 from mlc.call import Call, Parameters, record
@@ -33,6 +33,7 @@ from mlc.frontend.rules import checkpoint, custom_jvp, custom_vjp, saved_bytes
 from mlc.frontend.signature import Recorded, Spec, name_of, spec
 from mlc.frontend.tensor import OPERATIONS, Tensor
 from mlc.frontend.trace import state
+from mlc.frontend.tree import AttributeTree
 from mlc.frontend_compiler import FrontendCompiler
 from mlc.ir.core import Op
 from mlc.ir.diag import UserError
@@ -40,9 +41,6 @@ from mlc.ir.profiling import timed
 from mlc.lowered import Lowered
 from mlc.repeated_call import RepeatedCall
 from mlc.specialize import specialize
-
-if TYPE_CHECKING:
-    from mlc import nn
 
 __all__ = [
     "MODULES",
@@ -78,7 +76,7 @@ __all__ = [
 ]
 
 
-M = TypeVar("M", bound="nn.Module")
+M = TypeVar("M", bound=AttributeTree)
 
 
 class Compiled(CompiledFunction):
@@ -189,7 +187,7 @@ def native_entries() -> int:
 
 
 @overload
-def compile(f: M, donate: Parameters = (), *, static: Parameters = (),  # type: ignore[overload-overlap]
+def compile(f: M, donate: Parameters = (), *, static: Parameters = (),
             args: Sequence[Any] | None = None, target: str | None = None, graph: bool = False,
             matmul_precision: str | None = None, fallback: bool = False, dynamic: bool | None = None,
             check: bool = False, checked: bool = False) -> M: ...
@@ -205,7 +203,7 @@ def compile(f: None = None, donate: Parameters = (), *, static: Parameters = (),
             dynamic: bool | None = None,
             check: bool = False, checked: bool = False) -> Callable[[Callable[..., Any]], Compiled]: ...
 @coded
-def compile(f: Callable[..., Any] | None = None, donate: Parameters = (), *, static: Parameters = (),
+def compile(f: Any = None, donate: Parameters = (), *, static: Parameters = (),
             args: Sequence[Any] | None = None, target: str | None = None, graph: bool = False,
             matmul_precision: str | None = None, fallback: bool = False, dynamic: bool | None = None,
             check: bool = False, checked: bool = False) -> Any:
