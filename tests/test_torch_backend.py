@@ -309,6 +309,8 @@ def test_files_of_torch_export_compile(tmp_path: Path, capfd: pytest.CaptureFixt
     torch.export.save(torch.export.export(network(), (torch.randn(5, 1, 8, 8),)), path)
     assert main(["compile", str(path), "--emit=tensor"]) == 0
     assert "tensor.convolution" in capfd.readouterr().out
+    assert main(["import", str(path), "-o", str(tmp_path / "net.mlir")]) == 0
+    assert main(["run", str(tmp_path / "net.mlir"), "--exec=interp"]) == main(["run", str(path)]) == 0
     broken.write_bytes(b"no program")
     assert main(["compile", str(broken), "--emit=tensor"]) == 1
     assert "MLC0835" in capfd.readouterr().err

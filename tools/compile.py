@@ -16,7 +16,7 @@ from mlc.ir.passes import Instruments, Pipeline
 from mlc.ir.printer import to_text
 from mlc.ir.verify import verify
 from mlc.passes import pipeline
-from mlc.tools import files, report, sources
+from mlc.tools import files, formats, report, sources
 
 EXAMPLES = """examples:
   mlc compile model.py:predict --emit=loop
@@ -39,8 +39,8 @@ CODE = {"cpu": ("llvm-ir", "asm", "obj"), "gpu": ("llvm-ir", "resources", "ptx")
 def parser() -> argparse.ArgumentParser:
     p = report.Parser("compile", "Compile a function down to any level.", EXAMPLES)
     add = p.add_argument
-    add("function", metavar="FILE:FUNCTION", help="a function of a .py, .mlc or .mlir file, or a .pt2 file of "
-        "torch.export; without :FUNCTION all of a .mlir")
+    add("function", metavar="FILE:FUNCTION", help="a function of a .py, .mlc or .mlir file; without "
+        ":FUNCTION all of a .mlir, or a model that another program wrote: " + ", ".join(formats.ENDINGS))
     add("--emit", metavar="LEVEL,...",
         help="what to write: " + ", ".join(SUFFIXES) + " (default obj; ptx for a GPU; resources, by ptxas: "
         "registers and shared memory of each kernel), or of a module that Python "
@@ -118,7 +118,7 @@ def levels(text: str, machine: str) -> list[str]:
 # -- where the module comes from --------------------------------------------------------------------------------------
 def trace(path: str, name: str, given: Sequence[Any] | None) -> Op:
     """The function of a Python file, recorded."""
-    if not name and not path.endswith(sources.EXPORTED):
+    if not name and formats.format_of(path) is None:
         raise report.usage_error(f"{path}: which function?", f"write {path}:FUNCTION", "MLC0399")
     function = sources.load(path, name)
     import mlc.api as api

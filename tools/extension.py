@@ -11,7 +11,7 @@ from typing import Any
 from mlc import extension
 from mlc.backends.target import Target
 from mlc.ir.diag import ParseError, UserError
-from mlc.tools import files, report, sources
+from mlc.tools import files, formats, report, sources
 
 KINDS = {"ext": ".so", "header": ".h", "stub": ".pyi"}
 """The kinds of output that can be emitted, and the file suffix of each."""
@@ -35,11 +35,11 @@ def main(options: argparse.Namespace, kinds: Sequence[str]) -> int:
         raise report.usage_error("a module that Python imports cannot be checked code", "leave --checked out; mlc run "
                                  "--checked runs a program as checked code", "MLC0482")
     path, _, names = options.function.rpartition(":") if ":" in options.function else (options.function, "", "")
-    if path.endswith(sources.EXPORTED):
+    if formats.format_of(path) is not None:
         names = names or Path(path).stem
     if not path.endswith(sources.FUNCTIONS) or not names:
-        raise report.usage_error(f"{options.function}: a module is made of functions of a .py or .mlc file, or a .pt2 "
-                                 "file",
+        raise report.usage_error(f"{options.function}: a module is made of functions of a "
+                                 + ", ".join(sources.FUNCTIONS) + " file",
                                  f"write {path}:FUNCTION, or several as {path}:FUNCTION,FUNCTION", "MLC0399")
     output = options.output if options.output not in (None, "-") else names.split(",")[0] + KINDS[kinds[0]]
     name = extension.module_name(output)

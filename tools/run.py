@@ -18,7 +18,7 @@ from mlc.ir.passes import Instruments, Pipeline, Step, parse_pipeline, reproduce
 from mlc.ir.types import MemRefType
 from mlc.ir.verify import verify
 from mlc.passes import pipeline
-from mlc.tools import files, report
+from mlc.tools import files, formats, report, sources
 from mlc.tools.child import asked
 
 EXAMPLES = """examples:
@@ -39,7 +39,8 @@ OF_RANDOM_ARRAYS = ("args", "sizes", "seed")
 def parser() -> argparse.ArgumentParser:
     p = report.Parser("run", "Run a Python program, or a function of a file on random arguments.", EXAMPLES)
     add = p.add_argument
-    add("file", metavar="FILE[:FUNCTION]", help="a .py program; a function of a .py, .mlc or .mlir file; - is stdin")
+    add("file", metavar="FILE[:FUNCTION]", help="a .py program; a function of a .py, .mlc or .mlir file; a "
+        + " or ".join(formats.ENDINGS) + " file; - is stdin")
     add("program_arguments", nargs="*", default=[], metavar="ARG", help="arguments of a Python program (after --)")
     add("--entry", metavar="NAME", help="the function to call, as FILE:NAME (default: main, or the only one)")
     add("--args", metavar="TYPES", help="sizes of the arguments, as in 'f32[4,16],i64[4]'")
@@ -101,7 +102,7 @@ def call_in_file(path: str, name: str | None, options: argparse.Namespace) -> tu
     held = inputs.held_call(text) if text else None
     steps = parse_pipeline(options.pipeline) if options.pipeline else \
         parse_pipeline(reproducer_pipeline(text) or "" if held else "", options.allow_pass)
-    recorded = path.endswith((".py", ".mlc"))                  # as the only function, whatever its name was
+    recorded = path.endswith(sources.FUNCTIONS)                  # as the only function, whatever its name was
     entry = inputs.choose_entry(module, None if recorded else name or (held[0] if held else None))
     type = inputs.entries(module)[entry]
     if options.inputs:
@@ -121,7 +122,7 @@ def call_in_file(path: str, name: str | None, options: argparse.Namespace) -> tu
 def named(options: argparse.Namespace) -> tuple[str, str | None]:
     """The file, and the function requested by FILE:FUNCTION or --entry."""
     path, colon, name = options.file.rpartition(":")
-    if not colon or os.path.exists(options.file) or not path.endswith((".py", ".mlc", ".mlir")):
+    if not colon or os.path.exists(options.file) or not path.endswith((*sources.FUNCTIONS, ".mlir")):
         return options.file, None if options.file.endswith(".py") else options.entry
     if options.entry is not None and options.entry.removeprefix("@") != name:
         raise report.usage_error(f"{options.file} and --entry {options.entry} are two functions",
@@ -138,13 +139,15 @@ def refuse(options: argparse.Namespace, names: Sequence[str], why: str, hint: st
 
 def module_of(path: str, name: str | None, options: argparse.Namespace) -> tuple[Op, str]:
     """The module of the function, and its text if it was parsed."""
-    if not path.endswith((".py", ".mlc")):
+    if not path.endswith(sources.FUNCTIONS):
         text, shown = files.read_text(path)
         module = parse_module(text, shown)
         verify(module)
         return module, text
     from mlc.tools import compile, inputs
-    if name is None:
+    if formats.format_of(path) is not None:
+        name = ""
+    elif name is None:
         from mlc.frontend import language
         known = language.functions_of(language.load(path))
         name = "main" if "main" in known or len(known) != 1 else known[0]

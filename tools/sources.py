@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from mlc.ir.diag import UserError
-from mlc.tools import report
+from mlc.tools import formats, report
 
 
 def check_count(function: Callable[..., Any], specs: Sequence[Any], where: str) -> None:
@@ -23,9 +23,7 @@ def check_count(function: Callable[..., Any], specs: Sequence[Any], where: str) 
         raise report.usage_error(f"--args: {where}: {error}", "give one type for each parameter", "MLC0397") from None
 
 
-EXPORTED = ".pt2"
-"""The ending of files of torch.export, which are one function each."""
-FUNCTIONS = (".py", ".mlc", EXPORTED)
+FUNCTIONS = (".py", ".mlc", *formats.ENDINGS)
 """Endings of files that functions come from."""
 
 
@@ -36,9 +34,8 @@ def load(path: str, name: str) -> Callable[..., Any]:
                                  "MLC0392")
     if path.endswith(".mlc"):
         return load_program(path, name)
-    if path.endswith(EXPORTED):
-        from mlc.torch import export
-        return export(path)
+    if (kind := formats.format_of(path)) is not None:
+        return kind.load(path)  # type: ignore[no-any-return]
     stem = Path(path).stem
     spec = importlib.util.spec_from_file_location(stem, path)
     assert spec is not None and spec.loader is not None

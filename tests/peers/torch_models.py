@@ -138,7 +138,7 @@ def declare_nms() -> None:
 
 def of_torchvision(name: str) -> Made:
     import torch
-    import torchvision  # type: ignore[import-not-found]
+    import torchvision
     keywords: dict[str, Any] = {"weights": None}
     if name.startswith(("segmentation", "detection")):
         keywords["weights_backbone"] = None
