@@ -27,7 +27,7 @@ class RepeatedCall:
     """The arrays of the last call of an entry without symbolic sizes.
 
     own    number of the arguments, before the captured inputs
-    known  per captured input: the array of the last call, or the one that a call has stored since
+    known  per captured input: the array of the last call, or the one that a call has stored since; None for a copy
     """
 
     def __init__(self, entry: Entry, recorded: Recorded, own: int) -> None:
@@ -71,9 +71,10 @@ class RepeatedCall:
         return [array for array, _ in made]
 
     def _learn(self, j: int, array: Any) -> None:
-        """Take note of another array of a captured input."""
-        self.fitting[j] = self.entry.checked_array(self.own + j, array)
-        self.known[j], self.pointers[j] = array, self.entry.address_of(self.fitting[j])
+        """Take note of another array of a captured input; one that has to be copied is copied in each call."""
+        fitting = self.fitting[j] = self.entry.checked_array(self.own + j, array)
+        self.known[j] = array if fitting is array else None
+        self.pointers[j] = self.entry.address_of(fitting)
 
     def _result(self, number: int) -> tuple[Array, int]:
         """An array for a result, and the address of its elements."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 import mlc
@@ -277,3 +278,17 @@ def test_a_copy_of_a_leaf_is_changed_in_place() -> None:
         return mlc.autograd.grad(z.sum(), y)[0]
 
     assert mlc.compile(f)(mlc.ones(2)).tolist() == [3, 3]
+
+
+def test_captured_tensors_that_are_copied_for_a_call_are_read_in_each() -> None:
+    w = mlc.zeros(3, 4)
+    elements = np.zeros((3, 4), np.float32)
+    transposed, foreign = w.t(), mlc.from_numpy(elements).t()
+    f = mlc.compile(lambda x: x + transposed + foreign)
+    x = mlc.zeros(4, 3)
+    assert f(x).sum().item() == f(x).sum().item() == 0
+    w[0, 0] = 1.0
+    assert f(x).sum().item() == 1
+    w[0, 0] = 2.0
+    elements[:] = 1
+    assert f(x).sum().item() == 14
