@@ -235,8 +235,8 @@ class Call(Arguments):
         count = len(recorded.outputs)
         wanted = ["leaf"] if count == 1 else ["tuple", *["leaf"] * count]
         tokens = ["leaf" if t is tree.LEAF else "tuple" if t[0] is tuple else "" for t in recorded.structure]
-        captures = recorded.captures is not None and (recorded.captures.inputs or recorded.has_effects)
-        return (not (recorded.written or captures or self.keywords or any(self.weak))
+        effects = recorded.captures is not None and (recorded.has_effects or recorded.captures.same)
+        return (not (recorded.written or effects or self.keywords or any(self.weak))
                 and len(self.arrays) == len(self.args) and tokens == wanted
                 and recorded.outputs == [("result", i) for i in range(count)])
 

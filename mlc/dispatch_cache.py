@@ -20,6 +20,7 @@ from mlc.repeated_call import RepeatedCall
 from mlc.variant import Variant
 
 if TYPE_CHECKING:
+    from mlc.backends.cpu.captured import Guards
     from mlc.backends.toolchain import Executable
 
 SHAPES_KNOWN = 1024
@@ -105,6 +106,14 @@ class State:
                            captures.hosts)
         self.reached[0].places += [GradientPresence("", owner, present) for owner, present in captures.gradients_read()]
         self.reached[0].places += [Payload("", t) for t in captures.read]
+
+    def guards(self) -> Guards | None:
+        """The words of memory that change with the captured state; None if it has changed, or has to be looked at."""
+        from mlc.backends.cpu.captured import Guards
+        if self._watch is None and not self.holds():
+            return None
+        rows = None if self._watch is None else self._watch.rows()
+        return None if rows is None else Guards(*rows, self._watch)
 
     def holds(self) -> bool:
         """Whether the captured state is unchanged."""

@@ -260,7 +260,9 @@ def _called(code: Specialization, call: Call) -> Sequence[BackingArray]:
     if repeated is None or call.device != CPU or not repeated.lock.acquire(blocking=False):
         return code.entry.call(_brought(call))  # type: ignore[no-any-return]
     try:
-        return repeated.run(call.arrays, call.captured)
+        results = repeated.run(call.arrays, call.captured)
+        repeated.renew_fast_path()
+        return results
     finally:
         repeated.lock.release()
 

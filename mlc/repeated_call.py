@@ -10,13 +10,17 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from mlc.backends.executable import Entry, new_array
+from mlc.frontend.autograd.grad_mode import mode
 from mlc.frontend.signature import Recorded
 from mlc.frontend.tensor import Tensor, as_backing_array
+
+if TYPE_CHECKING:
+    from mlc.backends.cpu.captured import CapturedInputs
 
 Array = np.ndarray[Any, Any]
 _OURS = 2
@@ -27,6 +31,7 @@ class RepeatedCall:
     """The arrays of the last call of an entry without symbolic sizes.
 
     own    number of the arguments, before the captured inputs
+    fast   the fast path of such calls, if there is one
     known  per captured input: the array of the last call, or the one that a call has stored since; None for a copy
     """
 
@@ -41,6 +46,7 @@ class RepeatedCall:
         self.spare: list[tuple[Array, int] | None] = [None] * len(self.results)
         self.last: list[tuple[Array, int] | None] = [None] * len(self.results)
         self.lock = threading.Lock()
+        self.fast: CapturedInputs | None = None
 
     @staticmethod
     def of(entry: Any, recorded: Recorded, own: int) -> RepeatedCall | None:
@@ -69,6 +75,11 @@ class RepeatedCall:
             self.known[j] = self.fitting[j] = made[n][0]
             self.pointers[j] = made[n][1]
         return [array for array, _ in made]
+
+    def renew_fast_path(self) -> None:
+        """Have calls as this one take the fast path from now on, if they may."""
+        if self.fast is not None and not (mode.enabled and self.fast.differentiable):
+            self.fast.renew()
 
     def _learn(self, j: int, array: Any) -> None:
         """Take note of another array of a captured input; one that has to be copied is copied in each call."""

@@ -23,6 +23,8 @@ import numpy as np
 
 from mlc.backends.cpu import layout, pattern_call, pattern_match, runtime
 from mlc.backends.cpu.assemble import I32, I64, PTR, Assembler, ModuleBuilder
+from mlc.backends.cpu.captured import CapturedInputs, of_arguments
+from mlc.backends.cpu.captured import first_changed as first_changed_code
 from mlc.backends.cpu.pattern_table import PatternTable
 from mlc.backends.cpu.support import EXTERNALS, OWNED, SIGNATURES, Binding, Callable, Scratch, dtypes, offset
 from mlc.backends.cpu.wrapper import NAME, wrapper_module
@@ -92,7 +94,7 @@ def _binding(variable: Variable) -> Binding:
 
 def make_callable(entry: Entry, slow_path: Function[..., Any], result: str = "tensor",
                   tensor_type: type | None = None, payload: str = "_array", consumed: Any = None,
-                  bindings: Sequence[Variable] = ()) -> Any:
+                  bindings: Sequence[Variable] = (), captured: CapturedInputs | None = None) -> Any:
     """A callable that runs `entry` on positional arrays, and `slow_path` on any other arguments.
 
     result       "tensor": results are instances of `tensor_type`; "ndarray": they are numpy arrays
@@ -100,27 +102,31 @@ def make_callable(entry: Entry, slow_path: Function[..., Any], result: str = "te
                  is None or empty unless the slow path has to record the call for derivatives
     consumed     replaces the array of a donated tensor
     bindings     variables and the values that they must have for the fast path (guards)
+    captured     the inputs of `entry` after the arguments
     `fast_path` of the callable says "yes", or why every call takes the slow path.
     """
     if result not in ("tensor", "ndarray") or (result == "tensor" and tensor_type is None):
         raise ValueError(f"result is 'tensor', with a tensor_type, or 'ndarray'; got {result!r}")
-    keep: tuple[Any, ...] = (entry, tensor_type)
+    keep: tuple[Any, ...] = (entry, tensor_type, captured)
+    interface = entry.interface if captured is None else of_arguments(entry.interface, captured.own)
     slot = layout.slot_offset(tensor_type, payload) if tensor_type is not None else 0
     autograd = layout.slot_offset(tensor_type, "_autograd") if tensor_type is not None else 0
-    reason = layout.problem() or _unsuited(entry.interface)
+    reason = layout.problem() or _unsuited(interface)
     if reason is None and (slot is None or autograd is None):
         reason = f"{tensor_type} has no slot {payload if slot is None else '_autograd'}"
     if reason is not None:
         return SlowCallable(slow_path, keep, reason)
-    interface = entry.interface
     library = _wrapper(replace(interface, name="wrapped", error_sites=(), arg_names=(),
                                constraint_sites=("",) * len(interface.size_constraints)),
-                       tensor_type is not None, result == "tensor")
+                       tensor_type is not None, result == "tensor", 0 if captured is None else len(captured.tensors))
     rows = (Binding * (len(bindings) + 1))(*map(_binding, bindings))
     made = _new(slow_path, entry.fail, consumed, (*keep, rows, tuple(bindings), library))
     fields = _filled(made, entry, tensor_type, slot or 0, autograd or 0)
     fields.bindings = ctypes.addressof(rows) if bindings else None
     fields.vectorcall = library.address(NAME)
+    if captured is not None:
+        captured.callable = made
+        captured.renew()
     return made
 
 
@@ -179,7 +185,8 @@ def make_dispatcher(slow_path: Function[..., Any]) -> Any:
 
 
 def add_fast_path(dispatcher: Any, entry: Entry, result: str = "tensor", tensor_type: type | None = None,
-                  payload: str = "_array", consumed: Any = None, bindings: Sequence[Variable] = ()) -> str:
+                  payload: str = "_array", consumed: Any = None, bindings: Sequence[Variable] = (),
+                  captured: CapturedInputs | None = None) -> str:
     """Add a fast path to a dispatcher: run `entry` if its guards hold, before the existing ones; "yes", or why not.
 
     The entry must be equivalent to the slow path for every call that passes the guards.
@@ -195,7 +202,7 @@ def add_fast_path(dispatcher: Any, entry: Entry, result: str = "tensor", tensor_
             following, depth = following.slow_path, depth + 1
         if depth >= MAX_FAST_PATHS:
             return f"the function has {depth} signatures with a fast path already"
-        made = make_callable(entry, before, result, tensor_type, payload, consumed, bindings)
+        made = make_callable(entry, before, result, tensor_type, payload, consumed, bindings, captured)
         if isinstance(made, SlowCallable):
             return made.fast_path
         fields = Callable.from_address(id(dispatcher))
@@ -249,16 +256,17 @@ def _reference(value: Any) -> int:
     return id(value)
 
 
-def _wrapper(signature: Interface, tensors: bool, wrap: bool) -> Library:
+def _wrapper(signature: Interface, tensors: bool, wrap: bool, captured: int) -> Library:
     """The emitted wrapper for a signature, shared by all live functions with it."""
-    key = signature, tensors, wrap
+    key = signature, tensors, wrap, captured
     if (found := _wrappers.get(key)) is None:
-        found = _native(f"{signature} {tensors} {wrap}", lambda: wrapper_module(signature, tensors, wrap), [NAME])
+        found = _native(f"{signature} {tensors} {wrap} {captured}",
+                        lambda: wrapper_module(signature, tensors, wrap, captured), [NAME])
         _wrappers.put(key, found)
     return found
 
 
-_wrappers = WeakTable[tuple[Interface, bool, bool], Library]()
+_wrappers = WeakTable[tuple[Interface, bool, bool, int], Library]()
 
 
 def _native(what: str, source: Function[[], Module], exports: list[str],
@@ -352,27 +360,8 @@ def _support_module() -> Module:
     _forward(builder)
     _traverse(builder)
     _dealloc(builder)
-    _first_changed(builder)
+    first_changed_code(builder, public=True)
     return builder.module
-
-
-def _first_changed(builder: ModuleBuilder) -> None:
-    """first_changed(rows, start, count): see above."""
-    a = Assembler(builder, "first_changed", [PTR, I64, I64], I64, public=True)
-    rows, start, count = a.args
-    loop, row, following, done = a.block(I64), a.block(), a.block(), a.block(I64)
-    a.goto(loop, start)
-    a.start(loop)
-    number = loop.args[0]
-    a.branch(a.compare("slt", number, count), row, done, (), (count,))
-    a.start(row)
-    at = a.at(rows, a.mul(number, a.i64(16)))
-    same = a.compare("eq", a.load(I64, a.load(PTR, at)), a.load(I64, at, 8))
-    a.branch(same, following, done, (), (number,))
-    a.start(following)
-    a.goto(loop, a.add(number, a.i64(1)))
-    a.start(done)
-    a.ret(done.args[0])
 
 
 def _forward(builder: ModuleBuilder) -> None:

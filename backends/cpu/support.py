@@ -23,6 +23,7 @@ MAX_BYTES = 1 << 62
 
 SIGNATURES: dict[str, Signature] = {
     "PyObject_Vectorcall": (PTR, (PTR, PTR, I64, PTR)),
+    "PyObject_GetAttr": (PTR, (PTR, PTR)),
     "Py_IncRef": (None, (PTR,)),
     "Py_DecRef": (None, (PTR,)),
     "PyDict_GetItem": (PTR, (PTR, PTR)),
@@ -72,6 +73,7 @@ class Callable(ctypes.Structure):
         ("bindings", ctypes.c_void_p),            # `Binding`s that must hold, terminated by one without a place
         ("new_copy", ctypes.c_void_p),
         ("pattern", ctypes.c_void_p),             # the `Pattern` of a call that is not compiled for its signature
+        ("captured", ctypes.c_void_p),            # the `Captured` inputs after the arguments
         ("dtypes", ctypes.c_void_p * len(DTYPES)),
     ]
 

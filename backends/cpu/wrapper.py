@@ -16,6 +16,7 @@ for that to pay off.
 
 from __future__ import annotations
 
+from mlc.backends.cpu import captured as captured_inputs
 from mlc.backends.cpu import layout, support
 from mlc.backends.cpu.assemble import I64, PTR, Assembler, ModuleBuilder
 from mlc.backends.cpu.checked_call import CheckedCall, Refusal
@@ -28,11 +29,12 @@ from mlc.ir.types import ScalarType, Type
 
 NAME = "vectorcall"
 
-def wrapper_module(interface: Interface, tensors: bool, wrap: bool) -> Module:
+def wrapper_module(interface: Interface, tensors: bool, wrap: bool, captured: int = 0) -> Module:
     """The wrapper of one signature.
 
     tensors  whether arguments may be tensors
     wrap     whether results become tensors
+    captured  the number of inputs that are no arguments
     """
     builder = ModuleBuilder(support.SIGNATURES)
     support.bindings_hold(builder)
@@ -47,7 +49,10 @@ def wrapper_module(interface: Interface, tensors: bool, wrap: bool) -> Module:
     support.grow(builder)
     if interface.donated:
         support.count_overlaps(builder)
-    _Wrapper(builder, interface, tensors, wrap).emit()
+    if captured:
+        captured_inputs.captured_hold(builder)
+        captured_inputs.put_captured(builder)
+    _Wrapper(builder, interface, tensors, wrap, captured).emit()
     return builder.module
 
 
@@ -55,8 +60,9 @@ def wrapper_module(interface: Interface, tensors: bool, wrap: bool) -> Module:
 class _Wrapper(CheckedCall):
     """The blocks of one wrapper, in order of execution."""
 
-    def __init__(self, builder: ModuleBuilder, interface: Interface, tensors: bool, wrap: bool) -> None:
-        super().__init__(Assembler(builder, NAME, [PTR, PTR, I64, PTR], PTR, public=True), interface)
+    def __init__(self, builder: ModuleBuilder, interface: Interface, tensors: bool, wrap: bool, captured: int) -> None:
+        super().__init__(Assembler(builder, NAME, [PTR, PTR, I64, PTR], PTR, public=True), interface, captured)
+        self.captured = captured
         self.tensors = tensors
         self.wrap = wrap
         self.self, self.args, self.nargsf, self.kwnames = self.a.args
@@ -74,6 +80,8 @@ class _Wrapper(CheckedCall):
 
         self.check_count()
         self.need(a.call("bindings_hold", self.self))
+        if self.captured:
+            self.need(a.call("captured_hold", self.self))
         for i in range(len(interface.inputs)):
             self.check_argument(i)
         self.check_sizes()
@@ -165,6 +173,9 @@ class _Wrapper(CheckedCall):
         if self.tensors:                                     # another thread may give a tensor another array
             for array in self.arrays:
                 a.call("Py_IncRef", array)
+        if self.captured:
+            self.owner = a.call("put_captured", self.self, a.at(self.data, 8 * len(self.interface.inputs)),
+                                a.i64(self.captured))
         status = self.call_entry(self.field("function"), scratch)
         self.finish(status, scratch, context)
 
@@ -184,6 +195,8 @@ class _Wrapper(CheckedCall):
         if self.tensors:
             for array in self.arrays:
                 a.call("Py_DecRef", array)
+        if self.captured:
+            a.call("Py_DecRef", self.owner)
         ran, refused, raised, done, rejected = a.block(), a.block(), a.block(), a.block(), a.block()
         error = a.compare("eq", status, a.i32(abi.ERROR_RECORDED))
         a.branch(a.or_(error, a.compare("eq", status, a.i32(abi.OK))), ran, refused)

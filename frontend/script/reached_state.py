@@ -98,7 +98,9 @@ class Variable(ReachedState):
         place, name = self.x
         if name is None:
             return [id(place) + words.CELL]
-        return words.of_dict(place) if isinstance(place, dict) else None
+        if isinstance(place, types.FunctionType):
+            return words.of_function(place, name)
+        return words.of_entry(place, name) or words.of_dict(place) if type(place) is dict else None
 
     def restore(self) -> None:
         (place, name), value = self.x, self.values[0]
@@ -143,10 +145,17 @@ class Payload(ReachedState):
                           None if storage is None else storage.token)
 
     def words(self) -> list[int] | None:
-        """Those of the autograd record alone: the call finds out whether an array is of the same type."""
-        meta = self.x._autograd
-        found = words.of_slots(self.x, ("_autograd",)) if self.loose else None
-        if found is None or meta is None:
+        """Those of the autograd record alone if it is loose: the call finds out whether an array has the same type."""
+        meta, storage = self.x._autograd, self.x._storage
+        found = words.of_slots(self.x, ("_autograd",) if self.loose else ("_array", "_storage", "_autograd"))
+        if found is None or (storage is not None and storage.handed and not self.loose):
+            return None
+        if storage is not None and not self.loose:
+            of_storage = words.of_slots(storage, ("token", "handed"))
+            if of_storage is None:
+                return None
+            found = [*found[:2], *of_storage, *found[2:]]              # after the slot that they hang from
+        if meta is None:
             return found
         of_meta = words.of_slots(meta, ("requires_grad", "node"))
         of_hooks, of_after = words.of_dict(meta.hooks), words.of_dict(meta.after)

@@ -20,6 +20,11 @@ WORD = 8
 TYPE, CELL, DICT_VERSION, LIST_SIZE, LIST_ITEMS, DICT_OF_OBJECT = 8, 16, 24, 16, 24, -24
 """Offsets in objects: of their type, the contents of cells, the version of dicts, size and items of lists, and the dict
 that holds the attributes of an object, which is before it."""
+DICT_KEYS, KEYS_INDEX_BYTES, KEYS_KIND, KEYS_COUNT, KEYS_INDICES, KIND_OF_NAMES = 32, 9, 10, 24, 32, 1
+"""Offsets of the table of a dict, and in it of the logarithm of the bytes of its indices, of its kind, of the number of
+entries, and of the indices, before the entries; and the kind whose keys are all strings."""
+FUNCTION = {"__code__": 48, "__defaults__": 56, "__kwdefaults__": 64}
+"""Offsets in functions."""
 
 
 def word(address: int) -> int:
@@ -29,6 +34,10 @@ def word(address: int) -> int:
 
 class _Sample:
     pass
+
+
+def _sample(x: int = 1, *, y: int = 2) -> int:
+    return x + y
 
 
 @cache
@@ -42,6 +51,8 @@ def known() -> bool:
     table["a"] = 2
     return (word(id(cell) + CELL) == id(table_of) and word(id(table) + DICT_VERSION) != before
             and word(id(items) + LIST_SIZE) == 2 and word(word(id(items) + LIST_ITEMS) + WORD) == id(items[1])
+            and [*map(word, of_entry(named := {"p": 1, "q": items}, "q") or ())][1:] == [id([*named][1]), id(items)]
+            and all(word(id(_sample) + at) == id(getattr(_sample, name)) for name, at in FUNCTION.items())
             and word(id(x) + TYPE) == id(_Sample) and word(id(x) + DICT_OF_OBJECT) == id(own))
 
 
@@ -51,6 +62,25 @@ def of_dict(x: Any) -> list[int] | None:
         inside = gc.get_referents(x)                       # of the dict of a class, which is behind a proxy
         x = inside[0] if type(x).__name__ == "mappingproxy" and inside else None
     return [id(x) + DICT_VERSION] if type(x) is dict else None
+
+
+def of_function(x: Any, name: str) -> list[int] | None:
+    """The address of a slot of a function: its code, or defaults."""
+    return [id(x) + FUNCTION[name]] if name in FUNCTION else None
+
+
+def of_entry(table: dict[str, Any], name: str) -> list[int] | None:
+    """The addresses of the words that change with what a dict has under a name: those of its table, and of the key and
+    the value there; None if the dict has no such table."""
+    keys = word(id(table) + DICT_KEYS)
+    if ctypes.c_uint8.from_address(keys + KEYS_KIND).value != KIND_OF_NAMES:
+        return None
+    first = keys + KEYS_INDICES + (1 << ctypes.c_uint8.from_address(keys + KEYS_INDEX_BYTES).value)
+    names = (ctypes.c_uint64 * (2 * word(keys + KEYS_COUNT))).from_address(first)[::2]
+    if id(name) not in names:                              # it may be there as another string, too
+        return None
+    entry = first + 2 * WORD * names.index(id(name))
+    return [id(table) + DICT_KEYS, entry, entry + WORD]
 
 
 def of_list(x: Any) -> list[int] | None:
@@ -116,6 +146,10 @@ class Watch:
                 rows += [part for address in addresses for part in (address, word(address))]
                 self._places.append((place, start, start + len(addresses)))
         self._rows = (ctypes.c_uint64 * len(rows))(*rows)
+
+    def rows(self) -> tuple[int, int] | None:
+        """The address and number of the rows; None if some places have to be looked at."""
+        return None if self._looked_at else (ctypes.addressof(self._rows), len(self._owner))
 
     def holds(self) -> bool:
         """Whether nothing has changed."""

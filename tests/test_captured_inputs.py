@@ -1,0 +1,102 @@
+"""Fast paths of compiled functions that reach tensors by themselves, which are taken while nothing has changed."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import mlc
+from mlc import nn
+
+
+def fast_calls(f: Any) -> int:
+    """The number of calls of a compiled function that its fast paths have served."""
+    return sum(entry.fast_calls.value for entry in f.entries)
+
+
+def network() -> nn.Sequential:
+    return nn.Sequential(nn.Linear(2, 2), nn.BatchNorm1d(2), nn.Dropout(0.5)).eval()
+
+
+def test_calls_take_the_fast_path() -> None:
+    m, x = network(), mlc.randn(5, 2)
+    f = mlc.compile(lambda x: m(x))
+    with mlc.no_grad():
+        f(x)
+        before = fast_calls(f)
+        results = [f(x) for _ in range(3)]
+        assert fast_calls(f) == before + 3
+        assert all(mlc.equal(y, results[0]) for y in results) and mlc.allclose(results[0], m(x))
+
+
+def test_changes_are_seen() -> None:
+    m, x = network(), mlc.randn(5, 2)
+    f = mlc.compile(lambda x: m(x))
+    changes: list[Callable[[], Any]] = [
+        lambda: m[0].weight.mul_(2), lambda: m.train(), lambda: m.eval(),
+        lambda: setattr(m[0].weight, "data", mlc.randn(2, 2)),
+        lambda: setattr(m[0], "weight", nn.Parameter(mlc.randn(2, 2))),
+        lambda: m.load_state_dict({k: v * 2 for k, v in m.state_dict().items()}),
+        lambda: m.__setitem__(2, nn.ReLU()), lambda: m[0].register_forward_hook(lambda _, args, out: out + 1),
+        lambda: m[1].running_mean.copy_(mlc.ones(2))]
+    with mlc.no_grad():
+        f(x)
+        for change in changes:
+            change()
+            if not m.training:
+                for _ in range(3):
+                    assert mlc.allclose(f(x), m(x))
+        m.train()
+        mean = m[1].running_mean.clone()
+        f(x)
+        assert not mlc.equal(mean, m[1].running_mean)
+
+
+def test_gradients_are_recorded_by_the_mode_of_the_thread() -> None:
+    m, x, wrong = network(), mlc.randn(5, 2), list[str]()
+    f = mlc.compile(lambda x: m(x))
+
+    def calls() -> None:
+        for _ in range(20):
+            with mlc.no_grad():
+                wrong.extend(["recorded"] if f(x).requires_grad else [])
+            wrong.extend([] if f(x).requires_grad else ["not recorded"])
+
+    threads = [threading.Thread(target=calls) for _ in range(3)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert not wrong
+    m.requires_grad_(False)
+    assert not f(x).requires_grad and not f(x).requires_grad
+    m[0].weight.requires_grad_()
+    assert f(x).requires_grad
+
+
+def test_calls_within_a_recording_are_recorded() -> None:
+    w, c, x = mlc.ones(3), mlc.ones(3), mlc.ones(3)
+    doubled, twice = mlc.compile(lambda: w * 2), mlc.compile(lambda x: x * 2)
+    doubled(), doubled(), twice(c), twice(c)
+
+    @mlc.compile
+    def step(x: mlc.Tensor) -> Any:
+        w.add_(x)
+        c.add_(x)
+        return doubled(), twice(c)
+
+    for expected in (4, 6):
+        assert all(np.array_equal(y.numpy(), np.full(3, expected)) for y in step(x))
+
+
+def test_variables_and_views() -> None:
+    w = mlc.zeros(2, 3)
+    f = mlc.compile(lambda: w.t() + w[0, 0])
+    assert f().shape == f().shape == (3, 2)
+    w[0, 0] = 1.0
+    assert f()[0, 0].item() == 2
+    w = mlc.ones(1, 1)
+    assert f().tolist() == f().tolist() == [[2.0]]
