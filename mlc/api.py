@@ -16,7 +16,7 @@ from mlc.checks import Checks
 from mlc.code import Placement, loaded
 from mlc.compiled import CompiledFunction
 from mlc.dialects.builtin import Module
-from mlc.dispatch_cache import RunAsPython, Specialization
+from mlc.dispatch_cache import STATES_KNOWN, RunAsPython, Specialization
 from mlc.execution import execute, give_tangents, record_for_backward, wrap
 from mlc.frontend import compiler as frontend
 from mlc.frontend.arguments import coded
@@ -114,6 +114,9 @@ class Compiled(CompiledFunction):
     def __call__(self, *args: Any, **keywords: Any) -> Any:
         if state.trace is not None:                        # within another function that is recorded
             return recorded_call(name_of(self.signature.f), self.signature.f, *self.signature.bound, *args, **keywords)
+        direct = self.direct
+        if direct is not None and direct.cache.states <= STATES_KNOWN:     # not if its arrays are others all the time
+            return direct.dispatcher(*args, **keywords)
         call = self.signature.bind(args, keywords)
         return self._beside_python(call) if self.check or Checks.every_call else self.run(call)
 
@@ -267,9 +270,7 @@ def compile(f: Any = None, donate: Parameters = (), *, static: Parameters = (),
     compiled = Compiled(f, **options)  # type: ignore[arg-type]
     if compiled.signature.bound:
         return f._as_compiled(compiled, options) if hasattr(f, "_as_compiled") else compiled
-    from mlc.backends.cpu.callable import make_dispatcher
-    compiled.dispatcher = make_dispatcher(compiled)
-    return compiled.dispatcher
+    return compiled.with_dispatcher().dispatcher
 
 
 def lower(f: Callable[..., Any], args: Sequence[Any] | None = None, level: str = "tensor") -> Lowered:

@@ -26,6 +26,7 @@ class Signature:
     """A function to be compiled, and its parameters.
 
     f       the function; for a module, that of its class
+    module  the module whose `__call__` f is, which it reaches by itself
     bound   the module, as the first argument of every call; its arrays are arguments, not constants
     names   the parameters that may be passed by position
     donate  parameters whose memory results may reuse
@@ -44,10 +45,13 @@ class Signature:
             raise UserTypeError(f"mlc.compile takes a function, found {type(f).__name__}", code="MLC0380",
                                 loc=user_loc())
         self.f, self.device = f, device
+        self.module = called_module(f)
         self.sees_autograd = False                         # whether recordings depend on `requires_grad` and the like
         known = parameters(f)
         if self.bound and "args" in known and hasattr(self.bound[0], "forward"):
             known = parameters(type(self.bound[0]).forward)            # its __call__ passes all of them on
+        elif self.module is not None:
+            known = parameters(self.module.forward)
         self.names = [n for n, p in known.items() if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD, p.KEYWORD_ONLY)]
         every = [n for n, p in known.items() if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
         self.donate = self._parameters(donate, every, "donate")
@@ -59,7 +63,8 @@ class Signature:
     @property
     def name(self) -> str:
         """Name of the function in messages; of a module, that of its class."""
-        return type(self.bound[0]).__name__ if self.bound else name_of(self.f)
+        module = self.bound[0] if self.bound else self.module
+        return name_of(self.f) if module is None else type(module).__name__
 
     def _parameters(self, given: Parameters, names: Sequence[str], what: str) -> frozenset[str]:
         """The names of parameters, which may be given by position."""
@@ -128,6 +133,13 @@ class Signature:
         call = self.bind(tuple(args), keywords)
         call.types = [x.type if isinstance(x, Spec) else t for x, t in zip(call.given, call.types)]
         return call
+
+
+def called_module(f: Callable[..., Any]) -> Any:
+    """The module whose `__call__`, with any arguments that `forward` takes, is this method; None for all else."""
+    owner = getattr(f, "__self__", None)
+    is_call = isinstance(owner, tree.AttributeTree) and f.__name__ == "__call__" and hasattr(owner, "forward")
+    return owner if is_call and "args" in parameters(f) else None
 
 
 class Call(Arguments):

@@ -11,11 +11,12 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
-from mlc.call import Parameters, Signature, record
+from mlc.call import Parameters, Signature, called_module, record
 from mlc.code import Placement, image_of, target_named
 from mlc.dispatch_cache import DispatchCache
+from mlc.frontend import tree
 from mlc.frontend.devices import CPU
 from mlc.frontend.location import user_loc
 from mlc.frontend.script.report import Report
@@ -80,6 +81,9 @@ class CompiledFunction:
         self.placement = Placement(device, machine, graph, matmul_precision, checked)
         self.signature = Signature(f, donate, static, args, device)
         self.fallback, self.dynamic, self.check = fallback, dynamic, check
+        self._settings: dict[str, Any] = {"donate": donate, "static": static, "args": args, "graph": graph,
+                          "matmul_precision": matmul_precision, "fallback": fallback, "dynamic": dynamic,
+                          "check": check, "checked": checked}
         self.cache = DispatchCache(self.signature)
         self.reports: list[Report] = []
         self.wrappers = list[Any]()
@@ -99,12 +103,31 @@ class CompiledFunction:
                             hint="define it at the top level of a module, by a decorator")
         return _named, (module, function.__qualname__)
 
+    def with_dispatcher(self) -> Self:
+        """This function, with a callable that learns fast paths."""
+        from mlc.backends.cpu.callable import make_dispatcher
+        self.dispatcher = make_dispatcher(self)
+        return self
+
+    @functools.cached_property
+    def direct(self) -> CompiledFunction | None:
+        """The compiled function that takes the calls of a bound module, which it reaches by itself: so it need not be
+        taken apart in each call. None where all that the module has is an argument of the code: on a device, and if the
+        module has a buffer without a value, which a call may make."""
+        bound = self.signature.bound
+        if not bound or self.signature.device is not None or called_module(bound[0].__call__) is None:
+            return None
+        if any(vars(m).get(name) is None for m in tree.attribute_trees(bound[0]) for name in m._buffers):
+            return None
+        return type(self)(bound[0].__call__, **self._settings).with_dispatcher()
+
     # -- code for files -----------------------------------------------------------------------------------------------
     @property
     def variants(self) -> list[Variant]:
         """Variants compiled for the current state of the bound module."""
         now, state = bound_key(self.signature), self.cache.state()
-        prepared = [self.prepare(args, keywords) for args, keywords in state.reaching]
+        called = state.reaching if self.direct is None else [*state.reaching, *self.direct.cache.state().reaching]
+        prepared = [self.prepare(args, keywords) for args, keywords in called]
         return [v for v in (*state.variants, *prepared) if v.bound == now]
 
     def prepare(self, args: Sequence[Any], keywords: dict[str, Any], targets: Sequence[str] = ()) -> Variant:
@@ -133,9 +156,9 @@ class CompiledFunction:
                 was
             specialized on, and for which arguments it runs as Python (`fallback`), and why.
         """
-        count = len(self.reports)
-        return (f"{self.signature.name}: {count} specialisation{'s' * (count != 1)}\n"
-                + "".join(map(str, self.reports)))
+        reports = self.reports if self.direct is None else [*self.direct.reports, *self.reports]
+        count = len(reports)
+        return f"{self.signature.name}: {count} specialisation{'s' * (count != 1)}\n" + "".join(map(str, reports))
 
     def peak_bytes(self, **numbers: int) -> int:
         """Compute the memory of a call before it is made: bytes of its arguments, its results and all between, at once.
@@ -201,7 +224,8 @@ class CompiledFunction:
     @property
     def entries(self) -> list[Entry]:
         """The compiled entries so far; each counts its calls."""
-        return [code.entry for code in self.cache.all() if code.entry is not None]
+        own = [code.entry for code in self.cache.all() if code.entry is not None]
+        return own if self.direct is None else own + self.direct.entries
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         """Bind to an instance, as a method does."""

@@ -100,10 +100,8 @@ class State:
         if captures is None:
             return
         self.reached += captures.hooks
-        inputs = captures.tensors()
         for reached in self.reached:
-            reached.loosen([t for t in inputs if not any(t is x for x in captures.read)], captures.numbers,
-                           captures.hosts)
+            reached.loosen(captures.read, captures.numbers, captures.hosts)
         self.reached[0].places += [GradientPresence("", owner, present) for owner, present in captures.gradients_read()]
         self.reached[0].places += [Payload("", t) for t in captures.read]
 
@@ -140,11 +138,13 @@ class DispatchCache:
     """All specializations of one function.
 
     lock    held while something is compiled for it
+    states  the number of captured states so far
     """
 
     def __init__(self, signature: Signature) -> None:
         self.lock = threading.RLock()
         self._signature = signature
+        self.states = 0
         self._states: list[State] = []                     # most recently used first
         self._python: set[Any] = set()
 
@@ -162,7 +162,9 @@ class DispatchCache:
         if self._states and self._states[0].holds():
             return self._states[0]
         with self.lock:
-            found = next((s for s in self._states if s.holds()), None) or State(Reached({"": self._signature.f}))
+            found = next((s for s in self._states if s.holds()), None)
+            if found is None:
+                found, self.states = State(Reached({"": self._signature.f})), self.states + 1
             self._states = [found, *(s for s in self._states if s is not found)][:STATES_KNOWN]
             return found
 

@@ -114,7 +114,7 @@ def _learn(function: CompiledFunction, state: State, call: Call, notes: list[Not
     code.recorded.trace.notes += notes
     function.reports.append(_report(call, code.recorded.trace.notes))
     state.learn(code.recorded)
-    if code.recorded.captures is not None and code.recorded.captures.inputs:
+    if call.signature.module is not None or (code.recorded.captures is not None and code.recorded.captures.inputs):
         state.reaching.append(call.specified())
     else:
         state.variants.append(variant_of(call, code.recorded, code.images))

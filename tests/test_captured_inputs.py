@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import copy
 import threading
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import pytest
 
 import mlc
 from mlc import nn
+from mlc.utils.data import default_collate
 
 
 def fast_calls(f: Any) -> int:
@@ -100,3 +103,48 @@ def test_variables_and_views() -> None:
     assert f()[0, 0].item() == 2
     w = mlc.ones(1, 1)
     assert f().tolist() == f().tolist() == [[2.0]]
+
+
+@pytest.mark.parametrize("read", [
+    copy.deepcopy, copy.copy, lambda t: t.item(), lambda t: t.tolist(), lambda t: int(t),
+    lambda t: 1.0 if t > 1.5 else 0.0, lambda t: float(f"{t:.3f}"), lambda t: default_collate([t, t])[0],
+    lambda t: mlc.tensor([t, t])[0], lambda t: mlc.full((), t), lambda t: len(range(int(t)))])
+def test_elements_that_a_recording_reads_are_guarded(read: Callable[[mlc.Tensor], Any]) -> None:
+    t, x = mlc.tensor(1.0), mlc.ones(2)
+    f = mlc.compile(lambda x: x * read(t))
+    f(x), f(x)
+    t.add_(1)
+    for _ in range(2):
+        assert mlc.equal(f(x), x * read(t))
+
+
+def test_modes_alternate_without_another_recording() -> None:
+    m, x = network(), mlc.randn(5, 2)
+    f = mlc.compile(m)
+    with mlc.no_grad():
+        for _ in range(3):                                 # training counts batches, which evaluation does not read
+            m.train()
+            f(x)
+            m.eval()
+            f(x)
+    assert f.report().startswith("Sequential: 2 specialisations")
+
+
+def test_compiled_modules_take_the_fast_path() -> None:
+    m, x = network(), mlc.randn(5, 2)
+    f: Any = mlc.compile(m)
+    with mlc.no_grad():
+        f(x)
+        before = fast_calls(f)
+        f(x)
+    assert fast_calls(f) == before + 1
+
+
+def test_a_module_whose_arrays_are_replaced_all_the_time_is_not_recorded_for_each() -> None:
+    m, x = nn.Linear(2, 2), mlc.ones(1, 2)
+    f: Any = mlc.compile(m)
+    with mlc.no_grad():
+        for i in range(20):
+            m.weight = nn.Parameter(mlc.full((2, 2), float(i)))
+            assert mlc.allclose(f(x), m(x))
+    assert len(f.report().splitlines()) < 40

@@ -90,6 +90,8 @@ class Differentiable:
         if not self.is_leaf:
             raise UserError("the result of a recorded operation has a history, which cannot be copied", code="MLC0434",
                             loc=user_loc(), hint="x.detach() has none; x.clone() is a copy that continues it")
+        if mode.captures is not None:
+            mode.captures.note_read(self)
         out = memo[id(self)] = object.__new__(type(self))
         out._array, out._autograd = self.backing_array.copy(), None
         if self._autograd is not None:

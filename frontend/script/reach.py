@@ -95,16 +95,16 @@ class Reached:
             for name in names:
                 vars(x).pop(name, None)
 
-    def loosen(self, tensors: Sequence[Tensor], numbers: Sequence[tuple[Any, str]], hosts: Sequence[Any]) -> None:
-        """Stop guarding the inputs of the recorded function, the elements of tensors and numbers in mappings, and the
-        attributes of objects that host functions change."""
-        of_tensors, of_hosts = {id(t) for t in tensors}, {id(x) for x in hosts if not self._reads(x)}
+    def loosen(self, read: Sequence[Tensor], numbers: Sequence[tuple[Any, str]], hosts: Sequence[Any]) -> None:
+        """Stop guarding the elements of tensors, but for those that were read while the function was recorded, numbers
+        in mappings that are inputs, and the attributes of objects that host functions change."""
+        of_read, of_hosts = {id(t) for t in read}, {id(x) for x in hosts if not self._reads(x)}
         spared: dict[int, set[str]] = {}
         for mapping, key in numbers:
             if self._names.isdisjoint((key, "param_groups", *_BY_NAME)):       # or the program may read or set it
                 spared.setdefault(id(mapping), set()).add(key)
         for place in self.places:
-            if isinstance(place, Payload) and id(place.x) in of_tensors:
+            if isinstance(place, Payload) and id(place.x) not in of_read:
                 place.loosen()
             elif isinstance(place, Entries) and id(place.x) in spared:
                 place.spare(spared[id(place.x)])
@@ -148,7 +148,7 @@ class Reached:
         elif isinstance(x, types.FunctionType):
             self._function(path, x)
         elif isinstance(x, types.MethodType):
-            self._work += [(path, x.__func__), (path.rpartition(".")[0] or path, x.__self__)]
+            self._work += [(path, x.__func__), (path.rpartition(".")[0] or path or "self", x.__self__)]
         elif isinstance(x, functools.partial):
             self._work += [(path, x.func), (f"{path}.args", x.args), (f"{path}.keywords", x.keywords)]
         elif isinstance(x, staticmethod | classmethod):

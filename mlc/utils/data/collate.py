@@ -16,6 +16,7 @@ from mlc.frontend.functions.create import asarray, tensor
 from mlc.frontend.functions.shape import stack
 from mlc.frontend.location import user_loc
 from mlc.frontend.tensor import Tensor
+from mlc.frontend.trace import state
 from mlc.frontend.tree import is_data
 from mlc.ir.diag import UserError, UserTypeError
 from mlc.ir.types import from_numpy, to_numpy
@@ -108,6 +109,8 @@ def _stacked(batch: Sequence[Any], path: str) -> Tensor:
             raise _differs("are", (type(batch[0]).__name__, type(x).__name__), i, path)
         if x.shape != first.shape:
             raise _differs("have shapes", (list(first.shape), list(x.shape)), i, path)
+    if state.trace is not None:                            # the tensors may have other elements in each call
+        return stack(batch)
     if not all(type(x) is np.ndarray and x.dtype == first.dtype for x in arrays):
         tensors = [asarray(x) for x in batch]
         if any(x.device != "cpu" for x in tensors):
