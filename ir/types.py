@@ -124,6 +124,7 @@ _NUMPY_NAMES = {"bool": i1, "int8": i8, "int16": i16, "int32": i32, "int64": i64
                 "complex64": c64, "complex128": c128}
 
 
+@cache                                                      # numpy takes microseconds to put a name together
 def from_numpy(dtype: np.dtype[Any]) -> ScalarType:
     """The element type of a numpy dtype, in either byte order; IRError if mlc does not support it."""
     if found := _NUMPY_NAMES.get(dtype.name):

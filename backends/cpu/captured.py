@@ -83,11 +83,11 @@ class CapturedInputs:
         guards = self.guards()
         if self.callable is None or (self._now is not None and self._unchanged(self._now, guards)):
             return
-        arrays = [t._array for t in self.tensors]
-        self._now = None
+        arrays, fresh = [t._array for t in self.tensors], None
         if guards is not None and all(self._fits(j, x) for j, x in enumerate(arrays)):
-            self._now = self._snapshot(guards, arrays)
-        Callable.from_address(id(self.callable)).captured = None if self._now is None else ctypes.addressof(self._now)
+            fresh = self._snapshot(guards, arrays)
+        Callable.from_address(id(self.callable)).captured = None if fresh is None else ctypes.addressof(fresh)
+        self._now = fresh                                  # the former one may go now that no call finds it any more
 
     @staticmethod
     def _unchanged(now: Captured, guards: Guards | None) -> bool:
