@@ -17,7 +17,7 @@ from mlc.utils.data import default_collate
 
 def fast_calls(f: Any) -> int:
     """The number of calls of a compiled function that its fast paths have served."""
-    return sum(entry.fast_calls.value for entry in f.entries)
+    return sum(entry.fast_calls.value for entry in {*f.entries})
 
 
 def network() -> nn.Sequential:
@@ -103,6 +103,16 @@ def test_variables_and_views() -> None:
     assert f()[0, 0].item() == 2
     w = mlc.ones(1, 1)
     assert f().tolist() == f().tolist() == [[2.0]]
+
+
+def test_the_fast_path_of_a_state_takes_the_place_of_the_oldest() -> None:
+    weights = [mlc.full((2,), float(i)) for i in range(12)]
+    f: Any = mlc.compile(lambda: weights[0] * 2)
+    for _ in range(2 * len(weights)):
+        f()
+        before = fast_calls(f)
+        assert f().tolist() == [2 * weights[0][0].item()] * 2 and fast_calls(f) == before + 1
+        weights.append(weights.pop(0))
 
 
 @pytest.mark.parametrize("read", [

@@ -46,6 +46,9 @@ saves."""
 MAX_FAST_PATHS = 8
 """Maximum number of signatures that a dispatcher tries before its slow path; each costs a few nanoseconds."""
 
+MAX_RETIRED = 256
+"""Maximum number of fast paths that a dispatcher has given up; they stay in memory, since a call may be in one."""
+
 
 class SlowCallable:
     """A compiled function without a fast path, with the same interface as one that has it."""
@@ -78,7 +81,8 @@ class SlowCallable:
         return self if instance is None else MethodType(self, instance)
 
     def __repr__(self) -> str:
-        return f"<compiled {self.keep[0].interface.name}>" if self.keep else f"<compiled: {self.slow_path!r}>"
+        entry = next((x for x in self.keep if isinstance(x, Entry)), None)
+        return f"<compiled: {self.slow_path!r}>" if entry is None else f"<compiled {entry.interface.name}>"
 
 
 def _binding(variable: Variable) -> Binding:
@@ -179,7 +183,7 @@ def make_dispatcher(slow_path: Function[..., Any]) -> Any:
     """A callable that initially calls `slow_path` only, and keeps its identity when fast paths are added."""
     if reason := layout.problem():
         return SlowCallable(slow_path, (), reason)
-    made = _new(slow_path, None, None, ())
+    made = _new(slow_path, None, None, ([],))              # the fast paths that it has given up
     Callable.from_address(id(made)).vectorcall = _support().address("forward")
     return made
 
@@ -194,14 +198,9 @@ def add_fast_path(dispatcher: Any, entry: Entry, result: str = "tensor", tensor_
     if isinstance(dispatcher, SlowCallable):
         return dispatcher.fast_path
     with _adding:
+        if len(known := _fast_paths(dispatcher)) >= MAX_FAST_PATHS and not _retire_one(dispatcher, known):
+            return f"the function has {len(known)} signatures with a fast path already"
         before: Any = dispatcher.slow_path
-        following: Any = before
-        depth = 0
-        kind: Any = _callable_type()
-        while isinstance(following, kind):
-            following, depth = following.slow_path, depth + 1
-        if depth >= MAX_FAST_PATHS:
-            return f"the function has {depth} signatures with a fast path already"
         made = make_callable(entry, before, result, tensor_type, payload, consumed, bindings, captured)
         if isinstance(made, SlowCallable):
             return made.fast_path
@@ -209,6 +208,31 @@ def add_fast_path(dispatcher: Any, entry: Entry, result: str = "tensor", tensor_
         fields.slow_path = _reference(made)
         ctypes.pythonapi.Py_DecRef(ctypes.py_object(before))
     return "yes"
+
+
+def _fast_paths(dispatcher: Any) -> list[Any]:
+    """The fast paths of a dispatcher, the newest first."""
+    found, following = list[Any](), dispatcher.slow_path
+    kind: Any = _callable_type()
+    while isinstance(following, kind):
+        found.append(following)
+        following = following.slow_path
+    return found
+
+
+def _retire_one(dispatcher: Any, known: list[Any]) -> bool:
+    """Give up the oldest fast path that reaches tensors, whose state another one may have replaced; False if there is
+    none."""
+    retired: list[Any] = dispatcher.keep[0]
+    oldest = next((i for i, x in reversed([*enumerate(known)]) if x.keep[2] is not None), None)
+    if oldest is None or len(retired) >= MAX_RETIRED:
+        return False
+    gone = known[oldest]
+    gone.keep[2].retire()
+    Callable.from_address(id(known[oldest - 1] if oldest else dispatcher)).slow_path = _reference(gone.slow_path)
+    retired.append(gone)                                   # with the reference that the one before has given up
+    ctypes.pythonapi.Py_DecRef(ctypes.py_object(gone))
+    return True
 
 
 @contextmanager

@@ -89,6 +89,12 @@ class CapturedInputs:
         Callable.from_address(id(self.callable)).captured = None if fresh is None else ctypes.addressof(fresh)
         self._now = fresh                                  # the former one may go now that no call finds it any more
 
+    def retire(self) -> None:
+        """Have no call take the fast path any more, and no tensor be kept."""
+        Callable.from_address(id(self.callable)).captured = None
+        self.callable = self._now = None
+        self.tensors = ()
+
     @staticmethod
     def _unchanged(now: Captured, guards: Guards | None) -> bool:
         rows = now.keep[1]
