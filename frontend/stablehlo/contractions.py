@@ -122,10 +122,10 @@ def _split_batch(x: Any, groups: int) -> Any:
 def _sum_of_products(x: Any, w: Any, strides: Sequence[int], dilation: Sequence[int], groups: int) -> Any:
     """A convolution without padding of (batch, features, space) by (features, features of a group, window)."""
     count = len(strides)
-    if 1 <= count <= 3 and x.dtype.is_floating_point and 0 not in (*x.shape, *w.shape):
-        return O[f"conv{count}d"](x, w, None, list(strides), 0, list(dilation), groups)
     spans = [(k - 1) * d + 1 for k, d in zip(w.shape[2:], dilation)]
-    sizes = [max((n - span) // s + 1, 0) for n, span, s in zip(x.shape[2:], spans, strides)]
+    sizes = [_windows(n, span, s) for n, span, s in zip(x.shape[2:], spans, strides)]
+    if 1 <= count <= 3 and x.dtype.is_floating_point and 0 not in (*x.shape, *w.shape, *sizes):
+        return O[f"conv{count}d"](x, w, None, list(strides), 0, list(dilation), groups)
     n, features = x.shape[0], w.shape[0]
     x = O["reshape"](x, (n, groups, x.shape[1] // groups, *x.shape[2:]))
     w = O["reshape"](w, (groups, features // groups, *w.shape[1:]))
@@ -141,6 +141,11 @@ def _sum_of_products(x: Any, w: Any, strides: Sequence[int], dilation: Sequence[
     found = O["permute"](found, [2, 0, 1, *range(3, 3 + count)]) if found.shape else O["broadcast_to"](
         found, (n, groups, features // groups, *sizes))
     return O["reshape"](found, (n, features, *sizes))
+
+
+def _windows(n: Any, span: int, stride: int) -> Any:
+    """The number of windows along a dimension."""
+    return max((n - span) // stride + 1, 0) if isinstance(n, int) else (n - span) // stride + 1
 
 
 def _layouts(step: Step, count: int) -> tuple[list[int], list[int], list[int]]:

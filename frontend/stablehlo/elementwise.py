@@ -39,8 +39,30 @@ def full(value: Any, x: Any) -> Any:
 
 plain(cosine=O["cos"], sine=O["sin"], tan=O["tan"], tanh=O["tanh"], exponential=O["exp"],
       exponential_minus_one=O["expm1"], log=O["log"], log_plus_one=O["log1p"], sqrt=O["sqrt"], rsqrt=O["rsqrt"],
-      logistic=O["sigmoid"], atan2=O["atan2"], ceil=O["ceil"], floor=O["floor"], round_nearest_even=O["round"],
-      real=O["real"], imag=O["imag"])
+      ceil=O["ceil"], floor=O["floor"], round_nearest_even=O["round"])
+
+
+@row("stablehlo.real", "stablehlo.imag")
+def part(step: Step, x: Any) -> Any:
+    """A part of complex numbers; a real number is its own real part, and its imaginary one is 0."""
+    if x.dtype.is_complex:
+        return O[step.op.name.partition(".")[2]](x)
+    return x if step.op.name.endswith("real") else O["zeros_like"](x)
+
+
+@row("stablehlo.atan2")
+def atan2(step: Step, y: Any, x: Any) -> Any:
+    """Of complex numbers, -i log((x + iy) / sqrt(x^2 + y^2))."""
+    if not x.dtype.is_complex:
+        return O["atan2"](y, x)
+    i = full(1j, x)
+    size = O["sqrt"](O["add"](O["mul"](x, x), O["mul"](y, y)))
+    return O["mul"](O["log"](O["div"](O["add"](x, O["mul"](i, y)), size)), full(-1j, x))
+
+
+@row("stablehlo.logistic")
+def logistic(step: Step, x: Any) -> Any:
+    return O["sigmoid"](x)
 
 
 def _boolean(x: Any) -> bool:
@@ -209,6 +231,8 @@ def sign(step: Step, x: Any) -> Any:
 @row("stablehlo.cbrt")
 def cube_root(step: Step, x: Any) -> Any:
     """The power of a third of the absolute value, corrected by a step of Newton's method."""
+    if x.dtype.is_complex:
+        return O["pow"](x, full(1 / 3, x))
     wide = O["cast"](x, "float64" if x.dtype.name == "float64" else "float32")
     size = O["abs"](wide)
     root = O["pow"](size, full(1 / 3, wide))
@@ -269,8 +293,7 @@ def ordered(x: Any) -> Any:
     from mlc.frontend.stablehlo.moving import bitcast
     found = bitcast(x, f"int{width(x)}")
     least = full(-(2 ** (width(x) - 1)), found)
-    return O["where"](O["lt"](found, full(0, found)), O["sub"](least, O["add"](found, full(1, found))), found) \
-        if False else O["where"](O["lt"](found, full(0, found)), O["bitwise_xor"](O["bitwise_not"](found), least), found)
+    return O["where"](O["lt"](found, full(0, found)), O["bitwise_xor"](O["bitwise_not"](found), least), found)
 
 
 @row("stablehlo.convert")
@@ -323,6 +346,8 @@ def reduced(x: Any, exponent: int, mantissa: int) -> Any:
         bits = O["where"](overflow, O["bitwise_or"](signs, full(mask, bits)), bits)
         bits = O["where"](underflow, signs, bits)
     found = bitcast(bits, x.dtype.name)
+    if not mantissa:                                       # without a mantissa there is no NaN
+        return O["where"](O["ne"](x, x), O["copysign"](full(math.inf, x), x), found)
     return O["where"](O["ne"](x, x), x, found)
 
 

@@ -44,9 +44,9 @@ def reduce_window(step: Step, *operands: Any) -> tuple[Any, ...]:
 
 def windows(body: Body, xs: Sequence[Any], window: Sequence[int], strides: Sequence[int],
             dilation: Sequence[int]) -> tuple[Any, ...]:
-    """What a function makes of the elements of each window, in their order along each dimension."""
+    """What a function makes of the elements of each window, in row-major order: the last dimension first."""
     found = tuple(xs)
-    for axis, (size, stride, step) in enumerate(zip(window, strides, dilation)):
+    for axis, (size, stride, step) in reversed(list(enumerate(zip(window, strides, dilation)))):
         found = _along(body, found, axis, size, step)
         found = tuple(x[(slice(None),) * axis + (slice(None, None, stride),)] if stride > 1 else x for x in found)
     return found

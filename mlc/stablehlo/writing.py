@@ -1,0 +1,1 @@
+def text(f, args): raise NotImplementedError
