@@ -302,10 +302,8 @@ def convert(step: Step, x: Any) -> Any:
 
 
 def converted(x: Any, dtype: Any) -> Any:
-    """Elements of another type: the real parts of complex numbers, whether numbers are not 0, and else the nearest."""
+    """Elements of another type: the real parts of complex numbers; whether they are not 0; else the nearest."""
     if x.dtype.is_complex and not dtype.is_complex:
-        if dtype.name == "bool":
-            return O["ne"](x, full(0, x))
         x = O["real"](x)
     if dtype.name == "bool":
         return O["ne"](x, full(0, x)) if x.dtype.name != "bool" else x

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from mlc.frontend.stablehlo.contractions import pairs
 from mlc.frontend.stablehlo.elementwise import full, over_elements
 from mlc.frontend.stablehlo.moving import padded
-from mlc.frontend.stablehlo.reductions import Body, elementwise
+from mlc.frontend.stablehlo.reductions import Body, elementwise, kind_of
 from mlc.frontend.stablehlo.scattering import add_each
 from mlc.frontend.stablehlo.table import row
 from mlc.frontend.tensor import OPERATIONS as O
@@ -38,6 +38,9 @@ def reduce_window(step: Step, *operands: Any) -> tuple[Any, ...]:
     xs = [padded(step, x, init, [p[0] for p in padding], [p[1] for p in padding], [b - 1 for b in base])
           for x, init in zip(xs, inits)]
     body = elementwise(step.body())
+    if count == 1 and kind_of(op.regions[0], xs[0].dtype) == "sum" and xs[0].dtype.name in ("float16", "bfloat16"):
+        wide = windows(lambda a, b: (O["add"](a, b),), [O["cast"](xs[0], "float32")], window, strides, dilation)
+        return body(O["broadcast_to"](inits[0], wide[0].shape), O["cast"](wide[0], xs[0].dtype))
     found = windows(body, xs, window, strides, dilation)
     return body(*(O["broadcast_to"](init, x.shape) for init, x in zip(inits, found)), *found)
 

@@ -77,7 +77,7 @@ def expect_close(found: Any, wanted: Any, tolerance: float | None = None, ulps: 
         if tolerance is not None:
             same = special | (difference <= tolerance)
         else:
-            apart = _ordered(a) - _ordered(b)
+            apart = np.asarray(_ordered(a) - _ordered(b))
             same = special | (np.abs(apart.astype(np.float64)) <= ulps)
         relative, absolute = TOLERANCES[a.dtype.name]
         near = special | (difference <= absolute + relative * np.abs(wide[1]))
