@@ -228,9 +228,10 @@ def slice_(w: Writer, op: Any) -> str:
 
 @row("tensor.pad")
 def pad(w: Writer, op: Any) -> str:
-    """Elements around and between."""
+    """Elements around and between; tensor.pad also has those between behind the last element."""
+    high = [b + (k if n else 0) for b, k, n in zip(op.high, op.interior, w.types[w.of(op.x)].shape)]
     return w.op("pad", [w.of(op.x), w.reshape(w.of(op.value), ())], result(op), {
-        "edge_padding_low": listed(op.low), "edge_padding_high": listed(op.high),
+        "edge_padding_low": listed(op.low), "edge_padding_high": listed(high),
         "interior_padding": listed(op.interior)})
 
 

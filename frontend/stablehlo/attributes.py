@@ -175,13 +175,12 @@ class AttributeReader(TypeParser):
 
     def _skipped(self, token: Token) -> str:
         """The text of an attribute of another dialect."""
-        open, close = {"<": ">", "(": ")"}[self.token.text], 0
         depth = 0
         while True:
             found = self.take()
             if found.kind == "end":
                 self.fail("the attribute does not end", SYNTAX, token)
-            depth += (found.text == open) - (found.text == close or found.text == {"<": ">", "(": ")"}[open])
+            depth += (found.kind == "punct") * ((found.text == "<") - (found.text == ">"))
             if not depth:
                 return self.text[token.start: found.start + 1]
 

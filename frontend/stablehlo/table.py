@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 Row = Callable[..., Any]
 FAMILIES = ("calls", "collectives", "contractions", "control", "dynamic", "elementwise", "gathering",
-            "linear_algebra", "moving", "randomness", "reductions", "scattering", "sorting", "special", "windows")
+            "lapack", "linear_algebra", "moving", "randomness", "reductions", "scattering", "sorting", "special", "windows")
 TABLE: dict[str, Row] = {}
 """Functions of a step and of tensors, by the name of the operation."""
 REFUSED: dict[str, str] = {}
