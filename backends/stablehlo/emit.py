@@ -16,7 +16,7 @@ import numpy as np
 
 from mlc.dialects.func import Func
 from mlc.ir.core import Block, Op, Value
-from mlc.ir.diag import UserError
+from mlc.ir.diag import UNKNOWN, UserError
 from mlc.ir.types import FloatType, IndexType, IntType, ScalarType, TensorType, Type, i1, i64, to_numpy
 
 CODE = "MLC0864"
@@ -49,8 +49,8 @@ def array_type(type: Type, op: Op | None = None) -> TensorType:
 def refused(op: Op | None, reason: str) -> UserError:
     """The error of an operation that is not written."""
     name = "" if op is None else f"{op.name}: "
-    return UserError(f"{name}{reason}; it is not written as StableHLO", code=CODE,
-                     **({} if op is None else {"loc": op.loc}),
+    loc = UNKNOWN if op is None else op.loc
+    return UserError(f"{name}{reason}; it is not written as StableHLO", code=CODE, loc=loc,
                      hint="give arguments of fixed sizes, and write the function without the operation")
 
 
@@ -60,8 +60,8 @@ def hexadecimal(value: Any, dtype: ScalarType) -> str:
     if dtype == i1:
         return "true" if array else "false"
     if isinstance(dtype, FloatType):
-        return "0x" + array.reshape(1).view(np.dtype(f"u{array.itemsize}"))[0].astype(object).__format__(
-            f"0{2 * array.itemsize}X")
+        bits = int(array.reshape(1).view(np.dtype(f"u{array.itemsize}"))[0])
+        return f"0x{bits:0{2 * array.itemsize}X}"
     return str(int(array))
 
 
@@ -234,5 +234,5 @@ def emit(module: Op) -> str:
         True
     """
     from mlc.backends.stablehlo import control, indexing, operations  # noqa: F401 - they fill the table
-    functions = [f for f in module.inside(Func)]
+    functions = list(module.inside(Func))
     return "\n".join(["module {", *(line for f in functions for line in Writer().function(f)), "}", ""])

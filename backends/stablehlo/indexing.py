@@ -12,20 +12,20 @@ from mlc.ir.types import TensorType, i64
 COMBINED = {"add": "add", "mul": "multiply", "max": "maximum", "min": "minimum", "set": ""}
 
 
-def column(w: Writer, x: str, shape: Sequence[int], axes: Sequence[int]) -> str:
+def column(w: Writer, x: str, shape: Sequence[Any], axes: Sequence[Any]) -> str:
     """An array of indices, whose axes are those of a shape, as one column of an array of positions."""
     type = TensorType((*shape, 1), i64)
     x = w.cast(x, i64)
     return w.op("broadcast_in_dim", [x], type, {"broadcast_dimensions": listed(axes)})
 
 
-def positions(w: Writer, columns: Sequence[str], shape: Sequence[int]) -> str:
+def positions(w: Writer, columns: Sequence[str], shape: Sequence[Any]) -> str:
     """Columns beside each other."""
     type = TensorType((*shape, len(columns)), i64)
     return columns[0] if len(columns) == 1 else w.op("concatenate", columns, type, {"dimension": f"{len(shape)} : i64"})
 
 
-def counted(w: Writer, n: int) -> str:
+def counted(w: Writer, n: Any) -> str:
     """0, 1, ... n - 1"""
     return w.op("iota", [], TensorType((n,), i64), {"iota_dimension": "0 : i64"})
 
@@ -67,7 +67,7 @@ def put(w: Writer, x: str, at: str, updates: str, kind: str) -> str:
         "scatter_dimension_numbers": dims, "indices_are_sorted": "false", "unique_indices": "false"}, kind)
 
 
-def everywhere(w: Writer, indices: str, axis: int, shape: Sequence[int]) -> str:
+def everywhere(w: Writer, indices: str, axis: int, shape: Sequence[Any]) -> str:
     """The positions of elements: the indices along an axis, and along the others where they are."""
     columns = [column(w, indices, shape, range(len(shape))) if a == axis else column(w, counted(w, n), shape, [a])
                for a, n in enumerate(shape)]
@@ -113,7 +113,7 @@ def scatter(w: Writer, op: Any) -> str:
         "scatter_dimension_numbers": dims, "indices_are_sorted": "false", "unique_indices": "false"}, _kind(op))
 
 
-def in_windows(w: Writer, windows: int, size: int, stride: int, dilation: int) -> str:
+def in_windows(w: Writer, windows: Any, size: Any, stride: int, dilation: Any) -> str:
     """i * stride + j * dilation for windows i and their elements j"""
     type = TensorType((windows, size), i64)
     found = []

@@ -161,9 +161,9 @@ class AttributeReader(TypeParser):
             return found
         if token.text in ("#stablehlo.conv", "#mhlo.conv"):
             self.take()
-            found = self.convolution_dimensions()
+            parts = self.convolution_dimensions()
             self.expect(">")
-            return found
+            return parts
         if token.text.startswith(("#stablehlo.", "#chlo.", "#mhlo.")):
             self.take()
             return dict(self.list_of(self._field, ">"))

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from mlc.frontend.stablehlo.interpreter import CUSTOM_CALLS, Step
-from mlc.frontend.stablehlo.table import row
+from mlc.frontend.stablehlo.table import Row, row
 
 if TYPE_CHECKING:
     from mlc.frontend.stablehlo.syntax import Function
@@ -58,16 +59,17 @@ def custom_call(step: Step, *xs: Any) -> Any:
     return f(step, *xs)
 
 
-def custom(*names: str) -> Any:
+def custom(*names: str) -> Callable[[Row], Row]:
     """Make a function what is called by these names."""
-    def register(f: Any) -> Any:
+    def register(f: Row) -> Row:
         for name in names:
             CUSTOM_CALLS[name] = f
         return f
     return register
 
 
-@custom("Sharding", "SPMDFullToShardShape", "SPMDShardToFullShape", "annotate_device_placement", "xla.sdy.FuncResultSharding")
+@custom("Sharding", "SPMDFullToShardShape", "SPMDShardToFullShape", "annotate_device_placement",
+        "xla.sdy.FuncResultSharding")
 def as_it_is(step: Step, *xs: Any) -> tuple[Any, ...]:
     """What says where arrays are means nothing on one device."""
     return xs

@@ -26,7 +26,7 @@ def is_float(x: Any) -> bool:
 
 def is_unsigned(x: Any) -> bool:
     """Whether the elements are unsigned integers."""
-    return x.dtype.name.startswith("uint")
+    return str(x.dtype.name).startswith("uint")
 
 
 def full(value: Any, x: Any) -> Any:

@@ -1,7 +1,7 @@
 """The pretty forms of operations.
 
-Most are a list of operands and of attributes by name, `name %a, %b, dims = [0] {...} : types`; the names that the pretty
-form abbreviates are in `NAMES`, and operations with a syntax of their own in `FORMS`.
+Most are a list of operands and of attributes by name, `name %a, %b, dims = [0] {...} : types`; the names that the
+pretty form abbreviates are in `NAMES`, and operations with a syntax of their own in `FORMS`.
 """
 
 from __future__ import annotations
@@ -100,11 +100,11 @@ def _put_words(reader: Reader, name: str, words: list[Any], attrs: dict[str, Any
 def _signature(reader: Reader, name: str, operands: list[str]) -> tuple[list[ValueType], list[ValueType]]:
     """The types behind the colon: a signature; one type of all; or the operands' types, and where it is known, the
     result's."""
-    value = reader.scopes and [reader.type_of(n) for n in operands]
+    value = [reader.type_of(n) for n in operands]
     if not reader.accept(":"):
         if name in ("stablehlo.constant", "chlo.constant"):
             return [], [reader.dense_type] if reader.dense_type is not None else []
-        return list(value or []), []
+        return value, []
     if reader.at("("):
         return reader.signature()
     types = reader.types()
@@ -123,13 +123,13 @@ def _signature(reader: Reader, name: str, operands: list[str]) -> tuple[list[Val
         parts = getattr(types[0], "parts", ())
         return list(parts), types
     if name == "stablehlo.complex" and isinstance(types[0], ArrayType):
-        return list(value or []), types
+        return value, types
     if len(types) == 1:
         # one type: of the result and of all operands, except those that the operation declares otherwise, as the
         # scalar bounds of clamp; the reader checks all else against the operation's own rules
         same = name not in DIFFERING
-        return (types * len(operands) if same else list(value or [])), types
-    return list(value or []), [types[-1]] if types else []
+        return (types * len(operands) if same else value), types
+    return value, [types[-1]] if types else []
 
 
 DIFFERING = frozenset({"stablehlo.clamp", "stablehlo.rng", "stablehlo.after_all", "interpreter.probe",

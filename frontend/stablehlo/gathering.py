@@ -62,7 +62,8 @@ def gathered(step: Step, x: Any, indices: Any, sizes: Sequence[Any]) -> Any:
     if not isinstance(dims, dict):
         op.wrong("its dimension numbers are no #stablehlo.gather")
     offset, collapsed = numbers(step, dims, "offset_dims"), numbers(step, dims, "collapsed_slice_dims")
-    batching, index_batching = (numbers(step, dims, n) for n in ("operand_batching_dims", "start_indices_batching_dims"))
+    batching, index_batching = (numbers(step, dims, n) for n in ("operand_batching_dims",
+                                                                 "start_indices_batching_dims"))
     mapped, axis = numbers(step, dims, "start_index_map"), dims.get("index_vector_dim", 0)
     rank = len(op.array.shape)
     starts, batch_shape = columns(step, indices, axis, len(mapped))

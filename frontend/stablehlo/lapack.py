@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from mlc.frontend.dtypes import of_ir
 from mlc.frontend.stablehlo.calls import custom
+from mlc.frontend.stablehlo.table import Row
 from mlc.frontend.tensor import OPERATIONS as O
 
 if TYPE_CHECKING:
     from mlc.frontend.stablehlo.interpreter import Step
 
 
-def lapack(name: str) -> Any:
+def lapack(name: str) -> Callable[[Row], Row]:
     """Make a function the routine of this name, of all element types."""
     return custom(*(f"lapack_{letter}{name}_ffi" for letter in "sdcz"))
 
@@ -57,24 +59,16 @@ def reflectors(step: Step, x: Any) -> tuple[Any, ...]:
 
 
 @lapack("orgqr")
+@lapack("ungqr")
 def product_of_reflectors(step: Step, x: Any, tau: Any) -> Any:
     return O["linalg.householder_product"](x, tau)
 
 
-@lapack("ungqr")
-def product_of_complex_reflectors(step: Step, x: Any, tau: Any) -> Any:
-    return O["linalg.householder_product"](x, tau)
-
-
 @lapack("syevd")
+@lapack("heevd")
 def eigenvectors(step: Step, x: Any) -> tuple[Any, ...]:
     values, vectors = O["linalg.eigh"](x, UPLO=setting(step, "uplo"))
     return vectors, values, success(x)
-
-
-@lapack("heevd")
-def complex_eigenvectors(step: Step, x: Any) -> tuple[Any, ...]:
-    return eigenvectors(step, x)
 
 
 @lapack("gesdd")

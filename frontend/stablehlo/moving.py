@@ -135,7 +135,7 @@ def _joined(x: Any, value: Any, low: Sequence[Any], high: Sequence[Any]) -> Any:
 def spread(x: Any, value: Any, axis: int, gap: Any) -> Any:
     """A tensor with `gap` elements between neighbours along an axis."""
     n = x.shape[axis]
-    if isinstance(gap, int) and gap == 0 or isinstance(n, int) and n <= 1:
+    if (isinstance(gap, int) and gap == 0) or (isinstance(n, int) and n <= 1):
         return x
     column = O["unsqueeze"](x, axis + 1)
     shape = list(column.shape)

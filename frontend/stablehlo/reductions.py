@@ -1,7 +1,7 @@
 """Reductions by a region.
 
-A region of one operation that mlc has a reduction for is that reduction. Any other is applied to halves of the elements,
-as StableHLO leaves the order of reductions open.
+A region of one operation that mlc has a reduction for is that reduction. Any other is applied to halves of the
+elements, as StableHLO leaves the order of reductions open.
 """
 
 from __future__ import annotations

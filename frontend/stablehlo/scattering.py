@@ -69,7 +69,8 @@ def positions(step: Step, x: Any, indices: Any, update: Any) -> Any:
             found = offsets if found is None else O["add"](found, offsets)
         if found is not None:
             inside = O["logical_and"](inside, O["logical_and"](O["ge"](found, 0), O["lt"](found, n)))
-            place = O["add"](place, O["mul"](O["clamp"](found, 0, n - 1 if not isinstance(n, int) else max(n - 1, 0)), stride))
+            last = max(n - 1, 0) if isinstance(n, int) else n - 1
+            place = O["add"](place, O["mul"](O["clamp"](found, 0, last), stride))
         stride = stride * n
     return O["broadcast_to"](O["where"](inside, place, full(-1, place)), tuple(update.shape))
 
@@ -77,7 +78,7 @@ def positions(step: Step, x: Any, indices: Any, update: Any) -> Any:
 def add_each(body: Body, region: Region, xs: tuple[Any, ...], at: Any, updates: tuple[Any, ...]) -> tuple[Any, ...]:
     """Rows with updates put in, one after the other; those at -1 are left out."""
     count, n = math.prod(at.shape), xs[0].shape[0]
-    if isinstance(count, int) and count == 0 or isinstance(n, int) and n == 0:
+    if (isinstance(count, int) and count == 0) or (isinstance(n, int) and n == 0):
         return xs
     if len(xs) == 1:
         kind = kind_of(region, xs[0].dtype)

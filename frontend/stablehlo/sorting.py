@@ -1,7 +1,7 @@
 """Sorts by a comparator.
 
-A comparator of the keys of two elements, by `<` or `>`, is a sort of mlc's by these keys. Any other sorts by a network of
-exchanges, which keeps the order of elements that are equal.
+A comparator of the keys of two elements, by `<` or `>`, is a sort of mlc's by these keys. Any other sorts by a network
+of exchanges, which keeps the order of elements that are equal.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def sort(step: Step, *xs: Any) -> tuple[Any, ...]:
     axis = axis + rank if isinstance(axis, int) and axis < 0 else axis
     if not isinstance(axis, int) or not 0 <= axis < rank:
         op.wrong(f"there is no dimension {axis}")
-    if isinstance(xs[0].shape[axis], int) and xs[0].shape[axis] < 2 or math.prod(xs[0].shape) == 0:
+    if (isinstance(xs[0].shape[axis], int) and xs[0].shape[axis] < 2) or math.prod(xs[0].shape) == 0:
         return xs
     if (found := _keys(step, xs)) is not None:
         keys, descending = found

@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from mlc.frontend.stablehlo.interpreter import Step
 
 Row = Callable[..., Any]
-FAMILIES = ("calls", "collectives", "contractions", "control", "dynamic", "elementwise", "gathering",
-            "lapack", "linear_algebra", "moving", "randomness", "reductions", "scattering", "sorting", "special", "windows")
+FAMILIES = ("calls", "collectives", "contractions", "control", "dynamic", "elementwise", "gathering", "lapack",
+            "linear_algebra", "moving", "randomness", "reductions", "scattering", "sorting", "special", "windows")
 TABLE: dict[str, Row] = {}
 """Functions of a step and of tensors, by the name of the operation."""
 REFUSED: dict[str, str] = {}

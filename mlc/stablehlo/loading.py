@@ -13,13 +13,14 @@ from mlc.api import compile
 from mlc.frontend.dtypes import of_ir
 from mlc.frontend.location import user_loc
 from mlc.frontend.signature import Spec
-from mlc.frontend.stablehlo.interpreter import Interpreter
+from mlc.frontend.stablehlo.interpreter import CUSTOM_CALLS, Interpreter
 from mlc.frontend.stablehlo.reader import read
-from mlc.frontend.stablehlo.syntax import SYNTAX, ArrayType, Function, Program
+from mlc.frontend.stablehlo.syntax import SYNTAX, UNSUPPORTED, ArrayType, Function, Operation, Program
+from mlc.frontend.stablehlo.table import find, reason
+from mlc.ir.affine_syntax import parse_size
 from mlc.ir.diag import UserError
 from mlc.ir.files import read_at_most
 from mlc.ir.lexer import MAX_TEXT
-from mlc.ir.affine_syntax import parse_size
 from mlc.ir.sizes import Dim
 from mlc.ir.types import TensorType
 
@@ -95,6 +96,25 @@ def artifact_text(data: bytes) -> str:
                             loc=user_loc()) from None
 
 
+def refusals(program: Program) -> list[str]:
+    """The operations that mlc does not run, with reasons, from what is known without running them."""
+    return [f"{op.name}: {why} ({op.loc})" for op in operations(program) if (why := _refusal(op)) is not None]
+
+
+def operations(program: Program) -> list[Operation]:
+    """The operations of all functions, those of regions too."""
+    return [op for f in program.functions.values() if f.body is not None for op in f.body.inside()
+            if op.name not in ("func.return", "stablehlo.return")]
+
+
+def _refusal(op: Operation) -> str | None:
+    if find(op.name) is None:
+        return reason(op.name)
+    if op.name == "stablehlo.custom_call" and (name := op.get("call_target_name")) not in CUSTOM_CALLS:
+        return f"mlc has no custom call {name}"
+    return None
+
+
 def specs(function: Function) -> list[Spec]:
     """The types of the arguments; a size that is not known is a symbol of its own."""
     assert function.body is not None
@@ -137,6 +157,10 @@ def function_of(program: Program, name: str) -> Any:
     """A compiled function that runs a program, with its arguments by name."""
     main = program.main()
     wanted = specs(main)
+    if refused := refusals(program):
+        raise UserError(f"mlc does not run {len(refused)} operation{'s' * (len(refused) > 1)} of the program",
+                        code=UNSUPPORTED, loc=user_loc(), notes=tuple(refused[:20]),
+                        hint="write the program without them, for one device")
 
     def f(*given: Any) -> Any:
         return run(program, given)

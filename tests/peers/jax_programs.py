@@ -15,6 +15,7 @@ import sys
 import traceback
 from collections.abc import Callable
 from contextlib import nullcontext
+from functools import partial
 from typing import Any
 
 import jax
@@ -178,8 +179,8 @@ def narrow_floats(x: Any, y: Any) -> Any:
 def _flax_classifier() -> tuple[Callable[..., Any], tuple[Any, ...]]:
     from flax import linen
 
-    class Classifier(linen.Module):
-        @linen.compact
+    class Classifier(linen.Module):  # type: ignore[misc]
+        @linen.compact  # type: ignore[untyped-decorator]
         def __call__(self, x: Any) -> Any:
             x = linen.Conv(4, (3, 3))(x)
             x = linen.relu(linen.GroupNorm(2)(x))
@@ -194,8 +195,8 @@ def _flax_classifier() -> tuple[Callable[..., Any], tuple[Any, ...]]:
 def _flax_transformer() -> tuple[Callable[..., Any], tuple[Any, ...]]:
     from flax import linen
 
-    class Layer(linen.Module):
-        @linen.compact
+    class Layer(linen.Module):  # type: ignore[misc]
+        @linen.compact  # type: ignore[untyped-decorator]
         def __call__(self, x: Any) -> Any:
             x = x + linen.SelfAttention(2)(linen.LayerNorm()(x))
             return x + linen.Dense(8)(linen.gelu(linen.Dense(16)(linen.LayerNorm()(x))))
@@ -222,7 +223,8 @@ def sorted_rows(x: Any) -> Any:
 
 @out(normal(6, 4), np.array([0, 5, 5], np.int64))
 def picked(x: Any, i: Any) -> Any:
-    return x[i], mlc.index_add(x, 0, i, x[:3]), mlc.grad(lambda x: mlc.nn.functional.layer_norm(x, (4,)).square().sum())(x)
+    normal_rows = mlc.grad(lambda x: mlc.nn.functional.layer_norm(x, (4,)).square().sum())(x)
+    return x[i], mlc.index_add(x, 0, i, x[:3]), normal_rows
 
 
 @out(normal(5))
@@ -238,8 +240,8 @@ def whole_numbers(x: Any, y: Any) -> Any:
 
 @out(normal(3))
 def loops(x: Any) -> Any:
-    return mlc.fori_loop(0, 5, lambda i, x: x * 1.5 + i, x), mlc.while_loop(lambda x: x.sum() < 50, lambda x: x * x + 2, x), \
-        mlc.cond(x.sum() > 0, lambda x: x, lambda x: -x, x)
+    grown = mlc.while_loop(lambda x: x.sum() < 50, lambda x: x * x + 2, x)
+    return mlc.fori_loop(0, 5, lambda i, x: x * 1.5 + i, x), grown, mlc.cond(x.sum() > 0, lambda x: x, lambda x: -x, x)
 
 
 @out(np.array([3, 9], np.uint32))
@@ -285,8 +287,8 @@ def compare(found: Any, wanted: Any) -> str:
         if x.dtype != y.dtype or x.shape != y.shape:
             return f"result {i} is {x.dtype}{x.shape} in place of {y.dtype}{y.shape}"
         loose = 2e-2 if x.dtype.itemsize == 2 else 1e-4
-        wide = [z.astype(np.complex128 if np.iscomplexobj(z) else np.float64) for z in (x, y)]
-        if not np.allclose(*wide, rtol=loose, atol=loose / 10, equal_nan=True):
+        wide: list[Any] = [z.astype(np.complex128 if np.iscomplexobj(z) else np.float64) for z in (x, y)]
+        if not np.allclose(wide[0], wide[1], rtol=loose, atol=loose / 10, equal_nan=True):
             return f"result {i} differs by {np.abs(wide[0] - wide[1]).max()}"
     return ""
 
@@ -323,6 +325,10 @@ def corpus_once(name: str) -> str:
     return compare(xla(module_text(module.clone(env=SIZES)), arrays), list(wanted))
 
 
+def _made(once: Callable[..., str], make: Callable[[], Any], *more: Any) -> str:
+    return once(*make(), *more)
+
+
 def main() -> int:
     """Run the programs, and print what differs."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -332,15 +338,15 @@ def main() -> int:
     jax.config.update("jax_enable_x64", True)
     tests: list[tuple[str, Callable[[], str]]] = []
     for name, (f, args) in IN.items():
-        tests.append((f"in/{name}", lambda f=f, args=args: in_once(f, args, False)))
+        tests.append((f"in/{name}", partial(in_once, f, args, False)))
     for name, make in (("flax_classifier", _flax_classifier), ("flax_transformer", _flax_transformer)):
-        tests.append((f"in/{name}", lambda make=make: in_once(*make(), False)))
-    tests.append(("in/exported_mlp", lambda: in_once(*IN["mlp_gradient"], True)))
-    tests.append(("in/exported_scan", lambda: in_once(*IN["recurrent_scan"], True)))
+        tests.append((f"in/{name}", partial(_made, in_once, make, False)))
+    tests.append(("in/exported_mlp", partial(in_once, *IN["mlp_gradient"], True)))
+    tests.append(("in/exported_scan", partial(in_once, *IN["recurrent_scan"], True)))
     for name, (f, args) in OUT.items():
-        tests.append((f"out/{name}", lambda f=f, args=args: out_once(f, args)))
-    tests.append(("out/layer", lambda: out_once(*_layer())))
-    tests += [(f"corpus/{name}", lambda name=name: corpus_once(name)) for name in PROGRAMS]
+        tests.append((f"out/{name}", partial(out_once, f, args)))
+    tests.append(("out/layer", partial(_made, out_once, _layer)))
+    tests += [(f"corpus/{name}", partial(corpus_once, name)) for name in PROGRAMS]
     right: dict[str, int] = {}
     count: dict[str, int] = {}
     for name, once in tests:
