@@ -21,7 +21,7 @@ def dimension_size(step: Step, x: Any) -> Any:
     return O["cast"](O["add"](O["zeros"](1, dtype="int64")[0], x.shape[axis]), of_ir(step.op.array.dtype))
 
 
-@row("stablehlo.dynamic_reshape", "chlo.dynamic_reshape")
+@row("stablehlo.dynamic_reshape")
 def dynamic_reshape(step: Step, x: Any, shape: Any) -> Any:
     return O["reshape"](x, tuple(step.known(1)))
 

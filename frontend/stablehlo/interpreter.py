@@ -13,6 +13,7 @@ import numpy as np
 
 from mlc.frontend.dtypes import of_ir
 from mlc.frontend.location import text
+from mlc.frontend.operands import tracer
 from mlc.frontend.stablehlo.sizes import Known, known_of
 from mlc.frontend.stablehlo.syntax import (
     SYNTAX,
@@ -26,10 +27,13 @@ from mlc.frontend.stablehlo.syntax import (
 )
 from mlc.frontend.stablehlo.table import find, reason
 from mlc.frontend.tensor import Tensor, wrap
+from mlc.frontend.trace import state
 from mlc.ir.diag import UserError
 
 MAX_CALLS = 200
 """Most functions that call each other."""
+MAX_CONSTANT = 1 << 16
+"""Most bytes of a constant that the code holds."""
 CustomCall = Callable[..., Any]
 CUSTOM_CALLS: dict[str, CustomCall] = {}
 """Functions of a step and of tensors, by the name that `custom_call` calls them by."""
@@ -148,5 +152,5 @@ def check(op: Operation, number: int, type: ValueType, x: Any) -> None:
 
 
 def constant(array: np.ndarray[Any, Any]) -> Tensor:
-    """A constant of the program."""
-    return wrap(array)
+    """A constant of the program. Small ones are constants of what is recorded, large ones its inputs, as weights are."""
+    return tracer(array) if state.trace is not None and array.nbytes <= MAX_CONSTANT else wrap(array)
