@@ -45,8 +45,8 @@ def load(source: str | os.PathLike[str]) -> Any:
         tensor, or a tuple of them.
 
     Raises:
-        UserError: The text is no StableHLO (MLC0860), it has operations or types that mlc does not run (MLC0861), the
-            arguments of a call have other types than those of the program (MLC0862), or an artifact cannot be read
+        UserError: The text is no StableHLO (MLC0860), it has operations or types that mlc does not run (MLC0861), a
+            call within another function has other types than the program (MLC0862), or an artifact cannot be read
             (MLC0863).
 
     Example:

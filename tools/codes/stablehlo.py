@@ -21,12 +21,12 @@ example python:
     }""")
 fix: write the program for one device, without the operation; `mlc import FILE` lists all of them.
 
-MLC0862 A program of StableHLO is called with arrays of other types than it takes.
+MLC0862 A program of StableHLO is called, within another function, with arrays of other types than it takes.
 Its sizes are numbers, but for those that the text writes as `?`.
 example python:
     import mlc
     f = mlc.stablehlo.load("func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> { return %x : tensor<2xf32> }")
-    f(mlc.ones(3))
+    mlc.compile(lambda x: f(x))(mlc.ones(3))
 fix: pass arrays of the types that the message names, or write the program for other sizes.
 
 MLC0863 A portable artifact of StableHLO cannot be read.
