@@ -25,9 +25,11 @@ PRETTY = """
 module @net attributes {mhlo.num_partitions = 1 : i32} {
   func.func public @main(%x: tensor<3x4xf32> {jax.arg_info = "x"} loc("x"), %w: tensor<4x2xf32>) -> tensor<2xf32> {
     %cst = stablehlo.constant dense<0.000000e+00> : tensor<f32> loc(#loc)
-    %0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] : (tensor<3x4xf32>, tensor<4x2xf32>) -> tensor<3x2xf32>
+    %0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0]
+      : (tensor<3x4xf32>, tensor<4x2xf32>) -> tensor<3x2xf32>
     %1 = call @relu(%0) : (tensor<3x2xf32>) -> tensor<3x2xf32>
-    %2 = stablehlo.reduce(%1 init: %cst) applies stablehlo.add across dimensions = [0] : (tensor<3x2xf32>, tensor<f32>) -> tensor<2xf32>
+    %2 = stablehlo.reduce(%1 init: %cst) applies stablehlo.add across dimensions = [0]
+      : (tensor<3x2xf32>, tensor<f32>) -> tensor<2xf32>
     return %2 : tensor<2xf32>
   }
   func.func private @relu(%x: tensor<3x2xf32>) -> tensor<3x2xf32> {
@@ -165,7 +167,7 @@ def test_the_description_lists_what_is_not_run(tmp_path: Path) -> None:
     path.write_text(PRETTY.replace("stablehlo.maximum %x, %0 :", "stablehlo.unheard_of %x, %0 :"))
     found = describe(path)
     assert found.inputs == ["x: tensor<3x4xf32>", "w: tensor<4x2xf32>"] and found.outputs == ["tensor<2xf32>"]
-    assert found.unsupported == [f"stablehlo.unheard_of: mlc has no such operation ({path}:12:10)"]
+    assert found.unsupported == [f"stablehlo.unheard_of: mlc has no such operation ({path}:14:10)"]
     with pytest.raises(UserError) as caught:
         mlc.stablehlo.load(path)
     assert caught.value.code == "MLC0861" and caught.value.notes

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from mlc.backends.stablehlo.emit import Writer, array_type, row
 from mlc.backends.stablehlo.operations import result
+from mlc.backends.stablehlo.writer import Writer, array_type, refused, row
 from mlc.ir.core import Op
 from mlc.ir.types import TensorType, i1
 
@@ -31,7 +31,6 @@ def compare(w: Writer, op: Any) -> str | None:
     """A comparison of signed integers."""
     x, y = (w.of(v) for v in op.operands)
     if op.predicate not in PREDICATES:
-        from mlc.backends.stablehlo.emit import refused
         raise refused(op, f"the comparison {op.predicate}")
     return w.compare(PREDICATES[op.predicate], x, y)
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from mlc.backends.stablehlo.emit import Writer, refused, row
 from mlc.backends.stablehlo.operations import initial, listed, result
+from mlc.backends.stablehlo.writer import Writer, refused, row
 from mlc.ir.types import TensorType, i64
 
 COMBINED = {"add": "add", "mul": "multiply", "max": "maximum", "min": "minimum", "set": ""}

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from mlc.backends.stablehlo.emit import Writer, array_type, ints, refused, row
+from mlc.backends.stablehlo.writer import Writer, array_type, ints, refused, row
 from mlc.ir.core import Op
 from mlc.ir.types import FloatType, IntType, ScalarType, TensorType, f32, i1, int_range
 

@@ -46,7 +46,7 @@ def call(step: Step, *xs: Any) -> tuple[Any, ...]:
 
 @row("stablehlo.composite")
 def composite(step: Step, *xs: Any) -> tuple[Any, ...]:
-    """What it is decomposed into."""
+    """The function that decomposes it."""
     return call_of(step, step.op.need("decomposition"), xs)
 
 
@@ -71,7 +71,7 @@ def custom(*names: str) -> Callable[[Row], Row]:
 @custom("Sharding", "SPMDFullToShardShape", "SPMDShardToFullShape", "annotate_device_placement",
         "xla.sdy.FuncResultSharding")
 def as_it_is(step: Step, *xs: Any) -> tuple[Any, ...]:
-    """What says where arrays are means nothing on one device."""
+    """The operands: where arrays are means nothing on one device."""
     return xs
 
 

@@ -5,7 +5,10 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from mlc.frontend.dtypes import of_ir
+import numpy as np
+
+from mlc.frontend.dtypes import as_dtype, of_ir
+from mlc.frontend.stablehlo.interpreter import constant
 from mlc.frontend.stablehlo.table import plain, row
 from mlc.frontend.tensor import OPERATIONS as O
 from mlc.ir.types import to_numpy
@@ -31,9 +34,6 @@ def is_unsigned(x: Any) -> bool:
 
 def full(value: Any, x: Any) -> Any:
     """A number of the dtype of a tensor."""
-    import numpy as np
-
-    from mlc.frontend.stablehlo.interpreter import constant
     return constant(np.asarray(value, to_numpy(x.dtype.ir)))
 
 
@@ -290,10 +290,35 @@ def compare(step: Step, x: Any, y: Any) -> Any:
 
 def ordered(x: Any) -> Any:
     """Integers in the total order of floats: -NaN < -inf < ... < -0 < 0 < ... < inf < NaN."""
-    from mlc.frontend.stablehlo.moving import bitcast
     found = bitcast(x, f"int{width(x)}")
     least = full(-(2 ** (width(x) - 1)), found)
     return O["where"](O["lt"](found, full(0, found)), O["bitwise_xor"](O["bitwise_not"](found), least), found)
+
+
+def bitcast_any(x: Any, wanted: Any) -> Any:
+    """As `bitcast`, also between elements of different widths."""
+    old, new = x.dtype.itemsize, wanted.itemsize
+    if old == new:
+        return bitcast(x, wanted.name)
+    if old > new:
+        wide = bitcast(x, f"uint{8 * old}")
+        parts = [O["bitwise_right_shift"](wide, full(8 * new * i, wide)) for i in range(old // new)]
+        return bitcast(O["cast"](O["stack"](parts, -1), f"uint{8 * new}"), wanted.name)
+    parts = O["cast"](bitcast(x, f"uint{8 * old}"), f"uint{8 * new}")
+    found = full(0, parts)
+    for i in range(new // old):
+        found = O["bitwise_or"](found, O["bitwise_left_shift"](parts[..., i], full(8 * old * i, parts)))
+    return bitcast(found, wanted.name)
+
+
+def bitcast(x: Any, name: str) -> Any:
+    """The same bits as elements of another dtype of the same width."""
+    dtype = as_dtype(name)
+    if x.dtype is dtype:
+        return x
+    if not x.dtype.is_floating_point and not dtype.is_floating_point:
+        return O["cast"](x, dtype)
+    return O["bitcast"](x, dtype)
 
 
 @row("stablehlo.convert")
@@ -325,7 +350,6 @@ FORMAT = {"float16": (5, 10), "bfloat16": (8, 7), "float32": (8, 23), "float64":
 
 def reduced(x: Any, exponent: int, mantissa: int) -> Any:
     """The nearest float of so many bits; ties to even, overflow to infinity, underflow to zero."""
-    from mlc.frontend.stablehlo.moving import bitcast
     has_exponent, has_mantissa = FORMAT[x.dtype.name]
     bits = bitcast(x, f"uint{width(x)}")
     if mantissa < has_mantissa:

@@ -102,7 +102,7 @@ class Interpreter:
 
     def region(self, region: Region, inputs: Sequence[Any], scope: Scope,
                known: Sequence[Known | None] = ()) -> tuple[Any, ...]:
-        """What a region returns for its arguments."""
+        """The results of a region for its arguments."""
         scope.values.update(zip(region.names, inputs))
         scope.known.update({n: k for n, k in zip(region.names, known) if k is not None})
         around = text.loc
@@ -152,5 +152,5 @@ def check(op: Operation, number: int, type: ValueType, x: Any) -> None:
 
 
 def constant(array: np.ndarray[Any, Any]) -> Tensor:
-    """A constant of the program. Small ones are constants of what is recorded, large ones its inputs, as weights are."""
+    """A constant of the program: of what is recorded, too, or one of its inputs, as weights are, if it is large."""
     return tracer(array) if state.trace is not None and array.nbytes <= MAX_CONSTANT else wrap(array)

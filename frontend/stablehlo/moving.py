@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mlc.frontend.dtypes import as_dtype, of_ir
-from mlc.frontend.stablehlo.elementwise import full
+from mlc.frontend.dtypes import of_ir
+from mlc.frontend.stablehlo.elementwise import bitcast_any, full
 from mlc.frontend.stablehlo.interpreter import constant
 from mlc.frontend.stablehlo.table import row
 from mlc.frontend.tensor import OPERATIONS as O
@@ -157,32 +157,6 @@ def bitcast_convert(step: Step, x: Any) -> Any:
             return x
         step.op.refuse("the bits of complex numbers")
     return bitcast_any(x, wanted)
-
-
-def bitcast_any(x: Any, wanted: Any) -> Any:
-    """As `bitcast`, also between elements of different widths."""
-    old, new = x.dtype.itemsize, wanted.itemsize
-    if old == new:
-        return bitcast(x, wanted.name)
-    if old > new:
-        wide = bitcast(x, f"uint{8 * old}")
-        parts = [O["bitwise_right_shift"](wide, full(8 * new * i, wide)) for i in range(old // new)]
-        return bitcast(O["cast"](O["stack"](parts, -1), f"uint{8 * new}"), wanted.name)
-    parts = O["cast"](bitcast(x, f"uint{8 * old}"), f"uint{8 * new}")
-    found = full(0, parts)
-    for i in range(new // old):
-        found = O["bitwise_or"](found, O["bitwise_left_shift"](parts[..., i], full(8 * old * i, parts)))
-    return bitcast(found, wanted.name)
-
-
-def bitcast(x: Any, name: str) -> Any:
-    """The same bits as elements of another dtype of the same width."""
-    dtype = as_dtype(name)
-    if x.dtype is dtype:
-        return x
-    if not x.dtype.is_floating_point and not dtype.is_floating_point:
-        return O["cast"](x, dtype)
-    return O["bitcast"](x, dtype)
 
 
 @row("stablehlo.tuple")

@@ -6,8 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from mlc.frontend.dtypes import of_ir
-from mlc.frontend.stablehlo.elementwise import full, width
-from mlc.frontend.stablehlo.moving import bitcast_any
+from mlc.frontend.stablehlo.elementwise import bitcast_any, full, width
 from mlc.frontend.stablehlo.table import REFUSED, row
 from mlc.frontend.tensor import OPERATIONS as O
 

@@ -1,4 +1,4 @@
-"""What is known of integers that only sizes determine: the operands that give dynamic operations their sizes.
+"""Integers that only sizes determine: the operands that give dynamic operations their sizes.
 
 It is computed beside the tensors, as arrays of Python's integers and of symbolic sizes.
 """
@@ -19,7 +19,7 @@ MOST = 64
 
 
 def known_of(op: Operation, inputs: Sequence[Known | None], tensors: Sequence[Any]) -> Known | None:
-    """What is known of the result of an operation, for what is known of its operands."""
+    """Known elements of the result of an operation, by those of its operands."""
     f = FOLLOWED.get(op.name)
     type = op.results[0] if op.results else None
     if f is None or not isinstance(type, ArrayType) or type.dtype.is_inexact or None in type.shape \

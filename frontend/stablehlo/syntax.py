@@ -1,4 +1,4 @@
-"""What a text of StableHLO says: functions of operations, whose values have names and types."""
+"""The contents of a text of StableHLO: functions of operations, whose values have names and types."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ def reduce_window(step: Step, *operands: Any) -> tuple[Any, ...]:
 
 def windows(body: Body, xs: Sequence[Any], window: Sequence[int], strides: Sequence[int],
             dilation: Sequence[int]) -> tuple[Any, ...]:
-    """What a function makes of the elements of each window, in row-major order: the last dimension first."""
+    """Combinations of the elements of each window, in row-major order: the last dimension first."""
     found = tuple(xs)
     for axis, (size, stride, step) in reversed(list(enumerate(zip(window, strides, dilation)))):
         found = _along(body, found, axis, size, step)

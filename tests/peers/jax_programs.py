@@ -279,7 +279,7 @@ def xla(text: str, arrays: list[Any]) -> list[Any]:
 
 
 def compare(found: Any, wanted: Any) -> str:
-    """What differs; "" if nothing does."""
+    """The first difference; "" if there is none."""
     a, b = [np.asarray(x) for x in jax.tree.leaves(found)], [np.asarray(x) for x in jax.tree.leaves(wanted)]
     if len(a) != len(b):
         return f"{len(a)} results in place of {len(b)}"
@@ -294,7 +294,7 @@ def compare(found: Any, wanted: Any) -> str:
 
 
 def in_once(f: Callable[..., Any], args: tuple[Any, ...], exported: bool) -> str:
-    """What differs between a program of JAX and its import."""
+    """The first difference between a program of JAX and its import."""
     compiled = jax.jit(f)
     text = jax.export.export(compiled)(*args).mlir_module() if exported else compiled.lower(*args).as_text()
     found = mlc.stablehlo.load(text)(*(np.asarray(x) for x in jax.tree.leaves(args)))
@@ -306,7 +306,7 @@ def _arrays(x: Any) -> Any:
 
 
 def out_once(f: Callable[..., Any], args: tuple[Any, ...]) -> str:
-    """What differs between a function and its export, under XLA."""
+    """The first difference between a function and its export, under XLA."""
     given = [mlc.tensor(a) for a in args]
     text = mlc.stablehlo.text(f, given)
     wanted = mlc.tree.leaves(_arrays((mlc.compile(f) if not hasattr(f, "lower") else f)(*given)))
@@ -319,7 +319,7 @@ def _parameters(f: Any) -> list[Any]:
 
 
 def corpus_once(name: str) -> str:
-    """What differs between a program of the corpus and its export, under XLA."""
+    """The first difference between a program of the corpus and its export, under XLA."""
     module, arrays = PROGRAMS[name]()
     wanted = run_function(module, "main", [np.array(a) for a in arrays])
     return compare(xla(module_text(module.clone(env=SIZES)), arrays), list(wanted))
