@@ -247,8 +247,8 @@ _ELSEWHERE = {
 }
 _MODULES = frozenset({"accelerator", "amp", "autograd", "backends", "cpu", "cuda", "distributed", "distributions",
                       "extension", "fft", "func", "hub", "importer", "linalg", "masked", "multiprocessing", "nn",
-                      "onnx", "optim", "profiler", "random", "serialization", "signal", "sparse", "special", "torch",
-                      "tree", "utils"})
+                      "onnx", "optim", "profiler", "random", "serialization", "signal", "sparse", "special",
+                      "stablehlo", "torch", "tree", "utils"})
 
 
 def __getattr__(name: str) -> Any:
@@ -258,8 +258,8 @@ def __getattr__(name: str) -> Any:
     if name == "__all__":
         importlib.import_module("mlc.api")
         functions = importlib.import_module("mlc.frontend.functions")
-        value = sorted({*_API, *_DTYPES, *_ELSEWHERE, *(_MODULES - {"backends", "extension", "importer", "torch"}),
-                        *functions.PUBLIC})
+        internal = {"backends", "extension", "importer", "stablehlo", "torch"}
+        value = sorted({*_API, *_DTYPES, *_ELSEWHERE, *(_MODULES - internal), *functions.PUBLIC})
     elif name.startswith("_") or (value := _find(name)) is None:
         raise _absent(name)
     globals()[name] = value

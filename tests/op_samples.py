@@ -66,6 +66,9 @@ def _compare() -> list[Sample]:
     for source in (i1, *INTS, *FLOATS):
         out += [Sample((t(f"7x{source}"),), lambda x, d=d: tensor.Cast(x, d), -300, 300) for d in (i1, *INTS, *FLOATS)]
     out += [Sample((t(f"{s}f64"),), lambda x: tensor.Cast(x, f64)) for s in SHAPES]
+    out += [Sample((t(f"{s}f64"),), lambda x: tensor.Bitcast(x, f64)) for s in SHAPES]
+    out += [Sample((t(f"7x{source}"),), lambda x, d=d: tensor.Bitcast(x, d))
+            for source in (*INTS, *FLOATS) for d in (*INTS, *FLOATS) if source.width == d.width]
     return out
 
 

@@ -35,8 +35,23 @@ def _torch_describe(path: str) -> ModelDescription:
     return describe(path)
 
 
+def _stablehlo_load(path: str) -> Any:
+    from pathlib import Path
+
+    from mlc.stablehlo import load
+    return load(Path(path))
+
+
+def _stablehlo_describe(path: str) -> ModelDescription:
+    from mlc.stablehlo.description import describe
+    return describe(path)
+
+
 FORMATS = (
     Format(".pt2", "torch.export.save", _torch_load, _torch_describe),
+    Format(".stablehlo.mlir", "jax.jit(f).lower(...).as_text()", _stablehlo_load, _stablehlo_describe),
+    Format(".stablehlo", "jax.export", _stablehlo_load, _stablehlo_describe),
+    Format(".mlirbc", "jax.export", _stablehlo_load, _stablehlo_describe),
 )
 ENDINGS = tuple(f.ending for f in FORMATS)
 

@@ -138,6 +138,40 @@ class Cast(TypedOp, CopyOp, name="tensor.cast"):
         return [cast(ct, source) if kind(source) == "float" and kind(self.dtype) == "float" else None]
 
 
+class Bitcast(TypedOp, CopyOp, name="tensor.bitcast"):
+    """result[i] = the bits of x[i] as an element of type dtype, of the same width
+
+        %r = tensor.bitcast %x : tensor<Bx3xf32> to tensor<Bx3xi32>
+    """
+
+    x: Value
+    dtype: ScalarType
+    spelled = ("dtype",)
+    vmap = leading
+    cost = Cost.CHEAP
+    iteration = Iteration.POINTWISE
+    moves_elements = True
+    operand_maps = pointwise_maps
+
+    def infer(self) -> TensorType:
+        source, = self.tensors()
+        check_dtype(self, self.dtype)
+        for dtype in (source.dtype, self.dtype):
+            if kind(dtype) not in ("int", "float") or dtype.width != self.dtype.width:
+                self.refuse(f"the bits of {source.dtype} are none of {self.dtype}", "MLC0113",
+                            hint="take integers and floats of the same width")
+        return source.with_dtype(self.dtype)
+
+    def ref(self, x: Any) -> Array:
+        array = np.ascontiguousarray(x, to_numpy(self.x.type.dtype))
+        return np.asarray(array.view(to_numpy(self.dtype)).reshape(np.shape(x)))
+
+    def vjp(self, ct: Value) -> list[Value | None]:
+        """None, but for the cast of a float to its own type"""
+        same = self.x.type.dtype == self.dtype and kind(self.dtype) == "float"
+        return [ct if same else None]
+
+
 def _saturated(x: Array, dtype: ScalarType) -> Array:
     """Truncate and saturate floats to an integer type. The limits of the type as floats are exact or one too large."""
     low, high = int_range(dtype)

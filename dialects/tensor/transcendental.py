@@ -182,7 +182,9 @@ class Tanh(Transcendental, name="tensor.tanh"):
 
 
 def _sigmoid(x: Any) -> Any:
-    """1 / (1 + e^-x), from e^-|x| so that nothing overflows."""
+    """1 / (1 + e^-x), of real numbers from e^-|x| so that nothing overflows."""
+    if np.iscomplexobj(x):
+        return 1 / (1 + np.exp(-x))
     small = np.exp(-np.abs(x))
     return np.where(x >= 0, 1, small) / (1 + small)
 

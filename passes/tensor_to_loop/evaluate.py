@@ -340,6 +340,7 @@ def _to_index(x: Value, dtype: ScalarType) -> Value:
 
 _METHODS: dict[type, Callable[[KernelBuilder, Any, Index, Value | None], Value]] = {
     Elementwise: KernelBuilder.elementwise, tn.Select: KernelBuilder.elementwise, tn.Cast: KernelBuilder.elementwise,
+    tn.Bitcast: KernelBuilder.elementwise,
     tn.Map: KernelBuilder.mapped, tn.Pad: KernelBuilder.pad, tn.Concat: KernelBuilder.concat,
     tn.Take: KernelBuilder.take, tn.TakeAlong: KernelBuilder.take_along,
     tn.Iota: KernelBuilder.iota, tn.Size: KernelBuilder.size, tn.Full: KernelBuilder.full,

@@ -20,6 +20,10 @@ def scalar(op: Op, dtypes: Sequence[ScalarType], xs: Sequence[Value]) -> Value:
     name = op.name.removeprefix("tensor.")
     if name == "cast":
         return cast_scalar(xs[0], dtypes[0], op.results[0].type.dtype)
+    if name == "bitcast":
+        target = op.results[0].type.dtype
+        bits = IntType(target.width) if isinstance(target, IntType) else target
+        return xs[0] if xs[0].type == bits else arith.Bitcast(xs[0], bits).result
     if name == "compare":
         return _compare(op.attrs["predicate"], dtypes[0], *xs)
     if name == "select":

@@ -63,11 +63,12 @@ def load() -> dict[str, Code]:
         modules,
         pytorch,
         random,
+        stablehlo,
         tensor,
         text,
     )
     parts = (general, tensor, levels, gpu, text, frontend, modules, autograd, control, data, random, language, command,
-             backend, pytorch)
+             backend, pytorch, stablehlo)
     found = [code for part in parts for code in read(part.TEXT)]
     return {code.name: code for code in sorted(found, key=lambda c: c.name)}
 

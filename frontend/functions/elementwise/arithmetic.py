@@ -48,6 +48,30 @@ def cast_to(input: Operand, dtype: DTypeLike) -> Tensor:
 
 
 @operation()
+def bitcast(input: Operand, dtype: DTypeLike) -> Tensor:
+    """The bits of the elements as elements of another dtype of the same width.
+
+    It has no derivative.
+
+    Args:
+        input: Tensor of integers or floats.
+        dtype: The dtype, of integers or floats.
+
+    Returns:
+        Tensor of the shape of `input`.
+
+    Raises:
+        UserError: `dtype` is no dtype (MLC0342).
+        UserTypeError: The widths differ, or one of both is a dtype of bools or complex numbers (MLC0113).
+
+    Example:
+        >>> mlc.bitcast(mlc.tensor([1.0, -0.0]), mlc.int32)
+        tensor([ 1065353216, -2147483648], dtype=mlc.int32)
+    """
+    return emit(T.Bitcast, tracer(input), as_ir(dtype))  # type: ignore[no-any-return]
+
+
+@operation()
 def positive(input: Operand) -> Tensor:
     """+x: the tensor itself.
 

@@ -1,0 +1,1 @@
+"""Programs of StableHLO on mlc's tensors."""

@@ -1,0 +1,56 @@
+"""The table from operations of StableHLO to functions on mlc's tensors, and how the modules of the families fill it."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from mlc.frontend.stablehlo.interpreter import Step
+
+Row = Callable[..., Any]
+FAMILIES = ("calls", "collectives", "contractions", "control", "dynamic", "elementwise", "gathering", "lapack",
+            "linear_algebra", "moving", "randomness", "reductions", "scattering", "sorting", "special", "windows")
+TABLE: dict[str, Row] = {}
+"""Functions of a step and of tensors, by the name of the operation."""
+REFUSED: dict[str, str] = {}
+"""Operations that are known and not run, with the reason."""
+
+
+def row(*names: str) -> Callable[[Row], Row]:
+    """Make a function the row of these operations, named with their dialect."""
+    def register(f: Row) -> Row:
+        for name in names:
+            TABLE[name] = f
+        return f
+    return register
+
+
+def plain(**functions: Callable[..., Any]) -> None:
+    """Rows of operations that are functions of their operands alone; `chlo_x` is of that dialect."""
+    for name, f in functions.items():
+        def made(step: Step, *xs: Any, f: Callable[..., Any] = f) -> Any:
+            return f(*xs)
+        dialect, _, rest = name.partition("_") if name.startswith("chlo_") else ("stablehlo", "", name)
+        TABLE[f"{dialect}.{rest}"] = made
+
+
+@cache
+def load() -> None:
+    """Fill the table."""
+    importlib.import_module("mlc.frontend.functions")
+    for family in FAMILIES:
+        importlib.import_module(f"mlc.frontend.stablehlo.{family}")
+
+
+def find(name: str) -> Row | None:
+    """The function of an operation; None if there is none."""
+    load()
+    return TABLE.get(name)
+
+
+def reason(name: str) -> str:
+    """Why an operation is not run."""
+    return REFUSED.get(name, "mlc has no such operation")
