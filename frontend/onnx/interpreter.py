@@ -119,7 +119,7 @@ class Interpreter:
         """The result of a node for its inputs and attributes: a fold, a row, or the body of a function."""
         domain = "" if node.domain == "ai.onnx" else node.domain
         if (function := self.functions.get((domain, node.op_type))) is not None:
-            return self.call(function, inputs, given, scope)
+            return self.call(function, inputs, given, scope, node.output)
         version = scope.opsets.get(domain)
         if version is None:
             raise UserError(f"the model names no version of the operators of {domain or 'ONNX'!r}", code="MLC0840")
@@ -137,7 +137,7 @@ class Interpreter:
             raise UserError(f"mlc does not run {domain + '.' if domain else ''}{node.op_type} of version {version}",
                             code="MLC0841")
         function, defaults = found
-        return self.call(function, inputs, defaults | given, scope)
+        return self.call(function, inputs, {**defaults, **given}, scope, node.output)
 
     def called(self, row: Row, node: Any, inputs: list[Any], given: dict[str, Any], version: int) -> Any:
         """The result of a row."""
@@ -156,8 +156,9 @@ class Interpreter:
                 bound.arguments[name] = tuple(map(tensor, x)) if isinstance(x, tuple) else tensor(x)
         return row.f(*bound.args, **bound.kwargs)
 
-    def call(self, function: Any, inputs: list[Any], given: Mapping[str, Any], scope: Scope) -> tuple[Any, ...]:
-        """The results of a function's body."""
+    def call(self, function: Any, inputs: list[Any], given: Mapping[str, Any], scope: Scope,
+             asked: Sequence[str]) -> tuple[Any, ...]:
+        """The results of a function's body; None for those that are not asked for."""
         defaults = {a.name: a for a in getattr(function, "attribute_proto", ())}
         own = Scope({n: None for n in function.input} | dict(zip(function.input, inputs)),
                     {("" if o.domain == "ai.onnx" else o.domain): o.version for o in function.opset_import},
@@ -165,7 +166,7 @@ class Interpreter:
         if len(inputs) > len(function.input):
             raise UserError(f"the function takes {len(function.input)} inputs, not {len(inputs)}", code="MLC0842")
         self.nodes(function.node, own, {})
-        return tuple(own.find(n) for n in function.output)
+        return tuple(own.find(n) if name else None for n, name in zip(function.output, asked))
 
     def note(self, results: Sequence[Any], inputs: Sequence[Any]) -> None:
         """Remember what inputs of the model the results of a node are computed from."""
