@@ -12,16 +12,10 @@ FLOAT, INT, STRING, TENSOR, GRAPH, FLOATS, INTS, STRINGS, TENSORS, GRAPHS = rang
 TYPE_PROTO = 13
 
 
-def attributes(node: Any, given: Mapping[str, Any], body: Callable[[Any], Any]) -> dict[str, Any]:
+def resolved(node: Any, given: Mapping[str, Any]) -> dict[str, Any]:
     """The attributes of a node by name: those of the function around it (`given`), where it refers to them."""
-    out = dict[str, Any]()
-    for a in node.attribute:
-        if a.ref_attr_name:
-            if a.ref_attr_name in given:
-                out[a.name] = value(given[a.ref_attr_name], body)
-        else:
-            out[a.name] = value(a, body)
-    return out
+    return {a.name: given[a.ref_attr_name] if a.ref_attr_name else a for a in node.attribute
+            if not a.ref_attr_name or a.ref_attr_name in given}
 
 
 def value(a: Any, body: Callable[[Any], Any]) -> Any:

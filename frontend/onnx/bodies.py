@@ -70,25 +70,42 @@ def _of_field(t: Any, dtype: np.dtype[Any]) -> Array:
                               "uint64_data": np.uint64}.get(FIELDS[t.data_type], np.int32)).astype(dtype)
 
 
-def of_schema(node: Any, domain: str, version: int, inputs: Sequence[Any]) -> tuple[Any, Mapping[str, Any]] | None:
-    """The function that ONNX defines an operator by, for these inputs, and defaults of its attributes."""
-    from onnx import FunctionProto
+def of_schema(node: Any, protos: Mapping[str, Any], domain: str, version: int,
+              inputs: Sequence[Any]) -> tuple[Any, Mapping[str, Any]] | None:
+    """The function that ONNX defines an operator by, for these attributes and inputs, and defaults of attributes."""
     schema = _schema(domain, node.op_type, version)
     if schema is None:
         return None
     defaults = {n: a.default_value for n, a in schema.attributes.items() if a.default_value.type}
-    if schema.has_function:
-        versions = [v for v in schema.function_opset_versions if v <= version]
-        if versions:
-            return FunctionProto.FromString(schema.get_function_with_opset_version(max(versions))), defaults
-    if schema.has_context_dependent_function:
-        versions = [v for v in schema.context_dependent_function_opset_versions if v <= version]
-        types = [_type(x).SerializeToString() for x in inputs]
-        if versions:
-            found = schema.get_context_dependent_function_with_opset_version(max(versions), node.SerializeToString(),
-                                                                             types)
-            return FunctionProto.FromString(found), defaults
+    if versions := [v for v in schema.function_opset_versions if v <= version or domain]:
+        return _function(schema.get_function_with_opset_version(max(versions)), max(versions)), defaults
+    if versions := [v for v in schema.context_dependent_function_opset_versions if v <= version or domain]:
+        found = schema.get_context_dependent_function_with_opset_version(
+            max(versions), _concrete(node, protos).SerializeToString(), [_type(x).SerializeToString() for x in inputs])
+        return _function(found, max(versions)), defaults
     return None
+
+
+def _concrete(node: Any, protos: Mapping[str, Any]) -> Any:
+    """A node whose attributes are those that its references stand for."""
+    from onnx import NodeProto
+    out = NodeProto()
+    out.CopyFrom(node)
+    del out.attribute[:]
+    for name, a in protos.items():
+        if hasattr(a, "ref_attr_name"):
+            out.attribute.add().CopyFrom(a)
+            out.attribute[-1].name = name
+    return out
+
+
+def _function(text: bytes, version: int) -> Any:
+    """A function of a schema, which is of a version of ONNX's operators."""
+    from onnx import FunctionProto
+    out = FunctionProto.FromString(text)
+    if not any(o.domain in ("", "ai.onnx") for o in out.opset_import):
+        out.opset_import.add(domain="", version=version)
+    return out
 
 
 @cache

@@ -28,18 +28,16 @@ def _truth(x: Any) -> bool:
     return bool(known(x, "a condition").ravel()[0])
 
 
-def tensors(values: Sequence[Any]) -> list[Any]:
-    """Values as tensors; those that are in sequences, too."""
-    return [tensors(x) if isinstance(x, list) else tensor(x) for x in values]
-
-
 @row("If", values=("condition",))
 def if_(condition: Any, *, then_branch: Any, else_branch: Any) -> Any:
     if _is_known(condition):
         return tuple((then_branch if _truth(condition) else else_branch)())
-    out = branch(O["reshape"](condition, ()), lambda: tuple(tensors(then_branch())),
-                 lambda: tuple(tensors(else_branch())))
-    return tuple(out)
+    def results(body: Any) -> tuple[Any, ...]:
+        found = body()
+        if any(x is None or isinstance(x, list) for x in found):
+            raise NeedsValue(condition, "which branch has the sequence or optional")
+        return tuple(map(tensor, found))
+    return tuple(branch(O["reshape"](condition, ()), lambda: results(then_branch), lambda: results(else_branch)))
 
 
 @row("Loop", values=("trips", "condition", "carried"))
@@ -86,16 +84,17 @@ def _stacked(parts: Sequence[Any], output: Any) -> Any:
     return O["stack"](tuple(map(tensor, parts)))
 
 
-def _needs_tensors(carried: Sequence[Any]) -> list[Any]:
+def _needs_tensors(carried: Sequence[Any], steps: Sequence[Any]) -> list[Any]:
     if any(isinstance(x, list) or x is None for x in carried):
-        refuse("a sequence in a loop whose number of steps is known only when the model runs")
+        unknown = next((x for x in steps if x is not None and not _is_known(x)), None)
+        raise NeedsValue(unknown, "the number of steps of a loop that carries a sequence")
     return [tensor(x) for x in carried]
 
 
 def _while(trips: Any, condition: Any, carried: Sequence[Any], body: Any) -> tuple[Any, ...]:
     """A loop whose steps are counted when the model runs."""
     start = (O["zeros"]((), dtype="int64"), O["ones"]((), dtype="bool") if condition is None else O["reshape"](
-        tensor(condition), ()), tuple(_needs_tensors(carried)))
+        tensor(condition), ()), tuple(_needs_tensors(carried, (trips, condition))))
     most = None if trips is None else O["reshape"](tensor(trips), ())
 
     def goes_on(state: Any) -> Any:
@@ -121,7 +120,7 @@ def _collected(trips: Any, condition: Any, carried: Sequence[Any], body: Any) ->
         if not _is_known(again) or not _truth(again):
             raise NeedsValue(again, "whether a loop whose results are collected goes on")
         return tuple(map(tensor, out[:len(values)])), tuple(map(tensor, out[len(values):]))
-    last, results = scan_over(step, tuple(_needs_tensors(carried)), O["arange"](n), n)
+    last, results = scan_over(step, tuple(_needs_tensors(carried, (trips, condition))), O["arange"](n), n)
     return (*last, *results)
 
 
@@ -135,7 +134,7 @@ def scan(*inputs: Any, body: Any, num_scan_inputs: int, scan_input_axes: Any = N
     xs = tuple(_turned(O["moveaxis"](x, a, 0), way) for x, a, way in zip(sequences, axes, ways))
 
     def step(values: Any, parts: Any) -> Any:
-        out = tensors(body(*values, *parts))
+        out = list(map(tensor, body(*values, *parts)))
         return tuple(out[:count]), tuple(out[count:])
     if isinstance(xs[0].shape[0], Size):
         last, found = scan_over(step, tuple(state), xs)

@@ -48,8 +48,6 @@ def div(x: Any, y: Any) -> Any:
 
 @row("Mod")
 def mod(x: Any, y: Any, *, fmod: int = 0) -> Any:
-    if not fmod and x.dtype.is_floating_point:
-        refuse("the remainder of floats is that of fmod=1")
     return O["fmod" if fmod else "remainder"](x, y)
 
 

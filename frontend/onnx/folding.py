@@ -12,15 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from mlc.frontend.onnx.values import MOST_FOLDED, TYPES, Array, Stored, foldable, ints, settled
 from mlc.frontend.dtypes import as_dtype
+from mlc.frontend.onnx.values import MOST_FOLDED, TYPES, Array, Stored, foldable, ints, settled
+from mlc.ir.sizes import Size
 
 Fold = Callable[..., Any]
 FOLDS: dict[str, list[tuple[int, Fold]]] = {}
 ON_SHAPES = frozenset({"Shape", "Size"})
 """Operators of which only the type of the input has to be known."""
-OPTIONAL = frozenset({"Slice", "Squeeze", "Clip", "ReduceSum", "ReduceProd", "ReduceMax", "ReduceMin", "ConstantOfShape"})
-"""Operators that have inputs which may be absent, and attributes that may be given in their place."""
 
 
 def fold(*names: str, since: int = 1) -> Callable[[Fold], Fold]:
@@ -55,7 +54,6 @@ def find(domain: str, name: str, version: int, inputs: list[Any], given: dict[st
 
 @fold("Shape")
 def shape(x: Any, *, start: int = 0, end: int | None = None) -> Array:
-    from mlc.ir.sizes import Size
     sizes = list(x.shape)[start:end]
     return np.array(sizes, object if any(isinstance(n, Size) for n in sizes) else np.int64)
 
@@ -92,7 +90,6 @@ for _name, _f in {"Add": np.add, "Sub": np.subtract, "Mul": np.multiply, "Less":
 @fold("Equal", since=7)
 def equal(x: Array, y: Array) -> Array:
     """A size is no negative number."""
-    from mlc.ir.sizes import Size
     if not _is_sizes(x, y):
         return np.asarray(x == y)
     pairs = np.broadcast(x, y)
@@ -139,7 +136,7 @@ def _unary(name: str, f: Callable[[Any], Any]) -> None:
 
 
 for _name, _g in {"Neg": np.negative, "Abs": np.abs, "Floor": np.floor, "Ceil": np.ceil, "Sqrt": np.sqrt,
-                  "Exp": np.exp, "Log": np.log, "Reciprocal": np.reciprocal, "Not": np.logical_not}.items():
+                  "Exp": np.exp, "Relu": lambda x: np.maximum(x, 0), "Log": np.log, "Reciprocal": np.reciprocal, "Not": np.logical_not}.items():
     _unary(_name, _g)
 
 
@@ -175,6 +172,16 @@ def gather(x: Array, indices: Array, *, axis: int = 0) -> Array:
 @fold("Concat", since=4)
 def concat(*xs: Array, axis: int) -> Array:
     return np.concatenate(xs, axis)
+
+
+@fold("Split", since=13)
+def split(x: Array, sizes: Array | None = None, *, axis: int = 0, num_outputs: int | None = None) -> tuple[Array, ...]:
+    if sizes is None:
+        raise Unfolded                                     # the row knows how many outputs there are
+    ends = np.cumsum(ints(sizes))
+    if (ends[-1] if len(ends) else 0) != x.shape[axis]:
+        raise ValueError(f"the sizes {ints(sizes)} of parts of {x.shape[axis]}")
+    return tuple(np.split(x, ends[:-1], axis))
 
 
 @fold("Slice", since=10)

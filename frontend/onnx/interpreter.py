@@ -15,7 +15,7 @@ import numpy as np
 
 from mlc.frontend.dtypes import as_dtype
 from mlc.frontend.onnx import bodies, folding
-from mlc.frontend.onnx.attributes import attributes
+from mlc.frontend.onnx.attributes import resolved, value
 from mlc.frontend.onnx.table import EXTRA, Row, find
 from mlc.frontend.onnx.values import TYPES, NeedsValue, Stored, known, tensor
 from mlc.frontend.tensor import Tensor
@@ -106,8 +106,9 @@ class Interpreter:
             inputs = [scope.find(n) if n else None for n in node.input]
             while inputs and inputs[-1] is None and not node.input[len(inputs) - 1]:
                 inputs.pop()
-            given = attributes(node, scope.given, lambda graph: self.body(graph, scope))
-            out = self.result(node, inputs, given, scope)
+            protos = resolved(node, scope.given)
+            given = {n: value(a, lambda graph: self.body(graph, scope)) for n, a in protos.items()}
+            out = self.result(node, inputs, protos, given, scope)
             results = out if isinstance(out, tuple) else (out,)
             if len([n for n in node.output if n]) > len(results):
                 raise UserError(f"{len(node.output)} outputs are asked for, and mlc has {len(results)} of them",
@@ -115,11 +116,12 @@ class Interpreter:
             self.note(results, inputs)
             return results
 
-    def result(self, node: Any, inputs: list[Any], given: dict[str, Any], scope: Scope) -> Any:
+    def result(self, node: Any, inputs: list[Any], protos: dict[str, Any], given: dict[str, Any], scope: Scope) -> Any:
         """The result of a node for its inputs and attributes: a fold, a row, or the body of a function."""
+        passed = {n: given[n] if callable(given[n]) else a for n, a in protos.items()}
         domain = "" if node.domain == "ai.onnx" else node.domain
         if (function := self.functions.get((domain, node.op_type))) is not None:
-            return self.call(function, inputs, given, scope, node.output)
+            return self.call(function, inputs, passed, scope, node.output)
         version = scope.opsets.get(domain)
         if version is None:
             raise UserError(f"the model names no version of the operators of {domain or 'ONNX'!r}", code="MLC0840")
@@ -132,12 +134,12 @@ class Interpreter:
                 pass
         if (row := find(domain, node.op_type, version)) is not None:
             return self.called(row, node, inputs, given, version)
-        found = bodies.of_schema(node, domain, version, inputs)
+        found = bodies.of_schema(node, protos, domain, version, inputs)
         if found is None:
             raise UserError(f"mlc does not run {domain + '.' if domain else ''}{node.op_type} of version {version}",
                             code="MLC0841")
         function, defaults = found
-        return self.call(function, inputs, {**defaults, **given}, scope, node.output)
+        return self.call(function, inputs, {**defaults, **passed}, scope, node.output)
 
     def called(self, row: Row, node: Any, inputs: list[Any], given: dict[str, Any], version: int) -> Any:
         """The result of a row."""

@@ -18,11 +18,11 @@ def _sum_of(f: Callable[[Any], Any]) -> Callable[..., Any]:
 
 def _extremum(name: str) -> Callable[..., Any]:
     def reduced(x: Any, dim: Any, keepdim: bool) -> Any:
-        if str(x.dtype) != "mlc.bool":
-            if any(isinstance(x.shape[d], int) and x.shape[d] == 0 for d in dim):
-                return _of_nothing(x, dim, keepdim, name)
-            return O[name](x, dim, keepdim)
-        return O["cast"](O[name](O["cast"](x, "uint8"), dim, keepdim), "bool")
+        if x.dtype.name == "bool":
+            return O["cast"](reduced(O["cast"](x, "uint8"), dim, keepdim), "bool")
+        if any(isinstance(x.shape[d], int) and x.shape[d] == 0 for d in dim):
+            return _of_nothing(x, dim, keepdim, name)
+        return O[name](x, dim, keepdim)
     return reduced
 
 

@@ -113,7 +113,8 @@ def identifier(name: str) -> str:
 
 def path_of(name: str) -> str:
     """A name of a weight as one in a module: identifiers and numbers between dots."""
-    parts = [part if part.isdecimal() else identifier(part) for part in name.split(".")]
+    *owners, last = name.split(".")
+    parts = [*(part if part.isdecimal() else identifier(part) for part in owners), identifier(last)]
     return ".".join(part + "_" if hasattr(OnnxModule, part) or part == "program" else part for part in parts)
 
 
