@@ -35,8 +35,19 @@ def _torch_describe(path: str) -> ModelDescription:
     return describe(path)
 
 
+def _onnx_load(path: str) -> Any:
+    from mlc.onnx import load
+    return load(path)
+
+
+def _onnx_describe(path: str) -> ModelDescription:
+    from mlc.onnx.description import describe
+    return describe(path)
+
+
 FORMATS = (
     Format(".pt2", "torch.export.save", _torch_load, _torch_describe),
+    Format(".onnx", "ONNX", _onnx_load, _onnx_describe),
 )
 ENDINGS = tuple(f.ending for f in FORMATS)
 

@@ -86,6 +86,12 @@ def of_schema(node: Any, protos: Mapping[str, Any], domain: str, version: int,
     return None
 
 
+def has_function(domain: str, name: str, version: int) -> bool:
+    """Whether ONNX defines an operator by a function."""
+    schema = _schema(domain, name, version)
+    return schema is not None and (schema.has_function or schema.has_context_dependent_function)
+
+
 def _concrete(node: Any, protos: Mapping[str, Any]) -> Any:
     """A node whose attributes are those that its references stand for."""
     from onnx import NodeProto

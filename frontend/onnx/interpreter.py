@@ -6,6 +6,7 @@ known while recording (constants, sizes, and arithmetic on them) stays in numpy 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -201,6 +202,28 @@ class Interpreter:
         except UNFIT as error:
             raise UserError(f"its inputs or attributes are not what the operator takes: {error}", code="MLC0842",
                             notes=(place,)) from error
+
+
+def missing(model: Any) -> list[str]:
+    """The operators of a model that have no row and no function, each with how often it occurs, also in graphs."""
+    found = Counter[str]()
+
+    def visit(nodes: Sequence[Any], opsets: Mapping[str, int]) -> None:
+        for node in nodes:
+            domain = "" if node.domain == "ai.onnx" else node.domain
+            version = opsets.get(domain)
+            if version is None or not ((domain, node.op_type) in model.functions or node.op_type in folding.FOLDS
+                                       or find(domain, node.op_type, version)
+                                       or bodies.has_function(domain, node.op_type, version)):
+                found[f"{domain + '.' if domain else ''}{node.op_type}, version {version}"] += 1
+            for a in node.attribute:
+                for graph in (a.g, *a.graphs):
+                    visit(graph.node, opsets)
+    visit(model.proto.graph.node, model.opsets)
+    for function in model.functions.values():
+        visit(function.node, {("" if o.domain == "ai.onnx" else o.domain): o.version for o in function.opset_import})
+    return [f"{name}: mlc has no such operator, in {count} node{'s' if count > 1 else ''}"
+            for name, count in found.most_common()]
 
 
 def flat(values: Sequence[Any]) -> Iterator[Any]:

@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -49,6 +49,9 @@ def damaged(reason: str, hint: str = HINT) -> UserError:
 
 def read(source: Any) -> Model:
     """The model in a file, in bytes, or in a `ModelProto`; UserError MLC0840 or MLC0845 if it is none."""
+    if importlib.util.find_spec("onnx") is None:
+        raise UserError("the package onnx, which reads models, is not installed", code="MLC0847", loc=user_loc(),
+                        hint="pip install 'mlc[onnx]'")
     folder = None
     if isinstance(source, str | os.PathLike):
         folder = os.path.dirname(os.path.abspath(source))
@@ -182,16 +185,9 @@ def type_text(proto: Any) -> str:
         name = TYPES.get(t.elem_type) or OTHER_TYPES.get(t.elem_type, "?")
         if not t.HasField("shape"):
             return f"{name}[...]"
-        return f"{name}[{', '.join(str(d.dim_value) if d.HasField('dim_value') else d.dim_param or '?' for d in t.shape.dim)}]"
+        sizes = [str(d.dim_value) if d.HasField("dim_value") else d.dim_param or "?" for d in t.shape.dim]
+        return f"{name}[{', '.join(sizes)}]"
     if kind == "sequence_type":
         return f"sequence of {type_text(proto.sequence_type.elem_type)}"
     return f"optional {type_text(proto.optional_type.elem_type)}" if kind == "optional_type" else str(kind)
 
-
-def each_node(graph: Any, functions: Mapping[Any, Any], visit: Callable[[Any], None]) -> None:
-    """Visit the nodes of a graph and of the graphs and functions in it."""
-    for node in graph.node:
-        visit(node)
-        for a in node.attribute:
-            if a.HasField("g"):
-                each_node(a.g, functions, visit)

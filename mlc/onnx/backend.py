@@ -70,7 +70,9 @@ class Prepared(BackendRep):  # type: ignore[misc]
         key = tuple((n, None if x is None else (np.asarray(x).tobytes(), np.shape(x), str(np.asarray(x).dtype)))
                     for n, x in sorted(constants.items()))
         if key not in self.codes:
-            self.codes[key] = compile(module_of(Program(self.model, constants), "Model"))
+            program = Program(self.model, constants)
+            program.fixed |= {n for n, x in self.model.weights.items() if x.dtype.kind in "iub"}
+            self.codes[key] = compile(module_of(program, "Model"))
         return self.codes[key]
 
     @staticmethod

@@ -7,21 +7,21 @@ import keyword
 import os
 import re
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from mlc import nn
-from mlc.api import compile
+from mlc.api import compile, lower
+from mlc.frontend.dtypes import as_dtype
 from mlc.frontend.location import user_loc
-from mlc.frontend.onnx.interpreter import Interpreter
+from mlc.frontend.onnx.interpreter import Interpreter, missing
 from mlc.frontend.onnx.model import Model, read, type_text
 from mlc.frontend.onnx.values import OTHER_TYPES, TYPES, Stored, tensor
-from mlc.frontend.dtypes import as_dtype
 from mlc.frontend.signature import Spec
-from mlc.frontend.tensor import wrap
-from mlc.frontend.tensor import Tensor
+from mlc.frontend.tensor import Tensor, wrap
 from mlc.ir.affine_syntax import parse_size
 from mlc.ir.diag import UserError
 from mlc.ir.sizes import Dim
@@ -31,9 +31,12 @@ from mlc.ir.types import TensorType
 class Program:
     """A model, and what of it is fixed.
 
-    constants  per input whose elements are part of the program, these
-    names      the other inputs
-    state      per weight its name in the module
+    constants   per input whose elements are part of the program, these
+    inputs      the other inputs: name and `TypeProto`
+    parameters  their names as parameters of `forward`
+    state       per weight its name in the module
+    fixed       the weights whose elements are part of the program, since sizes depend on them
+    asked       those whose elements a recording asked for
     """
 
     def __init__(self, model: Model, constants: Mapping[str, Any]) -> None:
@@ -44,18 +47,20 @@ class Program:
                             hint=f"its inputs are {', '.join(given)}")
         self.constants = {n: x if x is None or isinstance(x, list) else np.asarray(x) for n, x in constants.items()}
         self.inputs = [(n, t) for n, t in model.inputs if n not in constants]
-        self.names = [n for n, _ in self.inputs]
-        self.parameters = unique([identifier(n) for n in self.names], {"self"})
+        self.parameters = unique([identifier(n) for n, _ in self.inputs], {"self"})
         paths = unique([path_of(n) for n in model.weights], set())
         self.state = dict(zip(model.weights, paths))
+        self.fixed = frozenset(n for n, x in model.weights.items() if x.dtype.kind == "U")
+        self.asked = set[str]()
 
     def run(self, read: Any, tensors: Sequence[Any]) -> Any:
         """The results for arguments, and weights that `read` finds by their names in the module."""
-        weights = {n: Stored(x, lambda n=n: read(self.state[n]))  # type: ignore[misc]
-                   for n, x in self.model.weights.items()}
+        weights: dict[str, Any] = {n: x if n in self.fixed else Stored(x, partial(read, self.state[n]))
+                                   for n, x in self.model.weights.items()}
         given = {n: self.argument(n, t, x) for (n, t), x in zip(self.inputs, tensors)}
         interpreter = Interpreter(self.model.functions, self.model.types)
         found = interpreter.run(self.model.proto.graph, {**weights, **self.constants, **given}, self.model.opsets)
+        self.asked |= {n for n, x in weights.items() if isinstance(x, Stored) and x.asked}
         results = tuple(map(result, found))
         return results[0] if len(results) == 1 else results
 
@@ -135,10 +140,10 @@ def unique(names: Sequence[str], taken: set[str]) -> list[str]:
 class OnnxModule(nn.Module):
     """A module whose `forward` runs a model; its parameters and buffers have the names of the model's weights."""
 
-    def _load(self, program: Program, fixed: frozenset[str]) -> None:
+    def _load(self, program: Program) -> None:
         for name, path in program.state.items():
             array = program.model.weights[name]
-            if name in fixed or array.dtype.kind == "U":
+            if name in program.fixed:
                 continue
             owner, _, last = path.rpartition(".")
             target: Any = self
@@ -159,7 +164,7 @@ class OnnxModule(nn.Module):
         return at
 
 
-def module_of(program: Program, name: str, fixed: frozenset[str] = frozenset()) -> OnnxModule:
+def module_of(program: Program, name: str) -> OnnxModule:
     """A module that runs a model, of a class of its own, whose parameters are the inputs of the model."""
     def forward(self: OnnxModule, *args: Any, **keywords: Any) -> Any:
         given = signature.bind(self, *args, **keywords).args[1:]
@@ -169,7 +174,7 @@ def module_of(program: Program, name: str, fixed: frozenset[str] = frozenset()) 
     signature = inspect.Signature([inspect.Parameter(n, kind) for n in ("self", *program.parameters)])
     forward.__signature__ = signature  # type: ignore[attr-defined]
     out: OnnxModule = type(identifier(name), (OnnxModule,), {"forward": forward, "__module__": __name__})()
-    out._load(program, fixed)
+    out._load(program)
     return out
 
 
@@ -202,4 +207,21 @@ def load(model: Any, *, constants: Mapping[str, Any] | None = None) -> OnnxModul
     """
     name = Path(model).stem if isinstance(model, str | os.PathLike) else "Model"
     program = Program(read(model), constants or {})
+    if refused := missing(program.model):
+        raise UserError(f"mlc does not run {len(refused)} of the operators of the model", code="MLC0841",
+                        loc=user_loc(), notes=tuple(refused), hint="make the model of other operators")
+    settle(program)
     return compile(module_of(program, name), args=program.specs())
+
+
+def settle(program: Program) -> None:
+    """Find what weights are part of a program: those that a recording asks for.
+
+    Where the types of arguments are not known, there is none, and all weights but those of floats are.
+    """
+    specs = program.specs()
+    if specs is None:
+        program.fixed |= {n for n, x in program.model.weights.items() if x.dtype.kind in "iub"}
+        return
+    lower(module_of(program, "Model"), specs, level="trace")
+    program.fixed |= program.asked
