@@ -26,7 +26,8 @@ LARGEST = 1 << 40
 
 def wrong(t: Any, reason: str) -> UserError:
     """The error of a tensor that is not as it says."""
-    return UserError(f"the tensor {t.name!r}: {reason}", code="MLC0840", hint="write the model again: the file is damaged")
+    return UserError(f"the tensor {t.name!r}: {reason}", code="MLC0840",
+                     hint="write the model again: the file is damaged")
 
 
 def array(t: Any, outside: bytes | memoryview | None = None) -> Array:

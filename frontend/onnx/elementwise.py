@@ -80,8 +80,8 @@ def mean(*xs: Any, consumed_inputs: Any = None) -> Any:
 @row("Cast")
 def cast(x: Any, *, to: int | str, saturate: int = 1, round_mode: str = "up") -> Any:
     if isinstance(to, str):
-        to = {"FLOAT": 1, "UINT8": 2, "INT8": 3, "UINT16": 4, "INT16": 5, "INT32": 6, "INT64": 7, "STRING": 8, "BOOL": 9,
-              "FLOAT16": 10, "DOUBLE": 11, "UINT32": 12, "UINT64": 13}.get(to, 0)
+        to = {"FLOAT": 1, "UINT8": 2, "INT8": 3, "UINT16": 4, "INT16": 5, "INT32": 6, "INT64": 7, "STRING": 8,
+              "BOOL": 9, "FLOAT16": 10, "DOUBLE": 11, "UINT32": 12, "UINT64": 13}.get(to, 0)
     return O["cast"](x, dtype_of(to))
 
 

@@ -135,8 +135,10 @@ def _unary(name: str, f: Callable[[Any], Any]) -> None:
         return np.asarray(f(x), x.dtype)
 
 
-for _name, _g in {"Neg": np.negative, "Abs": np.abs, "Floor": np.floor, "Ceil": np.ceil, "Sqrt": np.sqrt,
-                  "Exp": np.exp, "Relu": lambda x: np.maximum(x, 0), "Log": np.log, "Reciprocal": np.reciprocal, "Not": np.logical_not}.items():
+UNARY: dict[str, Callable[[Any], Any]] = {
+    "Neg": np.negative, "Abs": np.abs, "Floor": np.floor, "Ceil": np.ceil, "Sqrt": np.sqrt, "Exp": np.exp, "Log": np.log,
+    "Relu": lambda x: np.maximum(x, 0), "Reciprocal": np.reciprocal, "Not": np.logical_not}
+for _name, _g in UNARY.items():
     _unary(_name, _g)
 
 
@@ -166,7 +168,7 @@ def power(x: Array, y: Array) -> Array:
 
 @fold("Gather")
 def gather(x: Array, indices: Array, *, axis: int = 0) -> Array:
-    return np.take(x, indices.astype(np.int64), axis)
+    return np.asarray(np.take(x, indices.astype(np.int64), axis))
 
 
 @fold("Concat", since=4)
@@ -190,7 +192,7 @@ def piece(x: Array, starts: Array, ends: Array, axes: Array | None = None, steps
     for k, axis in enumerate(range(starts.size) if axes is None else ints(axes)):
         step = 1 if steps is None else int(steps[k])
         found[axis] = slice(int(starts[k]), None if step < 0 and int(ends[k]) < -x.shape[axis] else int(ends[k]), step)
-    return x[tuple(found)]
+    return np.asarray(x[tuple(found)])
 
 
 @fold("Slice")
@@ -267,7 +269,7 @@ def expand(x: Array, shape: Array) -> Array:
 def tile(x: Array, repeats: Array) -> Array:
     if _is_sizes(repeats) or np.prod(ints(repeats), dtype=float) * x.size > MOST_FOLDED:
         raise Unfolded
-    return np.tile(x, ints(repeats))
+    return np.asarray(np.tile(x, ints(repeats)))
 
 
 def _reduction(name: str, f: Any, since: int) -> None:

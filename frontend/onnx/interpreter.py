@@ -18,7 +18,7 @@ from mlc.frontend.dtypes import as_dtype
 from mlc.frontend.onnx import bodies, folding
 from mlc.frontend.onnx.attributes import resolved, value
 from mlc.frontend.onnx.table import EXTRA, Row, find
-from mlc.frontend.onnx.values import TYPES, NeedsValue, Stored, known, tensor
+from mlc.frontend.onnx.values import TYPES, NeedsValue, known, tensor
 from mlc.frontend.tensor import Tensor
 from mlc.ir.diag import UserError
 
@@ -163,7 +163,7 @@ class Interpreter:
              asked: Sequence[str]) -> tuple[Any, ...]:
         """The results of a function's body; None for those that are not asked for."""
         defaults = {a.name: a for a in getattr(function, "attribute_proto", ())}
-        own = Scope({n: None for n in function.input} | dict(zip(function.input, inputs)),
+        own = Scope(dict.fromkeys(function.input) | dict(zip(function.input, inputs)),
                     {("" if o.domain == "ai.onnx" else o.domain): o.version for o in function.opset_import},
                     None, {**defaults, **given}, scope.depth + 1)
         if len(inputs) > len(function.input):

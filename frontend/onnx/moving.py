@@ -154,9 +154,9 @@ def padded(x: Any, pads: Sequence[Any], mode: str = "constant", value: Any = 0) 
         refuse(f"padding of the mode {mode!r}")
     for axis in range(rank):
         before, after = pads[axis], pads[axis + rank]
-        if isinstance(before, int) and before < 0 or isinstance(after, int) and after < 0:
-            end = x.shape[axis] + min(after, 0)
-            x = _slice(x, axis, -min(before, 0), end, 1)
+        if any(isinstance(n, int) and n < 0 for n in (before, after)):
+            end = x.shape[axis] + (min(after, 0) if isinstance(after, int) else 0)
+            x = _slice(x, axis, -min(before, 0) if isinstance(before, int) else 0, end, 1)
     pads = [max(n, 0) if isinstance(n, int) else n for n in pads]
     if mode == "constant":
         flat = [n for axis in reversed(range(rank)) for n in (pads[axis], pads[axis + rank])]

@@ -1,7 +1,7 @@
 """The table from ONNX operators to functions on mlc's tensors, and how the modules of the families fill it.
 
 A row is for a domain, an operator and the version of the operator set since which it has its meaning. Its positional
-parameters are the operator's inputs, its keyword-only parameters the attributes, by their names and with their defaults.
+parameters are the operator's inputs, its keyword-only parameters the attributes, by their names, with their defaults.
 """
 
 from __future__ import annotations

@@ -62,7 +62,7 @@ class Stored:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        return self.array.shape
+        return tuple(self.array.shape)
 
     @property
     def dtype(self) -> DType:

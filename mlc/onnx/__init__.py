@@ -1,4 +1,4 @@
-"""Models in the format ONNX: `load` makes a compiled module of one, and `mlc.onnx.backend` is the standard interface."""
+"""Models in the format ONNX: `load` makes a compiled module of one, `mlc.onnx.backend` is the standard interface."""
 
 from __future__ import annotations
 

@@ -6,6 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+from onnx import ModelProto, NodeProto, helper
+from onnx.backend.base import Backend as Interface
+from onnx.backend.base import BackendRep, namedtupledict
 
 from mlc.api import compile
 from mlc.frontend.devices import as_device
@@ -15,9 +18,6 @@ from mlc.frontend.onnx.values import NeedsValue
 from mlc.frontend.tensor import Tensor
 from mlc.ir.diag import UserError
 from mlc.onnx.module import Program, module_of
-from onnx import ModelProto, NodeProto, helper
-from onnx.backend.base import Backend as Interface
-from onnx.backend.base import BackendRep, namedtupledict
 
 
 class Prepared(BackendRep):  # type: ignore[misc]
@@ -45,12 +45,12 @@ class Prepared(BackendRep):  # type: ignore[misc]
             A named tuple of arrays, and of lists of arrays.
 
         Raises:
-            UserError: The model cannot be run with them (MLC0846 if their number is wrong).
+            UserError: The model cannot be run with them, or not with so many (MLC0844).
         """
         names = [n for n, _ in self.model.inputs]
         given = dict(inputs) if isinstance(inputs, Mapping) else dict(zip(names, inputs))
         if set(given) - set(names) or len(inputs) > len(names):
-            raise UserError(f"the model has the inputs {', '.join(names)}, and {len(inputs)} are given", code="MLC0846",
+            raise UserError(f"the model has the inputs {', '.join(names)}, and {len(inputs)} are given", code="MLC0844",
                             loc=user_loc(), hint="pass one array for each")
         while True:
             try:
@@ -80,7 +80,7 @@ class Prepared(BackendRep):  # type: ignore[misc]
         if isinstance(x, list):
             return [Prepared._argument(y) for y in x]
         if isinstance(x, np.ndarray) and x.dtype.kind in "OSUT":
-            raise UserError("mlc has no tensors of strings", code="MLC0842", loc=user_loc())
+            raise UserError("mlc has no tensors of strings", code="MLC0844", loc=user_loc())
         return x if x is None or isinstance(x, Tensor) else Tensor(np.ascontiguousarray(x).reshape(np.shape(x)))
 
 
@@ -104,10 +104,10 @@ class Backend(Interface):  # type: ignore[misc]
             The model, whose `run` runs it.
 
         Raises:
-            UserError: The model is not valid (MLC0840), or the device is another (MLC0846).
+            UserError: The model is not valid (MLC0840), or the device is another (MLC0844).
         """
         if not cls.supports_device(device):
-            raise UserError(f"the device {device!r} is not there", code="MLC0846", loc=user_loc(), hint='use "CPU"')
+            raise UserError(f"the device {device!r} is not there", code="MLC0844", loc=user_loc(), hint='use "CPU"')
         return Prepared(model)
 
     @classmethod

@@ -73,7 +73,8 @@ class Program:
         if expected.HasField("shape"):
             dims = list(expected.shape.dim)
             fits = fits and len(dims) == x.ndim and all(
-                not d.HasField("dim_value") or not isinstance(n, int) or n == d.dim_value for d, n in zip(dims, x.shape))
+                not d.HasField("dim_value") or not isinstance(n, int) or n == d.dim_value
+                for d, n in zip(dims, x.shape))
         if not fits:
             raise UserError(f"{name} is a {x.dtype.name}{list(x.shape)}, and the model takes {type_text(proto)}",
                             code="MLC0846", loc=user_loc(), hint="pass an array of that type")
@@ -87,8 +88,8 @@ class Program:
             if proto.WhichOneof("value") != "tensor_type" or not t.HasField("shape"):
                 return None
             if t.elem_type not in TYPES:
-                raise UserError(f"the input {name!r} is of {OTHER_TYPES.get(t.elem_type, 'an unknown type')}, which mlc "
-                                "has no tensors of", code="MLC0842", loc=user_loc(),
+                raise UserError(f"the input {name!r} is of {OTHER_TYPES.get(t.elem_type, 'an unknown type')}, which "
+                                "mlc has no tensors of", code="MLC0842", loc=user_loc(),
                                 hint="give it by the constants of mlc.onnx.load, or change the model")
             shape = tuple(dim(d, f"{name}_{k}", symbols) for k, d in enumerate(t.shape.dim))
             out.append(Spec(TensorType(shape, as_dtype(TYPES[t.elem_type]).ir)))
@@ -194,9 +195,10 @@ def load(model: Any, *, constants: Mapping[str, Any] | None = None) -> OnnxModul
         there are several, a tuple of them.
 
     Raises:
-        UserError: The file is no valid model (MLC0840), or mlc does not run an operator of it (MLC0841) or with these
-            inputs or attributes (MLC0842), sizes depend on the elements of an input (MLC0843), weights are in files that
-            are missing or outside of the folder (MLC0845), or a name of `constants` is of no input (MLC0846).
+        UserError: The file is no valid model (MLC0840), mlc does not run an operator of it (MLC0841), or not with its
+            inputs or attributes (MLC0842), sizes depend on the elements of an input (MLC0843), weights are in files
+            that are missing or outside of the folder (MLC0845), a name of `constants` is of no input (MLC0846), or the
+            package onnx is not installed (MLC0847).
 
     Example:
         >>> from onnx import parser

@@ -61,13 +61,14 @@ def load() -> dict[str, Code]:
         language,
         levels,
         modules,
+        onnx,
         pytorch,
         random,
         tensor,
         text,
     )
     parts = (general, tensor, levels, gpu, text, frontend, modules, autograd, control, data, random, language, command,
-             backend, pytorch)
+             backend, onnx, pytorch)
     found = [code for part in parts for code in read(part.TEXT)]
     return {code.name: code for code in sorted(found, key=lambda c: c.name)}
 
