@@ -136,8 +136,8 @@ def _unary(name: str, f: Callable[[Any], Any]) -> None:
 
 
 UNARY: dict[str, Callable[[Any], Any]] = {
-    "Neg": np.negative, "Abs": np.abs, "Floor": np.floor, "Ceil": np.ceil, "Sqrt": np.sqrt, "Exp": np.exp, "Log": np.log,
-    "Relu": lambda x: np.maximum(x, 0), "Reciprocal": np.reciprocal, "Not": np.logical_not}
+    "Neg": np.negative, "Abs": np.abs, "Floor": np.floor, "Ceil": np.ceil, "Sqrt": np.sqrt, "Exp": np.exp,
+    "Log": np.log, "Relu": lambda x: np.maximum(x, 0), "Reciprocal": np.reciprocal, "Not": np.logical_not}
 for _name, _g in UNARY.items():
     _unary(_name, _g)
 

@@ -2,8 +2,8 @@
 
 TEXT = r'''
 MLC0840 A file, or what is passed in its place, is no valid ONNX model.
-It is damaged, a tensor has not the elements that its sizes say, a node uses a value before it is computed, or onnx's own
-checker finds an error. Nothing of such a model is run.
+It is damaged, a tensor has not the elements that its sizes say, a node uses a value before it is computed, or onnx's
+own checker finds an error. Nothing of such a model is run.
 example python:
     import mlc
     mlc.onnx.load(b"no model")
@@ -50,7 +50,7 @@ example text:
     error[MLC0845]: the weight 'w': its file '../../secret' is not in the folder of the model
 fix: keep the files of the weights beside the model.
 
-MLC0846 An ONNX model is called with an array that is not of the type of the input, or an input is named that it has not.
+MLC0846 An ONNX model is called with an array of another type than the input, or an input is named that it has not.
 example python:
     import mlc
     from onnx import parser
