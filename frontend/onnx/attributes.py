@@ -9,7 +9,7 @@ from mlc.frontend.onnx import bodies
 from mlc.ir.diag import UserError
 
 FLOAT, INT, STRING, TENSOR, GRAPH, FLOATS, INTS, STRINGS, TENSORS, GRAPHS = range(1, 11)
-TYPE_PROTO = 13
+SPARSE, TYPE_PROTO = 11, 13
 
 
 def resolved(node: Any, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -32,6 +32,8 @@ def value(a: Any, body: Callable[[Any], Any]) -> Any:
         return [text(s) for s in a.strings]
     if a.type == TENSOR:
         return bodies.array(a.t)
+    if a.type == SPARSE:
+        return bodies.dense(a.sparse_tensor)
     if a.type == GRAPH:
         return body(a.g)
     if a.type == TYPE_PROTO:

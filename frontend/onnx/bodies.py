@@ -71,6 +71,20 @@ def _of_field(t: Any, dtype: np.dtype[Any]) -> Array:
                               "uint64_data": np.uint64}.get(FIELDS[t.data_type], np.int32)).astype(dtype)
 
 
+def dense(s: Any) -> Array:
+    """A sparse weight as an array."""
+    values, at = array(s.values), array(s.indices)
+    total = int(np.prod(s.dims, dtype=object))
+    if total > LARGEST >> 12 or any(n < 0 for n in s.dims):
+        raise wrong(s.values, f"it is of the sizes {list(s.dims)}")
+    out = np.zeros(tuple(s.dims), values.dtype)
+    flat = at if at.ndim == 1 else np.ravel_multi_index(tuple(at.T), tuple(s.dims))
+    if at.size and (flat.min() < 0 or flat.max() >= total or len(flat) != values.size):
+        raise wrong(s.values, "its indices are outside of its sizes")
+    out.reshape(-1)[flat] = values
+    return out
+
+
 def of_schema(node: Any, protos: Mapping[str, Any], domain: str, version: int,
               inputs: Sequence[Any]) -> tuple[Any, Mapping[str, Any]] | None:
     """The function that ONNX defines an operator by, for these attributes and inputs, and defaults of attributes."""
@@ -79,11 +93,11 @@ def of_schema(node: Any, protos: Mapping[str, Any], domain: str, version: int,
         return None
     defaults = {n: a.default_value for n, a in schema.attributes.items() if a.default_value.type}
     if versions := [v for v in schema.function_opset_versions if v <= version or domain]:
-        return _function(schema.get_function_with_opset_version(max(versions)), max(versions)), defaults
+        return _function(schema.get_function_with_opset_version(max(versions)), domain, max(versions)), defaults
     if versions := [v for v in schema.context_dependent_function_opset_versions if v <= version or domain]:
         found = schema.get_context_dependent_function_with_opset_version(
             max(versions), _concrete(node, protos).SerializeToString(), [_type(x).SerializeToString() for x in inputs])
-        return _function(found, max(versions)), defaults
+        return _function(found, domain, max(versions)), defaults
     return None
 
 
@@ -106,12 +120,12 @@ def _concrete(node: Any, protos: Mapping[str, Any]) -> Any:
     return out
 
 
-def _function(text: bytes, version: int) -> Any:
-    """A function of a schema, which is of a version of ONNX's operators."""
-    from onnx import FunctionProto
+def _function(text: bytes, domain: str, version: int) -> Any:
+    """A function of a schema; one of another domain than ONNX's own is made of the newest operators."""
+    from onnx import FunctionProto, defs
     out = FunctionProto.FromString(text)
     if not any(o.domain in ("", "ai.onnx") for o in out.opset_import):
-        out.opset_import.add(domain="", version=version)
+        out.opset_import.add(domain="", version=defs.onnx_opset_version() if domain else version)
     return out
 
 

@@ -12,10 +12,10 @@ from mlc.frontend.tensor import OPERATIONS as O
 
 
 @row("Constant")
-def constant(*, value: Any = None, value_int: int | None = None, value_ints: Any = None, value_float: Any = None,
-             value_floats: Any = None, value_string: str | None = None, value_strings: Any = None) -> Any:
-    if value is not None:
-        return value
+def constant(*, value: Any = None, sparse_value: Any = None, value_int: int | None = None, value_ints: Any = None,
+             value_float: Any = None, value_floats: Any = None, value_string: str | None = None, value_strings: Any = None) -> Any:
+    if value is not None or sparse_value is not None:
+        return sparse_value if value is None else value
     for given, dtype in ((value_int, np.int64), (value_ints, np.int64), (value_float, np.float32),
                          (value_floats, np.float32), (value_string, np.str_), (value_strings, np.str_)):
         if given is not None:

@@ -18,6 +18,8 @@ from mlc.ir.sizes import Size
 
 Fold = Callable[..., Any]
 FOLDS: dict[str, list[tuple[int, Fold]]] = {}
+COUNTING = frozenset({"Split"})
+"""Operators whose folds take the number of outputs, too."""
 ON_SHAPES = frozenset({"Shape", "Size"})
 """Operators of which only the type of the input has to be known."""
 
@@ -177,9 +179,12 @@ def concat(*xs: Array, axis: int) -> Array:
 
 
 @fold("Split", since=13)
-def split(x: Array, sizes: Array | None = None, *, axis: int = 0, num_outputs: int | None = None) -> tuple[Array, ...]:
+def split(x: Array, sizes: Array | None = None, *, axis: int = 0, num_outputs: int | None = None,
+          outputs: int) -> tuple[Array, ...]:
     if sizes is None:
-        raise Unfolded                                     # the row knows how many outputs there are
+        count = num_outputs or outputs
+        each = -(-x.shape[axis] // count)
+        sizes = np.array([max(0, min(each, x.shape[axis] - k * each)) for k in range(count)])
     ends = np.cumsum(ints(sizes))
     if (ends[-1] if len(ends) else 0) != x.shape[axis]:
         raise ValueError(f"the sizes {ints(sizes)} of parts of {x.shape[axis]}")

@@ -6,6 +6,7 @@ known while recording (constants, sizes, and arithmetic on them) stays in numpy 
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -114,6 +115,8 @@ class Interpreter:
             if len([n for n in node.output if n]) > len(results):
                 raise UserError(f"{len(node.output)} outputs are asked for, and mlc has {len(results)} of them",
                                 code="MLC0842")
+            for x in flat(results):
+                check_size(node, x)
             self.note(results, inputs)
             return results
 
@@ -128,9 +131,10 @@ class Interpreter:
             raise UserError(f"the model names no version of the operators of {domain or 'ONNX'!r}", code="MLC0840")
         fold = folding.find(domain, node.op_type, version, inputs, given)
         if fold is not None:
+            counted = {"outputs": len(node.output)} if node.op_type in folding.COUNTING else {}
             try:
                 return fold(*inputs, **given) if node.op_type in folding.ON_SHAPES else fold(
-                    *(x if x is None else known(x, "") for x in inputs), **given)
+                    *(x if x is None else known(x, "") for x in inputs), **given, **counted)
             except folding.Unfolded:                       # too large for a constant: the row computes it
                 pass
         if (row := find(domain, node.op_type, version)) is not None:
@@ -233,6 +237,16 @@ def flat(values: Sequence[Any]) -> Iterator[Any]:
             yield from flat(x)
         else:
             yield x
+
+
+LARGEST_RESULT = 1 << 48
+"""Elements of a result that a model may compute."""
+
+
+def check_size(node: Any, x: Any) -> None:
+    """Refuse a result that no machine has memory for, before its size is computed with."""
+    if isinstance(x, Tensor | np.ndarray) and math.prod(n for n in x.shape if isinstance(n, int)) > LARGEST_RESULT:
+        raise UserError(f"a result of the sizes {list(x.shape)}", code="MLC0842")
 
 
 def check_type(node: Any, name: str, x: Any, expected: int | None) -> None:

@@ -130,21 +130,7 @@ def _weights(graph: Any, folder: str | None) -> dict[str, Array]:
             raise damaged(f"two weights are named {t.name!r}")
         out[t.name] = bodies.array(t, _outside(t, folder) if t.data_location == bodies.EXTERNAL else None)
     for s in graph.sparse_initializer:
-        out[s.values.name] = _dense(s)
-    return out
-
-
-def _dense(s: Any) -> Array:
-    """A sparse weight as an array."""
-    values, at = bodies.array(s.values), bodies.array(s.indices)
-    total = int(np.prod(s.dims, dtype=object))
-    if total > bodies.LARGEST >> 12 or any(n < 0 for n in s.dims):
-        raise bodies.wrong(s.values, f"it is of the sizes {list(s.dims)}")
-    out = np.zeros(tuple(s.dims), values.dtype)
-    flat = at if at.ndim == 1 else np.ravel_multi_index(tuple(at.T), tuple(s.dims))
-    if at.size and (flat.min() < 0 or flat.max() >= total or len(flat) != values.size):
-        raise bodies.wrong(s.values, "its indices are outside of its sizes")
-    out.reshape(-1)[flat] = values
+        out[s.values.name] = bodies.dense(s)
     return out
 
 

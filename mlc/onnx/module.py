@@ -45,7 +45,7 @@ class Program:
         if unknown := sorted(set(constants) - set(given)):
             raise UserError(f"the model has no input {unknown[0]!r}", code="MLC0846", loc=user_loc(),
                             hint=f"its inputs are {', '.join(given)}")
-        self.constants = {n: x if x is None or isinstance(x, list) else np.asarray(x) for n, x in constants.items()}
+        self.constants = {n: constant(given[n], x) for n, x in constants.items()}
         self.inputs = [(n, t) for n, t in model.inputs if n not in constants]
         self.parameters = unique([identifier(n) for n, _ in self.inputs], {"self"})
         paths = unique([path_of(n) for n in model.weights], set())
@@ -94,6 +94,14 @@ class Program:
             shape = tuple(dim(d, f"{name}_{k}", symbols) for k, d in enumerate(t.shape.dim))
             out.append(Spec(TensorType(shape, as_dtype(TYPES[t.elem_type]).ir)))
         return out
+
+
+def constant(proto: Any, x: Any) -> Any:
+    """An input that is part of the program: an array of its type, a list of arrays, or None."""
+    if x is None or proto.WhichOneof("value") != "tensor_type":
+        return x
+    number = proto.tensor_type.elem_type
+    return np.asarray(x, as_dtype(TYPES[number]).dtype if number in TYPES else None)
 
 
 def dim(d: Any, otherwise: str, symbols: dict[str, str]) -> Dim:

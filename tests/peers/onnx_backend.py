@@ -185,9 +185,9 @@ def summary(lines: list[dict[str, Any]]) -> str:
             out.append(f"{kind} {found.total()}: " + ", ".join(f"{v} {found[v]}" for v in VERDICTS if found[v]))
     found = Counter(line["verdict"] for line in lines)
     out.append(f"all {found.total()}: " + ", ".join(f"{v} {found[v]}" for v in VERDICTS if found[v]))
-    out.append(f"of those that are right, {sum(bool(x.get('constants')) for x in lines if x['verdict'] == 'right')} have "
-               "inputs as constants, and "
-               f"{sum(bool(x.get('rounded')) for x in lines if x['verdict'] == 'right')} differ by a rounding")
+    right = [line for line in lines if line["verdict"] == "right"]
+    out.append(f"of those that are right, {sum(bool(x.get('constants')) for x in right)} have inputs as constants, and "
+               f"{sum(bool(x.get('rounded')) for x in right)} differ by a rounding")
     reasons = Counter(re.sub(r"\d+", "N", line["reason"]) for line in lines if line["verdict"] == "refused")
     return "\n".join([*out, *(f"  {count:4} {reason}" for reason, count in reasons.most_common())])
 

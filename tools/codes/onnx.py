@@ -54,10 +54,9 @@ MLC0846 An ONNX model is called with an array of another type than the input, or
 example python:
     import mlc
     from onnx import parser
-    f = mlc.onnx.load(parser.parse_model('<ir_version: 8, opset_import: ["": 17]> '
-                                         'g (float[2] x) => (float[2] y) { y = Relu(x) }'))
-    f(mlc.ones(3))
-fix: pass an array of the type that the message shows.
+    mlc.onnx.load(parser.parse_model('<ir_version: 8, opset_import: ["": 17]> '
+                                     'g (float[2] x) => (float[2] y) { y = Relu(x) }'), constants={"z": 1})
+fix: pass an array of the type that the message shows, by a name that it lists.
 
 MLC0847 An ONNX model is read, and the package onnx is not installed.
 example text:
