@@ -13,7 +13,8 @@ from mlc.frontend.tensor import OPERATIONS as O
 
 @row("Constant")
 def constant(*, value: Any = None, sparse_value: Any = None, value_int: int | None = None, value_ints: Any = None,
-             value_float: Any = None, value_floats: Any = None, value_string: str | None = None, value_strings: Any = None) -> Any:
+             value_float: Any = None, value_floats: Any = None, value_string: str | None = None,
+             value_strings: Any = None) -> Any:
     if value is not None or sparse_value is not None:
         return sparse_value if value is None else value
     for given, dtype in ((value_int, np.int64), (value_ints, np.int64), (value_float, np.float32),
@@ -40,6 +41,9 @@ def span(start: Any, limit: Any, delta: Any, *, stash_type: int = 1) -> Any:
     dtype = "int64" if start.dtype == object else start.dtype
     if start.dtype == object or limit.dtype == object or delta.dtype == object:
         return O["arange"](number(start), number(limit), number(delta), dtype=dtype)
+    start, limit, delta = (x.reshape(()) for x in (start, limit, delta))
+    if not delta:
+        refuse("a range by steps of zero")
     count = max(0, int(np.ceil((limit - start) / delta)))
     if start.dtype.kind in "iu":
         return O["arange"](int(start), int(start) + count * int(delta), int(delta), dtype=dtype)

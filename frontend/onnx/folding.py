@@ -140,8 +140,8 @@ def _unary(name: str, f: Callable[[Any], Any]) -> None:
 UNARY: dict[str, Callable[[Any], Any]] = {
     "Neg": np.negative, "Abs": np.abs, "Floor": np.floor, "Ceil": np.ceil, "Sqrt": np.sqrt, "Exp": np.exp,
     "Log": np.log, "Relu": lambda x: np.maximum(x, 0), "Reciprocal": np.reciprocal, "Not": np.logical_not}
-for _name, _g in UNARY.items():
-    _unary(_name, _g)
+for _name, _one in UNARY.items():
+    _unary(_name, _one)
 
 
 @fold("Cast", since=6)
@@ -202,7 +202,7 @@ def piece(x: Array, starts: Array, ends: Array, axes: Array | None = None, steps
 
 @fold("Slice")
 def piece_before_10(x: Array, *, starts: list[int], ends: list[int], axes: list[int] | None = None) -> Array:
-    return piece(x, np.array(starts), np.array(ends), None if axes is None else np.array(axes))
+    return np.asarray(piece(x, np.array(starts), np.array(ends), None if axes is None else np.array(axes)))
 
 
 @fold("Squeeze", since=13)
@@ -246,6 +246,9 @@ def transpose(x: Array, *, perm: list[int] | None = None) -> Array:
 def span(start: Array, limit: Array, delta: Array) -> Array:
     if _is_sizes(start, limit, delta):
         raise TypeError("a range of a symbolic size")
+    start, limit, delta = (x.reshape(()) for x in (start, limit, delta))
+    if not delta:
+        raise ValueError("a range by steps of zero")
     count = max(0, int(np.ceil((limit - start) / delta)))
     if count > MOST_FOLDED * 256:
         raise ValueError(f"a range of {count} numbers")
@@ -281,14 +284,14 @@ def _reduction(name: str, f: Any, since: int) -> None:
     @fold(name, since=since)
     def reduced(x: Array, axes: Array | None = None, *, keepdims: int = 1, noop_with_empty_axes: int = 0) -> Array:
         if (axes is None or not axes.size) and noop_with_empty_axes:
-            return x
+            raise Unfolded                                 # the row knows what each reduction is of no axes
         over = None if axes is None or not axes.size else tuple(ints(axes))
         return np.asarray(f(x, axis=over, keepdims=bool(keepdims)),
                           None if x.dtype == object else x.dtype)
 
     @fold(name)
     def before(x: Array, *, axes: list[int] | None = None, keepdims: int = 1) -> Array:
-        return reduced(x, None if axes is None else np.array(axes), keepdims=keepdims)
+        return np.asarray(reduced(x, None if axes is None else np.array(axes), keepdims=keepdims))
 
 
 _reduction("ReduceSum", np.sum, 13)

@@ -26,7 +26,7 @@ from mlc.ir.diag import UserError
 DEEPEST = 64
 """Graphs within graphs, and functions within functions."""
 UNFIT = (TypeError, ValueError, LookupError, ArithmeticError, AttributeError)
-"""What a row raises for attributes and inputs that are not what its operator takes."""
+"""Exceptions of a row for attributes and inputs that are not what its operator takes."""
 
 
 @dataclass

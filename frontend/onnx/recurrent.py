@@ -30,7 +30,7 @@ def activation(name: str, alpha: float | None, beta: float | None) -> Activation
 
 
 class Cell:
-    """What the three networks have in common: directions, activations, clipping, lengths of sequences.
+    """The common part of the three networks: directions, activations, clipping, lengths of sequences.
 
     gates      number of gates, which weights have one after the other
     states     number of states that are carried

@@ -72,7 +72,7 @@ def _reduced(f: Callable[..., Any], x: Any, axes: Sequence[int] | None, keepdims
 MAPPED: dict[str, Callable[[Any], Any]] = {
     "ReduceSumSquare": lambda x: x * x, "ReduceL1": lambda x: O["abs"](x), "ReduceL2": lambda x: O["abs"](x),
     "ReduceLogSum": lambda x: O["log"](x)}
-"""What a reduction over no axes is, where it is not the tensor itself."""
+"""Reductions over no axes that are not the tensor itself."""
 
 
 def _rows(name: str, f: Callable[..., Any], since: int) -> None:
