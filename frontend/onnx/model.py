@@ -15,6 +15,8 @@ from mlc.frontend.onnx import bodies
 from mlc.frontend.onnx.values import OTHER_TYPES, TYPES, Array
 from mlc.ir.diag import UserError
 
+DEEPEST = 200
+"""Messages within messages that are looked at."""
 HINT = "write the model again, and try onnx.checker.check_model on it"
 
 
@@ -77,10 +79,26 @@ def _parsed(content: bytes, name: str) -> Any:
         raise damaged(f"{name} is no ONNX model: {error}") from None
 
 
+STRING, MESSAGE = 9, 11                                    # kinds of fields of protobuf
+
+
+def _texts_are_text(message: Any, depth: int = 0) -> bool:
+    """Whether all texts in a message are UTF-8; others protobuf gives as bytes."""
+    for kind, x in message.ListFields():
+        if kind.type not in (STRING, MESSAGE) or depth > DEEPEST:
+            continue
+        for part in x if kind.is_repeated else [x]:
+            if isinstance(part, bytes) or (kind.type == MESSAGE and not _texts_are_text(part, depth + 1)):
+                return False
+    return True
+
+
 def _checked(proto: Any, folder: str | None) -> Model:
     from onnx import checker, defs, shape_inference
     opsets = {("" if o.domain == "ai.onnx" else o.domain): o.version for o in proto.opset_import}
     newest = defs.onnx_opset_version()
+    if not _texts_are_text(proto):
+        raise damaged("a name in the model is no text in UTF-8")
     if not proto.HasField("graph"):
         raise damaged("the model has no graph")
     if opsets.get("", 1) > newest:
