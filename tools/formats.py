@@ -35,6 +35,16 @@ def _torch_describe(path: str) -> ModelDescription:
     return describe(path)
 
 
+def _onnx_load(path: str) -> Any:
+    from mlc.onnx import load
+    return load(path)
+
+
+def _onnx_describe(path: str) -> ModelDescription:
+    from mlc.onnx.description import describe
+    return describe(path)
+
+
 def _stablehlo_load(path: str) -> Any:
     from pathlib import Path
 
@@ -49,6 +59,7 @@ def _stablehlo_describe(path: str) -> ModelDescription:
 
 FORMATS = (
     Format(".pt2", "torch.export.save", _torch_load, _torch_describe),
+    Format(".onnx", "ONNX", _onnx_load, _onnx_describe),
     Format(".stablehlo.mlir", "jax.jit(f).lower(...).as_text()", _stablehlo_load, _stablehlo_describe),
     Format(".stablehlo", "jax.export", _stablehlo_load, _stablehlo_describe),
     Format(".mlirbc", "jax.export", _stablehlo_load, _stablehlo_describe),

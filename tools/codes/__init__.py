@@ -61,6 +61,7 @@ def load() -> dict[str, Code]:
         language,
         levels,
         modules,
+        onnx,
         pytorch,
         random,
         stablehlo,
@@ -68,7 +69,7 @@ def load() -> dict[str, Code]:
         text,
     )
     parts = (general, tensor, levels, gpu, text, frontend, modules, autograd, control, data, random, language, command,
-             backend, pytorch, stablehlo)
+             backend, onnx, pytorch, stablehlo)
     found = [code for part in parts for code in read(part.TEXT)]
     return {code.name: code for code in sorted(found, key=lambda c: c.name)}
 

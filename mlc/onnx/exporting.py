@@ -1,4 +1,4 @@
-"""PyTorch's `torch.onnx`, of which mlc has the name alone: it reads models of this format, and writes none."""
+"""PyTorch's `torch.onnx.export`, of which mlc has the name alone: it reads models of this format, and writes none."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ from typing import Any, NoReturn
 
 from mlc.frontend.location import user_loc
 from mlc.ir.diag import UserError
-
-__all__ = ["export"]
 
 
 def export(model: Any, args: Any = (), f: Any = None, **options: Any) -> NoReturn:

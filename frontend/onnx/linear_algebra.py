@@ -1,0 +1,36 @@
+"""Products of matrices, sums of products, determinants."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mlc.frontend.onnx.table import row
+from mlc.frontend.tensor import OPERATIONS as O
+
+
+@row("MatMul")
+def matmul(x: Any, y: Any) -> Any:
+    return O["matmul"](x, y)
+
+
+@row("Gemm")
+def gemm(a: Any, b: Any, c: Any = None, *, alpha: float = 1.0, beta: float = 1.0, transA: int = 0, transB: int = 0,
+         broadcast: int = 1) -> Any:
+    product = O["matmul"](O["transpose"](a, 0, 1) if transA else a, O["transpose"](b, 0, 1) if transB else b)
+    product = product if alpha == 1 else product * _of(product, alpha)
+    return product if c is None else product + (c if beta == 1 else c * _of(c, beta))
+
+
+def _of(x: Any, n: float) -> Any:
+    """A number in the type of x."""
+    return n if x.dtype.is_floating_point else int(n)
+
+
+@row("Einsum")
+def einsum(*xs: Any, equation: str) -> Any:
+    return O["einsum"](equation.replace(" ", ""), *xs)
+
+
+@row("Det")
+def det(x: Any) -> Any:
+    return O["det"](x)

@@ -1,0 +1,138 @@
+"""Values in an ONNX graph while it is recorded, and refusals.
+
+A value is a tensor of mlc's; or a numpy array, whose elements are known while recording, and are sizes if its dtype is
+object; or `Stored`, a weight of the model; or a list (a sequence); or None (an input or optional that is absent).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+import numpy as np
+
+from mlc.frontend.dtypes import DType, as_dtype
+from mlc.frontend.location import user_loc
+from mlc.frontend.tensor import OPERATIONS, Tensor, wrap
+from mlc.ir.diag import UserError
+from mlc.ir.sizes import Size
+
+Array = np.ndarray[Any, Any]
+TYPES = {1: "float32", 2: "uint8", 3: "int8", 4: "uint16", 5: "int16", 6: "int32", 7: "int64", 9: "bool", 10: "float16",
+         11: "float64", 12: "uint32", 13: "uint64", 14: "complex64", 15: "complex128", 16: "bfloat16"}
+"""The element types that mlc has, by ONNX's numbers."""
+OTHER_TYPES = {8: "string", 17: "float8e4m3fn", 18: "float8e4m3fnuz", 19: "float8e5m2", 20: "float8e5m2fnuz",
+               21: "uint4", 22: "int4", 23: "float4e2m1", 24: "float8e8m0", 25: "uint2", 26: "int2"}
+"""The others."""
+NUMBERS = {name: number for number, name in TYPES.items()}
+MOST_FOLDED = 4096
+"""Elements that an array may have to be computed with while recording."""
+
+
+class NeedsValue(UserError):
+    """A size or a choice of the program depends on the elements of `value`, which are known only at run time.
+
+    inputs  names of the inputs of the model that the value is computed from
+    """
+
+    def __init__(self, value: Any, reason: str) -> None:
+        super().__init__(f"{reason}, and is known only when the model runs", code="MLC0843", loc=user_loc())
+        self.value = value
+        self.inputs: frozenset[str] | None = None
+
+
+def refuse(reason: str, hint: str = "") -> NoReturn:
+    """Refuse the node whose row is running."""
+    raise UserError(reason, code="MLC0842", loc=user_loc(), hint=hint)
+
+
+@dataclass
+class Stored:
+    """A weight.
+
+    array   its elements in the file
+    read    the tensor of the module that has it
+    asked   whether the elements were asked for while recording, so that they are part of the program
+    """
+
+    array: Array
+    read: Callable[[], Tensor]
+    asked: bool = False
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return tuple(self.array.shape)
+
+    @property
+    def dtype(self) -> DType:
+        return as_dtype(self.array.dtype)
+
+
+def known(x: Any, what: str) -> Array:
+    """The elements of a value; NeedsValue if they are not known."""
+    if isinstance(x, Stored):
+        x.asked = True
+        return x.array
+    if isinstance(x, np.ndarray):
+        return x
+    raise NeedsValue(x, f"{what} decides about sizes or about the program")
+
+
+def foldable(x: Any) -> bool:
+    """Whether a value may be computed with while recording: it is known, and no trained weight."""
+    if isinstance(x, Stored):
+        return x.array.size <= (MOST_FOLDED if x.array.dtype.kind in "iub" else 16)
+    return isinstance(x, np.ndarray) and x.size <= MOST_FOLDED
+
+
+def tensor(x: Any) -> Any:
+    """A value as a tensor; sequences and absent values as they are."""
+    if isinstance(x, Stored):
+        return x.read()
+    if isinstance(x, np.ndarray):
+        if x.dtype == object:
+            flat = [OPERATIONS["full"]((), n, dtype="int64") for n in x.ravel()]
+            return OPERATIONS["reshape"](OPERATIONS["stack"](flat), x.shape)
+        if x.dtype.kind == "U":
+            refuse("mlc has no tensors of strings")
+        return wrap(np.ascontiguousarray(x).reshape(x.shape))
+    return x
+
+
+def settled(x: Any) -> Array:
+    """An array of numbers, or of sizes where some are symbols."""
+    out = np.asarray(x)
+    if out.dtype == object and not any(isinstance(n, Size) for n in out.ravel()):
+        return out.astype(np.int64)
+    return out
+
+
+def ints(x: Any) -> list[Any]:
+    """The elements of an array, or of a list, as integers and sizes."""
+    return [n if isinstance(n, Size) else int(n) for n in np.asarray(x).ravel()]
+
+
+def number(x: Any) -> Any:
+    """The element of an array of one."""
+    found = np.asarray(x).ravel()
+    if found.size != 1:
+        refuse(f"an input of one number has {found.size} of them")
+    return found[0] if isinstance(found[0], Size) else found[0].item()
+
+
+def dtype_of(elem_type: int) -> DType:
+    """mlc's type of elements for ONNX's number of it."""
+    if elem_type not in TYPES:
+        refuse(f"mlc has no tensors of {OTHER_TYPES.get(elem_type, f'type {elem_type}')}")
+    return as_dtype(TYPES[elem_type])
+
+
+def is_float(x: Any) -> bool:
+    """Whether a tensor is of floats."""
+    return bool(x.dtype.is_floating_point)
+
+
+def shape_of(x: Any) -> tuple[Any, ...]:
+    """The sizes of a value."""
+    return tuple(x.shape)
