@@ -135,6 +135,7 @@ def eye(n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: DType |
         >>> xp.eye(2, 3, k=1)
     """
     columns = n_rows if n_cols is None else n_cols
+    k = max(-n_rows, min(k, columns))                      # further diagonals are not there, either
     above = mlc.arange(columns, device=device) - mlc.arange(n_rows, device=device).unsqueeze(1)
     return (above == k).to(dtype or mlc.float32)
 
