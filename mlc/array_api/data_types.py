@@ -128,28 +128,10 @@ def can_cast(from_: DType | Tensor, to: DType, /) -> bool:
         >>> xp.can_cast(xp.int8, xp.int16), xp.can_cast(xp.int64, xp.int32)
     """
     given, wanted = dtype_of(from_), as_dtype(to)
-    return _common(given, wanted) is wanted
-
-
-def _common(a: DType, b: DType) -> DType | None:
-    """The common dtype of two; None if there is none. Unlike in PyTorch, unsigned integers of all widths have one."""
-    kinds = [isdtype(d, "unsigned integer") for d in (a, b)]
-    if not any(kinds) or not isdtype(a, "integral") or not isdtype(b, "integral"):
-        return a if a is b else mlc.promote_types(*(mlc.uint8 if unsigned else d for d, unsigned in zip((a, b), kinds)))
-    if all(kinds):
-        return a if a.itemsize >= b.itemsize else b
-    signed, unsigned = (b, a) if kinds[0] else (a, b)
-    width = max(signed.itemsize, 2 * unsigned.itemsize)
-    return None if width > 8 else as_dtype(f"int{8 * width}")
-
-
-def _in_common(a: DType, b: DType) -> DType:
-    """The common dtype of two; UserTypeError MLC0341 if there is none."""
-    found = _common(a, b)
-    if found is None:
-        raise UserTypeError(f"{a} and {b} have no common type", code="MLC0341", loc=user_loc(),
-                            hint="cast one of them first, as by xp.astype")
-    return found
+    pair = {given.name, wanted.name}
+    if "uint64" in pair and pair & {*KINDS["signed integer"]}:
+        return False                                       # they have no common dtype
+    return mlc.promote_types(given, wanted) is wanted
 
 
 def result_type(*arrays_and_dtypes: Any) -> DType:
@@ -174,7 +156,7 @@ def result_type(*arrays_and_dtypes: Any) -> DType:
     if not dtypes:
         raise UserTypeError("numbers alone have no common dtype", code="MLC0880", loc=user_loc(),
                             hint="make a tensor of one of them, as in xp.asarray(2.0)")
-    found = reduce(_in_common, dtypes)
+    found = reduce(mlc.promote_types, dtypes)
     for x in arrays_and_dtypes:
         if isinstance(x, NUMBER):
             found = _with_number(found, x)
