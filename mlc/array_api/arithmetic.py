@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import mlc
-from mlc.array_api.data_types import in_one_dtype
+from mlc.array_api.data_types import in_one_dtype, tensors_in_one_dtype
 from mlc.frontend.tensor import Operand, Tensor
 
 __all__ = [
@@ -104,7 +104,12 @@ def floor_divide(x1: Operand, x2: Operand, /) -> Tensor:
     Example:
         >>> xp.floor_divide(xp.asarray([7, -7]), 2)
     """
-    return mlc.floor_divide(*in_one_dtype(x1, x2))
+    a, b = tensors_in_one_dtype(x1, x2)
+    out = mlc.floor_divide(a, b)
+    if not a.dtype.is_floating_point:
+        return out
+    # Of infinities, Python and PyTorch make NaN, or -1; the standard has the floor of the quotient.
+    return mlc.where(mlc.isinf(a) | mlc.isinf(b), mlc.floor(a / b), out)  # type: ignore[no-any-return]
 
 
 def hypot(x1: Operand, x2: Operand, /) -> Tensor:

@@ -297,5 +297,5 @@ def sign(x: Tensor, /) -> Tensor:
         >>> xp.sign(xp.asarray([-2.0, 0.0, 3.0]))
     """
     if x.dtype.is_complex:
-        return mlc.sgn(x)
+        return mlc.where(x == 0, 0, mlc.sgn(x))           # of zeros of any signs 0, not -0
     return mlc.where(mlc.isnan(x), x, mlc.sign(x)) if x.dtype.is_floating_point else mlc.sign(x)

@@ -83,7 +83,7 @@ def cross(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
     Example:
         >>> xp.linalg.cross(xp.asarray([1, 0, 0]), xp.asarray([0, 1, 0]))
     """
-    a, b = tensors_in_one_dtype(x1, x2)
+    a, b = mlc.broadcast_tensors(*tensors_in_one_dtype(x1, x2))
     return mlc.linalg.cross(a, b, dim=axis)
 
 

@@ -167,14 +167,14 @@ def cumulative_sum(x: Tensor, /, *, axis: int | None = None, dtype: DType | None
     return mlc.cat([first, out], place)
 
 
-def diff(x: Tensor, /, *, axis: int = -1, n: int = 1, prepend: Tensor | None = None,
+def diff(x: Tensor, /, n: int = 1, *, axis: int = -1, prepend: Tensor | None = None,
          append: Tensor | None = None) -> Tensor:
     """The differences of neighbours along an axis.
 
     Args:
         x: Tensor of numbers.
+        n: How often differences are taken. Programs pass it by position too, as numpy has it, against the standard.
         axis: The axis.
-        n: How often differences are taken.
         prepend: Elements before the first ones.
         append: Elements after the last ones.
 

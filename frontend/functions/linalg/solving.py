@@ -14,12 +14,13 @@ from mlc.frontend.functions.linalg.matrices import (
     identity_like,
     known_size,
     matrix_transpose,
+    representation,
     right_sides,
     same_type_and_batch,
     symmetric_from,
     triangular_solve,
 )
-from mlc.frontend.functions.shape import cat, narrow
+from mlc.frontend.functions.shape import narrow
 from mlc.frontend.operands import broadcast_to, cast, full, reshape, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Operand, Tensor
@@ -201,9 +202,7 @@ def _pinv_of_bounds(x: Tracer, atol: Operand, rtol: Operand) -> Tensor:
     ratio = cast(tracer(rtol), part)
     if not x.type.dtype.is_complex:
         return _pinv_within(x, least, ratio)
-    # The real matrix [[a, -b], [b, a]] has the singular values of a + bi, each twice, and such a pseudoinverse.
-    a, b = emit(T.Real, x), emit(T.Imag, x)
-    out = tracer(_pinv_within(tracer(cat([cat([a, -b], -1), cat([b, a], -1)], -2)), least, ratio))
+    out = tracer(_pinv_within(representation(x), least, ratio))        # which is the representation of the result
     rows, columns = x.shape[-1], x.shape[-2]
     left = narrow(out, -1, 0, columns)
     return emit(T.Complex, tracer(narrow(left, -2, 0, rows)), tracer(narrow(left, -2, rows, rows)))  # type: ignore[no-any-return]
