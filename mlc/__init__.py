@@ -246,9 +246,9 @@ _ELSEWHERE = {
                      "set_autocast_dtype", "set_autocast_enabled"), "mlc.frontend.autocast"),
 }
 _MODULES = frozenset({"accelerator", "amp", "array_api", "autograd", "backends", "cpu", "cuda", "distributed",
-                      "distributions", "extension", "fft", "func", "hub", "importer", "linalg", "masked", "multiprocessing", "nn",
-                      "onnx", "optim", "profiler", "random", "serialization", "signal", "sparse", "special", "torch",
-                      "tree", "utils"})
+                      "distributions", "extension", "fft", "func", "hub", "importer", "linalg", "masked",
+                      "multiprocessing", "nn", "onnx", "optim", "profiler", "random", "serialization", "signal",
+                      "sparse", "special", "torch", "tree", "utils"})
 
 
 def __getattr__(name: str) -> Any:

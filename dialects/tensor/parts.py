@@ -340,7 +340,8 @@ def _atanh(x: Parts) -> Parts:
     endless, quarter = _either(_is_infinite(a), _is_infinite(b)), full(math.pi / 2, a)
     nothing = select(is_negative(a), full(-0.0, a), full(0.0, a))
     imag = select(_is_nan(b), b, select(is_negative(b), -quarter, quarter))
-    return Parts(select(_both(_is(a, 0.0), _is_nan(b)), a, select(endless, nothing, out.real)), select(endless, imag, out.imag))
+    real = select(_both(_is(a, 0.0), _is_nan(b)), a, select(endless, nothing, out.real))
+    return Parts(real, select(endless, imag, out.imag))
 
 
 @wide

@@ -27,6 +27,7 @@ def add(x1: Operand, x2: Operand, /) -> Tensor:
 
     Example:
         >>> xp.add(xp.asarray([1, 2]), 3)
+        tensor([4, 5], dtype=mlc.int64)
     """
     return mlc.add(*in_one_dtype(x1, x2))
 
@@ -46,6 +47,7 @@ def atan2(x1: Operand, x2: Operand, /) -> Tensor:
 
     Example:
         >>> xp.atan2(xp.asarray([1.0]), xp.asarray([1.0]))
+        tensor([0.7853982], dtype=mlc.float32)
     """
     return mlc.atan2(*in_one_dtype(x1, x2))
 
@@ -65,6 +67,7 @@ def copysign(x1: Operand, x2: Operand, /) -> Tensor:
 
     Example:
         >>> xp.copysign(xp.asarray([1.0, 2.0]), -0.0)
+        tensor([-1., -2.], dtype=mlc.float32)
     """
     return mlc.copysign(*in_one_dtype(x1, x2))
 
@@ -84,6 +87,7 @@ def divide(x1: Operand, x2: Operand, /) -> Tensor:
 
     Example:
         >>> xp.divide(xp.asarray([1.0, 3.0]), 2)
+        tensor([0.5, 1.5], dtype=mlc.float32)
     """
     return mlc.div(*in_one_dtype(x1, x2))
 
@@ -103,6 +107,7 @@ def floor_divide(x1: Operand, x2: Operand, /) -> Tensor:
 
     Example:
         >>> xp.floor_divide(xp.asarray([7, -7]), 2)
+        tensor([ 3, -4], dtype=mlc.int64)
     """
     a, b = tensors_in_one_dtype(x1, x2)
     out = mlc.floor_divide(a, b)
@@ -127,6 +132,7 @@ def hypot(x1: Operand, x2: Operand, /) -> Tensor:
 
     Example:
         >>> xp.hypot(xp.asarray([3.0]), 4.0)
+        tensor([5.], dtype=mlc.float32)
     """
     return mlc.hypot(*in_one_dtype(x1, x2))
 
@@ -146,6 +152,7 @@ def logaddexp(x1: Operand, x2: Operand, /) -> Tensor:
 
     Example:
         >>> xp.logaddexp(xp.asarray([0.0]), 0.0)
+        tensor([0.6931472], dtype=mlc.float32)
     """
     return mlc.logaddexp(*in_one_dtype(x1, x2))
 
@@ -165,6 +172,7 @@ def multiply(x1: Operand, x2: Operand, /) -> Tensor:
 
     Example:
         >>> xp.multiply(xp.asarray([1, 2]), 3)
+        tensor([3, 6], dtype=mlc.int64)
     """
     return mlc.mul(*in_one_dtype(x1, x2))
 
@@ -184,6 +192,7 @@ def nextafter(x1: Operand, x2: Operand, /) -> Tensor:
 
     Example:
         >>> xp.nextafter(xp.asarray([1.0]), 2.0) > 1.0
+        tensor([ True], dtype=mlc.bool)
     """
     return mlc.nextafter(*in_one_dtype(x1, x2))
 
@@ -203,6 +212,7 @@ def pow(x1: Operand, x2: Operand, /) -> Tensor:
 
     Example:
         >>> xp.pow(xp.asarray([2, 3]), 2)
+        tensor([4, 9], dtype=mlc.int64)
     """
     return mlc.pow(*in_one_dtype(x1, x2))
 
@@ -222,6 +232,7 @@ def remainder(x1: Operand, x2: Operand, /) -> Tensor:
 
     Example:
         >>> xp.remainder(xp.asarray([7, -7]), 4)
+        tensor([3, 1], dtype=mlc.int64)
     """
     return mlc.remainder(*in_one_dtype(x1, x2))
 
@@ -241,5 +252,6 @@ def subtract(x1: Operand, x2: Operand, /) -> Tensor:
 
     Example:
         >>> xp.subtract(xp.asarray([1, 2]), 3)
+        tensor([-2, -1], dtype=mlc.int64)
     """
     return mlc.sub(*in_one_dtype(x1, x2))

@@ -28,6 +28,7 @@ def bitwise_and(x1: Operand, x2: Operand, /) -> Tensor:
 
     Example:
         >>> xp.bitwise_and(xp.asarray([5, 6]), 4)
+        tensor([4, 4], dtype=mlc.int64)
     """
     return mlc.bitwise_and(*in_one_dtype(x1, x2))
 
@@ -47,6 +48,7 @@ def bitwise_left_shift(x1: Operand, x2: Operand, /) -> Tensor:
 
     Example:
         >>> xp.bitwise_left_shift(xp.asarray([1, 3]), 2)
+        tensor([ 4, 12], dtype=mlc.int64)
     """
     return mlc.bitwise_left_shift(*in_one_dtype(x1, x2))
 
@@ -66,6 +68,7 @@ def bitwise_or(x1: Operand, x2: Operand, /) -> Tensor:
 
     Example:
         >>> xp.bitwise_or(xp.asarray([5, 6]), 1)
+        tensor([5, 7], dtype=mlc.int64)
     """
     return mlc.bitwise_or(*in_one_dtype(x1, x2))
 
@@ -85,6 +88,7 @@ def bitwise_right_shift(x1: Operand, x2: Operand, /) -> Tensor:
 
     Example:
         >>> xp.bitwise_right_shift(xp.asarray([8, -3]), 1)
+        tensor([ 4, -2], dtype=mlc.int64)
     """
     return mlc.bitwise_right_shift(*in_one_dtype(x1, x2))
 
@@ -104,6 +108,7 @@ def bitwise_xor(x1: Operand, x2: Operand, /) -> Tensor:
 
     Example:
         >>> xp.bitwise_xor(xp.asarray([5, 6]), 1)
+        tensor([4, 7], dtype=mlc.int64)
     """
     return mlc.bitwise_xor(*in_one_dtype(x1, x2))
 
@@ -123,6 +128,7 @@ def equal(x1: Operand, x2: Operand, /) -> Tensor:
 
     Example:
         >>> xp.equal(xp.asarray([1, 2]), 2)
+        tensor([False,  True], dtype=mlc.bool)
     """
     return mlc.eq(*in_one_dtype(x1, x2))
 
@@ -142,6 +148,7 @@ def greater(x1: Operand, x2: Operand, /) -> Tensor:
 
     Example:
         >>> xp.greater(xp.asarray([1, 2]), 1)
+        tensor([False,  True], dtype=mlc.bool)
     """
     return mlc.gt(*in_one_dtype(x1, x2))
 
@@ -161,6 +168,7 @@ def greater_equal(x1: Operand, x2: Operand, /) -> Tensor:
 
     Example:
         >>> xp.greater_equal(xp.asarray([1, 2]), 2)
+        tensor([False,  True], dtype=mlc.bool)
     """
     return mlc.ge(*in_one_dtype(x1, x2))
 
@@ -180,6 +188,7 @@ def less(x1: Operand, x2: Operand, /) -> Tensor:
 
     Example:
         >>> xp.less(xp.asarray([1, 2]), 2)
+        tensor([ True, False], dtype=mlc.bool)
     """
     return mlc.lt(*in_one_dtype(x1, x2))
 
@@ -199,6 +208,7 @@ def less_equal(x1: Operand, x2: Operand, /) -> Tensor:
 
     Example:
         >>> xp.less_equal(xp.asarray([1, 2]), 1)
+        tensor([ True, False], dtype=mlc.bool)
     """
     return mlc.le(*in_one_dtype(x1, x2))
 
@@ -218,6 +228,7 @@ def logical_and(x1: Operand, x2: Operand, /) -> Tensor:
 
     Example:
         >>> xp.logical_and(xp.asarray([True, False]), True)
+        tensor([ True, False], dtype=mlc.bool)
     """
     return mlc.logical_and(*in_one_dtype(x1, x2))
 
@@ -237,6 +248,7 @@ def logical_or(x1: Operand, x2: Operand, /) -> Tensor:
 
     Example:
         >>> xp.logical_or(xp.asarray([True, False]), False)
+        tensor([ True, False], dtype=mlc.bool)
     """
     return mlc.logical_or(*in_one_dtype(x1, x2))
 
@@ -256,6 +268,7 @@ def logical_xor(x1: Operand, x2: Operand, /) -> Tensor:
 
     Example:
         >>> xp.logical_xor(xp.asarray([True, False]), True)
+        tensor([False,  True], dtype=mlc.bool)
     """
     return mlc.logical_xor(*in_one_dtype(x1, x2))
 
@@ -275,6 +288,7 @@ def maximum(x1: Operand, x2: Operand, /) -> Tensor:
 
     Example:
         >>> xp.maximum(xp.asarray([1, 3]), 2)
+        tensor([2, 3], dtype=mlc.int64)
     """
     return mlc.maximum(*in_one_dtype(x1, x2))
 
@@ -294,6 +308,7 @@ def minimum(x1: Operand, x2: Operand, /) -> Tensor:
 
     Example:
         >>> xp.minimum(xp.asarray([1, 3]), 2)
+        tensor([1, 2], dtype=mlc.int64)
     """
     return mlc.minimum(*in_one_dtype(x1, x2))
 
@@ -313,5 +328,6 @@ def not_equal(x1: Operand, x2: Operand, /) -> Tensor:
 
     Example:
         >>> xp.not_equal(xp.asarray([1, 2]), 2)
+        tensor([ True, False], dtype=mlc.bool)
     """
     return mlc.ne(*in_one_dtype(x1, x2))

@@ -37,6 +37,7 @@ def arange(start: float, /, stop: float | None = None, step: float = 1, *, dtype
 
     Example:
         >>> xp.arange(2, 8, 3)
+        tensor([2, 5], dtype=mlc.int64)
     """
     if stop is None:
         start, stop = 0, start
@@ -66,6 +67,8 @@ def asarray(obj: Any, /, *, dtype: DType | None = None, device: Any = None, copy
 
     Example:
         >>> xp.asarray([[1, 2], [3, 4]])
+        tensor([[1, 2],
+                [3, 4]], dtype=mlc.int64)
     """
     if copy is False and not _shareable(obj, dtype, device):
         raise UserError("this array cannot be made without a copy", code="MLC0882", loc=user_loc(),
@@ -96,6 +99,7 @@ def empty(shape: int | Sequence[int], *, dtype: DType | None = None, device: Any
 
     Example:
         >>> xp.empty((2, 3)).shape
+        (2, 3)
     """
     return mlc.empty(_shape(shape), dtype=dtype or mlc.float32, device=device)
 
@@ -113,6 +117,7 @@ def empty_like(x: Tensor, /, *, dtype: DType | None = None, device: Any = None) 
 
     Example:
         >>> xp.empty_like(xp.ones((2, 3))).shape
+        (2, 3)
     """
     return mlc.empty_like(x, dtype=dtype, device=device)
 
@@ -133,6 +138,8 @@ def eye(n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: DType |
 
     Example:
         >>> xp.eye(2, 3, k=1)
+        tensor([[0., 1., 0.],
+                [0., 0., 1.]], dtype=mlc.float32)
     """
     columns = n_rows if n_cols is None else n_cols
     k = max(-n_rows, min(k, columns))                      # further diagonals are not there, either
@@ -158,6 +165,7 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> T
 
     Example:
         >>> xp.from_dlpack(np.array([1.0, 2.0]))
+        tensor([1., 2.], dtype=mlc.float64)
     """
     return mlc.from_dlpack(x, device=device, copy=copy)
 
@@ -176,6 +184,7 @@ def full(shape: int | Sequence[int], fill_value: complex, *, dtype: DType | None
 
     Example:
         >>> xp.full(2, 7)
+        tensor([7, 7], dtype=mlc.int64)
     """
     return mlc.full(_shape(shape), fill_value, dtype=dtype, device=device)
 
@@ -194,6 +203,7 @@ def full_like(x: Tensor, /, fill_value: complex, *, dtype: DType | None = None, 
 
     Example:
         >>> xp.full_like(xp.asarray([1, 2]), 7)
+        tensor([7, 7], dtype=mlc.int64)
     """
     return mlc.full_like(x, fill_value, dtype=dtype, device=device)
 
@@ -215,9 +225,10 @@ def linspace(start: complex, stop: complex, /, num: int, *, dtype: DType | None 
 
     Example:
         >>> xp.linspace(0.0, 1.0, 5)
+        tensor([0.  , 0.25, 0.5 , 0.75, 1.  ], dtype=mlc.float32)
     """
     if dtype is None:
-        dtype = mlc.complex64 if isinstance(start, complex) or isinstance(stop, complex) else mlc.float32
+        dtype = mlc.complex64 if any(type(x) is complex for x in (start, stop)) else mlc.float32
     if endpoint:
         return mlc.linspace(start, stop, num, dtype=dtype, device=device)
     return mlc.linspace(start, stop, num + 1, dtype=dtype, device=device)[:num]
@@ -235,6 +246,8 @@ def meshgrid(*arrays: Tensor, indexing: str = "xy") -> tuple[Tensor, ...]:
 
     Example:
         >>> xp.meshgrid(xp.asarray([1, 2]), xp.asarray([3, 4]))[0]
+        tensor([[1, 2],
+                [1, 2]], dtype=mlc.int64)
     """
     return tuple(mlc.meshgrid(*arrays, indexing=indexing)) if arrays else ()
 
@@ -252,6 +265,7 @@ def ones(shape: int | Sequence[int], *, dtype: DType | None = None, device: Any 
 
     Example:
         >>> xp.ones(2)
+        tensor([1., 1.], dtype=mlc.float32)
     """
     return mlc.ones(_shape(shape), dtype=dtype or mlc.float32, device=device)
 
@@ -269,6 +283,7 @@ def ones_like(x: Tensor, /, *, dtype: DType | None = None, device: Any = None) -
 
     Example:
         >>> xp.ones_like(xp.asarray([1, 2]))
+        tensor([1, 1], dtype=mlc.int64)
     """
     return mlc.ones_like(x, dtype=dtype, device=device)
 
@@ -285,6 +300,8 @@ def tril(x: Tensor, /, *, k: int = 0) -> Tensor:
 
     Example:
         >>> xp.tril(xp.ones((2, 2)))
+        tensor([[1., 0.],
+                [1., 1.]], dtype=mlc.float32)
     """
     return mlc.tril(x, k)
 
@@ -301,6 +318,8 @@ def triu(x: Tensor, /, *, k: int = 0) -> Tensor:
 
     Example:
         >>> xp.triu(xp.ones((2, 2)))
+        tensor([[1., 1.],
+                [0., 1.]], dtype=mlc.float32)
     """
     return mlc.triu(x, k)
 
@@ -318,6 +337,7 @@ def zeros(shape: int | Sequence[int], *, dtype: DType | None = None, device: Any
 
     Example:
         >>> xp.zeros(2)
+        tensor([0., 0.], dtype=mlc.float32)
     """
     return mlc.zeros(_shape(shape), dtype=dtype or mlc.float32, device=device)
 
@@ -335,6 +355,7 @@ def zeros_like(x: Tensor, /, *, dtype: DType | None = None, device: Any = None) 
 
     Example:
         >>> xp.zeros_like(xp.asarray([1, 2]))
+        tensor([0, 0], dtype=mlc.int64)
     """
     return mlc.zeros_like(x, dtype=dtype, device=device)
 

@@ -61,6 +61,7 @@ def finfo(type: DType | Tensor, /) -> FloatLimits:
 
     Example:
         >>> xp.finfo(xp.float32).bits
+        32
     """
     dtype = dtype_of(type).to_real()
     found = mlc.finfo(dtype)
@@ -81,6 +82,7 @@ def iinfo(type: DType | Tensor, /) -> IntegerLimits:
 
     Example:
         >>> xp.iinfo(xp.int8).max
+        127
     """
     dtype = dtype_of(type)
     found = mlc.iinfo(dtype)
@@ -103,6 +105,7 @@ def isdtype(dtype: DType, kind: Any) -> bool:
 
     Example:
         >>> xp.isdtype(xp.float32, "real floating"), xp.isdtype(xp.int8, ("bool", xp.int8))
+        (True, True)
     """
     if isinstance(kind, tuple):
         return any(isdtype(dtype, k) for k in kind)
@@ -126,6 +129,7 @@ def can_cast(from_: DType | Tensor, to: DType, /) -> bool:
 
     Example:
         >>> xp.can_cast(xp.int8, xp.int16), xp.can_cast(xp.int64, xp.int32)
+        (True, False)
     """
     given, wanted = dtype_of(from_), as_dtype(to)
     pair = {given.name, wanted.name}
@@ -151,6 +155,7 @@ def result_type(*arrays_and_dtypes: Any) -> DType:
 
     Example:
         >>> xp.result_type(xp.int8, xp.asarray(1, dtype=xp.int16), 3)
+        mlc.int16
     """
     dtypes = [dtype_of(x) for x in arrays_and_dtypes if not isinstance(x, NUMBER)]
     if not dtypes:
@@ -206,5 +211,6 @@ def astype(x: Tensor, dtype: DType, /, *, copy: bool = True, device: Any = None)
 
     Example:
         >>> xp.astype(xp.asarray([1.5, -1.5]), xp.int32)
+        tensor([ 1, -1], dtype=mlc.int32)
     """
     return x.to(dtype, copy=copy, device=device)

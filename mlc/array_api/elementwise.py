@@ -22,6 +22,7 @@ def abs(x: Tensor, /) -> Tensor:
 
     Example:
         >>> xp.abs(xp.asarray([-1, 2]))
+        tensor([1, 2], dtype=mlc.int64)
     """
     return mlc.abs(x)
 
@@ -37,6 +38,7 @@ def bitwise_invert(x: Tensor, /) -> Tensor:
 
     Example:
         >>> xp.bitwise_invert(xp.asarray([0, 1]))
+        tensor([-1, -2], dtype=mlc.int64)
     """
     return mlc.bitwise_not(x)
 
@@ -52,6 +54,7 @@ def ceil(x: Tensor, /) -> Tensor:
 
     Example:
         >>> xp.ceil(xp.asarray([0.5, -0.5]))
+        tensor([ 1., -0.], dtype=mlc.float32)
     """
     return mlc.ceil(x)
 
@@ -67,6 +70,7 @@ def conj(x: Tensor, /) -> Tensor:
 
     Example:
         >>> xp.conj(xp.asarray([1 + 2j]))
+        tensor([1.-2.j], dtype=mlc.complex64)
     """
     return mlc.conj(x)
 
@@ -82,6 +86,7 @@ def floor(x: Tensor, /) -> Tensor:
 
     Example:
         >>> xp.floor(xp.asarray([0.5, -0.5]))
+        tensor([ 0., -1.], dtype=mlc.float32)
     """
     return mlc.floor(x)
 
@@ -97,6 +102,7 @@ def imag(x: Tensor, /) -> Tensor:
 
     Example:
         >>> xp.imag(xp.asarray([1 + 2j]))
+        tensor([2.], dtype=mlc.float32)
     """
     return mlc.imag(x)
 
@@ -112,6 +118,7 @@ def isfinite(x: Tensor, /) -> Tensor:
 
     Example:
         >>> xp.isfinite(xp.asarray([1.0, xp.inf]))
+        tensor([ True, False], dtype=mlc.bool)
     """
     return mlc.isfinite(x)
 
@@ -127,6 +134,7 @@ def isinf(x: Tensor, /) -> Tensor:
 
     Example:
         >>> xp.isinf(xp.asarray([1.0, xp.inf]))
+        tensor([False,  True], dtype=mlc.bool)
     """
     return mlc.isinf(x)
 
@@ -142,6 +150,7 @@ def isnan(x: Tensor, /) -> Tensor:
 
     Example:
         >>> xp.isnan(xp.asarray([1.0, xp.nan]))
+        tensor([False,  True], dtype=mlc.bool)
     """
     return mlc.isnan(x)
 
@@ -157,6 +166,7 @@ def logical_not(x: Tensor, /) -> Tensor:
 
     Example:
         >>> xp.logical_not(xp.asarray([True, False]))
+        tensor([False,  True], dtype=mlc.bool)
     """
     return mlc.logical_not(x)
 
@@ -172,6 +182,7 @@ def negative(x: Tensor, /) -> Tensor:
 
     Example:
         >>> xp.negative(xp.asarray([1, -2]))
+        tensor([-1,  2], dtype=mlc.int64)
     """
     return mlc.neg(x)
 
@@ -187,6 +198,7 @@ def real(x: Tensor, /) -> Tensor:
 
     Example:
         >>> xp.real(xp.asarray([1 + 2j]))
+        tensor([1.], dtype=mlc.float32)
     """
     return mlc.real(x)
 
@@ -202,6 +214,7 @@ def reciprocal(x: Tensor, /) -> Tensor:
 
     Example:
         >>> xp.reciprocal(xp.asarray([2.0, 4.0]))
+        tensor([0.5 , 0.25], dtype=mlc.float32)
     """
     return mlc.reciprocal(x)
 
@@ -217,6 +230,7 @@ def signbit(x: Tensor, /) -> Tensor:
 
     Example:
         >>> xp.signbit(xp.asarray([0.0, -0.0]))
+        tensor([False,  True], dtype=mlc.bool)
     """
     return mlc.signbit(x)
 
@@ -232,6 +246,7 @@ def square(x: Tensor, /) -> Tensor:
 
     Example:
         >>> xp.square(xp.asarray([2, -3]))
+        tensor([4, 9], dtype=mlc.int64)
     """
     return mlc.square(x)
 
@@ -247,6 +262,7 @@ def trunc(x: Tensor, /) -> Tensor:
 
     Example:
         >>> xp.trunc(xp.asarray([1.5, -1.5]))
+        tensor([ 1., -1.], dtype=mlc.float32)
     """
     return mlc.trunc(x)
 
@@ -262,6 +278,7 @@ def positive(x: Tensor, /) -> Tensor:
 
     Example:
         >>> xp.positive(xp.asarray([1, -2]))
+        tensor([ 1, -2], dtype=mlc.int64)
     """
     return x.clone()
 
@@ -278,6 +295,7 @@ def round(x: Tensor, /) -> Tensor:
 
     Example:
         >>> xp.round(xp.asarray([0.5, 1.5]))
+        tensor([0., 2.], dtype=mlc.float32)
     """
     if x.dtype.is_complex:
         return mlc.complex(mlc.round(mlc.real(x)), mlc.round(mlc.imag(x)))
@@ -295,7 +313,8 @@ def sign(x: Tensor, /) -> Tensor:
 
     Example:
         >>> xp.sign(xp.asarray([-2.0, 0.0, 3.0]))
+        tensor([-1.,  0.,  1.], dtype=mlc.float32)
     """
     if x.dtype.is_complex:
-        return mlc.where(x == 0, 0, mlc.sgn(x))           # of zeros of any signs 0, not -0
+        return mlc.sgn(x).masked_fill(x == 0, 0)          # of zeros of any signs 0, not -0
     return mlc.where(mlc.isnan(x), x, mlc.sign(x)) if x.dtype.is_floating_point else mlc.sign(x)

@@ -32,6 +32,7 @@ def fft(x: Tensor, /, *, n: int | None = None, axis: int = -1, norm: str = "back
 
     Example:
         >>> xp.fft.fft(xp.asarray([1.0, 2.0, 3.0]))
+        tensor([ 6. +0.j       , -1.5+0.8660254j, -1.5-0.8660254j], dtype=mlc.complex64)
     """
     return mlc.fft.fft(x, n, axis, norm)
 
@@ -53,6 +54,7 @@ def ifft(x: Tensor, /, *, n: int | None = None, axis: int = -1, norm: str = "bac
 
     Example:
         >>> xp.fft.ifft(xp.asarray([1.0, 2.0, 3.0]))
+        tensor([ 2. +0.j        , -0.5-0.28867513j, -0.5+0.28867513j], dtype=mlc.complex64)
     """
     return mlc.fft.ifft(x, n, axis, norm)
 
@@ -74,6 +76,7 @@ def rfft(x: Tensor, /, *, n: int | None = None, axis: int = -1, norm: str = "bac
 
     Example:
         >>> xp.fft.rfft(xp.asarray([1.0, 2.0, 3.0]))
+        tensor([ 6. +0.j       , -1.5+0.8660254j], dtype=mlc.complex64)
     """
     return mlc.fft.rfft(x, n, axis, norm)
 
@@ -95,6 +98,7 @@ def irfft(x: Tensor, /, *, n: int | None = None, axis: int = -1, norm: str = "ba
 
     Example:
         >>> xp.fft.irfft(xp.asarray([1.0, 2.0, 3.0]))
+        tensor([ 2. , -0.5,  0. , -0.5], dtype=mlc.float32)
     """
     return mlc.fft.irfft(x, n, axis, norm)
 
@@ -116,6 +120,7 @@ def hfft(x: Tensor, /, *, n: int | None = None, axis: int = -1, norm: str = "bac
 
     Example:
         >>> xp.fft.hfft(xp.asarray([1.0, 2.0, 3.0]))
+        tensor([ 8., -2.,  0., -2.], dtype=mlc.float32)
     """
     return mlc.fft.hfft(x, n, axis, norm)
 
@@ -137,6 +142,7 @@ def ihfft(x: Tensor, /, *, n: int | None = None, axis: int = -1, norm: str = "ba
 
     Example:
         >>> xp.fft.ihfft(xp.asarray([1.0, 2.0, 3.0]))
+        tensor([ 2. +0.j        , -0.5-0.28867513j], dtype=mlc.complex64)
     """
     return mlc.fft.ihfft(x, n, axis, norm)
 
@@ -159,6 +165,8 @@ def fftn(x: Tensor, /, *, s: Sequence[int] | None = None, axes: Sequence[int] | 
 
     Example:
         >>> xp.fft.fftn(xp.ones((2, 3)))
+        tensor([[6.+0.j, 0.+0.j, 0.+0.j],
+                [0.+0.j, 0.+0.j, 0.+0.j]], dtype=mlc.complex64)
     """
     return mlc.fft.fftn(x, s, axes, norm)
 
@@ -181,6 +189,8 @@ def ifftn(x: Tensor, /, *, s: Sequence[int] | None = None, axes: Sequence[int] |
 
     Example:
         >>> xp.fft.ifftn(xp.ones((2, 3)))
+        tensor([[1.+0.j, 0.+0.j, 0.+0.j],
+                [0.+0.j, 0.+0.j, 0.+0.j]], dtype=mlc.complex64)
     """
     return mlc.fft.ifftn(x, s, axes, norm)
 
@@ -204,6 +214,8 @@ def rfftn(x: Tensor, /, *, s: Sequence[int] | None = None, axes: Sequence[int] |
 
     Example:
         >>> xp.fft.rfftn(xp.ones((2, 3)))
+        tensor([[6.+0.j, 0.+0.j],
+                [0.+0.j, 0.+0.j]], dtype=mlc.complex64)
     """
     return mlc.fft.rfftn(x, s, axes, norm)
 
@@ -226,6 +238,8 @@ def irfftn(x: Tensor, /, *, s: Sequence[int] | None = None, axes: Sequence[int] 
 
     Example:
         >>> xp.fft.irfftn(xp.ones((2, 3)))
+        tensor([[1., 0., 0., 0.],
+                [0., 0., 0., 0.]], dtype=mlc.float32)
     """
     return mlc.fft.irfftn(x, s, axes, norm)
 
@@ -244,6 +258,7 @@ def fftfreq(n: int, /, *, d: float = 1.0, dtype: DType | None = None, device: An
 
     Example:
         >>> xp.fft.fftfreq(4)
+        tensor([ 0.  ,  0.25, -0.5 , -0.25], dtype=mlc.float32)
     """
     out = mlc.fft.fftfreq(n, d, dtype=dtype or mlc.float32)
     return out if device is None else out.to(device)
@@ -263,6 +278,7 @@ def rfftfreq(n: int, /, *, d: float = 1.0, dtype: DType | None = None, device: A
 
     Example:
         >>> xp.fft.rfftfreq(4)
+        tensor([0.  , 0.25, 0.5 ], dtype=mlc.float32)
     """
     out = mlc.fft.rfftfreq(n, d, dtype=dtype or mlc.float32)
     return out if device is None else out.to(device)
@@ -283,6 +299,7 @@ def fftshift(x: Tensor, /, *, axes: int | Sequence[int] | None = None) -> Tensor
 
     Example:
         >>> xp.fft.fftshift(xp.asarray([0, 1, 2, 3]))
+        tensor([2, 3, 0, 1], dtype=mlc.int64)
     """
     return mlc.fft.fftshift(x, axes)
 
@@ -302,5 +319,6 @@ def ifftshift(x: Tensor, /, *, axes: int | Sequence[int] | None = None) -> Tenso
 
     Example:
         >>> xp.fft.ifftshift(xp.asarray([0, 1, 2, 3]))
+        tensor([2, 3, 0, 1], dtype=mlc.int64)
     """
     return mlc.fft.ifftshift(x, axes)

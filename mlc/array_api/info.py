@@ -1,4 +1,4 @@
-"""What the namespace can do, as programs ask for it by `__array_namespace_info__`."""
+"""The abilities of the namespace, as programs ask for them by `__array_namespace_info__`."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ class NamespaceInfo:
 
         Example:
             >>> xp.__array_namespace_info__().capabilities()["boolean indexing"]
+            True
         """
         return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": 64}
 
@@ -36,6 +37,7 @@ class NamespaceInfo:
 
         Example:
             >>> xp.__array_namespace_info__().default_device()
+            'cpu'
         """
         return CPU
 
@@ -53,6 +55,7 @@ class NamespaceInfo:
 
         Example:
             >>> xp.__array_namespace_info__().default_dtypes()["indexing"]
+            mlc.int64
         """
         as_device(device)
         return {"real floating": mlc.float32, "complex floating": mlc.complex64, "integral": mlc.int64,
@@ -73,6 +76,7 @@ class NamespaceInfo:
 
         Example:
             >>> xp.__array_namespace_info__().dtypes(kind="real floating")
+            {'float32': mlc.float32, 'float64': mlc.float64}
         """
         as_device(device)
         return {name: dtype for name, dtype in DTYPES.items() if kind is None or isdtype(dtype, kind)}
@@ -85,17 +89,19 @@ class NamespaceInfo:
 
         Example:
             >>> "cpu" in xp.__array_namespace_info__().devices()
+            True
         """
         return (CPU, *(Device("cuda", i) for i in range(mlc.cuda.device_count())))
 
 
 def __array_namespace_info__() -> NamespaceInfo:
-    """What the namespace can do.
+    """The object that tells programs the abilities of the namespace.
 
     Returns:
         An object with the methods `capabilities`, `default_device`, `default_dtypes`, `devices` and `dtypes`.
 
     Example:
         >>> xp.__array_namespace_info__().default_device()
+        'cpu'
     """
     return NamespaceInfo()

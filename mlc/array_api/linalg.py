@@ -62,6 +62,8 @@ def cholesky(x: Tensor, /, *, upper: bool = False) -> Tensor:
 
     Example:
         >>> xp.linalg.cholesky(xp.asarray([[4.0, 0.0], [0.0, 9.0]]))
+        tensor([[2., 0.],
+                [0., 3.]], dtype=mlc.float32)
     """
     return mlc.linalg.cholesky(x, upper=upper)
 
@@ -82,6 +84,7 @@ def cross(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
 
     Example:
         >>> xp.linalg.cross(xp.asarray([1, 0, 0]), xp.asarray([0, 1, 0]))
+        tensor([0, 0, 1], dtype=mlc.int64)
     """
     a, b = mlc.broadcast_tensors(*tensors_in_one_dtype(x1, x2))
     return mlc.linalg.cross(a, b, dim=axis)
@@ -98,6 +101,7 @@ def det(x: Tensor, /) -> Tensor:
 
     Example:
         >>> xp.linalg.det(xp.asarray([[2.0, 0.0], [0.0, 3.0]]))
+        tensor(6., dtype=mlc.float32)
     """
     return mlc.linalg.det(x)
 
@@ -114,6 +118,7 @@ def diagonal(x: Tensor, /, *, offset: int = 0) -> Tensor:
 
     Example:
         >>> xp.linalg.diagonal(xp.asarray([[1, 2], [3, 4]]))
+        tensor([1, 4], dtype=mlc.int64)
     """
     return mlc.diagonal(x, offset, -2, -1)
 
@@ -129,6 +134,7 @@ def eigh(x: Tensor, /) -> Eigh:
 
     Example:
         >>> xp.linalg.eigh(xp.asarray([[2.0, 0.0], [0.0, 1.0]])).eigenvalues
+        tensor([1., 2.], dtype=mlc.float32)
     """
     return Eigh(*mlc.linalg.eigh(x))
 
@@ -144,6 +150,7 @@ def eigvalsh(x: Tensor, /) -> Tensor:
 
     Example:
         >>> xp.linalg.eigvalsh(xp.asarray([[2.0, 0.0], [0.0, 1.0]]))
+        tensor([1., 2.], dtype=mlc.float32)
     """
     return mlc.linalg.eigvalsh(x)
 
@@ -162,6 +169,8 @@ def inv(x: Tensor, /) -> Tensor:
 
     Example:
         >>> xp.linalg.inv(xp.asarray([[2.0, 0.0], [0.0, 4.0]]))
+        tensor([[0.5 , 0.  ],
+                [0.  , 0.25]], dtype=mlc.float32)
     """
     return mlc.linalg.inv(x)
 
@@ -179,6 +188,7 @@ def matrix_norm(x: Tensor, /, *, keepdims: bool = False, ord: Any = "fro") -> Te
 
     Example:
         >>> xp.linalg.matrix_norm(xp.ones((2, 2)))
+        tensor(2., dtype=mlc.float32)
     """
     return mlc.linalg.matrix_norm(x, ord, keepdim=keepdims)
 
@@ -195,6 +205,8 @@ def matrix_power(x: Tensor, n: int, /) -> Tensor:
 
     Example:
         >>> xp.linalg.matrix_power(xp.asarray([[1.0, 1.0], [0.0, 1.0]]), 3)
+        tensor([[1., 3.],
+                [0., 1.]], dtype=mlc.float32)
     """
     return mlc.linalg.matrix_power(x, n)
 
@@ -211,6 +223,7 @@ def matrix_rank(x: Tensor, /, *, rtol: float | Tensor | None = None) -> Tensor:
 
     Example:
         >>> xp.linalg.matrix_rank(xp.ones((2, 2)))
+        tensor(1, dtype=mlc.int64)
     """
     return mlc.linalg.matrix_rank(x, rtol=rtol)
 
@@ -227,6 +240,8 @@ def outer(x1: Tensor, x2: Tensor, /) -> Tensor:
 
     Example:
         >>> xp.linalg.outer(xp.asarray([1, 2]), xp.asarray([3, 4]))
+        tensor([[3, 4],
+                [6, 8]], dtype=mlc.int64)
     """
     return mlc.outer(*tensors_in_one_dtype(x1, x2))
 
@@ -244,6 +259,7 @@ def pinv(x: Tensor, /, *, rtol: float | Tensor | None = None) -> Tensor:
 
     Example:
         >>> xp.linalg.pinv(xp.asarray([[2.0], [0.0]]))
+        tensor([[0.5, 0. ]], dtype=mlc.float32)
     """
     return mlc.linalg.pinv(x, rtol=rtol)
 
@@ -260,6 +276,7 @@ def qr(x: Tensor, /, *, mode: str = "reduced") -> Qr:
 
     Example:
         >>> xp.linalg.qr(xp.ones((3, 2))).R.shape
+        (2, 2)
     """
     return Qr(*mlc.linalg.qr(x, mode))
 
@@ -275,6 +292,7 @@ def slogdet(x: Tensor, /) -> Slogdet:
 
     Example:
         >>> xp.linalg.slogdet(xp.asarray([[-1.0, 0.0], [0.0, 1.0]])).sign
+        tensor(-1., dtype=mlc.float32)
     """
     return Slogdet(*mlc.linalg.slogdet(x))
 
@@ -294,6 +312,7 @@ def solve(x1: Tensor, x2: Tensor, /) -> Tensor:
 
     Example:
         >>> xp.linalg.solve(xp.asarray([[2.0, 0.0], [0.0, 4.0]]), xp.asarray([2.0, 2.0]))
+        tensor([1. , 0.5], dtype=mlc.float32)
     """
     a, b = tensors_in_one_dtype(x1, x2)
     columns = b.unsqueeze(1) if b.ndim == 1 else b
@@ -315,6 +334,7 @@ def svd(x: Tensor, /, *, full_matrices: bool = True) -> Svd:
 
     Example:
         >>> xp.linalg.svd(xp.asarray([[3.0, 0.0], [0.0, 4.0]])).S
+        tensor([4., 3.], dtype=mlc.float32)
     """
     return Svd(*mlc.linalg.svd(x, full_matrices))
 
@@ -330,6 +350,7 @@ def svdvals(x: Tensor, /) -> Tensor:
 
     Example:
         >>> xp.linalg.svdvals(xp.asarray([[3.0, 0.0], [0.0, 4.0]]))
+        tensor([4., 3.], dtype=mlc.float32)
     """
     return mlc.linalg.svdvals(x)
 
@@ -347,6 +368,7 @@ def trace(x: Tensor, /, *, offset: int = 0, dtype: DType | None = None) -> Tenso
 
     Example:
         >>> xp.linalg.trace(xp.asarray([[1, 2], [3, 4]]))
+        tensor(5, dtype=mlc.int64)
     """
     return sum(diagonal(x, offset=offset), axis=-1, dtype=dtype)
 
@@ -370,6 +392,7 @@ def vector_norm(x: Tensor, /, *, axis: int | tuple[int, ...] | None = None, keep
 
     Example:
         >>> xp.linalg.vector_norm(xp.asarray([3.0, 4.0]))
+        tensor(5., dtype=mlc.float32)
     """
     if axis == ():                                         # vectors of one element each
         size = mlc.abs(x)

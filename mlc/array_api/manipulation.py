@@ -34,6 +34,7 @@ def broadcast_arrays(*arrays: Tensor) -> tuple[Tensor, ...]:
 
     Example:
         >>> xp.broadcast_arrays(xp.asarray([1, 2]), xp.asarray(3))[1]
+        tensor([3, 3], dtype=mlc.int64)
     """
     return tuple(mlc.broadcast_tensors(*arrays)) if arrays else ()
 
@@ -52,6 +53,7 @@ def broadcast_shapes(*shapes: tuple[int, ...]) -> tuple[int, ...]:
 
     Example:
         >>> xp.broadcast_shapes((3, 1), (1, 4))
+        (3, 4)
     """
     return tuple(mlc.broadcast_shapes(*shapes))
 
@@ -71,6 +73,8 @@ def broadcast_to(x: Tensor, /, shape: tuple[int, ...]) -> Tensor:
 
     Example:
         >>> xp.broadcast_to(xp.asarray([1, 2]), (2, 2))
+        tensor([[1, 2],
+                [1, 2]], dtype=mlc.int64)
     """
     return mlc.broadcast_to(x, shape)
 
@@ -90,6 +94,7 @@ def concat(arrays: Sequence[Tensor], /, *, axis: int | None = 0) -> Tensor:
 
     Example:
         >>> xp.concat([xp.asarray([1, 2]), xp.asarray([3])])
+        tensor([1, 2, 3], dtype=mlc.int64)
     """
     xs = tensors_in_one_dtype(*arrays)
     return mlc.cat([x.reshape(-1) for x in xs]) if axis is None else mlc.cat(xs, axis)
@@ -110,6 +115,7 @@ def expand_dims(x: Tensor, /, axis: Axes) -> Tensor:
 
     Example:
         >>> xp.expand_dims(xp.asarray([1, 2]), axis=0)
+        tensor([[1, 2]], dtype=mlc.int64)
     """
     if isinstance(axis, tuple):
         for position in normal_axes(axis, x.ndim + len(axis)):
@@ -133,6 +139,7 @@ def flip(x: Tensor, /, *, axis: Axes | None = None) -> Tensor:
 
     Example:
         >>> xp.flip(xp.asarray([1, 2, 3]))
+        tensor([3, 2, 1], dtype=mlc.int64)
     """
     return mlc.flip(x, tuple(range(x.ndim)) if axis is None else axis)
 
@@ -153,6 +160,7 @@ def moveaxis(x: Tensor, source: Axes, destination: Axes, /) -> Tensor:
 
     Example:
         >>> xp.moveaxis(xp.ones((2, 3, 4)), 0, -1).shape
+        (3, 4, 2)
     """
     return mlc.movedim(x, source, destination)
 
@@ -172,6 +180,7 @@ def permute_dims(x: Tensor, /, axes: tuple[int, ...]) -> Tensor:
 
     Example:
         >>> xp.permute_dims(xp.ones((2, 3)), (1, 0)).shape
+        (3, 2)
     """
     return mlc.permute(x, axes)
 
@@ -192,6 +201,7 @@ def repeat(x: Tensor, repeats: int | Tensor, /, *, axis: int | None = None) -> T
 
     Example:
         >>> xp.repeat(xp.asarray([1, 2]), 2)
+        tensor([1, 1, 2, 2], dtype=mlc.int64)
     """
     if axis is None:
         x, axis = x.reshape(-1), 0
@@ -218,6 +228,8 @@ def reshape(x: Tensor, /, shape: tuple[int, ...], *, copy: bool | None = None) -
 
     Example:
         >>> xp.reshape(xp.asarray([1, 2, 3, 4]), (2, 2))
+        tensor([[1, 2],
+                [3, 4]], dtype=mlc.int64)
     """
     if copy:
         return mlc.reshape(x.clone(), shape)
@@ -240,6 +252,7 @@ def roll(x: Tensor, /, shift: Axes, *, axis: Axes | None = None) -> Tensor:
 
     Example:
         >>> xp.roll(xp.asarray([1, 2, 3]), 1)
+        tensor([3, 1, 2], dtype=mlc.int64)
     """
     if isinstance(axis, tuple) and isinstance(shift, int):
         shift = (shift,) * len(axis)
@@ -263,6 +276,7 @@ def squeeze(x: Tensor, /, axis: Axes) -> Tensor:
 
     Example:
         >>> xp.squeeze(xp.asarray([[1, 2]]), axis=0)
+        tensor([1, 2], dtype=mlc.int64)
     """
     axes = normal_axes(axis, x.ndim)
     for i in axes:
@@ -287,6 +301,8 @@ def stack(arrays: Sequence[Tensor], /, *, axis: int = 0) -> Tensor:
 
     Example:
         >>> xp.stack([xp.asarray([1, 2]), xp.asarray([3, 4])])
+        tensor([[1, 2],
+                [3, 4]], dtype=mlc.int64)
     """
     return mlc.stack(tensors_in_one_dtype(*arrays), axis)
 
@@ -307,6 +323,7 @@ def take(x: Tensor, indices: Tensor, /, *, axis: int | None = None) -> Tensor:
 
     Example:
         >>> xp.take(xp.asarray([10, 20, 30]), xp.asarray([2, 0]))
+        tensor([30, 10], dtype=mlc.int64)
     """
     if axis is None:
         if x.ndim != 1:
@@ -334,6 +351,8 @@ def take_along_axis(x: Tensor, indices: Tensor, /, *, axis: int = -1) -> Tensor:
 
     Example:
         >>> xp.take_along_axis(xp.asarray([[10, 20], [30, 40]]), xp.asarray([[1], [0]]), axis=1)
+        tensor([[20],
+                [30]], dtype=mlc.int64)
     """
     place = normal_axes(axis, x.ndim)[0]
     indices = mlc.where(indices < 0, indices + x.shape[place], indices).to(mlc.int64)
@@ -352,6 +371,7 @@ def tile(x: Tensor, repetitions: tuple[int, ...], /) -> Tensor:
 
     Example:
         >>> xp.tile(xp.asarray([1, 2]), (2,))
+        tensor([1, 2, 1, 2], dtype=mlc.int64)
     """
     return mlc.tile(x, repetitions)
 
@@ -371,5 +391,6 @@ def unstack(x: Tensor, /, *, axis: int = 0) -> tuple[Tensor, ...]:
 
     Example:
         >>> xp.unstack(xp.asarray([[1, 2], [3, 4]]))[1]
+        tensor([3, 4], dtype=mlc.int64)
     """
     return tuple(mlc.unbind(x, axis))

@@ -28,6 +28,7 @@ def matmul(x1: Tensor, x2: Tensor, /) -> Tensor:
 
     Example:
         >>> xp.matmul(xp.ones((2, 3)), xp.ones(3))
+        tensor([3., 3.], dtype=mlc.float32)
     """
     return mlc.matmul(*tensors_in_one_dtype(x1, x2))
 
@@ -46,6 +47,7 @@ def matrix_transpose(x: Tensor, /) -> Tensor:
 
     Example:
         >>> xp.matrix_transpose(xp.ones((2, 3))).shape
+        (3, 2)
     """
     return mlc.transpose(x, -2, -1)
 
@@ -66,8 +68,11 @@ def tensordot(x1: Tensor, x2: Tensor, /, *, axes: int | tuple[Sequence[int], Seq
 
     Example:
         >>> xp.tensordot(xp.ones((2, 3)), xp.ones((3, 2)), axes=1)
+        tensor([[3., 3.],
+                [3., 3.]], dtype=mlc.float32)
     """
-    return mlc.tensordot(*tensors_in_one_dtype(x1, x2), dims=axes)
+    a, b = tensors_in_one_dtype(x1, x2)
+    return mlc.tensordot(a, b, axes)
 
 
 def vecdot(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
@@ -87,6 +92,7 @@ def vecdot(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
 
     Example:
         >>> xp.vecdot(xp.asarray([1, 2]), xp.asarray([3, 4]))
+        tensor(11, dtype=mlc.int64)
     """
     a, b = tensors_in_one_dtype(x1, x2)
     if a.shape[axis] != b.shape[axis]:

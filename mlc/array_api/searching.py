@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import mlc
 from mlc.array_api.data_types import NUMBER, result_type, tensors_in_one_dtype
@@ -55,6 +55,7 @@ def argmax(x: Tensor, /, *, axis: int | None = None, keepdims: bool = False) -> 
 
     Example:
         >>> xp.argmax(xp.asarray([3, 7, 5]))
+        tensor(1, dtype=mlc.int64)
     """
     return mlc.argmax(x, axis, keepdims)
 
@@ -75,6 +76,7 @@ def argmin(x: Tensor, /, *, axis: int | None = None, keepdims: bool = False) -> 
 
     Example:
         >>> xp.argmin(xp.asarray([3, 7, 5]))
+        tensor(0, dtype=mlc.int64)
     """
     return mlc.argmin(x, axis, keepdims)
 
@@ -96,6 +98,7 @@ def argsort(x: Tensor, /, *, axis: int = -1, descending: bool = False, stable: b
 
     Example:
         >>> xp.argsort(xp.asarray([3, 7, 5]))
+        tensor([0, 2, 1], dtype=mlc.int64)
     """
     return mlc.argsort(x, axis, descending, stable)
 
@@ -117,6 +120,7 @@ def sort(x: Tensor, /, *, axis: int = -1, descending: bool = False, stable: bool
 
     Example:
         >>> xp.sort(xp.asarray([3, 7, 5]))
+        tensor([3, 5, 7], dtype=mlc.int64)
     """
     return mlc.sort(x, axis, descending, stable).values
 
@@ -137,6 +141,7 @@ def count_nonzero(x: Tensor, /, *, axis: int | tuple[int, ...] | None = None, ke
 
     Example:
         >>> xp.count_nonzero(xp.asarray([0, 3, 5]))
+        tensor(2, dtype=mlc.int64)
     """
     isnt = x != 0
     return isnt.to(mlc.int64) if axis == () else mlc.sum(isnt, axis, keepdims)
@@ -156,6 +161,7 @@ def nonzero(x: Tensor, /) -> tuple[Tensor, ...]:
 
     Example:
         >>> xp.nonzero(xp.asarray([0, 3, 5]))
+        (tensor([1, 2], dtype=mlc.int64),)
     """
     if not x.ndim:
         raise UserError("nonzero of a tensor of no dimensions", code="MLC0364", loc=user_loc(),
@@ -177,6 +183,7 @@ def searchsorted(x1: Tensor, x2: Operand, /, *, side: str = "left", sorter: Tens
 
     Example:
         >>> xp.searchsorted(xp.asarray([1, 3, 5]), xp.asarray([3, 4]))
+        tensor([1, 2], dtype=mlc.int64)
     """
     a, b = tensors_in_one_dtype(x1, x2)
     if sorter is not None:
@@ -184,8 +191,10 @@ def searchsorted(x1: Tensor, x2: Operand, /, *, side: str = "left", sorter: Tens
     return mlc.searchsorted(a, b, side=side)
 
 
-def where(condition: Tensor, x1: Operand, x2: Operand, /) -> Tensor:
+def where(condition: Tensor, x1: Operand = None, x2: Operand = None, /) -> Any:
     """x1 where the condition holds, and x2 elsewhere, in their common dtype.
+
+    Programs also call it without x1 and x2, as numpy and PyTorch have it, against the standard: `nonzero(condition)`.
 
     Args:
         condition: Tensor of bools.
@@ -196,16 +205,19 @@ def where(condition: Tensor, x1: Operand, x2: Operand, /) -> Tensor:
         Tensor of the broadcast shape of the three.
 
     Raises:
-        UserTypeError: There is no common dtype (MLC0341).
+        UserTypeError: There is no common dtype (MLC0341), or only one of x1 and x2 (MLC0353).
 
     Example:
         >>> xp.where(xp.asarray([True, False]), xp.asarray([1, 2]), 0)
+        tensor([1, 0], dtype=mlc.int64)
     """
+    if x1 is None or x2 is None:
+        return nonzero(condition) if x1 is x2 else mlc.where(condition, x1, x2)
     if isinstance(x1, NUMBER) and isinstance(x2, NUMBER):
-        return mlc.where(condition, mlc.asarray(x1), x2)  # type: ignore[no-any-return]
+        return mlc.where(condition, mlc.asarray(x1), x2)
     dtype = result_type(x1, x2)
     a, b = (mlc.asarray(x, dtype=dtype) for x in (x1, x2))
-    return mlc.where(condition, a, b)  # type: ignore[no-any-return]
+    return mlc.where(condition, a, b)
 
 
 def isin(x1: Operand, x2: Operand, /, *, invert: bool = False) -> Tensor:
@@ -224,6 +236,7 @@ def isin(x1: Operand, x2: Operand, /, *, invert: bool = False) -> Tensor:
 
     Example:
         >>> xp.isin(xp.asarray([1, 2, 3]), xp.asarray([1, 3]))
+        tensor([ True, False,  True], dtype=mlc.bool)
     """
     a, b = tensors_in_one_dtype(x1, x2)
     found = mlc.any(a.unsqueeze(-1) == b.reshape(-1), -1)
@@ -243,6 +256,7 @@ def unique_all(x: Tensor, /) -> UniqueAll:
 
     Example:
         >>> xp.unique_all(xp.asarray([5, 3, 5])).inverse_indices
+        tensor([1, 0, 1], dtype=mlc.int64)
     """
     row = x.reshape(-1)
     order = _order(row)
@@ -277,6 +291,7 @@ def unique_counts(x: Tensor, /) -> UniqueCounts:
 
     Example:
         >>> xp.unique_counts(xp.asarray([5, 3, 5])).counts
+        tensor([1, 2], dtype=mlc.int64)
     """
     found = unique_all(x)
     return UniqueCounts(found.values, found.counts)
@@ -293,6 +308,7 @@ def unique_inverse(x: Tensor, /) -> UniqueInverse:
 
     Example:
         >>> xp.unique_inverse(xp.asarray([5, 3, 5])).inverse_indices
+        tensor([1, 0, 1], dtype=mlc.int64)
     """
     found = unique_all(x)
     return UniqueInverse(found.values, found.inverse_indices)
@@ -309,5 +325,6 @@ def unique_values(x: Tensor, /) -> Tensor:
 
     Example:
         >>> xp.unique_values(xp.asarray([5, 3, 5]))
+        tensor([3, 5], dtype=mlc.int64)
     """
     return unique_all(x).values

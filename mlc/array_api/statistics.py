@@ -44,6 +44,7 @@ def all(x: Tensor, /, *, axis: Axes = None, keepdims: bool = False) -> Tensor:
 
     Example:
         >>> xp.all(xp.asarray([True, False]))
+        tensor(False, dtype=mlc.bool)
     """
     return x != 0 if axis == () else mlc.all(x, axis, keepdims)
 
@@ -64,6 +65,7 @@ def any(x: Tensor, /, *, axis: Axes = None, keepdims: bool = False) -> Tensor:
 
     Example:
         >>> xp.any(xp.asarray([True, False]))
+        tensor(True, dtype=mlc.bool)
     """
     return x != 0 if axis == () else mlc.any(x, axis, keepdims)
 
@@ -81,6 +83,7 @@ def clip(x: Tensor, /, min: float | Tensor | None = None, max: float | Tensor | 
 
     Example:
         >>> xp.clip(xp.asarray([1, 2, 3]), 2)
+        tensor([2, 2, 3], dtype=mlc.int64)
     """
     if min is None and max is None:
         return x.clone()
@@ -121,6 +124,7 @@ def cumulative_prod(x: Tensor, /, *, axis: int | None = None, dtype: DType | Non
 
     Example:
         >>> xp.cumulative_prod(xp.asarray([1, 2, 3]))
+        tensor([1, 2, 6], dtype=mlc.int64)
     """
     if axis is None:
         if x.ndim != 1:
@@ -153,6 +157,7 @@ def cumulative_sum(x: Tensor, /, *, axis: int | None = None, dtype: DType | None
 
     Example:
         >>> xp.cumulative_sum(xp.asarray([1, 2, 3]))
+        tensor([1, 3, 6], dtype=mlc.int64)
     """
     if axis is None:
         if x.ndim != 1:
@@ -186,6 +191,7 @@ def diff(x: Tensor, /, n: int = 1, *, axis: int = -1, prepend: Tensor | None = N
 
     Example:
         >>> xp.diff(xp.asarray([1, 4, 9]))
+        tensor([3, 5], dtype=mlc.int64)
     """
     return mlc.diff(x, n, axis, prepend, append)
 
@@ -206,6 +212,7 @@ def max(x: Tensor, /, *, axis: Axes = None, keepdims: bool = False) -> Tensor:
 
     Example:
         >>> xp.max(xp.asarray([3, 7, 5]))
+        tensor(7, dtype=mlc.int64)
     """
     return x.clone() if axis == () else mlc.amax(x, axis, keepdims)
 
@@ -226,6 +233,7 @@ def min(x: Tensor, /, *, axis: Axes = None, keepdims: bool = False) -> Tensor:
 
     Example:
         >>> xp.min(xp.asarray([3, 7, 5]))
+        tensor(3, dtype=mlc.int64)
     """
     return x.clone() if axis == () else mlc.amin(x, axis, keepdims)
 
@@ -246,6 +254,7 @@ def mean(x: Tensor, /, *, axis: Axes = None, keepdims: bool = False) -> Tensor:
 
     Example:
         >>> xp.mean(xp.asarray([1.0, 2.0]))
+        tensor(1.5, dtype=mlc.float32)
     """
     return x.clone() if axis == () else mlc.mean(x, axis, keepdims)
 
@@ -267,6 +276,7 @@ def prod(x: Tensor, /, *, axis: Axes = None, dtype: DType | None = None, keepdim
 
     Example:
         >>> xp.prod(xp.asarray([2, 3], dtype=xp.uint8))
+        tensor(6, dtype=mlc.uint64)
     """
     dtype = _sum_dtype(x, dtype)
     if axis == ():
@@ -291,6 +301,7 @@ def sum(x: Tensor, /, *, axis: Axes = None, dtype: DType | None = None, keepdims
 
     Example:
         >>> xp.sum(xp.asarray([2, 3], dtype=xp.uint8))
+        tensor(5, dtype=mlc.uint64)
     """
     dtype = _sum_dtype(x, dtype)
     if axis == ():
@@ -316,6 +327,7 @@ def std(x: Tensor, /, *, axis: Axes = None, correction: float = 0.0, keepdims: b
 
     Example:
         >>> xp.std(xp.asarray([1.0, 3.0]))
+        tensor(1., dtype=mlc.float32)
     """
     return mlc.sqrt(var(x, axis=axis, correction=correction, keepdims=keepdims))
 
@@ -338,6 +350,7 @@ def var(x: Tensor, /, *, axis: Axes = None, correction: float = 0.0, keepdims: b
 
     Example:
         >>> xp.var(xp.asarray([1.0, 3.0]))
+        tensor(1., dtype=mlc.float32)
     """
     axes = () if axis == () else normal_axes(axis, x.ndim)
     centred = x - mean(x, axis=axes, keepdims=True)

@@ -39,6 +39,7 @@ def acos(x: Tensor, /) -> Tensor:
 
     Example:
         >>> xp.acos(xp.asarray([1.0, 0.0]))
+        tensor([0.       , 1.5707964], dtype=mlc.float32)
     """
     return mlc.acos(x)
 
@@ -54,6 +55,7 @@ def acosh(x: Tensor, /) -> Tensor:
 
     Example:
         >>> xp.acosh(xp.asarray([1.0, 2.0]))
+        tensor([0.      , 1.316958], dtype=mlc.float32)
     """
     return mlc.acosh(x)
 
@@ -69,6 +71,7 @@ def asin(x: Tensor, /) -> Tensor:
 
     Example:
         >>> xp.asin(xp.asarray([0.0, 1.0]))
+        tensor([0.       , 1.5707964], dtype=mlc.float32)
     """
     return mlc.asin(x)
 
@@ -84,6 +87,7 @@ def asinh(x: Tensor, /) -> Tensor:
 
     Example:
         >>> xp.asinh(xp.asarray([0.0, 1.0]))
+        tensor([0.       , 0.8813736], dtype=mlc.float32)
     """
     return mlc.asinh(x)
 
@@ -99,6 +103,7 @@ def atan(x: Tensor, /) -> Tensor:
 
     Example:
         >>> xp.atan(xp.asarray([0.0, 1.0]))
+        tensor([0.       , 0.7853982], dtype=mlc.float32)
     """
     return mlc.atan(x)
 
@@ -114,6 +119,7 @@ def atanh(x: Tensor, /) -> Tensor:
 
     Example:
         >>> xp.atanh(xp.asarray([0.0, 0.5]))
+        tensor([0.        , 0.54930615], dtype=mlc.float32)
     """
     return mlc.atanh(x)
 
@@ -129,6 +135,7 @@ def cos(x: Tensor, /) -> Tensor:
 
     Example:
         >>> xp.cos(xp.asarray([0.0, 1.0]))
+        tensor([1.       , 0.5403023], dtype=mlc.float32)
     """
     return mlc.cos(x)
 
@@ -144,6 +151,7 @@ def cosh(x: Tensor, /) -> Tensor:
 
     Example:
         >>> xp.cosh(xp.asarray([0.0, 1.0]))
+        tensor([1.       , 1.5430807], dtype=mlc.float32)
     """
     return mlc.cosh(x)
 
@@ -159,6 +167,7 @@ def exp(x: Tensor, /) -> Tensor:
 
     Example:
         >>> xp.exp(xp.asarray([0.0, 1.0]))
+        tensor([1.       , 2.7182817], dtype=mlc.float32)
     """
     return mlc.exp(x)
 
@@ -174,6 +183,7 @@ def expm1(x: Tensor, /) -> Tensor:
 
     Example:
         >>> xp.expm1(xp.asarray([0.0, 1.0]))
+        tensor([0.       , 1.7182819], dtype=mlc.float32)
     """
     return mlc.expm1(x)
 
@@ -189,6 +199,7 @@ def log(x: Tensor, /) -> Tensor:
 
     Example:
         >>> xp.log(xp.asarray([1.0, 2.0]))
+        tensor([0.       , 0.6931472], dtype=mlc.float32)
     """
     return mlc.log(x)
 
@@ -204,6 +215,7 @@ def log10(x: Tensor, /) -> Tensor:
 
     Example:
         >>> xp.log10(xp.asarray([1.0, 100.0]))
+        tensor([0., 2.], dtype=mlc.float32)
     """
     return mlc.log10(x)
 
@@ -219,6 +231,7 @@ def log1p(x: Tensor, /) -> Tensor:
 
     Example:
         >>> xp.log1p(xp.asarray([0.0, 1.0]))
+        tensor([0.       , 0.6931472], dtype=mlc.float32)
     """
     return mlc.log1p(x)
 
@@ -234,6 +247,7 @@ def log2(x: Tensor, /) -> Tensor:
 
     Example:
         >>> xp.log2(xp.asarray([1.0, 8.0]))
+        tensor([0., 3.], dtype=mlc.float32)
     """
     return mlc.log2(x)
 
@@ -249,6 +263,7 @@ def sin(x: Tensor, /) -> Tensor:
 
     Example:
         >>> xp.sin(xp.asarray([0.0, 1.0]))
+        tensor([0.        , 0.84147096], dtype=mlc.float32)
     """
     return mlc.sin(x)
 
@@ -264,6 +279,7 @@ def sinh(x: Tensor, /) -> Tensor:
 
     Example:
         >>> xp.sinh(xp.asarray([0.0, 1.0]))
+        tensor([0.       , 1.1752012], dtype=mlc.float32)
     """
     return mlc.sinh(x)
 
@@ -279,6 +295,7 @@ def sqrt(x: Tensor, /) -> Tensor:
 
     Example:
         >>> xp.sqrt(xp.asarray([4.0, 9.0]))
+        tensor([2., 3.], dtype=mlc.float32)
     """
     return mlc.sqrt(x)
 
@@ -294,6 +311,7 @@ def tan(x: Tensor, /) -> Tensor:
 
     Example:
         >>> xp.tan(xp.asarray([0.0, 1.0]))
+        tensor([0.       , 1.5574077], dtype=mlc.float32)
     """
     return mlc.tan(x)
 
@@ -309,5 +327,6 @@ def tanh(x: Tensor, /) -> Tensor:
 
     Example:
         >>> xp.tanh(xp.asarray([0.0, 1.0]))
+        tensor([0.       , 0.7615942], dtype=mlc.float32)
     """
     return mlc.tanh(x)
