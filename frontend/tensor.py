@@ -531,6 +531,8 @@ def _from_python(x: Any, narrow: bool) -> Array:
         raise UserTypeError("nested lists of different lengths make no array", code="MLC0345",
                             loc=user_loc(), hint="pad them, as nn.utils.rnn.pad_sequence does") from None
     if not typed and array.dtype.kind != "b" and not any(isinstance(v, float | complex) for v in found) and found:
+        if not narrow and array.dtype.kind not in "iu" and all(0 <= v < 2**64 for v in found):
+            return np.array(_plain(x), np.uint64)          # of small and large ones, numpy makes floats
         if array.dtype.kind not in "iu" or (narrow and array.dtype != np.int64):
             wide = next(v for v in found if not -2**63 <= v < 2**63)
             raise UserError(f"{wide} does not fit in 64 bits", code="MLC0348", loc=user_loc())

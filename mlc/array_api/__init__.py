@@ -16,7 +16,12 @@ Where the standard and PyTorch, whose meaning the functions of `mlc` have, disag
 * **Sorting** is stable unless told otherwise.
 * **Shapes**: `xp.squeeze` refuses sizes other than 1. In `xp.linalg.solve` only a tensor of one dimension is a vector.
 * **Indices** of `xp.take` and `xp.take_along_axis` may be negative.
+* **Operators** are PyTorch's: besides promotion, `//` of infinities, where `xp.floor_divide` has the standard's values.
+* **Lenience**: `xp.diff(x, n)` and `xp.where(condition)` are taken too, as numpy and PyTorch have them, since
+  scikit-learn calls them so.
 * **Methods** are PyTorch's: `x.size()` is a method, and not the number of elements, which is `x.numel()`.
+
+Not there are QR and SVD of complex matrices (MLC0785), and `xp.signbit` does not read the bit of NaN.
 
 Constants are `e`, `pi`, `inf`, `nan` and `newaxis`; `xp.linalg` and `xp.fft` are the extensions. Default dtypes are
 float32, complex64 and int64.

@@ -182,9 +182,11 @@ def dtype_of(x: Any) -> DType:
 
 
 def in_one_dtype(*xs: Operand) -> list[Any]:
-    """Operands cast to their common dtype; numbers are left to the operation, which gives them that dtype."""
+    """Operands cast to their common dtype; numbers are left to the operation, which gives them that dtype, unless they
+    are integers of more than 63 bits."""
     dtype = result_type(*xs)
-    return [x if isinstance(x, NUMBER) else mlc.asarray(x, dtype=dtype) for x in xs]
+    return [x if isinstance(x, NUMBER) and not (type(x) is int and dtype is mlc.uint64 and x >= 2**63)
+            else mlc.asarray(x, dtype=dtype) for x in xs]
 
 
 def tensors_in_one_dtype(*xs: Operand) -> list[Tensor]:

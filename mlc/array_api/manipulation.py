@@ -118,7 +118,7 @@ def expand_dims(x: Tensor, /, axis: Axes) -> Tensor:
         tensor([[1, 2]], dtype=mlc.int64)
     """
     if isinstance(axis, tuple):
-        for position in normal_axes(axis, x.ndim + len(axis)):
+        for position in normal_axes(axis, x.ndim + len(axis)) if axis else ():
             x = mlc.unsqueeze(x, position)
         return x
     return mlc.unsqueeze(x, axis)
@@ -278,12 +278,12 @@ def squeeze(x: Tensor, /, axis: Axes) -> Tensor:
         >>> xp.squeeze(xp.asarray([[1, 2]]), axis=0)
         tensor([1, 2], dtype=mlc.int64)
     """
-    axes = normal_axes(axis, x.ndim)
+    axes = () if axis == () else normal_axes(axis, x.ndim)
     for i in axes:
         if x.shape[i] != 1:
             raise UserError(f"axis {i} of size {x.shape[i]} cannot be removed", code="MLC0883", loc=user_loc(),
                             hint="only axes of size 1 can; mlc.squeeze leaves the others")
-    return mlc.squeeze(x, axes)
+    return mlc.squeeze(x, axes) if axes else x
 
 
 def stack(arrays: Sequence[Tensor], /, *, axis: int = 0) -> Tensor:

@@ -52,12 +52,12 @@ class Outcome:
 
 
 def expected_failures(text: str) -> dict[str, str]:
-    """The reasons of expected failures, by test: comment lines tell the reason of the tests that follow them."""
+    """The reasons of expected failures, by test: adjacent comment lines tell the reason of the tests that follow."""
     found, reason, open_ = dict[str, str](), list[str](), False
-    for line in filter(None, map(str.strip, text.splitlines())):
+    for line in map(str.strip, text.splitlines()):
         if line.startswith("#"):
             reason = [*(reason if open_ else []), line.lstrip("# ")]
-        else:
+        elif line:
             found[line] = " ".join(reason)
         open_ = line.startswith("#")
     return found
