@@ -70,9 +70,21 @@ def sklearn_cases() -> dict[str, Case]:
     """Estimators and metrics of scikit-learn, of points x and their classes y."""
     from sklearn import decomposition, discriminant_analysis, linear_model, metrics, mixture, naive_bayes, preprocessing
     lda, pca = discriminant_analysis.LinearDiscriminantAnalysis, decomposition.PCA
-    cases: dict[str, Case] = {
-        **{f"PCA, {solver}": lambda x, y, solver=solver: pca(2, svd_solver=solver, random_state=0).fit_transform(x)
-           for solver in ("full", "covariance_eigh", "randomized")},
+    pairwise = metrics.pairwise
+
+    def reduced(solver: str) -> Case:
+        return lambda x, y: pca(2, svd_solver=solver, random_state=0).fit_transform(x)
+
+    def scaled(name: str) -> Case:
+        return lambda x, y: getattr(preprocessing, name)().fit_transform(x)
+
+    def score(name: str, operands: Callable[[Any, Any], tuple[Any, ...]]) -> Case:
+        return lambda x, y: getattr(metrics, name)(*operands(x, y))
+
+    def kernel(name: str) -> Case:
+        return lambda x, y: getattr(pairwise, name)(x)
+
+    return {
         "LinearDiscriminantAnalysis.transform": lambda x, y: lda().fit(x, y).transform(x),
         "LinearDiscriminantAnalysis.predict": lambda x, y: lda().fit(x, y).predict(x),
         "Ridge": lambda x, y: linear_model.Ridge(solver="svd").fit(x, x[:, 0]).predict(x),
@@ -80,19 +92,19 @@ def sklearn_cases() -> dict[str, Case]:
         "GaussianNB": lambda x, y: naive_bayes.GaussianNB().fit(x, y).predict_proba(x),
         "GaussianMixture": lambda x, y: mixture.GaussianMixture(
             2, init_params="random_from_data", random_state=0).fit(x).predict_proba(x),
+        **{f"PCA, {name}": reduced(name) for name in ("full", "covariance_eigh", "randomized")},
+        **{name: scaled(name) for name in ("StandardScaler", "MinMaxScaler", "MaxAbsScaler", "Normalizer", "Binarizer",
+                                           "PolynomialFeatures")},
+        **{name: score(name, lambda x, y: (x[:, 0], x[:, 1])) for name in (
+            "mean_squared_error", "mean_absolute_error", "r2_score", "explained_variance_score", "max_error",
+            "median_absolute_error")},
+        **{name: score(name, lambda x, y: (y, (x[:, 1] > 0) + 0 * y)) for name in (
+            "accuracy_score", "f1_score", "precision_score", "recall_score", "confusion_matrix")},
+        **{name: score(name, lambda x, y: (y, 1 / (1 + _exp(-x[:, 0])))) for name in (
+            "log_loss", "roc_auc_score", "average_precision_score")},
+        **{name: kernel(name) for name in ("cosine_similarity", "euclidean_distances", "rbf_kernel",
+                                           "manhattan_distances")},
     }
-    for name in ("StandardScaler", "MinMaxScaler", "MaxAbsScaler", "Normalizer", "Binarizer", "PolynomialFeatures"):
-        cases[name] = lambda x, y, name=name: getattr(preprocessing, name)().fit_transform(x)  # type: ignore[misc]
-    for name in ("mean_squared_error", "mean_absolute_error", "r2_score", "explained_variance_score", "max_error",
-                 "median_absolute_error"):
-        cases[name] = lambda x, y, name=name: getattr(metrics, name)(x[:, 0], x[:, 1])  # type: ignore[misc]
-    for name in ("accuracy_score", "f1_score", "precision_score", "recall_score", "confusion_matrix"):
-        cases[name] = lambda x, y, name=name: getattr(metrics, name)(y, (x[:, 1] > 0) + 0 * y)  # type: ignore[misc]
-    for name in ("log_loss", "roc_auc_score", "average_precision_score"):
-        cases[name] = lambda x, y, name=name: getattr(metrics, name)(y, 1 / (1 + _exp(-x[:, 0])))  # type: ignore[misc]
-    for name in ("cosine_similarity", "euclidean_distances", "rbf_kernel", "manhattan_distances"):
-        cases[name] = lambda x, y, name=name: getattr(metrics.pairwise, name)(x)  # type: ignore[misc]
-    return cases
 
 
 def compare(case: Case) -> str:
