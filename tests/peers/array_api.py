@@ -28,7 +28,7 @@ PROBLEM = re.compile(r"(?m)^\s*(?:E\s+)?([\w.]*(?:Error|Failure|Exception|Group)
 
 @dataclass
 class Outcome:
-    """What the suite says.
+    """The outcome of the suite.
 
     passed      number of tests
     skipped     number of tests that the suite leaves out, by its own conditions
