@@ -28,7 +28,6 @@ float32, complex64 and int64.
 """
 
 import mlc
-import mlc.api
 from mlc.array_api import fft, linalg
 from mlc.array_api.arithmetic import (
     add,
