@@ -10,7 +10,7 @@ import os
 import threading
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
-from types import CellType
+from types import CellType, ModuleType
 from typing import TYPE_CHECKING, Any, Protocol
 
 from mlc.dialects.builtin import Module
@@ -61,6 +61,9 @@ class Compiler(Protocol):
 
     def captured(self, f: Callable[..., Any]) -> Callable[..., Any]:
         """Rewrite a function so that its Python control flow is recorded too."""
+
+    def array_namespace(self, version: str | None) -> ModuleType:
+        """The functions of the array API standard; UserError MLC0885 for another version of it."""
 
     def way_out(self) -> str:
         """A hint for a line of the user's whose control flow on a tensor cannot be recorded; "" if there is none."""

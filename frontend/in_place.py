@@ -357,8 +357,11 @@ def put(x: Tensor, key: tuple[Any, ...], value: Any) -> None:
         store(x, _with_put(as_tracer(x), key, value))
         return
     arrays = tuple(k.array if type(k) is Tensor else k for k in key)
-    source = value if type(value) is Tensor else wrap(np.asarray(as_backing_array(value)))
-    source = source.to(x.dtype)
+    if type(value) in (bool, int, float, complex):
+        source = wrap(np.asarray(_converted(value, x)))    # which has all digits of a float
+    else:
+        source = value if type(value) is Tensor else wrap(np.asarray(as_backing_array(value)))
+        source = source.to(x.dtype)
     picked = x._array[arrays].shape
     source = OPERATIONS["broadcast_to"](without_leading_ones(source, len(picked)), picked)
     elements = source._array

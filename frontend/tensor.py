@@ -19,6 +19,7 @@ from mlc.frontend.autograd.copy_node import same_elements
 from mlc.frontend.autograd.differentiable import Differentiable
 from mlc.frontend.autograd.grad_mode import mode
 from mlc.frontend.axes import axis
+from mlc.frontend.compiler import compiler
 from mlc.frontend.device import device as Device
 from mlc.frontend.devices import CPU, BackingArray, Devices, as_device, device_of
 from mlc.frontend.dlpack import dlpack_device, from_dlpack
@@ -250,18 +251,30 @@ class Tensor(Differentiable, MemoryLayout, Operators, Methods):
             raise UserTypeError(f"numpy.{ufunc.__name__}: {error}", code="MLC0422", loc=user_loc()) from None
         return wrap(out) if type(out) is np.ndarray and "out" not in keywords and out.dtype.kind in "biufc" else out
 
-    def __dlpack__(self, **keywords: Any) -> Any:
+    def __dlpack__(self, *, stream: Any = None, max_version: tuple[_int, _int] | None = None,
+                   dl_device: tuple[Any, _int] | None = None, copy: _bool | None = None) -> Any:
+        """A DLPack capsule of the elements, for other libraries.
+
+        UserError MLC0346 where they are not of a dtype that DLPack shares, or MLC0884 where they are not on
+        `dl_device`."""
         array = self.backing_array
         if not isinstance(array, np.ndarray):
-            return array.__dlpack__(**keywords)
+            return array.__dlpack__(stream=stream, max_version=max_version, dl_device=dl_device, copy=copy)
+        if dl_device is not None and tuple(dl_device) != array.__dlpack_device__():
+            raise UserError(f"a tensor on the CPU is no array of the DLPack device {tuple(dl_device)}", code="MLC0884",
+                            loc=user_loc(), hint='move it first, as in x.to("cuda")')
         try:
-            return handed_out(self).__dlpack__(**keywords)
+            return handed_out(self).__dlpack__(max_version=max_version, copy=copy)
         except BufferError as error:                     # bfloat16, for which numpy has no name
             raise UserTypeError(f"a tensor of {self.dtype} cannot be shared: {error}", code="MLC0346", loc=user_loc(),
                                 hint="share the bits, as in x.numpy().view(np.int16), or x.float()") from None
 
-    def __dlpack_device__(self) -> tuple[_int, int]:
+    def __dlpack_device__(self) -> tuple[_int, _int]:
         return self.backing_array.__dlpack_device__()
+
+    def __array_namespace__(self, *, api_version: str | None = None) -> Any:
+        """The functions of the array API standard, `mlc.array_api`; UserError MLC0885 for another version of it."""
+        return compiler().array_namespace(api_version)
 
     def item(self) -> Any:
         """The only element as a Python number; UserError MLC0344 where there are several."""
@@ -365,8 +378,10 @@ class Tensor(Differentiable, MemoryLayout, Operators, Methods):
         out = out if placed is None else out.to_device(placed)
         return out.clone() if copy and out is self else out
 
-    def to_device(self, device: Any) -> Tensor:
-        """The tensor on a device, "cpu", "cuda" or "cuda:1"; itself if it is there. UserError MLC0337 for any other."""
+    def to_device(self, device: Any, /, *, stream: Any = None) -> Tensor:
+        """The tensor on a device, "cpu", "cuda" or "cuda:1"; itself if it is there. UserError MLC0337 for any other.
+
+        The copy is complete when the call returns, on any `stream`."""
         name = as_device(device) or CPU
         if name == self.device:
             return self
@@ -516,6 +531,8 @@ def _from_python(x: Any, narrow: bool) -> Array:
         raise UserTypeError("nested lists of different lengths make no array", code="MLC0345",
                             loc=user_loc(), hint="pad them, as nn.utils.rnn.pad_sequence does") from None
     if not typed and array.dtype.kind != "b" and not any(isinstance(v, float | complex) for v in found) and found:
+        if not narrow and array.dtype.kind not in "iu" and all(0 <= v < 2**64 for v in found):
+            return np.array(_plain(x), np.uint64)          # of small and large ones, numpy makes floats
         if array.dtype.kind not in "iu" or (narrow and array.dtype != np.int64):
             wide = next(v for v in found if not -2**63 <= v < 2**63)
             raise UserError(f"{wide} does not fit in 64 bits", code="MLC0348", loc=user_loc())

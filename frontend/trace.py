@@ -89,7 +89,7 @@ class Tracer(Tensor):
         """Always "cpu": the actual device is that of the arguments of a call, which is unknown while recording."""
         return CPU
 
-    def to_device(self, device: Any) -> Tensor:
+    def to_device(self, device: Any, /, *, stream: Any = None) -> Tensor:
         if (as_device(device) or CPU) == CPU:
             return self
         raise UserError("a recorded function cannot move tensors between devices: it runs on that of its arguments",

@@ -115,7 +115,7 @@ _INT = frozenset({int})
 def _learn(call: Call, kernel: ViewKernel, step: Step) -> None:
     """Let calls like this one be known, if their results always share the operand's memory, no element of it twice."""
     op, array = call.op, call.arrays[0]
-    if (op.view is not True or op.name == "detach" or len(kernel.structure) != 1 or call.keywords
+    if (op.view is not True or op.name == "detach" or len(kernel.structure) != 1 or not kernel.chains or call.keywords
             or not _plain(call.args) or len(op.known_views) >= MAX_SHAPES):
         return
     chain = kernel.chains[0]

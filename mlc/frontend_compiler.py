@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from types import CellType
+from types import CellType, ModuleType
 from typing import Any
 
 from mlc.backends.target import VENDORS, part_of
@@ -11,9 +11,11 @@ from mlc.code import Placement, device_memory
 from mlc.dialects.builtin import Module
 from mlc.frontend.compiler import Entry
 from mlc.frontend.devices import Array, DeviceArray
+from mlc.frontend.location import user_loc
 from mlc.frontend.script import runtime
 from mlc.frontend.tensor import Tensor
 from mlc.ir.call_pattern import CallPattern
+from mlc.ir.diag import UserError
 
 
 class FrontendCompiler:
@@ -59,6 +61,13 @@ class FrontendCompiler:
 
     def captured(self, f: Callable[..., Any]) -> Callable[..., Any]:
         return runtime.captured(f)                         # type: ignore[no-any-return]
+
+    def array_namespace(self, version: str | None) -> ModuleType:
+        from mlc import array_api
+        if version is not None and version not in array_api.VERSIONS:
+            raise UserError(f"there is no version {version!r} of the array API standard here", code="MLC0885",
+                            loc=user_loc(), hint=f"ask for {' or '.join(map(repr, array_api.VERSIONS))}, or for none")
+        return array_api
 
     def way_out(self) -> str:
         return runtime.way_out()

@@ -31,7 +31,8 @@ SPACES = ("", "nn", "nn.functional", "nn.grad", "nn.init", "nn.utils", "nn.utils
           "utils.checkpoint", "utils.tensorboard", "utils.benchmark", "hub", "profiler",
           "autograd", "autograd.function", "autograd.functional", "autograd.grad_mode",
           "autograd.forward_ad", "autograd.graph", "func", "accelerator", "distributions",
-          "distributions.constraints", "serialization", "onnx", "torch", "nn.parallel", "tree")
+          "distributions.constraints", "serialization", "onnx", "torch", "nn.parallel", "tree",
+          "array_api", "array_api.linalg", "array_api.fft")
 NUMBER = re.compile(r"(?<![\w.])[-+]?(?:\d+\.?\d*(?:e[-+]?\d+)?|\.\d+)")
 HEADING = re.compile(r"(?m)^(Args|Shape|Attributes|Returns|Raises|Example):$")
 
@@ -163,8 +164,9 @@ def test_examples(name: str) -> None:
     module, report = importlib.import_module(name), list[str]()
     runner = doctest.DocTestRunner(Numbers(), verbose=False, optionflags=doctest.NORMALIZE_WHITESPACE
                                    | doctest.ELLIPSIS | doctest.IGNORE_EXCEPTION_DETAIL)
+    names = {"mlc": mlc, "nn": nn, "np": np, "xp": mlc.array_api}
     with eager.compiled_by(lambda module, where: Meaning(module)):     # which takes less time than machine code
-        for test in Finder(exclude_empty=True).find(module, name, extraglobs={"mlc": mlc, "nn": nn, "np": np}):
+        for test in Finder(exclude_empty=True).find(module, name, extraglobs=names):
             runner.run(test, out=report.append)
     assert not report, "".join(report)
     assert runner.tries, f"no example of {name} is found"

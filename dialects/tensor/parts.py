@@ -137,6 +137,33 @@ def is_negative(x: Value) -> Value:
     return _made(tensor.Or, compare("lt", x, zero), _made(tensor.And, compare("eq", x, zero), below_zero))
 
 
+# Where a part is infinite or NaN, functions have the values of C's standard (annex G), as in PyTorch and numpy.
+def _both(a: Value, b: Value) -> Value:
+    return _made(tensor.And, a, b)
+
+
+def _either(a: Value, b: Value) -> Value:
+    return _made(tensor.Or, a, b)
+
+
+def _is(x: Value, number: float) -> Value:
+    return compare("eq", x, full(number, x))
+
+
+def _is_infinite(x: Value) -> Value:
+    return _is(_made(tensor.Abs, x), math.inf)
+
+
+def _is_nan(x: Value) -> Value:
+    return _made(tensor.IsNan, x)
+
+
+def _real_at_edge(x: Parts) -> Value:
+    """Whether the imaginary part is 0, and the real one is infinite or NaN, so that a product would lose the 0. For
+    finite numbers the product stays, whose derivative is that of the function."""
+    return _both(_is(x.imag, 0.0), _is_nan(x.real - x.real))
+
+
 # -- powers -----------------------------------------------------------------------------------------------------------
 def sqrt(x: Parts) -> Parts:
     """With t = sqrt((|x| + |a|) / 2): t + b / (2t) i if a >= 0, else |b| / (2t) + t i with the sign of b"""
@@ -167,7 +194,15 @@ def power(x: Parts, y: Parts) -> Parts:
 # -- exponentials and logarithms --------------------------------------------------------------------------------------
 def exp(x: Parts) -> Parts:
     e = _made(tensor.Exp, x.real)
-    return Parts(e * _made(tensor.Cos, x.imag), e * _made(tensor.Sin, x.imag))
+    return _exponential(x, e, e * _made(tensor.Cos, x.imag), e)
+
+
+def _exponential(x: Parts, e: Value, real: Value, limit: Value) -> Parts:
+    """`real` + e sin(b) i for e = e^a; where a is infinite and b has no cosine, the real part is `limit`."""
+    a, b = x
+    lost = _is_nan(b - b)                                  # b is infinite or NaN
+    imag = select(_real_at_edge(x), b, e * _made(tensor.Sin, b))
+    return Parts(select(_both(lost, _is_infinite(a)), limit, real), select(_both(lost, _is(a, -math.inf)), e, imag))
 
 
 def exp2(x: Parts) -> Parts:
@@ -177,9 +212,8 @@ def exp2(x: Parts) -> Parts:
 def expm1(x: Parts) -> Parts:
     """e^a cos b - 1 = (e^a - 1) cos b - 2 sin(b / 2)^2"""
     a, b = x
-    half = _made(tensor.Sin, b * 0.5)
-    return Parts(_made(tensor.Expm1, a) * _made(tensor.Cos, b) - half * half * 2.0,
-                 _made(tensor.Exp, a) * _made(tensor.Sin, b))
+    half, less = _made(tensor.Sin, b * 0.5), _made(tensor.Expm1, a)
+    return _exponential(x, _made(tensor.Exp, a), less * _made(tensor.Cos, b) + (0.0 - half * half * 2.0), less)
 
 
 def log(x: Parts) -> Parts:
@@ -198,7 +232,9 @@ def log10(x: Parts) -> Parts:
 def log1p(x: Parts) -> Parts:
     """|1 + x|^2 = 1 + a (2 + a) + b^2"""
     a, b = x
-    return Parts(_made(tensor.Log1p, a * (a + 2.0) + b * b) * 0.5, _made(tensor.Atan2, b, a + 1.0))
+    real = _made(tensor.Log1p, a * (a + 2.0) + b * b) * 0.5
+    return Parts(select(_either(_is_infinite(a), _is_infinite(b)), full(math.inf, a), real),
+                 _made(tensor.Atan2, b, a + 1.0))
 
 
 def sigmoid(x: Parts) -> Parts:
@@ -213,12 +249,19 @@ def silu(x: Parts) -> Parts:
 # -- trigonometry -----------------------------------------------------------------------------------------------------
 def sinh(x: Parts) -> Parts:
     a, b = x
-    return Parts(_made(tensor.Sinh, a) * _made(tensor.Cos, b), _made(tensor.Cosh, a) * _made(tensor.Sin, b))
+    s = _made(tensor.Sinh, a)
+    kept = _both(_is_nan(b - b), _either(_is(a, 0.0), _is_infinite(a)))
+    return Parts(select(kept, s, s * _made(tensor.Cos, b)),
+                 select(_real_at_edge(x), b, _made(tensor.Cosh, a) * _made(tensor.Sin, b)))
 
 
 def cosh(x: Parts) -> Parts:
     a, b = x
-    return Parts(_made(tensor.Cosh, a) * _made(tensor.Cos, b), _made(tensor.Sinh, a) * _made(tensor.Sin, b))
+    c, lost = _made(tensor.Cosh, a), _is_nan(b - b)
+    signed = select(compare("lt", a, full(0, a)), -b, b)
+    imag = select(_real_at_edge(x), signed, _made(tensor.Sinh, a) * _made(tensor.Sin, b))
+    return Parts(select(_both(lost, _is_infinite(a)), c, c * _made(tensor.Cos, b)),
+                 select(_both(lost, _is(a, 0.0)), a, imag))
 
 
 def tanh(x: Parts) -> Parts:
@@ -227,7 +270,10 @@ def tanh(x: Parts) -> Parts:
     t, s, c = _made(tensor.Tanh, a), _made(tensor.Sin, b), _made(tensor.Cos, b)
     ts = t * s
     norm = c * c + ts * ts
-    return Parts(t / norm, s * c * ((1.0 - t) * (1.0 + t)) / norm)
+    endless, lost = _is_infinite(a), _is_nan(b - b)
+    imag = select(_real_at_edge(x), b, s * c * ((1.0 - t) * (1.0 + t)) / norm)
+    return Parts(select(_either(endless, _both(lost, _is(a, 0.0))), t, t / norm),
+                 select(_both(lost, endless), full(0, a), imag))
 
 
 def sin(x: Parts) -> Parts:
@@ -254,6 +300,9 @@ def _asinh(x: Parts) -> Parts:
     a, b = x
     root = mul(sqrt(Parts(1.0 - b, a)), sqrt(Parts(1.0 + b, -a)))              # 1 + x^2 = (1 + ix) (1 - ix)
     out = log(add(x, root))
+    endless = _either(_is_infinite(a), _is_infinite(b))
+    out = Parts(select(endless, full(math.inf, a), out.real),
+                select(_real_at_edge(Parts(a, b)), b, select(endless, _made(tensor.Atan2, b, a), out.imag)))
     return Parts(*(select(below, -v, v) for v in out))
 
 
@@ -273,7 +322,10 @@ def acos(x: Parts) -> Parts:
 def acosh(x: Parts) -> Parts:
     """log(x + sqrt(x + 1) sqrt(x - 1))"""
     a, b = x
-    return log(add(x, mul(sqrt(Parts(a + 1.0, b)), sqrt(Parts(a - 1.0, b)))))
+    out = log(add(x, mul(sqrt(Parts(a + 1.0, b)), sqrt(Parts(a - 1.0, b)))))
+    endless, upward = _either(_is_infinite(a), _is_infinite(b)), _both(_is(a, 0.0), _is_nan(b))
+    imag = select(upward, full(math.pi / 2, a), select(endless, _made(tensor.Atan2, b, a), out.imag))
+    return Parts(select(endless, full(math.inf, a), out.real), imag)
 
 
 @wide
@@ -284,7 +336,12 @@ def atanh(x: Parts) -> Parts:
 def _atanh(x: Parts) -> Parts:
     """(log(1 + x) - log(1 - x)) / 2"""
     a, b = x
-    return scaled(sub(log(Parts(1.0 + a, b)), log(Parts(1.0 - a, -b))), 0.5)
+    out = scaled(sub(log(Parts(1.0 + a, b)), log(Parts(1.0 - a, -b))), 0.5)
+    endless, quarter = _either(_is_infinite(a), _is_infinite(b)), full(math.pi / 2, a)
+    nothing = select(is_negative(a), full(-0.0, a), full(0.0, a))
+    imag = select(_is_nan(b), b, select(is_negative(b), -quarter, quarter))
+    real = select(_both(_is(a, 0.0), _is_nan(b)), a, select(endless, nothing, out.real))
+    return Parts(real, select(endless, imag, out.imag))
 
 
 @wide

@@ -1,8 +1,8 @@
 """tensor, promotion: type promotion by PyTorch's rules.
 
 Two tensors promote to the smallest type of the higher of their kinds (bool < int < float < complex) that represents
-both; a Python number can raise the kind of a tensor but not its width. PyTorch has no rule for ui16, ui32 and ui64 with
-other integers.
+both; a Python number can raise the kind of a tensor but not its width. PyTorch refuses ui16, ui32 and ui64 with other
+integers; here the array API standard's rule holds, by which only ui64 and signed integers have no common type.
 
 A number, or a 0-d array, is rounded to that type before the computation: float16 * 70000.0 is infinite. PyTorch keeps
 it in float32 in some operations.
@@ -47,10 +47,11 @@ _ROWS: tuple[tuple[ScalarType, ...], ...] = (
 PROMOTIONS: dict[tuple[ScalarType, ScalarType], ScalarType] = {
     (a, b): c for a, row in zip(_COLUMNS, _ROWS) for b, c in zip(_COLUMNS, row)
 }
-for _unsigned in (ui16, ui32, ui64):
-    PROMOTIONS[_unsigned, _unsigned] = _unsigned
-    for _float in (f16, bf16, f32, f64):
-        PROMOTIONS[_unsigned, _float] = PROMOTIONS[_float, _unsigned] = _float
+_SIGNED, _UNSIGNED = (i8, i16, i32, i64), (ui8, ui16, ui32, ui64)
+for _i, _unsigned in list(enumerate(_UNSIGNED))[1:]:       # of ui8, the table has all
+    _wider = [(t, _unsigned) for t in (i1, *_UNSIGNED[:_i + 1])] + [(t, t) for t in (f16, bf16, f32, f64)]
+    _wider += [(t, _SIGNED[max(_i + 1, k)]) for k, t in enumerate(_SIGNED) if _i < 3]
+    PROMOTIONS.update({pair: c for t, c in _wider for pair in ((_unsigned, t), (t, _unsigned))})
 
 
 def promote(a: ScalarType, b: ScalarType) -> ScalarType:

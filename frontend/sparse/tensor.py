@@ -321,7 +321,7 @@ class SparseTensor(Tensor):
         return self._through("getitem", key)
 
     # -- another like this one ----------------------------------------------------------------------------------------
-    def to_device(self, device: Any) -> SparseTensor:
+    def to_device(self, device: Any, /, *, stream: Any = None) -> SparseTensor:
         """The tensor on a device; itself if it is there."""
         moved = tuple(x.to_device(device) for x in self._components)
         same = all(a is b for a, b in zip(moved, self._components))

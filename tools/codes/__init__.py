@@ -50,6 +50,7 @@ class Code:
 def load() -> dict[str, Code]:
     """All codes by name, in the order of their numbers."""
     from mlc.tools.codes import (
+        array_api,
         autograd,
         backend,
         command,
@@ -69,7 +70,7 @@ def load() -> dict[str, Code]:
         text,
     )
     parts = (general, tensor, levels, gpu, text, frontend, modules, autograd, control, data, random, language, command,
-             backend, onnx, pytorch, stablehlo)
+             backend, onnx, pytorch, stablehlo, array_api)
     found = [code for part in parts for code in read(part.TEXT)]
     return {code.name: code for code in sorted(found, key=lambda c: c.name)}
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from mlc.dialects import tensor as T
 from mlc.frontend.autograd.copy_node import same_elements
-from mlc.frontend.devices import BackingArray
+from mlc.frontend.devices import BackingArray, as_device
 from mlc.frontend.dtypes import as_ir
 from mlc.frontend.eager import to_default_dtype
 from mlc.frontend.functionalization import another
@@ -30,7 +30,7 @@ from mlc.frontend.tensor import (
     wrap,
 )
 from mlc.frontend.trace import Tracer, as_tracer, emit, state
-from mlc.ir.diag import UserTypeError
+from mlc.ir.diag import UserError, UserTypeError
 from mlc.ir.sizes import Size
 
 
@@ -203,17 +203,21 @@ def from_numpy(array: Array) -> Tensor:
 
 
 @creation
-def from_dlpack(x: Any) -> Tensor:
+def from_dlpack(x: Any, *, device: Any = None, copy: bool | None = None) -> Tensor:
     """A tensor that shares the memory of another library's, by the DLPack protocol.
 
     Args:
         x: Array with `__dlpack__` and `__dlpack_device__`, in the CPU's memory or that of an NVIDIA GPU.
+        device: Device of the result; that of `x` by default.
+        copy: True for memory of its own, False to refuse where the memory cannot be shared, None to share it where it
+            can be.
 
     Returns:
         Tensor of the shape and dtype of `x`.
 
     Raises:
-        UserError: `x` has no `__dlpack__` (MLC0345).
+        UserError: `x` has no `__dlpack__` (MLC0345), its memory cannot be used (MLC0346), or it cannot be shared
+            (MLC0882).
 
     Example:
         >>> mlc.from_dlpack(np.array([1.0, 2.0]))
@@ -221,7 +225,11 @@ def from_dlpack(x: Any) -> Tensor:
     """
     if not hasattr(type(x), "__dlpack__"):
         raise UserTypeError(f"{type(x).__name__} has no __dlpack__", code="MLC0345")
-    return _sharing(as_backing_array(x), x)
+    found = x.detach() if isinstance(x, Tensor) else _sharing(as_backing_array(x), x)
+    if copy is False and as_device(device) not in (None, found.device):
+        raise UserError(f"an array on {found.device} shares no memory with {device}", code="MLC0882",
+                        hint="leave copy=False out")
+    return found.clone() if copy else found
 
 
 def _sharing(array: BackingArray, data: Any) -> Tensor:

@@ -49,6 +49,8 @@ def getitem(input: Tensor, key: Any) -> Tensor:
             return alias(input, array, Subscript(whole), "GetitemBackward")
     keys = key if isinstance(key, tuple) else (key,)
     keys = tuple(_number_of(_listed(k)) for k in keys)
+    if len(keys) == 1 and _is_truth(keys[0]):
+        return getitem(OPERATIONS["unsqueeze"](input, 0), _row_of(keys[0]))
     loc = user_loc()
     try:
         if (state.trace is None and not isinstance(input, Tracer) and isinstance(input.backing_array, np.ndarray)
@@ -102,6 +104,8 @@ def setitem(input: Tensor, key: Any, value: Any) -> None:
     if type(input) is Tensor and type(value) in (int, float) and _addresses(key) and put_number(input, key, value):
         return
     keys = tuple(_number_of(_listed(k)) for k in (key if isinstance(key, tuple) else (key,)))
+    if len(keys) == 1 and _is_truth(keys[0]):
+        return setitem(OPERATIONS["unsqueeze"](input, 0), _row_of(keys[0]), value)
     loc = user_loc()
     try:
         parts = _expanded(keys, input.ndim)
@@ -150,8 +154,9 @@ def _static_python(k: Any) -> Any:
 def _expanded(keys: tuple[Any, ...], rank: int) -> list[Any]:
     """One key per dimension, and None for each new one."""
     for k in keys:
-        if isinstance(k, bool | np.bool_) or (_is_mask(k) and not k.ndim):
-            raise UserTypeError("one truth value is no index", code="MLC0369", hint="use mlc.where(condition, a, b)")
+        if _is_truth(k):
+            raise UserTypeError("one truth value is no index beside others", code="MLC0369",
+                                hint="use mlc.where(condition, a, b)")
         if not (k is None or k is Ellipsis or isinstance(k, slice | Size) or is_tensor(k) or hasattr(k, "__index__")):
             raise UserTypeError(f"{type(k).__name__} is no index", code="MLC0369")
     used = sum(k.ndim if _is_mask(k) else 1 for k in keys if k is not None and not isinstance(k, EllipsisType))
@@ -170,6 +175,16 @@ def _expanded(keys: tuple[Any, ...], rank: int) -> list[Any]:
 
 def _is_mask(k: Any) -> bool:
     return is_tensor(k) and "bool" in str(k.dtype)
+
+
+def _is_truth(k: Any) -> bool:
+    """Whether an index is one truth value: as an only index, it picks all of the array or nothing."""
+    return isinstance(k, bool | np.bool_) or (_is_mask(k) and not k.ndim)
+
+
+def _row_of(k: Any) -> Any:
+    """A truth value as a mask of one element."""
+    return OPERATIONS["reshape"](k, (1,)) if isinstance(k, Tensor) else np.asarray(k).reshape(1)
 
 
 def _is_number(k: Any) -> bool:

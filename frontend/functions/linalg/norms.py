@@ -33,7 +33,7 @@ class Slogdet(NamedTuple):
 def _cut(a: Tracer, s: Tracer, atol: Any, rtol: Any) -> Tensor:
     """Threshold up to which singular values count as zero."""
     m, n = a.shape[-2:]
-    eps = 2.0 ** (-52 if a.type.dtype == f64 else -23)
+    eps = 2.0 ** (-52 if s.type.dtype == f64 else -23)
     if rtol is None:
         rtol = E.mul(E.maximum(tracer(m), tracer(n)), eps)
         rtol = rtol if atol is None else E.where(tracer(atol) > 0, 0.0, rtol)
@@ -147,8 +147,8 @@ def matrix_rank(A: Operand, *, atol: Operand = None, rtol: Operand = None, hermi
         >>> mlc.linalg.matrix_rank(mlc.tensor([[1.0, 2.0], [2.0, 4.0]]))
         tensor(1, dtype=mlc.int64)
     """
-    a = as_matrix(A)
-    s = tracer(emit(T.Svd, a)[1])
+    a = as_matrix(A, complex=True)
+    s = tracer(svdvals(a))
     return R.sum(s > _cut(a, s, atol, rtol), -1)
 
 

@@ -14,18 +14,20 @@ from mlc.frontend.functions.linalg.matrices import (
     identity_like,
     known_size,
     matrix_transpose,
+    representation,
     right_sides,
     same_type_and_batch,
     symmetric_from,
     triangular_solve,
 )
+from mlc.frontend.functions.shape import narrow
 from mlc.frontend.operands import broadcast_to, cast, full, reshape, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Operand, Tensor
 from mlc.frontend.trace import Tracer, emit
 from mlc.ir import sizes
 from mlc.ir.diag import UserError, UserTypeError
-from mlc.ir.types import f64
+from mlc.ir.types import ComplexType, f64
 
 
 class Lstsq(NamedTuple):
@@ -192,14 +194,25 @@ def pinv(A: Operand, *, atol: Operand | None = None, rtol: Operand | None = None
 
 def _pinv_of_bounds(x: Tracer, atol: Operand, rtol: Operand) -> Tensor:
     """The pseudoinverse for bounds of which at least one is a tensor."""
+    part: Any = x.type.dtype.part if isinstance(x.type.dtype, ComplexType) else x.type.dtype
+    least = cast(tracer(0.0 if atol is None else atol), part)
+    if rtol is None:
+        longest = max(known_size(n, "a size of the matrix") for n in x.shape[-2:])
+        rtol = E.where(least > 0, 0.0, longest * (2.0 ** -52 if part == f64 else 2.0 ** -23))
+    ratio = cast(tracer(rtol), part)
+    if not x.type.dtype.is_complex:
+        return _pinv_within(x, least, ratio)
+    out = tracer(_pinv_within(representation(x), least, ratio))        # which is the representation of the result
+    rows, columns = x.shape[-1], x.shape[-2]
+    left = narrow(out, -1, 0, columns)
+    return emit(T.Complex, tracer(narrow(left, -2, 0, rows)), tracer(narrow(left, -2, rows, rows)))  # type: ignore[no-any-return]
+
+
+def _pinv_within(x: Tracer, least: Tracer, ratio: Tracer) -> Tensor:
+    """The pseudoinverse of real matrices; singular values up to `least`, or `ratio` times the greatest, count as 0."""
     u, s, v = emit(T.Svd, x)
     if isinstance(s.shape[-1], int) and s.shape[-1] == 0:
         return matrix_transpose(x)
-    least = cast(tracer(0.0 if atol is None else atol), s.type.dtype)
-    if rtol is None:
-        longest = max(known_size(n, "a size of the matrix") for n in x.shape[-2:])
-        rtol = E.where(least > 0, 0.0, longest * (2.0 ** -52 if s.type.dtype == f64 else 2.0 ** -23))
-    ratio = cast(tracer(rtol), s.type.dtype)
     bound = E.maximum(least, ratio * R.amax(s, -1))
     kept = s > reshape(tracer(bound), [*tracer(bound).shape, 1])
     inverse = tracer(E.where(kept, 1.0 / E.where(kept, s, 1.0), 0.0))
