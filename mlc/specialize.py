@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from mlc.backends.executable import Entry
 from mlc.call import Call
 from mlc.checks import Checks
 from mlc.dispatch_cache import ForSizes, RunAsPython, Specialization, State
@@ -137,8 +138,8 @@ def _add_fast_path(function: CompiledFunction, state: State, call: Call, code: S
         profiling.later.append(lambda: _add_fast_path(function, state, call, code))
         return
     variables, captures, captured = state.reached[0].variables, code.recorded.captures, None
-    if (call.target_device != CPU or code.entry is None or function.dispatcher is None or Checks.anomaly is not None
-            or call.autocast is not None or not call.is_flat(code.recorded)
+    if (call.target_device != CPU or type(code.entry) is not Entry or function.dispatcher is None
+            or Checks.anomaly is not None or call.autocast is not None or not call.is_flat(code.recorded)
             or (captures is not None and captures.asks_autograd)):
         return
     checks = function.check or Checks.every_call

@@ -93,7 +93,7 @@ def cast_like(x: Any, like: Any, *, saturate: int = 1, round_mode: str = "up") -
 @row("BitCast")
 def bit_cast(x: Any, *, to: int) -> Any:
     wanted = dtype_of(to)
-    return x if wanted is x.dtype else x.view(wanted)
+    return x if wanted is x.dtype else O["bitcast"](x, wanted)
 
 
 @row("Clip")
