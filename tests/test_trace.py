@@ -152,7 +152,7 @@ def test_a_leaked_tracer() -> None:
     (lambda x: x.reshape(-1, 4), UserError, "6 elements do not fit shape [-1, 4]"),
     (lambda x: x[5], UserIndexError, "out of "),
     (lambda x: x[0, 0, 0], UserIndexError, "3 indices for 2 dimensions"),
-    (lambda x: x[True], UserTypeError, "one truth value is no index"),
+    (lambda x: x[True, 0], UserTypeError, "one truth value is no index"),
     (lambda x: x & 1, UserTypeError, "bitwise_and is not defined on mlc.float32"),
     (lambda x: mlc.where(x, 1, 2), UserTypeError, "expected mlc.bool"),
     (lambda x: mlc.cat([x, mlc.zeros(2, 2)]), UserError, "does not fit"),
