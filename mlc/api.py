@@ -115,8 +115,10 @@ class Compiled(CompiledFunction):
         if state.trace is not None:                        # within another function that is recorded
             return recorded_call(name_of(self.signature.f), self.signature.f, *self.signature.bound, *args, **keywords)
         direct = self.direct
-        if direct is not None and direct.cache.states <= STATES_KNOWN:     # not if its arrays are others all the time
-            return direct.dispatcher(*args, **keywords)
+        if direct is not None:
+            if direct.cache.states <= STATES_KNOWN:
+                return direct.dispatcher(*args, **keywords)
+            self.reports, self.direct = direct.reports + self.reports, None    # the arrays are others all the time
         call = self.signature.bind(args, keywords)
         return self._beside_python(call) if self.check or Checks.every_call else self.run(call)
 

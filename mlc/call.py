@@ -92,7 +92,7 @@ class Signature:
     def specified(self) -> list[Any] | None:
         """The specifications of the positional arguments; None where one that must be passed has none."""
         known = parameters(type(self.bound[0]).forward) if self.bound and hasattr(
-            self.bound[0], "forward") else parameters(self.f)
+            self.bound[0], "forward") else parameters(self.f if self.module is None else self.module.forward)
         out = list[Any]()
         for name in self.names[len(self.bound):]:
             if name in self.specs:

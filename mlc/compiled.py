@@ -112,10 +112,11 @@ class CompiledFunction:
     @functools.cached_property
     def direct(self) -> CompiledFunction | None:
         """The compiled function that takes the calls of a bound module, which it reaches by itself: so it need not be
-        taken apart in each call. None where all that the module has is an argument of the code: on a device, and if the
-        module has a buffer without a value, which a call may make."""
+        taken apart in each call. None where all that the module has is an argument of the code: on a device, if
+        arguments are donated or static, and if the module has a buffer without a value, which a call may make."""
         bound = self.signature.bound
-        if not bound or self.signature.device is not None or called_module(bound[0].__call__) is None:
+        if not bound or self.signature.device is not None or called_module(bound[0].__call__) is None or (
+                self.signature.donate or self.signature.static):
             return None
         if any(vars(m).get(name) is None for m in tree.attribute_trees(bound[0]) for name in m._buffers):
             return None
@@ -126,7 +127,7 @@ class CompiledFunction:
     def variants(self) -> list[Variant]:
         """Variants compiled for the current state of the bound module."""
         now, state = bound_key(self.signature), self.cache.state()
-        called = state.reaching if self.direct is None else [*state.reaching, *self.direct.cache.state().reaching]
+        called = state.reaching if self.direct is None else [*state.reaching, *self.direct.cache.reaching()]
         prepared = [self.prepare(args, keywords) for args, keywords in called]
         return [v for v in (*state.variants, *prepared) if v.bound == now]
 

@@ -79,6 +79,7 @@ class State:
     known     code by all that it depends on
     general   code for many sizes, by all that is known but sizes
     seen      the sizes of the first call, by the same
+    read      tensors whose elements a recording depends on
     variants  the code for files
     reaching  the specified arguments of the code that takes tensors which the function reaches; of which files have
               constants
@@ -86,6 +87,7 @@ class State:
 
     def __init__(self, reached: Reached) -> None:
         self.reached = [reached]
+        self.read: list[Any] = []
         self._watch: Watch | None = None
         self.known: dict[Any, Specialization] = {}
         self.general: dict[Any, list[ForSizes]] = {}
@@ -100,8 +102,9 @@ class State:
         if captures is None:
             return
         self.reached += captures.hooks
+        self.read += captures.read
         for reached in self.reached:
-            reached.loosen(captures.read, captures.numbers, captures.hosts)
+            reached.loosen(self.read, captures.numbers, captures.hosts)
         self.reached[0].places += [GradientPresence("", owner, present) for owner, present in captures.gradients_read()]
         self.reached[0].places += [Payload("", t) for t in captures.read]
 
@@ -167,6 +170,10 @@ class DispatchCache:
                 found, self.states = State(Reached({"": self._signature.f})), self.states + 1
             self._states = [found, *(s for s in self._states if s is not found)][:STATES_KNOWN]
             return found
+
+    def reaching(self) -> list[tuple[list[Any], dict[str, Any]]]:
+        """The specified arguments of code that takes tensors which the function reaches, of all states."""
+        return [*{repr(found): found for state in self._states for found in state.reaching}.values()]
 
     def forget(self) -> None:
         """Drop the specializations for the current captured state."""

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import copy
+import gc
 import threading
+import weakref
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -158,3 +161,38 @@ def test_a_module_whose_arrays_are_replaced_all_the_time_is_not_recorded_for_eac
             m.weight = nn.Parameter(mlc.full((2, 2), float(i)))
             assert mlc.allclose(f(x), m(x))
     assert len(f.report().splitlines()) < 40
+
+
+def test_what_one_recording_has_read_is_guarded_after_another() -> None:
+    t = mlc.tensor(2.0)
+    f = mlc.compile(lambda x: x * t.item() if x.ndim == 1 else x + 0)
+    f(mlc.ones(2)), f(mlc.ones(2, 2))
+    t.add_(1)
+    assert f(mlc.ones(2)).tolist() == [3, 3]
+
+
+def test_fast_paths_of_former_states_keep_no_tensors() -> None:
+    w = mlc.zeros(3)
+    f = mlc.compile(lambda x: x + w)
+    alive = []
+    for i in range(40):
+        w = mlc.full((3,), float(i))
+        alive.append(weakref.ref(w))
+        assert f(mlc.zeros(3)).tolist() == [i] * 3
+    gc.collect()
+    assert sum(r() is not None for r in alive) < 20
+
+
+def test_a_module_is_saved_after_its_weight_was_replaced(tmp_path: Path) -> None:
+    m, x = nn.Linear(2, 2), mlc.ones(1, 2)
+    f: Any = mlc.compile(m)
+    f(x)
+    m.weight = nn.Parameter(mlc.ones(2, 2))
+    mlc.save(f, tmp_path / "m.mlc")
+    assert mlc.allclose(mlc.load(tmp_path / "m.mlc")(x), m(x))
+
+
+def test_methods_of_modules_are_compiled() -> None:
+    m, x = nn.Linear(2, 2), mlc.ones(1, 2)
+    f: Any = mlc.compile(m.__call__)
+    assert mlc.allclose(f(x), m(x)) and f.peak_bytes() > 0

@@ -7,6 +7,7 @@ the state that the recording depends on, and the slots of the tensors. The addre
 from __future__ import annotations
 
 import ctypes
+import threading
 from collections.abc import Callable as Function
 from collections.abc import Sequence
 from dataclasses import replace
@@ -72,6 +73,7 @@ class CapturedInputs:
         self.entry, self.own, self.tensors, self.guards, self.mode = entry, own, tensors, guards, mode
         self.callable: Any = None
         self._now: Captured | None = None
+        self._lock = threading.RLock()
 
     @property
     def differentiable(self) -> bool:
@@ -80,20 +82,24 @@ class CapturedInputs:
 
     def renew(self) -> None:
         """Take the present state as that in which calls take the fast path; none does if it has to be looked at."""
-        guards = self.guards()
-        if self.callable is None or (self._now is not None and self._unchanged(self._now, guards)):
-            return
-        arrays, fresh = [t._array for t in self.tensors], None
-        if guards is not None and all(self._fits(j, x) for j, x in enumerate(arrays)):
-            fresh = self._snapshot(guards, arrays)
-        Callable.from_address(id(self.callable)).captured = None if fresh is None else ctypes.addressof(fresh)
-        self._now = fresh                                  # the former one may go now that no call finds it any more
+        with self._lock:
+            if self.callable is None:
+                return
+            guards = self.guards()
+            if self._now is not None and self._unchanged(self._now, guards):
+                return
+            found, fresh = [(t, t._array, t._autograd) for t in self.tensors], None
+            if guards is not None and all(self._fits(j, array) for j, (_, array, _) in enumerate(found)):
+                fresh = self._snapshot(guards, found)
+            Callable.from_address(id(self.callable)).captured = None if fresh is None else ctypes.addressof(fresh)
+            self._now = fresh                              # the former one may go now that no call finds it any more
 
     def retire(self) -> None:
         """Have no call take the fast path any more, and no tensor be kept."""
-        Callable.from_address(id(self.callable)).captured = None
-        self.callable = self._now = None
-        self.tensors = ()
+        with self._lock:
+            Callable.from_address(id(self.callable)).captured = None
+            self.callable = self._now = None
+            self.tensors, self.guards = (), _none
 
     @staticmethod
     def _unchanged(now: Captured, guards: Guards | None) -> bool:
@@ -104,21 +110,28 @@ class CapturedInputs:
     def _fits(self, j: int, array: Any) -> bool:
         return type(array) is np.ndarray and self.entry.checked_array(self.own + j, array) is array
 
-    def _snapshot(self, guards: Guards, arrays: Sequence[Any]) -> Captured:
+    def _snapshot(self, guards: Guards, found: Sequence[tuple[Any, Any, Any]]) -> Captured:
+        """The tensors with these arrays and autograd records, which other threads may replace meanwhile."""
+        arrays = [array for _, array, _ in found]
         slots = list[int]()
-        for tensor in self.tensors:
-            meta = tensor._autograd
-            slots += [id(x) + _slot(x.__class__, name) for x, name in (
-                (tensor, "_array"), (tensor, "_autograd"), (meta, "requires_grad")) if x is not None]
-        rows = (ctypes.c_uint64 * (2 * len(slots)))(*(part for at in slots for part in (at, _word(at))))
+        for tensor, array, meta in found:
+            slots += [id(tensor) + _slot(tensor.__class__, "_array"), id(array),
+                      id(tensor) + _slot(tensor.__class__, "_autograd"), id(meta)]
+            if meta is not None:
+                slots += [id(meta) + _slot(meta.__class__, "requires_grad"), id(meta.requires_grad)]
+        rows = (ctypes.c_uint64 * len(slots))(*slots)
         pointers = (ctypes.c_uint64 * len(arrays))(*map(layout.data_address, arrays))
         name = self.mode.name
         made = Captured(guards=guards.rows, guard_count=guards.number, slots=ctypes.addressof(rows),
-                        slot_count=len(slots), pointers=ctypes.addressof(pointers), name=id(name), off=id(False),
+                        slot_count=len(slots) // 2, pointers=ctypes.addressof(pointers), name=id(name), off=id(False),
                         mode=id(self.mode.holder) if self.differentiable else None)
         made.owner = id(made)
-        made.keep = guards, rows, pointers, tuple(arrays), self.mode
+        made.keep = guards, rows, pointers, tuple(found), self.mode
         return made
+
+
+def _none() -> None:
+    """The guards of what has no state any more."""
 
 
 def _word(address: int) -> int:
@@ -182,9 +195,13 @@ def captured_hold(builder: ModuleBuilder) -> None:
     mode, asked, holds = a.load(PTR, captured, offset(Captured, "mode")), a.block(), a.block()
     a.branch(a.is_null(mode), holds, asked)
     a.start(asked)
+    off, owner = a.load(PTR, captured, offset(Captured, "off")), a.load(PTR, captured)
+    a.call("Py_IncRef", owner)                               # asking may let another thread replace it
     enabled = a.call("PyObject_GetAttr", mode, a.load(PTR, captured, offset(Captured, "name")))
     a.call("Py_DecRef", enabled)                             # which takes NULL; True and False live on
-    a.branch(a.compare("eq", enabled, a.load(PTR, captured, offset(Captured, "off"))), holds, changed)
+    is_same = a.compare("eq", captured, a.load(PTR, self, offset(Callable, "captured")))
+    a.call("Py_DecRef", owner)
+    a.branch(a.and_(is_same, a.compare("eq", enabled, off)), holds, changed)
     a.start(holds)
     a.ret(a.true)
     a.start(changed)
