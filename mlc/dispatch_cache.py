@@ -81,8 +81,8 @@ class State:
     seen      the sizes of the first call, by the same
     read      tensors whose elements a recording depends on
     variants  the code for files
-    reaching  the specified arguments of the code that takes tensors which the function reaches; of which files have
-              constants
+    reaching  per code that takes tensors which the function reaches, of which files have constants: the module that it
+              belongs to as it was, by `bound_key`, and the specified arguments
     """
 
     def __init__(self, reached: Reached) -> None:
@@ -93,7 +93,7 @@ class State:
         self.general: dict[Any, list[ForSizes]] = {}
         self.seen: dict[Any, list[tuple[int, ...]]] = {}
         self.variants: list[Variant] = []
-        self.reaching: list[tuple[list[Any], dict[str, Any]]] = []
+        self.reaching: list[tuple[Any, list[Any], dict[str, Any]]] = []
 
     def learn(self, recorded: Recorded) -> None:
         """Take what is an input of the code out of the guards, and add what the recording depends on besides."""
@@ -171,9 +171,9 @@ class DispatchCache:
             self._states = [found, *(s for s in self._states if s is not found)][:STATES_KNOWN]
             return found
 
-    def reaching(self) -> list[tuple[list[Any], dict[str, Any]]]:
+    def reaching(self) -> list[tuple[Any, list[Any], dict[str, Any]]]:
         """The specified arguments of code that takes tensors which the function reaches, of all states."""
-        return [*{repr(found): found for state in self._states for found in state.reaching}.values()]
+        return [*{repr(found[1:]): found for state in reversed(self._states) for found in state.reaching}.values()]
 
     def forget(self) -> None:
         """Drop the specializations for the current captured state."""

@@ -25,7 +25,7 @@ from mlc.frontend.tensor import Consumed, Tensor
 from mlc.ir.diag import Error, UserError
 from mlc.ir.profiling import state as profiling
 from mlc.ir.types import TensorType
-from mlc.variant import variant_of
+from mlc.variant import bound_key, variant_of
 
 if TYPE_CHECKING:
     from mlc.compiled import CompiledFunction
@@ -116,7 +116,7 @@ def _learn(function: CompiledFunction, state: State, call: Call, notes: list[Not
     function.reports.append(_report(call, code.recorded.trace.notes))
     state.learn(code.recorded)
     if call.signature.module is not None or (code.recorded.captures is not None and code.recorded.captures.inputs):
-        state.reaching.append(call.specified())
+        state.reaching.append((bound_key(call.signature), *call.specified()))
     else:
         state.variants.append(variant_of(call, code.recorded, code.images))
     _add_fast_path(function, state, call, code)

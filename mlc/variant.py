@@ -54,4 +54,4 @@ def variant_of(call: Call, recorded: Recorded, images: list[Any]) -> Variant:
 
 def bound_key(signature: Signature) -> Any:
     """The types of the bound module's arrays, and what else it holds: whether it is in training, for one."""
-    return Arguments(*tree.flatten(signature.bound)).key
+    return Arguments(*tree.flatten(signature.bound if signature.module is None else (signature.module,))).key

@@ -7,7 +7,6 @@ import gc
 import threading
 import weakref
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -181,15 +180,6 @@ def test_fast_paths_of_former_states_keep_no_tensors() -> None:
         assert f(mlc.zeros(3)).tolist() == [i] * 3
     gc.collect()
     assert sum(r() is not None for r in alive) < 20
-
-
-def test_a_module_is_saved_after_its_weight_was_replaced(tmp_path: Path) -> None:
-    m, x = nn.Linear(2, 2), mlc.ones(1, 2)
-    f: Any = mlc.compile(m)
-    f(x)
-    m.weight = nn.Parameter(mlc.ones(2, 2))
-    mlc.save(f, tmp_path / "m.mlc")
-    assert mlc.allclose(mlc.load(tmp_path / "m.mlc")(x), m(x))
 
 
 def test_methods_of_modules_are_compiled() -> None:
