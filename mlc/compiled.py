@@ -128,7 +128,8 @@ class CompiledFunction:
         """Variants compiled for the current state of the bound module."""
         now, state = bound_key(self.signature), self.cache.state()
         called = state.reaching if self.direct is None else [*state.reaching, *self.direct.cache.reaching()]
-        prepared = [self.prepare(args, keywords) for key, args, keywords in called if key == now]
+        distinct = {repr((args, keywords)): (args, keywords) for key, args, keywords in called if key == now}
+        prepared = [self.prepare(args, keywords) for args, keywords in distinct.values()]
         return [v for v in (*state.variants, *prepared) if v.bound == now]
 
     def prepare(self, args: Sequence[Any], keywords: dict[str, Any], targets: Sequence[str] = ()) -> Variant:

@@ -173,7 +173,7 @@ class DispatchCache:
 
     def reaching(self) -> list[tuple[Any, list[Any], dict[str, Any]]]:
         """The specified arguments of code that takes tensors which the function reaches, of all states."""
-        return [*{repr(found[1:]): found for state in reversed(self._states) for found in state.reaching}.values()]
+        return [found for state in self._states for found in state.reaching]
 
     def forget(self) -> None:
         """Drop the specializations for the current captured state."""

@@ -231,6 +231,9 @@ def test_save_takes_the_code_of_the_current_training_mode(path: Path) -> None:
     f(X)
     mlc.save(f, path)
     assert np.array_equal(mlc.load(path)(X).numpy(), X)
+    net.train()
+    mlc.save(f, path)
+    assert np.array_equal(mlc.load(path)(X).numpy(), net(X).numpy())
 
 
 def test_numbers_and_arrays_of_one_element_differ(path: Path) -> None:
