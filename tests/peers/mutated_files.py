@@ -14,6 +14,7 @@ import collections
 import contextlib
 import io
 import json
+import linecache
 import multiprocessing
 import os
 import random
@@ -63,12 +64,12 @@ def load(path: Path, format: str) -> tuple[str, str]:
     """The verdict on loading a file, as a program does it."""
     try:
         if format == "onnx":
-            mlc.onnx.load(path)
+            mlc.onnx.load(path)                            # which records it, too, if its arguments have types
         elif format == "pt2":
             from mlc.torch import export
-            export(path)
+            mlc.lower(export(path), level="trace")
         else:
-            mlc.stablehlo.load(path)
+            mlc.lower(mlc.stablehlo.load(path), level="trace")
         return "loads", ""
     except mlc.UserError as error:
         lines = error.message.count("\n") + 1
@@ -87,7 +88,7 @@ def imported(path: Path) -> tuple[str, str]:
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         status = cli.main(["import", str(path)])
     said = err.getvalue()
-    errors = re.findall(r"^error\[(\w+)\]", said, re.M)
+    errors = re.findall(r"^(?:\S+:\d+(?::\d+)?: )?error\[(\w+)\]", said, re.M)
     if status == 0 and not said:
         return "loads", ""
     if "Traceback" in said or status not in (0, 1, 2):
@@ -98,7 +99,7 @@ def imported(path: Path) -> tuple[str, str]:
         return "refused", "the operations are listed"
     if len(errors) != 1 or not CODE.fullmatch(errors[0]):
         return "unclear", f"{len(errors)} errors: {said[:500]}"
-    return "refused", said.splitlines()[0][:200]
+    return "refused", said.splitlines()[0].removeprefix(f"{path}:")[:200]
 
 
 def _work(pipe: Any, memory: int, folder: str) -> None:
@@ -114,6 +115,7 @@ def _work(pipe: Any, memory: int, folder: str) -> None:
             format, data, command = task
             path = inner / f"file{ENDINGS[format]}"
             path.write_bytes(data)
+            linecache.clearcache()                         # of the file before, which had the same name
             pipe.send(imported(path) if command else load(path, format))
 
 

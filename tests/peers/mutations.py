@@ -82,7 +82,7 @@ def _change_tokens(tokens: list[str], rng: random.Random) -> None:
             i = rng.choice(found)
             tokens[i] = re.sub(r"(u?i|b?f)\d+$", rng.choice(TYPES), tokens[i])
     elif kind == 7:                                        # another of its kind: a value, an operation, a name
-        same = [t for t in tokens if t[0] == tokens[at][0] and t != tokens[at]]
+        same = [t for t in tokens if t[:1] == tokens[at][:1] and t != tokens[at]]
         tokens[at] = rng.choice(same or [""])
     elif kind in (8, 9, 10):
         _change_lines(tokens, kind, rng)
