@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import inspect
+import logging
 import os
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -186,12 +188,24 @@ def load(path: str | os.PathLike[str]) -> Program:
     if not zipfile.is_zipfile(path):
         raise _no_program(path, "it is no zip")
     try:
-        return Program(torch.export.load(path))
+        with _without_warnings():
+            return Program(torch.export.load(path))
     except (Error, MemoryError):
         raise
     except Exception as error:                             # of a damaged file PyTorch's reader raises anything
         first = (str(error).strip().splitlines() or [""])[0][:200]
         raise _no_program(path, f"{type(error).__name__}: {first}".removesuffix(": ")) from error
+
+
+@contextmanager
+def _without_warnings() -> Iterator[None]:
+    """Within, PyTorch's reader does not log what it fails at first: it tries another format, or raises an error."""
+    logger = logging.getLogger("torch.export")
+    before, logger.disabled = logger.disabled, True
+    try:
+        yield
+    finally:
+        logger.disabled = before
 
 
 def _no_program(path: str | os.PathLike[str], reason: str) -> UserError:
