@@ -12,11 +12,9 @@ import numpy as np
 
 from mlc.frontend.location import user_loc
 from mlc.frontend.onnx import bodies
-from mlc.frontend.onnx.values import OTHER_TYPES, TYPES, Array
+from mlc.frontend.onnx.values import OTHER_TYPES, TYPES, Array, shown
 from mlc.ir.diag import UserError
 
-LONGEST = 300
-"""Characters of a text of the file that a message has."""
 DEEPEST = 200
 """Messages within messages that are looked at."""
 HINT = "write the model again, and try onnx.checker.check_model on it"
@@ -44,11 +42,6 @@ class Model:
     @property
     def outputs(self) -> list[str]:
         return [o.name for o in self.proto.graph.output]
-
-
-def shown(text: str) -> str:
-    """A text of the file, or about it, as much of it as a message has room for."""
-    return text if len(text) <= LONGEST else text[:LONGEST] + "..."
 
 
 def damaged(reason: str, hint: str = HINT) -> UserError:

@@ -30,7 +30,7 @@ from mlc.frontend.tensor import Tensor, wrap
 from mlc.frontend.trace import state
 from mlc.ir.diag import UserError
 
-MAX_CALLS = 200
+MAX_CALLS = 64
 """Most functions that call each other."""
 MAX_CONSTANT = 1 << 16
 """Most bytes of a constant that the code holds."""

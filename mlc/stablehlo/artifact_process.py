@@ -9,10 +9,17 @@ from __future__ import annotations
 import contextlib
 import resource
 import sys
+from typing import Any
 
 UNREADABLE = 3
 MOST_MEMORY = 8 << 30
 """Bytes of addresses that reading may take."""
+
+
+def noted(said: list[str], diagnostic: Any) -> bool:
+    """Keep the message of a diagnostic, in place of its being printed."""
+    said.append(str(diagnostic.message))
+    return True
 
 
 def main() -> int:
@@ -27,7 +34,7 @@ def main() -> int:
         from jaxlib.mlir.dialects import stablehlo
         with ir.Context() as context:
             stablehlo.register_dialect(context)
-            handler = context.attach_diagnostic_handler(lambda d: said.append(str(d.message)) or True)
+            handler = context.attach_diagnostic_handler(lambda d: noted(said, d))
             text = str(stablehlo.deserialize_portable_artifact(context, data))
             handler.detach()
     except (ImportError, ValueError, RuntimeError) as error:   # ir.MLIRError is a RuntimeError
