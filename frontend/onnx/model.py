@@ -162,7 +162,7 @@ def _outside(t: Any, folder: str | None) -> memoryview:
     if folder is None:
         raise wrong("it is in another file, and the model is in none")
     root = os.path.realpath(folder)
-    path = os.path.realpath(os.path.join(root, location))
+    path = os.path.realpath(os.path.join(root, location.replace("\0", "")))
     if not location or os.path.isabs(location) or "\0" in location or os.path.commonpath([root, path]) != root:
         raise wrong(f"its file {location!r} is not in the folder of the model")
     if not os.path.isfile(path):

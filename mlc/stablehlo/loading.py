@@ -23,6 +23,7 @@ from mlc.ir.files import read_at_most
 from mlc.ir.lexer import MAX_TEXT
 from mlc.ir.sizes import Dim
 from mlc.ir.types import TensorType
+from mlc.stablehlo import artifacts
 
 BYTECODE = b"ML\xefR"
 """The beginning of MLIR's bytecode, which portable artifacts are in."""
@@ -70,30 +71,12 @@ def program_of(source: str | os.PathLike[str]) -> tuple[Program, str]:
     file = os.fspath(source)
     name = re.sub(r"\W", "_", Path(file).name.split(".")[0]) or "main"
     if data.startswith(BYTECODE):
-        return read(artifact_text(data), file), name
+        return read(artifacts.text_of(data), file), name
     try:
         return read(data.decode("utf-8"), file), name
     except UnicodeDecodeError as error:
         raise UserError(f"{file} is neither text nor a portable artifact: byte {data[error.start]:#04x} at offset "
                         f"{error.start}", code=SYNTAX, loc=user_loc()) from None
-
-
-def artifact_text(data: bytes) -> str:
-    """The text of a portable artifact, which jaxlib reads."""
-    try:
-        from jaxlib.mlir import ir
-        from jaxlib.mlir.dialects import stablehlo
-    except ImportError:
-        raise UserError("a portable artifact is read by jaxlib, which is not installed", code="MLC0863",
-                        loc=user_loc(), hint="pip install jaxlib, or save the program as text") from None
-    with ir.Context() as context:
-        stablehlo.register_dialect(context)
-        try:
-            return str(stablehlo.deserialize_portable_artifact(context, data))
-        except (ir.MLIRError, ValueError, RuntimeError) as error:
-            first = (str(error).strip().splitlines() or ["it is damaged"])[0]
-            raise UserError(f"the portable artifact cannot be read: {first}"[:300], code="MLC0863",
-                            loc=user_loc()) from None
 
 
 def refusals(program: Program) -> list[str]:

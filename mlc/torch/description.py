@@ -9,14 +9,14 @@ from typing import Any
 
 from mlc.model_description import ModelDescription
 from mlc.torch.compiler import first_recording, is_operator, operators
-from mlc.torch.exported import Program, load
+from mlc.torch.exported import load
 from mlc.torch.recording import output_nodes
 from mlc.torch.reports import refusal_lines
 
 
 def describe(path: str | os.PathLike[str]) -> ModelDescription:
     """The parts of a file of torch.export; UserError MLC0835 if it is none."""
-    program = Program(load(path))
+    program = load(path)
     refused = {r.node: r for r in (*first_recording(program.graph)[1], *program.refusals())}
     nodes = [n for n in program.graph.graph.nodes if is_operator(n)]
     results = [n.meta["val"] for n in output_nodes(program.graph)[len(program.assigned):] if hasattr(n, "meta")]

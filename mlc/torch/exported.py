@@ -17,7 +17,7 @@ from mlc.frontend.fx.support import unsupported
 from mlc.frontend.fx.table import is_random
 from mlc.frontend.location import user_loc
 from mlc.frontend.signature import Spec
-from mlc.ir.diag import UserError
+from mlc.ir.diag import Error, UserError
 from mlc.ir.sizes import Dim
 from mlc.ir.types import TensorType
 from mlc.nn.imported import ImportedModule, assign_at, imported_module, tensor_at
@@ -148,15 +148,25 @@ def module_of(program: Program, name: str) -> ImportedModule:
     return imported_module(name, program.names, run, weights, training=program.training, draws=program.draws)
 
 
-def load(path: str | os.PathLike[str]) -> Any:
+def load(path: str | os.PathLike[str]) -> Program:
     """The program in a file of `torch.export.save`, which PyTorch reads; UserError MLC0835 if it is none."""
     import torch
     os.stat(path)                                          # OSError if there is none
     if not zipfile.is_zipfile(path):
-        raise UserError(f"{os.fspath(path)} is no program of torch.export", code="MLC0835", loc=user_loc(),
-                        hint="torch.export.save(torch.export.export(model, args), path) writes one")
-    with without_deprecations():
-        return torch.export.load(path)
+        raise _no_program(path, "it is no zip")
+    try:
+        with without_deprecations():
+            return Program(torch.export.load(path))
+    except (Error, MemoryError):
+        raise
+    except Exception as error:                             # of a damaged file PyTorch's reader raises anything
+        first = (str(error).strip().splitlines() or [""])[0][:200]
+        raise _no_program(path, f"{type(error).__name__}: {first}".removesuffix(": ")) from error
+
+
+def _no_program(path: str | os.PathLike[str], reason: str) -> UserError:
+    return UserError(f"{os.fspath(path)} is no program of torch.export: {reason}", code="MLC0835", loc=user_loc(),
+                     hint="torch.export.save(torch.export.export(model, args), path) writes one")
 
 
 @contextmanager
@@ -201,11 +211,12 @@ def export(model: Any, args: Sequence[Any] = (), kwargs: dict[str, Any] | None =
     import torch
     name, training = "Model", False
     if isinstance(model, str | os.PathLike):
-        name, model = Path(model).stem, load(model)
-    if isinstance(model, torch.nn.Module):
-        name, training = type(model).__name__, model.training
-        model = torch.export.export(model, tuple(args), kwargs, dynamic_shapes=dynamic_shapes)
-    program = Program(model, training)
+        name, program = Path(model).stem, load(model)
+    else:
+        if isinstance(model, torch.nn.Module):
+            name, training = type(model).__name__, model.training
+            model = torch.export.export(model, tuple(args), kwargs, dynamic_shapes=dynamic_shapes)
+        program = Program(model, training)
     if refusals := program.refusals():
         raise missing(refusals, "make the model of other operators")
     return compile(module_of(program, name), args=program.specs())
