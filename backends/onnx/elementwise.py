@@ -165,7 +165,7 @@ def divisions(w: Writer, op: Op) -> str:
     type, zero, one = result(op), w.like(0, b), w.like(1, b)
     nothing = w.compare("Equal", b, zero)
     special = nothing if is_unsigned(type.dtype) else w.logical("Or", nothing, w.compare("Equal", b, w.like(-1, b)))
-    safe = w.where(special, one, b)                        # the quotient by -1 can overflow, which is a fault of the CPU
+    safe = w.where(special, one, b)                        # the quotient by -1 can overflow, which CPUs trap
     rest = w.op("Mod", [a, safe], type, fmod=int(op.name == "tensor.fmod"))
     if op.name != "tensor.floordiv":
         return rest                                        # 0 for divisors 0, 1 and -1

@@ -111,7 +111,7 @@ def windows(w: Writer, op: Any) -> str:
 
 def _diagonal(w: Writer, op: Any, shape: Sequence[Dim]) -> str:
     """The position of element j of window i, for each element of a shape."""
-    at = positions(w, *shape[op.axis: op.axis + 2], op.stride, op.dilation)
+    at = positions(w, shape[op.axis], shape[op.axis + 1], op.stride, op.dilation)
     others = [a for a in range(len(shape)) if a not in (op.axis, op.axis + 1)]
     return w.expand(w.unsqueeze(at, others), tuple(shape))
 

@@ -92,7 +92,8 @@ def slice_(w: Writer, op: Any) -> str:
     if 0 in type.shape:
         return filled(w, 0, type.shape, type.dtype)
     starts, stops, steps, axes, backwards = list[Dim](), list[Dim](), list[int](), list[int](), list[int]()
-    for axis, (n, start, stop, step, count) in enumerate(zip(op.x.type.shape, op.starts, op.stops, op.steps, type.shape)):
+    ranges = zip(op.x.type.shape, op.starts, op.stops, op.steps, type.shape)
+    for axis, (n, start, stop, step, count) in enumerate(ranges):
         if (start, stop, step) == (0, n, 1):
             continue
         if step < 0:

@@ -1,4 +1,4 @@
-"""The writer of graphs: names of values, constants, sizes, casts, and the table of operations that the families fill."""
+"""The writer of graphs: names of values, constants, sizes, casts, and the table of operations."""
 
 from __future__ import annotations
 
@@ -45,7 +45,8 @@ ROWS: dict[str, Row] = {}
 """Functions of the writer and an operation, by its name."""
 KEPT: dict[str, Callable[[Any], bool]] = {}
 """Composite operations that are written as one, by name, with the condition for it."""
-WIDER: dict[ScalarType, ScalarType] = {f16: f32, bf16: f32, i8: i32, i16: i32, ui8: i32, ui16: i32, ui32: i64, ui64: i64}
+WIDER: dict[ScalarType, ScalarType] = {f16: f32, bf16: f32, i8: i32, i16: i32, ui8: i32, ui16: i32, ui32: i64,
+                                       ui64: i64}
 """Types without loss of values, or of bits in the case of ui64, for which ONNX Runtime has every operation."""
 LACKING: dict[str, frozenset[ScalarType]] = {
     "Where": frozenset({i16, ui16, ui64}), "Max": frozenset({i16, ui16}), "Min": frozenset({i16, ui16}),
@@ -320,7 +321,8 @@ class Writer:
             return x
         symbolic = [d for d in type.shape if not isinstance(d, int)]
         if not symbolic:
-            return self.op("Reshape", [x, self.shape(type.shape)], type, **({"allowzero": 1} if 0 in type.shape else {}))
+            zeros = {"allowzero": 1} if 0 in type.shape else {}
+            return self.op("Reshape", [x, self.shape(type.shape)], type, **zeros)
         if len(symbolic) == 1 and 0 not in type.shape:     # which follows from the number of elements
             wanted = [d if isinstance(d, int) else -1 for d in type.shape]
             return self.op("Reshape", [x, self.constant(wanted, i64)], type)

@@ -185,7 +185,7 @@ def _beside(program: Written, opset: int, path: Path) -> Any:
 
 
 def _bytes(array: Any) -> memoryview:
-    return memoryview(np.ascontiguousarray(array).reshape(-1).view(np.uint8))
+    return np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
 
 
 def _reference(name: str, array: Any, dtype: Any, location: str, offset: int) -> Any:

@@ -98,7 +98,7 @@ def _elements(x: Any) -> Array:
 
 
 def _reached(f: Any, depth: int = 0) -> Iterator[tuple[int, str]]:
-    """The names of tensors that a function finds in its closure and globals, by identity: of modules, of their state."""
+    """The names of tensors that a function finds in its closure and globals, by identity."""
     if depth > 3:
         return
     f = inspect.unwrap(f) if callable(f) else f

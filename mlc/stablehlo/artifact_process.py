@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import resource
 import sys
+from typing import Any
 
 UNREADABLE = 3
 MOST_MEMORY = 8 << 30
@@ -22,12 +23,17 @@ def main() -> int:
     resource.setrlimit(resource.RLIMIT_AS, (most, hard))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     data, said = sys.stdin.buffer.read(), list[str]()
+
+    def keep(diagnostic: Any) -> bool:
+        said.append(str(diagnostic.message))
+        return True
+
     try:
         from jaxlib.mlir import ir
         from jaxlib.mlir.dialects import stablehlo
         with ir.Context() as context:
             stablehlo.register_dialect(context)
-            handler = context.attach_diagnostic_handler(lambda d: said.append(str(d.message)) or True)
+            handler = context.attach_diagnostic_handler(keep)
             text = str(stablehlo.deserialize_portable_artifact(context, data))
             handler.detach()
     except (ImportError, ValueError, RuntimeError) as error:   # ir.MLIRError is a RuntimeError
