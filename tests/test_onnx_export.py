@@ -35,7 +35,7 @@ def test_names_and_weights(tmp_path: Path) -> None:
     model = mlc.onnx.export(net, (mlc.ones(1, 3),), path, input_names=["features"], output_names=["scores"])
     assert {x.name for x in model.graph.initializer} == set(net.state_dict())
     assert [x.name for x in model.graph.input] == ["features"] and [x.name for x in model.graph.output] == ["scores"]
-    x = np.float32([[1, -2, 3]])
+    x = np.array([[1, -2, 3]], np.float32)
     np.testing.assert_allclose(mlc.onnx.load(str(path))(x).numpy(), net(mlc.tensor(x)).numpy(), rtol=1e-5, atol=1e-6)
 
 

@@ -60,7 +60,8 @@ def extrema(a: Any, b: Any) -> Any:
     return mlc.maximum(a, b), mlc.minimum(a, b), mlc.amax(a, 0), mlc.argmax(a, 0), mlc.where(mlc.isnan(a), b, a)
 
 
-X, NANS = floats(4, 3), np.float32([1, np.nan, -np.inf, 3])
+INTEGERS = np.array([7, -7, 7, -7, 0], np.int32), np.array([2, 2, -2, -2, 3], np.int32)
+X, NANS = floats(4, 3), np.array([1, np.nan, -np.inf, 3], np.float32)
 LSTM, TRANSFORMER = nn.LSTM(3, 5, batch_first=True), nn.TransformerEncoderLayer(8, 2, 16, batch_first=True).eval()
 PROGRAMS: dict[str, Callable[[], tuple[Any, tuple[Any, ...], Any]]] = {
     "mlp": lambda: (nn.Sequential(nn.Linear(3, 8), nn.GELU(), nn.LayerNorm(8), nn.Linear(8, 2)), (X,), ({0: "B"},)),
@@ -74,7 +75,7 @@ PROGRAMS: dict[str, Callable[[], tuple[Any, tuple[Any, ...], Any]]] = {
     "scan": lambda: (sums, (X,), None),
     "cond": lambda: (either, (X,), None),
     "orders": lambda: (orders, (X,), None),
-    "integers": lambda: (integers, (np.int32([7, -7, 7, -7, 0]), np.int32([2, 2, -2, -2, 3])), None),
+    "integers": lambda: (integers, INTEGERS, None),
     "extrema": lambda: (extrema, (NANS, NANS[::-1].copy()), None),
     "softmax": lambda: (lambda x: mlc.softmax(x.reshape(-1, 3), 1).sum(0), (X,), ({0: "B"},)),
 }
