@@ -186,7 +186,7 @@ def dynamic_update_slice(w: Writer, op: Any) -> str:
 
 
 def _updated(w: Writer, x: str, update: str, starts: Sequence[str], axis: int) -> str:
-    """What is before the part along an axis, the part, and what is behind it."""
+    """An array with a part along an axis replaced: it is put together of three."""
     shape, piece = w.types[x].shape, w.types[update].shape
     while axis < len(shape) and shape[axis] == piece[axis]:
         axis += 1

@@ -177,7 +177,7 @@ class Writer:
         return self.constant(value, self.types[x].dtype)
 
     def known(self, key: Any, make: Callable[[], str]) -> str:
-        """What `make` gives, once for this graph and those within."""
+        """The value that `make` gives, made once for this graph and those within."""
         for scope in self.scopes:
             if key in scope.known:
                 return scope.known[key]
@@ -430,7 +430,7 @@ class Writer:
             self.names[value] = name
 
     def program(self, graph: Graph) -> Program:
-        """What is written, with the constants that it uses, and without nodes that nothing uses."""
+        """The program that is written, with the constants that it uses, and without nodes that nothing uses."""
         used = live(graph) | {*graph.inputs}
         return Program(graph, self.types, {n: x for n, x in self.constants.items() if n in used})
 

@@ -40,7 +40,7 @@ def with_symbols(f: Any, args: list[Any] | None, keywords: dict[str, Any], shape
 
 
 def _by_name(shapes: Any, names: Sequence[str], keywords: Mapping[str, Any]) -> dict[str, Any]:
-    """What is wanted of each argument."""
+    """The symbolic sizes that are wanted, by argument."""
     if isinstance(shapes, Mapping):
         return dict(shapes)
     if not isinstance(shapes, tuple | list) or len(shapes) > len(names) + len(keywords):

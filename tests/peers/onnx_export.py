@@ -27,7 +27,7 @@ from tests.peers import onnx_programs
 
 
 def corpus_difference(name: str) -> str:
-    """What is wrong with a program of the corpus; empty for nothing."""
+    """The first difference of a program of the corpus; empty if there is none."""
     module, arrays = CORPUS[name]()
     wanted = [np.asarray(x) for x in run_function(module, "main", [np.array(a) for a in arrays])]
     model = module_model(module)

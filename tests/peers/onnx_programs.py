@@ -91,13 +91,13 @@ def session(model: Any) -> Any:
 
 
 def outputs(model: Any, arrays: list[Array]) -> list[Array]:
-    """What ONNX Runtime gives for the inputs that have no value in the model."""
+    """The results of ONNX Runtime for the inputs that have no value in the model."""
     running = session(model)
     return list(running.run(None, dict(zip([i.name for i in running.get_inputs()], arrays))))
 
 
 def difference(name: str) -> str:
-    """What is wrong with a program that went out, ran under ONNX Runtime, and came in again; empty for nothing."""
+    """The first difference of a program that went out, ran under ONNX Runtime, and came in again; empty for none."""
     import onnx
 
     from mlc import tree

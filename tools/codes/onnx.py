@@ -66,7 +66,7 @@ fix: pip install 'mlc[onnx]'.
 MLC0848 An operation has no counterpart in ONNX, and the function is not written.
 example python:
     import mlc
-    mlc.onnx.export(mlc.sort, (mlc.tensor([1j, 2j]),))
+    mlc.onnx.export(mlc.abs, (mlc.tensor([1j, 2j]),))
 fix: write the function without what the message names, or use mlc.save or mlc.extension.write.
 
 MLC0849 A model is too large for one file of ONNX, which has less than 2 GiB.

@@ -35,7 +35,7 @@ def shape_from(size: tuple[Any, ...]) -> tuple[Dim, ...]:
     return shape
 
 
-def _filled(shape: tuple[Dim, ...], value: Number, dtype: ScalarType) -> Tensor:
+def _filled(shape: tuple[Dim, ...], value: Number | Size, dtype: ScalarType) -> Tensor:
     plain = state.trace is None and type(value) is int and 0 <= value <= 1                 # which every dtype has
     if not plain and isinstance(value, NUMBER):
         value = as_array(value, as_dtype(dtype)).item()    # as `tensor` makes it of a number
