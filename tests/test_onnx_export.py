@@ -79,3 +79,12 @@ def test_a_file_object_is_written() -> None:
     file = io.BytesIO()
     mlc.onnx.export(mlc.relu, (mlc.ones(2),), file)
     assert onnx.load_model_from_string(file.getvalue()).graph.node[0].op_type == "Relu"
+
+
+def test_the_command_takes_what_is_written(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    from mlc.tools.cli import main
+    path = str(tmp_path / "net.onnx")
+    mlc.onnx.export(nn.Linear(3, 2), (mlc.ones(1, 3),), path, dynamic_shapes=({0: "B"},))
+    assert main(["import", path]) == main(["compile", path, "--emit=tensor"]) == 0
+    out = capfd.readouterr().out
+    assert "weight: float32[2, 3]" in out and "tensor.dot_general" in out, out
