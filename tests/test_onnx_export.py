@@ -12,7 +12,6 @@ from mlc import nn
 from mlc.tools.fuzzing.interpreted import interpreted
 
 onnx = pytest.importorskip("onnx")
-pytest.importorskip("onnxruntime")
 from tests.peers import onnx_programs as programs  # noqa: E402
 
 

@@ -31,7 +31,7 @@ def made(name: str) -> tuple[Callable[..., Any], Any]:
     """A model in evaluation, and its argument: an image of 224 pixels, or 128 words."""
     import torch
 
-    from tests.peers.torch_models import declare_nms
+    from tests.peers.torch_detectors import declare_nms
     declare_nms()
     library, _, rest = name.partition(".")
     if library == "transformers":
