@@ -9,6 +9,8 @@ The `decompose` of a composite emits its definition, which may contain composite
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from mlc.ir.core import Op, Value, before
 from mlc.ir.passes import Pass
 from mlc.passes.forms import DECOMPOSED, DIFFERENTIATED, is_composite
@@ -16,7 +18,15 @@ from mlc.passes.forms import DECOMPOSED, DIFFERENTIATED, is_composite
 
 def run(module: Op) -> None:
     """Expand composites until none is left."""
-    work = [op for op in module.walk() if is_composite(op)]
+    expand(module, lambda op: False)
+
+
+def expand(module: Op, keeps: Callable[[Op], bool]) -> None:
+    """Expand composites but those that a target keeps, which it lowers itself."""
+    def expands(op: Op) -> bool:
+        return is_composite(op) and not keeps(op)
+
+    work = [op for op in module.walk() if expands(op)]
     while work:
         op = work.pop()
         previous = op.prev
@@ -24,7 +34,7 @@ def run(module: Op) -> None:
             value = op.decompose()  # type: ignore[attr-defined]
         made = op.prev
         while made is not None and made is not previous:
-            work += [inner for inner in made.walk() if is_composite(inner)]
+            work += [inner for inner in made.walk() if expands(inner)]
             made = made.prev
         op.replace_by(*((value,) if isinstance(value, Value) else value))
 

@@ -124,3 +124,9 @@ def test_any_module_may_be_imported_first(module: str) -> None:
     """Whichever it is gives the frontend its compiler."""
     code = f"import mlc.{module}; from mlc.frontend.compiler import compiler; compiler().compile"
     subprocess.run([sys.executable, "-c", code], check=True, cwd=Path(__file__).parent.parent)
+
+
+def test_full_of_a_symbolic_size() -> None:
+    f = mlc.compile(lambda x: (mlc.full((2,), x.shape[0], dtype="float32"), mlc.full_like(x, 2 * x.shape[0])),
+                    args=[mlc.spec("B")])
+    assert [y.tolist() for y in f(mlc.ones(3))] == [[3.0, 3.0], [6.0, 6.0, 6.0]]

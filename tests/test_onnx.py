@@ -128,7 +128,8 @@ def test_weights_in_another_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("where", [
-    {"location": "../w.bin"}, {"location": "w.bin\0"}, {"location": "a" * 5000}, {"location": "link"}, {"location": "/etc/passwd"}, {"location": ""}, {"location": "none"},
+    {"location": "../w.bin"}, {"location": "w.bin\0"}, {"location": "a" * 5000}, {"location": "link"},
+    {"location": "/etc/passwd"}, {"location": ""}, {"location": "none"},
     {"location": "w.bin", "offset": 100}, {"location": "w.bin", "offset": -4}, {"location": "w.bin", "length": 10**18},
     {"location": "w.bin", "offset": "x"}], ids=str)
 def test_weights_outside_are_not_read(where: dict[str, Any], tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """The comparison with PyTorch's database of operators tells right from wrong."""
 from __future__ import annotations
 
+import copy
 import os
 import time
 from collections.abc import Callable
@@ -13,10 +14,11 @@ import mlc
 
 pytest.importorskip("torch")
 pytest.importorskip("expecttest")
+import torch
 from torch.testing._internal.common_methods_invocations import op_db
 from torch.testing._internal.common_modules import module_db
 
-from tests.peers import modules, mutated_files, opinfo, opinfo_names
+from tests.peers import modules, mutated_files, opinfo, opinfo_names, torch_backend, torch_judging
 
 ENTRIES = {entry.formatted_name: entry for entry in op_db}
 
@@ -124,3 +126,18 @@ def test_processes_that_end_or_do_not(tmp_path: Path, monkeypatch: pytest.Monkey
 def test_a_seed_makes_the_same_file_again() -> None:
     made = [mutated_files.file_of("stablehlo", [("net", NET)], seed) for seed in (0, 1, 0)]
     assert made[0] == made[2] != made[1]
+
+
+def test_models_may_differ_by_what_pytorch_differs_from_itself() -> None:
+    """Statistics of two nearly equal rows make the first gradient of little worth; an error of one percent in a second
+    one, which is well-conditioned, is found."""
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.BatchNorm1d(4, eps=1e-9), torch.nn.Linear(4, 2))
+    args = (torch.ones(2, 4) + torch.tensor([[0.0], [1e-3]]),)
+    theirs = torch_judging.training(copy.deepcopy(model), torch_judging.as_it_is, args, {})
+    ours = torch_judging.training(torch_judging.moved(model, 7, 1e-7), torch_judging.as_it_is, args, {})
+    assert torch_backend.compared(ours, theirs) is not None
+    assert torch_judging.verdict_on(ours, theirs, torch_judging.training, model, args, {})[0] == "pass"
+    ours[-1] = ours[-1] * 1.01
+    verdict, why = torch_judging.verdict_on(ours, theirs, torch_judging.training, model, args, {})
+    assert verdict == "wrong" and f"result {len(ours) - 1} of {len(ours)}" in why

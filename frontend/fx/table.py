@@ -13,8 +13,8 @@ from typing import Any
 from mlc.frontend.tensor import OPERATIONS
 
 Row = Callable[..., Any]
-FAMILIES = ("attention", "bags", "creation", "elementwise", "gradients", "indexing", "linear_algebra", "moving",
-            "networks", "normalization", "randomness", "reductions", "transforms")
+FAMILIES = ("attention", "bags", "checks", "creation", "elementwise", "gradients", "indexing", "linear_algebra",
+            "moving", "networks", "normalization", "randomness", "reductions", "transforms")
 TABLE: dict[str, Row] = {}
 RANDOM: set[str] = set()
 """Names of rows that take a random key before the arguments of the operator."""

@@ -149,12 +149,14 @@ def cast(x: Array, *, to: int, saturate: int = 1, round_mode: str = "up") -> Arr
     if to not in TYPES:
         raise TypeError(f"constants are cast to the type {to}, which mlc does not have")
     if x.dtype == object and to not in (6, 7, 12, 13):
-        raise TypeError("a size that is a symbol is cast to a type that is no integer's")
+        raise Unfolded                                     # a size that is a symbol: the row computes with its value
     return x if x.dtype == object else x.astype(as_dtype(TYPES[to]).dtype)
 
 
 @fold("CastLike", since=15)
 def cast_like(x: Array, like: Array, *, saturate: int = 1, round_mode: str = "up") -> Array:
+    if x.dtype == object and like.dtype.kind not in "iuO":
+        raise Unfolded
     return x if x.dtype == object or like.dtype == object else x.astype(like.dtype)
 
 

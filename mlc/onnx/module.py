@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import keyword
 import os
 import re
@@ -13,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from mlc import nn
 from mlc.api import compile, lower
 from mlc.frontend.dtypes import as_dtype
 from mlc.frontend.location import user_loc
@@ -27,6 +25,7 @@ from mlc.ir.affine_syntax import parse_size
 from mlc.ir.diag import UserError
 from mlc.ir.sizes import Dim
 from mlc.ir.types import TensorType
+from mlc.nn.imported import ImportedModule, imported_module, tensor_at
 
 
 class Program:
@@ -133,7 +132,7 @@ def path_of(name: str) -> str:
     """A name of a weight as one in a module: identifiers and numbers between dots."""
     *owners, last = name.split(".")
     parts = [*(part if part.isdecimal() else identifier(part) for part in owners), identifier(last)]
-    return ".".join(part + "_" if hasattr(OnnxModule, part) or part == "program" else part for part in parts)
+    return ".".join(part + "_" if hasattr(ImportedModule, part) else part for part in parts)
 
 
 def unique(names: Sequence[str], taken: set[str]) -> list[str]:
@@ -150,48 +149,15 @@ def unique(names: Sequence[str], taken: set[str]) -> list[str]:
     return out
 
 
-class OnnxModule(nn.Module):
-    """A module whose `forward` runs a model; its parameters and buffers have the names of the model's weights."""
-
-    def _load(self, program: Program) -> None:
-        for name, path in program.state.items():
-            array = program.model.weights[name]
-            if name in program.fixed:
-                continue
-            owner, _, last = path.rpartition(".")
-            target: Any = self
-            for part in owner.split(".") if owner else ():
-                if not hasattr(target, part):
-                    setattr(target, part, nn.Module())
-                target = getattr(target, part)
-            value = wrap(array.copy())
-            if value.dtype.is_floating_point:
-                setattr(target, last, nn.Parameter(value))
-            else:
-                target.register_buffer(last, value)
-
-    def _weight(self, path: str) -> Any:
-        at: Any = self
-        for part in path.split("."):
-            at = getattr(at, part)
-        return at
+def module_of(program: Program, name: str) -> ImportedModule:
+    """A module that runs a model, whose parameters are the inputs of the model; weights of floats are trained."""
+    weights = {path: (array.copy(), wrap(array).dtype.is_floating_point) for n, path in program.state.items()
+               if n not in program.fixed for array in (program.model.weights[n],)}
+    return imported_module(identifier(name), program.parameters,
+                           lambda self, given: program.run(partial(tensor_at, self), given), weights)
 
 
-def module_of(program: Program, name: str) -> OnnxModule:
-    """A module that runs a model, of a class of its own, whose parameters are the inputs of the model."""
-    def forward(self: OnnxModule, *args: Any, **keywords: Any) -> Any:
-        given = signature.bind(self, *args, **keywords).args[1:]
-        return program.run(self._weight, given)
-
-    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
-    signature = inspect.Signature([inspect.Parameter(n, kind) for n in ("self", *program.parameters)])
-    forward.__signature__ = signature  # type: ignore[attr-defined]
-    out: OnnxModule = type(identifier(name), (OnnxModule,), {"forward": forward, "__module__": __name__})()
-    out._load(program)
-    return out
-
-
-def load(model: Any, *, constants: Mapping[str, Any] | None = None) -> OnnxModule:
+def load(model: Any, *, constants: Mapping[str, Any] | None = None) -> ImportedModule:
     """A model in the format ONNX as a compiled module, which `mlc.save` and `mlc.extension.write` can write.
 
     Sizes that have a name in the model (`dim_param`) are symbols: one code serves all of them. Weights of floats are

@@ -16,12 +16,6 @@ MOST_MEMORY = 8 << 30
 """Bytes of addresses that reading may take."""
 
 
-def noted(said: list[str], diagnostic: Any) -> bool:
-    """Keep the message of a diagnostic, in place of its being printed."""
-    said.append(str(diagnostic.message))
-    return True
-
-
 def main() -> int:
     """Read and write."""
     _, hard = resource.getrlimit(resource.RLIMIT_AS)
@@ -29,12 +23,17 @@ def main() -> int:
     resource.setrlimit(resource.RLIMIT_AS, (most, hard))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     data, said = sys.stdin.buffer.read(), list[str]()
+
+    def keep(diagnostic: Any) -> bool:
+        said.append(str(diagnostic.message))
+        return True
+
     try:
         from jaxlib.mlir import ir
         from jaxlib.mlir.dialects import stablehlo
         with ir.Context() as context:
             stablehlo.register_dialect(context)
-            handler = context.attach_diagnostic_handler(lambda d: noted(said, d))
+            handler = context.attach_diagnostic_handler(keep)
             text = str(stablehlo.deserialize_portable_artifact(context, data))
             handler.detach()
     except (ImportError, ValueError, RuntimeError) as error:   # ir.MLIRError is a RuntimeError

@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-import inspect
 import logging
 import os
+import warnings
 import zipfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from mlc import nn
 from mlc.api import compile
 from mlc.frontend.fx.interpreter import Interpreter, Refusal, array_of, refusal_of
 from mlc.frontend.fx.support import unsupported
 from mlc.frontend.fx.table import is_random
 from mlc.frontend.location import user_loc
 from mlc.frontend.signature import Spec
-from mlc.frontend.tensor import wrap
 from mlc.ir.diag import Error, UserError
 from mlc.ir.sizes import Dim
 from mlc.ir.types import TensorType
+from mlc.nn.imported import ImportedModule, assign_at, imported_module, tensor_at
 from mlc.torch.compiler import decompositions, missing
 
 
@@ -35,11 +35,14 @@ class Program:
     parameters  the names of those of them that are trained
     assigned    the buffers that the first results of the graph are the new values of
     structure   how the other results are put together (`torch.utils._pytree.TreeSpec`)
+    draws       whether it draws random numbers
+    training    whether it is one for training: the model was exported in that mode, or it draws or assigns buffers
     """
 
-    def __init__(self, exported: Any) -> None:
+    def __init__(self, exported: Any, training: bool = False) -> None:
         from torch.export.graph_signature import InputKind
-        program = exported.run_decompositions(decompositions())
+        with without_deprecations():
+            program = exported.run_decompositions(decompositions())
         self.graph = program.graph_module
         state = {**program.state_dict, **program.constants}
         placeholders = [n for n in self.graph.graph.nodes if n.op == "placeholder"]
@@ -63,13 +66,13 @@ class Program:
                 self.state[spec.target] = state[spec.target]
         self.assigned = self._assigned(signature)
         self.structure = program.call_spec.out_spec
+        self.draws = any(n.op == "call_function" and is_random(n.target) for n in self.graph.graph.nodes)
+        self.training = training or self.draws or bool(self.assigned)
 
     def refusals(self) -> list[Refusal]:
-        """The operators that mlc has not, or not for inference."""
-        found = [refusal_of(n, reason) for n in self.graph.graph.nodes
-                 if n.op == "call_function" and (reason := unsupported(n)) is not None]
-        return found + [refusal_of(n, "it draws random numbers, in a program for inference")
-                        for n in self.graph.graph.nodes if n.op == "call_function" and is_random(n.target)]
+        """The operators that mlc has not."""
+        return [refusal_of(n, reason) for n in self.graph.graph.nodes
+                if n.op == "call_function" and (reason := unsupported(n)) is not None]
 
     @staticmethod
     def _assigned(signature: Any) -> list[str]:
@@ -102,11 +105,11 @@ class Program:
                                 f"{as_dtype(example.dtype).name}{[str(n) for n in example.shape]}", code="MLC0834",
                                 loc=user_loc(), hint="pass such a tensor, or name the size in dynamic_shapes")
 
-    def run(self, state: Any, tensors: Sequence[Any]) -> tuple[dict[str, Any], Any]:
-        """New values of buffers, and the result, for parameters and arguments."""
+    def run(self, state: Any, tensors: Sequence[Any], key: Any = None) -> tuple[dict[str, Any], Any]:
+        """New values of buffers, and the result, for parameters and arguments, and a key if the program draws."""
         self.check_arguments(tensors)
         inputs = [state(x) if kind == "state" else tensors[x] if kind == "argument" else x for kind, x in self.sources]
-        found = Interpreter(self.graph).run(inputs)
+        found = Interpreter(self.graph).run(inputs, key)
         count = len(self.assigned)
         return dict(zip(self.assigned, found)), structured(self.structure, found[count:])
 
@@ -133,52 +136,17 @@ def structured(spec: Any, leaves: Sequence[Any]) -> Any:
     return build(spec)
 
 
-class ExportedModule(nn.Module):
-    """A module whose `forward` runs a program; its parameters and buffers have the names of the model's."""
-
-    program: Program
-
-    def _load(self, program: Program) -> None:
-        for name, x in program.state.items():
-            owner, _, last = name.rpartition(".")
-            target = self._owner(owner)
-            value = wrap(array_of(x).copy())
-            if name in program.parameters:
-                setattr(target, last, nn.Parameter(value))
-            else:
-                target.register_buffer(last, value)
-
-    def _owner(self, path: str) -> Any:
-        at: Any = self
-        for part in path.split(".") if path else ():
-            if not hasattr(at, part):
-                setattr(at, part, nn.Module())
-            at = getattr(at, part)
-        return at
-
-    def _tensor_named(self, name: str) -> Any:
-        at: Any = self
-        for part in name.split("."):
-            at = getattr(at, part)
-        return at
-
-
-def module_of(program: Program, name: str) -> ExportedModule:
-    """A module that runs a program, of a class of its own, whose parameters are the program's arguments."""
-    def forward(self: ExportedModule, *args: Any, **keywords: Any) -> Any:
-        given = signature.bind(self, *args, **keywords).args[1:]
-        assigned, out = program.run(self._tensor_named, given)
+def module_of(program: Program, name: str) -> ImportedModule:
+    """A module that runs a program, whose parameters are the program's arguments."""
+    def run(self: Any, given: tuple[Any, ...]) -> Any:
+        assigned, out = program.run(partial(tensor_at, self), given,
+                                    self._keys.next_key() if program.draws else None)
         for buffer, value in assigned.items():
-            owner, _, last = buffer.rpartition(".")
-            setattr(self._owner(owner), last, value)
+            assign_at(self, buffer, value)
         return out
 
-    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
-    signature = inspect.Signature([inspect.Parameter(n, kind) for n in ("self", *program.names)])
-    forward.__signature__ = signature  # type: ignore[attr-defined]
-    out: ExportedModule = type(name, (ExportedModule,), {"forward": forward, "__module__": __name__})()
-    out._load(program)
-    return out
+    weights = {n: (array_of(x).copy(), n in program.parameters) for n, x in program.state.items()}
+    return imported_module(name, program.names, run, weights, training=program.training, draws=program.draws)
 
 
 def load(path: str | os.PathLike[str]) -> Program:
@@ -188,7 +156,7 @@ def load(path: str | os.PathLike[str]) -> Program:
     if not zipfile.is_zipfile(path):
         raise _no_program(path, "it is no zip")
     try:
-        with _without_warnings():
+        with without_deprecations(), _without_log():
             return Program(torch.export.load(path))
     except (Error, MemoryError):
         raise
@@ -198,7 +166,7 @@ def load(path: str | os.PathLike[str]) -> Program:
 
 
 @contextmanager
-def _without_warnings() -> Iterator[None]:
+def _without_log() -> Iterator[None]:
     """Within, PyTorch's reader does not log what it fails at first: it tries another format, or raises an error."""
     logger = logging.getLogger("torch.export")
     before, logger.disabled = logger.disabled, True
@@ -213,13 +181,25 @@ def _no_program(path: str | os.PathLike[str], reason: str) -> UserError:
                      hint="torch.export.save(torch.export.export(model, args), path) writes one")
 
 
+@contextmanager
+def without_deprecations() -> Iterator[None]:
+    """Context in which PyTorch does not warn of what it itself calls and has deprecated."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", r".*isinstance\(treespec, LeafSpec\)", FutureWarning)
+        yield
+
+
 def export(model: Any, args: Sequence[Any] = (), kwargs: dict[str, Any] | None = None, *,
-           dynamic_shapes: Any = None) -> ExportedModule:
+           dynamic_shapes: Any = None) -> ImportedModule:
     """A model of PyTorch's as a compiled module of mlc's, which `mlc.save` and `mlc.extension.write` can write.
 
+    The module does what the model did in the mode that it was exported in. One that was in training drops out, with
+    keys that it holds as `mlc.nn.Dropout` does, and assigns the statistics of its batches; it is trained like any
+    module of mlc's.
+
     Args:
-        model: A `torch.nn.Module` in evaluation, which `torch.export.export` exports; or what that returns; or the name
-            of a file that `torch.export.save` wrote. PyTorch reads it, and could run what a hostile file has.
+        model: A `torch.nn.Module`, which `torch.export.export` exports; or what that returns; or the name of a file
+            that `torch.export.save` wrote. PyTorch reads it, and could run what a hostile file has.
         args: Arguments of a call of the model, for their types.
         kwargs: Keyword arguments of the call.
         dynamic_shapes: Which sizes are symbols, as of `torch.export.export`; all others are those of the arguments.
@@ -230,7 +210,8 @@ def export(model: Any, args: Sequence[Any] = (), kwargs: dict[str, Any] | None =
 
     Raises:
         UserError: mlc has not all operators of the model, and they are listed (MLC0831); the model changes its
-            arguments (MLC0833); a file is none of torch.export (MLC0835).
+            arguments (MLC0833); a file is none of torch.export (MLC0835). Calls are refused with other types of
+            arguments (MLC0834), and in the other mode (MLC0791).
 
     Example:
         >>> import torch
@@ -240,14 +221,14 @@ def export(model: Any, args: Sequence[Any] = (), kwargs: dict[str, Any] | None =
         (1, 3)
     """
     import torch
-    name = "Model"
+    name, training = "Model", False
     if isinstance(model, str | os.PathLike):
         name, program = Path(model).stem, load(model)
     else:
         if isinstance(model, torch.nn.Module):
-            name = type(model).__name__
+            name, training = type(model).__name__, model.training
             model = torch.export.export(model, tuple(args), kwargs, dynamic_shapes=dynamic_shapes)
-        program = Program(model)
+        program = Program(model, training)
     if refusals := program.refusals():
-        raise missing(refusals, "make the model of other operators, or call its eval() first")
+        raise missing(refusals, "make the model of other operators")
     return compile(module_of(program, name), args=program.specs())

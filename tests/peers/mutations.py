@@ -46,7 +46,8 @@ TYPES = ("f32", "f64", "i1", "i8", "i32", "i64", "ui8", "ui64", "f16", "bf16", "
          "tensor<f32>", "tensor<?xf32>", "tensor<2x3xi64>", "tensor<*xf32>", "tensor<0xf32>", "tuple<>", "none", "!a.b",
          "tensor<1048576x1048576xf32>", "!stablehlo.token")
 NUMBERS = ("0", "1", "-1", "2", "3", "1.5", "1e999", "4294967296", "-9223372036854775808", "9223372036854775807",
-           "9" * 30, "9" * 5000, "0x7FC00000", "0xFFFFFFFFFFFFFFFFFFFF", "1099511627776", "65536", "4611686018427387904")
+           "9" * 30, "9" * 5000, "0x7FC00000", "0xFFFFFFFFFFFFFFFFFFFF", "1099511627776", "65536",
+           "4611686018427387904")
 PIECES = ("", "{", "}", "(", ")", "<", ">", "[", "]", ",", ":", "=", "->", "%0", "@main", "#", '"', "dense<", "?", "x",
           "true", "[" * 100, "(" * 70, "{" * 70, "\0", "\u2028", "é", "stablehlo.add", "dense<1> : tensor<f32>",
           "loc(", "affine_map<(d0)->(d0)>", "array<i64: 1>", "//", "\n")
@@ -158,7 +159,8 @@ def _change_lines(tokens: list[str], kind: int, rng: random.Random) -> None:
 
 # -- protobuf ---------------------------------------------------------------------------------------------------------
 PLACES = ("../weights.bin", "/etc/passwd", "weights.bin", "", ".", "a\0b", "w" * 5000, "folder/../../weights.bin")
-STRINGS = ("", "x", "y", "N", "ai.onnx", "é", "\0", "a" * 5000, "../x", "1", "Loop", "If", "Scan", "Reshape", "Constant")
+STRINGS = ("", "x", "y", "N", "ai.onnx", "é", "\0", "a" * 5000, "../x", "1", "Loop", "If", "Scan", "Reshape",
+           "Constant")
 
 
 def messages(message: Any, depth: int = 0) -> list[Any]:
@@ -263,7 +265,8 @@ def _sizes(model: Any, rng: random.Random) -> None:
         if rng.random() < 0.5:
             d.dim_value = rng.choice(ABSURD)
         else:
-            d.dim_param = rng.choice(("N", "a b", "", "N + 1", "N / 0", "-N", "é", "1", "N" * 3000, "def", "self", "\0"))
+            d.dim_param = rng.choice(("N", "a b", "", "N + 1", "N / 0", "-N", "é", "1", "N" * 3000, "def", "self",
+                                      "\0"))
 
 
 def _wires(model: Any, rng: random.Random) -> None:
@@ -360,8 +363,8 @@ def _attributes(model: Any, rng: random.Random) -> None:
 
 
 CHANGES: tuple[Callable[[Any, random.Random], None], ...] = (
-    _any_field, _any_field, _any_field, _any_field, _sizes, _wires, _outside, _nested, _operator, _constant, _constant, _attributes,
-    _attributes)
+    _any_field, _any_field, _any_field, _any_field, _sizes, _wires, _outside, _nested, _operator, _constant,
+    _constant, _attributes, _attributes)
 
 
 # -- zips -------------------------------------------------------------------------------------------------------------

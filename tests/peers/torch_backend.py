@@ -56,6 +56,7 @@ def judged_sample(entry: Any, sample: Any, gradients: bool) -> Verdict:
     import torch
     from torch.utils import _pytree as pytree
 
+    import mlc
     from mlc.torch.reports import reports
     from tests.peers.opinfo_entries import tolerances
     from tests.peers.opinfo_names import UNDETERMINED
@@ -88,7 +89,7 @@ def judged_sample(entry: Any, sample: Any, gradients: bool) -> Verdict:
         gradients = False
     close = tolerances(entry)
     try:
-        compiled = torch.compile(call, backend="mlc", options={"fallback": False}, dynamic=False)
+        compiled = torch.compile(call, backend=mlc.torch.backend, options={"fallback": False}, dynamic=False)
         actual = compiled(*given, **sample.kwargs)
         if entry.name in UNDETERMINED:
             actual, expected = (pytree.tree_map(torch.zeros_like, x) for x in (actual, expected))
@@ -235,7 +236,8 @@ def main() -> None:
     if settings.what == "ops":
         names = operator_names()
     else:
-        from tests.peers.torch_models import judged_model, model_names
+        from tests.peers.torch_judging import judged_model
+        from tests.peers.torch_models import model_names
         names, judge = model_names(), judged_model
     count: Counter[str] = Counter()
     for name, entry in judged([n for n in names if re.search(settings.only, n)], judge, settings):

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import copy
-import importlib.util
-import sys
-from collections.abc import Callable
 from typing import Any
+
+from tests.peers.torch_detectors import DETECTORS, declare_nms, detector
 
 TORCHVISION = (
     "alexnet", "convnext_tiny", "densenet121", "efficientnet_b0", "efficientnet_v2_s", "googlenet", "inception_v3",
@@ -14,9 +12,7 @@ TORCHVISION = (
     "resnext50_32x4d", "shufflenet_v2_x0_5", "squeezenet1_0", "swin_t", "swin_v2_t", "vgg11", "vgg11_bn", "vit_b_16",
     "wide_resnet50_2",
     "segmentation.deeplabv3_mobilenet_v3_large", "segmentation.fcn_resnet50", "segmentation.lraspp_mobilenet_v3_large",
-    "detection.ssdlite320_mobilenet_v3_large", "detection.fasterrcnn_mobilenet_v3_large_fpn",
-    "detection.retinanet_resnet50_fpn", "detection.fcos_resnet50_fpn", "detection.maskrcnn_resnet50_fpn",
-    "detection.keypointrcnn_resnet50_fpn", "video.r3d_18", "video.mvit_v1_b", "video.swin3d_t")
+    *(f"detection.{name}" for name in DETECTORS), "video.r3d_18", "video.mvit_v1_b", "video.swin3d_t")
 TIMM = (
     "bat_resnext26ts", "beit_base_patch16_224", "botnet26t_256", "cait_xxs24_224", "coat_tiny", "coatnet_0_rw_224",
     "convit_tiny", "convmixer_768_32", "convnextv2_atto", "crossvit_tiny_240", "cs3darknet_s", "darknet53",
@@ -121,32 +117,22 @@ def model_names() -> list[str]:
 def made(name: str) -> Made:
     """A model, and the arguments of a call."""
     library, _, rest = name.partition(".")
-    if importlib.util.find_spec("torchvision") and "torchvision" not in sys.modules:
-        declare_nms()
+    declare_nms()
     return {"torchvision": of_torchvision, "timm": of_timm, "transformers": of_transformers}[library](rest)
-
-
-def declare_nms() -> None:
-    """Let torchvision be imported where its binary does not fit PyTorch's: everything but detection works without."""
-    import torch
-    try:
-        for name in ("nms", "qnms"):
-            torch.library.define(f"torchvision::{name}", "(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
-    except RuntimeError:                                   # it is there
-        return
 
 
 def of_torchvision(name: str) -> Made:
     import torch
     import torchvision
+    if name.startswith("detection"):
+        found: Made = detector(name.partition(".")[2])
+        return found
     keywords: dict[str, Any] = {"weights": None}
-    if name.startswith(("segmentation", "detection")):
+    if name.startswith("segmentation"):
         keywords["weights_backbone"] = None
     if name in ("googlenet", "inception_v3"):
         keywords |= {"init_weights": False, "aux_logits": False}
     model = torchvision.models.get_model(name.partition(".")[2] or name, **keywords)
-    if name.startswith("detection"):
-        return model, ([torch.rand(3, 64, 64)],), {}
     if name.startswith("video"):
         size = (2, 3, 16, 224, 224) if "mvit" in name else (2, 3, 4, 32, 32)
         return model, (torch.randn(size),), {}
@@ -154,14 +140,36 @@ def of_torchvision(name: str) -> Made:
     return model, (torch.randn(2, 3, side, side),), {}
 
 
+FEWER: tuple[dict[str, Any], ...] = ({"depth": 2}, {"depths": (1, 1, 1, 1)}, {"layers": (1, 1, 1, 1)}, {})
+"""Settings that make models of timm shallow, of which each family has one, or none."""
+SIDES = (64, 96, 128)
+
+
 def of_timm(name: str) -> Made:
+    """The shallowest model that there is of the name, for the smallest images that it takes."""
     import timm
     import torch
-    model = timm.create_model(name, pretrained=False, num_classes=10)
-    size = model.pretrained_cfg["input_size"]
-    if not model.pretrained_cfg.get("fixed_input_size"):
-        size = (size[0], 96, 96)
-    return model, (torch.randn(2, *size),), {}
+    for keywords in FEWER:
+        try:
+            model = timm.create_model(name, pretrained=False, num_classes=10, **keywords)
+            native = model.pretrained_cfg["input_size"][-1]
+            fixed = model.pretrained_cfg.get("fixed_input_size")
+        except (AssertionError, IndexError, KeyError, RuntimeError, TypeError, ValueError):
+            continue                                       # it has no such setting
+        for side in (*SIDES, native):
+            try:
+                if fixed and side != native:
+                    model = timm.create_model(name, pretrained=False, num_classes=10, img_size=side, **keywords)
+                elif fixed:
+                    model = timm.create_model(name, pretrained=False, num_classes=10, **keywords)
+                x = torch.randn(2, 3, side, side)
+                with torch.no_grad():
+                    model.eval()(x)
+                    model.train()(x)
+            except (AssertionError, IndexError, RuntimeError, TypeError, ValueError):
+                continue                                   # images of this size are too small
+            return model, (x,), {}
+    raise RuntimeError("timm has no such model")
 
 
 def of_transformers(name: str) -> Made:
@@ -181,102 +189,3 @@ def of_transformers(name: str) -> Made:
     if "use_cache" in config.to_dict():
         arguments["use_cache"] = False
     return model, (), arguments
-
-
-# -- judging ----------------------------------------------------------------------------------------------------------
-def judged_model(name: str, settings: Any) -> tuple[str, str, dict[str, Any]]:
-    """Forward in evaluation, and a training step, against eager PyTorch."""
-    import torch
-    from torch.utils import _pytree as pytree
-
-    from mlc.torch.reports import reports
-    from tests.peers.torch_backend import error_verdict
-    torch._dynamo.reset()
-    torch.manual_seed(0)
-    try:
-        model, args, keywords = made(name)
-    except Exception as error:
-        return "no sample", f"{type(error).__name__}: {error}"[:300], {}
-    without_dropout(model)
-    before = len(reports())
-    more: dict[str, Any] = {}
-    note = ""
-    try:
-        for phase, step in (("forward", forward), ("training", training)):
-            found = differing(step, model, args, keywords, TOLERANCE)
-            graphs = reports()[before:]
-            total, left = sum(g.operators for g in graphs), sum(len(g.refusals) for g in graphs)
-            more = {"graphs": len(graphs), "operators": total, "left": left,
-                    "missing": sorted({f"{r.operator}: {r.reason}" for g in graphs for r in g.refusals})}
-            if found is not None:                          # statistics of two small images are ill-conditioned
-                torch._dynamo.reset()
-                wide = pytree.tree_map_only(torch.Tensor, lambda x: x.double() if x.is_floating_point() else x,
-                                            (args, keywords))
-                found = differing(step, copy.deepcopy(model).double(), wide[0], wide[1], TOLERANCE_64)
-                note = ", in float64"
-            if found is not None:
-                return found[0], f"{phase}: {found[1]}", more
-    except Exception as error:
-        return *error_verdict(error), more
-    percent = 100 * (more["operators"] - more["left"]) / max(more["operators"], 1)
-    return "pass", f"{percent:.0f} % of {more['operators']} operators, {more['graphs']} graphs{note}", more
-
-
-def differing(step: Callable[..., Any], model: Any, args: Any, keywords: Any, close: tuple[float, float]) -> Any:
-    """The verdict on a phase; None if both agree."""
-    import torch
-
-    from tests.peers.torch_backend import compared
-    theirs = step(copy.deepcopy(model), lambda m: m, args, keywords)
-    ours = step(copy.deepcopy(model), lambda m: torch.compile(m, backend="mlc"), args, keywords)
-    return compared(ours, theirs, close)
-
-
-def without_dropout(model: Any) -> None:
-    """Have nothing dropped: mlc's random numbers are not PyTorch's."""
-    for m in model.modules():
-        for name, x in vars(m).items():
-            drops = type(m).__name__.startswith(("Drop", "Stochastic", "Feature", "Alpha"))
-            if isinstance(x, float) and ("drop" in name or (name == "p" and drops)):
-                setattr(m, name, 0.0)
-    for name, x in vars(getattr(model, "config", None) or object.__new__(Plain)).items():
-        if isinstance(x, float) and ("drop" in name or name == "mask_time_prob"):
-            setattr(model.config, name, 0.0)
-
-
-class Plain:
-    """An object without attributes."""
-
-
-TOLERANCE = (1e-3, 1e-4)
-"""Where PyTorch's defaults fail: sums in another order, through tens of layers."""
-TOLERANCE_64 = (1e-6, 1e-8)
-
-
-def leaves(out: Any) -> list[Any]:
-    """The tensors of floats of a result."""
-    import torch
-    from torch.utils import _pytree as pytree
-    out = dict(out) if hasattr(out, "items") else out
-    return [x for x in pytree.tree_leaves(out) if isinstance(x, torch.Tensor) and x.is_floating_point()]
-
-
-def forward(model: Any, compiled: Callable[[Any], Any], args: Any, keywords: Any) -> list[Any]:
-    import torch
-    torch.manual_seed(1)
-    with torch.no_grad():
-        return leaves(compiled(model.eval())(*args, **keywords))
-
-
-def training(model: Any, compiled: Callable[[Any], Any], args: Any, keywords: Any) -> list[Any]:
-    """The loss and the gradients of a training step; statistics of batches are those of evaluation,
-        since a batch of two
-    small images has none that are well-conditioned."""
-    import torch
-    torch.manual_seed(1)
-    out = leaves(compiled(model.train())(*args, **keywords))
-    loss = sum((x ** 2).mean() for x in out if x.requires_grad)
-    if not isinstance(loss, torch.Tensor):
-        return []
-    loss.backward()
-    return [loss.detach(), *(p.grad for p in model.parameters() if p.grad is not None)]

@@ -189,12 +189,6 @@ example python:
     mlc.load(io.BytesIO(b"MLC"))
 fix: save it again.
 
-MLC0767 A model is to be written in a format that mlc does not write.
-example python:
-    import mlc
-    mlc.onnx.export(mlc.nn.Linear(2, 3), (mlc.ones(1, 2),), "model.onnx")
-fix: mlc.save writes compiled models, mlc.extension.write extension modules.
-
 MLC0768 A module is to be called on several devices at once.
 example python:
     import mlc

@@ -58,8 +58,26 @@ example python:
                                      'g (float[2] x) => (float[2] y) { y = Relu(x) }'), constants={"z": 1})
 fix: pass an array of the type that the message shows, by a name that it lists.
 
-MLC0847 An ONNX model is read, and the package onnx is not installed.
+MLC0847 An ONNX model is read or written, and the package onnx is not installed.
 example text:
-    error[MLC0847]: the package onnx, which reads models, is not installed
+    error[MLC0847]: the package onnx, which reads and writes models, is not installed
 fix: pip install 'mlc[onnx]'.
+
+MLC0848 An operation has no counterpart in ONNX, and the function is not written.
+example python:
+    import mlc
+    mlc.onnx.export(mlc.abs, (mlc.tensor([1j, 2j]),))
+fix: write the function without what the message names, or use mlc.save or mlc.extension.write.
+
+MLC0849 A model is too large for one file of ONNX, which has less than 2 GiB.
+example text:
+    error[MLC0849]: the arrays of the model have 3000000000 bytes, and one file holds less than 2 GiB
+fix: give the name of a file and leave out external_data; the weights are written beside it.
+
+MLC0850 The arguments of mlc.onnx.export do not fit the function.
+The types of its arguments, the names of inputs and results, symbolic sizes or the version of the operators.
+example python:
+    import mlc
+    mlc.onnx.export(mlc.relu, (mlc.ones(2),), opset_version=7)
+fix: do as the hint of the message says.
 '''

@@ -37,4 +37,10 @@ MLC0835 A file is none that torch.export.save wrote.
 example text:
     error[MLC0835]: model.pt2 is no program of torch.export
 fix: write it by torch.export.save(torch.export.export(model, args), "model.pt2").
+
+MLC0791 A program that was exported in training is called in evaluation, or the other way round.
+It does what the model did in the mode of the export: dropout, for one, is in the program or it is not.
+example text:
+    error[MLC0791]: the program was exported in training, and is called in the other mode
+fix: call train() or eval() as the hint says, or export the model in the mode that is wanted.
 '''

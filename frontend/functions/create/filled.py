@@ -11,11 +11,11 @@ import numpy as np
 from mlc.frontend.dtypes import DType, as_dtype, as_ir, float32
 from mlc.frontend.functions.create.public import creation
 from mlc.frontend.memory_format import check_memory_format
-from mlc.frontend.operands import MAX_ELEMENTS, NUMBER, broadcast_to, cast, number, shape_of
+from mlc.frontend.operands import MAX_ELEMENTS, NUMBER, broadcast_to, cast, number, shape_of, tracer
 from mlc.frontend.tensor import DTypeLike, Number, Operand, Tensor, as_array, wrap
 from mlc.frontend.trace import Tracer, state
 from mlc.ir.diag import UserError
-from mlc.ir.sizes import Dim
+from mlc.ir.sizes import Dim, Size
 from mlc.ir.types import ScalarType, to_numpy
 
 MAX_RANK = 64
@@ -35,12 +35,12 @@ def shape_from(size: tuple[Any, ...]) -> tuple[Dim, ...]:
     return shape
 
 
-def _filled(shape: tuple[Dim, ...], value: Number, dtype: ScalarType) -> Tensor:
+def _filled(shape: tuple[Dim, ...], value: Number | Size, dtype: ScalarType) -> Tensor:
     plain = state.trace is None and type(value) is int and 0 <= value <= 1                 # which every dtype has
     if not plain and isinstance(value, NUMBER):
         value = as_array(value, as_dtype(dtype)).item()    # as `tensor` makes it of a number
     if state.trace is not None:
-        return broadcast_to(number(value, dtype), shape)
+        return broadcast_to(cast(tracer(value), dtype) if isinstance(value, Size) else number(value, dtype), shape)
     if not all(isinstance(d, int) for d in shape):
         raise UserError(f"shape [{', '.join(map(str, shape))}] has no numbers outside a recorded function",
                         code="MLC0365")
