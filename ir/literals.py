@@ -44,6 +44,8 @@ def decode_numbers(body: Any, dtype: ScalarType) -> Any:
     if isinstance(dtype, ComplexType):
         real, imaginary = (decode_numbers(x, dtype.part) for x in (body if isinstance(body, tuple) else (body, "0.0")))
         return complex(real, imaginary)
+    if isinstance(body, tuple):
+        raise ValueError("a pair is a complex number")
     if body in ("true", "false"):
         return body == "true"
     if isinstance(dtype, FloatType):

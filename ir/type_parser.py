@@ -400,9 +400,13 @@ class TypeParser(Lexer):
                 return np.frombuffer(body, numpy.newbyteorder("<")).astype(numpy).reshape(shape), type
             with np.errstate(over="ignore"):     # a decimal beyond the range is infinite, as for scalars
                 values = np.array(decode_numbers(body, dtype), dtype=numpy)
-            return (np.full(shape, values) if values.ndim == 0 else values.reshape(shape)), type
+            return (self.splat(values, shape) if values.ndim == 0 else values.reshape(shape)), type
         except (ValueError, OverflowError, TypeError) as error:
             self.fail(f"the elements do not fit {type}: {error}", "MLC0207", start)
+
+    def splat(self, value: np.ndarray[Any, Any], shape: Any) -> np.ndarray[Any, Any]:
+        """An array whose elements are all the same."""
+        return np.full(shape, value)
 
     def elements(self) -> Any:
         """The elements of a dense literal, as texts in nested lists; a complex number is a pair of texts."""

@@ -2,7 +2,10 @@
 from __future__ import annotations
 
 import copy
+import os
+import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,7 +18,7 @@ import torch
 from torch.testing._internal.common_methods_invocations import op_db
 from torch.testing._internal.common_modules import module_db
 
-from tests.peers import modules, opinfo, opinfo_names, torch_backend, torch_judging
+from tests.peers import modules, mutated_files, opinfo, opinfo_names, torch_backend, torch_judging
 
 ENTRIES = {entry.formatted_name: entry for entry in op_db}
 
@@ -26,6 +29,14 @@ def _refuses(*args: Any, **keywords: Any) -> Any:
 
 def _crashes(*args: Any) -> Any:
     raise ZeroDivisionError
+
+
+def _exhausts(*args: Any) -> Any:
+    raise MemoryError
+
+
+def _rambles(*args: Any) -> Any:
+    raise mlc.UserError("one line\nand another", code="MLC0360")
 
 
 @pytest.mark.usefixtures("interpreted")
@@ -82,6 +93,39 @@ def test_verdicts_of_layers(change: Callable[..., Any], verdict: str, monkeypatc
 @pytest.mark.parametrize("name", ["nn.LazyConv1d", "nn.BatchNorm1d", "nn.CTCLoss", "nn.FractionalMaxPool2d"])
 def test_layers_pass(name: str) -> None:
     assert modules.judge(module_db[LAYERS[name]], 2)["verdict"] == "pass"
+
+
+NET = b"""func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {
+  %0 = stablehlo.add %x, %x : tensor<2xf32>
+  return %0 : tensor<2xf32>
+}"""
+
+
+@pytest.mark.usefixtures("interpreted")
+@pytest.mark.parametrize(("f", "verdict"), [
+    (None, "loads"), (_refuses, "refused"), (_crashes, "traceback"), (_exhausts, "memory"), (_rambles, "unclear")])
+def test_verdicts_on_files(f: Callable[..., Any] | None, verdict: str, monkeypatch: pytest.MonkeyPatch,
+                           tmp_path: Path) -> None:
+    path = tmp_path / "f.stablehlo.mlir"
+    path.write_bytes(NET)
+    if f is not None:
+        monkeypatch.setattr(mlc.stablehlo, "load", f)
+        monkeypatch.setattr("mlc.stablehlo.description.program_of", f)
+    assert mutated_files.load(path, "stablehlo")[0] == verdict
+    assert mutated_files.imported(path)[0] == verdict
+
+
+def test_processes_that_end_or_do_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for f, verdict in ((lambda *args: os._exit(3), "crash"), (lambda *args: time.sleep(60), "timeout")):
+        monkeypatch.setattr(mutated_files, "load", f)
+        worker = mutated_files.Worker(0.5, 1 << 30, str(tmp_path))
+        assert worker.verdict("stablehlo", NET, False)[0] == verdict
+        worker.stop()
+
+
+def test_a_seed_makes_the_same_file_again() -> None:
+    made = [mutated_files.file_of("stablehlo", [("net", NET)], seed) for seed in (0, 1, 0)]
+    assert made[0] == made[2] != made[1]
 
 
 def test_models_may_differ_by_what_pytorch_differs_from_itself() -> None:

@@ -127,11 +127,19 @@ def test_a_comparator_of_two_keys_keeps_the_order_of_equal_elements() -> None:
           "return %0 : tensor<2xf32>", "%x: tensor<2xf32>", "tensor<2xf32>"), "MLC0861", "does not run 1 operation"),
     ("module {" * 100, "MLC0860", "nesting deeper"),
     ("func.func @main(%x: tensor<99999999999999999999xf32>) -> () { return }", "MLC0860", "too large"),
+    (body("%0 = stablehlo.add %x : tensor<2xf32>\nreturn %0 : tensor<2xf32>", "%x: tensor<2xf32>", "tensor<2xf32>"),
+     "MLC0860", "it has 1 operands, and takes 2"),
+    (body('%0 = "stablehlo.reduce_window"(%x, %c) <{window_dimensions = array<i64: 1>, '
+          'padding = dense<1> : tensor<1x2xcomplex<f32>>}> ({\n^bb0(%a: tensor<f32>, %b: tensor<f32>):\n'
+          '%1 = stablehlo.add %a, %b : tensor<f32>\nstablehlo.return %1 : tensor<f32>\n}) : '
+          '(tensor<2xf32>, tensor<f32>) -> tensor<2xf32>\nreturn %0 : tensor<2xf32>',
+          "%x: tensor<2xf32>, %c: tensor<f32>", "tensor<2xf32>"), "MLC0860", "no pair of integers"),
+    ("func.func @main(%x: tensor<2xi" + "9" * 5000 + ">) -> () { return }", "MLC0861", "elements of i999"),
     ("\0", "MLC0860", "unexpected character"), ("", "MLC0860", "no function main")])
 def test_a_faulty_text_is_one_error(text: str, code: str, message: str) -> None:
     with pytest.raises(UserError) as caught:
-        mlc.stablehlo.load(text)
-    assert caught.value.code == code and message in caught.value.message
+        mlc.lower(mlc.stablehlo.load(text))
+    assert caught.value.code == code and message in caught.value.message and len(caught.value.message) < 1000
 
 
 def test_a_wrong_type_of_a_result_is_an_error_at_its_line() -> None:
@@ -146,6 +154,13 @@ def test_arguments_of_other_types_are_refused_within_other_functions() -> None:
     with pytest.raises(UserError) as caught:
         mlc.compile(mlc.stablehlo.load(PRETTY))(np.ones((3, 4), np.float32), np.ones((4, 3), np.float32))
     assert caught.value.code == "MLC0862"
+
+
+def test_a_large_constant_of_equal_elements_takes_no_memory() -> None:
+    text = body("%0 = stablehlo.constant dense<1> : tensor<65536x65535xui8>\nreturn %0 : tensor<65536x65535xui8>",
+                "", "tensor<65536x65535xui8>")
+    assert read(text).main().body.operations[0].attrs["value"].strides == (0, 0)  # type: ignore[union-attr]
+    assert "tensor.broadcast_to" in str(mlc.lower(mlc.stablehlo.load(text), level="trace"))
 
 
 def test_damaged_texts_are_never_more_than_an_error() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from mlc.frontend.dtypes import as_dtype
-from mlc.frontend.onnx.values import NUMBERS, OTHER_TYPES, TYPES, Array, Stored
+from mlc.frontend.onnx.values import NUMBERS, OTHER_TYPES, TYPES, Array, Stored, shown
 from mlc.frontend.tensor import Tensor
 from mlc.ir.diag import UserError
 from mlc.ir.sizes import Size
@@ -23,10 +23,13 @@ EXTERNAL = 1
 LARGEST = 1 << 40
 """Elements that a tensor may claim to have."""
 
+MOST_DIMENSIONS = 64
+"""Dimensions of an array of numpy's."""
+
 
 def wrong(t: Any, reason: str) -> UserError:
     """The error of a tensor that is not as it says."""
-    return UserError(f"the tensor {t.name!r}: {reason}", code="MLC0840",
+    return UserError(f"the tensor {shown(t.name)!r}: {shown(reason)}", code="MLC0840",
                      hint="write the model again: the file is damaged")
 
 
@@ -38,12 +41,13 @@ def array(t: Any, outside: bytes | memoryview | None = None) -> Array:
         outside: Its bytes, if they are in another file.
     """
     if t.data_type not in FIELDS:
-        raise UserError(f"the tensor {t.name!r}: mlc has no tensors of "
+        raise UserError(f"the tensor {shown(t.name)!r}: mlc has no tensors of "
                         f"{OTHER_TYPES.get(t.data_type, f'the type {t.data_type}')}", code="MLC0842")
     if t.data_location == EXTERNAL and outside is None:
         raise wrong(t, "its elements are in another file, which this model may not have")
-    if any(n < 0 for n in t.dims) or (count := math.prod(t.dims)) > LARGEST:
+    if any(n < 0 for n in t.dims) or math.prod(n for n in t.dims if n) > LARGEST or len(t.dims) > MOST_DIMENSIONS:
         raise wrong(t, f"it is of the sizes {list(t.dims)}")
+    count = math.prod(t.dims)
     if t.data_type == 8:
         found = np.array([s.decode("utf-8", "surrogateescape") for s in t.string_data], np.str_)
     else:

@@ -12,7 +12,7 @@ import numpy as np
 
 from mlc.frontend.location import user_loc
 from mlc.frontend.onnx import bodies
-from mlc.frontend.onnx.values import OTHER_TYPES, TYPES, Array
+from mlc.frontend.onnx.values import OTHER_TYPES, TYPES, Array, shown
 from mlc.ir.diag import UserError
 
 DEEPEST = 200
@@ -93,6 +93,18 @@ def _texts_are_text(message: Any, depth: int = 0) -> bool:
     return True
 
 
+def _check_splits(proto: Any) -> None:
+    """Refuse a Split into other numbers of parts than it has outputs, which onnx would make a list of in any length."""
+    pending = [*proto.graph.node, *(n for f in proto.functions for n in f.node)]
+    while pending:
+        node = pending.pop()
+        for a in node.attribute:
+            if node.op_type == "Split" and a.name == "num_outputs" and a.i != len(node.output):
+                raise damaged(f"the node {shown(node.name)!r} (Split) has {len(node.output)} outputs, and num_outputs "
+                              f"is {a.i}")
+            pending += [n for g in (a.g, *a.graphs) for n in g.node]
+
+
 def _checked(proto: Any, folder: str | None) -> Model:
     from onnx import checker, defs, shape_inference
     opsets = {("" if o.domain == "ai.onnx" else o.domain): o.version for o in proto.opset_import}
@@ -104,13 +116,16 @@ def _checked(proto: Any, folder: str | None) -> Model:
     if opsets.get("", 1) > newest:
         raise damaged(f"the model is of the operators of version {opsets['']}, and the newest that the installed onnx "
                       f"knows is {newest}", "install a newer onnx")
+    _check_splits(proto)
     weights = _weights(proto.graph, folder)
     inside = _without_weights(proto)
     try:
         checker.check_model(inside)
         inferred = shape_inference.infer_shapes(inside)
     except (checker.ValidationError, shape_inference.InferenceError, ValueError, RuntimeError) as error:
-        raise damaged(f"the model is not valid: {str(error).strip().splitlines()[0]}") from None
+        raise damaged(f"the model is not valid: {shown(str(error).strip().splitlines()[0])}") from None
+    except MemoryError:
+        raise damaged("the model is not valid: its sizes or attributes take more memory than there is") from None
     types = {v.name: v.type.tensor_type.elem_type for v in (*inferred.graph.value_info, *inferred.graph.output)
              if v.type.WhichOneof("value") == "tensor_type"}
     functions = {("" if f.domain == "ai.onnx" else f.domain, f.name): f for f in proto.functions}
@@ -155,7 +170,7 @@ def _weights(graph: Any, folder: str | None) -> dict[str, Array]:
 def _outside(t: Any, folder: str | None) -> memoryview:
     """The bytes of a weight that is in another file, which must be in the folder of the model."""
     def wrong(reason: str) -> UserError:
-        return UserError(f"the weight {t.name!r}: {reason}", code="MLC0845", loc=user_loc(),
+        return UserError(f"the weight {shown(t.name)!r}: {reason}", code="MLC0845", loc=user_loc(),
                          hint="keep the files of the weights in the folder of the model")
     given = {e.key: e.value for e in t.external_data}
     location = given.get("location", "")
@@ -164,9 +179,9 @@ def _outside(t: Any, folder: str | None) -> memoryview:
     root = os.path.realpath(folder)
     path = os.path.realpath(os.path.join(root, location.replace("\0", "")))
     if not location or os.path.isabs(location) or "\0" in location or os.path.commonpath([root, path]) != root:
-        raise wrong(f"its file {location!r} is not in the folder of the model")
+        raise wrong(f"its file {shown(location)!r} is not in the folder of the model")
     if not os.path.isfile(path):
-        raise wrong(f"there is no file {location!r}")
+        raise wrong(f"there is no file {shown(location)!r}")
     total = os.path.getsize(path)
     start, length = _count(given.get("offset", "0")), _count(given.get("length", str(total)))
     length = total - (start or 0) if "length" not in given else length

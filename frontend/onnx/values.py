@@ -69,6 +69,15 @@ class Stored:
         return as_dtype(self.array.dtype)
 
 
+LONGEST = 300
+"""Characters of a text of the file that a message has."""
+
+
+def shown(text: str) -> str:
+    """A text of the file, or about it, as much of it as a message has room for."""
+    return text if len(text) <= LONGEST else text[:LONGEST] + "..."
+
+
 def known(x: Any, what: str) -> Array:
     """The elements of a value; NeedsValue if they are not known."""
     if isinstance(x, Stored):

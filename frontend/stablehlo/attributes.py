@@ -15,6 +15,8 @@ from mlc.ir.types import SCALARS, ScalarType
 
 ENUM = re.compile(r"#stablehlo<\s*\w+\s+(\w+)\s*>")
 NARROW = re.compile(r"f8\w+|f6\w+|f4\w+|u?i[24]\b|s?i\d+|f\d+|tf32")
+LONGEST = 300
+"""Most characters of a message, which may quote the text."""
 SIGNED = {f"si{n}": f"i{n}" for n in (8, 16, 32, 64)}
 
 
@@ -30,8 +32,13 @@ class AttributeReader(TypeParser):
         self.dense_type = found
         return array, type
 
+    def splat(self, value: np.ndarray[Any, Any], shape: Any) -> np.ndarray[Any, Any]:
+        """An array whose elements are all the same, which takes the memory of one."""
+        return np.broadcast_to(value, shape)
+
     def fail_at(self, offset: int, message: str, code: str) -> NoReturn:
         """Raise an error at a place of the text."""
+        message = message if len(message) <= LONGEST else message[:LONGEST] + "..."
         raise UserError(message, code=code if code == UNSUPPORTED else SYNTAX, loc=self.loc(offset))
 
     # -- types ----------------------------------------------------------------------------------------------------

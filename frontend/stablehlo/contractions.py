@@ -75,9 +75,10 @@ def pairs(step: Step, found: Any, count: int) -> list[tuple[int, int]]:
     rows = found.tolist() if hasattr(found, "tolist") else found
     if not isinstance(rows, list | tuple):
         rows = [[rows, rows]] * count                      # a splat
-    if len(rows) != count or any(not isinstance(r, list | tuple) or len(r) != 2 for r in rows):
-        step.op.wrong(f"padding is no pair for each of {count} dimensions")
-    return [(int(a), int(b)) for a, b in rows]
+    if len(rows) != count or any(not isinstance(r, list | tuple) or len(r) != 2
+                                 or not all(isinstance(n, int) for n in r) for r in rows):
+        step.op.wrong(f"padding is no pair of integers for each of {count} dimensions")
+    return [(a, b) for a, b in rows]
 
 
 def convolved(step: Step, x: Any, w: Any, padding: Sequence[Any]) -> Any:

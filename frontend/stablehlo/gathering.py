@@ -38,12 +38,10 @@ def columns(step: Step, indices: Any, axis: Any, count: int) -> tuple[list[Any],
     if indices.dtype.name == "uint64":
         indices = O["minimum"](indices, full(2 ** 63 - 1, indices))
     wide = O["cast"](indices, "int64")
-    if axis == len(indices.shape):
-        found = [wide]
-    else:
-        found = [wide[(slice(None),) * axis + (i,)] for i in range(wide.shape[axis])]
-    if len(found) != count:
-        step.op.wrong(f"there are {len(found)} indices for {count} dimensions")
+    given = 1 if axis == len(indices.shape) else indices.shape[axis]
+    if not isinstance(given, int) or given != count:
+        step.op.wrong(f"there are {given} indices for {count} dimensions")
+    found = [wide] if axis == len(indices.shape) else [wide[(slice(None),) * axis + (i,)] for i in range(count)]
     shape = tuple(n for a, n in enumerate(indices.shape) if a != axis)
     return found, shape
 

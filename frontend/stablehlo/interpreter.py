@@ -25,12 +25,12 @@ from mlc.frontend.stablehlo.syntax import (
     Region,
     ValueType,
 )
-from mlc.frontend.stablehlo.table import find, reason
+from mlc.frontend.stablehlo.table import find, reason, takes
 from mlc.frontend.tensor import Tensor, wrap
 from mlc.frontend.trace import state
 from mlc.ir.diag import UserError
 
-MAX_CALLS = 200
+MAX_CALLS = 64
 """Most functions that call each other."""
 MAX_CONSTANT = 1 << 16
 """Most bytes of a constant that the code holds."""
@@ -122,6 +122,9 @@ class Interpreter:
         if f is None:
             op.refuse(reason(op.name))
         inputs = [scope.values[n] for n in op.operands]
+        fewest, most = takes(f)
+        if len(inputs) < fewest or (most is not None and len(inputs) > most):
+            op.wrong(f"it has {len(inputs)} operands, and takes {fewest if fewest == most else f'{fewest} or more'}")
         out = f(Step(op, self, scope), *inputs)
         results = out if isinstance(out, tuple) and not (len(op.results) == 1 and _is_tuple(op.results[0])) else (out,)
         results = () if not op.results and results == (None,) else results

@@ -9,7 +9,7 @@ import numpy as np
 
 from mlc.frontend.dtypes import of_ir
 from mlc.frontend.stablehlo.elementwise import bitcast_any, full
-from mlc.frontend.stablehlo.interpreter import constant
+from mlc.frontend.stablehlo.interpreter import MAX_CONSTANT, constant
 from mlc.frontend.stablehlo.table import row
 from mlc.frontend.tensor import OPERATIONS as O
 
@@ -22,6 +22,8 @@ def literal(step: Step) -> Any:
     value = step.op.need("value")
     if not isinstance(value, np.ndarray):
         step.op.wrong("its value is no dense array")
+    if value.nbytes > MAX_CONSTANT and not any(value.strides):   # all the same: no memory is taken for them
+        return O["broadcast_to"](constant(value.reshape(-1)[:1].reshape(())), value.shape)
     return constant(value)
 
 

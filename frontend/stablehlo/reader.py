@@ -94,6 +94,9 @@ class Reader(AttributeReader):
                 token: Token) -> None:
         if name in self.functions:
             self.fail(f"@{name} is defined twice", SYNTAX, token)
+        if body is not None and body.last is not None and body.last.types != results:
+            self.fail(f"@{name} returns {', '.join(map(str, body.last.types)) or 'nothing'}, and its type says "
+                      f"{', '.join(map(str, results)) or 'nothing'}", SYNTAX, token)
         self.functions[name] = Function(name, body, results, attrs, self.loc(token.start))
 
     def _function(self) -> None:
@@ -178,9 +181,18 @@ class Reader(AttributeReader):
             if self.token.kind == "end":
                 self.fail("the region does not end", SYNTAX)
             operations.append(self.operation())
+        self._check_end(operations, "func.return" if isolated else "stablehlo.return")
         self.scopes = outer
         self.depth -= 1
         return Region(list(names), list(types), operations)
+
+    def _check_end(self, operations: list[Operation], end: str) -> None:
+        """Refuse a region that does not end, and only there, with what returns its results; functions may be empty."""
+        found = [i for i, op in enumerate(operations) if op.name in ("func.return", "stablehlo.return")]
+        last = len(operations) - 1
+        if (operations or end == "stablehlo.return") and (found != [last] or operations[last].name != end):
+            self.fail(f"a region here ends with {end}, and has no other return", SYNTAX,
+                      self.tokens[self.pos - 1])
 
     def declare(self, name: str, type: ValueType) -> None:
         """Add a name to the scope."""

@@ -32,6 +32,8 @@ def reduce_window(step: Step, *operands: Any) -> tuple[Any, ...]:
     window = op.ints("window_dimensions")
     strides, base = op.ints("window_strides", [1] * rank), op.ints("base_dilations", [1] * rank)
     dilation, padding = op.ints("window_dilations", [1] * rank), pairs(step, op.get("padding"), rank)
+    if any(tuple(x.shape) != tuple(xs[0].shape) for x in xs) or any(len(x.shape) for x in inits):
+        op.wrong("its operands have different sizes, or an initial value is no number")
     if any(len(p) != rank for p in (window, strides, base, dilation)) \
             or any(n < 1 for n in (*window, *strides, *base, *dilation)):
         op.wrong(f"its window is none of {rank} dimensions")

@@ -15,6 +15,7 @@ import numpy as np
 from mlc.api import compile, lower
 from mlc.frontend.dtypes import as_dtype
 from mlc.frontend.location import user_loc
+from mlc.frontend.onnx import bodies
 from mlc.frontend.onnx.interpreter import Interpreter, missing
 from mlc.frontend.onnx.model import Model, read, type_text
 from mlc.frontend.onnx.values import OTHER_TYPES, TYPES, Stored, tensor
@@ -106,6 +107,9 @@ def constant(proto: Any, x: Any) -> Any:
 def dim(d: Any, otherwise: str, symbols: dict[str, str]) -> Dim:
     """A size: a number, or a symbol by its name or, if it has none, by that of the axis."""
     if d.HasField("dim_value"):
+        if d.dim_value < 0 or d.dim_value > bodies.LARGEST:
+            raise UserError(f"an input has the size {d.dim_value}", code="MLC0840", loc=user_loc(),
+                            hint="write the model with a name in place of a size that is not known")
         return int(d.dim_value)
     name = d.dim_param or otherwise
     if name not in symbols:

@@ -122,7 +122,11 @@ def run(program: Program, given: Sequence[Any]) -> Any:
     """The result of a program: a tensor, or a tuple of them."""
     main = program.main()
     check_arguments(main, given)
-    found = Interpreter(program).call(main, given)
+    try:
+        found = Interpreter(program).call(main, given)
+    except RecursionError:
+        raise UserError("regions and calls of the program are nested more deeply than Python's stack is", code=SYNTAX,
+                        loc=main.loc, hint="call functions one after the other") from None
     return found[0] if len(found) == 1 else found
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import warnings
 import zipfile
@@ -155,13 +156,24 @@ def load(path: str | os.PathLike[str]) -> Program:
     if not zipfile.is_zipfile(path):
         raise _no_program(path, "it is no zip")
     try:
-        with without_deprecations():
+        with without_deprecations(), _without_log():
             return Program(torch.export.load(path))
     except (Error, MemoryError):
         raise
     except Exception as error:                             # of a damaged file PyTorch's reader raises anything
         first = (str(error).strip().splitlines() or [""])[0][:200]
         raise _no_program(path, f"{type(error).__name__}: {first}".removesuffix(": ")) from error
+
+
+@contextmanager
+def _without_log() -> Iterator[None]:
+    """Within, PyTorch's reader does not log what it fails at first: it tries another format, or raises an error."""
+    logger = logging.getLogger("torch.export")
+    before, logger.disabled = logger.disabled, True
+    try:
+        yield
+    finally:
+        logger.disabled = before
 
 
 def _no_program(path: str | os.PathLike[str], reason: str) -> UserError:

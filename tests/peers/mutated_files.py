@@ -97,7 +97,8 @@ def imported(path: Path) -> tuple[str, str]:
         return "memory", said[:1500]
     if not errors and status == 1 and not said:
         return "refused", "the operations are listed"
-    if len(errors) != 1 or not CODE.fullmatch(errors[0]):
+    if len(errors) != 1 or not CODE.fullmatch(errors[0]) or \
+            any(line and not line.startswith("  ") for line in said.splitlines()[1:]):
         return "unclear", f"{len(errors)} errors: {said[:500]}"
     return "refused", said.splitlines()[0].removeprefix(f"{path}:")[:200]
 

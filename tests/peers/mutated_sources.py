@@ -115,9 +115,14 @@ def artifacts() -> list[tuple[str, bytes]]:
 
 
 def checkout(folder: Path) -> list[tuple[str, bytes]]:
-    """The smaller files of StableHLO's tests."""
+    """The smaller files of StableHLO's tests, without the comparisons of their results."""
     from tests.peers.stablehlo_suite import tests
-    return [(n, text.encode()) for n, text in tests(folder) if len(text) < 1 << 14]
+    found = []
+    for name, text in tests(folder):
+        kept = [line for line in text.splitlines() if "check." not in line and not line.startswith("// ")]
+        if len(text) < 1 << 14:
+            found.append((name, "\n".join(kept).encode()))
+    return found
 
 
 @cache

@@ -54,13 +54,58 @@ PIECES = ("", "{", "}", "(", ")", "<", ">", "[", "]", ",", ":", "=", "->", "%0",
 
 
 def of_text(text: str, rng: random.Random) -> str:
-    """A few tokens deleted, repeated, exchanged, replaced by others of their kind, or by numbers that are absurd."""
+    """A few tokens deleted, repeated, exchanged, replaced by others of their kind, or by numbers that are absurd; or a
+    size, a type or the name of an operation changed wherever it is, so that the text remains one of the language."""
+    if rng.random() < 0.5:
+        for _ in range(rng.choice((1, 1, 2))):
+            text = rng.choice((_sizes_alike, _types_alike, _attribute_number, _other_operation))(text, rng)
+        return text
     tokens = TOKEN.findall(text)
     for _ in range(rng.choice((1, 1, 1, 2, 3, 6))):
         if not tokens:
             break
         _change_tokens(tokens, rng)
     return "".join(tokens)
+
+
+def _sizes_alike(text: str, rng: random.Random) -> str:
+    """One size in all types, and in the numbers between brackets if it is there, too."""
+    sizes = sorted(set(re.findall(r"(?<=[<x])(\d+|\?)(?=x)", text)))
+    if not sizes:
+        return text
+    old, new = rng.choice(sizes), rng.choice(("0", "1", "2", "3", "5", "?", "4611686018427387904", "65536"))
+    out = re.sub(rf"(?<=[<x]){re.escape(old)}(?=x)", new, text)
+    return re.sub(rf"(?<=[\[ ]){re.escape(old)}(?=[\],])", new, out) if rng.random() < 0.5 and new != "?" else out
+
+
+def _types_alike(text: str, rng: random.Random) -> str:
+    """One element type, wherever it is."""
+    types = sorted(set(re.findall(r"(?<=[<x])[a-z]\w*(?=[>,])", text)))
+    if not types:
+        return text
+    new = rng.choice(("f32", "f64", "i1", "i8", "i32", "i64", "ui8", "ui64", "f16", "bf16", "complex<f32>", "i4"))
+    return re.sub(rf"(?<=[<x]){rng.choice(types)}(?=[>,])", new, text)
+
+
+def _attribute_number(text: str, rng: random.Random) -> str:
+    """A number in an attribute: small, or absurd."""
+    found = list(re.finditer(r"(?<=[\[ :<])-?\d+(?=[\],: >])", text))
+    if not found:
+        return text
+    m = rng.choice(found)
+    new = str(rng.randrange(-3, 6)) if rng.random() < 0.8 else rng.choice(NUMBERS)
+    return text[:m.start()] + new + text[m.end():]
+
+
+def _other_operation(text: str, rng: random.Random) -> str:
+    """Another operation of the text, or a usual one, in place of one."""
+    found = list(re.finditer(r"(?:stablehlo|chlo)\.\w+", text))
+    if not found:
+        return text
+    m = rng.choice(found)
+    new = rng.choice([x[0] for x in found] + ["stablehlo.add", "stablehlo.abs", "stablehlo.transpose", "stablehlo.sort",
+                                              "stablehlo.reshape", "stablehlo.real", "stablehlo.pad", "chlo.top_k"])
+    return text[:m.start()] + new + text[m.end():]
 
 
 def _change_tokens(tokens: list[str], rng: random.Random) -> None:
@@ -295,8 +340,31 @@ def _constant(model: Any, rng: random.Random) -> None:
         model.graph.initializer.append(helper.make_tensor(name, type, [len(values)], chosen))
 
 
+def _attributes(model: Any, rng: random.Random) -> None:
+    """A number or a text of an attribute, small or absurd; or one attribute more or less."""
+    nodes = [m for m in messages(model) if m.DESCRIPTOR.name == "NodeProto" and len(m.attribute)]
+    if not nodes:
+        return
+    node = rng.choice(nodes)
+    a = rng.choice(node.attribute)
+    number = rng.choice((*range(-3, 8), *ABSURD))
+    if a.type == 2:
+        a.i = number
+    elif a.type == 1:
+        a.f = rng.choice((0.0, -1.0, float("nan"), float("inf"), 1e38, 0.5))
+    elif a.type == 3:
+        a.s = rng.choice((b"", b"max", b"\xff", b"linear", b"VALID", b"SAME_UPPER", b"nearest"))
+    elif a.type == 7 and len(a.ints) and rng.random() < 0.7:
+        a.ints[rng.randrange(len(a.ints))] = number
+    elif a.type == 7:
+        a.ints.append(number)
+    else:
+        node.attribute.remove(a)
+
+
 CHANGES: tuple[Callable[[Any, random.Random], None], ...] = (
-    _any_field, _any_field, _any_field, _any_field, _sizes, _wires, _outside, _nested, _operator, _constant)
+    _any_field, _any_field, _any_field, _any_field, _sizes, _wires, _outside, _nested, _operator, _constant,
+    _constant, _attributes, _attributes)
 
 
 # -- zips -------------------------------------------------------------------------------------------------------------
