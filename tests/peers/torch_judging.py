@@ -2,7 +2,8 @@
 
 Results are right if `torch.testing.assert_close` says so. Where it does not, PyTorch is compared with itself, from
 weights moved by a rounding error: a result may differ from it by GROWTH times as much as its own do. That is asked in
-float32 and in float64, where a wrong translation cannot hide behind an ill-conditioned model.
+float32 and in float64, where a wrong translation cannot hide behind an ill-conditioned model. Results that are right
+in float64 and not in float32 are asked for again at points beside, as a step of a gradient may be at just this one.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ GROWTH = 4.0
 SEEDS = 3
 MOVED = {"float32": 1e-7, "float64": 2e-16}
 """How far weights are moved, relative to each, to see what PyTorch's results are worth."""
+BESIDE = 1e-4
+"""How far they are moved to have another point, at which a difference is seen again unless it is a point's own."""
 Step = Callable[[Any, Callable[[Any], Any], Any, Any], list[Any]]
 
 
@@ -82,15 +85,32 @@ def verdict_on(ours: list[Any], theirs: list[Any], step: Step, model: Any, args:
     narrow = differing(ours, theirs, step, model, args, keywords, MOVED["float32"])
     torch._dynamo.reset()
     wide = copy.deepcopy(model).double()
-    args, keywords = pytree.tree_map_only(
+    wide_args, wide_keywords = pytree.tree_map_only(
         torch.Tensor, lambda x: x.double() if x.is_floating_point() else x, (args, keywords))
-    precise = step(copy.deepcopy(wide), as_it_is, args, keywords)
-    found = step(copy.deepcopy(wide), by_mlc, args, keywords)
+    precise = step(copy.deepcopy(wide), as_it_is, wide_args, wide_keywords)
+    found = step(copy.deepcopy(wide), by_mlc, wide_args, wide_keywords)
     if compared(found, precise) is not None:
-        text, close = differing(found, precise, step, wide, args, keywords, MOVED["float64"])
+        text, close = differing(found, precise, step, wide, wide_args, wide_keywords, MOVED["float64"])
         if not close:
             return "wrong", f"float64: {text}"
-    return ("pass" if narrow[1] else "wrong"), f"float32: {narrow[0]}; right in float64"
+    if narrow[1]:
+        return "pass", f"float32: {narrow[0]}; right in float64"
+    close = sum(close_beside(step, model, args, keywords, seed) for seed in range(SEEDS))
+    verdict = "pass" if 2 * close > SEEDS else "wrong"
+    return verdict, f"float32: {narrow[0]}; right in float64, and in float32 at {close} of {SEEDS} points beside this one"
+
+
+def close_beside(step: Step, model: Any, args: Any, keywords: Any, seed: int) -> bool:
+    """Whether results are close at a point beside the one judged.
+
+    Where the argument of a ReLU is within a rounding error of zero, or two elements of a pooling window are as close to
+    each other, both gradients are right and differ by an element of a sum. Such points are isolated.
+    """
+    beside = moved(model, seed, BESIDE)
+    ours, theirs = (step(copy.deepcopy(beside), how, args, keywords) for how in (by_mlc, as_it_is))
+    from tests.peers.torch_backend import compared
+    return compared(ours, theirs) is None or \
+        differing(ours, theirs, step, beside, args, keywords, MOVED["float32"])[1]
 
 
 def differing(ours: list[Any], theirs: list[Any], step: Step, model: Any, args: Any, keywords: Any,
@@ -189,4 +209,5 @@ def training(model: Any, compiled: Callable[[Any], Any], args: Any, keywords: An
     if not isinstance(loss, torch.Tensor):
         return []
     loss.backward()
-    return [loss.detach(), *(p.grad for p in model.parameters() if p.grad is not None)]
+    # of a parameter that a graph does not use, AOTAutograd has a gradient of zeros, and eager PyTorch none
+    return [loss.detach(), *(torch.zeros_like(p) if p.grad is None else p.grad for p in model.parameters())]

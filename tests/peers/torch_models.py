@@ -105,6 +105,16 @@ TRANSFORMERS: dict[str, tuple[str, dict[str, Any], str]] = {
         "decoder_attention_heads": 4, "encoder_ffn_dim": 37, "decoder_ffn_dim": 37, "num_mel_bins": 8,
             "max_source_positions": 30,
         "max_target_positions": 32, "pad_token_id": 0, "decoder_start_token_id": 1}, "spectrum"),
+    "mamba2": ("Mamba2ForCausalLM", {"vocab_size": 64, "hidden_size": 32, "num_hidden_layers": 2, "state_size": 8,
+        "num_heads": 8, "head_dim": 8, "n_groups": 1, "chunk_size": 4}, "text"),
+    "clip": ("CLIPModel", {"text_config": TEXT, "vision_config": PATCHES, "projection_dim": 16}, "both"),
+    "siglip": ("SiglipModel", {"text_config": TEXT, "vision_config": PATCHES}, "both"),
+    "blip": ("BlipModel", {"text_config": TEXT, "vision_config": PATCHES, "projection_dim": 16}, "both"),
+    "vilt": ("ViltModel", TEXT | PATCHES, "both"),
+    "git": ("GitForCausalLM", TEXT | {"vision_config": PATCHES}, "both"),
+    "llava": ("LlavaForConditionalGeneration", {
+        "text_config": GROUPED | {"model_type": "llama"}, "vision_config": PATCHES | {"model_type": "clip_vision_model"},
+        "image_token_index": 63, "vision_feature_layer": -1}, "image in text"),
 }
 Made = tuple[Any, tuple[Any, ...], dict[str, Any]]
 
@@ -185,7 +195,10 @@ def of_transformers(name: str) -> Made:
     arguments = {
         "text": {"input_ids": words}, "pair": {"input_ids": words, "decoder_input_ids": words[:, :7]},
         "image": {"pixel_values": torch.randn(2, 3, 32, 32)}, "sound": {"input_values": torch.randn(2, 800)},
-        "spectrum": {"input_features": torch.randn(2, 8, 60), "decoder_input_ids": words[:, :7]}}[inputs]
+        "spectrum": {"input_features": torch.randn(2, 8, 60), "decoder_input_ids": words[:, :7]},
+        "both": {"input_ids": words, "pixel_values": torch.randn(2, 3, 32, 32)},
+        "image in text": {"input_ids": torch.cat((torch.full((2, 16), 63), words % 60), 1),
+                          "pixel_values": torch.randn(2, 3, 32, 32)}}[inputs]
     if "use_cache" in config.to_dict():
         arguments["use_cache"] = False
     return model, (), arguments
