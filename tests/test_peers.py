@@ -138,6 +138,12 @@ def test_models_may_differ_by_what_pytorch_differs_from_itself() -> None:
     ours = torch_judging.training(torch_judging.moved(model, 7, 1e-7), torch_judging.as_it_is, args, {})
     assert torch_backend.compared(ours, theirs) is not None
     assert torch_judging.verdict_on(ours, theirs, torch_judging.training, model, args, {})[0] == "pass"
+
+    def mistaken(model: Any, compiled: Callable[[Any], Any], args: Any, keywords: Any) -> list[Any]:
+        out = torch_judging.training(model, torch_judging.as_it_is, args, keywords)
+        out[-1] *= 1.01 if compiled is torch_judging.by_mlc else 1.0
+        return out
+
     ours[-1] = ours[-1] * 1.01
-    verdict, why = torch_judging.verdict_on(ours, theirs, torch_judging.training, model, args, {})
+    verdict, why = torch_judging.verdict_on(ours, theirs, mistaken, model, args, {})
     assert verdict == "wrong" and f"result {len(ours) - 1} of {len(ours)}" in why

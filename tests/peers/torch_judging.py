@@ -95,9 +95,9 @@ def verdict_on(ours: list[Any], theirs: list[Any], step: Step, model: Any, args:
             return "wrong", f"float64: {text}"
     if narrow[1]:
         return "pass", f"float32: {narrow[0]}; right in float64"
-    close = sum(close_beside(step, model, args, keywords, seed) for seed in range(SEEDS))
-    verdict = "pass" if 2 * close > SEEDS else "wrong"
-    return verdict, f"float32: {narrow[0]}; right in float64, and in float32 at {close} of {SEEDS} points beside this one"
+    right = sum(close_beside(step, model, args, keywords, seed) for seed in range(SEEDS))
+    return "pass" if 2 * right > SEEDS else "wrong", \
+        f"float32: {narrow[0]}; right in float64, and in float32 at {right} of {SEEDS} points beside this one"
 
 
 def close_beside(step: Step, model: Any, args: Any, keywords: Any, seed: int) -> bool:

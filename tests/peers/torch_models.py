@@ -113,7 +113,8 @@ TRANSFORMERS: dict[str, tuple[str, dict[str, Any], str]] = {
     "vilt": ("ViltModel", TEXT | PATCHES, "both"),
     "git": ("GitForCausalLM", TEXT | {"vision_config": PATCHES}, "both"),
     "llava": ("LlavaForConditionalGeneration", {
-        "text_config": GROUPED | {"model_type": "llama"}, "vision_config": PATCHES | {"model_type": "clip_vision_model"},
+        "text_config": GROUPED | {"model_type": "llama"},
+        "vision_config": PATCHES | {"model_type": "clip_vision_model"},
         "image_token_index": 63, "vision_feature_layer": -1}, "image in text"),
 }
 Made = tuple[Any, tuple[Any, ...], dict[str, Any]]
