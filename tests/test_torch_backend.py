@@ -144,6 +144,21 @@ def test_one_compilation_serves_all_sizes() -> None:
     assert len(reports(fast)) == 2
 
 
+def test_sizes_that_no_tensor_has() -> None:
+    """The gradient of a mean needs sizes of the argument, and not the argument."""
+    fast = compiled(lambda x: x.mean((1, 2)), dynamic=True, fallback=False)
+    for h, w in ((3, 4), (5, 7)):
+        x = torch.randn(2, h, w, 3, requires_grad=True)
+        fast(x).square().sum().backward()
+        ours, x.grad = x.grad, None
+        x.mean((1, 2)).square().sum().backward()
+        torch.testing.assert_close(ours, x.grad)
+    assert len(reports(fast)) == 2
+    fast = compiled(lambda x, n: x * abs(n), dynamic=True)
+    for n in (2, 5, -5, -2):
+        torch.testing.assert_close(fast(x.detach(), n), x.detach() * abs(n))
+
+
 def test_bfloat16_and_autocast() -> None:
     model, x = nn.Linear(8, 4), torch.randn(3, 8)
     fast = compiled(model, fallback=False)

@@ -13,10 +13,11 @@ from mlc.frontend.fx.table import is_random
 from mlc.frontend.signature import Arguments, Spec, record_entry
 from mlc.frontend.symint import plain, symbolic
 from mlc.frontend.tensor import OPERATIONS
+from mlc.ir import sizes
 from mlc.ir.affine_syntax import parse_size
 from mlc.ir.diag import IRError, UserError
 from mlc.ir.sizes import Size
-from mlc.ir.types import TensorType, ui32
+from mlc.ir.types import TensorType, i8, ui32
 from mlc.torch.memory import Layout
 
 KEY = TensorType((2,), ui32)
@@ -27,6 +28,7 @@ class Recording:
     """The graph as it was recorded, with what mlc refused of it.
 
     inputs    number and layout of the arguments that are tensors
+    sizes     numbers of the arguments that are symbolic sizes which no tensor has as a dimension
     draws     whether a random key comes after them
     outputs   per result of the graph: ("result", number), ("argument", number), ("value", what it is), or, for a view
               of another, ("view", (number of that, (sizes, strides, offset)))
@@ -42,15 +44,18 @@ class Recording:
         """
         size = symbol if dynamic else hint
         self.graph = graph
-        self.values = [None if x is None or hasattr(x, "dtype") else size(x) for x in arguments]
+        self.values: list[Any] = [None if x is None or hasattr(x, "dtype") else size(x) for x in arguments]
         self.inputs = [(i, Layout.of(x, tuple(map(size, x.shape)))) for i, x in enumerate(arguments)
                        if hasattr(x, "dtype")]
+        self.sizes = self._other_sizes(arguments)
         self.draws = any(n.op == "call_function" and is_random(n.target) for n in graph.graph.nodes)
         self.outputs: list[tuple[str, Any]] = []
         self.results: list[Layout] = []
         interpreter = Interpreter(graph, tolerant=True)
         self.refusals: list[Refusal] = interpreter.refusals
         specs = [Spec(layout.type) for _, layout in self.inputs] + [Spec(KEY)] * self.draws
+        # a size is handed over as that of an array, which is not read
+        specs += [Spec(TensorType((plain(self.values[i]),), i8)) for i in self.sizes]
         leaves, structure = tree.flatten((tuple(specs), {}))
         try:
             self.module: Any = record_entry(lambda *arrays: self._computed(interpreter, arrays),
@@ -59,12 +64,31 @@ class Recording:
             if not self.refusals:
                 raise
 
+    def _other_sizes(self, arguments: Sequence[Any]) -> list[int]:
+        """The numbers of the arguments that are symbols and no dimension of a tensor.
+
+        Raises:
+            UserError: One may be negative, or a size of a tensor has a symbol that no argument is.
+        """
+        known = {name for _, layout in self.inputs for n in layout.sizes if (name := symbol_name(n))}
+        found = list[int]()
+        for i, n in enumerate(self.values):
+            if (name := symbol_name(n)) and name not in known:
+                if may_be_negative(arguments[i]):
+                    raise UserError(f"the argument {name} may be negative, which no size is", code=CODE)
+                known.add(name)
+                found.append(i)
+        for name in sizes.symbols(*(n for _, layout in self.inputs for n in layout.sizes)) - known:
+            raise UserError(f"no argument has the size {name}", code=CODE)
+        return found
+
     def _computed(self, interpreter: Interpreter, arrays: Sequence[Any]) -> tuple[Any, ...]:
         """The tensors that the graph computes from the arrays of its arguments."""
         values = list(self.values)
+        key = arrays[len(self.inputs)] if self.draws else None
         for (i, layout), x in zip(self.inputs, arrays):
             values[i] = x if layout.plain else OPERATIONS["permute"](x, layout.inverse)
-        found = interpreter.run(values, arrays[-1] if self.draws else None)
+        found = interpreter.run(values, key)
         computed = list[Any]()
         placeholders = {n: i for i, n in enumerate(n for n in self.graph.graph.nodes if n.op == "placeholder")}
         bases = dict[Any, int]()                           # output node that is a whole storage: its result
@@ -115,6 +139,16 @@ def whole_storage(node: Any) -> int | None:
     layout = Layout.of(x)
     same = layout.strides == x.stride() and x.numel() * x.itemsize == x.untyped_storage().nbytes()
     return storage_of(x) if same else None
+
+
+def may_be_negative(n: Any) -> bool:
+    """Whether PyTorch does not know that a symbolic integer is at least 0."""
+    return bool(n.node.shape_env.bound_sympy(n.node.expr).lower < 0)
+
+
+def symbol_name(n: Any) -> str | None:
+    """The name of a size that is a symbol by itself."""
+    return str(plain(n)) if isinstance(n, Size) and sizes.symbols(n) == {str(plain(n))} else None
 
 
 def symbol(n: Any) -> Any:

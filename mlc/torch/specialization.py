@@ -24,14 +24,15 @@ class Specialization:
 
     The caller warrants the types of the arguments, as the guards of `torch.compile` do; strides are looked at.
 
-    binders  per symbolic size: number and dimension of the argument that has it
+    binders  per symbolic size: number and dimension of the argument that has it; no dimension if it is that argument
     """
 
     def __init__(self, recording: Recording, precision: str | None = None) -> None:
         self.draws = recording.draws
         self.layouts: Layouts = recording.inputs, recording.results, recording.outputs
         self.known: dict[tuple[int, ...], Layouts] = {}
-        self.binders: list[tuple[int, int]] = []
+        self.binders: list[tuple[int, int | None]] = []
+        self.unread = [0] * len(recording.sizes)
         self.entry: Any = None
         if recording.results:
             self.entry = native_code(recording.module, Placement(precision=precision)).entry("main")
@@ -39,12 +40,16 @@ class Specialization:
                 if name not in self.entry.interface.binders:
                     raise UserError(f"no argument has the size {name}", code=CODE)
                 number, axis = self.entry.interface.binders[name]
+                first = len(recording.inputs) + recording.draws
+                if number >= first:
+                    self.binders.append((recording.sizes[number - first], None))
+                    continue
                 argument, layout = recording.inputs[number]
                 self.binders.append((argument, layout.order[axis]))
 
     def __call__(self, arguments: Sequence[Any]) -> list[Any]:
         """The results of the graph."""
-        numbers = tuple([arguments[i].shape[d] for i, d in self.binders])
+        numbers = tuple([arguments[i] if d is None else arguments[i].shape[d] for i, d in self.binders])
         inputs, layouts, outputs = self.layouts if not numbers else self.known.get(numbers) or self._layouts(numbers)
         kept, pointers = list[Any](), list[int]()
         for i, layout in inputs:
@@ -58,7 +63,7 @@ class Specialization:
             pointers.append(kept[-1].data_ptr())
         results = [layout.new() for layout in layouts]
         if self.entry is not None:
-            self.entry.enter(pointers, [x.data_ptr() for x in results], numbers)
+            self.entry.enter(pointers + self.unread, [x.data_ptr() for x in results], numbers)
         return [results[x] if kind == "result" else arguments[x] if kind == "argument" else
                 results[x[0]].as_strided(*x[1]) if kind == "view" else x for kind, x in outputs]
 
