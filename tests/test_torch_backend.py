@@ -153,7 +153,6 @@ def test_sizes_that_no_tensor_has() -> None:
         ours, x.grad = x.grad, None
         x.mean((1, 2)).square().sum().backward()
         torch.testing.assert_close(ours, x.grad)
-    assert len(reports(fast)) == 2
     fast = compiled(lambda x, n: x * abs(n), dynamic=True)
     for n in (2, 5, -5, -2):
         torch.testing.assert_close(fast(x.detach(), n), x.detach() * abs(n))

@@ -13,52 +13,19 @@ import argparse
 import sys
 import time
 from collections.abc import Callable, Sequence
-from importlib import import_module
 from typing import Any
 
 import numpy as np
 
+from mlc.tools.bench.library import Library
+
 Step = Callable[[], Any]
-
-
-class Library:
-    """PyTorch or mlc, with data and weights that are the same for both."""
-
-    def __init__(self, name: str) -> None:
-        self.lib: Any = import_module(name)
-        self.nn: Any = import_module(f"{name}.nn")
-        self.optim: Any = import_module(f"{name}.optim")
-        self.random = np.random.default_rng(0)
-
-    def floats(self, *shape: int) -> Any:
-        return self.lib.tensor(self.random.normal(size=shape).astype("f4"))
-
-    def integers(self, high: int, *shape: int) -> Any:
-        return self.lib.tensor(self.random.integers(0, high, shape))
-
-    def same(self, model: Any) -> Any:
-        """The model with weights that do not depend on the library."""
-        with self.lib.no_grad():
-            for p in model.parameters():
-                scale = 1 / np.sqrt(p.shape[-1]) if p.ndim > 1 else 0.1
-                p.copy_(self.floats(*p.shape) * float(scale))
-        return model
-
-    def training(self, model: Any, loss: Callable[..., Any], optimizer: Any, *data: Any) -> Callable[..., Any]:
-        """The step of a model on some data, as a function of these."""
-        def step(*batch: Any) -> Any:
-            optimizer.zero_grad()
-            value = loss(*batch)
-            value.backward()
-            optimizer.step()
-            return value
-        return step
 
 
 def mlp(a: Library) -> tuple[Callable[..., Any], Sequence[Any]]:
     nn = a.nn
     model = a.same(nn.Sequential(nn.Linear(64, 128), nn.ReLU(), nn.Linear(128, 128), nn.ReLU(), nn.Linear(128, 10)))
-    step = a.training(model, lambda x, y: nn.functional.cross_entropy(model(x), y),
+    step = a.training(lambda x, y: nn.functional.cross_entropy(model(x), y),
                       a.optim.Adam(model.parameters(), lr=1e-3))
     return step, (a.floats(64, 64), a.integers(10, 64))
 
@@ -68,7 +35,7 @@ def lenet(a: Library) -> tuple[Callable[..., Any], Sequence[Any]]:
     model = a.same(nn.Sequential(
         nn.Conv2d(1, 6, 5, padding=2), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(6, 16, 5), nn.ReLU(), nn.MaxPool2d(2),
         nn.Flatten(), nn.Linear(400, 120), nn.ReLU(), nn.Linear(120, 84), nn.ReLU(), nn.Linear(84, 10)))
-    step = a.training(model, lambda x, y: nn.functional.cross_entropy(model(x), y),
+    step = a.training(lambda x, y: nn.functional.cross_entropy(model(x), y),
                       a.optim.SGD(model.parameters(), lr=1e-2, momentum=0.9))
     return step, (a.floats(32, 1, 28, 28), a.integers(10, 32))
 
@@ -78,7 +45,7 @@ def batch_norm(a: Library) -> tuple[Callable[..., Any], Sequence[Any]]:
     model = a.same(nn.Sequential(
         nn.Conv2d(3, 16, 3, padding=1), nn.BatchNorm2d(16), nn.ReLU(), nn.Conv2d(16, 16, 3, padding=1),
         nn.BatchNorm2d(16), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(16, 10)))
-    step = a.training(model, lambda x, y: nn.functional.cross_entropy(model(x), y),
+    step = a.training(lambda x, y: nn.functional.cross_entropy(model(x), y),
                       a.optim.SGD(model.parameters(), lr=1e-2, momentum=0.9, weight_decay=1e-4))
     return step, (a.floats(16, 3, 16, 16), a.integers(10, 16))
 
@@ -97,7 +64,7 @@ def recurrent(kind: str) -> Callable[[Library], tuple[Callable[..., Any], Sequen
                 return self.out(self.cells(self.embedding(x))[0])
 
         model = a.same(Tagger())
-        step = a.training(model, lambda x, y: nn.functional.cross_entropy(model(x).reshape(-1, 50), y.reshape(-1)),
+        step = a.training(lambda x, y: nn.functional.cross_entropy(model(x).reshape(-1, 50), y.reshape(-1)),
                           a.optim.Adam(model.parameters(), lr=1e-3))
         return step, (a.integers(50, 16, 24), a.integers(50, 16, 24))
     return make
@@ -133,7 +100,7 @@ def gpt(a: Library) -> tuple[Callable[..., Any], Sequence[Any]]:
             return self.head(self.norm(self.blocks(self.words(x) + self.places(at))))
 
     model = a.same(GPT())
-    step = a.training(model, lambda x, y: nn.functional.cross_entropy(model(x).reshape(-1, words), y.reshape(-1)),
+    step = a.training(lambda x, y: nn.functional.cross_entropy(model(x).reshape(-1, words), y.reshape(-1)),
                       a.optim.AdamW(model.parameters(), lr=1e-3))
     return step, (a.integers(words, 8, length), a.integers(words, 8, length))
 
@@ -149,14 +116,14 @@ def vae(a: Library) -> tuple[Callable[..., Any], Sequence[Any]]:
         return nn.functional.mse_loss(made, x) - 0.001 * (1 + spread - mean**2 - spread.exp()).sum(1).mean()
 
     params = [*coder.parameters(), *decoder.parameters()]
-    return a.training(None, loss, a.optim.Adam(params, lr=1e-3)), (a.floats(32, 64), a.floats(32, 8))
+    return a.training(loss, a.optim.Adam(params, lr=1e-3)), (a.floats(32, 64), a.floats(32, 8))
 
 
 def deep(a: Library) -> tuple[Callable[..., Any], Sequence[Any]]:
     """200 parameters with next to no arithmetic: the cost of a step itself."""
     nn = a.nn
     model = a.same(nn.Sequential(*(nn.Linear(4, 4) for _ in range(100))))
-    step = a.training(model, lambda x: (model(x) ** 2).sum(), a.optim.SGD(model.parameters(), lr=1e-3))
+    step = a.training(lambda x: (model(x) ** 2).sum(), a.optim.SGD(model.parameters(), lr=1e-3))
     return step, (a.floats(2, 4),)
 
 
