@@ -99,6 +99,9 @@ def test_a_network_of_layers_trains_as_in_pytorch() -> None:
     with torch.no_grad():
         torch.testing.assert_close(fast(x), model(x))
     assert [g.kind for g in reports(fast)] == ["forward", "backward", "inference"]
+    with pytest.raises(mlc.UserError) as error:
+        mlc.torch.report(torch.relu)
+    assert error.value.code == "MLC0792"
     assert mlc.torch.report(fast).startswith("3 graphs, 100 % of ")
 
 

@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from mlc.frontend.fx.interpreter import Refusal
+from mlc.frontend.location import user_loc
+from mlc.ir.diag import UserError
 
 RECENT = 4096
 """Number of graphs that are remembered."""
@@ -73,6 +75,9 @@ def reports(model: Any = None) -> list[GraphReport]:
     """The graphs of a model, or all that are remembered."""
     if model is None:
         return list(_graphs)
+    if not hasattr(model, "parameters"):
+        raise UserError(f"a {type(model).__name__} has no parameters that tell its graphs", code="MLC0792",
+                        loc=user_loc(), hint="without an argument, report() is about all that was compiled")
     tensors = [*model.parameters(), *model.buffers()]
     return [g for g in _graphs if g.source.uses(tensors)]
 
@@ -87,6 +92,9 @@ def report(model: Any = None) -> str:
     Returns:
         Text: a line for each graph, and below it the operators that PyTorch runs, why, and from which line of the
             program.
+
+    Raises:
+        UserError: MLC0792, the argument is no module.
 
     Example:
         >>> import torch

@@ -43,4 +43,10 @@ It does what the model did in the mode of the export: dropout, for one, is in th
 example text:
     error[MLC0791]: the program was exported in training, and is called in the other mode
 fix: call train() or eval() as the hint says, or export the model in the mode that is wanted.
+
+MLC0792 A report was asked for of something that is no module.
+The graphs of a module are found by its parameters and buffers, of which a function has none.
+example text:
+    error[MLC0792]: a function has no parameters that tell its graphs
+fix: ask for mlc.torch.report() of all graphs that were compiled, or pass the module.
 '''

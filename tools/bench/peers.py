@@ -1,0 +1,212 @@
+"""The ways in which a network is run: mlc, and other frameworks and runtimes where they are installed.
+
+Each makes a call out of a network: a function of no arguments whose result is read by `arrays`. All of them use the
+same number of threads, float32, and memory of their own.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import io
+import logging
+import time
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mlc.tools.bench.library import Library
+from mlc.tools.bench.networks import Network
+
+Call = Callable[[], Any]
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A call, and the seconds of compiling that were spent before its first time."""
+
+    call: Call
+    seconds: float = 0.0
+
+
+class Peer:
+    """A way to run a network.
+
+    name      in tables and on the command line
+    packages  those that it needs
+    trains    whether it runs training steps, too
+    """
+
+    name: str
+    packages: Sequence[str]
+    trains = False
+
+    def missing(self) -> str | None:
+        """The package that is not installed, if there is one."""
+        return next((p for p in self.packages if importlib.util.find_spec(p) is None), None)
+
+    def forward(self, network: Network, batch: int, threads: int) -> Prepared:
+        """A call of the network in evaluation."""
+        raise NotImplementedError
+
+    def step(self, network: Network, batch: int, threads: int) -> Prepared:
+        """A training step with stochastic gradient descent and momentum, whose result is the loss."""
+        raise NotImplementedError
+
+    def onnx(self, model: bytes, feeds: dict[str, Any], threads: int) -> Prepared | None:
+        """A call of a model of ONNX; None if this peer reads none."""
+        return None
+
+
+class _Framework(Peer):
+    """PyTorch or mlc: the same lines in both."""
+
+    trains = True
+    library: str
+
+    def compiled(self, f: Any, trains: bool) -> Any:
+        """A module or the loss of one, compiled."""
+        return f
+
+    def set_threads(self, a: Library, threads: int) -> None:
+        a.lib.set_num_threads(threads)
+
+    def forward(self, network: Network, batch: int, threads: int) -> Prepared:
+        a = Library(self.library)
+        self.set_threads(a, threads)
+        model, data = network.module(a).eval(), network.data(a, batch)
+        f = self.compiled(model, False)
+
+        def call() -> Any:
+            with a.lib.no_grad():
+                return f(*data)
+        return Prepared(call)
+
+    def step(self, network: Network, batch: int, threads: int) -> Prepared:
+        a = Library(self.library)
+        self.set_threads(a, threads)
+        model, data = network.module(a).train(), network.data(a, batch)
+        optimizer = a.optim.SGD(model.parameters(), lr=1e-4, momentum=0.9)
+        f = self.training(a, lambda *data: network.loss(a, model(*data)), optimizer)
+        return Prepared(lambda: f(*data))
+
+    def training(self, a: Library, loss: Any, optimizer: Any) -> Any:
+        """The step, compiled."""
+        return a.training(loss, optimizer)
+
+
+class Mlc(_Framework):
+    name, packages, library = "mlc", ("mlc",), "mlc"
+
+    def compiled(self, f: Any, trains: bool) -> Any:
+        import mlc
+        return mlc.compile(f)
+
+    def training(self, a: Library, loss: Any, optimizer: Any) -> Any:
+        return a.lib.compile(a.training(loss, optimizer))
+
+    def onnx(self, model: bytes, feeds: dict[str, Any], threads: int) -> Prepared | None:
+        import onnx
+
+        import mlc
+        mlc.set_num_threads(threads)
+        start = time.perf_counter()
+        f = mlc.compile(mlc.onnx.load(onnx.load_from_string(model)))
+        seconds = time.perf_counter() - start
+        data = [mlc.tensor(x) for x in feeds.values()]
+
+        def call() -> Any:
+            with mlc.no_grad():
+                return f(*data)
+        return Prepared(call, seconds)
+
+
+class Torch(_Framework):
+    name, packages, library = "torch", ("torch",), "torch"
+
+
+class Inductor(_Framework):
+    name, packages, library = "inductor", ("torch",), "torch"
+
+    def compiled(self, f: Any, trains: bool) -> Any:
+        import torch
+        import torch._inductor.config as config
+        config.force_disable_caches = True                 # the first call is to be one of a fresh machine
+        return torch.compile(f)
+
+    def training(self, a: Library, loss: Any, optimizer: Any) -> Any:
+        return a.training(self.compiled(loss, True), optimizer)
+
+
+def onnx_model(network: Network, batch: int) -> tuple[bytes, dict[str, Any]]:
+    """A network as PyTorch's exporter writes it, and the arrays of a call."""
+    import torch
+    a = Library("torch")
+    model, data = network.module(a).eval(), network.data(a, batch)
+    out = io.BytesIO()
+    names = [f"x{i}" for i in range(len(data))]
+    with warnings.catch_warnings(), _quiet():
+        warnings.simplefilter("ignore")
+        torch.onnx.export(model, data, out, input_names=names, dynamo=False, opset_version=17)
+    return out.getvalue(), {n: x.numpy() for n, x in zip(names, data)}
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Within, nothing is logged."""
+    before = logging.root.manager.disable
+    logging.disable(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        logging.disable(before)
+
+
+class _Runtime(Peer):
+    """A runtime for models of ONNX."""
+
+    def forward(self, network: Network, batch: int, threads: int) -> Prepared:
+        prepared = self.onnx(*onnx_model(network, batch), threads)
+        assert prepared is not None
+        return prepared
+
+
+class OnnxRuntime(_Runtime):
+    name, packages = "onnxruntime", ("onnxruntime", "onnx", "torch")
+
+    def onnx(self, model: bytes, feeds: dict[str, Any], threads: int) -> Prepared | None:
+        import onnxruntime
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
+        options.log_severity_level = 3
+        start = time.perf_counter()
+        session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+        return Prepared(lambda: session.run(None, feeds), time.perf_counter() - start)
+
+
+class OpenVino(_Runtime):
+    name, packages = "openvino", ("openvino", "onnx", "torch")
+
+    def onnx(self, model: bytes, feeds: dict[str, Any], threads: int) -> Prepared | None:
+        import openvino
+        core, start = openvino.Core(), time.perf_counter()
+        compiled = core.compile_model(core.read_model(model), "CPU", {
+            "INFERENCE_NUM_THREADS": threads, "PERFORMANCE_HINT": "LATENCY", "INFERENCE_PRECISION_HINT": "f32"})
+        request = compiled.create_infer_request()
+        return Prepared(lambda: list(request.infer(feeds, share_inputs=True, share_outputs=True).values()),
+                        time.perf_counter() - start)
+
+
+PEERS: dict[str, Peer] = {p.name: p for p in (Mlc(), Torch(), Inductor(), OnnxRuntime(), OpenVino())}
+
+
+def arrays(result: Any) -> list[np.ndarray[Any, Any]]:
+    """The result of a call as arrays."""
+    if isinstance(result, list | tuple):
+        return [a for x in result for a in arrays(x)]
+    if isinstance(result, np.ndarray):
+        return [result]
+    return [np.asarray(result.detach().numpy())]

@@ -1,0 +1,130 @@
+"""The limits of this machine, measured: multiply-adds in registers, and copies of several sizes.
+
+The loops are LLVM IR with everything in registers, so that they show what the processor can do and not what a compiler
+makes of a loop: as many independent accumulators as hide the latency of a multiply-add.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from ctypes import CFUNCTYPE, c_float, c_int32, c_int64
+from typing import Any
+
+import numpy as np
+
+ACCUMULATORS = 24
+TRIPS = 1 << 20
+SIZES = {"L2": 1 << 18, "L3": 1 << 23, "memory": 1 << 28}
+"""Bytes of an array that is copied into another; with its target twice as many are in use."""
+
+
+def _loop(name: str, accumulator: str, factor: str, before: bool) -> str:
+    """IR of a function that repeats a multiply-add on each of the accumulators, and adds these up.
+
+    Args:
+        name: The intrinsic.
+        accumulator: The type of what is added to.
+        factor: The type of what is multiplied.
+        before: Whether the accumulator is the first operand; else it is the last.
+    """
+    lanes, element = accumulator.strip("<>").split(" x ")
+    floats = element == "float"
+    add, numbers = ("fadd" if floats else "add"), range(ACCUMULATORS)
+    phis = "\n".join(f"  %a{i} = phi {accumulator} [ zeroinitializer, %entry ], [ %b{i}, %loop ]" for i in numbers)
+    steps = "\n".join(
+        f"  %b{i} = call {accumulator} {name}(" + ", ".join(
+            [f"{accumulator} %a{i}", *[f"{factor} %x"] * 2] if before else
+            [*[f"{factor} %x"] * 2, f"{accumulator} %a{i}"]) + ")" for i in numbers)
+    sums = "\n".join(f"  %s{i} = {add} {accumulator} {f'%s{i - 1}' if i else 'zeroinitializer'}, %b{i}" for i in numbers)
+    operands = [accumulator, factor, factor] if before else [factor, factor, accumulator]
+    return f"""declare {accumulator} {name}({", ".join(operands)})
+define {element} @f(i64 %n, {element} %v) "prefer-vector-width"="512" "min-legal-vector-width"="512" {{
+entry:
+  %x0 = insertelement {accumulator} zeroinitializer, {element} %v, i32 0
+  %x = bitcast {accumulator} %x0 to {factor}
+  br label %loop
+loop:
+  %k = phi i64 [ 0, %entry ], [ %next, %loop ]
+{phis}
+{steps}
+  %next = add i64 %k, 1
+  %more = icmp slt i64 %next, %n
+  br i1 %more, label %loop, label %done
+done:
+{sums}
+  %e = extractelement {accumulator} %s{ACCUMULATORS - 1}, i32 0
+  ret {element} %e
+}}
+"""
+
+
+def _programs(features: str) -> dict[str, tuple[str, int, Any]]:
+    """By name, the IR of a loop, the operations of an accumulator's step, and the type of the function's number."""
+    wide = 16 if "+avx512f" in features else 8
+    floats, integers = f"<{wide} x float>", "<16 x i32>"
+    found = {"f32": (_loop(f"@llvm.fma.v{wide}f32", floats, floats, False), 2 * wide, c_float)}
+    if "+avx512bf16" in features:
+        found["bf16"] = _loop("@llvm.x86.avx512bf16.dpbf16ps.512", floats, "<32 x bfloat>", True), 64, c_float
+    if "+avx512vnni" in features:
+        found["int8"] = _loop("@llvm.x86.avx512.vpdpbusd.512", integers, "<64 x i8>", True), 128, c_int32
+    return found
+
+
+def multiply_adds(threads: int) -> dict[str, tuple[float, float]]:
+    """Operations a second of one thread and of all, by kind of number: f32, and bf16 and int8 where there are
+    instructions for their products. A multiply-add is two operations."""
+    import llvmlite.binding as llvm
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    features = llvm.get_host_cpu_features().flatten()
+    machine = llvm.Target.from_default_triple().create_target_machine(
+        cpu=llvm.get_host_cpu_name(), features=features, opt=3)
+    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
+    found = {}
+    for name, (text, each, number) in _programs(features).items():
+        engine.add_module(llvm.parse_assembly(text.replace("@f(", f"@{name}(")))
+        engine.finalize_object()
+        f = CFUNCTYPE(number, c_int64, number)(engine.get_function_address(name))
+        operations = TRIPS * ACCUMULATORS * each
+        found[name] = (operations / _seconds(lambda f=f: f(TRIPS, 0), 1),  # type: ignore[misc]
+                       threads * operations / _seconds(lambda f=f: f(TRIPS, 0), threads))  # type: ignore[misc]
+    return found
+
+
+def _seconds(run: Callable[[], Any], threads: int, rounds: int = 5) -> float:
+    """The least time of a call in each of several threads at once; calls of C do not hold the lock of Python."""
+    best = float("inf")
+    for _ in range(rounds):
+        others = [threading.Thread(target=run) for _ in range(threads - 1)]
+        start = time.perf_counter()
+        for t in others:
+            t.start()
+        run()
+        for t in others:
+            t.join()
+        best = min(best, time.perf_counter() - start)
+    return best
+
+
+def copies(threads: int) -> dict[str, tuple[float, float]]:
+    """Bytes a second that are read and written by copies within the caches and in memory, of one thread and of all."""
+    found = {}
+    for name, size in SIZES.items():
+        pairs = [(np.ones(size // 4, np.float32), np.empty(size // 4, np.float32)) for _ in range(threads)]
+        repeats = max(1, (1 << 28) // size)
+
+        def copy(i: int, pairs: Any = pairs, repeats: int = repeats) -> None:
+            source, target = pairs[i]
+            for _ in range(repeats):
+                np.copyto(target, source)
+
+        moved = 2.0 * size * repeats
+        one = _seconds(lambda copy=copy: copy(0), 1, 3)  # type: ignore[misc]
+        best = float("inf")
+        for _ in range(3):
+            numbers = iter(range(threads))
+            best = min(best, _seconds(lambda copy=copy, numbers=numbers: copy(next(numbers)), threads, 1))  # type: ignore[misc]
+        found[name] = (moved / one, threads * moved / best)
+    return found

@@ -1,0 +1,33 @@
+"""Times of several calls that do the same work, which take turns so that a busy machine slows all of them."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+
+def times(runs: Sequence[Callable[[], Any]], rounds: int = 7, least: float = 0.02) -> list[float]:
+    """The seconds of each run, the least over rounds in which they take turns.
+
+    Args:
+        runs: Calls, each of which has been called before.
+        rounds: Turns of each.
+        least: Seconds of a turn at least, for which short runs are repeated.
+    """
+    counts = []
+    for run in runs:
+        run()
+        start = time.perf_counter()
+        run()
+        counts.append(max(1, math.ceil(least / max(time.perf_counter() - start, 1e-7))))
+    best = [math.inf] * len(runs)
+    for _ in range(rounds):
+        for i, (run, count) in enumerate(zip(runs, counts)):
+            run()                                          # the caches of the processor are another's
+            start = time.perf_counter()
+            for _ in range(count):
+                run()
+            best[i] = min(best[i], (time.perf_counter() - start) / count)
+    return best
