@@ -103,6 +103,12 @@ class Signature:
                 break
         return out
 
+    def bound_arrays(self) -> list[Any]:
+        """The arrays of the module that is bound, which are the first arguments of the code."""
+        leaves = tree.leaves(self.bound)
+        return [x.array if isinstance(x, Tensor) else x for x, slot in zip(
+            leaves, Arguments(leaves, tree.TreeDef()).slots) if slot]
+
     def marked(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """The arguments with each static one as a single leaf."""
         if not self.static:

@@ -34,7 +34,7 @@ from mlc.frontend import tree
 from mlc.frontend.arguments import FAILURES
 from mlc.frontend.location import user_loc
 from mlc.frontend.output_files import write_file
-from mlc.frontend.signature import Arguments, Spec
+from mlc.frontend.signature import Spec
 from mlc.frontend.tensor import Array, Tensor
 from mlc.ir.abi import Interface, interfaces
 from mlc.ir.core import Op
@@ -171,9 +171,7 @@ def source(f: Any, args: Sequence[Any] | None = None, name: str = "") -> Recorde
     if not variant.recorded.computes:
         raise UserError(f"{what} computes nothing", code="MLC0574", loc=user_loc(),
                         hint="return something that depends on an argument")
-    leaves = tree.leaves(signature.bound)
-    bound = [x.array if isinstance(x, Tensor) else x for x, slot in zip(
-        leaves, Arguments(leaves, tree.TreeDef()).slots) if slot]
+    bound = signature.bound_arrays()
     names = tree.names(signature.bound[0]) if signature.bound else []
     lowering = Lowering(variant.recorded.trace.module)
     if found := [t for t in (*lowering.interface.inputs, *lowering.interface.results) if t.dtype.is_complex]:

@@ -249,9 +249,10 @@ def _file(options: argparse.Namespace, folder: Path) -> int:
                             (f", and ended with {ended}" if ended else ""), code="MLC0453",
                             hint=f"call one in it, or give one function: mlc bisect {path}:FUNCTION")
     else:
-        module, entry, arrays, steps, held = run.call_in_file(path, name, options)
-        inside = bool(held and steps) or not inputs.has_interface(module, entry)
-        calls = [Call(module, entry, arrays, steps if inside else None, bool(held and held[2]))]
+        found = run.call_in_file(path, name, options)
+        inside = bool(found.held and found.steps) or not inputs.has_interface(found.module, found.entry)
+        calls = [Call(found.module, found.entry, found.arrays, found.steps if inside else None,
+                      bool(found.held and found.held[2]))]
     return _slow(options, calls, folder) if options.slow or options.slow_compile else _wrong(options, calls, folder)
 
 

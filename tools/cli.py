@@ -16,6 +16,7 @@ from mlc.tools.exit_status import INTERRUPTED, OK, USAGE
 COMMANDS: dict[str, str] = {
     "compile": "compile a function to any level, from tensor IR to an object file",
     "import": "show what a program of torch.export consists of, and what is not supported",
+    "bench": "measure networks, operations or a file beside other frameworks",
     "run": "run a Python program or an entry of a .mlir file; --check names the pass that changes a result",
     "opt": "run passes over a .mlir file",
     "replay": "run a file again that mlc left when something failed",

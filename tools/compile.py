@@ -118,6 +118,11 @@ def levels(text: str, machine: str) -> list[str]:
 # -- where the module comes from --------------------------------------------------------------------------------------
 def trace(path: str, name: str, given: Sequence[Any] | None) -> Op:
     """The function of a Python file, recorded."""
+    return trace_with_weights(path, name, given)[0]
+
+
+def trace_with_weights(path: str, name: str, given: Sequence[Any] | None) -> tuple[Op, list[Any]]:
+    """The function of a file, recorded, and its first arguments: the arrays of the module that it is."""
     if not name and formats.format_of(path) is None:
         raise report.usage_error(f"{path}: which function?", f"write {path}:FUNCTION", "MLC0399")
     function = sources.load(path, name)
@@ -126,9 +131,9 @@ def trace(path: str, name: str, given: Sequence[Any] | None) -> Op:
     if given is not None:
         sources.check_count(function, specs, f"{path}:{name}")
     try:
-        if isinstance(function, api.Compiled):
-            return function.lower(*specs, level="trace").module
-        return api.lower(function, specs, level="trace").module
+        compiled = api.compiled_function(function)
+        weights = compiled.signature.bound_arrays() if compiled is not None else []
+        return api.lower(function, specs, level="trace").module, weights
     except Exception as error:
         raise report.users_fault(error) from error
 

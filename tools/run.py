@@ -8,6 +8,7 @@ import runpy
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
 from typing import Any
 
 from mlc.ir import changes
@@ -80,13 +81,13 @@ def main(options: argparse.Namespace) -> int:
         raise report.usage_error(f"{options.program_arguments[0]!r}: only a Python program takes arguments",
                                  "give types with --args, or arrays with --inputs", "MLC0391")
     from mlc.tools import inputs
-    module, entry, arrays, steps, held = call_in_file(path, name, options)
-    type = inputs.entries(module)[entry]
+    found = call_in_file(path, name, options)
+    type = inputs.entries(found.module)[found.entry]
     if options.check:
-        results = checked(module, entry, arrays, steps, held[2] if held else False, options, bool(held))
+        results = checked(found, options)
     else:
-        Pipeline(steps).run(module)
-        results = call(module, entry, arrays, options.exec or "native", options.checked)
+        Pipeline(found.steps).run(found.module)
+        results = call(found.module, found.entry, found.arrays, options.exec or "native", options.checked)
     if options.output and options.output != "-":
         inputs.save(options.output, results)
     else:
@@ -94,29 +95,56 @@ def main(options: argparse.Namespace) -> int:
     return 0
 
 
-def call_in_file(path: str, name: str | None, options: argparse.Namespace) -> tuple[
-        Op, str, list[Any], list[Step], tuple[str, list[Any], bool] | None]:
-    """(module, entry, arrays, passes to run first, contents of a reproducer) for a function of a file."""
+@dataclass(frozen=True)
+class CallInFile:
+    """A call of a function of a file.
+
+    module   the module it is in
+    entry    its name there
+    weights  its first arguments, which are in the file: the arrays of a model
+    given    the other ones
+    steps    passes to run first
+    held     contents of a reproducer: the entry, its arrays, whether results are compared exactly
+    """
+
+    module: Op
+    entry: str
+    weights: list[Any]
+    given: list[Any]
+    steps: list[Step]
+    held: tuple[str, list[Any], bool] | None
+
+    @property
+    def arrays(self) -> list[Any]:
+        """All arguments."""
+        return [*self.weights, *self.given]
+
+
+def call_in_file(path: str, name: str | None, options: argparse.Namespace) -> CallInFile:
+    """A call of a function of a file, with the arguments that the options give, or random ones."""
     from mlc.tools import inputs
-    module, text = module_of(path, name, options)
+    module, text, weights = module_of(path, name, options)
     held = inputs.held_call(text) if text else None
     steps = parse_pipeline(options.pipeline) if options.pipeline else \
         parse_pipeline(reproducer_pipeline(text) or "" if held else "", options.allow_pass)
     recorded = path.endswith(sources.FUNCTIONS)                  # as the only function, whatever its name was
     entry = inputs.choose_entry(module, None if recorded else name or (held[0] if held else None))
-    type = inputs.entries(module)[entry]
+    types = inputs.entries(module)[entry].inputs[len(weights):]
     if options.inputs:
         refuse(options, OF_RANDOM_ARRAYS, "--inputs gives the arrays", "leave one of them out")
         arrays: list[Any] = inputs.load_arrays(options.inputs)
+        if weights and len(arrays) != len(types):
+            raise report.usage_error(f"--inputs has {len(arrays)} arrays, and {path} takes {len(types)}",
+                                     "give one for each input; mlc import lists them", "MLC0397")
     elif held:
         refuse(options, OF_RANDOM_ARRAYS, "the file holds the arrays", "leave it out, or give --inputs")
         arrays = list(held[1])
     else:
         given = inputs.parse_args(options.args) if options.args else []
         if given:
-            inputs.check_given(given, type.inputs)
-        arrays = inputs.random_arrays(type.inputs, options.seed or 0, inputs.parse_sizes(options.sizes), given)
-    return module, entry, arrays, steps, held
+            inputs.check_given(given, types)
+        arrays = inputs.random_arrays(types, options.seed or 0, inputs.parse_sizes(options.sizes), given)
+    return CallInFile(module, entry, weights, arrays, steps, held)
 
 
 def named(options: argparse.Namespace) -> tuple[str, str | None]:
@@ -137,13 +165,13 @@ def refuse(options: argparse.Namespace, names: Sequence[str], why: str, hint: st
             raise report.usage_error(f"--{name} has no meaning here: {why}", hint, "MLC0391")
 
 
-def module_of(path: str, name: str | None, options: argparse.Namespace) -> tuple[Op, str]:
-    """The module of the function, and its text if it was parsed."""
+def module_of(path: str, name: str | None, options: argparse.Namespace) -> tuple[Op, str, list[Any]]:
+    """The module of the function, its text if it was parsed, and its first arguments if it is a model with weights."""
     if not path.endswith(sources.FUNCTIONS):
         text, shown = files.read_text(path)
         module = parse_module(text, shown)
         verify(module)
-        return module, text
+        return module, text, []
     from mlc.tools import compile, inputs
     if formats.format_of(path) is not None:
         name = ""
@@ -151,14 +179,15 @@ def module_of(path: str, name: str | None, options: argparse.Namespace) -> tuple
         from mlc.frontend import language
         known = language.functions_of(language.load(path))
         name = "main" if "main" in known or len(known) != 1 else known[0]
-    return compile.trace(path, name, inputs.parse_args(options.args) if options.args else None), ""
+    module, weights = compile.trace_with_weights(path, name, inputs.parse_args(options.args) if options.args else None)
+    return module, "", weights
 
 
-def checked(module: Op, entry: str, arrays: Sequence[Any], steps: Sequence[Any], exact: bool,
-            options: argparse.Namespace, held: bool) -> list[Any]:
+def checked(found: CallInFile, options: argparse.Namespace) -> list[Any]:
     """Run with every pass checked, and report on stderr."""
     from mlc.tools import check, inputs
-    native = options.exec != "interp" and not (held and steps) and inputs.has_interface(module, entry)
+    module, entry, steps = found.module, found.entry, found.steps
+    native = options.exec != "interp" and not (found.held and steps) and inputs.has_interface(module, entry)
 
     def say(text: str) -> None:
         print(text, file=sys.stderr)
@@ -166,10 +195,11 @@ def checked(module: Op, entry: str, arrays: Sequence[Any], steps: Sequence[Any],
     say(f"checking @{entry}")
     type = inputs.entries(module)[entry]
     closed = len(type.results) == 1 and not any(isinstance(t, MemRefType) for t in type.inputs)
-    if closed and not (native or steps or held or options.exec):
+    if closed and not (native or steps or found.held or options.exec):
         from mlc.backends.cpu.targets import host
         steps = pipeline.remaining(module, "llvm", host().machine)     # nobody calls it, and it has a way to go
-    return check.check(module, entry, arrays, steps, exact, native, say, keep=not held)
+    exact = found.held is not None and found.held[2]
+    return check.check(module, entry, found.arrays, steps, exact, native, say, keep=not found.held)
 
 
 def call(module: Op, entry: str, arrays: Sequence[Any], how: str, checked: bool = False) -> list[Any]:
@@ -179,14 +209,19 @@ def call(module: Op, entry: str, arrays: Sequence[Any], how: str, checked: bool 
     if how == "interp":
         return run_function(module, entry, arrays)
     if not inputs.has_interface(module, entry):
-        raise UserError(f"@{entry} takes {', '.join(map(str, inputs.entries(module)[entry].inputs))}: native code is "
-                        "entered with arrays, by a function of tensors or its `interface`", code="MLC0389",
-                        hint="--exec=interp runs it in the interpreter")
+        raise no_interface(entry, inputs.entries(module)[entry])
     from mlc.backends.cpu.targets import host
     from mlc.backends.executable import build
     target = host()
     pipeline.resume(module, "llvm", target.machine, checked=checked)
     return build(module, target).entry(entry).call(arrays)
+
+
+def no_interface(entry: str, type: Any) -> UserError:
+    """The error of a function that is native code's, and that no arrays enter."""
+    return UserError(f"@{entry} takes {', '.join(map(str, type.inputs))}: native code is entered with arrays, by a "
+                     "function of tensors or its `interface`", code="MLC0389",
+                     hint="mlc run --exec=interp runs it in the interpreter")
 
 
 # -- Python programs --------------------------------------------------------------------------------------------------

@@ -1,1 +1,212 @@
-"""Programs that measure; each prints what it compares with."""
+"""mlc bench: networks and operations beside other frameworks, in turns, with this machine's limits; or a file's."""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+import math
+import os
+import platform
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from mlc.tools import report
+
+if TYPE_CHECKING:
+    from mlc.tools.bench.measuring import Measured
+
+EXAMPLES = """examples:
+  mlc bench resnet50 gpt2
+  mlc bench models --peers torch,openvino --json models.json
+  mlc bench matmul --threads 1
+  mlc bench model.onnx
+  mlc bench model.py:predict --sizes B=16
+  mlc bench --list
+"""
+
+
+def parser() -> argparse.ArgumentParser:
+    p = report.Parser("bench", "Measure networks and operations beside other frameworks that are installed, or the "
+                      "function of a file.", EXAMPLES)
+    add = p.add_argument
+    add("rows", nargs="*", metavar="ROW", help="a row, a group of them, the beginning of their names, or "
+        "FILE[:FUNCTION] (default: models)")
+    add("--list", action="store_true", help="list the rows by group, and the peers")
+    add("--peers", metavar="NAME,...", help="which to measure beside mlc (default: all that are installed)")
+    add("--threads", type=_count, default=len(os.sched_getaffinity(0)), metavar="N",
+        help="threads of each (default: the processors of this process)")
+    add("--rounds", type=_count, default=7, metavar="N", help="turns of each, of which the best counts (default 7)")
+    add("--args", metavar="TYPES", help="of a file: types of the arguments, as in 'f32[4,16]'")
+    add("--sizes", metavar="B=4,...", help="of a file: numbers for size symbols")
+    add("--json", metavar="FILE", help="write the figures, with a description of the machine, - for stdout")
+    add("--plot", metavar="FILE", help="draw the ratios as a chart (.png, .svg, .pdf)")
+    return p
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal() or not int(text):
+        raise ValueError
+    return int(text)
+
+
+def main(options: argparse.Namespace) -> int:
+    from mlc.tools.bench import in_file
+    from mlc.tools.bench.measuring import measure, measured
+    from mlc.tools.bench.roofline import copies, multiply_adds
+    from mlc.tools.bench.rows import all_rows
+    table = all_rows()
+    if options.list:
+        _list(table)
+        return 0
+    peers = _peers(options.peers)
+    names = _chosen(options.rows or ["models"], table)
+    limits = {"operations": multiply_adds(options.threads), "bytes": copies(options.threads)}
+    stream = sys.stderr if options.json == "-" else sys.stdout
+
+    def say(text: str) -> None:
+        print(text, file=stream, flush=True)
+
+    for line in _header(limits, options.threads, peers):
+        say(line)
+    found = list[Any]()
+    for name in names:
+        found.append(measured(name, peers, options.threads, options.rounds) if name in table else
+                     measure(in_file.row(name, options), peers, options.threads, options.rounds))
+        for line in _lines(found[-1], peers, limits):
+            say(line)
+    say(_summary(found))
+    if options.json:
+        _write(options.json, limits, options.threads, found)
+    if options.plot:
+        _plot(options.plot, found, peers)
+    return 0
+
+
+def _peers(text: str | None) -> list[str]:
+    """mlc, and the peers that are asked for or installed."""
+    from mlc.tools.bench.peers import PEERS
+    asked = [n for n in (text or "").split(",") if n and n != "mlc"]
+    for name in asked:
+        if name not in PEERS:
+            raise report.usage_error(f"--peers: there is no peer {name!r}", "one of " + ", ".join(PEERS), "MLC0391")
+        if package := PEERS[name].missing():
+            raise report.usage_error(f"--peers: {name} needs {package}, which is not installed",
+                                     f"pip install {package}, or leave it out", "MLC0391")
+    return ["mlc", *(asked if text is not None else [n for n, p in PEERS.items() if n != "mlc" and not p.missing()])]
+
+
+def _chosen(words: Sequence[str], table: dict[str, Any]) -> list[str]:
+    """The rows that are named, in the order of the words."""
+    from mlc.tools import sources
+    found = list[str]()
+    for word in words:
+        path = word.rpartition(":")[0] or word
+        if os.path.isfile(word) or word.endswith((*sources.FUNCTIONS, ".mlir")) or os.path.isfile(path):
+            found.append(word)
+            continue
+        names = [word] if word in table else [n for n, row in table.items() if row.group == word] or \
+            [n for n in table if n.startswith(word)]
+        if not names:
+            raise report.usage_error(f"there is no row or file {word!r}", "mlc bench --list has the rows", "MLC0391")
+        found += [n for n in names if n not in found]
+    return found
+
+
+def _list(table: dict[str, Any]) -> None:
+    from mlc.tools.bench.peers import PEERS
+    groups = dict[str, list[str]]()
+    for name, row in table.items():
+        groups.setdefault(row.group, []).append(name)
+    for group, names in groups.items():
+        print(f"{group}:")
+        for name in names:
+            print(f"  {name}")
+    print("peers: " + ", ".join(n + (f" (needs {p.missing()})" if p.missing() else "") for n, p in PEERS.items()))
+
+
+# -- the table --------------------------------------------------------------------------------------------------------
+def _header(limits: Any, threads: int, peers: Sequence[str]) -> list[str]:
+    operations = ", ".join(f"{n} {one / 1e9:.0f} and {both / 1e9:.0f} G/s" for n, (one, both)
+                           in limits["operations"].items())
+    copied = ", ".join(f"{n} {one / 1e9:.0f} and {both / 1e9:.0f} GB/s" for n, (one, both) in limits["bytes"].items())
+    return [f"one thread and {threads}: multiply-adds {operations}", f"  copies {copied}", "",
+            f"{'ms':26}" + "".join(f"{n:>12}" for n in peers) + f"{'ratio':>8}{'of limit':>9}  first call, s"]
+
+
+def limit_of(m: Measured, limits: Any) -> float:
+    """The least seconds that this machine needs for a row: arithmetic in registers, or memory."""
+    arithmetic: float = m.flops / limits["operations"]["f32"][1]
+    memory: float = m.bytes / limits["bytes"]["memory"][1]
+    return max(arithmetic, memory)
+
+
+def _lines(m: Measured, peers: Sequence[str], limits: Any) -> list[str]:
+    cells = "".join(f"{m.seconds[n] * 1e3:12.3f}" if n in m.seconds else f"{'-':>12}" for n in peers)
+    limit = limit_of(m, limits)
+    share = f"{limit / m.seconds['mlc']:9.0%}" if limit else f"{'':9}"
+    first = "  ".join(f"{n} {m.first[n]:.2f}" for n in peers if n in m.first)
+    ratio = f"{m.ratio:8.2f}" if m.ratio else f"{'':8}"
+    return [f"{m.row:26}{cells}{ratio}{share}  {first}",
+            *(f"  {n} has no time: {why[:150]}" for n, why in m.failed.items())]
+
+
+def _summary(found: Sequence[Measured]) -> str:
+    """The geometric mean of the ratios by group, and the worst of each."""
+    lines = [""]
+    for group in dict.fromkeys(m.group for m in found):
+        ratios = [(m.ratio, m.row) for m in found if m.group == group and m.ratio]
+        if ratios:
+            mean = math.exp(sum(math.log(r) for r, _ in ratios) / len(ratios))
+            lines.append(f"{group}: the best peer's time over mlc's: geometric mean of {len(ratios)} {mean:.2f}, worst "
+                         f"{min(ratios)[0]:.2f} ({min(ratios)[1]})")
+    return "\n".join(lines)
+
+
+def _machine() -> dict[str, Any]:
+    from mlc.tools.info import versions
+    return {"date": datetime.date.today().isoformat(), "processor": _processor(), "system": platform.platform(),
+            **{k: v for k, v in versions("host") if k in ("mlc", "python", "LLVM", "machine model")}}
+
+
+def _processor() -> str:
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8") as file:
+            return next((line.partition(":")[2].strip() for line in file if line.startswith("model name")),
+                        platform.machine())
+    except OSError:
+        return platform.machine()
+
+
+def _write(path: str, limits: Any, threads: int, found: Sequence[Measured]) -> None:
+    from mlc.tools import files
+    text = json.dumps({"machine": _machine(), "threads": threads, "limits": limits,
+                       "rows": [asdict(m) for m in found]}, indent=1) + "\n"
+    files.write(path, text)
+
+
+def _plot(path: str, found: Sequence[Measured], peers: Sequence[str]) -> None:
+    """A bar per row and peer: the peer's time over mlc's."""
+    try:
+        import matplotlib
+    except ImportError:
+        raise report.usage_error("--plot draws with matplotlib, which is not installed", 'pip install "mlc[cli]"',
+                                 "MLC0391") from None
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+    others = [n for n in peers if n != "mlc" and any(n in m.seconds for m in found)]
+    figure, axes = pyplot.subplots(figsize=(8, 1 + 0.3 * len(found)), layout="constrained")
+    for i, name in enumerate(others):
+        rows = [(j, m.seconds[name] / m.seconds["mlc"]) for j, m in enumerate(found) if name in m.seconds]
+        height = 0.8 / len(others)
+        axes.barh([j + i * height for j, _ in rows], [r for _, r in rows], height, label=name)
+    axes.set_yticks([j + 0.4 for j in range(len(found))], [m.row for m in found])
+    axes.invert_yaxis()
+    axes.axvline(1, color="black", linewidth=0.8)
+    axes.set_xscale("log")
+    axes.set_xlabel("time / mlc's time")
+    axes.legend()
+    figure.savefig(path)
+    pyplot.close(figure)

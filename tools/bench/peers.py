@@ -37,38 +37,40 @@ class Peer:
 
     name      in tables and on the command line
     packages  those that it needs
-    trains    whether it runs training steps, too
     """
 
     name: str
     packages: Sequence[str]
-    trains = False
 
     def missing(self) -> str | None:
         """The package that is not installed, if there is one."""
         return next((p for p in self.packages if importlib.util.find_spec(p) is None), None)
 
-    def forward(self, network: Network, batch: int, threads: int) -> Prepared:
-        """A call of the network in evaluation."""
-        raise NotImplementedError
+    def forward(self, network: Network, batch: int, threads: int) -> Prepared | None:
+        """A call of the network in evaluation; None if this peer runs no networks."""
+        return None
 
-    def step(self, network: Network, batch: int, threads: int) -> Prepared:
-        """A training step with stochastic gradient descent and momentum, whose result is the loss."""
-        raise NotImplementedError
+    def step(self, network: Network, batch: int, threads: int) -> Prepared | None:
+        """A training step with stochastic gradient descent and momentum, whose result is the loss; None if this peer
+        trains nothing."""
+        return None
 
-    def onnx(self, model: bytes, feeds: dict[str, Any], threads: int) -> Prepared | None:
-        """A call of a model of ONNX; None if this peer reads none."""
+    def function(self, f: Callable[..., Any], arrays: Sequence[Any], threads: int) -> Prepared | None:
+        """A call of a function of a library and arrays; None if this peer runs no functions."""
+        return None
+
+    def onnx(self, model: bytes | str, feeds: dict[str, Any], threads: int) -> Prepared | None:
+        """A call of a model of ONNX, or of the file of one; None if this peer reads none."""
         return None
 
 
 class _Framework(Peer):
     """PyTorch or mlc: the same lines in both."""
 
-    trains = True
     library: str
 
-    def compiled(self, f: Any, trains: bool) -> Any:
-        """A module or the loss of one, compiled."""
+    def compiled(self, f: Any) -> Any:
+        """A module or a function, compiled."""
         return f
 
     def set_threads(self, a: Library, threads: int) -> None:
@@ -78,7 +80,7 @@ class _Framework(Peer):
         a = Library(self.library)
         self.set_threads(a, threads)
         model, data = network.module(a).eval(), network.data(a, batch)
-        f = self.compiled(model, False)
+        f = self.compiled(model)
 
         def call() -> Any:
             with a.lib.no_grad():
@@ -97,31 +99,23 @@ class _Framework(Peer):
         """The step, compiled."""
         return a.training(loss, optimizer)
 
+    def function(self, f: Callable[..., Any], arrays: Sequence[Any], threads: int) -> Prepared | None:
+        a = Library(self.library)
+        self.set_threads(a, threads)
+        tensors = [a.lib.tensor(x) for x in arrays]
+        compiled = self.compiled(lambda *given: f(a, *given))
+        return Prepared(lambda: compiled(*tensors))
+
 
 class Mlc(_Framework):
     name, packages, library = "mlc", ("mlc",), "mlc"
 
-    def compiled(self, f: Any, trains: bool) -> Any:
+    def compiled(self, f: Any) -> Any:
         import mlc
         return mlc.compile(f)
 
     def training(self, a: Library, loss: Any, optimizer: Any) -> Any:
         return a.lib.compile(a.training(loss, optimizer))
-
-    def onnx(self, model: bytes, feeds: dict[str, Any], threads: int) -> Prepared | None:
-        import onnx
-
-        import mlc
-        mlc.set_num_threads(threads)
-        start = time.perf_counter()
-        f = mlc.compile(mlc.onnx.load(onnx.load_from_string(model)))
-        seconds = time.perf_counter() - start
-        data = [mlc.tensor(x) for x in feeds.values()]
-
-        def call() -> Any:
-            with mlc.no_grad():
-                return f(*data)
-        return Prepared(call, seconds)
 
 
 class Torch(_Framework):
@@ -131,14 +125,14 @@ class Torch(_Framework):
 class Inductor(_Framework):
     name, packages, library = "inductor", ("torch",), "torch"
 
-    def compiled(self, f: Any, trains: bool) -> Any:
+    def compiled(self, f: Any) -> Any:
         import torch
         import torch._inductor.config as config
         config.force_disable_caches = True                 # the first call is to be one of a fresh machine
         return torch.compile(f)
 
     def training(self, a: Library, loss: Any, optimizer: Any) -> Any:
-        return a.training(self.compiled(loss, True), optimizer)
+        return a.training(self.compiled(loss), optimizer)
 
 
 def onnx_model(network: Network, batch: int) -> tuple[bytes, dict[str, Any]]:
@@ -174,10 +168,23 @@ class _Runtime(Peer):
         return prepared
 
 
+class Numpy(Peer):
+    """Functions that are written with operators and methods of arrays, on one thread or on those of its BLAS."""
+
+    name, packages = "numpy", ("numpy",)
+
+    def function(self, f: Callable[..., Any], arrays: Sequence[Any], threads: int) -> Prepared | None:
+        try:
+            f(None, *arrays)
+        except (AttributeError, TypeError):                # it takes a function of a library
+            return None
+        return Prepared(lambda: f(None, *arrays))
+
+
 class OnnxRuntime(_Runtime):
     name, packages = "onnxruntime", ("onnxruntime", "onnx", "torch")
 
-    def onnx(self, model: bytes, feeds: dict[str, Any], threads: int) -> Prepared | None:
+    def onnx(self, model: bytes | str, feeds: dict[str, Any], threads: int) -> Prepared | None:
         import onnxruntime
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
@@ -190,7 +197,7 @@ class OnnxRuntime(_Runtime):
 class OpenVino(_Runtime):
     name, packages = "openvino", ("openvino", "onnx", "torch")
 
-    def onnx(self, model: bytes, feeds: dict[str, Any], threads: int) -> Prepared | None:
+    def onnx(self, model: bytes | str, feeds: dict[str, Any], threads: int) -> Prepared | None:
         import openvino
         core, start = openvino.Core(), time.perf_counter()
         compiled = core.compile_model(core.read_model(model), "CPU", {
@@ -200,7 +207,7 @@ class OpenVino(_Runtime):
                         time.perf_counter() - start)
 
 
-PEERS: dict[str, Peer] = {p.name: p for p in (Mlc(), Torch(), Inductor(), OnnxRuntime(), OpenVino())}
+PEERS: dict[str, Peer] = {p.name: p for p in (Mlc(), Torch(), Inductor(), OnnxRuntime(), OpenVino(), Numpy())}
 
 
 def arrays(result: Any) -> list[np.ndarray[Any, Any]]:

@@ -29,7 +29,7 @@ def _loop(name: str, accumulator: str, factor: str, before: bool) -> str:
         factor: The type of what is multiplied.
         before: Whether the accumulator is the first operand; else it is the last.
     """
-    lanes, element = accumulator.strip("<>").split(" x ")
+    element = accumulator.strip("<>").split(" x ")[1]
     floats = element == "float"
     add, numbers = ("fadd" if floats else "add"), range(ACCUMULATORS)
     phis = "\n".join(f"  %a{i} = phi {accumulator} [ zeroinitializer, %entry ], [ %b{i}, %loop ]" for i in numbers)
@@ -37,7 +37,8 @@ def _loop(name: str, accumulator: str, factor: str, before: bool) -> str:
         f"  %b{i} = call {accumulator} {name}(" + ", ".join(
             [f"{accumulator} %a{i}", *[f"{factor} %x"] * 2] if before else
             [*[f"{factor} %x"] * 2, f"{accumulator} %a{i}"]) + ")" for i in numbers)
-    sums = "\n".join(f"  %s{i} = {add} {accumulator} {f'%s{i - 1}' if i else 'zeroinitializer'}, %b{i}" for i in numbers)
+    sums = "\n".join(f"  %s{i} = {add} {accumulator} " + (f"%s{i - 1}" if i else "zeroinitializer") + f", %b{i}"
+                     for i in numbers)
     operands = [accumulator, factor, factor] if before else [factor, factor, accumulator]
     return f"""declare {accumulator} {name}({", ".join(operands)})
 define {element} @f(i64 %n, {element} %v) "prefer-vector-width"="512" "min-legal-vector-width"="512" {{
@@ -64,7 +65,8 @@ def _programs(features: str) -> dict[str, tuple[str, int, Any]]:
     """By name, the IR of a loop, the operations of an accumulator's step, and the type of the function's number."""
     wide = 16 if "+avx512f" in features else 8
     floats, integers = f"<{wide} x float>", "<16 x i32>"
-    found = {"f32": (_loop(f"@llvm.fma.v{wide}f32", floats, floats, False), 2 * wide, c_float)}
+    found: dict[str, tuple[str, int, Any]] = {"f32": (_loop(f"@llvm.fma.v{wide}f32", floats, floats, False), 2 * wide,
+                                              c_float)}
     if "+avx512bf16" in features:
         found["bf16"] = _loop("@llvm.x86.avx512bf16.dpbf16ps.512", floats, "<32 x bfloat>", True), 64, c_float
     if "+avx512vnni" in features:
