@@ -13,6 +13,7 @@ from mlc.backends.stablehlo import control, indexing, operations  # noqa: F401 -
 from mlc.backends.stablehlo.writer import Writer
 from mlc.dialects.func import Func
 from mlc.ir.core import Op
+from mlc.ir.types import TensorType
 
 
 def emit(module: Op) -> str:
@@ -33,4 +34,13 @@ def emit(module: Op) -> str:
         True
     """
     functions = list(module.inside(Func))
-    return "\n".join(["module {", *(line for f in functions for line in Writer().function(f)), "}", ""])
+    combinations: dict[str, list[str]] = {}
+    lines = [line for f in functions for line in Writer(combinations).function(f)]
+    lines += [line for combination in combinations.values() for line in combination]
+    head = " attributes {jax.uses_shape_polymorphism = true}" if any(is_symbolic(f) for f in functions) else ""
+    return "\n".join([f"module{head} {{", *lines, "}", ""])
+
+
+def is_symbolic(function: Func) -> bool:
+    """Whether an argument of a function has a size that is no number."""
+    return any(isinstance(a.type, TensorType) and not a.type.is_static for a in function.args)

@@ -7,6 +7,8 @@ from typing import Any
 
 from mlc.api import lower
 from mlc.backends.stablehlo import emit
+from mlc.backends.stablehlo.emit import is_symbolic
+from mlc.dialects.func import Func
 from mlc.ir.core import Op
 from mlc.passes import pipeline
 
@@ -46,6 +48,8 @@ def text(f: Callable[..., Any], args: Sequence[Any] | None = None) -> str:
 
 def module_text(module: Op) -> str:
     """A module of the tensor dialect, which is lowered in place, as a program of StableHLO."""
+    whole = any(is_symbolic(f) for f in module.inside(Func))
     for step in pipeline.steps("llvm")[:PRIMITIVES]:
-        step.transform.run(module, **dict(step.options))
+        more = {"all": True} if whole and step.transform.name == "inline" else {}
+        step.transform.run(module, **{**dict(step.options), **more})
     return emit(module)
