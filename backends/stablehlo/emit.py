@@ -1,6 +1,6 @@
 """Writes a module of the tensor dialect as text of StableHLO, in the generic form, which every version reads.
 
-takes  primitives of real numbers (`passes/decompose`), with static sizes
+takes  primitives of real numbers (`passes/decompose`); where sizes are symbols, without calls
 gives  a module of func, stablehlo and chlo
 
 Values of scalars (of scf and arith) are arrays without dimensions, indices are i64. An operation without a row is
@@ -26,7 +26,7 @@ def emit(module: Op) -> str:
         The text.
 
     Raises:
-        UserError: An operation, a type or a size has no counterpart (MLC0864).
+        UserError: An operation, a type or a size has no counterpart (MLC0864 to MLC0866).
 
     Example:
         >>> from mlc.backends.stablehlo import emit

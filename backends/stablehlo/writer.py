@@ -226,9 +226,13 @@ class Writer:
         type = TensorType((len(dims),), i64)
         if all(isinstance(d, int) for d in dims):
             return self.known(tuple(dims), lambda: self.constant(np.array(dims, np.int64), type))
-        parts = [self.known((d,), lambda d=d: self.reshape(self.size(d), (1,))) for d in dims]
+        parts = [self._vector(d) for d in dims]
         return self.known(tuple(dims), lambda: self.op("concatenate", parts, type, {"dimension": "0 : i64"})) \
             if len(dims) > 1 else parts[0]
+
+    def _vector(self, d: Dim) -> str:
+        """A size as an array of one element."""
+        return self.known((d,), lambda: self.reshape(self.size(d), (1,)))
 
     def known(self, key: Any, make: Callable[[], str]) -> str:
         """The value that `make` gives, made once for this region and those within."""

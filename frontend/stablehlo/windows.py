@@ -72,8 +72,10 @@ def dynamic_reduce_window(step: Step, x: Any, init: Any, *more: Any) -> Any:
     low, high = around[axes[0]]
     backward = _same(low, 0) and _same(high, n - 1)
     names = op.get("called_computations")
-    function = step.interpreter.functions.get(str(names[0])) if isinstance(names, list) and len(names) == 1 else None
-    if not backward and not (_same(high, 0) and _same(low, n - 1)) or function is None or function.body is None:
+    single = isinstance(names, list | tuple) and len(names) == 1
+    function = step.interpreter.functions.get(str(names[0])) if single else None
+    forward = _same(high, 0) and _same(low, n - 1)
+    if not (backward or forward) or function is None or function.body is None:
         op.refuse("windows other than those of cumulative operations")
     kind = kind_of(function.body, x.dtype)
     if kind not in CUMULATIVE:

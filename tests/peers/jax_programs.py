@@ -406,7 +406,7 @@ def symbolic_once(name: str) -> str:
 
 def is_symbolic(name: str) -> bool:
     """Whether an argument of a program of the corpus has a size that is no number."""
-    main = next(f for f in PROGRAMS[name]()[0].walk() if f.attrs.get("sym_name") == "main")
+    main: Any = next(f for f in PROGRAMS[name]()[0].walk() if f.attrs.get("sym_name") == "main")
     return any(not t.is_static for t in main.function_type.inputs)
 
 
