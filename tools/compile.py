@@ -92,8 +92,10 @@ def main(options: argparse.Namespace) -> int:
     else:
         module = from_text(path, name)
     models = as_models(module, [w for w in wanted if w in MODELS], path, name, given)
+    kind = formats.format_of(path)
     outputs = emit(module, [w for w in wanted if w not in MODELS], target, options)
-    store({**outputs, **models}, options.output, name or Path(path).name.split(".")[0])
+    ending = kind.ending if kind else Path(path).suffix
+    store({**outputs, **models}, options.output, name or Path(path).name.removesuffix(ending))
     return 0
 
 
