@@ -238,3 +238,79 @@ def test_every_row_is_an_operation_that_jaxlib_knows() -> None:
         unknown = [n for n in TABLE if n.partition(".")[0] in ("stablehlo", "chlo")
                    and not context.is_registered_operation(n)]
     assert not unknown
+
+
+SIZED = (lambda x, y: (x + y, mlc.softmax(x, -1).reshape(-1), x[1::2], mlc.cumsum(x, 0), mlc.arange(x.shape[0])),
+         [mlc.spec("B", "N"), mlc.spec("N")])
+
+
+def test_symbolic_sizes_are_read_again() -> None:
+    f = mlc.stablehlo.load(mlc.stablehlo.text(*SIZED))
+    for b, n in ((3, 4), (6, 1)):
+        x, y = np.random.default_rng(b).normal(size=(b, n)).astype(np.float32), np.ones(n, np.float32)
+        for found, wanted in zip(f(x, y), SIZED[0](mlc.tensor(x), mlc.tensor(y)), strict=True):
+            np.testing.assert_allclose(found.numpy(), wanted.numpy(), rtol=1e-5)
+    assert len(f.signatures) == 1 and f.signatures[0].startswith("(tensor<N0_0xN0_1xf32>, tensor<N0_1xf32>) -> ")
+
+
+def test_a_size_that_is_even_is_so_when_it_is_read_again() -> None:
+    f = mlc.stablehlo.load(mlc.stablehlo.text(lambda x, y: x[::2] + y, [mlc.spec("2*N"), mlc.spec("N")]))
+    np.testing.assert_array_equal(f(np.ones(6, np.float32), np.ones(3, np.float32)).numpy(), [2, 2, 2])
+    with pytest.raises(UserError):
+        f(np.ones(5, np.float32), np.ones(3, np.float32))
+
+
+def test_xla_refines_symbolic_sizes() -> None:
+    pytest.importorskip("jax")
+    from tests.peers.jax_programs import refined
+    text = mlc.stablehlo.text(*SIZED)
+    x, y = np.ones((3, 4), np.float32), np.ones(4, np.float32)
+    assert "tensor<12xf32>" in refined(text, [x, y])
+    with pytest.raises(Exception, match="Error refining shapes"):
+        refined(text, [x, np.ones(5, np.float32)])
+
+
+def checked(x: Any) -> Any:
+    assert x.sum() > 0
+    return x
+
+
+@pytest.mark.parametrize(("f", "code"), [(checked, "MLC0866"), (lambda x: x[x > 0], "MLC0865")])
+def test_what_elements_decide_is_refused(f: Any, code: str) -> None:
+    with pytest.raises(UserError) as caught:
+        mlc.stablehlo.text(f, [mlc.spec(3)])
+    assert caught.value.code == code and caught.value.hint
+
+
+def test_complex_constants_have_all_of_their_bits() -> None:
+    from mlc.backends.stablehlo.writer import Writer
+    from mlc.ir.types import ComplexType, TensorType, f32
+    z = np.array([1 + 2j, complex(np.inf, -0.0)], np.complex64)
+    w = Writer({})
+    w.constant(z, TensorType((2,), ComplexType(f32)))
+    w.constant(z[0], TensorType((), ComplexType(f32)))
+    array, number = (line.split('"stablehlo.constant"')[1] for line in w.lines)
+    text = body(f'%0 = "stablehlo.constant"{array}\n%1 = "stablehlo.constant"{number}\n'
+                "return %0, %1 : tensor<2xcomplex<f32>>, tensor<complex<f32>>", "",
+                "(tensor<2xcomplex<f32>>, tensor<complex<f32>>)")
+    found = run(text)
+    assert found[0].tobytes() == z.tobytes() and found[1] == z[0]
+    pytest.importorskip("jax")
+    from jax._src.interpreters import mlir
+    from jaxlib.mlir import ir
+    with mlir.make_ir_context(), ir.Location.unknown():
+        assert ir.Module.parse(text).operation.verify()
+
+
+def test_the_command_line_writes_stablehlo_and_onnx(tmp_path: Path) -> None:
+    pytest.importorskip("onnx")
+    from mlc.tools.cli import main
+    (tmp_path / "net.mlc").write_text("def f(x: f32[N, 4]) = x * 2 + 1\n")
+    assert main(["compile", f"{tmp_path}/net.mlc:f", "--emit=stablehlo,onnx,tensor", "-o", str(tmp_path / "out")]) == 0
+    x = np.ones((3, 4), np.float32)
+    assert mlc.stablehlo.load(tmp_path / "out/f.stablehlo.mlir")(x).shape == mlc.onnx.load(tmp_path / "out/f.onnx")(
+        x).shape == (3, 4)
+    for file in ("f.tensor.mlir", "f.stablehlo.mlir", "f.onnx"):
+        for level in ("stablehlo", "onnx"):
+            out = str(tmp_path / f"again.{level}")
+            assert main(["compile", str(tmp_path / "out" / file), f"--emit={level}", "-o", out]) == 0

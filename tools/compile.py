@@ -25,11 +25,19 @@ EXAMPLES = """examples:
   mlc compile model.py:predict --emit=low --generic -o -
   mlc compile model.py:predict --target=cuda:sm_90 --emit=ptx
   mlc compile model.py:predict -o net.so
+  mlc compile model.py:predict --emit=onnx -o net.onnx
+  mlc compile net.onnx --emit=stablehlo
 """
 SUFFIXES = {"trace": ".trace.mlir", "tensor": ".tensor.mlir", "loop": ".loop.mlir", "low": ".low.mlir",
             "llvm": ".llvm.mlir", "llvm-ir": ".ll", "asm": ".s", "obj": ".o", "resources": ".resources.txt",
-            "ptx": ".ptx"}
+            "ptx": ".ptx", "stablehlo": ".stablehlo.mlir", "onnx": ".onnx"}
 """The kinds of output that can be emitted, in the order in which they are produced, and the file suffix of each."""
+BINARY = ("obj", "onnx")
+"""Kinds of output that are written to a file unless another place is asked for."""
+MODELS = ("stablehlo", "onnx")
+"""Languages of other programs that tensor operations are written in."""
+BELOW = ("memref", "loop", "llvm", "vector", "gpu", "nvgpu", "nvvm")
+"""Dialects of the levels below tensor operations."""
 EXTENSION = ("ext", "header", "stub")
 """Further kinds of output: a module that Python imports, its C header, its stub."""
 CODE = {"cpu": ("llvm-ir", "asm", "obj"), "gpu": ("llvm-ir", "resources", "ptx")}
@@ -43,10 +51,11 @@ def parser() -> argparse.ArgumentParser:
         ":FUNCTION all of a .mlir, or a model that another program wrote: " + ", ".join(formats.ENDINGS))
     add("--emit", metavar="LEVEL,...",
         help="what to write: " + ", ".join(SUFFIXES) + " (default obj; ptx for a GPU; resources, by ptxas: "
-        "registers and shared memory of each kernel), or of a module that Python "
+        "registers and shared memory of each kernel; stablehlo and onnx, for other programs, are made of tensor "
+        "operations), or of a module that Python "
         "imports: " + ", ".join(EXTENSION) + " (default ext,stub if OUT ends in .so)")
     add("-o", "--output", metavar="OUT", help="file, - for stdout, or the folder for several (default: stdout, and "
-        "FUNCTION.o for obj); NAME.so is a module that Python imports as NAME")
+        "FUNCTION.o for obj, FUNCTION.onnx for onnx); NAME.so is a module that Python imports as NAME")
     add("--args", metavar="TYPES", help="types of the arguments, as in 'f32[B,16],f32[16,4]', where annotations "
         "(x: mlc.spec(\"B\", 16)) do not tell")
     add("--target", help="host (the default), x86-64-v2, x86-64-v3, x86-64-v4, sapphirerapids, aarch64, or a GPU: "
@@ -82,8 +91,11 @@ def main(options: argparse.Namespace) -> int:
         module = trace(path, name, given)
     else:
         module = from_text(path, name)
-    outputs = emit(module, wanted, target, options)
-    store(outputs, options.output, name or Path(path).stem)
+    models = as_models(module, [w for w in wanted if w in MODELS], path, name, given)
+    kind = formats.format_of(path)
+    outputs = emit(module, [w for w in wanted if w not in MODELS], target, options)
+    ending = kind.ending if kind else Path(path).suffix
+    store({**outputs, **models}, options.output, name or Path(path).name.removesuffix(ending))
     return 0
 
 
@@ -193,6 +205,43 @@ def emit(module: Op, wanted: Sequence[str], target: Any, options: argparse.Names
     return out
 
 
+def as_models(module: Op, wanted: Sequence[str], path: str, name: str,
+              given: Sequence[Any] | None) -> dict[str, str | bytes]:
+    """A module of tensor operations in the languages of other programs; in ONNX with the weights of a function."""
+    out = dict[str, str | bytes]()
+    if not wanted:
+        return out
+    if low := next((op for op in module.walk() if op.name.partition(".")[0] in BELOW or op.name == "tensor.kernel"),
+                   None):
+        raise UserError(f"{path} has {low.name}, which is below the level tensor; {' and '.join(wanted)} are made of "
+                        "tensor operations", code="MLC0867", loc=low.loc, hint="give the module at the level tensor")
+    if "stablehlo" in wanted:
+        from mlc.stablehlo.writing import module_text
+        out["stablehlo"] = module_text(_with_main(module.clone(), name))
+    if "onnx" in wanted:
+        from mlc.onnx import exporting
+        if path.endswith(sources.FUNCTIONS):
+            import mlc.api as api
+            function = sources.load(path, name)
+            specs = [api.Spec(t) for t in given] if given is not None else sources.annotated(function, f"{path}:{name}")
+            out["onnx"] = exporting.export(function, specs).SerializeToString()
+        else:
+            out["onnx"] = exporting.module_model(_with_main(module.clone(), name)).SerializeToString()
+    return out
+
+
+def _with_main(module: Op, name: str) -> Op:
+    """A module whose function of a name is main."""
+    functions = [f for f in module.regions[0].block if f.name == "func.func"]
+    if not any(str(f.attrs["sym_name"]) == "main" for f in functions):
+        chosen = [f for f in functions if str(f.attrs["sym_name"]) == name] or \
+            [f for f in functions if f.is_public]  # type: ignore[attr-defined]
+        if len(chosen) != 1:
+            raise report.usage_error("the module has no function main", "write FILE:FUNCTION", "MLC0399")
+        chosen[0].sym_name = Symbol("main")  # type: ignore[attr-defined]
+    return module
+
+
 def for_gpu(module: Op, wanted: Sequence[str], target: Any, opt_level: int) -> dict[str, str | bytes]:
     """LLVM IR and PTX of the kernels of a module, and what they need of the machine."""
     from mlc.backends.cuda import ptxas
@@ -228,7 +277,7 @@ def store(outputs: dict[str, str | bytes], where: str | None, name: str) -> None
     """One output to a file or stdout, several to a folder."""
     if len(outputs) == 1 and not (where and where != "-" and os.path.isdir(where)):
         (kind, data), = outputs.items()
-        if kind == "obj" and (where is None or (where == "-" and sys.stdout.isatty())):
+        if kind in BINARY and (where is None or (where == "-" and sys.stdout.isatty())):
             where = name + SUFFIXES[kind]        # no binary on a terminal
         files.write(where, data)
         return

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from mlc.backends.stablehlo.operations import result
-from mlc.backends.stablehlo.writer import Writer, array_type, refused, row
+from mlc.backends.stablehlo.writer import DATA_DEPENDENT, RUN_TIME_CHECK, Writer, array_type, refused, row
 from mlc.ir.core import Op
 from mlc.ir.types import TensorType, i1
 
@@ -41,6 +41,26 @@ def select(w: Writer, op: Any) -> str:
     return w.select(*(w.of(v) for v in op.operands))
 
 
+@row("tensor.fail_if")
+def fail_if(w: Writer, op: Any) -> None:
+    """XLA has no operation that stops a program because of the elements of arrays."""
+    raise refused(op, f"it reports {op.message!r} where the program runs, and a program of XLA cannot stop",
+                  "return the condition as a result, and check it where the results are used", RUN_TIME_CHECK)
+
+
+@row("tensor.bind_size")
+def bind_size(w: Writer, op: Any) -> None:
+    """XLA has no size that elements determine."""
+    raise refused(op, f"elements of arrays determine the size {op.size}, and XLA has none of that kind",
+                  "give the array a fixed size, and a mask of the elements that count", DATA_DEPENDENT)
+
+
+@row("tensor.constrain_size")
+def constrain_size(w: Writer, op: Any) -> None:
+    """An error for sizes that do not fit."""
+    w.demand(w.compare("GE", w.size(op.size), w.size(0)), op.message)
+
+
 @row("arith.index_cast", "arith.extsi", "arith.trunci", "arith.extui")
 def cast(w: Writer, op: Op) -> str:
     """An integer of another width."""
@@ -53,9 +73,8 @@ def call(w: Writer, op: Any) -> list[str]:
     names = [w.of(x) for x in op.operands]
     types = [array_type(r.type, op) for r in op.results]
     out = _results(w, types)
-    inputs = ", ".join(str(w.types[n]) for n in names)
-    w.line(f'{_bound(out)}"func.call"({", ".join(names)}) <{{callee = @{op.callee}}}> : ({inputs}) -> '
-           f"({', '.join(map(str, types))})")
+    w.line(f'{_bound(out)}"func.call"({", ".join(names)}) <{{callee = @{op.callee}}}> : ({w.types_of(names)}) -> '
+           f"({w.types_of(out)})")
     return out
 
 
@@ -68,8 +87,8 @@ def _bound(names: list[str]) -> str:
     return f"{', '.join(names)} = " if names else ""
 
 
-def _end(w: Writer, inputs: list[str], types: list[TensorType]) -> None:
-    w.line(f"}}) : ({', '.join(str(w.types[n]) for n in inputs)}) -> ({', '.join(map(str, types))})")
+def _end(w: Writer, inputs: list[str], out: list[str]) -> None:
+    w.line(f"}}) : ({w.types_of(inputs)}) -> ({w.types_of(out)})")
 
 
 @row("scf.if")
@@ -80,7 +99,7 @@ def branch(w: Writer, op: Any) -> list[str]:
     w.line(f'{_bound(out)}"stablehlo.if"({condition}) (')
     w.region("", [], lambda _: w.block(op.then_body.block))
     w.region("}, ", [], lambda _: w.block(op.else_body.block) if op.else_body.blocks else [])
-    _end(w, [condition], types)
+    _end(w, [condition], out)
     return out
 
 
@@ -100,7 +119,7 @@ def counted(w: Writer, op: Any) -> list[str]:
         return [w.op("add", [xs[0], bounds[2]], types[0]), *found]
 
     w.region("}, ", types, body)
-    _end(w, given, types)
+    _end(w, given, out)
     return out[1:]
 
 
@@ -121,7 +140,7 @@ def loop(w: Writer, op: Any) -> list[str]:
         return _before(w, op, w.block(op.after.block))
 
     w.region("}, ", types, body)
-    _end(w, carried, types)
+    _end(w, carried, out)
     assert types[0] == TensorType((), i1)
     return out[1:]
 

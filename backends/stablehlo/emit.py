@@ -1,6 +1,6 @@
 """Writes a module of the tensor dialect as text of StableHLO, in the generic form, which every version reads.
 
-takes  primitives of real numbers (`passes/decompose`), with static sizes
+takes  primitives of real numbers (`passes/decompose`); where sizes are symbols, without calls
 gives  a module of func, stablehlo and chlo
 
 Values of scalars (of scf and arith) are arrays without dimensions, indices are i64. An operation without a row is
@@ -13,6 +13,7 @@ from mlc.backends.stablehlo import control, indexing, operations  # noqa: F401 -
 from mlc.backends.stablehlo.writer import Writer
 from mlc.dialects.func import Func
 from mlc.ir.core import Op
+from mlc.ir.types import TensorType
 
 
 def emit(module: Op) -> str:
@@ -25,7 +26,7 @@ def emit(module: Op) -> str:
         The text.
 
     Raises:
-        UserError: An operation, a type or a size has no counterpart (MLC0864).
+        UserError: An operation, a type or a size has no counterpart (MLC0864 to MLC0866).
 
     Example:
         >>> from mlc.backends.stablehlo import emit
@@ -33,4 +34,13 @@ def emit(module: Op) -> str:
         True
     """
     functions = list(module.inside(Func))
-    return "\n".join(["module {", *(line for f in functions for line in Writer().function(f)), "}", ""])
+    combinations: dict[str, list[str]] = {}
+    lines = [line for f in functions for line in Writer(combinations).function(f)]
+    lines += [line for combination in combinations.values() for line in combination]
+    head = " attributes {jax.uses_shape_polymorphism = true}" if any(is_symbolic(f) for f in functions) else ""
+    return "\n".join([f"module{head} {{", *lines, "}", ""])
+
+
+def is_symbolic(function: Func) -> bool:
+    """Whether an argument of a function has a size that is no number."""
+    return any(isinstance(a.type, TensorType) and not a.type.is_static for a in function.args)

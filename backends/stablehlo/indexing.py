@@ -14,9 +14,7 @@ COMBINED = {"add": "add", "mul": "multiply", "max": "maximum", "min": "minimum",
 
 def column(w: Writer, x: str, shape: Sequence[Any], axes: Sequence[Any]) -> str:
     """An array of indices, whose axes are those of a shape, as one column of an array of positions."""
-    type = TensorType((*shape, 1), i64)
-    x = w.cast(x, i64)
-    return w.op("broadcast_in_dim", [x], type, {"broadcast_dimensions": listed(axes)})
+    return w.spread(w.cast(x, i64), axes, (*shape, 1))
 
 
 def positions(w: Writer, columns: Sequence[str], shape: Sequence[Any]) -> str:
@@ -27,7 +25,7 @@ def positions(w: Writer, columns: Sequence[str], shape: Sequence[Any]) -> str:
 
 def counted(w: Writer, n: Any) -> str:
     """0, 1, ... n - 1"""
-    return w.op("iota", [], TensorType((n,), i64), {"iota_dimension": "0 : i64"})
+    return w.iota(0, TensorType((n,), i64))
 
 
 @row("tensor.take")
@@ -46,6 +44,9 @@ def taken(w: Writer, x: str, indices: str, axis: int, type: TensorType) -> str:
     dims = (f"#stablehlo.gather<offset_dims = {offsets}, collapsed_slice_dims = [{axis}], start_index_map = [{axis}], "
             f"index_vector_dim = {len(count)}>")
     sizes = [1 if a == axis else n for a, n in enumerate(shape)]
+    if not all(isinstance(n, int) for n in sizes):
+        return w.op("dynamic_gather", [x, at, w.shape(sizes)], type, {
+            "dimension_numbers": dims, "indices_are_sorted": "false"})
     return w.op("gather", [x, at], type, {"dimension_numbers": dims, "slice_sizes": listed(sizes),
                                           "indices_are_sorted": "false"})
 
@@ -118,7 +119,7 @@ def in_windows(w: Writer, windows: Any, size: Any, stride: int, dilation: Any) -
     type = TensorType((windows, size), i64)
     found = []
     for axis, factor in ((0, stride), (1, dilation)):
-        i = w.op("iota", [], type, {"iota_dimension": f"{axis} : i64"})
+        i = w.iota(axis, type)
         found.append(w.op("multiply", [i, w.full(factor, i)], type))
     return w.op("add", found, type)
 

@@ -173,23 +173,19 @@ def bitcast(w: Writer, op: Op) -> str:
 @row("tensor.constant", "tensor.full")
 def constant(w: Writer, op: Any) -> str:
     """The numbers that it has."""
-    if result(op).dtype.is_complex:
-        raise refused(op, "complex constants")
     return w.constant(op.value, result(op))
 
 
 @row("tensor.iota")
 def iota(w: Writer, op: Any) -> str:
     """The index along an axis."""
-    return w.op("iota", [], result(op), {"iota_dimension": f"{op.axis} : i64"})
+    return w.iota(op.axis, result(op))
 
 
 @row("tensor.size", "tensor.extent")
 def size(w: Writer, op: Any) -> str:
-    """A size, which is a number."""
-    if not isinstance(op.value, int):
-        raise refused(op, f"the size {op.value} is no number")
-    return w.constant(op.value, result(op))
+    """A size."""
+    return w.cast(w.size(op.value), result(op).dtype)
 
 
 # -- moving elements --------------------------------------------------------------------------------------------------
@@ -221,18 +217,38 @@ def slice_(w: Writer, op: Any) -> str:
     """Ranges of each axis; those that go down are turned around."""
     if any(s < 1 for s in op.steps):
         raise refused(op, "steps that are negative")
-    stops = [a + max(n - 1, 0) * s + 1 if n else a for a, n, s in zip(op.starts, result(op).shape, op.steps)]
-    return w.op("slice", [w.of(op.x)], result(op), {
-        "start_indices": listed(op.starts), "limit_indices": listed(stops), "strides": listed(op.steps)})
+    stops = [b if not isinstance(n, int) else a + (n - 1) * s + 1 if n else a
+             for a, b, n, s in zip(op.starts, op.stops, result(op).shape, op.steps)]
+    return w.slice(w.of(op.x), op.starts, stops, op.steps, result(op))
 
 
 @row("tensor.pad")
 def pad(w: Writer, op: Any) -> str:
     """Elements around and between; tensor.pad also has those between behind the last element."""
-    high = [b + (k if n else 0) for b, k, n in zip(op.high, op.interior, w.types[w.of(op.x)].shape)]
-    return w.op("pad", [w.of(op.x), w.reshape(w.of(op.value), ())], result(op), {
-        "edge_padding_low": listed(op.low), "edge_padding_high": listed(high),
-        "interior_padding": listed(op.interior)})
+    x, value = w.of(op.x), w.reshape(w.of(op.value), ())
+    interior = list(op.interior)
+    for axis, between in enumerate(op.interior):
+        if between and not isinstance(w.types[x].shape[axis], int):
+            x = _padded_behind(w, x, value, axis, between)
+            interior[axis] = 0
+    high = [b + (k if n != 0 else 0) for b, k, n in zip(op.high, interior, w.types[x].shape)]
+    if all(isinstance(n, int) for n in (*op.low, *high)):
+        return w.op("pad", [x, value], result(op), {
+            "edge_padding_low": listed(op.low), "edge_padding_high": listed(high),
+            "interior_padding": listed(interior)})
+    return w.op("dynamic_pad", [x, value, w.shape(op.low), w.shape(high), w.shape(interior)], result(op))
+
+
+def _padded_behind(w: Writer, x: str, value: str, axis: int, count: int) -> str:
+    """An array with elements behind each one of an axis."""
+    shape = w.types[x].shape
+    n, wide = shape[axis], [*shape[:axis + 1], 1, *shape[axis + 1:]]
+    zeros = [0] * len(wide)
+    behind = [count if a == axis + 1 else 0 for a in range(len(wide))]
+    wide[axis + 1] += count
+    x = w.op("pad", [w.reshape(x, [*shape[:axis + 1], 1, *shape[axis + 1:]]), value], w.types[x].with_shape(wide), {
+        "edge_padding_low": listed(zeros), "edge_padding_high": listed(behind), "interior_padding": listed(zeros)})
+    return w.reshape(x, [*shape[:axis], n * (count + 1), *shape[axis + 1:]])
 
 
 @row("tensor.concat")
@@ -250,8 +266,15 @@ def reverse(w: Writer, op: Any) -> str:
 @row("tensor.dynamic_slice")
 def dynamic_slice(w: Writer, op: Any) -> str:
     """A part at a place that is computed."""
-    starts = [w.reshape(w.of(s), ()) for s in op.starts]
-    return w.op("dynamic_slice", [w.of(op.x), *starts], result(op), {"slice_sizes": listed(result(op).shape)})
+    x, starts, type = w.of(op.x), [w.reshape(w.of(s), ()) for s in op.starts], result(op)
+    if type.is_static or not starts:
+        return w.op("dynamic_slice", [x, *starts], type, {"slice_sizes": listed(type.shape)})
+    at = w.op("concatenate", [w.reshape(s, (1,)) for s in starts], TensorType((type.rank,), w.types[starts[0]].dtype),
+              {"dimension": "0 : i64"})
+    axes = list(range(type.rank))
+    dims = f"#stablehlo.gather<offset_dims = {axes}, start_index_map = {axes}, index_vector_dim = 0>"
+    return w.op("dynamic_gather", [x, at, w.shape(type.shape)], type, {
+        "dimension_numbers": dims, "indices_are_sorted": "false"})
 
 
 @row("tensor.dynamic_update_slice")
@@ -278,9 +301,7 @@ def view_as_complex(w: Writer, op: Any) -> str:
     half = type.with_shape((*type.shape[:-1], 1))
     parts = []
     for i in range(2):
-        part = w.op("slice", [x], half, {
-            "start_indices": listed([0] * (type.rank - 1) + [i]),
-            "limit_indices": listed([*type.shape[:-1], i + 1]), "strides": listed([1] * type.rank)})
+        part = w.slice(x, [0] * (type.rank - 1) + [i], [*type.shape[:-1], i + 1], [1] * type.rank, half)
         parts.append(w.reshape(part, type.shape[:-1]))
     return w.op("complex", parts, result(op))
 
@@ -325,15 +346,30 @@ def cumulative(w: Writer, op: Any) -> str:
         x = w.cast(x, f32)
     type = w.types[x]
     n = type.shape[op.axis]
-    if not n:
+    if n == 0:
         return w.of(op.x)
+    start = w.constant(initial(kind, type.dtype), TensorType((), type.dtype))
+    if not isinstance(n, int):
+        return w.cast(_along_all(w, op, x, start, kind), dtype)
     around = np.zeros((type.rank, 2), np.int64)
     around[op.axis] = (0, n - 1) if op.reverse else (n - 1, 0)
     window = [n if a == op.axis else 1 for a in range(type.rank)]
-    start = w.constant(initial(kind, type.dtype), TensorType((), type.dtype))
     found = w.combined("reduce_window", [x, start], type, {
         "window_dimensions": listed(window), "padding": f"dense<{around.tolist()}> : tensor<{type.rank}x2xi64>"}, kind)
     return w.cast(found, dtype)
+
+
+def _along_all(w: Writer, op: Any, x: str, start: str, kind: str) -> str:
+    """Windows of as many elements as an axis has, whose number is a symbol, in the form that XLA refines."""
+    type = w.types[x]
+    n, ones = type.shape[op.axis], w.shape([1] * type.rank)
+    window = w.shape([n if a == op.axis else 1 for a in range(type.rank)])
+    around = [(0, 0)] * type.rank
+    around[op.axis] = (0, n - 1) if op.reverse else (n - 1, 0)
+    padding = w.reshape(w.shape([d for pair in around for d in pair]), (type.rank, 2))
+    return w.op("custom_call", [x, start, window, ones, ones, ones, padding], type, {
+        "api_version": "2 : i32", "call_target_name": '"stablehlo.dynamic_reduce_window"',
+        "called_computations": f"[@{w.combination(kind, type.dtype)}]"})
 
 
 @row("tensor.dot_general")

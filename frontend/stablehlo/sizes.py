@@ -11,7 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from mlc.frontend.stablehlo.syntax import ArrayType, Operation
+from mlc.frontend.stablehlo.syntax import ArrayType, Function, Operation
+from mlc.ir import sizes
+from mlc.ir.sizes import Dim, Quotient, Size
 
 Known = np.ndarray[Any, Any]
 MOST = 64
@@ -31,6 +33,65 @@ def known_of(op: Operation, inputs: Sequence[Known | None], tensors: Sequence[An
         return None
     shape = tuple(n or 0 for n in type.shape)
     return f(op, shape, *inputs)
+
+
+def unified(function: Function, shapes: Sequence[Sequence[Dim]]) -> list[tuple[Dim, ...]]:
+    """The shapes of arguments with one symbol for sizes that the function asserts to be equal.
+
+    `shape_assertion` of an equality of two sizes says so; of a remainder that is 0, that the size is a multiple.
+    """
+    assert function.body is not None
+    arguments = dict(zip(function.body.names, shapes))
+    known: dict[str, Known] = {}
+    equal: dict[str, tuple[Dim, Dim]] = {}
+    env: dict[str, Dim] = {}
+    for op in function.body.operations:
+        if op.name == "stablehlo.get_dimension_size" and op.operands[0] in arguments:
+            known[op.names[0]] = _array(arguments[op.operands[0]][int(op.need("dimension"))], ())
+        elif op.name == "stablehlo.compare" and op.get("comparison_direction") == "EQ" \
+                and all(n in known and known[n].size == 1 for n in op.operands):
+            a, b = (known[n].ravel()[0] for n in op.operands)
+            equal[op.names[0]] = a, b
+        elif op.name == "stablehlo.custom_call" and op.get("call_target_name") == "shape_assertion" \
+                and op.operands and op.operands[0] in equal:
+            _unify(env, *equal[op.operands[0]])
+        elif len(op.names) == 1 and op.name != "stablehlo.get_dimension_size" \
+                and (found := known_of(op, [known.get(n) for n in op.operands], ())) is not None:
+            known[op.names[0]] = found
+    return [tuple(_substituted(d, env) for d in shape) for shape in shapes]
+
+
+def _substituted(d: Dim, env: dict[str, Dim]) -> Dim:
+    return sizes.substitute(d, env)
+
+
+def _unify(env: dict[str, Dim], a: Dim, b: Dim) -> None:
+    """Solve an equality of sizes for a symbol, where it is one of a single symbol or of a remainder."""
+    a, b = _substituted(a, env), _substituted(b, env)
+    for x, y in ((a, b), (b, a)):
+        name = sizes.symbol_name(x)
+        solution: Dim | None = y if name is not None and name not in sizes.symbols(y) else None
+        if solution is None and y == 0 and isinstance(x, Size) and len(x.terms) == 1:
+            name, solution = _multiple(x)
+        if name is not None and solution is not None:
+            for other in env:
+                env[other] = sizes.substitute(env[other], {name: solution})
+            env[name] = solution
+            return
+
+
+def _multiple(x: Size) -> tuple[str | None, Dim | None]:
+    """The symbol N of `(N + c) mod k`, and the sizes for which that is 0."""
+    (monomial, factor), = x.terms
+    if factor == 1 and len(monomial) == 1 and monomial[0][1] == 1 and isinstance(monomial[0][0], Quotient):
+        atom = monomial[0][0]
+        found = sizes.symbols(atom.num)
+        if atom.op == "mod" and isinstance(atom.den, int) and len(found) == 1:
+            name, = found
+            offset = atom.num - sizes.sym(name)
+            if isinstance(offset, int):
+                return name, atom.den * sizes.sym(name) + -offset % atom.den
+    return None, None
 
 
 def _array(x: Any, shape: tuple[int, ...]) -> Known:

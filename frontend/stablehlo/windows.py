@@ -10,12 +10,14 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from mlc.frontend.stablehlo.calls import custom
 from mlc.frontend.stablehlo.contractions import pairs
 from mlc.frontend.stablehlo.elementwise import full, over_elements
 from mlc.frontend.stablehlo.moving import padded
 from mlc.frontend.stablehlo.reductions import Body, elementwise, kind_of
 from mlc.frontend.stablehlo.scattering import add_each
 from mlc.frontend.stablehlo.table import row
+from mlc.frontend.symint import plain_sizes
 from mlc.frontend.tensor import OPERATIONS as O
 
 if TYPE_CHECKING:
@@ -45,6 +47,48 @@ def reduce_window(step: Step, *operands: Any) -> tuple[Any, ...]:
         return body(O["broadcast_to"](inits[0], wide[0].shape), O["cast"](wide[0], xs[0].dtype))
     found = windows(body, xs, window, strides, dilation)
     return body(*(O["broadcast_to"](init, x.shape) for init, x in zip(inits, found)), *found)
+
+
+CUMULATIVE = {"sum": lambda x, axis: O["cumsum"](x, axis), "prod": lambda x, axis: O["cumprod"](x, axis),
+              "amax": lambda x, axis: O["cummax"](x, axis)[0], "amin": lambda x, axis: O["cummin"](x, axis)[0]}
+"""Cumulative operations, by the reductions whose kind they have."""
+
+
+@custom("stablehlo.dynamic_reduce_window")
+def dynamic_reduce_window(step: Step, x: Any, init: Any, *more: Any) -> Any:
+    """Windows of as many elements as a dimension has, which begin before the first or end behind the last."""
+    op, rank = step.op, len(x.shape)
+    if len(more) != 5:
+        op.wrong(f"it has {len(more) + 2} operands, and takes 7")
+    window, *steps, padding = (step.known(i) for i in range(2, 7))
+    if any(not _same(n, 1) for numbers in steps for n in numbers) or len(window) != rank or len(padding) != 2 * rank:
+        op.refuse("windows other than those of cumulative operations")
+    axes = [a for a, n in enumerate(window) if not _same(n, 1)]
+    around = list(zip(padding[::2], padding[1::2]))
+    others = [pair for a, pair in enumerate(around) if a not in axes]
+    n = x.shape[axes[0]] if len(axes) == 1 else 0
+    if len(axes) != 1 or not _same(window[axes[0]], n) or any(not _same(d, 0) for pair in others for d in pair):
+        op.refuse("windows other than those of cumulative operations")
+    low, high = around[axes[0]]
+    backward = _same(low, 0) and _same(high, n - 1)
+    names = op.get("called_computations")
+    single = isinstance(names, list | tuple) and len(names) == 1
+    function = step.interpreter.functions.get(str(names[0])) if single else None
+    forward = _same(high, 0) and _same(low, n - 1)
+    if not (backward or forward) or function is None or function.body is None:
+        op.refuse("windows other than those of cumulative operations")
+    kind = kind_of(function.body, x.dtype)
+    if kind not in CUMULATIVE:
+        op.refuse("windows whose combination is no sum, product, maximum or minimum")
+    found = O["flip"](x, (axes[0],)) if backward else x
+    found = CUMULATIVE[kind](found, axes[0])
+    found = O["flip"](found, (axes[0],)) if backward else found
+    return elementwise(lambda *xs: step.interpreter.call(function, xs))(O["broadcast_to"](init, x.shape), found)[0]
+
+
+def _same(a: Any, b: Any) -> bool:
+    """Whether two sizes are known to be equal."""
+    return bool(plain_sizes(a) == plain_sizes(b))
 
 
 def windows(body: Body, xs: Sequence[Any], window: Sequence[int], strides: Sequence[int],

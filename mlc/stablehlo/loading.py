@@ -15,6 +15,7 @@ from mlc.frontend.location import user_loc
 from mlc.frontend.signature import Spec
 from mlc.frontend.stablehlo.interpreter import CUSTOM_CALLS, Interpreter
 from mlc.frontend.stablehlo.reader import read
+from mlc.frontend.stablehlo.sizes import unified
 from mlc.frontend.stablehlo.syntax import SYNTAX, UNSUPPORTED, ArrayType, Function, Operation, Program
 from mlc.frontend.stablehlo.table import find, reason
 from mlc.ir.affine_syntax import parse_size
@@ -22,7 +23,7 @@ from mlc.ir.diag import UserError
 from mlc.ir.files import read_at_most
 from mlc.ir.lexer import MAX_TEXT
 from mlc.ir.sizes import Dim
-from mlc.ir.types import TensorType
+from mlc.ir.types import ScalarType, TensorType
 from mlc.stablehlo import artifacts
 
 BYTECODE = b"ML\xefR"
@@ -99,16 +100,17 @@ def _refusal(op: Operation) -> str | None:
 
 
 def specs(function: Function) -> list[Spec]:
-    """The types of the arguments; a size that is not known is a symbol of its own."""
+    """The types of the arguments; a size that is not known is a symbol, of its own unless another is equal."""
     assert function.body is not None
-    out: list[Spec] = []
+    dtypes, shapes = list[ScalarType](), list[tuple[Dim, ...]]()
     for number, type in enumerate(function.body.types):
         if not isinstance(type, ArrayType):
             raise UserError(f"argument {number} of @{function.name} is {type}, no array", code=SYNTAX,
                             loc=function.loc)
         shape: list[Dim] = [parse_size(f"N{number}_{axis}") if n is None else n for axis, n in enumerate(type.shape)]
-        out.append(Spec(TensorType(tuple(shape), type.dtype)))
-    return out
+        dtypes.append(type.dtype)
+        shapes.append(tuple(shape))
+    return [Spec(TensorType(shape, dtype)) for shape, dtype in zip(unified(function, shapes), dtypes)]
 
 
 def names(function: Function) -> list[str]:

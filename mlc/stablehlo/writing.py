@@ -7,6 +7,8 @@ from typing import Any
 
 from mlc.api import lower
 from mlc.backends.stablehlo import emit
+from mlc.backends.stablehlo.emit import is_symbolic
+from mlc.dialects.func import Func
 from mlc.ir.core import Op
 from mlc.passes import pipeline
 
@@ -18,18 +20,20 @@ def text(f: Callable[..., Any], args: Sequence[Any] | None = None) -> str:
     """A function as a program of StableHLO.
 
     It computes in the element types of f; sums of 16-bit floats are in float32. Indices that are out of range are
-    clamped, where mlc reports an error.
+    clamped, where mlc reports an error. Sizes may be symbols: XLA refines the program to those of a call, as it does
+    what `jax.export` writes.
 
     Args:
         f: Function, or result of `mlc.compile`.
-        args: Arguments, arrays or specifications (`mlc.spec`) of fixed sizes; None for the annotations of f.
+        args: Arguments, arrays or specifications (`mlc.spec`); None for the annotations of f.
 
     Returns:
         The text of a module in the generic form, which jaxlib and other programs read. `main` takes the arrays of the
         arguments in the order of `mlc.lower`.
 
     Raises:
-        UserError: An operation has no counterpart, or a size is no number (MLC0864).
+        UserError: An operation has no counterpart (MLC0864), elements determine a size (MLC0865), or whether the
+            function fails (MLC0866).
 
     Example:
         >>> print(mlc.stablehlo.text(lambda x: x + x, [mlc.spec(2)]))
@@ -46,6 +50,8 @@ def text(f: Callable[..., Any], args: Sequence[Any] | None = None) -> str:
 
 def module_text(module: Op) -> str:
     """A module of the tensor dialect, which is lowered in place, as a program of StableHLO."""
+    whole = any(is_symbolic(f) for f in module.inside(Func))
     for step in pipeline.steps("llvm")[:PRIMITIVES]:
-        step.transform.run(module, **dict(step.options))
+        more = {"all": True} if whole and step.transform.name == "inline" else {}
+        step.transform.run(module, **{**dict(step.options), **more})
     return emit(module)

@@ -4,7 +4,8 @@
 
 In: twenty programs of JAX, with gradients, loops, sorts and layers, as `jax.jit(f).lower(...)` and `jax.export` write
 them, are loaded and called, and give JAX's numbers. Out: every program of `tests/corpus.py`, and functions of mlc's,
-are written, are verified by jaxlib, run under XLA, and give mlc's numbers. It needs jax.
+are written, are verified by jaxlib, run under XLA, and give mlc's numbers; those of symbolic sizes are refined to
+several sizes, and read again. It needs jax.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import argparse
 import re
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from functools import partial
 from typing import Any
@@ -26,6 +27,8 @@ from jax import lax
 import mlc
 from mlc import nn
 from mlc.ir.interp import run_function
+from mlc.ir.sizes import evaluate
+from mlc.ir.types import to_numpy
 from mlc.stablehlo.writing import module_text
 from mlc.tools.fuzzing.interpreted import interpreted
 from tests.corpus import PROGRAMS, SIZES
@@ -35,6 +38,12 @@ IN: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {}
 """Programs of JAX and their arguments."""
 OUT: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {}
 """Functions of mlc's and their arguments."""
+
+
+SIZED: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {}
+"""Functions of mlc's and the types of their arguments, whose sizes are symbols."""
+AT = ({"B": 3, "N": 4}, {"B": 6, "N": 3}, {"B": 2, "N": 7})
+"""Sizes."""
 
 
 def normal(*shape: int) -> Any:
@@ -255,6 +264,44 @@ def factors(x: Any) -> Any:
     return mlc.linalg.cholesky(a), mlc.linalg.solve(a, x), mlc.abs(mlc.fft.fft(x))
 
 
+def sized(*types: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Add a function of mlc's for all sizes."""
+    def register(f: Callable[..., Any]) -> Callable[..., Any]:
+        SIZED[f.__name__] = f, types
+        return f
+    return register
+
+
+@sized(mlc.spec("B", "N"), mlc.spec("N"))
+def rows(x: Any, y: Any) -> Any:
+    return x + y, mlc.softmax(x, -1), x.reshape(-1), x @ y
+
+
+@sized(mlc.spec("B", "N"))
+def parts(x: Any) -> Any:
+    return x[::2], x[1:, :-1], mlc.cat([x, x[:2]], 0), mlc.flip(x, 1)
+
+
+@sized(mlc.spec("B", "N"))
+def along_rows(x: Any) -> Any:
+    return mlc.cumsum(x, 0), mlc.cumprod(x, 1), mlc.arange(x.shape[0]), mlc.zeros(x.shape[1])
+
+
+@sized(mlc.spec("B", "N"), mlc.spec(3, dtype="int64"))
+def at_indices(x: Any, i: Any) -> Any:
+    return x[i], mlc.index_add(x, 0, i, x[i])
+
+
+@sized(mlc.spec("B", 4), mlc.spec(4, 2))
+def gradient(x: Any, w: Any) -> Any:
+    return mlc.value_and_grad(lambda w: mlc.tanh(x @ w).square().mean())(w)
+
+
+@sized(mlc.spec("B", "N"))
+def repeated(x: Any) -> Any:
+    return mlc.fori_loop(0, 3, lambda i, x: x * 1.5 + i, x), mlc.cond(x.sum() > 0, lambda x: x, lambda x: -x, x)
+
+
 def _layer() -> tuple[Callable[..., Any], tuple[Any, ...]]:
     mlc.manual_seed(0)
     model = nn.Sequential(nn.Linear(4, 8), nn.GELU(), nn.LayerNorm(8), nn.Linear(8, 2)).eval()
@@ -262,8 +309,33 @@ def _layer() -> tuple[Callable[..., Any], tuple[Any, ...]]:
 
 
 # -- comparisons ------------------------------------------------------------------------------------------------------
+def refined(text: str, arrays: list[Any]) -> str:
+    """A program of symbolic sizes for the sizes of arrays: called by a main of those, and refined by XLA."""
+    from jax._src.interpreters import mlir
+    from jaxlib.mlir import ir
+    head = next(line for line in text.splitlines() if "func.func public @main(" in line)
+    given, results = (re.findall(r"tensor<[^>]*(?:<[^>]*>)?>", part) for part in head.split("->"))
+    types = [f"tensor<{re.sub(r'^(?:[0-9?]+x)*', ''.join(f'{n}x' for n in np.shape(a)), t[7:-1])}>"
+             for a, t in zip(arrays, given, strict=True)]
+    names = ", ".join(f"%c{i}" for i in range(len(types)))
+    bound = f"%r:{len(results)} = " if results else ""
+    out = ", ".join(f"%r#{i}" for i in range(len(results)))
+    main = [f"func.func public @main({', '.join(f'%a{i}: {t}' for i, t in enumerate(types))}) -> "
+            f"({', '.join(results)}) {{",
+            *(f'%c{i} = "stablehlo.convert"(%a{i}) : ({a}) -> {b}' for i, (a, b) in enumerate(zip(types, given))),
+            f'{bound}"func.call"({names}) <{{callee = @inner}}> : ({", ".join(given)}) -> ({", ".join(results)})',
+            f'"func.return"({out}) : ({", ".join(results)}) -> ()', "}"]
+    first, rest = text.replace("func.func public @main(", "func.func private @inner(").split("\n", 1)
+    with mlir.make_ir_context(), ir.Location.unknown():
+        module = ir.Module.parse("\n".join([first, *main, rest]))
+        assert module.operation.verify()
+        return str(mlir.refine_polymorphic_shapes(module))
+
+
 def xla(text: str, arrays: list[Any]) -> list[Any]:
-    """The results of a program under XLA; jaxlib verifies it first."""
+    """The results of a program under XLA; jaxlib verifies it first, and refines symbolic sizes."""
+    if "jax.uses_shape_polymorphism" in text:
+        text = refined(text, arrays)
     from jax._src import xla_bridge
     from jax._src.interpreters import mlir
     from jaxlib import xla_client
@@ -325,6 +397,38 @@ def corpus_once(name: str) -> str:
     return compare(xla(module_text(module.clone(env=SIZES)), arrays), list(wanted))
 
 
+def symbolic_once(name: str) -> str:
+    """The first difference between a program of the corpus for all sizes and its export, under XLA."""
+    module, arrays = PROGRAMS[name]()
+    wanted = run_function(module, "main", [np.array(a) for a in arrays])
+    return compare(xla(module_text(module.clone()), arrays), list(wanted))
+
+
+def is_symbolic(name: str) -> bool:
+    """Whether an argument of a program of the corpus has a size that is no number."""
+    main: Any = next(f for f in PROGRAMS[name]()[0].walk() if f.attrs.get("sym_name") == "main")
+    return any(not t.is_static for t in main.function_type.inputs)
+
+
+def sized_once(f: Callable[..., Any], types: tuple[Any, ...], sizes: Sequence[dict[str, int]], again: bool) -> str:
+    """The first difference, at several sizes, between a function and its export under XLA, or read again."""
+    text = mlc.stablehlo.text(f, list(types))
+    loaded = mlc.stablehlo.load(text) if again else None
+    for env in sizes:
+        arrays = numbers([t.type for t in types], env)
+        found = _arrays(loaded(*arrays)) if loaded is not None else xla(text, arrays)
+        if different := compare(found, _arrays(f(*map(mlc.tensor, arrays)))):
+            return f"{env}: {different}"
+    return ""
+
+
+def numbers(types: Sequence[Any], env: dict[str, int]) -> list[Any]:
+    """Arrays of types, at sizes."""
+    shapes = [[evaluate(d, env) for d in t.shape] for t in types]
+    return [normal(*shape) if t.dtype.is_float else np.zeros(shape, to_numpy(t.dtype)) + 1
+            for t, shape in zip(types, shapes)]
+
+
 def _made(once: Callable[..., str], make: Callable[[], Any], *more: Any) -> str:
     return once(*make(), *more)
 
@@ -347,6 +451,10 @@ def main() -> int:
         tests.append((f"out/{name}", partial(out_once, f, args)))
     tests.append(("out/layer", partial(_made, out_once, _layer)))
     tests += [(f"corpus/{name}", partial(corpus_once, name)) for name in PROGRAMS]
+    tests += [(f"symbolic/{name}", partial(symbolic_once, name)) for name in PROGRAMS if is_symbolic(name)]
+    for name, (f, types) in SIZED.items():
+        for kind, again in (("sized", False), ("again", True)):
+            tests.append((f"{kind}/{name}", partial(sized_once, f, types, AT, again)))
     right: dict[str, int] = {}
     count: dict[str, int] = {}
     for name, once in tests:

@@ -36,9 +36,32 @@ example text:
 fix: install jaxlib, or save the program as text.
 
 MLC0864 A function cannot be written as StableHLO.
-Its sizes are symbols, or it has an operation without a counterpart.
+It has an operation without a counterpart.
 example python:
     import mlc
-    mlc.stablehlo.text(lambda x: x + 1, [mlc.spec("B")])
-fix: give arguments of fixed sizes; write the function without the operation that the message names.
+    mlc.stablehlo.text(lambda x: mlc.where(x > 0, x, 0)[..., ::-1].nonzero(), [mlc.spec(3)])
+fix: write the function without the operation that the message names.
+
+MLC0865 A function with sizes that elements determine cannot be written as StableHLO.
+Programs of XLA have sizes that are known when they are compiled; those of arguments may be symbols until then.
+example python:
+    import mlc
+    mlc.stablehlo.text(lambda x: x[x > 0], [mlc.spec(3)])
+fix: give the array a fixed size, and a mask of the elements that count.
+
+MLC0866 A function that reports errors at run time cannot be written as StableHLO.
+No operation of XLA stops a program because of the elements of arrays.
+example python:
+    import mlc
+    def f(x):
+        assert x.sum() > 0
+        return x
+    mlc.stablehlo.text(f, [mlc.spec(3)])
+fix: return the condition as a result, and check it where the results are used.
+
+MLC0867 A module is below the level that models are written from.
+StableHLO and ONNX are made of tensor operations.
+example text:
+    error[MLC0867]: low.mlir has memref.load, which is below the level tensor; stablehlo is made of tensor operations
+fix: give the module at the level tensor.
 '''
