@@ -19,12 +19,13 @@ if TYPE_CHECKING:
     from mlc.tools.bench.measuring import Measured
 
 EXAMPLES = """examples:
-  mlc bench resnet50 gpt2
-  mlc bench models --peers torch,openvino --json models.json
-  mlc bench matmul --threads 1
-  mlc bench model.onnx
-  mlc bench model.py:predict --sizes B=16
   mlc bench --list
+  mlc bench mlp --peers torch
+  mlc bench "matmul 256" sort --peers numpy --threads 1 --rounds 3 --json figures.json
+  mlc bench model.py:predict --sizes B=16 --peers ""
+
+The networks ("mlc bench models") and the training steps ("mlc bench training") take minutes; model.onnx is measured
+beside ONNX Runtime and OpenVINO, model.pt2 beside PyTorch.
 """
 
 
