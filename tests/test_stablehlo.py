@@ -134,6 +134,12 @@ def test_a_comparator_of_two_keys_keeps_the_order_of_equal_elements() -> None:
           '%1 = stablehlo.add %a, %b : tensor<f32>\nstablehlo.return %1 : tensor<f32>\n}) : '
           '(tensor<2xf32>, tensor<f32>) -> tensor<2xf32>\nreturn %0 : tensor<2xf32>',
           "%x: tensor<2xf32>, %c: tensor<f32>", "tensor<2xf32>"), "MLC0860", "no pair of integers"),
+    (body("%0 = stablehlo.constant dense<1> : tensor<4xi32>\n%1 = stablehlo.reshape %0 : (tensor<4xi32>) -> "
+          "tensor<3xi32>\nreturn %1 : tensor<3xi32>", "", "tensor<3xi32>"), "MLC0358", "reshape"),
+    (body('%0 = "stablehlo.constant"(%x) <{value = dense<1> : tensor<i32>}> : (tensor<i32>) -> tensor<i32>\n'
+          "return %0 : tensor<i32>", "%x: tensor<i32>", "tensor<i32>"), "MLC0860", "it has 1 operands, and takes 0"),
+    (body("%0 = stablehlo.constant dense<1> : tensor<i32>\n%1 = stablehlo.add %0, %0 : (tensor<i32>, tensor<i32>) -> "
+          "tensor<2xi32>\nreturn %1 : tensor<2xi32>", "", "tensor<2xi32>"), "MLC0860", "result 0 is int32"),
     ("func.func @main(%x: tensor<2xi" + "9" * 5000 + ">) -> () { return }", "MLC0861", "elements of i999"),
     ("\0", "MLC0860", "unexpected character"), ("", "MLC0860", "no function main")])
 def test_a_faulty_text_is_one_error(text: str, code: str, message: str) -> None:

@@ -5,6 +5,7 @@ It is computed beside the tensors, as arrays of Python's integers and of symboli
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -29,10 +30,37 @@ def known_of(op: Operation, inputs: Sequence[Known | None], tensors: Sequence[An
         return None
     if op.name == "stablehlo.get_dimension_size":
         return _array(tensors[0].shape[int(op.need("dimension"))], ())
-    if op.name != "stablehlo.constant" and (not inputs or any(x is None for x in inputs)):
+    known = [x for x in inputs if x is not None]
+    if len(known) < len(inputs) or (not inputs and op.name != "stablehlo.constant"):
         return None
     shape = tuple(n or 0 for n in type.shape)
-    return f(op, shape, *inputs)
+    found = f(op, shape, *known) if _fits(op, shape, [x.shape for x in known]) else None
+    return found if found is not None and found.shape == shape else None
+
+
+def _fits(op: Operation, shape: tuple[int, ...], inputs: Sequence[tuple[int, ...]]) -> bool:
+    """Whether an operation, which nobody has checked yet, has operands that its name and its result allow."""
+    count = OPERANDS.get(op.name, 1)
+    if count is not None and len(inputs) != count:
+        return False
+    if op.name == "stablehlo.constant":
+        return True
+    if op.name == "stablehlo.reshape":
+        return math.prod(inputs[0]) == math.prod(shape)
+    if op.name == "stablehlo.broadcast_in_dim":
+        axes = op.ints("broadcast_dimensions", [])
+        return len(set(axes)) == len(inputs[0]) == len(axes) and all(
+            0 <= axis < len(shape) and n in (1, shape[axis]) for axis, n in zip(axes, inputs[0]))
+    if op.name == "stablehlo.slice":
+        starts, stops, strides = (op.ints(n, otherwise) for n, otherwise in (
+            ("start_indices", []), ("limit_indices", []), ("strides", [1] * len(inputs[0]))))
+        return len(starts) == len(stops) == len(strides) == len(inputs[0]) and all(
+            0 <= a <= b <= n and s > 0 for a, b, s, n in zip(starts, stops, strides, inputs[0]))
+    if op.name == "stablehlo.concatenate":
+        axis = op.get("dimension", 0)
+        return bool(inputs) and isinstance(axis, int) and 0 <= axis < len(shape) and all(
+            len(x) == len(shape) and x[:axis] + x[axis + 1:] == shape[:axis] + shape[axis + 1:] for x in inputs)
+    return all(x == shape for x in inputs)
 
 
 def unified(function: Function, shapes: Sequence[Sequence[Dim]]) -> list[tuple[Dim, ...]]:
@@ -46,17 +74,18 @@ def unified(function: Function, shapes: Sequence[Sequence[Dim]]) -> list[tuple[D
     equal: dict[str, tuple[Dim, Dim]] = {}
     env: dict[str, Dim] = {}
     for op in function.body.operations:
-        if op.name == "stablehlo.get_dimension_size" and op.operands[0] in arguments:
-            known[op.names[0]] = _array(arguments[op.operands[0]][int(op.need("dimension"))], ())
-        elif op.name == "stablehlo.compare" and op.get("comparison_direction") == "EQ" \
-                and all(n in known and known[n].size == 1 for n in op.operands):
+        if op.name == "stablehlo.get_dimension_size":
+            axis, shape = op.get("dimension"), arguments.get(op.operands[0], ()) if len(op.operands) == 1 else ()
+            if isinstance(axis, int) and 0 <= axis < len(shape) and len(op.names) == 1:
+                known[op.names[0]] = _array(shape[axis], ())
+        elif op.name == "stablehlo.compare" and op.get("comparison_direction") == "EQ" and len(op.names) == 1 \
+                and len(op.operands) == 2 and all(n in known and known[n].size == 1 for n in op.operands):
             a, b = (known[n].ravel()[0] for n in op.operands)
             equal[op.names[0]] = a, b
         elif op.name == "stablehlo.custom_call" and op.get("call_target_name") == "shape_assertion" \
                 and op.operands and op.operands[0] in equal:
             _unify(env, *equal[op.operands[0]])
-        elif len(op.names) == 1 and op.name != "stablehlo.get_dimension_size" \
-                and (found := known_of(op, [known.get(n) for n in op.operands], ())) is not None:
+        elif len(op.names) == 1 and (found := known_of(op, [known.get(n) for n in op.operands], ())) is not None:
             known[op.names[0]] = found
     return [tuple(_substituted(d, env) for d in shape) for shape in shapes]
 
@@ -104,6 +133,8 @@ def _constant(op: Operation, shape: tuple[int, ...]) -> Known | None:
     value = op.get("value")
     if not isinstance(value, np.ndarray):
         return None
+    if value.shape != shape:
+        return None
     out = np.empty(shape, object)
     for at, x in np.ndenumerate(value):
         out[at] = int(x)
@@ -136,13 +167,17 @@ def _each(f: Callable[..., Any]) -> Callable[..., Known | None]:
 
 
 def _quotient(x: Any, y: Any) -> Any:
+    """x / y, rounded to zero."""
     if isinstance(x, int) and isinstance(y, int):
-        return int(np.trunc(x / y)) if abs(x) < 1 << 52 else x // y
-    return x // y
+        return abs(x) // abs(y) * (1 if (x < 0) == (y < 0) else -1)
+    return x // y if sizes.is_natural(x) and sizes.is_natural(y) else _unknown()
 
 
 def _remainder(x: Any, y: Any) -> Any:
-    return x % y
+    """What the quotient leaves of x; it has the sign of x."""
+    if isinstance(x, int) and isinstance(y, int):
+        return x - y * _quotient(x, y)
+    return x % y if sizes.is_natural(x) and sizes.is_natural(y) else _unknown()
 
 
 def _largest(x: Any, y: Any) -> Any:
@@ -173,3 +208,6 @@ FOLLOWED: dict[str, Callable[..., Known | None]] = {
     "stablehlo.optimization_barrier": lambda op, shape, x: x,
 }
 """Operations on integers that sizes go through."""
+OPERANDS: dict[str, int | None] = {"stablehlo.constant": 0, "stablehlo.concatenate": None, **dict.fromkeys(
+    (f"stablehlo.{n}" for n in ("add", "subtract", "multiply", "divide", "remainder", "maximum", "minimum")), 2)}
+"""How many operands they have, if it is not one; None for any number."""
