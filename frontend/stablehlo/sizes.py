@@ -174,7 +174,7 @@ def _quotient(x: Any, y: Any) -> Any:
 
 
 def _remainder(x: Any, y: Any) -> Any:
-    """What the quotient leaves of x; it has the sign of x."""
+    """x - y * quotient; it has the sign of x."""
     if isinstance(x, int) and isinstance(y, int):
         return x - y * _quotient(x, y)
     return x % y if sizes.is_natural(x) and sizes.is_natural(y) else _unknown()
