@@ -65,21 +65,22 @@ class Executable:
 
     image      the shared object
     undefined  the external symbols it uses
+    threads    maximum number of threads that it uses at once; None: that of the process
     """
 
-    def __init__(self, linked: Image, library: Library | None = None) -> None:
+    def __init__(self, linked: Image, library: Library | None = None, threads: int | None = None) -> None:
         self.linked = linked
         self.image = linked.code
         self.target = linked.target
         self.undefined = list(linked.undefined)
-        self.library = self._load() if library is None else library
+        self.library = self._load(threads) if library is None else library
         self.entries = {name: Entry(self.library, interface) for name, interface in linked.interfaces.items()}
 
-    def _load(self) -> Library:
+    def _load(self, max_threads: int | None) -> Library:
         check_runs(self.target)
         library = load(self.image)
         if self.linked.shares:
-            threads.attach(library)
+            threads.attach(library, max_threads)
         return library
 
     def at(self, interface: Callable[[Interface], Interface]) -> Executable:

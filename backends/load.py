@@ -23,7 +23,11 @@ class Library:
     """A loaded shared object. Its addresses are valid while this object is alive, so users must keep a reference.
 
     A process is limited to about 65,000 memory mappings, and each library takes a few of them.
+
+    max_threads  maximum number of threads that its code may use at once; None: that of the process
     """
+
+    max_threads: int | None = None
 
     def __init__(self, handle: ctypes.CDLL) -> None:
         self._handle = handle

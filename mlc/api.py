@@ -163,7 +163,7 @@ def native_code(module: Module, placement: Placement) -> Any:
         lowered = toolchain.lower(module)
         return toolchain.compile(lowered)
 
-    return loaded(module, toolchain, image)
+    return loaded(module, toolchain, image, placement.cache)
 
 
 frontend.use(FrontendCompiler(lambda module, placement: native_code(module, placement)))

@@ -42,6 +42,8 @@ class Placement:
     graph      whether to launch all kernels of a call as one CUDA graph, if possible
     precision  of matrix products: "ieee", "tf32" or None
     checked    whether the code reports undefined behaviour
+    threads    maximum number of threads that the code uses at once; None: that of the process
+    cache      whether code may come from the caches of the process and of the machine, and go there
     """
 
     device: str | None = CPU
@@ -49,6 +51,8 @@ class Placement:
     graph: bool = False
     precision: str | None = None
     checked: bool = False
+    threads: int | None = None
+    cache: bool = True
 
     def at(self, device: str) -> Placement:
         """The same for arguments that are on this device."""
@@ -60,7 +64,8 @@ class Placement:
         assert self.device is not None, "arguments tell the device"
         try:
             return toolchain_for(self.device, self.target, graph=self.graph, precision=self.precision,
-                                 checked=self.checked or (Checked.always and self.device == CPU), here=here)
+                                 checked=self.checked or (Checked.always and self.device == CPU),
+                                 threads=self.threads, here=here)
         except (UserError, BackendError) as error:         # there is no such device, or no such code for it
             error.loc = user_loc()
             raise
@@ -89,17 +94,18 @@ def target_named(text: str | None) -> tuple[str | None, Target | None]:
     return f"{target.vendor}:0", target
 
 
-def loaded(module: Module, toolchain: Toolchain, make: Callable[[Module], Any]) -> Executable:
+def loaded(module: Module, toolchain: Toolchain, make: Callable[[Module], Any], cache: bool = True) -> Executable:
     """Load the code of a module of the tensor level, compiled once per process and, with the cache, once per machine.
 
     Modules that differ in names and locations only share code.
 
-    make  compiles the module; called on a cache miss
+    make   compiles the module; called on a cache miss
+    cache  False compiles it anew and stores nothing
     """
     from mlc.backends.fingerprint import LocationTable
     with compiling:
         locations = LocationTable(module)
-        key = _key(module, toolchain)
+        key = _key(module, toolchain) if cache else None
         if key is None:
             found: Executable = toolchain.load(make(module))
             return found.at(locations.interface)              # type: ignore[no-any-return]

@@ -50,7 +50,7 @@ class Pool:
     """A pool of a test's own, whose parts are Python functions of one iteration."""
 
     def __init__(self, count: int) -> None:
-        self.library = threads._made()
+        self.library = threads.pool()
         self.set("threads", ctypes.c_int32, count)
         self._share = self.library.function("share", None, [PART, ctypes.c_void_p, ctypes.c_int64])
 
@@ -78,6 +78,26 @@ def test_every_iteration_runs_once(count: int, spin: int) -> None:
 def test_iterations_run_on_several_threads() -> None:
     pool, meeting = Pool(3), threading.Barrier(3, timeout=60)
     pool.share(lambda _: meeting.wait(), 3)                  # each waits for the two others
+
+
+@pytest.mark.parametrize("limit", [1, 2, 3])
+def test_a_library_uses_no_more_threads_than_it_may(limit: int) -> None:
+    mlc.set_num_threads(3)
+    library = load(link(compile_object(f"@{abi.HOOK} = global ptr null", host(), 1), [abi.HOOK]))
+    threads.attach(library, limit)
+    hook = ctypes.c_void_p.from_address(library.address(abi.HOOK)).value
+    if limit == 1:
+        assert hook is None                                  # the code calls its parts by itself
+        return
+    meeting, seen = threading.Barrier(limit, timeout=60), set[int]()
+
+    def part(_: Any, begin: int, end: int) -> None:
+        if threading.get_ident() not in seen:
+            seen.add(threading.get_ident())
+            meeting.wait()
+
+    ctypes.CFUNCTYPE(None, PART, ctypes.c_void_p, ctypes.c_int64)(hook or 0)(PART(part), None, 64)
+    assert len(seen) == limit
 
 
 def test_a_call_from_within_is_on_its_own() -> None:

@@ -14,6 +14,9 @@ import torch
 from torch import nn
 
 import mlc
+from mlc.backends import image
+from mlc.backends.cpu import threads
+from mlc.backends.load import Library
 from mlc.frontend.fx import table
 from mlc.torch.memory import order_of
 from mlc.torch.reports import reports
@@ -279,10 +282,49 @@ def test_checks_of_elements_are_left_to_pytorch() -> None:
         fast(x + 1)
 
 
-def test_unknown_options_are_refused() -> None:
-    with pytest.raises(mlc.UserError, match="speed is no option") as error:
-        mlc.torch.backend(None, [], options={"speed": 3})
-    assert error.value.code == "MLC0832"
+@pytest.mark.parametrize("options, match, code", [
+    ({"speed": 3}, "speed is no option", "MLC0832"),
+    ({"cache": "no"}, "the option cache is 'no'", "MLC0832"),
+    ({"threads": 0}, "the option threads is 0", "MLC0379"),
+])
+def test_unknown_options_are_refused(options: dict[str, Any], match: str, code: str) -> None:
+    with pytest.raises(mlc.UserError, match=match) as error:
+        mlc.torch.backend(None, [], options=options)
+    assert error.value.code == code
+
+
+def test_threads_are_those_of_the_graph(monkeypatch: pytest.MonkeyPatch) -> None:
+    limits = list[int | None]()
+    attach = threads.attach
+
+    def noted(library: Library, limit: int | None = None) -> None:
+        limits.append(limit)
+        attach(library, limit)
+
+    def f(x: torch.Tensor) -> torch.Tensor:
+        return torch.softmax(x @ x, 1)
+
+    monkeypatch.setattr(threads, "attach", noted)
+    x = torch.randn(100, 100)
+    for count in (1, 2, None):                               # the same code, of which each has a library
+        torch.testing.assert_close(compiled(f, threads=count)(x), f(x))
+        torch._dynamo.reset()
+    assert limits == [1, 2, None]
+
+
+def test_code_past_the_cache(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = list[str]()
+    compile_image = image.compile_image
+
+    def counted(*arguments: Any) -> image.Image:
+        made.append("one")
+        return compile_image(*arguments)
+
+    monkeypatch.setattr(image, "compile_image", counted)
+    for cache, total in ((True, 1), (True, 1), (False, 2), (False, 3), (True, 3)):
+        compiled(lambda x: x * 0.8125 - x, cache=cache)(torch.ones(7))
+        torch._dynamo.reset()
+        assert len(made) == total
 
 
 @pytest.mark.parametrize("sizes, strides, order", [

@@ -1,6 +1,7 @@
 """The thread pool, in LLVM IR, which compiled modules call through @mlc_parallel.
 
     share(part, env, count)   call part(env, i, i + 1) for every i in [0, count), from several threads
+    share_up_to(limit, part, env, count)   the same, from at most `limit` threads
     reset()                   discard all threads; for the child of a fork, which has none
     @threads, @spin           maximum number of threads, including the caller; number of cycles that a thread spins
                               before it sleeps
@@ -47,10 +48,16 @@ declare void @llvm.x86.sse.ldmxcsr(ptr)
 declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
 
 define void @share(ptr %part, ptr %env, i64 %count) nounwind {
+  call void @share_up_to(i64 1024, ptr %part, ptr %env, i64 %count)
+  ret void
+}
+
+define void @share_up_to(i64 %limit, ptr %part, ptr %env, i64 %count) nounwind {
 entry:
   %allowed = load atomic i32, ptr @threads monotonic, align 4
   %allowed.wide = zext i32 %allowed to i64
-  %wanted = call i64 @llvm.umin.i64(i64 %allowed.wide, i64 %count)
+  %most = call i64 @llvm.umin.i64(i64 %limit, i64 %allowed.wide)
+  %wanted = call i64 @llvm.umin.i64(i64 %most, i64 %count)
   %several = icmp ugt i64 %wanted, 1
   br i1 %several, label %claim, label %alone
 alone:
@@ -274,3 +281,14 @@ define void @reset() nounwind {
   ret void
 }
 """
+
+LIMITED = """
+@pool = global ptr null, align 8
+
+define void @share(ptr %part, ptr %env, i64 %count) nounwind {{
+  %share_up_to = load ptr, ptr @pool
+  tail call void %share_up_to(i64 {limit}, ptr %part, ptr %env, i64 %count)
+  ret void
+}}
+"""
+"""`share` with a limit of its own, for libraries that may use fewer threads than the process; @pool is @share_up_to."""

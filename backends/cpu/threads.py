@@ -13,7 +13,7 @@ import threading
 from functools import cache
 from typing import TYPE_CHECKING
 
-from mlc.backends.cpu.pool import CODE, MAX_THREADS
+from mlc.backends.cpu.pool import CODE, LIMITED, MAX_THREADS
 from mlc.backends.load import Library
 from mlc.ir.abi import HOOK
 from mlc.ir.diag import UserError
@@ -30,6 +30,8 @@ _EXTERNALS = frozenset({"pthread_create", "syscall"})
 _lock = threading.RLock()
 _sharing = WeakList[Library]()
 """All loaded libraries with parallel work."""
+_limits = dict[int, Library]()
+"""`share` for libraries that may use fewer threads than the process, by their number."""
 _count: int | None = None
 _pool: Library | None = None
 
@@ -69,15 +71,17 @@ def set_num_threads(count: int) -> None:
     """
     global _count
     with _lock:
-        _count = _checked(count, "the number of threads")
+        _count = checked(count, "the number of threads")
         _apply()
 
 
-def attach(library: Library) -> None:
-    """Connect a library that exports HOOK to the thread pool."""
+def attach(library: Library, limit: int | None = None) -> None:
+    """Connect a library that exports HOOK to the thread pool, of which it uses at most `limit` threads at once."""
     with _lock:
-        _sharing.add(library)
-        _apply()
+        library.max_threads = limit
+        if limit != 1:                                     # one thread needs no pool
+            _sharing.add(library)
+            _apply()
 
 
 def _apply() -> None:
@@ -87,18 +91,32 @@ def _apply() -> None:
     if _pool is None and (count == 1 or not _sharing.values()):
         return
     if _pool is None:
-        _pool = _made()
+        _pool = pool()
     ctypes.c_int32.from_address(_pool.address("threads")).value = count
     ctypes.c_int64.from_address(_pool.address("spin")).value = SPIN_CYCLES if count <= processors() else 0
-    share = _pool.address("share")
     for library in _sharing.values():
-        ctypes.c_void_p.from_address(library.address(HOOK)).value = share
+        ctypes.c_void_p.from_address(library.address(HOOK)).value = _share(_pool, library.max_threads)
 
 
-def _made() -> Library:
-    """The code of the pool, loaded."""
+def _share(pool: Library, limit: int | None) -> int:
+    """The address of what a library with this limit calls."""
+    if limit is None:
+        return pool.address("share")
+    if limit not in _limits:
+        _limits[limit] = made = _made(f"threads, at most {limit}", LIMITED.format(limit=limit), ["share", "pool"])
+        ctypes.c_void_p.from_address(made.address("pool")).value = pool.address("share_up_to")
+    return _limits[limit].address("share")
+
+
+def pool() -> Library:
+    """A new pool."""
+    return _made("threads", CODE, ["share", "share_up_to", "reset", "threads", "spin"])
+
+
+def _made(what: str, code: str, exports: list[str]) -> Library:
+    """Code of the pool, loaded for the rest of the process."""
     from mlc.backends.cpu import runtime
-    made = runtime.library("threads", lambda target: CODE, ["share", "reset", "threads", "spin"], _EXTERNALS)
+    made = runtime.library(what, lambda target: code, exports, _EXTERNALS)
     made.stay()
     return made
 
@@ -118,10 +136,11 @@ def _default() -> int:
     text = os.environ.get("MLC_NUM_THREADS", "").strip()
     if not text:
         return min(processors(), MAX_THREADS)
-    return _checked(int(text) if text.isdecimal() and text.isascii() else text, "MLC_NUM_THREADS")
+    return checked(int(text) if text.isdecimal() and text.isascii() else text, "MLC_NUM_THREADS")
 
 
-def _checked(count: object, what: str) -> int:
+def checked(count: object, what: str) -> int:
+    """A number of threads; UserError MLC0379 if it is none."""
     if not isinstance(count, int) or isinstance(count, bool) or not 1 <= count <= MAX_THREADS:
         raise UserError(f"{what} is {count!r}, expected an integer from 1 to {MAX_THREADS}", code="MLC0379",
                         loc=caller_loc())

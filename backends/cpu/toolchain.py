@@ -18,19 +18,21 @@ class Toolchain:
 
     target   target of code generation; the default is the host
     checked  whether code reports undefined behaviour (passes/insert_checks)
+    threads  maximum number of threads that loaded code uses at once; None: that of the process
     """
 
     kind = "module"
 
-    def __init__(self, target: Target | None = None, checked: bool = False) -> None:
+    def __init__(self, target: Target | None = None, checked: bool = False, threads: int | None = None) -> None:
         self.target = target or targets.host()
         self.checked = checked
+        self.threads = threads
 
     def key(self) -> Sequence[str]:
         return str(pipeline.order(self.target.machine, self.checked)), repr(self.target)
 
-    def load_context(self) -> None:
-        return None
+    def load_context(self) -> int | None:
+        return self.threads
 
     def lower(self, module: Module) -> Module:
         pipeline.lower(module, "llvm", self.target.machine, checked=self.checked)
@@ -40,7 +42,7 @@ class Toolchain:
         return image.compile_image(module, self.target)
 
     def load(self, image: Image) -> Executable:
-        return Executable(image)
+        return Executable(image, threads=self.threads)
 
     def lookup(self, key: str) -> Image | None:
         return image.lookup(key)
@@ -50,6 +52,6 @@ class Toolchain:
 
 
 def toolchain(device: str, target: Target | None = None, *, graph: bool = False, precision: str | None = None,
-              checked: bool = False, here: bool = True) -> Toolchain:
+              checked: bool = False, threads: int | None = None, here: bool = True) -> Toolchain:
     """The toolchain of the processor; `graph` and `precision` apply to GPUs only."""
-    return Toolchain(target, checked)
+    return Toolchain(target, checked, threads)

@@ -7,6 +7,7 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from mlc.backends.cpu.threads import checked
 from mlc.frontend.fx.interpreter import Refusal, refusal_of
 from mlc.frontend.fx.support import NUMBERS, SIZES, depends_on_elements, unsupported
 from mlc.frontend.fx.table import find
@@ -18,7 +19,7 @@ from mlc.torch.recording import Recording
 from mlc.torch.reports import GraphReport, Source, remember
 
 log = logging.getLogger("mlc.torch")
-OPTIONS = {"fallback": True, "matmul_precision": None}
+OPTIONS = {"fallback": True, "matmul_precision": None, "threads": None, "cache": True}
 """The options of the backend with what they are if they are not given."""
 
 
@@ -34,14 +35,16 @@ def backend(graph_module: Any, example_inputs: Sequence[Any], *, options: Mappin
         graph_module: Graph of a part of the program, a `torch.fx.GraphModule`.
         example_inputs: Its arguments.
         options: `fallback`, whether PyTorch runs what mlc has not (True), or that is an error, which lists all of it;
-            `matmul_precision`, as of `mlc.compile`.
+            `matmul_precision`, as of `mlc.compile`; `threads`, how many this graph uses at most (None: as many as
+            `mlc.get_num_threads`); `cache`, whether compiled code is looked for in mlc's caches and put there (True).
         mode: Accepted for PyTorch's sake; "default" alone.
 
     Returns:
         A function of the arguments of the graph.
 
     Raises:
-        UserError: An option is unknown (MLC0832), or, without `fallback`, operators are missing (MLC0831).
+        UserError: An option is unknown or has another type (MLC0832, MLC0379), or, without `fallback`, operators are
+            missing (MLC0831).
 
     Example:
         >>> import torch
@@ -69,7 +72,13 @@ def _settings(options: Mapping[str, Any] | None, mode: str | None) -> dict[str, 
     if mode not in (None, "default"):
         raise UserError(f"the backend mlc has no mode {mode!r}", code="MLC0832", loc=user_loc(),
                         hint="leave out mode; options={...} has the settings")
-    return {**OPTIONS, **(options or {})}
+    settings = {**OPTIONS, **(options or {})}
+    if settings["threads"] is not None:
+        checked(settings["threads"], "the option threads")
+    if (other := next((n for n in ("fallback", "cache") if not isinstance(settings[n], bool)), None)) is not None:
+        raise UserError(f"the option {other} is {settings[other]!r}, expected True or False", code="MLC0832",
+                        loc=user_loc())
+    return settings
 
 
 @functools.cache

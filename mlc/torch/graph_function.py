@@ -6,6 +6,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from mlc.code import Placement
 from mlc.ir.diag import UserError
 from mlc.torch.recording import Recording
 from mlc.torch.reports import GraphReport
@@ -36,7 +37,8 @@ class GraphFunction:
     def __init__(self, graph: Any, settings: Mapping[str, Any], report: GraphReport,
                  recording: Recording | None = None) -> None:
         self.graph, self.report = graph, report
-        self.precision = settings["matmul_precision"]
+        self.placement = Placement(precision=settings["matmul_precision"], threads=settings["threads"],
+                                   cache=settings["cache"])
         self.known: dict[Any, Any] = {}
         arguments = examples(graph)
         self.only: Any = self._for_all_sizes(arguments)
@@ -63,7 +65,7 @@ class GraphFunction:
             recording = Recording(self.graph, arguments, dynamic=True)
             if recording.refusals or not recording.results:
                 return None
-            found = Specialization(recording, self.precision)
+            found = Specialization(recording, self.placement)
         except UserError as error:
             log.info("sizes become numbers: %s", error.message)
             return None
@@ -72,6 +74,6 @@ class GraphFunction:
     def _specialize(self, recording: Recording) -> Any:
         """Code for a recording, or the graph as PyTorch runs it, if some of it is refused."""
         if not recording.refusals:
-            return Specialization(recording, self.precision)
+            return Specialization(recording, self.placement)
         self.report.add(recording.refusals)
         return lambda arguments: self.graph(*arguments)

@@ -27,7 +27,7 @@ class Specialization:
     binders  per symbolic size: number and dimension of the argument that has it; no dimension if it is that argument
     """
 
-    def __init__(self, recording: Recording, precision: str | None = None) -> None:
+    def __init__(self, recording: Recording, placement: Placement) -> None:
         self.draws = recording.draws
         self.layouts: Layouts = recording.inputs, recording.results, recording.outputs
         self.known: dict[tuple[int, ...], Layouts] = {}
@@ -35,7 +35,7 @@ class Specialization:
         self.unread = [0] * len(recording.sizes)
         self.entry: Any = None
         if recording.results:
-            self.entry = native_code(recording.module, Placement(precision=precision)).entry("main")
+            self.entry = native_code(recording.module, placement).entry("main")
             for name in self.entry.interface.symbols:
                 if name not in self.entry.interface.binders:
                     raise UserError(f"no argument has the size {name}", code=CODE)
