@@ -11,6 +11,7 @@ import pytest
 
 import mlc
 from mlc.frontend.onnx import table
+from mlc.onnx.description import describe
 from mlc.tools.fuzzing.interpreted import interpreted
 from tests.peers import onnx_backend as judge
 
@@ -99,6 +100,15 @@ def test_functions_of_the_model() -> None:
     }"""
     with interpreted():
         assert mlc.onnx.load(model(text))(mlc.ones(2)).numpy().tolist() == [3, 3]
+
+
+def test_import_lists_all_that_is_refused(tmp_path: Path) -> None:
+    text = """<ir_version: 8, opset_import: ["": 17, "a": 1]> f (float[2, 3] x) => (float[2, 3] y, float[2, 3] z) {
+        p = RandomUniformLike(x) q = Neg(p) r = a.F(q) s = a.F(x) y = Softmax<axis = 7>(x) z = Add(r, y) }"""
+    file = tmp_path / "model.onnx"
+    onnx.save(model(text), file)
+    assert len(found := describe(file).unsupported) == 3
+    assert all(part in line for part, line in zip(("a.F, version 1", "random numbers", "(Softmax)"), found))
 
 
 def test_all_missing_operators_are_listed() -> None:
@@ -221,6 +231,25 @@ def test_rows_have_the_attributes_of_their_operators() -> None:
         if row is not None and schema.since_version >= 7 and not schema.deprecated:
             missing = set(schema.attributes) - set(row.signature.parameters)
             assert not missing, f"{schema.name} of version {schema.since_version}: {missing}"
+
+
+PER_TENSOR = {"DequantizeLinear", "QuantizeLinear"}
+"""Operators that have an axis of their own for some inputs only."""
+
+
+def test_an_axis_out_of_range_is_refused_by_every_operator() -> None:
+    tried = set[str]()
+    for case in judge.cases(["node"]):
+        given = judge.model_of(case)
+        node = given.graph.node[0]
+        axes = [a for a in node.attribute if a.name in ("axis", "axes")]
+        if given.functions or len(given.graph.node) > 1 or node.op_type in tried | PER_TENSOR or not axes:
+            continue
+        tried.add(node.op_type)
+        axes[0].CopyFrom(helper.make_attribute(axes[0].name, [99] if axes[0].ints else 99))
+        with pytest.raises(mlc.UserError):
+            mlc.onnx.load(given)
+    assert len(tried) > 20
 
 
 @pytest.mark.parametrize("kind", ["node", "pytorch-operator"])

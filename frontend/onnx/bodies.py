@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from mlc.frontend.dtypes import as_dtype
-from mlc.frontend.onnx.values import NUMBERS, OTHER_TYPES, TYPES, Array, Stored, shown
+from mlc.frontend.onnx.values import NUMBERS, OTHER_TYPES, TYPES, Array, Stored, axis_of, shown
 from mlc.frontend.tensor import Tensor
 from mlc.ir.diag import UserError
 from mlc.ir.sizes import Size
@@ -95,6 +95,8 @@ def of_schema(node: Any, protos: Mapping[str, Any], domain: str, version: int,
     schema = _schema(domain, node.op_type, version)
     if schema is None:
         return None
+    if "axis" in protos and inputs and hasattr(inputs[0], "shape"):    # bodies take slices, which accept any
+        axis_of(protos["axis"].i, len(inputs[0].shape))
     defaults = {n: a.default_value for n, a in schema.attributes.items() if a.default_value.type}
     if versions := [v for v in schema.function_opset_versions if v <= version or domain]:
         return _function(schema.get_function_with_opset_version(max(versions)), domain, max(versions)), defaults

@@ -6,7 +6,7 @@ import functools
 from typing import Any
 
 from mlc.frontend.onnx.table import row, same
-from mlc.frontend.onnx.values import dtype_of, refuse
+from mlc.frontend.onnx.values import axis_of, dtype_of, refuse
 from mlc.frontend.tensor import OPERATIONS as O
 
 same("Abs", "Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "Ceil", "Cos", "Cosh", "Erf", "Exp", "Floor", "IsNaN",
@@ -21,7 +21,7 @@ def _aligned(x: Any, y: Any, broadcast: int, axis: int | None) -> Any:
     """The second operand of a binary operator before version 7: its axes stand for those of x from `axis` on."""
     if axis is None or not broadcast:
         return y
-    return O["reshape"](y, (*y.shape, *(1,) * (x.ndim - axis % x.ndim - y.ndim)))
+    return O["reshape"](y, (*y.shape, *(1,) * (x.ndim - axis_of(axis, x.ndim) - y.ndim)))
 
 
 def _before_7(name: str, function: str) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from mlc.frontend.dtypes import as_dtype
-from mlc.frontend.onnx.values import MOST_FOLDED, TYPES, Array, Stored, foldable, ints, settled
+from mlc.frontend.onnx.values import MOST_FOLDED, TYPES, Array, Stored, axis_of, foldable, ints, settled
 from mlc.ir.sizes import Size
 
 Fold = Callable[..., Any]
@@ -235,7 +235,7 @@ def reshape(x: Array, shape: Array, *, allowzero: int = 0) -> Array:
 
 @fold("Flatten")
 def flatten(x: Array, *, axis: int = 1) -> Array:
-    first = int(np.prod(x.shape[:axis if axis >= 0 else axis + x.ndim]))
+    first = int(np.prod(x.shape[:x.ndim if axis == x.ndim else axis_of(axis, x.ndim)]))
     return x.reshape(first, x.size // first if first else 0)
 
 

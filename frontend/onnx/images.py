@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from mlc.frontend.onnx.table import row
-from mlc.frontend.onnx.values import Array, ints, refuse
+from mlc.frontend.onnx.values import Array, axis_of, ints, refuse
 from mlc.frontend.tensor import OPERATIONS as O
 from mlc.ir.sizes import Size
 
@@ -113,7 +113,7 @@ def resize(x: Any, roi: Any = None, scales: Any = None, sizes: Any = None, *, an
            coordinate_transformation_mode: str = "half_pixel", cubic_coeff_a: float = -0.75, exclude_outside: int = 0,
            extrapolation_value: float = 0.0, keep_aspect_ratio_policy: str = "stretch", mode: str = "nearest",
            nearest_mode: str = "round_prefer_floor") -> Any:
-    over = list(range(x.ndim)) if axes is None else [a % x.ndim for a in axes]
+    over = list(range(x.ndim)) if axes is None else [axis_of(a, x.ndim) for a in axes]
     before = [x.shape[a] for a in over]
     if any(isinstance(n, Size) for n in before):
         kept = [k for k, n in enumerate(before) if not isinstance(n, Size)]

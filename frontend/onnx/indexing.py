@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from mlc.frontend.onnx.table import row
-from mlc.frontend.onnx.values import number, refuse
+from mlc.frontend.onnx.values import axis_of, number, refuse
 from mlc.frontend.tensor import OPERATIONS as O
 from mlc.ir.sizes import product
 
@@ -20,7 +20,7 @@ def counted(indices: Any, n: Any) -> Any:
 
 @row("Gather")
 def gather(x: Any, indices: Any, *, axis: int = 0) -> Any:
-    axis = axis % x.ndim
+    axis = axis_of(axis, x.ndim)
     at = O["reshape"](counted(indices, x.shape[axis]), (-1,))
     found = O["index_select"](x, axis, at)
     return O["reshape"](found, (*x.shape[:axis], *indices.shape, *x.shape[axis + 1:]))
@@ -88,7 +88,7 @@ def one_hot(indices: Any, depth: Any, values: Any, *, axis: int = -1) -> Any:
     """`values` are the one for elsewhere and the one at the index."""
     n = int(number(depth))
     rank = indices.ndim + 1
-    axis = axis % rank
+    axis = axis_of(axis, rank)
     at = counted(indices, n)
     at = O["reshape"](at, (*at.shape[:axis], 1, *at.shape[axis:]))
     places = O["reshape"](O["arange"](n), tuple(n if k == axis else 1 for k in range(rank)))
@@ -99,7 +99,7 @@ def one_hot(indices: Any, depth: Any, values: Any, *, axis: int = -1) -> Any:
 def top_k(x: Any, k: Any, *, axis: int = -1, largest: int = 1, sorted: int = 1) -> Any:
     """Of equal elements, the first."""
     values, at = O["sort"](x, axis, bool(largest), True)
-    count = (slice(None),) * (axis % x.ndim) + (slice(0, number(k)),)
+    count = (slice(None),) * axis_of(axis, x.ndim) + (slice(0, number(k)),)
     return values[count], at[count]
 
 
@@ -134,7 +134,7 @@ def reverse_sequence(x: Any, lengths: Any, *, batch_axis: int = 1, time_axis: in
 @row("TensorScatter")
 def tensor_scatter(past: Any, update: Any, write: Any = None, *, axis: int = -2, mode: str = "linear") -> Any:
     """The cache of a sequence with new entries, from a position of each example on."""
-    axis = axis % past.ndim
+    axis = axis_of(axis, past.ndim)
     n, m = past.shape[axis], update.shape[axis]
     start = O["zeros"]((past.shape[0],), dtype="int64") if write is None else O["cast"](write, "int64")
     at = O["reshape"](start, (-1, *(1,) * (past.ndim - 1))) + O["reshape"](
@@ -147,7 +147,7 @@ def tensor_scatter(past: Any, update: Any, write: Any = None, *, axis: int = -2,
 def unique(x: Any, *, axis: int | None = None, sorted: int = 1, outputs: int) -> Any:
     """The elements, where each is first, which of them each element is, and how often each occurs."""
     x = O["reshape"](x, (-1,)) if axis is None else x
-    dim = 0 if axis is None else axis % x.ndim
+    dim = 0 if axis is None else axis_of(axis, x.ndim)
     values, inverse, counts = O["unique"](x, True, True, True, None if axis is None else dim)
     if outputs == 1 and sorted:
         return (values,)

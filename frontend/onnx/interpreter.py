@@ -29,6 +29,14 @@ UNFIT = (TypeError, ValueError, LookupError, ArithmeticError, AttributeError)
 """Exceptions of a row for attributes and inputs that are not what its operator takes."""
 
 
+REFUSED = object()
+"""Stands for a value that a node which is refused would compute."""
+
+
+class DependsOnRefused(Exception):
+    """A node needs a value that is REFUSED."""
+
+
 @dataclass
 class Scope:
     """Names of values in a graph, and the graph or function around it.
@@ -50,6 +58,8 @@ class Scope:
         at: Scope | None = self
         while at is not None:
             if name in at.values:
+                if at.values[name] is REFUSED:
+                    raise DependsOnRefused
                 return at.values[name]
             at = at.around
         raise UserError(f"the value {name!r} is used before a node computes it", code="MLC0840",
@@ -61,11 +71,13 @@ class Interpreter:
 
     functions  the functions of the model, per domain and name
     types      per value of the main graph, ONNX's number of its element type, where it is known
+    refused    the errors of nodes of the main graph, if the run goes on after them; None if it ends with the first
     origins    per tensor, the inputs of the model that it is computed from; with the tensor, which stays alive
     """
 
-    def __init__(self, functions: Mapping[tuple[str, str], Any], types: Mapping[str, int]) -> None:
-        self.functions, self.types = functions, types
+    def __init__(self, functions: Mapping[tuple[str, str], Any], types: Mapping[str, int],
+                 refused: list[UserError] | None = None) -> None:
+        self.functions, self.types, self.refused = functions, types, refused
         self.origins: dict[int, tuple[Any, frozenset[str]]] = {}
 
     def run(self, graph: Any, inputs: Mapping[str, Any], opsets: Mapping[str, int]) -> list[Any]:
@@ -76,6 +88,8 @@ class Interpreter:
                     self.origins[id(leaf)] = leaf, frozenset([name])
         scope = Scope(dict(inputs), opsets)
         self.nodes(graph.node, scope, self.types)
+        if self.refused:
+            raise self.refused[0]
         return [scope.find(output.name) for output in graph.output]
 
     def nodes(self, nodes: Sequence[Any], scope: Scope, types: Mapping[str, int]) -> None:
@@ -83,11 +97,18 @@ class Interpreter:
         if scope.depth > DEEPEST:
             raise UserError(f"graphs and functions are nested more than {DEEPEST} deep", code="MLC0840")
         for node in nodes:
-            results = self.node(node, scope)
-            for name, result in zip(node.output, results):
-                if name:
-                    check_type(node, name, result, types.get(name))
-                    scope.values[name] = result
+            try:
+                results = self.node(node, scope)
+                for name, result in zip(node.output, results):
+                    if name:
+                        check_type(node, name, result, types.get(name))
+            except (UserError, DependsOnRefused) as error:
+                if self.refused is None or scope.depth:
+                    raise
+                if isinstance(error, UserError):
+                    self.refused.append(error)
+                results = (REFUSED,) * len(node.output)
+            scope.values |= {name: result for name, result in zip(node.output, results) if name}
 
     def body(self, graph: Any, scope: Scope) -> Any:
         """A graph that is an attribute, as a function of its inputs which sees the values around it."""

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from mlc.frontend.onnx.table import row
-from mlc.frontend.onnx.values import ints, number, refuse, shape_of
+from mlc.frontend.onnx.values import axis_of, ints, number, refuse, shape_of
 from mlc.frontend.tensor import OPERATIONS as O
 from mlc.ir.sizes import Size, product
 
@@ -28,7 +28,7 @@ def reshape_by_attribute(x: Any, *, shape: Sequence[int], consumed_inputs: Any =
 
 @row("Flatten")
 def flatten(x: Any, *, axis: int = 1) -> Any:
-    axis = axis + x.ndim if axis < 0 else axis
+    axis = x.ndim if axis == x.ndim else axis_of(axis, x.ndim)
     return O["reshape"](x, (product(x.shape[:axis]), product(x.shape[axis:])))
 
 
@@ -40,7 +40,7 @@ def transpose(x: Any, *, perm: Sequence[int] | None = None) -> Any:
 @row("Squeeze", since=13, known=("axes",))
 def squeeze(x: Any, axes: Any = None) -> Any:
     over = [k for k, n in enumerate(x.shape) if isinstance(n, int) and n == 1] if axes is None else [
-        a % x.ndim for a in ints(axes)]
+        axis_of(a, x.ndim) for a in ints(axes)]
     if any(isinstance(x.shape[a], int) and x.shape[a] != 1 for a in over):
         refuse(f"axes {over} of the sizes {list(x.shape)} are not all of size 1")
     return O["reshape"](x, tuple(n for k, n in enumerate(x.shape) if k not in over))
@@ -54,7 +54,9 @@ def squeeze_by_attribute(x: Any, *, axes: Sequence[int] | None = None) -> Any:
 @row("Unsqueeze", since=13, known=("axes",))
 def unsqueeze(x: Any, axes: Any) -> Any:
     rank = x.ndim + len(ints(axes))
-    new = {a % rank for a in ints(axes)}
+    new = {axis_of(a, rank) for a in ints(axes)}
+    if len(new) < len(ints(axes)):
+        refuse(f"an axis occurs twice among {ints(axes)}")
     given = iter(x.shape)
     return O["reshape"](x, tuple(1 if k in new else next(given) for k in range(rank)))
 
@@ -116,7 +118,7 @@ def piece(x: Any, starts: Any, ends: Any, axes: Any = None, steps: Any = None) -
     if not len(first) == len(last) == len(over) == len(by):
         refuse(f"{len(first)} starts, {len(last)} ends, {len(over)} axes and {len(by)} steps")
     for start, end, axis, step in zip(first, last, over, by):
-        x = _slice(x, axis % x.ndim, start, end, step)
+        x = _slice(x, axis_of(axis, x.ndim), start, end, step)
     return x
 
 
@@ -179,7 +181,7 @@ def _positions(n: Any, before: Any, after: Any, mode: str) -> Any:
 def pad(x: Any, pads: Any, value: Any = None, axes: Any = None, *, mode: str = "constant") -> Any:
     wanted = ints(pads)
     if axes is not None:
-        over = [a % x.ndim for a in ints(axes)]
+        over = [axis_of(a, x.ndim) for a in ints(axes)]
         full: list[Any] = [0] * (2 * x.ndim)
         for k, axis in enumerate(over):
             full[axis], full[axis + x.ndim] = wanted[k], wanted[k + len(over)]

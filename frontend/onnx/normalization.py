@@ -6,7 +6,7 @@ from typing import Any
 
 from mlc.frontend.onnx.moving import padded
 from mlc.frontend.onnx.table import row
-from mlc.frontend.onnx.values import dtype_of, refuse
+from mlc.frontend.onnx.values import axis_of, dtype_of, refuse
 from mlc.frontend.tensor import OPERATIONS as O
 
 
@@ -47,7 +47,7 @@ def instance_normalization(x: Any, scale: Any, bias: Any, *, epsilon: float = 1e
 def layer_normalization(x: Any, scale: Any, bias: Any = None, *, axis: int = -1, epsilon: float = 1e-5,
                         stash_type: int = 1) -> Any:
     """The result, and the mean and the inverse standard deviation, which are of the type of `stash_type`."""
-    axes = tuple(range(axis % x.ndim, x.ndim))
+    axes = tuple(range(axis_of(axis, x.ndim), x.ndim))
     wide = O["cast"](x, dtype_of(stash_type))
     mean = O["mean"](wide, axes, True)
     around = wide - mean

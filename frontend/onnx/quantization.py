@@ -7,7 +7,7 @@ from typing import Any
 from mlc.frontend.element_types import iinfo
 from mlc.frontend.onnx.networks import conv
 from mlc.frontend.onnx.table import row
-from mlc.frontend.onnx.values import dtype_of, refuse
+from mlc.frontend.onnx.values import axis_of, dtype_of, refuse
 from mlc.frontend.tensor import OPERATIONS as O
 
 
@@ -15,7 +15,7 @@ def spread(v: Any, x: Any, axis: int, block: int) -> Any:
     """A scale or zero point, of the whole tensor, of an axis, or of blocks along it, to be broadcast with x."""
     if v.ndim == 0 or (v.ndim == 1 and v.shape[0] == 1):
         return O["reshape"](v, ())
-    axis = axis % x.ndim
+    axis = axis_of(axis, x.ndim)
     if block:
         return O["repeat_interleave"](v, block, axis)[(slice(None),) * axis + (slice(0, x.shape[axis]),)]
     if v.ndim != 1:
@@ -60,7 +60,7 @@ def _around(x: Any, zero: Any, axis: int) -> Any:
         return wide
     zero = O["cast"](zero, "int32")
     if zero.ndim == 1 and zero.shape[0] != 1:
-        zero = O["reshape"](zero, tuple(-1 if k == axis % x.ndim else 1 for k in range(x.ndim)))
+        zero = O["reshape"](zero, tuple(-1 if k == axis_of(axis, x.ndim) else 1 for k in range(x.ndim)))
     return wide - (O["reshape"](zero, ()) if zero.ndim == 1 else zero)
 
 

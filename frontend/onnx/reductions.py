@@ -7,7 +7,7 @@ from typing import Any
 
 from mlc.frontend.element_types import iinfo
 from mlc.frontend.onnx.table import row
-from mlc.frontend.onnx.values import ints, number
+from mlc.frontend.onnx.values import axis_of, ints, number
 from mlc.frontend.tensor import OPERATIONS as O
 from mlc.ir.sizes import product
 
@@ -63,7 +63,7 @@ REDUCTIONS: dict[str, tuple[Callable[..., Any], int]] = {
 
 
 def _reduced(f: Callable[..., Any], x: Any, axes: Sequence[int] | None, keepdims: int) -> Any:
-    over = tuple(range(x.ndim)) if not axes else tuple(a % x.ndim for a in axes)
+    over = tuple(range(x.ndim)) if not axes else tuple(axis_of(a, x.ndim) for a in axes)
     if not over:
         return f(O["reshape"](x, (1,)), (0,), False)
     return f(x, over, bool(keepdims))
@@ -106,12 +106,12 @@ for _name, _function in {"ArgMax": "argmax", "ArgMin": "argmin"}.items():
 
 @row("CumSum", known=("axis",))
 def cumulative_sum(x: Any, axis: Any, *, exclusive: int = 0, reverse: int = 0) -> Any:
-    return _along(x, number(axis) % x.ndim, exclusive, reverse, "cumsum", 0)
+    return _along(x, axis_of(number(axis), x.ndim), exclusive, reverse, "cumsum", 0)
 
 
 @row("CumProd", known=("axis",))
 def cumulative_product(x: Any, axis: Any, *, exclusive: int = 0, reverse: int = 0) -> Any:
-    return _along(x, number(axis) % x.ndim, exclusive, reverse, "cumprod", 1)
+    return _along(x, axis_of(number(axis), x.ndim), exclusive, reverse, "cumprod", 1)
 
 
 def _along(x: Any, axis: int, exclusive: int, reverse: int, name: str, start: int) -> Any:
@@ -126,14 +126,14 @@ def _along(x: Any, axis: int, exclusive: int, reverse: int, name: str, start: in
 
 def _in_rows(x: Any, axis: int, f: Callable[[Any, int], Any]) -> Any:
     """Before version 13, all axes from `axis` on are one."""
-    axis = axis % x.ndim if x.ndim else 0
+    axis = axis_of(axis, x.ndim) if x.ndim else 0
     flat = O["reshape"](x, (product(x.shape[:axis]), product(x.shape[axis:])))
     return O["reshape"](f(flat, 1), x.shape)
 
 
 def _hardmax(x: Any, axis: int) -> Any:
     n = x.shape[axis]
-    at = O["reshape"](O["arange"](n), tuple(n if k == axis % x.ndim else 1 for k in range(x.ndim)))
+    at = O["reshape"](O["arange"](n), tuple(n if k == axis_of(axis, x.ndim) else 1 for k in range(x.ndim)))
     return O["cast"](O["eq"](at, O["argmax"](x, axis, True)), x.dtype)
 
 

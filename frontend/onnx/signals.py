@@ -9,7 +9,7 @@ import numpy as np
 from mlc.frontend.functions.fft.lines import fft, ifft
 from mlc.frontend.onnx.moving import padded
 from mlc.frontend.onnx.table import row
-from mlc.frontend.onnx.values import dtype_of, number, refuse
+from mlc.frontend.onnx.values import axis_of, dtype_of, number, refuse
 from mlc.frontend.tensor import OPERATIONS as O
 
 
@@ -18,7 +18,7 @@ def transformed(x: Any, n: int | None, axis: int, inverse: int, onesided: int) -
     last = x.shape[-1]
     if last not in (1, 2):
         refuse(f"{last} parts of a number")
-    axis = axis % x.ndim
+    axis = axis_of(axis, x.ndim)
     if axis == x.ndim - 1:
         refuse("the parts are transformed")
     if onesided and inverse:

@@ -130,6 +130,13 @@ def number(x: Any) -> Any:
     return found[0] if isinstance(found[0], Size) else found[0].item()
 
 
+def axis_of(axis: Any, rank: int) -> int:
+    """An axis of a tensor of this rank, counted from the end if it is negative."""
+    if not -rank <= axis < rank:
+        refuse(f"the axis {axis} of a tensor of {rank} axes")
+    return int(axis) % rank
+
+
 def dtype_of(elem_type: int) -> DType:
     """mlc's type of elements for ONNX's number of it."""
     if elem_type not in TYPES:

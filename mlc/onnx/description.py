@@ -18,11 +18,12 @@ def describe(path: str | os.PathLike[str]) -> ModelDescription:
     model = read(path)
     unsupported = missing(model)
     program = Program(model, {})
-    if not unsupported:
-        try:
-            settle(program)
-        except UserError as error:                         # what the first node that is refused is refused for
-            unsupported = ["; ".join((error.message, *error.notes))]
+    program.refused = []
+    try:
+        settle(program)
+    except UserError as error:
+        known = [e for e in program.refused or [error] if e.code != "MLC0841" or not unsupported]
+        unsupported += dict.fromkeys("; ".join((e.message, *e.notes)) for e in known)
     parameters = {n: x for n, x in model.weights.items() if n not in program.fixed and x.dtype.kind not in "iub"}
     constants = {n: x for n, x in model.weights.items() if n not in parameters}
     graph = model.proto.graph

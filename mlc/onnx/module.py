@@ -37,6 +37,7 @@ class Program:
     state       per weight its name in the module
     fixed       the weights whose elements are part of the program, since sizes depend on them
     asked       those whose elements a recording asked for
+    refused     the errors of its nodes, if recording goes on after them; None if it ends with the first
     """
 
     def __init__(self, model: Model, constants: Mapping[str, Any]) -> None:
@@ -52,13 +53,14 @@ class Program:
         self.state = dict(zip(model.weights, paths))
         self.fixed = frozenset(n for n, x in model.weights.items() if x.dtype.kind == "U")
         self.asked = set[str]()
+        self.refused: list[UserError] | None = None
 
     def run(self, read: Any, tensors: Sequence[Any]) -> Any:
         """The results for arguments, and weights that `read` finds by their names in the module."""
         weights: dict[str, Any] = {n: x if n in self.fixed else Stored(x, partial(read, self.state[n]))
                                    for n, x in self.model.weights.items()}
         given = {n: self.argument(n, t, x) for (n, t), x in zip(self.inputs, tensors)}
-        interpreter = Interpreter(self.model.functions, self.model.types)
+        interpreter = Interpreter(self.model.functions, self.model.types, self.refused)
         found = interpreter.run(self.model.proto.graph, {**weights, **self.constants, **given}, self.model.opsets)
         self.asked |= {n for n, x in weights.items() if isinstance(x, Stored) and x.asked}
         results = tuple(map(result, found))
