@@ -42,6 +42,8 @@ def _linear(indices: Any, sizes: tuple[Any, ...]) -> Any:
 
 @row("GatherND")
 def gather_nd(x: Any, indices: Any, *, batch_dims: int = 0) -> Any:
+    if not 0 <= batch_dims < min(x.ndim, indices.ndim):
+        refuse(f"{batch_dims} axes of examples, of {x.ndim} and {indices.ndim} axes")
     over, batch = indices.shape[-1], tuple(x.shape[:batch_dims])
     sizes, rest = tuple(x.shape[batch_dims:batch_dims + over]), tuple(x.shape[batch_dims + over:])
     at = _linear(indices, sizes)

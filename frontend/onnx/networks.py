@@ -45,12 +45,20 @@ def _ones(given: Sequence[int] | None, rank: int) -> list[int]:
     return found
 
 
+def _rank(w: Any, kernel_shape: Sequence[int] | None) -> int:
+    """The number of axes that a convolution with weights w goes over."""
+    if not 3 <= w.ndim <= 5:
+        refuse(f"a convolution of {w.ndim - 2} dimensions")
+    if kernel_shape is not None and (len(kernel_shape) != w.ndim - 2 or any(
+            isinstance(n, int) and n != k for n, k in zip(w.shape[2:], kernel_shape))):
+        refuse(f"a kernel_shape of {list(kernel_shape)}, with weights of {list(w.shape[2:])}")
+    return int(w.ndim - 2)
+
+
 @row("Conv")
 def conv(x: Any, w: Any, bias: Any = None, *, auto_pad: str = "NOTSET", dilations: Any = None, group: int = 1,
          kernel_shape: Any = None, pads: Any = None, strides: Any = None) -> Any:
-    rank = w.ndim - 2
-    if not 1 <= rank <= 3:
-        refuse(f"a convolution of {rank} dimensions")
+    rank = _rank(w, kernel_shape)
     strides, dilations = _ones(strides, rank), _ones(dilations, rank)
     pads = automatic(x, auto_pad, w.shape[2:], strides, dilations, pads)
     if pads[:rank] != pads[rank:] or min(pads) < 0:
@@ -63,11 +71,11 @@ def conv_transpose(x: Any, w: Any, bias: Any = None, *, auto_pad: str = "NOTSET"
                    kernel_shape: Any = None, output_padding: Any = None, output_shape: Any = None, pads: Any = None,
                    strides: Any = None) -> Any:
     """The whole result of the transposed convolution, of which the pads are cut off."""
-    rank = w.ndim - 2
-    if not 1 <= rank <= 3:
-        refuse(f"a convolution of {rank} dimensions")
+    rank = _rank(w, kernel_shape)
     strides, dilations = _ones(strides, rank), _ones(dilations, rank)
     extra = [0] * rank if output_padding is None else list(output_padding)
+    if any(n < 0 for n in (*extra, *(pads or ()), *(output_shape or ()))):
+        refuse("pads, output_padding or output_shape less than 0")
     out = O[f"conv_transpose{rank}d"](x, w, None, tuple(strides), 0, 0, group, tuple(dilations))
     pads = [0] * (2 * rank) if pads is None else list(pads)
     whole = [n + extra[k] for k, n in enumerate(out.shape[2:])]
