@@ -145,11 +145,17 @@ def render(error: Error) -> str:
     head = f"{loc}: error[{error.code}]: {error.message}" if loc.file else f"error[{error.code}]: {error.message}"
     lines = [head]
     if loc.file and loc.line and (source := linecache.getline(loc.file, loc.line).rstrip()):
-        lines += _quoted(source.expandtabs(4), len(source[: loc.col - 1].expandtabs(4)) if loc.col else None)
+        shown = _printable(source.expandtabs(4))
+        lines += _quoted(shown, len(source[: loc.col - 1].expandtabs(4)) if loc.col else None)
     lines += [f"  note: {note}" for note in error.notes]
     if error.hint:
         lines.append(f"  help: {error.hint}")
     return "\n".join(lines)
+
+
+def _printable(source: str) -> str:
+    """A line with each control character (a carriage return, an escape) replaced, so that it cannot move the cursor."""
+    return "".join("\ufffd" if unicodedata.category(c) in ("Cc", "Cs") else c for c in source)
 
 
 def _quoted(source: str, at: int | None) -> list[str]:

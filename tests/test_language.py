@@ -372,6 +372,13 @@ def test_carets_stand_below_wide_characters_and_tabs(tmp_path: Path) -> None:
     assert text.splitlines()[1:3] == ["        名前 = é(x)", "               ^"]
 
 
+def test_control_characters_are_not_printed(tmp_path: Path) -> None:
+    """A quoted line neither clears the terminal nor moves the caret's line."""
+    error, = wrong('def f(x: f32) = "\x1b[2J" + z\n', tmp_path)
+    quoted, caret = str(error).splitlines()[1:3]
+    assert "\x1b" not in quoted and quoted[caret.index("^")] == "z"
+
+
 def test_line_ends_of_other_systems(tmp_path: Path) -> None:
     for end in ("\n", "\r\n", "\r"):
         assert lines(end.join(["\ufeffdef f(x: f32):", "    y = 1", "    return z", ""]), tmp_path) == [
