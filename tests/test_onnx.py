@@ -190,6 +190,7 @@ BROKEN = {
     "newer": '<ir_version: 8, opset_import: ["": 9999]> f (float[2] x) => (float[2] y) { y = Neg(x) }',
     "no such attribute": HEAD + "f (float[2] x) => (float[2] y) { y = Elu<beta = 3.0>(x) }",
     "text for a number": HEAD + 'f (float[2, 2] x) => (float[2, 2] y) { y = Softmax<axis = "a">(x) }',
+    "flag": HEAD + "f (float[2, 2] x) => (float[2, 1] y) { y = ReduceMax<keepdims = 2>(x) }",
     "axis out of range": HEAD + "f (float[2, 2] x) => (float[2, 2] y) { y = Softmax<axis = 7>(x) }",
     "division by zero": HEAD + "f (float[2] x) => (float[a] y) <int64[1] z = {0}> "
                                "{ n = Shape(x) m = Div(n, z) y = Reshape(x, m) }",

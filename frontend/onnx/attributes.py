@@ -11,6 +11,14 @@ from mlc.ir.diag import UserError
 FLOAT, INT, STRING, TENSOR, GRAPH, FLOATS, INTS, STRINGS, TENSORS, GRAPHS = range(1, 11)
 SPARSE, TYPE_PROTO = 11, 13
 
+FLAGS = frozenset({
+    "align_corners", "allowzero", "antialias", "broadcast", "ceil_mode", "center_point_box", "count_include_pad",
+    "detect_negative", "detect_positive", "exclude_outside", "exclusive", "fmod", "input_forget", "interleaved",
+    "inverse", "is_causal", "is_test", "keepdims", "largest", "layout", "linear_before_reset", "new_axis",
+    "noop_with_empty_axes", "onesided", "output_sequence", "periodic", "reverse", "saturate", "select_last_index",
+    "sorted", "spatial", "storage_order", "training_mode", "transA", "transB", "upper"})
+"""Attributes of ONNX's own operators that are 0 or 1; of other numbers some runtimes take 2 for 1, others for 0."""
+
 
 def resolved(node: Any, given: Mapping[str, Any]) -> dict[str, Any]:
     """The attributes of a node by name: those of the function around it (`given`), where it refers to them."""
@@ -44,3 +52,10 @@ def value(a: Any, body: Callable[[Any], Any]) -> Any:
 def text(s: bytes) -> str:
     """A string; bytes that are no UTF-8 are kept apart."""
     return s.decode("utf-8", "surrogateescape")
+
+
+def check_flags(given: Mapping[str, Any]) -> None:
+    """Refuse the attributes of one of ONNX's own operators if a flag among them is neither 0 nor 1."""
+    for name in FLAGS & set(given):
+        if given[name] not in (0, 1):
+            raise UserError(f"the attribute {name} is {given[name]!r}, and is 0 or 1", code="MLC0842")

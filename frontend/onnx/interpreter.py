@@ -17,7 +17,7 @@ import numpy as np
 
 from mlc.frontend.dtypes import as_dtype
 from mlc.frontend.onnx import bodies, folding
-from mlc.frontend.onnx.attributes import resolved, value
+from mlc.frontend.onnx.attributes import check_flags, resolved, value
 from mlc.frontend.onnx.table import EXTRA, Row, find
 from mlc.frontend.onnx.values import TYPES, NeedsValue, known, tensor
 from mlc.frontend.tensor import Tensor
@@ -147,6 +147,7 @@ class Interpreter:
         domain = "" if node.domain == "ai.onnx" else node.domain
         if (function := self.functions.get((domain, node.op_type))) is not None:
             return self.call(function, inputs, passed, scope, node.output)
+        check_flags(given)
         version = scope.opsets.get(domain)
         if version is None:
             raise UserError(f"the model names no version of the operators of {domain or 'ONNX'!r}", code="MLC0840")
