@@ -382,6 +382,30 @@ def test_files_of_torch_export_compile(tmp_path: Path, capfd: pytest.CaptureFixt
         assert "MLC0835" in said and "Traceback" not in said
 
 
+def test_containers_of_a_file_need_no_library(tmp_path: Path) -> None:
+    """The containers that a library registers are dicts of their fields where it is not imported."""
+    from torch.utils import _pytree as pytree
+
+    class Output(dict[str, torch.Tensor]):
+        pass
+
+    class Model(nn.Module):  # type: ignore[misc]
+        def forward(self, x: torch.Tensor) -> Output:
+            return Output(double=2 * x, negative=-x)
+
+    pytree._private_register_pytree_node(
+        Output, lambda x: (list(x.values()), list(x)), lambda values, names: Output(zip(names, values)),
+        serialized_type_name="library.Output")
+    path = tmp_path / "net.pt2"
+    try:
+        torch.export.save(torch.export.export(Model(), (torch.ones(2),)), path)
+    finally:
+        pytree._deregister_pytree_node(Output)
+    out = mlc.torch.export(path)(mlc.ones(2))
+    assert {n: x.tolist() for n, x in out.items()} == {"double": [2, 2], "negative": [-1, -1]}
+    assert "library.Output" not in pytree.SERIALIZED_TYPE_TO_PYTHON_TYPE
+
+
 def test_a_program_exported_in_training_is_trained() -> None:
     model, theirs = network().train(), network().train()
     theirs.load_state_dict(model.state_dict())

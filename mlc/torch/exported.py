@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import warnings
 import zipfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -156,7 +158,7 @@ def load(path: str | os.PathLike[str]) -> Program:
     if not zipfile.is_zipfile(path):
         raise _no_program(path, "it is no zip")
     try:
-        with without_deprecations(), _without_log():
+        with without_deprecations(), _without_log(), _containers_known(path):
             return Program(torch.export.load(path))
     except (Error, MemoryError):
         raise
@@ -174,6 +176,59 @@ def _without_log() -> Iterator[None]:
         yield
     finally:
         logger.disabled = before
+
+
+@contextmanager
+def _containers_known(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Within, PyTorch's reader knows the containers of a program's arguments and results, by stand-ins.
+
+    A library registers its containers (the outputs of Hugging Face's transformers are such) when it is imported, and
+    PyTorch's reader refuses those that are not registered. Which container it is does not matter to a compiled
+    module, and a file does not decide what is imported.
+    """
+    from torch.utils import _pytree as pytree
+    made = []
+    for name in sorted(_containers(path) - pytree.SERIALIZED_TYPE_TO_PYTHON_TYPE.keys()):
+        made.append(type("Container", (_Container,), {}))
+        pytree._private_register_pytree_node(made[-1], _children, made[-1], serialized_type_name=name,
+                                             to_dumpable_context=json.dumps, from_dumpable_context=json.loads)
+    try:
+        yield
+    finally:
+        for container in made:
+            pytree._deregister_pytree_node(container)
+
+
+@dataclass
+class _Container:
+    """A container that only its structure is known of: its children, and what PyTorch keeps of it beside them."""
+
+    children: Any
+    context: Any
+
+
+def _children(container: _Container) -> tuple[list[Any], Any]:
+    return list(container.children), container.context
+
+
+def _containers(path: str | os.PathLike[str]) -> set[str]:
+    """The types of containers in the structures of arguments and results that a file's programs name."""
+    found = set[str]()
+
+    def visit(spec: Any) -> None:
+        if spec["type"] is not None:
+            found.add(spec["type"])
+        for child in spec["children_spec"]:
+            visit(child)
+    with zipfile.ZipFile(path) as archive:
+        for name in archive.namelist():
+            if not name.endswith(".json") or Path(name).parent.name != "models":
+                continue
+            for entry in json.loads(archive.read(name))["graph_module"]["module_call_graph"]:
+                if entry.get("signature"):
+                    visit(json.loads(entry["signature"]["in_spec"])[1])
+                    visit(json.loads(entry["signature"]["out_spec"])[1])
+    return found
 
 
 def _no_program(path: str | os.PathLike[str], reason: str) -> UserError:
