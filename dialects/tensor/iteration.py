@@ -108,8 +108,9 @@ def linear(index: Sequence[Dim], shape: Sequence[Dim]) -> Dim:
 def delinear(position: Dim, shape: Sequence[Dim]) -> tuple[Dim, ...]:
     """The index at a row-major position of a shape; arbitrary for an empty shape."""
     out: list[Dim] = []
+    first = next((axis for axis, n in enumerate(shape) if n != 1), 0)      # there the quotient is within bounds
     for axis, n in reversed(list(enumerate(shape))):
-        out.insert(0, position if axis == 0 else 0 if n in (0, 1) else sizes.modulo(position, n))
+        out.insert(0, position if axis == first else 0 if n in (0, 1) else sizes.modulo(position, n))
         position = sizes.divide(position, n) if n != 0 else 0
     return tuple(out)
 
