@@ -14,7 +14,7 @@ import numpy as np
 
 from mlc.dialects import arith, llvm, math
 from mlc.ir.core import Op, Value
-from mlc.ir.types import ScalarType, Type, VectorType, element, f16, f32, f64, i1, i16
+from mlc.ir.types import ScalarType, Type, VectorType, element, f16, f32, f64, i1, i16, index
 from mlc.passes.lower_to_llvm.lowering import (
     RULES,
     Lowering,
@@ -27,6 +27,7 @@ from mlc.passes.lower_to_llvm.lowering import (
     width,
     with_element,
 )
+from mlc.passes.lower_to_llvm.memory import is_in_addresses_only
 from mlc.passes.lower_to_llvm.remainder import remainder
 
 BITWISE = (arith.NegF, math.AbsF, math.CopySign)
@@ -82,6 +83,15 @@ def _direct(low: Lowering, op: Op, *xs: Value) -> Value:
     if not is_narrow(kind):
         return cls(*xs).result
     return narrow(cls(*(widen(x, kind) for x in xs)).result, kind)
+
+
+@rule(arith.AddI)
+def _add(low: Lowering, op: arith.AddI) -> list[Parts] | None:
+    """No instruction for an index plus a constant that occurs in addresses only."""
+    if op.result.type == index and isinstance(offset := low.number(op.rhs), int) and is_in_addresses_only(op):
+        low.offsets[op.result] = low.number(op.lhs), offset
+        return None
+    return _elementwise(low, op)
 
 
 @rows(*CASTS)

@@ -60,6 +60,10 @@ class Lowering:
     origin: Loc | None = None               # location of the operation that is being lowered
     env: dict[Value, Parts] = field(default_factory=dict)
     memories: dict[Value, Memory] = field(default_factory=dict)
+    offsets: dict[Value, tuple[Number, int]] = field(default_factory=dict)
+    """Sums of a number and a constant that occur in addresses only, and for which there is no instruction."""
+    bases: dict[tuple[object, ...], Value] = field(default_factory=dict)
+    """Addresses that are computed already and dominate the current block."""
 
     # -- values -----------------------------------------------------------------------------------------------------
     def one(self, value: Value) -> Value:
@@ -116,6 +120,11 @@ class Lowering:
         """Lowered form of an index; an int if it is constant."""
         return known(self.one(value))
 
+    def term(self, index: Value) -> tuple[Number, int]:
+        """An index as a sum of a number and a constant."""
+        number, offset = self.offsets[index] if index in self.offsets else (self.number(index), 0)
+        return (0, number + offset) if isinstance(number, int) else (number, offset)
+
     def mixed(self, numbers: Sequence[int | Value]) -> list[Number]:
         return [n if isinstance(n, int) else self.number(n) for n in numbers]
 
@@ -154,8 +163,10 @@ class Lowering:
     def region(self, region: Region, args: Sequence[Value]) -> list[Value]:
         """Lower the only block of a region here; returns the parts of the operands of its terminator."""
         self.bind(region.block.args, args)
+        outer, self.bases = self.bases, dict(self.bases)
         for op in region.block:
             if op.terminator:
+                self.bases = outer
                 with self.at(op):
                     return self.all(op.operands)
             self.lower(op)

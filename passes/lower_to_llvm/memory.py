@@ -8,6 +8,7 @@ aliasing annotations: results may reuse the buffers of donated arguments, and ca
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -17,12 +18,35 @@ from mlc.ir.diag import BackendError
 from mlc.ir.types import MemRefType, ScalarType, Type, element, i1, i8, i64
 from mlc.passes.lower_to_llvm.lowering import Lowering, Memory, Number, Parts, convert, convert_scalar, is_narrow, rule
 
+ACCESSES = (memref.Load, memref.Store, memref.AtomicRMW, vector.Load, vector.Store, vector.MaskedLoad,
+            vector.MaskedStore, vector.Gather)
+
 
 def address_of(low: Lowering, op: Op, memory: Value, indices: Sequence[Value]) -> Value:
-    """The address of an element of a memref."""
+    """The address of an element of a memref: a constant offset from an address that other accesses share.
+
+    An unrolled kernel has hundreds of accesses at constant distances, and instructions add a constant for free.
+    """
     held = low.memory(memory)
     _check_element(op, held.dtype)
-    return _offset(low, held, low.dot([low.number(i) for i in indices], held.strides))
+    constant, terms = 0, []
+    for i, stride in zip(indices, held.strides):
+        number, offset = low.term(i)
+        if isinstance(stride, int):
+            constant += offset * stride
+        else:
+            number = low.plus(number, offset)
+        terms.append((number, stride))
+    key = held.pointer, *terms
+    if key not in low.bases:
+        low.bases[key] = _offset(low, held, low.dot([n for n, _ in terms], held.strides))
+    return _offset(low, replace(held, pointer=low.bases[key]), constant)
+
+
+def is_in_addresses_only(op: Op) -> bool:
+    """Whether the index that an operation computes occurs as an index of accesses only, in its own block."""
+    return all(isinstance(user, ACCESSES) and user.parent is op.parent and getattr(user, "value", None) is not op.result
+               for user, _ in op.result.uses)
 
 
 def _offset(low: Lowering, memory: Memory, offset: Number) -> Value:
