@@ -76,3 +76,10 @@ def holding(section: str, symbol: str, content: bytes, machine: Machine) -> Obje
     return ObjectFile(machine, {1: Section(section, SHT.PROGBITS, SHF.ALLOC, MAX_ALIGN, len(content), content)},
                       [Symbol("", 0, STB.LOCAL, 0, 0, 0, 0),
                        Symbol(symbol, STT.OBJECT, STB.GLOBAL, STV_DEFAULT, 1, 0, len(content))], [])
+
+
+def variable(symbol: str, size: int, machine: Machine) -> ObjectFile:
+    """An object that defines a variable of `size` bytes, which are zero at first."""
+    return ObjectFile(machine, {1: Section(".bss", SHT.NOBITS, SHF.ALLOC | SHF.WRITE, 8, size, b"")},
+                      [Symbol("", 0, STB.LOCAL, 0, 0, 0, 0),
+                       Symbol(symbol, STT.OBJECT, STB.GLOBAL, STV_DEFAULT, 1, 0, size)], [])

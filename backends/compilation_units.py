@@ -13,6 +13,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from mlc.backends.emit_llvm import Part, TargetLike, emit, emit_part
+from mlc.backends.object_code import compile_object
+from mlc.backends.target import Target
 from mlc.dialects import llvm
 from mlc.ir.core import Op, Symbol
 
@@ -31,6 +33,16 @@ class CompilationUnit:
 
     text: str
     shared: bool
+    kind = "llvm"
+
+    @property
+    def seconds(self) -> float:
+        """Predicted time of `compile`, measured over kernels of 5,000 to 80,000 characters."""
+        return 2e-3 + len(self.text) * 1.6e-6
+
+    def compile(self, target: Target, opt_level: int) -> bytes:
+        """The object of the unit."""
+        return compile_object(self.text, target, opt_level)
 
 
 def compilation_units(module: Op, target: TargetLike) -> list[CompilationUnit]:

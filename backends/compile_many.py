@@ -1,4 +1,4 @@
-"""Compilation of many units: from memory, from the cache, or by LLVM, in several processes if that pays off.
+"""Compilation of many units: from memory, from the cache, or anew, in several processes if that pays off.
 
 Measured on two cores with 30 kernels of 1 MB of LLVM IR in total: one process 1.6 s, two threads 1.6 s (llvmlite holds
 a lock), this process and a worker 0.9 s. A worker takes 70 ms to start, so workers are started for large batches only,
@@ -13,18 +13,35 @@ import sys
 import threading
 from collections import deque
 from collections.abc import Sequence
+from typing import Protocol
 
 from mlc.backends import cache, compile_worker
-from mlc.backends.compilation_units import CompilationUnit
-from mlc.backends.object_code import compile_object
 from mlc.backends.target import Target
 
-SECONDS_PER_CHARACTER, SECONDS_PER_UNIT = 1.6e-6, 2e-3
-"""Approximate compile time of LLVM, measured over kernels of 5,000 to 80,000 characters."""
 LONG = 0.5
 """Predicted seconds of work from which workers are started."""
 MAX_MEMORY = 64 << 20
 """Maximum bytes of objects kept in memory."""
+
+
+class Unit(Protocol):
+    """What is compiled to one object.
+
+    kind    "llvm": LLVM IR; "loop": a kernel at level `loop`
+    shared  whether equal units of other modules share the object
+    """
+
+    @property
+    def kind(self) -> str: ...
+    @property
+    def text(self) -> str: ...
+    @property
+    def shared(self) -> bool: ...
+    @property
+    def seconds(self) -> float:
+        """Predicted time of `compile`."""
+    def compile(self, target: Target, opt_level: int) -> bytes: ...
+
 
 _memory: dict[str, bytes] = {}
 """Objects of shared units by their key."""
@@ -32,12 +49,12 @@ _memory_lock = threading.Lock()
 os.register_at_fork(after_in_child=_memory_lock._at_fork_reinit)  # type: ignore[attr-defined]
 
 
-def objects(units: Sequence[CompilationUnit], target: Target, opt_level: int) -> list[bytes]:
+def objects(units: Sequence[Unit], target: Target, opt_level: int) -> list[bytes]:
     """Object code of each unit; shared units are compiled once per process, and once per machine with the cache."""
     keys = [_key(unit, target, opt_level) for unit in units]
     found = [_lookup(unit, key) for unit, key in zip(units, keys)]
     missing = [i for i, obj in enumerate(found) if obj is None]
-    for i, obj in zip(missing, _compile([units[i].text for i in missing], target, opt_level)):
+    for i, obj in zip(missing, _compile([units[i] for i in missing], target, opt_level)):
         found[i] = obj
         if units[i].shared:
             _remember(keys[i], obj)
@@ -46,11 +63,11 @@ def objects(units: Sequence[CompilationUnit], target: Target, opt_level: int) ->
     return [obj for obj in found if obj is not None]
 
 
-def _key(unit: CompilationUnit, target: Target, opt_level: int) -> str:
-    return cache.key_of("object", [unit.text, repr(target), str(opt_level)])
+def _key(unit: Unit, target: Target, opt_level: int) -> str:
+    return cache.key_of("object", [unit.kind, unit.text, repr(target), str(opt_level)])
 
 
-def _lookup(unit: CompilationUnit, key: str) -> bytes | None:
+def _lookup(unit: Unit, key: str) -> bytes | None:
     if not unit.shared:
         return None
     if (obj := _memory.get(key)) is not None:
@@ -71,15 +88,15 @@ def _remember(key: str, obj: bytes) -> None:
 
 
 # -- several processes ------------------------------------------------------------------------------------------------
-def _compile(texts: Sequence[str], target: Target, opt_level: int) -> list[bytes]:
-    """The object of each text."""
-    work = deque(sorted(range(len(texts)), key=lambda i: -len(texts[i])))       # the longest first
+def _compile(units: Sequence[Unit], target: Target, opt_level: int) -> list[bytes]:
+    """The object of each unit."""
+    work = deque(sorted(range(len(units)), key=lambda i: -units[i].seconds))    # the longest first
     done: dict[int, bytes] = {}
     workers: list[_Worker] = []
     try:
-        for _ in range(_helpers(texts)):
+        for _ in range(_helpers(units)):
             try:
-                workers.append(_Worker(texts, target, opt_level, work, done))
+                workers.append(_Worker(units, target, opt_level, work, done))
             except (OSError, RuntimeError):                # limit of processes or threads reached
                 break
         while work:
@@ -87,7 +104,7 @@ def _compile(texts: Sequence[str], target: Target, opt_level: int) -> list[bytes
                 i = work.popleft()
             except IndexError:                             # a worker was faster
                 break
-            done[i] = compile_object(texts[i], target, opt_level)
+            done[i] = units[i].compile(target, opt_level)
     except BaseException:
         for worker in workers:
             worker.process.kill()
@@ -96,17 +113,17 @@ def _compile(texts: Sequence[str], target: Target, opt_level: int) -> list[bytes
         for worker in workers:
             worker.finish()
     # this process compiles what a worker could not, or raises the error
-    return [done[i] if i in done else compile_object(text, target, opt_level) for i, text in enumerate(texts)]
+    return [done[i] if i in done else unit.compile(target, opt_level) for i, unit in enumerate(units)]
 
 
-def _helpers(texts: Sequence[str]) -> int:
+def _helpers(units: Sequence[Unit]) -> int:
     """The number of workers to start."""
-    if len(texts) < 2 or not _may_start():
+    if len(units) < 2 or not _may_start():
         return 0
-    seconds = sum(SECONDS_PER_UNIT + len(text) * SECONDS_PER_CHARACTER for text in texts)
+    seconds = sum(unit.seconds for unit in units)
     jobs = os.environ.get("MLC_COMPILE_JOBS", "")
     available = int(jobs) if jobs.isdecimal() else len(os.sched_getaffinity(0))
-    return max(0, min(available, len(texts), int(seconds / LONG) + 1) - 1) if seconds > LONG else 0
+    return max(0, min(available, len(units), int(seconds / LONG) + 1) - 1) if seconds > LONG else 0
 
 
 def _may_start() -> bool:
@@ -120,9 +137,9 @@ def _may_start() -> bool:
 class _Worker:
     """A worker process, and the thread that feeds it until no work is left."""
 
-    def __init__(self, texts: Sequence[str], target: Target, opt_level: int, work: deque[int],
+    def __init__(self, units: Sequence[Unit], target: Target, opt_level: int, work: deque[int],
                  done: dict[int, bytes]) -> None:
-        self.texts, self.target, self.opt_level, self.work, self.done = texts, target, opt_level, work, done
+        self.units, self.target, self.opt_level, self.work, self.done = units, target, opt_level, work, done
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(os.path.abspath, sys.path))}
         self.process = subprocess.Popen(
             [sys.executable, "-P", "-m", compile_worker.__name__],     # -P: modules of the current folder stay out
@@ -140,7 +157,8 @@ class _Worker:
             except IndexError:
                 return
             try:
-                obj = compile_worker.ask(sink, source, self.target, self.opt_level, self.texts[i])
+                unit = self.units[i]
+                obj = compile_worker.ask(sink, source, self.target, self.opt_level, unit.kind, unit.text)
             except (OSError, EOFError, ValueError):        # the worker has died
                 return
             if obj is not None:

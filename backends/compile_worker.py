@@ -1,9 +1,11 @@
-"""Worker process that compiles LLVM IR text: reads requests from stdin and writes objects to stdout until stdin ends.
+"""Worker process that compiles units: reads requests from stdin and writes objects to stdout until stdin ends.
 
-    request   u64 bytes of head, u64 bytes of text; head: JSON [fields of the target, opt_level]; text in UTF-8
+    request   u64 bytes of head, u64 bytes of text; head: JSON [fields of the target, opt_level, kind of the unit];
+              text in UTF-8
     answer    u8 0 and u64 bytes of object, object; or u8 1 for a failure, whose cause the client finds by compiling
 
-llvmlite holds one lock per process, so only processes compile in parallel. The worker imports LLVM but not numpy.
+llvmlite and Python hold one lock per process each, so only processes compile in parallel. For units of LLVM IR the
+worker imports LLVM but not numpy.
 """
 
 from __future__ import annotations
@@ -23,27 +25,35 @@ DONE, FAILED = 0, 1
 def main() -> None:
     """Serve until stdin ends."""
     source, sink = sys.stdin.buffer, sys.stdout.buffer
-    from mlc.backends.object_code import compile_object
     from mlc.backends.target import Target
-    from mlc.ir.diag import BackendError, UserMemoryError
+    from mlc.ir.diag import Error
     from mlc.ir.machine import Cpu
     while head := source.read(REQUEST.size):
         head_size, text_size = REQUEST.unpack(head)
-        (name, triple, cpu, features, machine), opt_level = json.loads(source.read(head_size))
+        (name, triple, cpu, features, machine), opt_level, kind = json.loads(source.read(head_size))
         text = source.read(text_size).decode()
+        target = Target(name, triple, cpu, tuple(features), Cpu.parse(machine))
         try:
-            obj = compile_object(text, Target(name, triple, cpu, tuple(features), Cpu.parse(machine)), opt_level)
+            obj = _compiled(kind, text, target, opt_level)
             answer = ANSWER.pack(DONE, len(obj)) + obj
-        except (BackendError, UserMemoryError):
+        except (Error, MemoryError):
             answer = ANSWER.pack(FAILED, 0)
         sink.write(answer)
         sink.flush()
 
 
-def ask(sink: IO[bytes], source: IO[bytes], target: Target, opt_level: int, text: str) -> bytes | None:
-    """The client: have a worker compile a text; None if that fails; raises EOFError or OSError if it has died."""
+def _compiled(kind: str, text: str, target: Target, opt_level: int) -> bytes:
+    if kind == "loop":
+        from mlc.backends.kernel_units import KernelUnit
+        return KernelUnit(text).compile(target, opt_level)
+    from mlc.backends.object_code import compile_object
+    return compile_object(text, target, opt_level)
+
+
+def ask(sink: IO[bytes], source: IO[bytes], target: Target, opt_level: int, kind: str, text: str) -> bytes | None:
+    """The client: have a worker compile a unit of this kind and text; None if that fails; raises EOFError or OSError if it has died."""
     fields = target.name, target.triple, target.cpu, target.features, str(target.machine)
-    head, raw = json.dumps([fields, opt_level]).encode(), text.encode()
+    head, raw = json.dumps([fields, opt_level, kind]).encode(), text.encode()
     sink.write(REQUEST.pack(len(head), len(raw)) + head + raw)
     sink.flush()
     status, size = ANSWER.unpack(_exactly(source, ANSWER.size))

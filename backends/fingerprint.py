@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from mlc.dialects.func import Func
 from mlc.ir.abi import Interface
 from mlc.ir.core import Op
 from mlc.ir.diag import Error, Loc
@@ -33,7 +34,7 @@ def structural_text(module: Op) -> str | None:
     Names of values and arguments and locations of operations are not part of it. None if the module has operations, or
     there are rewrite rules, that are not defined by this package.
     """
-    if not all(rule.apply.__module__.startswith("mlc.") for rules in RULES.values() for rule in rules):
+    if has_foreign_rules():
         return None
     printer = _StructuralPrinter()
     try:
@@ -41,6 +42,24 @@ def structural_text(module: Op) -> str | None:
     except _Foreign:
         return None
     return "\n".join(printer.lines)
+
+
+def has_foreign_rules() -> bool:
+    """Whether there are rewrite rules that are not defined by this package."""
+    return not all(rule.apply.__module__.startswith("mlc.") for rules in RULES.values() for rule in rules)
+
+
+def whole_text(function: Func, name: str) -> str | None:
+    """The generic text of a function under another name, without the names of values, locations, and labels of
+    kernels; None if that is not all of it: it holds arrays, or operations that are not defined by this package."""
+    if any(isinstance(value, np.ndarray) for op in function.walk() for value in op.attrs.values()):
+        return None
+    printer = _WholePrinter(name)
+    try:
+        printer.op(function)
+    except _Foreign:
+        return None
+    return "\n".join(printer.lines) + "\n"
 
 
 class _Foreign(Exception):
@@ -68,6 +87,19 @@ class _StructuralPrinter(Printer):
             flat = np.ascontiguousarray(value).reshape(-1)
             digest = hashlib.sha256(flat.view(np.uint8).data).hexdigest()
             return f"{name} = {value.dtype.name} {value.dtype.byteorder} {value.shape} {digest}"
+        return super().named_attr(op, name, value)
+
+
+class _WholePrinter(_StructuralPrinter):
+    def __init__(self, function: str) -> None:
+        super().__init__()
+        self.function = function
+
+    def named_attr(self, op: Op, name: str, value: Any) -> str:
+        if name == "sym_name":
+            value = self.function
+        elif name == "label":
+            value = ""
         return super().named_attr(op, name, value)
 
 

@@ -68,12 +68,28 @@ def compile_image(module: Op, target: Target, opt_level: int = 2,
     return link_image(objects, abi.interfaces(module), target, allowed)
 
 
+def compile_kernels(module: Op, target: Target, opt_level: int = 2,
+                    allowed: frozenset[str] = abi.ALLOWED_EXTERNALS) -> Image:
+    """Compile a module of level `loop`: each kernel by itself, so that one that is known is not lowered either."""
+    from mlc.backends import compile_many
+    from mlc.backends.compilation_units import compilation_units
+    from mlc.backends.kernel_units import split_kernels
+    from mlc.ir.passes import Pipeline
+    from mlc.passes import pipeline
+    kernels = split_kernels(module, target)
+    Pipeline(pipeline.below_loop(target.machine)).run(module)
+    objects = compile_many.objects([*kernels, *compilation_units(module, target)], target, opt_level)
+    return link_image(objects, abi.interfaces(module), target, allowed)
+
+
 def link_image(objects: bytes | Sequence[bytes], interfaces: Mapping[str, Interface], target: Target,
                allowed: frozenset[str] = abi.ALLOWED_EXTERNALS) -> Image:
     """Link one or several relocatable objects."""
-    from mlc.backends.combine import exportable, imports
+    from mlc.backends.combine import combined, exportable, imports, variable
     from mlc.backends.link import link_file, read_objects
     source = read_objects(objects)
+    if HOOK in imports(source):                                # parallel kernels, and the rest has no parallel work
+        source = combined([source, variable(HOOK, 8, source.machine)])
     shares = HOOK in exportable(source)
     exports = [name + abi.ENTRY_SUFFIX for name in interfaces] + [HOOK] * shares
     return Image(link_file(source, exports, allowed), interfaces, target, tuple(imports(source)), shares)

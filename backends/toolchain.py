@@ -53,8 +53,8 @@ class Toolchain(Protocol):
     def lower(self, module: Module) -> Module:
         """Lower the module in place to the level that `compile` takes, and return it."""
 
-    def compile(self, module: Module) -> Any:
-        """Compile a lowered module to an image."""
+    def compile(self, module: Module, cache: bool) -> Any:
+        """Compile a lowered module to an image, with `cache` by what is known of parts of it."""
 
     def load(self, image: Any) -> Any:
         """Load an image on this machine."""

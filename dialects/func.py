@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Func(Op, name="func.func", isolated=True, pure=False):
-    """A named function, isolated from above."""
+    """A named function, isolated from above; a private one without a body declares what another module defines."""
 
     body: Region
     sym_name: Symbol
@@ -34,6 +34,11 @@ class Func(Op, name="func.func", isolated=True, pure=False):
         return self.body.blocks[0].args
 
     @property
+    def is_declaration(self) -> bool:
+        """Whether another module defines the function."""
+        return not self.body.blocks
+
+    @property
     def is_public(self) -> bool:
         return self.sym_visibility != "private"
 
@@ -43,6 +48,10 @@ class Func(Op, name="func.func", isolated=True, pure=False):
         self.function_type = FunctionType(tuple(a.type for a in self.args), tuple(v.type for v in returned))
 
     def verify_op(self) -> None:
+        if self.is_declaration:
+            if self.is_public:
+                self.fail("a function without a body is private", code="MLC0108")
+            return
         if tuple(a.type for a in self.args) != self.function_type.inputs:
             self.fail("the entry block's arguments are not the function's inputs", code="MLC0108")
         donated = self.attrs.get("donate", ())
@@ -57,27 +66,39 @@ class Func(Op, name="func.func", isolated=True, pure=False):
     def print_form(self, p: Printer) -> None:
         from mlc.ir.printer import attr_text
         private = " private" if self.sym_visibility == "private" else ""
-        args = ", ".join(f"{p.name(a)}: {p.type(a.type)}" for a in self.args)
+        args = (p.types(self.function_type.inputs) if self.is_declaration else
+                ", ".join(f"{p.name(a)}: {p.type(a.type)}" for a in self.args))
         results = p.types(self.function_type.results)
         arrow = "" if not results else f" -> {results}" if len(self.function_type.results) == 1 else f" -> ({results})"
         p.append(f"{private} {attr_text(Symbol(self.sym_name), False)}({args}){arrow}")
         if extra := p.attr_dict(self, ("sym_name", "function_type", "sym_visibility")):
             p.append(f" attributes {extra}")
-        p.braces(self.body, entry_args=False)
+        if not self.is_declaration:
+            p.braces(self.body, entry_args=False)
 
     @staticmethod
     def parse_form(parser: Parser) -> Op:
         visibility = "private" if parser.accept("private") else "public" if parser.accept("public") else None
         name = parser.symbol("a function name such as @f")
         parser.expect("(")
-        args = parser.list_of(parser.typed_arg, ")")
+        named = parser.at_value() or parser.at(")")
+        args = parser.list_of(parser.typed_arg, ")") if named else []
+        inputs = [t for _, t in args] if named else parser.list_of(parser.type, ")")
         results: list[Type] = []
         if parser.accept("->"):
             results = parser.list_of(parser.type, ")") if parser.accept("(") else [parser.type()]
         extra = parser.attr_dict() if parser.accept("attributes") else {}
-        type = FunctionType(tuple(t for _, t in args), tuple(results))
+        type = FunctionType(tuple(inputs), tuple(results))
+        declared = not named or (not args and visibility == "private" and not parser.at("{"))
+        body = Region() if declared else parser.region(args, isolated=True)
         return parser.build(Func, [], {"sym_name": name, "function_type": type, "sym_visibility": visibility,
-                                       **extra}, [], [parser.region(args, isolated=True)])
+                                       **extra}, [], [body])
+
+
+def declaration(name: str, type: FunctionType) -> Func:
+    """A detached declaration of a function that another module defines."""
+    return Func.make([], {"sym_name": Symbol(name), "function_type": type, "sym_visibility": "private"}, [],
+                     [Region()])
 
 
 def function(name: str, inputs: Sequence[Type], names: Sequence[str] = (), private: bool = False) -> Func:

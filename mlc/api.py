@@ -161,7 +161,7 @@ def native_code(module: Module, placement: Placement) -> Any:
 
     def image(module: Module) -> Any:
         lowered = toolchain.lower(module)
-        return toolchain.compile(lowered)
+        return toolchain.compile(lowered, placement.cache)
 
     return loaded(module, toolchain, image, placement.cache)
 

@@ -121,7 +121,7 @@ def loaded(module: Module, toolchain: Toolchain, make: Callable[[Module], Any], 
 def image_of(module: Module, toolchain: Toolchain) -> Image | DeviceImage:
     """Image of a module of the tensor level, not loaded: its target need not be this machine."""
     def make(module: Module) -> Any:
-        return toolchain.compile(toolchain.lower(module))
+        return toolchain.compile(toolchain.lower(module), cache=True)
 
     from mlc.backends.fingerprint import LocationTable
     with compiling:

@@ -41,7 +41,7 @@ def _merge_functions(module: Op) -> None:
             if isinstance(value, Symbol) and not isinstance(op, Func):
                 calls.setdefault(value, []).append(op)
     for function in func.callees_first(module):
-        if function.is_public:
+        if function.is_public or function.is_declaration:
             continue
         same = _equal(function, alike)
         if same is None or not allowed("equal functions", function):

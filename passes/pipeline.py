@@ -137,6 +137,11 @@ def _options(transform: Pass, machine: Model, products: str) -> tuple[tuple[str,
     return () if restricted == default else (("machine", restricted),)
 
 
+def below_loop(machine: Model = CPU, checked: bool = False) -> list[Step]:
+    """The passes below level `loop`, which work on each function by itself."""
+    return steps("llvm", machine, checked=checked)[len(steps("loop", machine)):]
+
+
 def build(level: str = "llvm", machine: Model = CPU, products: str = "fma", checked: bool = False) -> Pipeline:
     """Build the pipeline of `steps` and check that it composes."""
     return Pipeline(steps(level, machine, products, checked))

@@ -19,7 +19,7 @@ import pytest
 
 import mlc
 from mlc import code
-from mlc.backends import cache, compile_many, private, versions
+from mlc.backends import cache, compilation_units, compile_many, kernel_units, private, versions
 from mlc.backends.cache import Store
 from mlc.backends.compilation_units import CompilationUnit
 from mlc.backends.cpu import targets
@@ -56,6 +56,11 @@ def forget(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compile_many, "_memory", {})
 
 
+def forbid_compiling(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compilation_units, "compile_object", None)
+    monkeypatch.setattr(kernel_units, "compile_object", None)
+
+
 def program(x: Any) -> Any:
     return mlc.tanh(x) * 2.0 + mlc.sum(x, dim=1, keepdim=True)
 
@@ -69,7 +74,7 @@ def test_a_second_process_compiles_nothing(store: Store, monkeypatch: pytest.Mon
     want = mlc.compile(program)(X).numpy()
     assert entries(store, "module")
     forget(monkeypatch)
-    monkeypatch.setattr(compile_many, "compile_object", None)
+    forbid_compiling(monkeypatch)
     monkeypatch.setattr(pipeline, "lower", None)
     got = mlc.compile(program)(X).numpy()
     assert np.array_equal(got, want)
@@ -191,7 +196,7 @@ def test_a_damaged_cache_gives_right_results(store: Store, monkeypatch: pytest.M
     forget(monkeypatch)
     assert np.array_equal(mlc.compile(program)(X).numpy(), want)
     forget(monkeypatch)
-    monkeypatch.setattr(compile_many, "compile_object", None)          # what was bad has been made and kept anew
+    forbid_compiling(monkeypatch)          # what was bad has been made and kept anew
     assert np.array_equal(mlc.compile(program)(X).numpy(), want)
 
 
@@ -428,13 +433,13 @@ def eval_list(text: str) -> list[float]:
 
 # -- kernels that several programs have ------------------------------------------------------------------------------
 def test_shared_units_are_compiled_once(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    compiled, real = list[str](), vars(compile_many)["compile_object"]
+    compiled, real = list[str](), vars(compilation_units)["compile_object"]
 
     def counted(text: str, *more: Any) -> bytes:
         compiled.append(text)
         return bytes(real(text, *more))
 
-    monkeypatch.setattr(compile_many, "compile_object", counted)
+    monkeypatch.setattr(compilation_units, "compile_object", counted)
     shared, own = (CompilationUnit(text, i == 0) for i, text in enumerate(functions(2)))
     first = compile_many.objects([shared, own], host(), 2)
     assert len(compiled) == 2 and compile_many.objects([shared, own], host(), 2) == first and len(compiled) == 3

@@ -11,9 +11,14 @@ from pathlib import Path
 import pytest
 
 from mlc.backends import compile_many, compile_worker
+from mlc.backends.compilation_units import CompilationUnit
 from mlc.backends.cpu.targets import host
 from mlc.backends.object_code import compile_object
 from mlc.ir.diag import BackendError
+
+
+def units(count: int, body: int = 0) -> list[CompilationUnit]:
+    return [CompilationUnit(text, True) for text in functions(count, body)]
 
 
 def functions(count: int, body: int = 0) -> list[str]:
@@ -27,9 +32,9 @@ def functions(count: int, body: int = 0) -> list[str]:
 def test_processes_give_the_same_objects(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compile_many, "LONG", 1e-3)
     monkeypatch.setenv("MLC_COMPILE_JOBS", "3")
-    given = functions(9, 200)
+    given = units(9, 200)
     assert compile_many._helpers(given) == 2
-    alone = [compile_object(text, host(), 2) for text in given]
+    alone = [unit.compile(host(), 2) for unit in given]
     before = children()
     assert compile_many._compile(given, host(), 2) == alone
     assert children() == before, "a process is left over"
@@ -46,22 +51,22 @@ def test_a_process_that_dies_is_no_loss(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(compile_many, "LONG", 1e-3)
     monkeypatch.setenv("MLC_COMPILE_JOBS", "3")
     monkeypatch.setattr(compile_worker, "__name__", "mlc.backends.there_is_no_such_module")
-    given = functions(5, 50)
-    assert compile_many._compile(given, host(), 2) == [compile_object(t, host(), 2) for t in given]
+    given = units(5, 50)
+    assert compile_many._compile(given, host(), 2) == [unit.compile(host(), 2) for unit in given]
 
 
 def test_modules_of_the_current_folder_stay_out(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "struct.py").write_text("open('was here', 'w')\nraise ImportError\n")
     monkeypatch.chdir(tmp_path)
     done: dict[int, bytes] = {}
-    worker = compile_many._Worker(functions(1), host(), 2, deque([0]), done)
+    worker = compile_many._Worker(units(1), host(), 2, deque([0]), done)
     worker.finish()
     assert done == {0: compile_object(functions(1)[0], host(), 2)} and not (tmp_path / "was here").exists()
 
 
 def test_a_worker_ends_although_this_process_has_forked(monkeypatch: pytest.MonkeyPatch) -> None:
     """The child holds the other end of the worker's input, which therefore never ends."""
-    worker = compile_many._Worker(functions(1), host(), 2, deque(), {})
+    worker = compile_many._Worker(units(1), host(), 2, deque(), {})
     child = os.fork()
     if child == 0:
         time.sleep(60)
@@ -77,16 +82,17 @@ def test_a_worker_ends_although_this_process_has_forked(monkeypatch: pytest.Monk
 
 def test_what_is_no_answer_is_refused() -> None:
     with pytest.raises(ValueError, match="malformed answer"):
-        compile_worker.ask(io.BytesIO(), io.BytesIO(b"hello from sitecustomize"), host(), 2, "text")
+        compile_worker.ask(io.BytesIO(), io.BytesIO(b"hello from sitecustomize"), host(), 2, "llvm", "text")
 
 
 def test_what_llvm_refuses_is_an_error_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compile_many, "LONG", 1e-3)
     monkeypatch.setenv("MLC_COMPILE_JOBS", "3")
+    wrong = [CompilationUnit(text, True) for text in ("define nonsense", "define nonsense too")]
     with pytest.raises(BackendError, match="MLC0511"):
-        compile_many._compile([*functions(4, 50), "define nonsense", "define nonsense too"], host(), 2)
+        compile_many._compile([*units(4, 50), *wrong], host(), 2)
 
 
 def test_little_work_starts_no_process() -> None:
-    assert compile_many._helpers(functions(3)) == 0
-    assert compile_many._helpers([" " * 10_000_000]) == 0
+    assert compile_many._helpers(units(3)) == 0
+    assert compile_many._helpers([CompilationUnit(" " * 10_000_000, True)]) == 0

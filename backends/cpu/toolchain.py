@@ -10,6 +10,7 @@ from mlc.backends.executable import Executable
 from mlc.backends.image import Image
 from mlc.backends.target import Target
 from mlc.dialects.builtin import Module
+from mlc.ir.passes import Pipeline
 from mlc.passes import pipeline
 
 
@@ -35,10 +36,14 @@ class Toolchain:
         return self.threads
 
     def lower(self, module: Module) -> Module:
-        pipeline.lower(module, "llvm", self.target.machine, checked=self.checked)
+        """To level `loop`: the passes below are part of the compilation of each kernel."""
+        pipeline.lower(module, "loop", self.target.machine)
         return module
 
-    def compile(self, module: Module) -> Image:
+    def compile(self, module: Module, cache: bool) -> Image:
+        if cache and not self.checked:
+            return image.compile_kernels(module, self.target)
+        Pipeline(pipeline.below_loop(self.target.machine, self.checked)).run(module)
         return image.compile_image(module, self.target)
 
     def load(self, image: Image) -> Executable:

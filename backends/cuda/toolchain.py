@@ -44,7 +44,7 @@ class Toolchain:
         pipeline.lower(module, "low", self.target.machine, products=self.target.products(self.precision))
         return module
 
-    def compile(self, module: Module) -> DeviceImage:
+    def compile(self, module: Module, cache: bool) -> DeviceImage:
         return image.image_of(module, self.target, self.assemble)
 
     def load(self, image: DeviceImage) -> Executable:

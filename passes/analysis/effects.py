@@ -12,7 +12,7 @@ def pure_functions(module: Op) -> set[str]:
     """The functions of a module that have no effect; those that may call themselves do not count as such."""
     pure: set[str] = set()
     for function in func.callees_first(module):
-        if all(is_pure(op, pure) for block in function.body.blocks for op in block):
+        if not function.is_declaration and all(is_pure(op, pure) for block in function.body.blocks for op in block):
             pure.add(function.sym_name)
     return pure
 

@@ -111,12 +111,15 @@ def lower_return(low: Lowering, op: func.Return) -> None:
 
 
 def declare(function: func.Func, internal: bool) -> llvm.Func:
-    """The function with unpacked arguments and an empty entry block, detached."""
+    """The function with unpacked arguments and an empty entry block, or none if it is declared only; detached."""
     for type in function.function_type.results:
         if isinstance(type, MemRefType):
             raise BackendError(f"@{function.sym_name} returns a {type}; results are written to memory of the caller",
                                code="MLC0545", loc=function.loc)
-    out = llvm.function(function.sym_name, convert_all([a.type for a in function.args]),
-                        convert_all(function.function_type.results), linkage="internal" if internal else "external")
+    params, results = convert_all(function.function_type.inputs), convert_all(function.function_type.results)
+    if function.is_declaration:
+        out = llvm.declaration(function.sym_name, params, llvm.function_result(results))
+    else:
+        out = llvm.function(function.sym_name, params, results, linkage="internal" if internal else "external")
     out.loc = function.loc
     return out

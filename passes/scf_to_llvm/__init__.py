@@ -43,7 +43,8 @@ def run(module: Op) -> None:
         else:
             raise BackendError(f"{op.name} has no lowering to llvm", code="MLC0540", loc=op.loc)
     for source in sources:
-        _function(module, source, functions)
+        if not source.is_declaration:
+            _function(module, source, functions)
     for source in entries:
         body.insert(entry(source, functions[source.sym_name], functions.get(arena_function(source))), source)
     for source in sources:
