@@ -51,7 +51,8 @@ def _compiled(kind: str, text: str, target: Target, opt_level: int) -> bytes:
 
 
 def ask(sink: IO[bytes], source: IO[bytes], target: Target, opt_level: int, kind: str, text: str) -> bytes | None:
-    """The client: have a worker compile a unit of this kind and text; None if that fails; raises EOFError or OSError if it has died."""
+    """The client: have a worker compile a unit of this kind and text; None if that fails; raises EOFError or OSError
+    if it has died."""
     fields = target.name, target.triple, target.cpu, target.features, str(target.machine)
     head, raw = json.dumps([fields, opt_level, kind]).encode(), text.encode()
     sink.write(REQUEST.pack(len(head), len(raw)) + head + raw)

@@ -68,7 +68,7 @@ class KernelUnit:
         ops = list(module.regions[0].block)
         hooks = [op for op in ops if isinstance(op, llvm.Global) and op.linkage == "external"]
         own = [op for op in ops if op not in hooks]
-        names = {str(op.sym_name): f"local{i}" for i, op in enumerate(own) if _is_defined(op)}
+        names = {str(op.attrs["sym_name"]): f"local{i}" for i, op in enumerate(own) if _is_defined(op)}
         names[NAME] = self.linker_name(target)
         return emit_part(own, target, Part(names, (NAME,), hooks, hints=False))
 
