@@ -218,7 +218,21 @@ def difference(program: Program) -> str | None:
     if (a is None) != (b is None) and not compiled:
         return f"gradient {a}, PyTorch {b}"
     problem = None if a is None or b is None else unequal(a, b)
-    return f"gradient: {problem}" if problem else None
+    return f"gradient: {problem}" if problem and not differentiates_overwritten(program) else None
+
+
+def differentiates_overwritten(program: Program) -> bool:
+    """Whether PyTorch's gradient is of operands that were overwritten, which it does not notice through `.data`: with
+    `.detach()` in its place it refuses the program. mlc has kept the operands."""
+    state = names(torch, *arguments(torch))
+    try:
+        for statement in program.statements:
+            with torch.no_grad() if statement.startswith("#") else torch.enable_grad():
+                exec(statement.removeprefix("#").replace(".data", ".detach()"), state)  # noqa: S102
+        state["loss"].backward()
+    except RuntimeError:
+        return True
+    return False
 
 
 def unequal(a: Any, b: Any) -> str | None:
