@@ -23,8 +23,8 @@ func.func @sum(%n: index, %x: memref<?x4xf32>) -> f32 {
 // CHECK-NEXT:     llvm.cond_br %1, ^bb2, ^bb3
 // CHECK-NEXT:   ^bb2:
 // CHECK-NEXT:     %2 = llvm.mul %i, %0 : i64
-// CHECK-NEXT:     %3 = llvm.add %2, %c1 : i64
-// CHECK-NEXT:     %4 = llvm.getelementptr %x[%3] : (!llvm.ptr, i64) -> !llvm.ptr, f32
+// CHECK-NEXT:     %3 = llvm.getelementptr %x[%2] : (!llvm.ptr, i64) -> !llvm.ptr, f32
+// CHECK-NEXT:     %4 = llvm.getelementptr %3[1] : (!llvm.ptr) -> !llvm.ptr, f32
 // CHECK-NEXT:     %v = llvm.load %4 {alignment = 4} : !llvm.ptr -> f32
 // CHECK-NEXT:     %s = llvm.fadd %acc, %v : f32
 // CHECK-NEXT:     %5 = llvm.add %i, %c1 : i64
