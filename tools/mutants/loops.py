@@ -87,7 +87,7 @@ FAULTS: tuple[Fault, ...] = (
     loops("dialects/tensor/iteration.py", "position = position * n + i\n    return position",
           "position = position + n * i\n    return position", ops="reshape"),
     loops("dialects/tensor/iteration.py",
-          "position if axis == 0 else 0 if n in (0, 1) else sizes.modulo(position, n)",
+          "position if axis == first else 0 if n in (0, 1) else sizes.modulo(position, n)",
           "sizes.modulo(position, n) if axis == 0 else 0 if n in (0, 1) else position", ops="reshape"),
     loops("passes/tensor_to_loop/reductions.py", "return self.stages.length - 1 - here if True in directions else here",
           "return self.stages.length - here if True in directions else here", ops="cumulative"),
