@@ -17,12 +17,14 @@ import numpy as np
 
 from mlc.ir.abi import Interface
 from mlc.ir.core import Op
-from mlc.ir.diag import Error, Loc
+from mlc.ir.diag import NUMBERED, Error, Loc, called_scope
+from mlc.ir.kernel_sites import KernelSite, SourceLine
 from mlc.ir.printer import Printer
 from mlc.ir.rewrite import RULES
 
-NUMBERED = "<op>"
 _NUMBER = re.compile(re.escape(NUMBERED) + r":(\d+)")
+_CALLED = re.compile(r"\(([^()|]*)\|([^()|]*)\|([^()|]*)\)")
+"""What `called_scope` leaves where modules are known by number."""
 _MESSAGES_ONLY = frozenset({"arg_names"})
 """Attributes that only diagnostics use."""
 
@@ -84,7 +86,7 @@ class LocationTable:
     def numbered(self) -> Iterator[None]:
         """Context in which locations are replaced by numbers; errors raised in it get the locations back."""
         for i, op in enumerate(self.ops):
-            op.loc = Loc(NUMBERED, i)
+            op.loc = Loc(NUMBERED, i, scope=f"{NUMBERED}:{i}")
         try:
             yield
         except Error as error:
@@ -97,7 +99,7 @@ class LocationTable:
     def _restore(self, error: Error) -> None:
         if error.loc.file == NUMBERED:
             loc = self.locs[error.loc.line]
-            error.loc = Loc(loc.file, loc.line, loc.col, (*loc.via, *error.loc.via))
+            error.loc = replace(loc, via=(*loc.via, *error.loc.via))
         error.message = self.text(error.message)
         error.notes = tuple(map(self.text, error.notes))
         error.hint = error.hint and self.text(error.hint)
@@ -106,8 +108,22 @@ class LocationTable:
         """Message with numbers replaced by locations."""
         return _NUMBER.sub(lambda m: str(self.locs[int(m[1])]) if int(m[1]) < len(self.locs) else m[0], message)
 
+    def scope(self, text: str) -> str:
+        """The path of a module, of a text in which operations stand for those that they are of."""
+        text = _NUMBER.sub(lambda m: self.locs[int(m[1])].scope, text)
+        while (found := _CALLED.search(text)) is not None:
+            text = text[:found.start()] + called_scope(*found.groups()) + text[found.end():]
+        return text
+
+    def kernel(self, text: str) -> str:
+        """The description of a kernel with the lines and modules of this module."""
+        site = KernelSite.parse(text)
+        return site.at(lambda line: SourceLine(self.locs[line.line].file, self.locs[line.line].line,
+                                               self.scope(line.scope)) if line.file == NUMBERED else line).text()
+
     def interface(self, interface: Interface) -> Interface:
         """Map the interface of a module with the same fingerprint to the names and locations of this module."""
         return replace(interface, error_sites=tuple(map(self.text, interface.error_sites)),
                        constraint_sites=tuple(map(self.text, interface.constraint_sites)),
+                       kernels=tuple(map(self.kernel, interface.kernels)),
                        arg_names=tuple(map(str, self.names.get(interface.name, ()))))

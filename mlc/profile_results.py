@@ -21,7 +21,7 @@ class Event:
 
     Args:
         name: Name of the operation, the compiled function, or the label of a `record_function`.
-        kind: "operation", "compiled function", "compilation", "data" or "label".
+        kind: "operation", "compiled function", "compilation", "kernel", "data" or "label".
         line: The line of the program that asked for it, as "file.py:12".
         thread: Number of the thread.
         start: Nanoseconds since the profile began.
@@ -29,6 +29,7 @@ class Event:
         shapes: Shapes of the operands, where `record_shapes` is set.
         memory: Bytes of the results that are no views, where `profile_memory` is set.
         children: Nanoseconds of the events within it.
+        module: Path of the module whose `forward` it is in, or "".
 
     Example:
         >>> with mlc.profiler.profile() as p:
@@ -46,6 +47,7 @@ class Event:
     shapes: tuple[tuple[int, ...], ...] = ()
     memory: int = 0
     children: int = 0
+    module: str = ""
 
     @property
     def end(self) -> int:
@@ -215,7 +217,8 @@ def chrome_trace(events: Sequence[Event], live: Sequence[tuple[int, int]]) -> di
     pid = os.getpid()
     rows: list[dict[str, Any]] = [
         {"ph": "X", "name": e.name, "cat": e.kind, "pid": pid, "tid": e.thread, "ts": e.start / 1e3,
-         "dur": e.duration / 1e3, "args": {"line": e.line, **({"Input Dims": e.shapes} if e.shapes else {}),
+         "dur": e.duration / 1e3, "args": {"line": e.line, **({"module": e.module} if e.module else {}),
+                                           **({"Input Dims": e.shapes} if e.shapes else {}),
                                            **({"Bytes": e.memory} if e.memory else {})}} for e in events]
     rows += [{"ph": "C", "name": "bytes of results", "pid": pid, "tid": 0, "ts": at / 1e3, "args": {"bytes": count}}
              for at, count in live]

@@ -20,7 +20,7 @@ import threading
 import time
 import warnings
 import weakref
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from enum import Enum
 from types import TracebackType
@@ -28,14 +28,20 @@ from typing import Any
 
 import numpy as np
 
+from mlc.backends.cpu.clock import CycleClock
+from mlc.backends.timed import Times
 from mlc.compiled import without_fast_paths
 from mlc.frontend.arguments import coded, coded_methods
+from mlc.frontend.compiler import compiler
 from mlc.frontend.dispatch import general_path
+from mlc.frontend.eager import compiled_by
 from mlc.frontend.location import user_loc
 from mlc.frontend.tensor import Tensor
 from mlc.frontend.tree import leaves
-from mlc.ir.diag import Loc, UserError
+from mlc.ir.diag import UserError
+from mlc.ir.kernel_sites import SourceLine
 from mlc.ir.profiling import state
+from mlc.profile_kernels import Kernels, Limits, TimedCall, kernels_of, shown
 from mlc.profile_results import Averages, Event, averages, chrome_trace, nested, write_json
 
 __all__ = ["profile", "record_function", "schedule", "tensorboard_trace_handler"]
@@ -139,8 +145,10 @@ class profile:
         record_shapes: Whether the shapes of operands are kept.
         profile_memory: Whether the bytes of results that are no views are counted, until they are freed.
         with_stack: Accepted for PyTorch's sake: every event has the line of the program that asked for it.
-        with_flops: Not measured; True is refused.
-        with_modules: Not measured; True is refused.
+        with_flops: Floating-point operations are counted with `kernels`; True without it is refused.
+        with_modules: Accepted for PyTorch's sake: what runs in the `forward` of a module has its path.
+        kernels: Whether code is made that times its kernels, for operations and compiled functions alike; the first
+            call of each compiles it anew. `kernels()` sums them up, and they are events of their own.
 
     Raises:
         UserError: Something is asked for that is not measured, or another profile is on (MLC0796).
@@ -158,15 +166,15 @@ class profile:
                  schedule: Callable[[int], ProfilerAction] | None = None,
                  on_trace_ready: Callable[[profile], Any] | None = None, record_shapes: bool = False,
                  profile_memory: bool = False, with_stack: bool = False, with_flops: bool = False,
-                 with_modules: bool = False) -> None:
-        for name, asked in (("with_flops", with_flops), ("with_modules", with_modules)):
-            if asked:
-                raise UserError(f"profile: {name} is not measured", code="MLC0796", loc=user_loc(),
-                                hint="name parts of the program by record_function")
+                 with_modules: bool = False, kernels: bool = False) -> None:
+        if with_flops and not kernels:
+            raise UserError("profile: with_flops counts the operations of kernels", code="MLC0796", loc=user_loc(),
+                            hint="profile(kernels=True) measures them, and p.kernels() has their sums")
         if ProfilerActivity.CUDA in (activities or ()):
             warnings.warn("mlc.profiler measures calls on the CPU, and nothing on devices", stacklevel=3)
         self._schedule = schedule or (lambda step: ProfilerAction.RECORD)
         self._on_trace_ready, self._record_shapes, self._profile_memory = on_trace_ready, record_shapes, profile_memory
+        self._kernels = kernels
         self.step_num = 0
         self._action = ProfilerAction.NONE
         self._paths: ExitStack | None = None
@@ -178,6 +186,9 @@ class profile:
         self._bytes = 0
         self._held: list[tuple[weakref.ref[Any], int]] = []            # results that are alive, with their bytes
         self._nested: list[Event] | None = None
+        self._timed: list[TimedCall] = []
+        self._pending: dict[int, list[Times]] = {}         # by thread, of calls whose function is not known yet
+        self._clock = CycleClock() if self._kernels else None
         self._begin = time.perf_counter_ns()
 
     # -- on and off ---------------------------------------------------------------------------------------------------
@@ -213,10 +224,14 @@ class profile:
             with ExitStack() as stack:
                 stack.enter_context(general_path())
                 stack.enter_context(without_fast_paths())
-                state.recorder = self
+                if self._kernels:
+                    stack.enter_context(compiled_by(compiler().compile))   # else code without clocks would be used
+                state.recorder, state.kernels = self, self._kernels
                 self._paths = stack.pop_all()
         elif action is ProfilerAction.NONE and self._paths is not None:
-            state.recorder = None
+            state.recorder, state.kernels = None, False
+            if self._clock is not None:
+                self._clock.stop()
             self._paths.close()
             self._paths, later = None, list(state.later)
             state.later.clear()
@@ -247,16 +262,28 @@ class profile:
             operands: Arrays that it took.
             result: What it gave.
         """
+        thread, loc = threading.get_native_id(), user_loc()
+        called = self._pending.pop(thread, []) if kind in ("operation", "compiled function") else []
         if self._action in (ProfilerAction.NONE, ProfilerAction.WARMUP):
             return
         self._nested = None
+        line = SourceLine(loc.file, loc.line, loc.scope)
+        self._timed += [TimedCall(times, name, line if kind == "operation" else None) for times in called]
         shapes = tuple(tuple(x.shape) for x in operands) if self._record_shapes else ()
         memory = 0
         if self._profile_memory and kind in ("operation", "compiled function"):
             self._count_freed(start)
             memory = self._count(operands, result, end)
-        self._events.append(Event(name, kind, _shown(user_loc()), threading.get_native_id(), start - self._begin,
-                                  end - start, shapes, memory))
+        self._events.append(Event(name, kind, shown(line), thread, start - self._begin, end - start, shapes, memory,
+                                  module=loc.scope))
+
+    def add_times(self, times: Times) -> None:
+        """Take the times of the kernels of a call, whose event follows.
+
+        Args:
+            times: What the code says.
+        """
+        self._pending.setdefault(times.thread, []).append(times)
 
     def _count(self, operands: Sequence[Any], result: Any, now: int) -> int:
         """Bytes of the results of an event, which are counted until they are freed; but of those in memory of operands.
@@ -290,8 +317,37 @@ class profile:
         if self._nested is None:
             for event in self._events:
                 event.children = 0
-            self._nested = nested(self._events)
+            self._nested = nested([*self._events, *self._kernel_events()])
         return self._nested
+
+    def _kernel_events(self) -> Iterator[Event]:
+        """The kernels of all calls, as events within these."""
+        if self._clock is None:
+            return
+        for call in self._timed:
+            times, sites = call.times, call.times.entry.sites
+            starts, ends = (self._clock.nanoseconds(times.events[:, i]).astype(int) - self._begin for i in (1, 2))
+            for slot, start, end in zip(times.events[:, 0].tolist(), starts.tolist(), ends.tolist()):
+                line = sites[slot].lines[0] if call.line is None else call.line
+                yield Event(sites[slot].label or "copy", "kernel", shown(line), times.thread, start, end - start,
+                            module=line.scope)
+
+    def kernels(self, limits: Limits | None = None) -> Kernels:
+        """Sum up the kernels of compiled functions and operations.
+
+        Args:
+            limits: What the machine can do at best, to compare with.
+
+        Returns:
+            The kernels, by kernel, line and module; `table()` is text.
+
+        Raises:
+            UserError: The profile times no kernels (MLC0796).
+        """
+        if self._clock is None:
+            raise UserError("the profile times no kernels", code="MLC0796", loc=user_loc(),
+                            hint="profile(kernels=True)")
+        return kernels_of(self._timed, self._clock.nanoseconds_per_cycle / 1e9, limits)
 
     def key_averages(self, group_by_input_shape: bool = False, group_by_stack_n: int = 0) -> Averages:
         """Sum the events by name.
@@ -385,8 +441,5 @@ class record_function:
         return labelled
 
 
-def _shown(loc: Loc) -> str:
-    return f"{os.path.relpath(loc.file) if loc.file and os.path.exists(loc.file) else loc.file}:{loc.line}"
-
-
-coded_methods(profile, ("__init__", "start", "key_averages", "export_memory_timeline", "export_chrome_trace"))
+coded_methods(profile, ("__init__", "start", "kernels", "key_averages", "export_memory_timeline",
+                        "export_chrome_trace"))

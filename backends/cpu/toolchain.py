@@ -9,6 +9,7 @@ from mlc.backends.cpu import targets
 from mlc.backends.executable import Executable
 from mlc.backends.image import Image
 from mlc.backends.target import Target
+from mlc.backends.timed import TimedExecutable
 from mlc.dialects.builtin import Module
 from mlc.passes import pipeline
 
@@ -19,30 +20,34 @@ class Toolchain:
     target   target of code generation; the default is the host
     checked  whether code reports undefined behaviour (passes/insert_checks)
     threads  maximum number of threads that loaded code uses at once; None: that of the process
+    timed    whether code times its kernels, for a profile (passes/time_kernels.py)
     """
 
     kind = "module"
 
-    def __init__(self, target: Target | None = None, checked: bool = False, threads: int | None = None) -> None:
+    def __init__(self, target: Target | None = None, checked: bool = False, threads: int | None = None,
+                 timed: bool = False) -> None:
         self.target = target or targets.host()
         self.checked = checked
         self.threads = threads
+        self.timed = timed
 
     def key(self) -> Sequence[str]:
-        return str(pipeline.order(self.target.machine, self.checked)), repr(self.target)
+        return str(pipeline.order(self.target.machine, self.checked, self.timed)), repr(self.target)
 
     def load_context(self) -> int | None:
         return self.threads
 
     def lower(self, module: Module) -> Module:
-        pipeline.lower(module, "llvm", self.target.machine, checked=self.checked)
+        pipeline.lower(module, "llvm", self.target.machine, checked=self.checked, timed=self.timed)
         return module
 
     def compile(self, module: Module) -> Image:
         return image.compile_image(module, self.target)
 
     def load(self, image: Image) -> Executable:
-        return Executable(image, threads=self.threads)
+        kind = TimedExecutable if self.timed else Executable
+        return kind(image, threads=self.threads)
 
     def lookup(self, key: str) -> Image | None:
         return image.lookup(key)
@@ -52,6 +57,6 @@ class Toolchain:
 
 
 def toolchain(device: str, target: Target | None = None, *, graph: bool = False, precision: str | None = None,
-              checked: bool = False, threads: int | None = None, here: bool = True) -> Toolchain:
+              checked: bool = False, timed: bool = False, threads: int | None = None, here: bool = True) -> Toolchain:
     """The toolchain of the processor; `graph` and `precision` apply to GPUs only."""
-    return Toolchain(target, checked, threads)
+    return Toolchain(target, checked, threads, timed)
