@@ -24,7 +24,7 @@ from mlc.ir.rewrite import RULES
 
 _NUMBER = re.compile(re.escape(NUMBERED) + r":(\d+)")
 _CALLED = re.compile(r"\(([^()|]*)\|([^()|]*)\|([^()|]*)\)")
-"""What `called_scope` leaves where modules are known by number."""
+"""The text that `called_scope` makes where modules are known by number."""
 _MESSAGES_ONLY = frozenset({"arg_names"})
 """Attributes that only diagnostics use."""
 

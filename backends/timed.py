@@ -23,7 +23,7 @@ MOST = 1 << 20
 
 
 class Times:
-    """What a call says about its kernels.
+    """The times of the kernels of a call.
 
     entry    the function
     sums     per slot: how often it ran, its cycles, its floating-point operations and its bytes

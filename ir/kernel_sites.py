@@ -1,4 +1,4 @@
-"""What timed code says about its kernels, and the layout of the buffer that it writes their times to.
+"""Descriptions of the kernels of timed code, and the layout of the buffer that it writes their times to.
 
 A timed function (passes/time_kernels.py) has one slot for each kernel of each call in it, so that a function which
 several layers share has slots for each layer. The buffer is of 64-bit integers:

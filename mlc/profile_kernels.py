@@ -10,13 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 from mlc.frontend.location import user_loc
 from mlc.ir.diag import UserError
-from mlc.ir.kernel_sites import SourceLine
+from mlc.ir.kernel_sites import KernelSite, SourceLine
 
 if TYPE_CHECKING:
     from mlc.backends.timed import Times
 
 SORTS = ("total", "calls", "mean", "flops", "bytes")
-"""What rows can be sorted by."""
+"""The keys by which rows can be sorted."""
+OPERATIONS = "(operations)"
+"""The name of the function that operations outside of compiled functions are in."""
 
 
 @dataclass
@@ -32,6 +34,11 @@ class TimedCall:
     name: str
     line: SourceLine | None = None
 
+    def label(self, site: KernelSite) -> str:
+        """The name of a kernel: of an operation, with the name of that."""
+        label = site.label or "copy"
+        return label if self.line is None or label == self.name else f"{self.name}/{label}"
+
 
 @dataclass
 class KernelRow:
@@ -39,7 +46,7 @@ class KernelRow:
 
     Args:
         kernel: Label of the kernel, made of its operations; "" for a line or a module.
-        function: The compiled function or the operation that it is a part of.
+        function: The compiled function that it is a part of; "(operations)" of what runs at once.
         lines: The lines that it computes, as "file.py:12", those with the most operations first.
         module: Path of the module whose `forward` it is in, such as "GPT.layers.7.attn"; with * for numbers where
             equal layers are summed.
@@ -102,7 +109,7 @@ class KernelRow:
 
 @dataclass(frozen=True)
 class Limits:
-    """What the machine can do at best.
+    """The limits of the machine.
 
     Args:
         flops: Floating-point operations a second, of one thread and of all.
@@ -220,7 +227,7 @@ class Kernels:
             if title == "modules" and len(rows) < 2:
                 continue
             parts.append(_table(title, rows, texts, self.seconds, row_limit, width))
-        parts.append(f"{_time(self.seconds)} in kernels of {_time(self.wall)} in calls of compiled code "
+        parts.append(f"{time_text(self.seconds)} in kernels of {time_text(self.wall)} in calls of compiled code "
                      f"({100 * self.coverage:.1f}%)")
         return "\n\n".join(parts)
 
@@ -251,9 +258,10 @@ def kernels_of(calls: Iterable[TimedCall], seconds_per_cycle: float, limits: Lim
                 continue
             lines = site.lines if call.line is None else (call.line,)
             scope = lines[0].scope if lines else ""
-            key = call.name, site.label, lines
+            label, function = call.label(site), call.name if call.line is None else OPERATIONS
+            key = function, label, lines
             if key not in rows:
-                rows[key] = KernelRow(site.label or "copy", call.name, tuple(dict.fromkeys(map(shown, lines))), scope,
+                rows[key] = KernelRow(label, function, tuple(dict.fromkeys(map(shown, lines))), scope,
                                       site.threads)
             rows[key].add(KernelRow("", "", (), "", False, count, cycles * seconds_per_cycle, flops, moved))
     found = list(rows.values())
@@ -311,7 +319,7 @@ def _table(title: str, rows: Sequence[KernelRow], texts: Sequence[Text], total: 
     roof = any(row.limit for row in rows)
     head = ["share", "total", "calls", "mean", "GF/s", "GB/s", *["roof"] * roof]
     shown_rows = rows[:limit] if limit >= 0 else rows
-    numbers = [[f"{100 * r.seconds / (total or 1):.1f}%", _time(r.seconds), str(r.calls), _time(r.mean),
+    numbers = [[f"{100 * r.seconds / (total or 1):.1f}%", time_text(r.seconds), str(r.calls), time_text(r.mean),
                 f"{r.gflops:.1f}" if r.flops else "-", f"{r.gbytes:.1f}" if r.bytes else "-",
                 *[f"{100 * r.roofline:.0f}%"] * roof] for r in shown_rows]
     widths = [max(map(len, column)) for column in zip(head, *numbers)]
@@ -325,7 +333,8 @@ def _table(title: str, rows: Sequence[KernelRow], texts: Sequence[Text], total: 
                                 *(f"{_short(x, w):<{w}}" for x, w in zip(text, spaces))]).rstrip())
     if len(shown_rows) < len(rows):
         rest = sum(r.seconds for r in rows[len(shown_rows):])
-        lines.append(f"... {len(rows) - len(shown_rows)} more, {100 * rest / (total or 1):.1f}%")
+        lines.append(f"... {len(rows) - len(shown_rows)} more" + (
+            "" if title == "modules" else f", {100 * rest / (total or 1):.1f}%"))
     return "\n".join(lines)
 
 
@@ -352,7 +361,8 @@ def _short(text: str, width: int) -> str:
     return text[:width - 1 - end] + "…" + text[len(text) - end:]
 
 
-def _time(seconds: float) -> str:
+def time_text(seconds: float) -> str:
+    """A time with three digits and its unit."""
     for unit, scale in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
         if seconds >= scale:
             return f"{seconds / scale:.3g} {unit}" if seconds < 1000 * scale else f"{seconds / scale:.0f} {unit}"

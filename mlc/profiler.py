@@ -31,11 +31,13 @@ import numpy as np
 from mlc.backends.cpu.clock import CycleClock
 from mlc.backends.timed import Times
 from mlc.compiled import without_fast_paths
+from mlc.flame_graph import flame_graph
 from mlc.frontend.arguments import coded, coded_methods
 from mlc.frontend.compiler import compiler
 from mlc.frontend.dispatch import general_path
 from mlc.frontend.eager import compiled_by
 from mlc.frontend.location import user_loc
+from mlc.frontend.output_files import write_file
 from mlc.frontend.tensor import Tensor
 from mlc.frontend.tree import leaves
 from mlc.ir.diag import UserError
@@ -225,7 +227,8 @@ class profile:
                 stack.enter_context(general_path())
                 stack.enter_context(without_fast_paths())
                 if self._kernels:
-                    stack.enter_context(compiled_by(compiler().compile))   # else code without clocks would be used
+                    # else code without clocks would be used
+                    stack.enter_context(compiled_by(lambda module, device: compiler().compile(module, device)))
                 state.recorder, state.kernels = self, self._kernels
                 self._paths = stack.pop_all()
         elif action is ProfilerAction.NONE and self._paths is not None:
@@ -329,14 +332,14 @@ class profile:
             starts, ends = (self._clock.nanoseconds(times.events[:, i]).astype(int) - self._begin for i in (1, 2))
             for slot, start, end in zip(times.events[:, 0].tolist(), starts.tolist(), ends.tolist()):
                 line = sites[slot].lines[0] if call.line is None else call.line
-                yield Event(sites[slot].label or "copy", "kernel", shown(line), times.thread, start, end - start,
+                yield Event(call.label(sites[slot]), "kernel", shown(line), times.thread, start, end - start,
                             module=line.scope)
 
     def kernels(self, limits: Limits | None = None) -> Kernels:
         """Sum up the kernels of compiled functions and operations.
 
         Args:
-            limits: What the machine can do at best, to compare with.
+            limits: Limits of the machine, to compare with.
 
         Returns:
             The kernels, by kernel, line and module; `table()` is text.
@@ -393,6 +396,18 @@ class profile:
         write_json(path, {"microseconds": [at for at, _ in self.memory_timeline()],
                           "bytes": [count for _, count in self._live]})
 
+    def export_flame_graph(self, path: str, title: str = "mlc") -> None:
+        """Write the kernels as a flame graph: an SVG file for any browser.
+
+        Args:
+            path: Name of the file.
+            title: Text above it.
+
+        Raises:
+            UserError: The profile times no kernels (MLC0796), or the file cannot be written (MLC0393).
+        """
+        write_file(path, [flame_graph(self.kernels().by_module_path, title).encode()])
+
     def export_chrome_trace(self, path: str) -> None:
         """Write a trace for chrome://tracing and https://ui.perfetto.dev, in which events have their lines.
 
@@ -442,4 +457,4 @@ class record_function:
 
 
 coded_methods(profile, ("__init__", "start", "kernels", "key_averages", "export_memory_timeline",
-                        "export_chrome_trace"))
+                        "export_flame_graph", "export_chrome_trace"))

@@ -184,9 +184,9 @@ def _has_values_of(module: Op, type: type) -> bool:
 
 
 def remaining(module: Op, level: str = "llvm", machine: Model = CPU, products: str = "fma",
-              checked: bool = False) -> list[Step]:
+              checked: bool = False, timed: bool = False) -> list[Step]:
     """Passes that lower `module` from its current level to `level`."""
-    rows, everything = _rows(machine), steps(level, machine, products, checked)
+    rows, everything = _rows(machine), steps(level, machine, products, checked, timed)
     done = stage(module, machine)
     if done > len(everything):
         raise UserError(f"the module is at level {rows[min(done, len(rows) - 1)][0]} already, below {level}",
@@ -194,10 +194,12 @@ def remaining(module: Op, level: str = "llvm", machine: Model = CPU, products: s
     if checked and done == len(rows):
         raise UserError("a module of the llvm dialect cannot be checked: the memory of an access is unknown",
                         code="MLC0482", hint="start from an earlier dump")
+    if timed and done > [text for _, text, _ in rows].index("outline"):
+        done += 1                                          # its row is there too, and has been passed
     return everything[done:]
 
 
 def resume(module: Op, level: str = "llvm", machine: Model = CPU, instruments: Instruments | None = None,
-           checked: bool = False) -> Op:
+           checked: bool = False, timed: bool = False) -> Op:
     """Lower a module of any level, such as a dump of a pass, in place to `level`."""
-    return Pipeline(remaining(module, level, machine, checked=checked)).run(module, instruments)
+    return Pipeline(remaining(module, level, machine, checked=checked, timed=timed)).run(module, instruments)

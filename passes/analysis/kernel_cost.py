@@ -19,7 +19,7 @@ from mlc.ir.sizes import Dim
 from mlc.ir.types import FloatType
 
 ABOUT = 64
-"""What a symbolic size is taken for where operations are compared."""
+"""The number that stands for a symbolic size where operations are compared."""
 _ONE = (arith.FloatBinary, arith.NegF, math.Sqrt)
 
 

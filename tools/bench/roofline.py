@@ -110,12 +110,18 @@ def _seconds(run: Callable[[], Any], threads: int, rounds: int = 5) -> float:
     return best
 
 
-def copies(threads: int) -> dict[str, tuple[float, float]]:
-    """Bytes a second that are read and written by copies within the caches and in memory, of one thread and of all."""
+def copies(threads: int, volume: int = 1 << 28) -> dict[str, tuple[float, float]]:
+    """Bytes a second that are read and written by copies within the caches and in memory, of one thread and of all.
+
+    Args:
+        threads: Number of threads.
+        volume: Bytes that each thread copies in a round; arrays are at most as long.
+    """
     found = {}
     for name, size in SIZES.items():
+        size = min(size, volume)
         pairs = [(np.ones(size // 4, np.float32), np.empty(size // 4, np.float32)) for _ in range(threads)]
-        repeats = max(1, (1 << 28) // size)
+        repeats = max(1, volume // size)
 
         def copy(i: int, pairs: Any = pairs, repeats: int = repeats) -> None:
             source, target = pairs[i]
