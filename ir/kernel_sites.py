@@ -1,11 +1,13 @@
-"""Descriptions of the kernels of timed code, and the layout of the buffer that it writes their times to.
+"""Descriptions of the kernels and values of timed code, and the layout of the buffer that it writes their times to.
 
 A timed function (passes/time_kernels.py) has one slot for each kernel of each call in it, so that a function which
-several layers share has slots for each layer. The buffer is of 64-bit integers:
+several layers share has slots for each layer; and one for each value in the arena, for its bytes. The buffer is of
+64-bit integers:
 
     0               where the next event goes, if there is room
     1               the end of the room for events
-    2 + 4 * slot    how often the kernel ran, its cycles, its floating-point operations and its bytes, in all
+    2 + 4 * slot    how often the kernel ran, its cycles, its floating-point operations and its bytes, in all; of a
+                    value, its bytes in place of the last
     then            events: the slot, and the cycle counter before and after
 
 Who calls the function sets the first two and clears the slots. Events for which there is no room are in the sums alone.
@@ -32,16 +34,18 @@ class SourceLine:
 
 @dataclass(frozen=True)
 class KernelSite:
-    """A kernel where it is called.
+    """A kernel where it is called, or a value in the arena.
 
     label     its readable name
     lines     the lines that it computes, those with the most operations first
     threads   whether it may run on several threads
+    live      of a value in the arena: the slots of the first and the last kernel that use it; () of a kernel
     """
 
     label: str
     lines: tuple[SourceLine, ...]
     threads: bool = False
+    live: tuple[int, ...] = ()
 
     def at(self, place: Callable[[SourceLine], SourceLine]) -> KernelSite:
         """The same kernel with mapped lines."""
@@ -55,7 +59,8 @@ class KernelSite:
     def parse(text: str) -> KernelSite:
         """The site of a text."""
         row = json.loads(text)
-        return KernelSite(str(row["label"]), tuple(SourceLine(**line) for line in row["lines"]), bool(row["threads"]))
+        return KernelSite(str(row["label"]), tuple(SourceLine(**line) for line in row["lines"]), bool(row["threads"]),
+                          tuple(map(int, row["live"])))
 
 
 def words(slots: int, events: int) -> int:

@@ -268,7 +268,7 @@ def kernels_of(calls: Iterable[TimedCall], seconds_per_cycle: float, limits: Lim
     if limits is not None:
         for row in found:
             row.limit = limits.seconds(row)
-    return Kernels(_grouped(found, lambda row: [(row.kernel, row.function, row.lines, _numberless(row.module))]), wall,
+    return Kernels(_grouped(found, lambda row: [(row.kernel, row.function, row.lines, numberless(row.module))]), wall,
                    found)
 
 
@@ -296,7 +296,7 @@ def _around(module: str) -> list[str]:
     return [".".join(names[:i + 1]) for i in range(len(names))]
 
 
-def _numberless(module: str) -> str:
+def numberless(module: str) -> str:
     """The path with a * for each number, by which equal layers are one row."""
     return ".".join("*" if name.isdecimal() else name for name in module.split("."))
 
@@ -330,7 +330,7 @@ def _table(title: str, rows: Sequence[KernelRow], texts: Sequence[Text], total: 
     lines = [f"{title} ({len(rows)}):"]
     for row, text in zip([head, *numbers], [[name for name, _ in texts], *cells]):
         lines.append("  ".join([*(f"{x:>{w}}" for x, w in zip(row, widths)),
-                                *(f"{_short(x, w):<{w}}" for x, w in zip(text, spaces))]).rstrip())
+                                *(f"{shortened(x, w):<{w}}" for x, w in zip(text, spaces))]).rstrip())
     if len(shown_rows) < len(rows):
         rest = sum(r.seconds for r in rows[len(shown_rows):])
         lines.append(f"... {len(rows) - len(shown_rows)} more" + (
@@ -354,7 +354,8 @@ def _shared(width: int, wanted: Sequence[int]) -> list[int]:
     return out
 
 
-def _short(text: str, width: int) -> str:
+def shortened(text: str, width: int) -> str:
+    """A text that fits a width: of a long one, the middle is left out."""
     if len(text) <= width:
         return text
     end = (width - 1) * 2 // 3

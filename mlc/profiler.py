@@ -22,6 +22,7 @@ import warnings
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from enum import Enum
 from types import TracebackType
 from typing import Any
@@ -44,6 +45,7 @@ from mlc.ir.diag import UserError
 from mlc.ir.kernel_sites import SourceLine
 from mlc.ir.profiling import state
 from mlc.profile_kernels import Kernels, Limits, TimedCall, kernels_of, shown
+from mlc.profile_memory import CallMemory, Owner, Peak, peak_of
 from mlc.profile_results import Averages, Event, averages, chrome_trace, nested, write_json
 
 __all__ = ["profile", "record_function", "schedule", "tensorboard_trace_handler"]
@@ -186,7 +188,10 @@ class profile:
         self._events: list[Event] = []
         self._live: list[tuple[int, int]] = []             # moments, and the bytes of results from then on
         self._bytes = 0
-        self._held: list[tuple[weakref.ref[Any], int]] = []            # results that are alive, with their bytes
+        self._held: list[tuple[weakref.ref[Any], Owner]] = []          # results that are alive
+        self._most = 0                                     # of the bytes of results
+        self._owners: tuple[Owner, ...] = ()               # at that moment
+        self._after = ""                                   # the operation or function after which it was
         self._nested: list[Event] | None = None
         self._timed: list[TimedCall] = []
         self._pending: dict[int, list[Times]] = {}         # by thread, of calls whose function is not known yet
@@ -276,7 +281,8 @@ class profile:
         memory = 0
         if self._profile_memory and kind in ("operation", "compiled function"):
             self._count_freed(start)
-            memory = self._count(operands, result, end)
+            memory = self._count(Owner("tensor", name, 0, shown(SourceLine(loc.file, loc.line)), loc.scope), operands,
+                                 result, end)
         self._events.append(Event(name, kind, shown(line), thread, start - self._begin, end - start, shapes, memory,
                                   module=loc.scope))
 
@@ -288,7 +294,7 @@ class profile:
         """
         self._pending.setdefault(times.thread, []).append(times)
 
-    def _count(self, operands: Sequence[Any], result: Any, now: int) -> int:
+    def _count(self, owner: Owner, operands: Sequence[Any], result: Any, now: int) -> int:
         """Bytes of the results of an event, which are counted until they are freed; but of those in memory of operands.
         """
         given = [x for x in operands if isinstance(x, np.ndarray)]
@@ -297,17 +303,20 @@ class profile:
             array = x._array if type(x) is Tensor else None
             if isinstance(array, np.ndarray) and array.nbytes and not any(np.may_share_memory(array, y) for y in given):
                 total += array.nbytes
-                self._held.append((weakref.ref(x), array.nbytes))
+                self._held.append((weakref.ref(x), replace(owner, bytes=array.nbytes)))
         if total:
             self._bytes += total
+            if self._bytes > self._most:
+                self._most, self._after = self._bytes, owner.name
+                self._owners = tuple(held for ref, held in self._held)
             self._live.append((now - self._begin, self._bytes))
         return total
 
     def _count_freed(self, now: int) -> None:
         """Take results that have been freed since the last event out of the count."""
-        freed = sum(count for ref, count in self._held if ref() is None)
+        freed = sum(owner.bytes for ref, owner in self._held if ref() is None)
         if freed:
-            self._held = [(ref, count) for ref, count in self._held if ref() is not None]
+            self._held = [(ref, owner) for ref, owner in self._held if ref() is not None]
             self._bytes -= freed
             self._live.append((now - self._begin, self._bytes))
 
@@ -370,6 +379,29 @@ class profile:
                             hint="profile(record_shapes=True)")
         return averages(self.events(), group_by_stack_n > 0, group_by_input_shape, self._profile_memory)
 
+    def memory(self) -> Peak:
+        """Find the moment at which the most memory was in use, with the owners of all bytes.
+
+        It is in a call of a compiled function, with its arguments, its results and the values in its arena; or after an
+        operation, with all results that were alive. Tensors that were made before the profile count as arguments only.
+
+        Returns:
+            The peak; `table()` is text.
+
+        Raises:
+            UserError: The profile counts no memory, or times no kernels (MLC0796).
+
+        Example:
+            >>> with mlc.profiler.profile(kernels=True, profile_memory=True) as p:
+            ...     x = mlc.ones(1000) + 1
+            >>> p.memory().owners[0].bytes
+            4000
+        """
+        if not self._profile_memory or not self._kernels:
+            raise UserError("the profile does not know the owners of memory", code="MLC0796", loc=user_loc(),
+                            hint="profile(kernels=True, profile_memory=True)")
+        return peak_of(self._timed, self._owners, self._after)
+
     def memory_timeline(self) -> list[tuple[float, int]]:
         """List the bytes of results that were alive, which `profile_memory` counts.
 
@@ -417,7 +449,19 @@ class profile:
         Raises:
             UserError: The file cannot be written (MLC0393).
         """
-        write_json(path, chrome_trace(self.events(), self._live))
+        write_json(path, chrome_trace(self.events(), self._live, self._memory_counters()))
+
+    def _memory_counters(self) -> Iterator[tuple[str, int, dict[str, int]]]:
+        """The memory of each call of compiled functions: a name, nanoseconds since the beginning, and bytes by kind."""
+        if self._clock is None or not self._profile_memory:
+            return
+        for call in self._timed:
+            if call.line is None and len(call.times.events):
+                starts = self._clock.nanoseconds(call.times.events[:, 1]).astype(int) - self._begin
+                found = CallMemory(call).counters()
+                for event, kinds in found:
+                    yield f"memory of {call.name}", int(starts[event]), kinds
+                yield f"memory of {call.name}", call.times.end - self._begin, dict.fromkeys(found[0][1], 0)
 
 
 class record_function:
@@ -456,5 +500,5 @@ class record_function:
         return labelled
 
 
-coded_methods(profile, ("__init__", "start", "kernels", "key_averages", "export_memory_timeline",
+coded_methods(profile, ("__init__", "start", "kernels", "memory", "key_averages", "export_memory_timeline",
                         "export_flame_graph", "export_chrome_trace"))

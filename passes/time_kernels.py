@@ -14,15 +14,17 @@ sizes are known as values.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import prod
 
 from mlc.dialects import arith, func, memref, scf
 from mlc.dialects.builtin import Module
 from mlc.dialects.func import Func
 from mlc.dialects.index_arithmetic import SizeBuilder
-from mlc.dialects.loop import Kernel
+from mlc.dialects.loop import Kernel, Store
 from mlc.dialects.profile import Clock
 from mlc.ir import abi
-from mlc.ir.core import Symbol, Value, after, at_end, before
+from mlc.ir.core import Op, Symbol, Value, after, at_end, before
 from mlc.ir.diag import Loc
 from mlc.ir.kernel_sites import EVENT, HEADER, SLOT, KernelSite, SourceLine
 from mlc.ir.passes import Pass
@@ -34,8 +36,30 @@ TIMES = MemRefType((None,), i64)
 """The type of the buffer."""
 MAX_LINES = 8
 """Lines of a kernel that are kept."""
-Site = tuple[str, Sequence[Loc], bool]
-"""The label of a kernel, its lines, and whether it is distributed over threads."""
+VALUE_BYTES = 3
+"""The word of a slot that has the bytes of a value."""
+VIEWS = (memref.View, memref.ReinterpretCast, memref.SubView, memref.Cast)
+Slots = tuple[int, int]
+"""The first slot of a kernel, call or value, and the one behind its last."""
+
+
+@dataclass(frozen=True)
+class Site:
+    """A slot as of `KernelSite`, with locations for its lines."""
+
+    label: str
+    lines: Sequence[Loc]
+    threads: bool = False
+    live: tuple[int, ...] = ()
+
+    def called(self, callee: Loc, call: Loc, first: int) -> Site:
+        """The slot where the function is called, whose slots begin at `first` there."""
+        return replace(self, lines=[loc.called(callee, call) for loc in self.lines],
+                       live=tuple(first + slot for slot in self.live))
+
+    def text(self) -> str:
+        lines = tuple(SourceLine(loc.file, loc.line, loc.scope) for loc in self.lines)
+        return KernelSite(self.label, lines, self.threads, self.live).text()
 
 
 def run(module: Module) -> None:
@@ -48,7 +72,7 @@ def run(module: Module) -> None:
         if found or abi.is_entry(function):
             sites[function.sym_name], timed[function.sym_name] = found, function
         if abi.is_entry(function):
-            function.attrs["kernels"] = tuple(_text(site) for site in found)
+            function.attrs["kernels"] = tuple(site.text() for site in found)
 
 
 def _function(function: Func, sites: dict[str, list[Site]], timed: dict[str, Func], record: Symbol) -> list[Site]:
@@ -62,17 +86,65 @@ def _function(function: Func, sites: dict[str, list[Site]], timed: dict[str, Fun
     times, first = block.add_arg(TIMES, "times"), block.add_arg(index, "slot")
     function.update_type()
     out: list[Site] = []
+    slots: dict[Op, Slots] = {}
     for op in ops:
         with before(op):
             slot = arith.AddI(first, arith.constant(len(out), index)).result
         if isinstance(op, func.Call):
             op.set_operands([*op.operands, times, slot])
-            out += [(label, [loc.called(timed[op.callee].loc, op.loc) for loc in lines], shared)
-                    for label, lines, shared in sites[op.callee]]
+            slots[op] = len(out), len(out) + len(sites[op.callee])
+            out += [site.called(timed[op.callee].loc, op.loc, len(out)) for site in sites[op.callee]]
         else:
             _time(op, times, slot, record)
-            out.append((op.label, kernel_cost.lines(op)[:MAX_LINES], bool(op.schedule.threads)))
+            slots[op] = len(out), len(out) + 1
+            out.append(Site(op.label, kernel_cost.lines(op)[:MAX_LINES], bool(op.schedule.threads)))
+    for view in [op for op in function.walk() if isinstance(op, memref.View)]:
+        if (found := _value(view, slots)) is not None:
+            _measure(view, times, first, len(out))
+            out.append(found)
     return out
+
+
+def _value(view: memref.View, slots: dict[Op, Slots]) -> Site | None:
+    """A value in the arena, with the slots of the kernels that use it; None if none does, or if it is an arena."""
+    users: dict[Op, Value] = {}
+    work: list[Value] = [view.result]
+    while work:
+        value = work.pop()
+        for user in value.users:
+            work += user.results if isinstance(user, VIEWS) else ()
+            op: Op | None = user
+            while op is not None and op not in slots:
+                op = op.parent_op
+            if op is not None:
+                users[op] = value
+    if not users:
+        return None
+    first = min(users, key=lambda op: slots[op])
+    if isinstance(first, func.Call):
+        callee = func.callee(first)
+        given = next(i for i, v in enumerate(first.operands) if v is users[first])
+        if callee.args[given].name.startswith("arena"):
+            return None
+        lines: Sequence[Loc] = [first.loc]
+    else:
+        assert isinstance(first, Kernel)
+        stores = [op.loc for op in first.inside(Store) if op.buffer is users[first]]
+        lines = stores[:1] or kernel_cost.lines(first)[:1]
+    live = min(slots[op][0] for op in users), max(slots[op][1] for op in users) - 1
+    return Site(str(view.result.type).removeprefix("memref"), lines, live=live)
+
+
+def _measure(view: memref.View, times: Value, first: Value, slot: int) -> None:
+    """Store the bytes of a value."""
+    with after(view):
+        type = view.result.type
+        count = arith.constant(type.dtype.itemsize * prod(n for n in type.shape if n is not None), index)
+        for size in view.sizes:
+            count = arith.MulI(count, size).result
+        at = arith.AddI(first, _number(slot)).result
+        place = arith.AddI(arith.MulI(at, _number(SLOT)).result, _number(HEADER + VALUE_BYTES)).result
+        memref.Store(_word(count), times, (place,))
 
 
 def _time(kernel: Kernel, times: Value, slot: Value, record: Symbol) -> None:
@@ -84,11 +156,6 @@ def _time(kernel: Kernel, times: Value, slot: Value, record: Symbol) -> None:
     with after(kernel):
         stop = Clock().result
         func.Call(record, (times, slot, start, stop, flops, moved), ())
-
-
-def _text(site: Site) -> str:
-    label, lines, threads = site
-    return KernelSite(label, tuple(SourceLine(loc.file, loc.line, loc.scope) for loc in lines), threads).text()
 
 
 def _recorder(module: Module) -> Symbol:

@@ -111,12 +111,14 @@ def _show(p: profile, options: argparse.Namespace) -> None:
                         hint="it calls no operation or compiled function of mlc, or all in other processes")
     stream = sys.stderr if options.json == "-" else sys.stdout
     print(kernels.table(options.sort, options.rows), file=stream)
+    if options.memory:
+        print("\n" + p.memory().table(options.rows), file=stream)
     if options.output:
         p.export_chrome_trace(options.output)
     if options.flame:
         p.export_flame_graph(options.flame, f"mlc profile {options.file}")
     if options.json:
-        files.write(options.json, json.dumps(kernels.to_json(), indent=1) + "\n")
+        files.write(options.json, json.dumps({**kernels.to_json(), "memory": p.memory().to_json()}, indent=1) + "\n")
 
 
 def _limits() -> Limits:
@@ -125,5 +127,8 @@ def _limits() -> Limits:
     from mlc.profile_kernels import Limits
     from mlc.tools.bench.roofline import SIZES, copies, multiply_adds
     threads = get_num_threads()
-    bandwidth = copies(threads, COPIED)
-    return Limits(multiply_adds(threads)["f32"], tuple((SIZES[name], rates) for name, rates in bandwidth.items()))
+    found, best = list[tuple[int, tuple[float, float]]](), (0.0, 0.0)
+    for name, rates in reversed(copies(threads, COPIED).items()):
+        best = max(best[0], rates[0]), max(best[1], rates[1])          # a smaller cache is no slower than a larger one
+        found.insert(0, (SIZES[name], best))
+    return Limits(multiply_adds(threads)["f32"], tuple(found))
