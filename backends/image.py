@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from mlc.backends import cache
+from mlc.backends import cache, named_code
 from mlc.backends.checksummed import CorruptFile
 from mlc.backends.dataclass_json import from_json, to_json
 from mlc.backends.target import Target
@@ -64,19 +64,27 @@ def compile_image(module: Op, target: Target, opt_level: int = 2,
     """Compile a module of the llvm dialect."""
     from mlc.backends import compile_many
     from mlc.backends.compilation_units import compilation_units
-    objects = compile_many.objects(compilation_units(module, target), target, opt_level)
-    return link_image(objects, abi.interfaces(module), target, allowed)
+    units = compilation_units(module, target)
+    objects = compile_many.objects(units, target, opt_level)
+    names = [unit.names for unit in units] if named_code.folder() else None
+    return link_image(objects, abi.interfaces(module), target, allowed, names)
 
 
 def link_image(objects: bytes | Sequence[bytes], interfaces: Mapping[str, Interface], target: Target,
-               allowed: frozenset[str] = abi.ALLOWED_EXTERNALS) -> Image:
-    """Link one or several relocatable objects."""
-    from mlc.backends.combine import exportable, imports
+               allowed: frozenset[str] = abi.ALLOWED_EXTERNALS,
+               names: Sequence[Mapping[str, str]] | None = None) -> Image:
+    """Link one or several relocatable objects.
+
+    names  makes a table of all functions; of each object, the names that are shown for others
+    """
+    from mlc.backends.combine import exportable, imports, renamed
     from mlc.backends.link import link_file, read_objects
-    source = read_objects(objects)
+    source = read_objects(objects) if names is None or isinstance(objects, bytes) else renamed(objects, names)
     shares = HOOK in exportable(source)
     exports = [name + abi.ENTRY_SUFFIX for name in interfaces] + [HOOK] * shares
-    return Image(link_file(source, exports, allowed), interfaces, target, tuple(imports(source)), shares)
+    shown = None if names is None else {key: name for row in names for key, name in row.items()}
+    code = link_file(source, exports, allowed, names=shown)
+    return Image(code, interfaces, target, tuple(imports(source)), shares)
 
 
 # -- in the cache -----------------------------------------------------------------------------------------------------

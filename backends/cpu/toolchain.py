@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mlc.backends import image
+from mlc.backends import image, named_code
 from mlc.backends.cpu import targets
 from mlc.backends.executable import Executable
 from mlc.backends.image import Image
@@ -33,7 +33,8 @@ class Toolchain:
         self.timed = timed
 
     def key(self) -> Sequence[str]:
-        return str(pipeline.order(self.target.machine, self.checked, self.timed)), repr(self.target)
+        return str(pipeline.order(self.target.machine, self.checked, self.timed)), repr(self.target), *["names"] * bool(
+            named_code.folder())
 
     def load_context(self) -> int | None:
         return self.threads
