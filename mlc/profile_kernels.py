@@ -323,7 +323,7 @@ def _table(title: str, rows: Sequence[KernelRow], texts: Sequence[Text], total: 
                 f"{r.gflops:.1f}" if r.flops else "-", f"{r.gbytes:.1f}" if r.bytes else "-",
                 *[f"{100 * r.roofline:.0f}%"] * roof] for r in shown_rows]
     widths = [max(map(len, column)) for column in zip(head, *numbers)]
-    left = max(width - sum(widths) - 2 * len(widths), 12 * len(texts))
+    left = max(width - sum(widths) - 2 * len(widths), 8 * len(texts))
     cells = [[of(r) for _, of in texts] for r in shown_rows]
     spaces = _shared(left - 2 * (len(texts) - 1), [max([len(name), *(len(c[i]) for c in cells)])
                                                    for i, (name, _) in enumerate(texts)])

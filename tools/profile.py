@@ -5,23 +5,25 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 from mlc.ir.diag import UserError
 from mlc.tools import files, report, run
 
 if TYPE_CHECKING:
+    from mlc.hardware_counters import HardwareCounters
     from mlc.profile_kernels import Limits
     from mlc.profiler import profile
 
 EXAMPLES = """examples:
-  mlc profile train.py                             # a program, with all that it compiles and runs
-  mlc profile train.py -o trace.json --flame flame.svg
-  mlc profile model.py:predict --sizes B=64 --repeat 100 --sort mean
-  mlc profile model.onnx --json - --no-roofline
-  mlc profile train.py --memory --counters
+  mlc profile model.py
+  mlc profile model.py --trace trace.json.gz --flame flame.svg --no-roofline
+  mlc profile model.py:predict --sizes B=64 --repeat 100 --sort mean --no-roofline
+  mlc profile model.mlir --memory --counters --json figures.json --no-roofline
 
-the trace is for https://ui.perfetto.dev, the flame graph for any browser
+The first runs a program, with all that it compiles and runs at once. The trace is for https://ui.perfetto.dev, the
+flame graph for any browser. Times are those of the thread that calls a kernel.
 """
 OF_FUNCTIONS = ("entry", "args", "sizes", "inputs", "seed", "repeat")
 COPIED = 1 << 26
@@ -41,7 +43,7 @@ def parser() -> argparse.ArgumentParser:
     add("--inputs", metavar="FILES", help="arrays: x.npy,rest.npz")
     add("--seed", type=run.seed, metavar="N", help="seed of random inputs (default 0)")
     add("--repeat", type=_count, metavar="N", help="calls of the function (default 10)")
-    add("-o", "--output", metavar="FILE", help="write a trace for Perfetto, compressed if it ends with .gz")
+    add("-o", "--trace", metavar="FILE", help="write a trace for Perfetto, compressed if it ends with .gz")
     add("--flame", metavar="FILE", help="write a flame graph (.svg): module, line, kernel")
     add("--sort", choices=SORTS, default="total", help="order of the kernels (default total)")
     add("--rows", type=int, default=20, metavar="N", help="rows of each table; -1 for all (default 20)")
@@ -60,14 +62,16 @@ def _count(text: str) -> int:
 
 def main(options: argparse.Namespace) -> int:
     import mlc
+    from mlc.hardware_counters import HardwareCounters
     path, name = run.named(options)
     p = mlc.profiler.profile(kernels=True, profile_memory=True)
+    counted = HardwareCounters()
     stop: SystemExit | None = None
     if path.endswith(".py") and name is None:
         run.refuse(options, OF_FUNCTIONS, "a Python program says itself what it calls",
                    f"mlc profile {path}:FUNCTION calls one function")
         try:
-            with p:
+            with counted if options.counters else nullcontext(), p:
                 run.program(path, options.program_arguments, False)
         except SystemExit as ended:                        # as most programs that have a `main` do
             stop = ended
@@ -75,14 +79,16 @@ def main(options: argparse.Namespace) -> int:
         if options.program_arguments:
             raise report.usage_error(f"{options.program_arguments[0]!r}: only a Python program takes arguments",
                                      "give types with --args, or arrays with --inputs", "MLC0391")
-        _function(path, name, options, p)
-    _show(p, options)
+        with counted if options.counters else nullcontext():
+            _function(path, name, options, p)
+    _show(p, options, counted)
     return 0 if stop is None else report.exit_status(stop)
 
 
 def _function(path: str, name: str | None, options: argparse.Namespace, p: profile) -> None:
     """Call a function of a file again and again."""
     from mlc.backends.cpu.targets import host
+    from mlc.backends.image import compile_image
     from mlc.backends.timed import TimedExecutable
     from mlc.ir.profiling import timed
     from mlc.passes import pipeline
@@ -90,7 +96,6 @@ def _function(path: str, name: str | None, options: argparse.Namespace, p: profi
     found = run.call_in_file(path, name, argparse.Namespace(**vars(options), pipeline=None, allow_pass=[]))
     if not inputs.has_interface(found.module, found.entry):
         raise run.no_interface(found.entry, inputs.entries(found.module)[found.entry])
-    from mlc.backends.image import compile_image
     machine = host().machine
     pipeline.resume(found.module, "llvm", machine, timed=True)
     entry = TimedExecutable(compile_image(found.module, host())).entry(found.entry)
@@ -103,7 +108,7 @@ def _function(path: str, name: str | None, options: argparse.Namespace, p: profi
             timed("compiled function", found.entry, lambda: entry.call(found.arrays), found.arrays)
 
 
-def _show(p: profile, options: argparse.Namespace) -> None:
+def _show(p: profile, options: argparse.Namespace, counted: HardwareCounters) -> None:
     """Print the tables, and write the files that are asked for."""
     kernels = p.kernels(None if options.no_roofline else _limits())
     if not kernels.rows:
@@ -111,14 +116,19 @@ def _show(p: profile, options: argparse.Namespace) -> None:
                         hint="it calls no operation or compiled function of mlc, or all in other processes")
     stream = sys.stderr if options.json == "-" else sys.stdout
     print(kernels.table(options.sort, options.rows), file=stream)
+    if options.counters:
+        print(counted.text(), file=stream)
     if options.memory:
         print("\n" + p.memory().table(options.rows), file=stream)
-    if options.output:
-        p.export_chrome_trace(options.output)
+    if options.trace:
+        p.export_chrome_trace(options.trace)
     if options.flame:
         p.export_flame_graph(options.flame, f"mlc profile {options.file}")
     if options.json:
-        files.write(options.json, json.dumps({**kernels.to_json(), "memory": p.memory().to_json()}, indent=1) + "\n")
+        content = {**kernels.to_json(), "memory": p.memory().to_json()}
+        if options.counters:
+            content["counters"] = counted.counts
+        files.write(options.json, json.dumps(content, indent=1) + "\n")
 
 
 def _limits() -> Limits:
