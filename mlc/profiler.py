@@ -1,15 +1,24 @@
-"""PyTorch's `torch.profiler`: which operations and compiled functions a program runs, how long, and at which line.
+"""PyTorch's `torch.profiler`: which operations, compiled functions and kernels a program runs, how long, at which line.
 
-    with mlc.profiler.profile() as p:
+    with mlc.profiler.profile(kernels=True, profile_memory=True) as p:
         train()
+    print(p.kernels().table())                             # by kernel, by line and by module
+    print(p.memory().table())                              # who owns the bytes at the peak
     print(p.key_averages().table(sort_by="self_cpu_time_total", row_limit=10))
-    p.export_chrome_trace("trace.json")                    # for ui.perfetto.dev
+    p.export_chrome_trace("trace.json")                    # for ui.perfetto.dev, chrome://tracing and TensorBoard
+    p.export_flame_graph("flame.svg")
 
-Measured are calls, on the CPU that makes them: of operations that run at once, of compiled functions as a whole,
-compilations, the batches of a DataLoader, and the parts of the program that `record_function` names. What happens
-within a compiled function is one program without inner boundaries, and views move no elements: neither has events.
-While a profile is on, calls take the general path through Python. The time of an operation is that of its native code,
-without this path; the times of other events include it.
+Measured are calls, on the CPU that makes them: of operations that run at once, of compiled functions, compilations, the
+batches of a DataLoader, and the parts of the program that `record_function` names. Views move no elements, and have no
+events. While a profile is on, calls take the general path through Python. The time of an operation is that of its
+native code, without this path; the times of other events include it.
+
+With `kernels`, code is made anew that reads the cycle counter of the processor around each kernel, which takes about 50
+nanoseconds; other code stays as it is. A kernel's time is that of the thread that calls it, from the moment at which it
+is handed to the threads until the last has finished. A kernel that several lines were fused into counts at the line
+with most of its floating-point operations; that of a gradient at the line that is differentiated. Of an operation that
+runs at once, it is the line of the call. Operations and bytes are counted from the IR: polynomials that stand for
+elementary functions as their steps, and each element that is read or written once.
 """
 
 from __future__ import annotations
