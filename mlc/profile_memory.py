@@ -167,7 +167,7 @@ def peak_of(calls: Iterable[TimedCall], tensors: Sequence[Owner], operation: str
     tensors    the owners when most bytes were alive
     operation  the operation after which that was
     """
-    last = {(call.name, call.times.entry): call for call in calls if call.line is None}
+    last = {(call.name, call.times.entry): call for call in calls if call.line is None and len(call.times.events)}
     found = [CallMemory(call).peak() for call in last.values()]
     found.append(Peak(operation, tuple(sorted(tensors, key=lambda o: -o.bytes))))
     return max(found, key=lambda peak: peak.bytes)

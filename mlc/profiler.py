@@ -57,6 +57,8 @@ from mlc.profile_kernels import Kernels, Limits, TimedCall, kernels_of, shown
 from mlc.profile_memory import CallMemory, Owner, Peak, peak_of
 from mlc.profile_results import Averages, Event, averages, chrome_trace, nested, write_json
 
+MOST_WORDS = 1 << 23
+"""Eight-byte words of the times of calls that are kept for each call by itself."""
 __all__ = ["profile", "record_function", "schedule", "tensorboard_trace_handler"]
 
 
@@ -203,6 +205,8 @@ class profile:
         self._after = ""                                   # the operation or function after which it was
         self._nested: list[Event] | None = None
         self._timed: list[TimedCall] = []
+        self._summed: dict[Any, TimedCall] = {}            # the calls since there are too many, by what was called
+        self._words = 0
         self._pending: dict[int, list[Times]] = {}         # by thread, of calls whose function is not known yet
         self._clock = CycleClock() if self._kernels else None
         self._begin = time.perf_counter_ns()
@@ -285,7 +289,11 @@ class profile:
             return
         self._nested = None
         line = SourceLine(loc.file, loc.line, loc.scope)
-        self._timed += [TimedCall(times, name, line if kind == "operation" else None) for times in called]
+        for times in called:                               # those before it are of code that is called otherwise
+            if times.end < start:
+                self._keep(TimedCall(times, times.entry.interface.name))
+            else:
+                self._keep(TimedCall(times, name, line if kind == "operation" else None))
         shapes = tuple(tuple(x.shape) for x in operands) if self._record_shapes else ()
         memory = 0
         if self._profile_memory and kind in ("operation", "compiled function"):
@@ -301,7 +309,28 @@ class profile:
         Args:
             times: What the code says.
         """
-        self._pending.setdefault(times.thread, []).append(times)
+        if self._action not in (ProfilerAction.NONE, ProfilerAction.WARMUP):
+            self._pending.setdefault(times.thread, []).append(times)
+
+    def _keep(self, call: TimedCall) -> None:
+        """Take the times of a call: by themselves, or once there are too many, as a part of a sum."""
+        self._words += call.times.events.size + call.times.sums.size
+        if self._words <= MOST_WORDS:
+            self._timed.append(call)
+            return
+        key = call.times.entry, call.name, call.line
+        if (before := self._summed.get(key)) is not None:
+            before.times.add(call.times)
+        else:
+            self._summed[key] = call.without_events()
+            self._timed.append(self._summed[key])
+
+    def _calls(self) -> list[TimedCall]:
+        """The calls of timed code; of those that no event followed, under the names that their code has."""
+        for thread in list(self._pending):
+            for times in self._pending.pop(thread):
+                self._keep(TimedCall(times, times.entry.interface.name))
+        return self._timed
 
     def _count(self, owner: Owner, operands: Sequence[Any], result: Any, now: int) -> int:
         """Bytes of the results of an event, which are counted until they are freed; but of those in memory of operands.
@@ -345,7 +374,7 @@ class profile:
         """The kernels of all calls, as events within these."""
         if self._clock is None:
             return
-        for call in self._timed:
+        for call in self._calls():
             times, sites = call.times, call.times.entry.sites
             starts, ends = (self._clock.nanoseconds(times.events[:, i]).astype(int) - self._begin for i in (1, 2))
             for slot, start, end in zip(times.events[:, 0].tolist(), starts.tolist(), ends.tolist()):
@@ -368,7 +397,7 @@ class profile:
         if self._clock is None:
             raise UserError("the profile times no kernels", code="MLC0796", loc=user_loc(),
                             hint="profile(kernels=True)")
-        return kernels_of(self._timed, self._clock.nanoseconds_per_cycle / 1e9, limits)
+        return kernels_of(self._calls(), self._clock.nanoseconds_per_cycle / 1e9, limits)
 
     def key_averages(self, group_by_input_shape: bool = False, group_by_stack_n: int = 0) -> Averages:
         """Sum the events by name.
@@ -409,7 +438,7 @@ class profile:
         if not self._profile_memory or not self._kernels:
             raise UserError("the profile does not know the owners of memory", code="MLC0796", loc=user_loc(),
                             hint="profile(kernels=True, profile_memory=True)")
-        return peak_of(self._timed, self._owners, self._after)
+        return peak_of(self._calls(), self._owners, self._after)
 
     def memory_timeline(self) -> list[tuple[float, int]]:
         """List the bytes of results that were alive, which `profile_memory` counts.
@@ -464,7 +493,7 @@ class profile:
         """The memory of each call of compiled functions: a name, nanoseconds since the beginning, and bytes by kind."""
         if self._clock is None or not self._profile_memory:
             return
-        for call in self._timed:
+        for call in self._calls():
             if call.line is None and len(call.times.events):
                 starts = self._clock.nanoseconds(call.times.events[:, 1]).astype(int) - self._begin
                 found = CallMemory(call).counters()

@@ -166,6 +166,16 @@ def test_costs_are_counted_from_the_ir() -> None:
     assert kernel_cost.moved(kernel) == 4 * (60 + 40 + 24)
 
 
+def test_sums_of_many_calls_take_no_more_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    f, x, w = mlc.compile(slow), mlc.ones(8, 8), mlc.ones(16, 16)
+    monkeypatch.setattr("mlc.profiler.MOST_WORDS", 200)
+    with profile(kernels=True, profile_memory=True) as p:
+        for _ in range(50):
+            f(x, w)
+    assert len(p._timed) < 10 and {row.calls for row in p.kernels()} == {50} and 0 < p.kernels().coverage < 1
+    assert sum(e.kind == "kernel" for e in p.events()) < 50 and p.memory().where == "slow"
+
+
 # -- memory -----------------------------------------------------------------------------------------------------------
 def greedy(x: Any) -> Any:
     y = x * 2.0
