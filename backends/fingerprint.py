@@ -17,14 +17,12 @@ import numpy as np
 
 from mlc.ir.abi import Interface
 from mlc.ir.core import Op
-from mlc.ir.diag import NUMBERED, Error, Loc, called_scope
+from mlc.ir.diag import NUMBERED, Error, Loc
 from mlc.ir.kernel_sites import KernelSite, SourceLine
 from mlc.ir.printer import Printer
 from mlc.ir.rewrite import RULES
 
 _NUMBER = re.compile(re.escape(NUMBERED) + r":(\d+)")
-_CALLED = re.compile(r"\(([^()|]*)\|([^()|]*)\|([^()|]*)\)")
-"""The text that `called_scope` makes where modules are known by number."""
 _MESSAGES_ONLY = frozenset({"arg_names"})
 """Attributes that only diagnostics use."""
 
@@ -108,18 +106,30 @@ class LocationTable:
         """Message with numbers replaced by locations."""
         return _NUMBER.sub(lambda m: str(self.locs[int(m[1])]) if int(m[1]) < len(self.locs) else m[0], message)
 
-    def scope(self, text: str) -> str:
-        """The path of a module, of a text in which operations stand for those that they are of."""
-        text = _NUMBER.sub(lambda m: self.locs[int(m[1])].scope, text)
-        while (found := _CALLED.search(text)) is not None:
-            text = text[:found.start()] + called_scope(*found.groups()) + text[found.end():]
-        return text
+    def place(self, text: str) -> Loc:
+        """The location that the module of a numbered one stands for: that of an operation, or of one in a function
+        that is called, as `Loc.called` says it."""
+        if not text.startswith("("):
+            return self.locs[int(text.removeprefix(f"{NUMBERED}:"))]
+        parts, depth = [""], 0
+        for c in text[1:-1]:
+            depth += (c == "(") - (c == ")")
+            if c == "|" and not depth:
+                parts.append("")
+            else:
+                parts[-1] += c
+        inner, callee, call = map(self.place, parts)
+        return inner.called(callee, call)
 
     def kernel(self, text: str) -> str:
         """The description of a kernel with the lines and modules of this module."""
-        site = KernelSite.parse(text)
-        return site.at(lambda line: SourceLine(self.locs[line.line].file, self.locs[line.line].line,
-                                               self.scope(line.scope)) if line.file == NUMBERED else line).text()
+        def known(line: SourceLine) -> SourceLine:
+            if line.file != NUMBERED:
+                return line
+            loc = self.place(line.scope)
+            return SourceLine(loc.file, loc.line, loc.scope)
+
+        return KernelSite.parse(text).at(known).text()
 
     def interface(self, interface: Interface) -> Interface:
         """Map the interface of a module with the same fingerprint to the names and locations of this module."""

@@ -66,7 +66,7 @@ def leaving_text() -> Iterator[None]:
 
 
 _NO_NAME = re.compile(r"[()|]")
-"""Characters that a key of a ModuleDict may have and a path may not (`called_scope` of ir/diag.py)."""
+"""Characters that a key of a ModuleDict may have and a path may not (`Loc.called`)."""
 
 
 @lru_cache(maxsize=65536)

@@ -35,9 +35,17 @@ class Loc:
 
     def called(self, callee: Loc, call: Loc) -> Loc:
         """The location of an operation of a function, located at `callee`, where it is called: equal layers share a
-        function, and its calls are of other modules."""
+        function, and its calls are of other modules, and of other lines where it is of this package.
+
+        Where locations stand for others by number, the text of the module says how to find it once these are known.
+        """
+        if NUMBERED in self.scope:
+            return replace(self, scope=f"({self.scope}|{callee.scope}|{call.scope})")
+        at = call if (self.file, self.line) == (callee.file, callee.line) else self
         scope = called_scope(self.scope, callee.scope, call.scope)
-        return self if scope == self.scope else replace(self, scope=scope)
+        if at is self and scope == self.scope:
+            return self
+        return Loc(at.file, at.line, at.col, self.via, scope)
 
     def __str__(self) -> str:
         if not self.file:
@@ -48,15 +56,11 @@ class Loc:
 def called_scope(scope: str, callee: str, call: str) -> str:
     """The module of an operation where the function that it is in is called: below `call` as it is below `callee`.
 
-    Where modules are known by number only, the text says what is to be done once their names are known.
-
     >>> called_scope("Net.0.linear", "Net.0", "Net.1")
     'Net.1.linear'
     """
     if callee == call:
         return scope
-    if NUMBERED in scope:
-        return f"({scope}|{callee}|{call})"
     if scope == callee or (callee and scope.startswith(callee + ".")):
         return call + scope[len(callee):] if call else scope[len(callee) + 1:]
     return scope

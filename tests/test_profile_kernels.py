@@ -277,15 +277,50 @@ def test_the_module_of_a_location_moves_with_calls() -> None:
     assert called_scope("Net.0", "Net.0", "Net.1") == "Net.1" and called_scope("Net.01", "Net.0", "Net.1") == "Net.01"
     assert Loc("a.py", 1, scope="Net.0.x").called(Loc("a.py", 1, scope="Net.0"), Loc("a.py", 1, scope="")).scope == "x"
     assert Loc("a.py", 1, scope="Net.0").through("pass").scope == "Net.0"
-    module = parse_module('func.func @f(%x: tensor<3xf32>) -> tensor<3xf32> {\n  %0 = tensor.exp %x : tensor<3xf32> '
-                          'loc("module Net.1"("m.py":3:7))\n  func.return %0 : tensor<3xf32>\n}')
+    shared, first, second = (Loc("a.py", line, scope=scope) for line, scope in ((3, "N.0"), (3, "N.0"), (9, "N.1")))
+    assert (shared.called(first, second).line, shared.called(first, second).scope) == (9, "N.1")
+    assert Loc("a.py", 4, scope="N.0").called(first, second).line == 4               # of the body of the layer itself
+
+
+def test_numbered_locations_find_their_lines_and_modules() -> None:
+    module = parse_module('func.func @f(%x: tensor<3xf32>) -> tensor<3xf32> {\n'
+                          '  %0 = tensor.exp %x : tensor<3xf32> loc("module N.0"("m.py":3:7))\n'
+                          '  %1 = tensor.exp %0 : tensor<3xf32> loc("module N.0"("m.py":3:7))\n'
+                          '  %2 = tensor.exp %1 : tensor<3xf32> loc("module N.1"("m.py":9:7))\n'
+                          '  func.return %2 : tensor<3xf32>\n}')
     table = LocationTable(module)
-    number = next(i for i, loc in enumerate(table.locs) if loc.scope == "Net.1")
+    inner, callee, call = (i for i, loc in enumerate(table.locs) if loc.scope)
     with table.numbered():
-        scope = called_scope(table.ops[number].loc.scope, table.ops[number].loc.scope, table.ops[0].loc.scope)
-        site = KernelSite("exp", (SourceLine("<op>", number, table.ops[number].loc.scope),))
-    assert table.scope(scope) == "" and KernelSite.parse(table.kernel(site.text())).lines == (
-        SourceLine("m.py", 3, "Net.1"),)
+        loc = table.ops[inner].loc.called(table.ops[callee].loc, table.ops[call].loc)
+        site = KernelSite("exp", tuple(SourceLine(x.file, x.line, x.scope) for x in (loc, table.ops[inner].loc)))
+    assert KernelSite.parse(table.kernel(site.text())).lines == (SourceLine("m.py", 9, "N.1"),
+                                                                 SourceLine("m.py", 3, "N.0"))
+
+
+class Twice(nn.Module):
+    def __init__(self) -> None:
+        self.first, self.second = nn.Linear(32, 32), nn.Linear(32, 32)
+
+    def forward(self, x: Any) -> Any:
+        x = self.first(x).sin()
+        for _ in range(6):
+            x = self.second(x).sin()       # six times as slow
+        return x
+
+
+@pytest.mark.parametrize("gradient", [False, True])
+def test_layers_that_share_a_function_have_their_own_lines(gradient: bool) -> None:
+    net, x = Twice(), mlc.ones(32, 32)
+    f = mlc.compile(lambda net, x: mlc.grad(lambda net: net(x).sum())(net) if gradient else net(x))
+    with profile(kernels=True) as p:
+        f(net, x)
+    products = [row for row in p.kernels().by_module_path if "dot_general" in row.kernel]
+    counts = {line: sum(row.calls for row in products if row.line.endswith(line))
+              for line in (line_of(Twice.forward, "self.first"), line_of(Twice.forward, "six times"))}
+    first, second = counts.values()
+    assert second >= 6 * first > 0 and first + second == sum(row.calls for row in products)
+    assert {"Twice.first", "Twice.second"} <= {row.module for row in products} <= {
+        "Twice.first", "Twice.second", "Twice"}            # a sine that is fused may have more operations
 
 
 # -- other tools ------------------------------------------------------------------------------------------------------
