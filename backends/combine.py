@@ -17,6 +17,7 @@ from mlc.backends.elf import (
     ObjectFile,
     Section,
     Symbol,
+    read_object,
     unsupported,
 )
 from mlc.backends.machines import Machine
@@ -57,6 +58,16 @@ def exportable(source: ObjectFile) -> dict[str, Symbol]:
     return {symbol.name: symbol for symbol in source.symbols
             if symbol.section in source.sections and symbol.binding != STB.LOCAL
             and symbol.visibility in (STV_DEFAULT, STV_PROTECTED)}
+
+
+def renamed(objects: Sequence[bytes], names: Sequence[Mapping[str, str]]) -> ObjectFile:
+    """Several objects merged, with other names for the local symbols of each."""
+    def read(obj: bytes, known: Mapping[str, str]) -> ObjectFile:
+        file = read_object(obj)
+        return replace(file, symbols=[replace(s, name=known.get(s.name, s.name)) if s.binding == STB.LOCAL else s
+                                      for s in file.symbols])
+
+    return combined([read(obj, known) for obj, known in zip(objects, names)])
 
 
 def localized(source: ObjectFile, names: Mapping[str, str]) -> ObjectFile:

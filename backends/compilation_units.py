@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from mlc.backends.emit_llvm import Part, TargetLike, emit, emit_part
 from mlc.backends.object_code import compile_object
@@ -29,10 +29,15 @@ _OWN = "mlc_unit_being_named"
 
 @dataclass(frozen=True)
 class CompilationUnit:
-    """LLVM IR of one unit. `shared`: whether equal units of other modules share the object."""
+    """LLVM IR of one unit.
+
+    shared  whether equal units of other modules share the object
+    names   the names that its functions have in the module, where they have others here
+    """
 
     text: str
     shared: bool
+    names: Mapping[str, str] = field(default_factory=dict)
     kind = "llvm"
 
     @property
@@ -59,7 +64,8 @@ def compilation_units(module: Op, target: TargetLike) -> list[CompilationUnit]:
         part = Part({**names, **own, root: _OWN}, (root,), _distinct(program.outside(members), names), hints=False)
         text = emit_part([*members, *program.imports(members)], target, part)
         names[root] = "u" + hashlib.sha256(text.encode()).hexdigest()[:40]
-        out[names[root]] = CompilationUnit(text.replace(_OWN, names[root]), True)
+        out[names[root]] = CompilationUnit(text.replace(_OWN, names[root]), True,
+                                           {names[root]: root, **{local: name for name, local in own.items()}})
     rest = [op for op in module.regions[0].block if isinstance(op, Definition) and op.sym_name not in program.unit]
     seen = {op.sym_name for members in program.members.values() for op in program.outside(members)}
     text = emit_part(rest, target, Part(names, seen, _distinct(program.outside(rest), names), hints=False))

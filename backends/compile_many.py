@@ -25,7 +25,7 @@ MAX_MEMORY = 64 << 20
 
 
 class Unit(Protocol):
-    """What is compiled to one object.
+    """Code that is compiled to one object.
 
     kind    "llvm": LLVM IR; "loop": a kernel at level `loop`
     shared  whether equal units of other modules share the object

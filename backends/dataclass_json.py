@@ -25,7 +25,8 @@ LARGEST = 1 << 63
 def to_json(value: Any) -> Any:
     """JSON representation of a value."""
     if is_dataclass(value) and not isinstance(value, type | FunctionType):
-        return {f.name: to_json(getattr(value, f.name)) for f in fields(value)}
+        return {f.name: to_json(getattr(value, f.name)) for f in fields(value)
+                if not (f.metadata.get("optional") and getattr(value, f.name) == f.default)}
     if isinstance(value, tuple):
         return [to_json(x) for x in value]
     if isinstance(value, FunctionType):
@@ -65,13 +66,19 @@ def _from_json(data: Any, kind: Any, what: str) -> Any:
 
 def _could_be(data: Any, kind: Any) -> bool:
     if is_dataclass(kind):
-        return isinstance(data, dict) and data.keys() == {f.name for f in fields(kind)}
+        return isinstance(data, dict) and _has_fields(data, kind)
     return isinstance(data, dict) if kind is Size else type(data) is kind
+
+
+def _has_fields(data: dict[str, Any], kind: Any) -> bool:
+    """Whether an object has the fields of a dataclass, and no others."""
+    needed = {f.name for f in fields(kind) if not f.metadata.get("optional")}
+    return needed <= data.keys() <= {f.name for f in fields(kind)}
 
 
 def _object(data: Any, kind: Any, what: str) -> Any:
     hints = _hints(kind)
-    if not isinstance(data, dict) or data.keys() != {f.name for f in fields(kind)}:
+    if not isinstance(data, dict) or not _has_fields(data, kind):
         raise CorruptFile(f"{what} is {_shown(data)}")
     found = {name: _from_json(value, hints[name], f"{what}.{name}") for name, value in data.items()}
     try:

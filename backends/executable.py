@@ -12,7 +12,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -68,13 +68,15 @@ class Executable:
     threads    maximum number of threads that it uses at once; None: that of the process
     """
 
+    entry_type: ClassVar[type[Entry]]                      # set below the class of entries
+
     def __init__(self, linked: Image, library: Library | None = None, threads: int | None = None) -> None:
         self.linked = linked
         self.image = linked.code
         self.target = linked.target
         self.undefined = list(linked.undefined)
         self.library = self._load(threads) if library is None else library
-        self.entries = {name: Entry(self.library, interface) for name, interface in linked.interfaces.items()}
+        self.entries = {name: self.entry_type(self.library, interface) for name, interface in linked.interfaces.items()}
 
     def _load(self, max_threads: int | None) -> Library:
         check_runs(self.target)
@@ -86,7 +88,7 @@ class Executable:
     def at(self, interface: Callable[[Interface], Interface]) -> Executable:
         """The same code under mapped interfaces: other names and locations."""
         linked = self.linked.at(interface)
-        return self if linked is self.linked else Executable(linked, self.library)
+        return self if linked is self.linked else type(self)(linked, self.library)
 
     def entry(self, name: str) -> Entry:
         if name not in self.entries:
@@ -115,7 +117,7 @@ class Entry(ArgumentChecks):
         self.fast_calls = ctypes.c_uint64()       # written by emitted wrappers, under the GIL
         self._slow_calls = 0
         self._function = library.function(interface.name + abi.ENTRY_SUFFIX, ctypes.c_int32, [ctypes.c_void_p] * 4)
-        self._free: deque[_Arena] = deque()       # append and pop are atomic; a lock could stay held after a fork
+        self._free: deque[Arena] = deque()       # append and pop are atomic; a lock could stay held after a fork
 
     @property
     def calls(self) -> int:
@@ -199,14 +201,11 @@ class Entry(ArgumentChecks):
         try:
             arena = self._free.pop()
         except IndexError:
-            arena = _Arena()
+            arena = self._arena()
         inputs, outputs = (ctypes.c_void_p * len(arguments))(*arguments), (ctypes.c_void_p * len(results))(*results)
         symbols = (ctypes.c_int64 * len(numbers))(*numbers)
         try:
-            status = enter(self._function, arena.address, inputs, symbols, outputs)
-            if status == abi.ARENA_TOO_SMALL:
-                arena.grow(arena.context.needed)
-                status = enter(self._function, arena.address, inputs, symbols, outputs)
+            status = self._invoke(arena, inputs, symbols, outputs)
             _count(self)
             if status == abi.ERROR_RECORDED:
                 raise self.error(arena.context.record)
@@ -215,14 +214,33 @@ class Entry(ArgumentChecks):
         finally:
             self._free.append(arena)
 
+    def _invoke(self, arena: Arena, *pointers: Any) -> int:
+        """The status of the function, once its arena is large enough."""
+        status = enter(self._function, arena.address, *pointers)
+        if status == abi.ARENA_TOO_SMALL:
+            arena.grow(arena.context.needed)
+            status = enter(self._function, arena.address, *pointers)
+        return status
 
-class _Arena:
-    """Scratch memory for one call at a time, and the context that passes it to the entry point."""
+    def _arena(self) -> Arena:
+        """A new arena."""
+        return Arena(Context())
 
-    def __init__(self) -> None:
-        self.context = Context()
+
+Executable.entry_type = Entry
+
+
+class Arena:
+    """Scratch memory for one call at a time, and the context that passes it to the entry point.
+
+    times  the buffer of timed code
+    """
+
+    def __init__(self, context: Context) -> None:
+        self.context = context
         self.address = ctypes.addressof(self.context)
         self.memory: Array | None = None
+        self.times: Array | None = None
 
     def grow(self, needed: int) -> None:
         if not 0 <= needed < MAX_BYTES:

@@ -18,11 +18,11 @@ import numpy as np
 from mlc.dialects.func import Func
 from mlc.ir.abi import Interface
 from mlc.ir.core import Op
-from mlc.ir.diag import Error, Loc
+from mlc.ir.diag import NUMBERED, Error, Loc
+from mlc.ir.kernel_sites import KernelSite, SourceLine
 from mlc.ir.printer import Printer
 from mlc.ir.rewrite import RULES
 
-NUMBERED = "<op>"
 _NUMBER = re.compile(re.escape(NUMBERED) + r":(\d+)")
 _MESSAGES_ONLY = frozenset({"arg_names"})
 """Attributes that only diagnostics use."""
@@ -116,7 +116,7 @@ class LocationTable:
     def numbered(self) -> Iterator[None]:
         """Context in which locations are replaced by numbers; errors raised in it get the locations back."""
         for i, op in enumerate(self.ops):
-            op.loc = Loc(NUMBERED, i)
+            op.loc = Loc(NUMBERED, i, scope=f"{NUMBERED}:{i}")
         try:
             yield
         except Error as error:
@@ -129,7 +129,7 @@ class LocationTable:
     def _restore(self, error: Error) -> None:
         if error.loc.file == NUMBERED:
             loc = self.locs[error.loc.line]
-            error.loc = Loc(loc.file, loc.line, loc.col, (*loc.via, *error.loc.via))
+            error.loc = replace(loc, via=(*loc.via, *error.loc.via))
         error.message = self.text(error.message)
         error.notes = tuple(map(self.text, error.notes))
         error.hint = error.hint and self.text(error.hint)
@@ -138,8 +138,34 @@ class LocationTable:
         """Message with numbers replaced by locations."""
         return _NUMBER.sub(lambda m: str(self.locs[int(m[1])]) if int(m[1]) < len(self.locs) else m[0], message)
 
+    def place(self, text: str) -> Loc:
+        """The location that the module of a numbered one stands for: that of an operation, or of one in a function
+        that is called, as `Loc.called` says it."""
+        if not text.startswith("("):
+            return self.locs[int(text.removeprefix(f"{NUMBERED}:"))]
+        parts, depth = [""], 0
+        for c in text[1:-1]:
+            depth += (c == "(") - (c == ")")
+            if c == "|" and not depth:
+                parts.append("")
+            else:
+                parts[-1] += c
+        inner, callee, call = map(self.place, parts)
+        return inner.called(callee, call)
+
+    def kernel(self, text: str) -> str:
+        """The description of a kernel with the lines and modules of this module."""
+        def known(line: SourceLine) -> SourceLine:
+            if line.file != NUMBERED:
+                return line
+            loc = self.place(line.scope)
+            return SourceLine(loc.file, loc.line, loc.scope)
+
+        return KernelSite.parse(text).at(known).text()
+
     def interface(self, interface: Interface) -> Interface:
         """Map the interface of a module with the same fingerprint to the names and locations of this module."""
         return replace(interface, error_sites=tuple(map(self.text, interface.error_sites)),
                        constraint_sites=tuple(map(self.text, interface.constraint_sites)),
+                       kernels=tuple(map(self.kernel, interface.kernels)),
                        arg_names=tuple(map(str, self.names.get(interface.name, ()))))

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from mlc.backends import cache
+from mlc.backends import cache, named_code
 from mlc.backends.checksummed import CorruptFile
 from mlc.backends.dataclass_json import from_json, to_json
 from mlc.backends.target import Target
@@ -64,8 +64,10 @@ def compile_image(module: Op, target: Target, opt_level: int = 2,
     """Compile a module of the llvm dialect."""
     from mlc.backends import compile_many
     from mlc.backends.compilation_units import compilation_units
-    objects = compile_many.objects(compilation_units(module, target), target, opt_level)
-    return link_image(objects, abi.interfaces(module), target, allowed)
+    units = compilation_units(module, target)
+    objects = compile_many.objects(units, target, opt_level)
+    names = [unit.names for unit in units] if named_code.folder() else None
+    return link_image(objects, abi.interfaces(module), target, allowed, names)
 
 
 def compile_kernels(module: Op, target: Target, opt_level: int = 2,
@@ -78,21 +80,29 @@ def compile_kernels(module: Op, target: Target, opt_level: int = 2,
     from mlc.passes import pipeline
     kernels = split_kernels(module, target)
     Pipeline(pipeline.below_loop(target.machine)).run(module)
-    objects = compile_many.objects([*kernels, *compilation_units(module, target)], target, opt_level)
-    return link_image(objects, abi.interfaces(module), target, allowed)
+    units = compilation_units(module, target)
+    objects = compile_many.objects([*kernels, *units], target, opt_level)
+    names = [*(kernel.names(target) for kernel in kernels), *(unit.names for unit in units)]
+    return link_image(objects, abi.interfaces(module), target, allowed, names if named_code.folder() else None)
 
 
 def link_image(objects: bytes | Sequence[bytes], interfaces: Mapping[str, Interface], target: Target,
-               allowed: frozenset[str] = abi.ALLOWED_EXTERNALS) -> Image:
-    """Link one or several relocatable objects."""
-    from mlc.backends.combine import combined, exportable, imports, variable
+               allowed: frozenset[str] = abi.ALLOWED_EXTERNALS,
+               names: Sequence[Mapping[str, str]] | None = None) -> Image:
+    """Link one or several relocatable objects.
+
+    names  makes a table of all functions; of each object, the names that are shown for others
+    """
+    from mlc.backends.combine import combined, exportable, imports, renamed, variable
     from mlc.backends.link import link_file, read_objects
-    source = read_objects(objects)
+    source = read_objects(objects) if names is None or isinstance(objects, bytes) else renamed(objects, names)
     if HOOK in imports(source):                                # parallel kernels, and the rest has no parallel work
         source = combined([source, variable(HOOK, 8, source.machine)])
     shares = HOOK in exportable(source)
     exports = [name + abi.ENTRY_SUFFIX for name in interfaces] + [HOOK] * shares
-    return Image(link_file(source, exports, allowed), interfaces, target, tuple(imports(source)), shares)
+    shown = None if names is None else {key: name for row in names for key, name in row.items()}
+    code = link_file(source, exports, allowed, names=shown)
+    return Image(code, interfaces, target, tuple(imports(source)), shares)
 
 
 # -- in the cache -----------------------------------------------------------------------------------------------------

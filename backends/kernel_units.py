@@ -34,10 +34,12 @@ class KernelUnit:
 
     text      a module that has only this function, in generic form
     function  the function, detached; None: that of the text
+    label     its name in its module, for people
     """
 
     text: str
     function: Func | None = field(default=None, compare=False)
+    label: str = field(default=NAME, compare=False)
     kind = "loop"
     shared = True
 
@@ -48,6 +50,10 @@ class KernelUnit:
 
     def linker_name(self, target: Target) -> str:
         return "k" + key_of("kernel", [self.text, repr(target)])[:40]
+
+    def names(self, target: Target) -> dict[str, str]:
+        """The names for people of the functions of the object."""
+        return {self.linker_name(target): self.label, f"{NAME}_part": f"{self.label}_part"}
 
     def compile(self, target: Target, opt_level: int) -> bytes:
         """The object that defines the function under its linker name."""
@@ -68,13 +74,7 @@ class KernelUnit:
         ops = list(module.regions[0].block)
         hooks = [op for op in ops if isinstance(op, llvm.Global) and op.linkage == "external"]
         own = [op for op in ops if op not in hooks]
-        names = {str(op.attrs["sym_name"]): f"local{i}" for i, op in enumerate(own) if _is_defined(op)}
-        names[NAME] = self.linker_name(target)
-        return emit_part(own, target, Part(names, (NAME,), hooks, hints=False))
-
-
-def _is_defined(op: Op) -> bool:
-    return not isinstance(op, llvm.Func) or bool(op.body.blocks)
+        return emit_part(own, target, Part({NAME: self.linker_name(target)}, (NAME,), hooks, hints=False))
 
 
 def split_kernels(module: Op, target: Target) -> list[KernelUnit]:
@@ -94,7 +94,7 @@ def split_kernels(module: Op, target: Target) -> list[KernelUnit]:
         if (text := fingerprint.whole_text(function, NAME)) is None:
             function.sym_visibility = "private"
             continue
-        unit = KernelUnit(text, function)
+        unit = KernelUnit(text, function, str(function.sym_name))
         name = names[str(function.sym_name)] = Symbol(unit.linker_name(target))
         assert function.parent is not None
         if name not in units:

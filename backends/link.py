@@ -18,7 +18,7 @@ The input may be corrupt: every offset and size is checked as a Python int, and 
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -40,6 +40,7 @@ from mlc.backends.elf import (
     SHN_UNDEF,
     SHT,
     STB,
+    STT,
     SYMBOL,
     ObjectFile,
     Relocation,
@@ -98,10 +99,12 @@ def link(objects: bytes | Sequence[bytes], exports: Sequence[str], allowed: froz
 
 
 def link_file(source: ObjectFile, exports: Sequence[str], allowed: frozenset[str] = ALLOWED_EXTERNALS,
-              soname: str | None = None, optional: frozenset[str] = frozenset()) -> bytes:
+              soname: str | None = None, optional: frozenset[str] = frozenset(),
+              names: Mapping[str, str] | None = None) -> bytes:
     """Like `link`, for an object from `read_objects`.
 
     optional  names that it may import weakly: their addresses are null if they are undefined at load time
+    names     makes a table of all functions, for profilers and debuggers, with these names for those that have others
     """
     source = replace(source, symbols=[replace(s, binding=STB.WEAK) if s.imported and s.name in optional else s
                                       for s in source.symbols])
@@ -110,7 +113,7 @@ def link_file(source: ObjectFile, exports: Sequence[str], allowed: frozenset[str
             raise BackendError(f"the code uses external symbol {name!r}, which it may not import", code="MLC0522",
                                hint="lower the operation that calls it; LLVM turns some casts and mathematics into "
                                     "calls")
-    return _Linker(source, _exported(source, exports), soname).link()
+    return _Linker(source, _exported(source, exports), soname, names).link()
 
 
 def read_objects(objects: bytes | Sequence[bytes]) -> ObjectFile:
@@ -135,8 +138,10 @@ def _exported(source: ObjectFile, names: Sequence[str]) -> list[Symbol]:
 class _Linker:
     """The steps of one link: determine what is needed, lay it out, write it."""
 
-    def __init__(self, source: ObjectFile, exported: list[Symbol], soname: str | None) -> None:
+    def __init__(self, source: ObjectFile, exported: list[Symbol], soname: str | None,
+                 names: Mapping[str, str] | None) -> None:
         self.source = source
+        self.names = names
         self.machine = source.machine
         self.soname = soname
         self.exported = exported
@@ -353,16 +358,18 @@ class _Linker:
     def write(self) -> bytes:
         """The file: headers, pieces at their addresses, then section names and headers for debuggers and objdump."""
         pieces = [piece for segment in self.segments for piece in segment.pieces]
-        names, name_offset = _string_table([*(piece.name for piece in pieces), ".shstrtab"])
+        tables = [".symtab", ".strtab"] if self.names is not None else []
+        names, name_offset = _string_table([*(piece.name for piece in pieces), ".shstrtab", *tables])
         names_at = max(piece.end for piece in pieces if piece.content is not None)
         table_at = _align(names_at + len(names), 8)
         headers = self.program_headers()
         image = bytearray(table_at)
         image[: FILE_HEADER.size] = FILE_HEADER.pack(
             IDENT, ET_DYN, self.machine.number, 1, 0, FILE_HEADER.size, table_at, 0, FILE_HEADER.size,
-            PROGRAM_HEADER.size, len(headers), SECTION_HEADER.size, len(pieces) + 2, len(pieces) + 1)
+            PROGRAM_HEADER.size, len(headers), SECTION_HEADER.size, len(pieces) + 2 + len(tables), len(pieces) + 1)
         image[FILE_HEADER.size : FILE_HEADER.size + PROGRAM_HEADER.size * len(headers)] = b"".join(headers)
         by_name = {piece.name: piece.index for piece in pieces}
+        symbols, strings = self.symbol_table()
         sections = [bytes(SECTION_HEADER.size)]
         for piece in pieces:
             if piece.content is not None:
@@ -373,7 +380,24 @@ class _Linker:
         image[names_at : names_at + len(names)] = names
         sections.append(SECTION_HEADER.pack(
             name_offset[".shstrtab"], SHT.STRTAB, 0, 0, names_at, len(names), 0, 0, 1, 0))
-        return bytes(image) + b"".join(sections)
+        if self.names is None:
+            return bytes(image) + b"".join(sections)
+        at = table_at + SECTION_HEADER.size * (len(sections) + 2)
+        strings_at = at + len(symbols)
+        sections += [
+            SECTION_HEADER.pack(name_offset[".symtab"], SHT.SYMTAB, 0, 0, at, len(symbols), len(sections) + 1,
+                                len(symbols) // SYMBOL.size, 8, SYMBOL.size),
+            SECTION_HEADER.pack(name_offset[".strtab"], SHT.STRTAB, 0, 0, strings_at, len(strings), 0, 0, 1, 0)]
+        return bytes(image) + b"".join(sections) + symbols + strings
+
+    def symbol_table(self) -> tuple[bytes, bytes]:
+        """A table of all functions, for profilers and debuggers, and its strings."""
+        names = self.names or {}
+        functions = [s for s in self.source.symbols if s.kind == STT.FUNC and s.section in self.placed]
+        strings, offset = _string_table(names.get(s.name, s.name) for s in functions)
+        rows = [SYMBOL.pack(offset[names.get(s.name, s.name)], STB.LOCAL << 4 | STT.FUNC, 0,
+                            self.placed[s.section].index, self.address(s), s.size) for s in functions]
+        return bytes(SYMBOL.size) + b"".join(rows), strings
 
 
 def _nonempty(pieces: list[_Piece]) -> list[_Piece]:

@@ -10,9 +10,10 @@ import os
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
+from mlc.backends import named_code
 from mlc.ir.diag import BackendError
 
 _SEALS = fcntl.F_SEAL_SEAL | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_WRITE
@@ -87,7 +88,7 @@ def load(so: bytes) -> Library:
     a corrupt library, which may crash or compute wrong results.
     """
     unload()
-    with _as_file(so) as path:
+    with nullcontext(named_code.stored(so)) if named_code.folder() else _as_file(so) as path:
         try:
             return Library(ctypes.CDLL(path, mode=os.RTLD_NOW | os.RTLD_LOCAL))
         except OSError as error:

@@ -67,17 +67,19 @@ class Toolchain(Protocol):
 
 
 def toolchain_for(device: str, target: Target | None = None, *, graph: bool = False, precision: str | None = None,
-                  checked: bool = False, threads: int | None = None, here: bool = True) -> Toolchain:
+                  checked: bool = False, timed: bool = False, threads: int | None = None,
+                  here: bool = True) -> Toolchain:
     """The toolchain of a device: `cpu`, `cuda:0`.
 
     target     target of code generation; the default is that of the device
     graph      whether the kernels of a call are launched as one CUDA graph where possible
     precision  precision of matrix products, as set by the user
     checked    whether code reports undefined behaviour (passes/insert_checks)
+    timed      whether code for a processor times its kernels (passes/time_kernels.py)
     threads    maximum number of threads that loaded code uses at once; None: that of the process
     here       whether the code will be loaded; if not, the device need not exist
     """
     vendor = part_of(device.partition(":")[0], "toolchain")
     made: Toolchain = vendor.toolchain(device, target, graph=graph, precision=precision, checked=checked,
-                                       threads=threads, here=here)
+                                       timed=timed, threads=threads, here=here)
     return made

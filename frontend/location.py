@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import lru_cache
 from itertools import islice
 from types import CodeType
+from typing import Any
 
 from mlc.ir.diag import Loc
 
@@ -19,7 +22,37 @@ class _Text(threading.local):
     loc: Loc | None = None
 
 
+class _Modules(threading.local):
+    """The module whose `forward` this thread runs, by its path, and the paths of all in the outermost one, by id."""
+
+    scope: str = ""
+    names: Mapping[int, str] = {}
+
+
 text = _Text()
+modules = _Modules()
+
+
+@contextmanager
+def in_module(module: Any) -> Iterator[None]:
+    """Context of a call of a module, which has `named_modules`: locations in it have its path, such as GPT.layers.7.
+
+    The first name is the class of the outermost module; the path goes on below it as in `named_modules`, and a module
+    that is not part of the outermost one is named by its class.
+    """
+    scope, names = modules.scope, modules.names
+    if not scope:
+        modules.names = {id(m): name for name, m in module.named_modules()}
+    name = modules.names.get(id(module))
+    kind = type(module).__name__
+    if not scope or name is None:
+        modules.scope = f"{scope}.{kind}" if scope else kind
+    else:
+        modules.scope = ".".join([scope.partition(".")[0], *[_NO_NAME.sub("_", name)] * bool(name)])
+    try:
+        yield
+    finally:
+        modules.scope, modules.names = scope, names
 
 
 @contextmanager
@@ -32,21 +65,26 @@ def leaving_text() -> Iterator[None]:
         text.loc = saved
 
 
+_NO_NAME = re.compile(r"[()|]")
+"""Characters that a key of a ModuleDict may have and a path may not (`Loc.called`)."""
+
+
 @lru_cache(maxsize=65536)
-def _loc(code: CodeType, instruction: int, line: int) -> Loc:
+def _loc(code: CodeType, instruction: int, line: int, scope: str = "") -> Loc:
     position = next(islice(code.co_positions(), instruction // 2, None), None)
     column = position[2] if position is not None and position[0] == line else None
-    return Loc(code.co_filename, line, 0 if column is None else column + 1)
+    return Loc(code.co_filename, line, 0 if column is None else column + 1, (), scope)
 
 
 def user_loc() -> Loc:
-    """Location of the nearest frame outside this package, or the current one in the text that is being read."""
+    """Location of the nearest frame outside this package, or the current one in the text that is being read; with the
+    module whose `forward` runs, if it is known."""
     if text.loc is not None:
-        return text.loc
+        return replace(text.loc, scope=modules.scope) if modules.scope else text.loc
     frame = sys._getframe(1)
     while frame.f_back is not None and is_ours(frame.f_globals.get("__name__", "")):
         frame = frame.f_back
-    return _loc(frame.f_code, frame.f_lasti, frame.f_lineno)
+    return _loc(frame.f_code, frame.f_lasti, frame.f_lineno, modules.scope)
 
 
 def programs_line(error: BaseException) -> Loc | None:

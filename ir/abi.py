@@ -2,7 +2,7 @@
 
     args, results   arrays of pointers to contiguous row-major data, one per argument and result
     sizes           array of i64, one per size symbol in the order of `symbols`
-    ctx             a `Context`: the arena and the error record
+    ctx             a `Context`: the arena and the error record; for timed code a `TimedContext`
 
 A result that reuses the buffer of a donated argument is passed that argument's pointer. Calls are re-entrant: a
 context and its arena belong to one call at a time.
@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -53,12 +53,21 @@ class Context(ctypes.Structure):
     record: int
 
 
+class TimedContext(Context):
+    """The context of timed code: `times` points to the `words` 64-bit integers of ir/kernel_sites.py."""
+
+    _fields_ = [("times", ctypes.c_void_p), ("words", ctypes.c_int64)]
+    times: int | None
+    words: int
+
+
 ARENA, CAPACITY, NEEDED, RECORD = (getattr(Context, name).offset for name, *_ in Context._fields_)
+TIMES, WORDS = (getattr(TimedContext, name).offset for name, *_ in TimedContext._fields_)
 """Byte offsets of the fields of a context."""
 
 ATTRIBUTES = ("interface", "symbols", "aliases", "error_sites", "arg_names", "work", "size_constraints",
               "constraint_sites",
-              "temporaries", "arena")
+              "temporaries", "arena", "kernels")
 """The attributes of an entry that hold its interface."""
 
 
@@ -71,6 +80,10 @@ def complex_type(type: TensorType) -> TensorType:
     """The type, to a caller, of a tensor with real and imaginary parts along its last axis."""
     assert isinstance(type.dtype, FloatType) and type.shape[-1] == 2
     return TensorType(type.shape[:-1], ComplexType(type.dtype))
+
+
+OPTIONAL = {"optional": True}
+"""Metadata of a field that files leave out where it has its default."""
 
 
 def is_entry(function: Op) -> bool:
@@ -91,6 +104,7 @@ class Interface:
     temporaries  total bytes of the values between kernels
     arena        bytes of the arena into which they are packed
     work         the number of elementary steps of a call, if known (negative: without bound)
+    kernels      of timed code: the `KernelSite` of each slot of its times, as text
     """
 
     name: str
@@ -104,6 +118,7 @@ class Interface:
     temporaries: Dim = 0
     arena: Dim = 0
     work: Dim | None = None
+    kernels: tuple[str, ...] = field(default=(), metadata=OPTIONAL)
 
     def __post_init__(self) -> None:
         if any(not isinstance(t, TensorType) for t in (*self.type.inputs, *self.type.results)):
@@ -178,7 +193,8 @@ def interface_of(entry: Op) -> Interface:
         tuple(int(a) for a in _items(attrs.get("aliases"))) or (-1,) * len(type.results),
         _strings(attrs.get("error_sites")), _strings(attrs.get("arg_names")),
         tuple(map(parse_size, _strings(attrs.get("size_constraints")))), _strings(attrs.get("constraint_sites")),
-        parse_size(str(attrs.get("temporaries", 0))), parse_size(str(attrs.get("arena", 0))), steps)
+        parse_size(str(attrs.get("temporaries", 0))), parse_size(str(attrs.get("arena", 0))), steps,
+        _strings(attrs.get("kernels")))
 
 
 def interfaces(module: Op) -> dict[str, Interface]:

@@ -5,7 +5,12 @@ from __future__ import annotations
 import linecache
 import unicodedata
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+
+NUMBERED = "<op>"
+"""The file of locations that stand for the operations of a module by number (backends/fingerprint.py)."""
+MODULE = "module "
+"""In the text of a location, what the name of a module is behind."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,21 +18,52 @@ class Loc:
     """Where an operation came from: a source position, and the passes and rules it went through.
 
     `via` lists `pass` or `pass/rule` names, oldest first: an error deep in lowering still names the model line.
+    `scope` is the path of the module whose `forward` asked for it, such as `GPT.layers.7.attn`, or "".
     """
 
     file: str
     line: int
     col: int = 0
     via: tuple[str, ...] = ()
+    scope: str = field(default="", compare=False)
 
     def through(self, name: str) -> Loc:
         """This location with `name` (a pass, or `pass/rule`) added to `via`, unless it is already the last entry."""
-        return self if self.via and self.via[-1] == name else Loc(self.file, self.line, self.col, (*self.via, name))
+        if self.via and self.via[-1] == name:
+            return self
+        return Loc(self.file, self.line, self.col, (*self.via, name), self.scope)
+
+    def called(self, callee: Loc, call: Loc) -> Loc:
+        """The location of an operation of a function, located at `callee`, where it is called: equal layers share a
+        function, and its calls are of other modules, and of other lines where it is of this package.
+
+        Where locations stand for others by number, the text of the module says how to find it once these are known.
+        """
+        if NUMBERED in self.scope:
+            return replace(self, scope=f"({self.scope}|{callee.scope}|{call.scope})")
+        at = call if (self.file, self.line) == (callee.file, callee.line) else self
+        scope = called_scope(self.scope, callee.scope, call.scope)
+        if at is self and scope == self.scope:
+            return self
+        return Loc(at.file, at.line, at.col, self.via, scope)
 
     def __str__(self) -> str:
         if not self.file:
             return "<unknown>"
         return f"{self.file}:{self.line}:{self.col}" if self.col else f"{self.file}:{self.line}"
+
+
+def called_scope(scope: str, callee: str, call: str) -> str:
+    """The module of an operation where the function that it is in is called: below `call` as it is below `callee`.
+
+    >>> called_scope("Net.0.linear", "Net.0", "Net.1")
+    'Net.1.linear'
+    """
+    if callee == call:
+        return scope
+    if scope == callee or (callee and scope.startswith(callee + ".")):
+        return call + scope[len(callee):] if call else scope[len(callee) + 1:]
+    return scope
 
 
 UNKNOWN = Loc("", 0)

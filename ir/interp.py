@@ -27,6 +27,7 @@ from mlc.ir.diag import (
     UserError,
     UserIndexError,
 )
+from mlc.ir.kernel_sites import words
 from mlc.ir.sizes import Size
 from mlc.ir.types import TensorType, to_numpy
 
@@ -268,14 +269,25 @@ class Contract:
         call = self.interpreter.call
         arena = aligned(call(f"{self.name}_arena_bytes", numbers)[0]).view(np.int8)
         errors = np.full(1, -1, np.int64)
-        call(self.name, [*numbers, *inputs, *fresh, arena, errors])
+        timed = [self.times(), 0] if "kernels" in self.attrs else []
+        call(self.name, [*numbers, *inputs, *fresh, arena, errors, *timed])
         return int(errors[0])
+
+    def times(self) -> np.ndarray[Any, Any]:
+        """A buffer for the times of timed code, without room for events."""
+        count = words(len(self.attrs["kernels"]), 0)
+        out = np.zeros(count, np.int64)
+        out[:2] = count
+        return out
 
     def run_entry(self, numbers: list[int], inputs: list[Any], results: list[Any]) -> int:
         """Call the entry at the llvm level on a context, argument pointers, sizes and result pointers; returns the
         error record."""
         pointer = self.interpreter.heap.pointer
-        context = np.zeros(4, np.int64)
+        context = np.zeros(6, np.int64)
+        if "kernels" in self.attrs:
+            buffer = self.times()
+            context[4], context[5] = start_of(pointer(buffer).buffer), len(buffer)
         tables = [np.array([start_of(pointer(a).buffer) for a in arrays] or [0], np.int64)
                   for arrays in (inputs, results)]
         operands = [pointer(t) for t in (context, tables[0], np.array(numbers or [0], np.int64), tables[1])]

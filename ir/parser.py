@@ -9,11 +9,11 @@ from __future__ import annotations
 import itertools
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from mlc.ir.core import REGISTRY, Block, Op, Region, Value
-from mlc.ir.diag import Error, IRError, Loc, ParseError
+from mlc.ir.diag import MODULE, Error, IRError, Loc, ParseError
 from mlc.ir.files import read_at_most
 from mlc.ir.lexer import MAX_TEXT, Token
 from mlc.ir.literals import decode_attr, unquote
@@ -323,7 +323,10 @@ class Parser(TypeParser):
         if self.accept("("):
             inner = self._location_body()
             self.expect(")")
-            loc = Loc(inner.file, inner.line, inner.col, (*inner.via, name))
+            if name.startswith(MODULE):
+                loc = replace(inner, scope=name.removeprefix(MODULE))
+            else:
+                loc = replace(inner, via=(*inner.via, name))
         else:
             self.expect(":")
             line = self.integer()

@@ -16,7 +16,7 @@ import numpy as np
 from mlc.ir.affine import AffineMap
 from mlc.ir.attributes import DialectAttribute
 from mlc.ir.core import Block, Op, OpResult, Region, Symbol, Value
-from mlc.ir.diag import UNKNOWN, Error, Loc
+from mlc.ir.diag import MODULE, UNKNOWN, Error, Loc
 from mlc.ir.sizes import Size
 from mlc.ir.types import ComplexType, ScalarType, Type, from_numpy
 
@@ -146,8 +146,10 @@ def attr_text(value: Any, generic: bool, int_type: str = "i64") -> str:
 
 
 def loc_text(loc: Loc) -> str:
-    """`loc("file":line:col)`, wrapped in one named location per pass or rule it went through."""
+    """`loc("file":line:col)`, wrapped in a named location for its module, and one per pass or rule it went through."""
     inner = f"{quote(loc.file)}:{loc.line}:{loc.col}" if loc.file else "unknown"
+    if loc.scope:
+        inner = f"{quote(MODULE + loc.scope)}({inner})"
     for name in loc.via:
         inner = f"{quote(name)}({inner})"
     return f"loc({inner})"

@@ -19,12 +19,19 @@ class Recorder(Protocol):
     def add(self, kind: str, name: str, start: int, end: int, operands: Sequence[Any], result: Any) -> None:
         """Take an event: its kind and name, nanoseconds of the clock `perf_counter_ns`, and what it took and gave."""
 
+    def add_times(self, times: Any) -> None:
+        """Take the times of the kernels of a call (backends/timed.py)."""
+
 
 class _State:
-    """The profile that is on, in all threads, and what is to be done when it ends."""
+    """The profile that is on, in all threads, and what is to be done when it ends.
+
+    kernels  whether code is made that times its kernels
+    """
 
     def __init__(self) -> None:
         self.recorder: Recorder | None = None
+        self.kernels = False
         self.later: list[Callable[[], object]] = []
 
 

@@ -12,6 +12,7 @@ from mlc.frontend.devices import CPU, as_device, is_device
 from mlc.frontend.location import user_loc
 from mlc.ir import changes
 from mlc.ir.diag import BackendError, UserError
+from mlc.ir.profiling import state as profiling
 
 if TYPE_CHECKING:
     from mlc.backends.cuda.image import DeviceImage
@@ -65,7 +66,8 @@ class Placement:
         try:
             return toolchain_for(self.device, self.target, graph=self.graph, precision=self.precision,
                                  checked=self.checked or (Checked.always and self.device == CPU),
-                                 threads=self.threads, here=here)
+                                 timed=profiling.kernels and self.device == CPU, threads=self.threads,
+                                 here=here)
         except (UserError, BackendError) as error:         # there is no such device, or no such code for it
             error.loc = user_loc()
             raise

@@ -23,6 +23,7 @@ from mlc.frontend.script.report import Report
 from mlc.frontend.signature import name_of
 from mlc.ir import sizes
 from mlc.ir.diag import UserError
+from mlc.ir.profiling import state as profiling
 from mlc.ir.weak_references import WeakList
 from mlc.variant import Variant, bound_key, variant_of
 
@@ -37,7 +38,8 @@ _functions = WeakList["CompiledFunction"]()
 
 def _after_fork() -> None:
     for function in _functions.values():
-        function.cache.after_fork()
+        for cache in function._caches.values():
+            cache.after_fork()
 
 
 os.register_at_fork(after_in_child=_after_fork)
@@ -59,7 +61,7 @@ class CompiledFunction:
 
     signature   the function and its parameters
     placement   the device, and the requirements on its code
-    cache       its specializations
+    cache       its specializations; those whose kernels are timed, while a profile asks for them
     reports     one report per specialization
     wrappers    the fast paths, when each is checked by itself
     dispatcher  the callable that users hold, if it learns fast paths
@@ -84,7 +86,7 @@ class CompiledFunction:
         self._settings: dict[str, Any] = {"donate": donate, "static": static, "args": args, "graph": graph,
                           "matmul_precision": matmul_precision, "fallback": fallback, "dynamic": dynamic,
                           "check": check, "checked": checked}
-        self.cache = DispatchCache(self.signature)
+        self._caches = {False: DispatchCache(self.signature)}
         self.reports: list[Report] = []
         self.wrappers = list[Any]()
         self.dispatcher: Any = None
@@ -102,6 +104,13 @@ class CompiledFunction:
                             f"{function.__qualname__}", code="MLC0799", loc=user_loc(),
                             hint="define it at the top level of a module, by a decorator")
         return _named, (module, function.__qualname__)
+
+    @property
+    def cache(self) -> DispatchCache:
+        found = self._caches.get(profiling.kernels)
+        if found is None:
+            found = self._caches.setdefault(profiling.kernels, DispatchCache(self.signature))
+        return found
 
     def with_dispatcher(self) -> Self:
         """This function, with a callable that learns fast paths."""

@@ -21,7 +21,7 @@ class Event:
 
     Args:
         name: Name of the operation, the compiled function, or the label of a `record_function`.
-        kind: "operation", "compiled function", "compilation", "data" or "label".
+        kind: "operation", "compiled function", "compilation", "kernel", "data" or "label".
         line: The line of the program that asked for it, as "file.py:12".
         thread: Number of the thread.
         start: Nanoseconds since the profile began.
@@ -29,6 +29,7 @@ class Event:
         shapes: Shapes of the operands, where `record_shapes` is set.
         memory: Bytes of the results that are no views, where `profile_memory` is set.
         children: Nanoseconds of the events within it.
+        module: Path of the module whose `forward` it is in, or "".
 
     Example:
         >>> with mlc.profiler.profile() as p:
@@ -46,6 +47,7 @@ class Event:
     shapes: tuple[tuple[int, ...], ...] = ()
     memory: int = 0
     children: int = 0
+    module: str = ""
 
     @property
     def end(self) -> int:
@@ -167,7 +169,7 @@ class Averages:
             table.append([
                 _short(r.key, max_name_column_width), r.kind, f"{100 * r.self_cpu_time_total / total:.2f}%",
                 _time(r.self_cpu_time_total), f"{100 * r.cpu_time_total / total:.2f}%", _time(r.cpu_time_total),
-                _time(r.cpu_time), str(r.count), *[_bytes(r.cpu_memory_usage)] * self.with_memory,
+                _time(r.cpu_time), str(r.count), *[byte_text(r.cpu_memory_usage)] * self.with_memory,
                 *[str([list(s) for s in r.input_shapes])] * self.by_shape, *[r.line] * self.by_line])
         widths = [max(len(line[i]) for line in table) for i in range(len(head))]
         texts = {0, 1, *[len(head) - 1] * self.by_line}
@@ -188,7 +190,8 @@ def _time(us: float) -> str:
     return f"{us:.3f}us" if us < 1e3 else f"{us / 1e3:.3f}ms" if us < 1e6 else f"{us / 1e6:.3f}s"
 
 
-def _bytes(count: float) -> str:
+def byte_text(count: float) -> str:
+    """A number of bytes with its unit."""
     for unit in ("b", "Kb", "Mb", "Gb"):
         if abs(count) < 1024 or unit == "Gb":
             break
@@ -210,16 +213,27 @@ def averages(events: Sequence[Event], by_line: bool, by_shape: bool, with_memory
     return Averages(found, by_line, by_shape, with_memory)
 
 
-def chrome_trace(events: Sequence[Event], live: Sequence[tuple[int, int]]) -> dict[str, Any]:
-    """The trace that chrome://tracing and ui.perfetto.dev show; `live` are the bytes at moments."""
+def chrome_trace(events: Sequence[Event], live: Sequence[tuple[int, int]],
+                 counters: Iterable[tuple[str, int, dict[str, int]]] = ()) -> dict[str, Any]:
+    """The trace that chrome://tracing and ui.perfetto.dev show, with a track for each thread.
+
+    live      moments, and the bytes of results from then on
+    counters  a name, a moment, and the bytes of each kind from then on
+    """
     pid = os.getpid()
     rows: list[dict[str, Any]] = [
         {"ph": "X", "name": e.name, "cat": e.kind, "pid": pid, "tid": e.thread, "ts": e.start / 1e3,
-         "dur": e.duration / 1e3, "args": {"line": e.line, **({"Input Dims": e.shapes} if e.shapes else {}),
+         "dur": e.duration / 1e3, "args": {"line": e.line, **({"module": e.module} if e.module else {}),
+                                           **({"Input Dims": e.shapes} if e.shapes else {}),
                                            **({"Bytes": e.memory} if e.memory else {})}} for e in events]
     rows += [{"ph": "C", "name": "bytes of results", "pid": pid, "tid": 0, "ts": at / 1e3, "args": {"bytes": count}}
              for at, count in live]
+    rows += [{"ph": "C", "name": name, "pid": pid, "tid": 0, "ts": at / 1e3, "args": kinds}
+             for name, at, kinds in counters]
     rows.append({"ph": "M", "name": "process_name", "pid": pid, "args": {"name": "mlc"}})
+    rows += [{"ph": "M", "name": "thread_name", "pid": pid, "tid": thread,
+              "args": {"name": "main thread" if thread == pid else f"thread {thread}"}}
+             for thread in dict.fromkeys(e.thread for e in events)]
     return {"traceEvents": rows, "displayTimeUnit": "ms"}
 
 

@@ -1,15 +1,24 @@
-"""PyTorch's `torch.profiler`: which operations and compiled functions a program runs, how long, and at which line.
+"""PyTorch's `torch.profiler`: which operations, compiled functions and kernels a program runs, how long, at which line.
 
-    with mlc.profiler.profile() as p:
+    with mlc.profiler.profile(kernels=True, profile_memory=True) as p:
         train()
+    print(p.kernels().table())                             # by kernel, by line and by module
+    print(p.memory().table())                              # who owns the bytes at the peak
     print(p.key_averages().table(sort_by="self_cpu_time_total", row_limit=10))
-    p.export_chrome_trace("trace.json")                    # for ui.perfetto.dev
+    p.export_chrome_trace("trace.json")                    # for ui.perfetto.dev, chrome://tracing and TensorBoard
+    p.export_flame_graph("flame.svg")
 
-Measured are calls, on the CPU that makes them: of operations that run at once, of compiled functions as a whole,
-compilations, the batches of a DataLoader, and the parts of the program that `record_function` names. What happens
-within a compiled function is one program without inner boundaries, and views move no elements: neither has events.
-While a profile is on, calls take the general path through Python. The time of an operation is that of its native code,
-without this path; the times of other events include it.
+Measured are calls, on the CPU that makes them: of operations that run at once, of compiled functions, compilations, the
+batches of a DataLoader, and the parts of the program that `record_function` names. Views move no elements, and have no
+events. While a profile is on, calls take the general path through Python. The time of an operation is that of its
+native code, without this path; the times of other events include it.
+
+With `kernels`, code is made anew that reads the cycle counter of the processor around each kernel, which takes about 50
+nanoseconds; other code stays as it is. A kernel's time is that of the thread that calls it, from the moment at which it
+is handed to the threads until the last has finished. A kernel that several lines were fused into counts at the line
+with most of its floating-point operations; that of a gradient at the line that is differentiated. Of an operation that
+runs at once, it is the line of the call. Operations and bytes are counted from the IR: polynomials that stand for
+elementary functions as their steps, and each element that is read or written once.
 """
 
 from __future__ import annotations
@@ -20,24 +29,36 @@ import threading
 import time
 import warnings
 import weakref
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from enum import Enum
 from types import TracebackType
 from typing import Any
 
 import numpy as np
 
+from mlc.backends.cpu.clock import CycleClock
+from mlc.backends.timed import Times
 from mlc.compiled import without_fast_paths
+from mlc.flame_graph import flame_graph
 from mlc.frontend.arguments import coded, coded_methods
+from mlc.frontend.compiler import compiler
 from mlc.frontend.dispatch import general_path
+from mlc.frontend.eager import compiled_by
 from mlc.frontend.location import user_loc
+from mlc.frontend.output_files import write_file
 from mlc.frontend.tensor import Tensor
 from mlc.frontend.tree import leaves
-from mlc.ir.diag import Loc, UserError
+from mlc.ir.diag import UserError
+from mlc.ir.kernel_sites import SourceLine
 from mlc.ir.profiling import state
+from mlc.profile_kernels import Kernels, Limits, TimedCall, kernels_of, shown
+from mlc.profile_memory import CallMemory, Owner, Peak, peak_of
 from mlc.profile_results import Averages, Event, averages, chrome_trace, nested, write_json
 
+MOST_WORDS = 1 << 23
+"""Eight-byte words of the times of calls that are kept for each call by itself."""
 __all__ = ["profile", "record_function", "schedule", "tensorboard_trace_handler"]
 
 
@@ -139,8 +160,10 @@ class profile:
         record_shapes: Whether the shapes of operands are kept.
         profile_memory: Whether the bytes of results that are no views are counted, until they are freed.
         with_stack: Accepted for PyTorch's sake: every event has the line of the program that asked for it.
-        with_flops: Not measured; True is refused.
-        with_modules: Not measured; True is refused.
+        with_flops: Floating-point operations are counted with `kernels`; True without it is refused.
+        with_modules: Accepted for PyTorch's sake: what runs in the `forward` of a module has its path.
+        kernels: Whether code is made that times its kernels, for operations and compiled functions alike; the first
+            call of each compiles it anew. `kernels()` sums them up, and they are events of their own.
 
     Raises:
         UserError: Something is asked for that is not measured, or another profile is on (MLC0796).
@@ -158,15 +181,15 @@ class profile:
                  schedule: Callable[[int], ProfilerAction] | None = None,
                  on_trace_ready: Callable[[profile], Any] | None = None, record_shapes: bool = False,
                  profile_memory: bool = False, with_stack: bool = False, with_flops: bool = False,
-                 with_modules: bool = False) -> None:
-        for name, asked in (("with_flops", with_flops), ("with_modules", with_modules)):
-            if asked:
-                raise UserError(f"profile: {name} is not measured", code="MLC0796", loc=user_loc(),
-                                hint="name parts of the program by record_function")
+                 with_modules: bool = False, kernels: bool = False) -> None:
+        if with_flops and not kernels:
+            raise UserError("profile: with_flops counts the operations of kernels", code="MLC0796", loc=user_loc(),
+                            hint="profile(kernels=True) measures them, and p.kernels() has their sums")
         if ProfilerActivity.CUDA in (activities or ()):
             warnings.warn("mlc.profiler measures calls on the CPU, and nothing on devices", stacklevel=3)
         self._schedule = schedule or (lambda step: ProfilerAction.RECORD)
         self._on_trace_ready, self._record_shapes, self._profile_memory = on_trace_ready, record_shapes, profile_memory
+        self._kernels = kernels
         self.step_num = 0
         self._action = ProfilerAction.NONE
         self._paths: ExitStack | None = None
@@ -176,8 +199,16 @@ class profile:
         self._events: list[Event] = []
         self._live: list[tuple[int, int]] = []             # moments, and the bytes of results from then on
         self._bytes = 0
-        self._held: list[tuple[weakref.ref[Any], int]] = []            # results that are alive, with their bytes
+        self._held: list[tuple[weakref.ref[Any], Owner]] = []          # results that are alive
+        self._most = 0                                     # of the bytes of results
+        self._owners: tuple[Owner, ...] = ()               # at that moment
+        self._after = ""                                   # the operation or function after which it was
         self._nested: list[Event] | None = None
+        self._timed: list[TimedCall] = []
+        self._summed: dict[Any, TimedCall] = {}            # the calls since there are too many, by what was called
+        self._words = 0
+        self._pending: dict[int, list[Times]] = {}         # by thread, of calls whose function is not known yet
+        self._clock = CycleClock() if self._kernels else None
         self._begin = time.perf_counter_ns()
 
     # -- on and off ---------------------------------------------------------------------------------------------------
@@ -213,10 +244,15 @@ class profile:
             with ExitStack() as stack:
                 stack.enter_context(general_path())
                 stack.enter_context(without_fast_paths())
-                state.recorder = self
+                if self._kernels:
+                    # else code without clocks would be used
+                    stack.enter_context(compiled_by(lambda module, device: compiler().compile(module, device)))
+                state.recorder, state.kernels = self, self._kernels
                 self._paths = stack.pop_all()
         elif action is ProfilerAction.NONE and self._paths is not None:
-            state.recorder = None
+            state.recorder, state.kernels = None, False
+            if self._clock is not None:
+                self._clock.stop()
             self._paths.close()
             self._paths, later = None, list(state.later)
             state.later.clear()
@@ -247,18 +283,56 @@ class profile:
             operands: Arrays that it took.
             result: What it gave.
         """
+        thread, loc = threading.get_native_id(), user_loc()
+        called = self._pending.pop(thread, []) if kind in ("operation", "compiled function") else []
         if self._action in (ProfilerAction.NONE, ProfilerAction.WARMUP):
             return
         self._nested = None
+        line = SourceLine(loc.file, loc.line, loc.scope)
+        for times in called:                               # those before it are of code that is called otherwise
+            if times.end < start:
+                self._keep(TimedCall(times, times.entry.interface.name))
+            else:
+                self._keep(TimedCall(times, name, line if kind == "operation" else None))
         shapes = tuple(tuple(x.shape) for x in operands) if self._record_shapes else ()
         memory = 0
         if self._profile_memory and kind in ("operation", "compiled function"):
             self._count_freed(start)
-            memory = self._count(operands, result, end)
-        self._events.append(Event(name, kind, _shown(user_loc()), threading.get_native_id(), start - self._begin,
-                                  end - start, shapes, memory))
+            memory = self._count(Owner("tensor", name, 0, shown(SourceLine(loc.file, loc.line)), loc.scope), operands,
+                                 result, end)
+        self._events.append(Event(name, kind, shown(line), thread, start - self._begin, end - start, shapes, memory,
+                                  module=loc.scope))
 
-    def _count(self, operands: Sequence[Any], result: Any, now: int) -> int:
+    def add_times(self, times: Times) -> None:
+        """Take the times of the kernels of a call, whose event follows.
+
+        Args:
+            times: What the code says.
+        """
+        if self._action not in (ProfilerAction.NONE, ProfilerAction.WARMUP):
+            self._pending.setdefault(times.thread, []).append(times)
+
+    def _keep(self, call: TimedCall) -> None:
+        """Take the times of a call: by themselves, or once there are too many, as a part of a sum."""
+        self._words += call.times.events.size + call.times.sums.size
+        if self._words <= MOST_WORDS:
+            self._timed.append(call)
+            return
+        key = call.times.entry, call.name, call.line
+        if (before := self._summed.get(key)) is not None:
+            before.times.add(call.times)
+        else:
+            self._summed[key] = call.without_events()
+            self._timed.append(self._summed[key])
+
+    def _calls(self) -> list[TimedCall]:
+        """The calls of timed code; of those that no event followed, under the names that their code has."""
+        for thread in list(self._pending):
+            for times in self._pending.pop(thread):
+                self._keep(TimedCall(times, times.entry.interface.name))
+        return self._timed
+
+    def _count(self, owner: Owner, operands: Sequence[Any], result: Any, now: int) -> int:
         """Bytes of the results of an event, which are counted until they are freed; but of those in memory of operands.
         """
         given = [x for x in operands if isinstance(x, np.ndarray)]
@@ -267,17 +341,20 @@ class profile:
             array = x._array if type(x) is Tensor else None
             if isinstance(array, np.ndarray) and array.nbytes and not any(np.may_share_memory(array, y) for y in given):
                 total += array.nbytes
-                self._held.append((weakref.ref(x), array.nbytes))
+                self._held.append((weakref.ref(x), replace(owner, bytes=array.nbytes)))
         if total:
             self._bytes += total
+            if self._bytes > self._most:
+                self._most, self._after = self._bytes, owner.name
+                self._owners = tuple(held for ref, held in self._held)
             self._live.append((now - self._begin, self._bytes))
         return total
 
     def _count_freed(self, now: int) -> None:
         """Take results that have been freed since the last event out of the count."""
-        freed = sum(count for ref, count in self._held if ref() is None)
+        freed = sum(owner.bytes for ref, owner in self._held if ref() is None)
         if freed:
-            self._held = [(ref, count) for ref, count in self._held if ref() is not None]
+            self._held = [(ref, owner) for ref, owner in self._held if ref() is not None]
             self._bytes -= freed
             self._live.append((now - self._begin, self._bytes))
 
@@ -290,8 +367,37 @@ class profile:
         if self._nested is None:
             for event in self._events:
                 event.children = 0
-            self._nested = nested(self._events)
+            self._nested = nested([*self._events, *self._kernel_events()])
         return self._nested
+
+    def _kernel_events(self) -> Iterator[Event]:
+        """The kernels of all calls, as events within these."""
+        if self._clock is None:
+            return
+        for call in self._calls():
+            times, sites = call.times, call.times.entry.sites
+            starts, ends = (self._clock.nanoseconds(times.events[:, i]).astype(int) - self._begin for i in (1, 2))
+            for slot, start, end in zip(times.events[:, 0].tolist(), starts.tolist(), ends.tolist()):
+                line = sites[slot].lines[0] if call.line is None else call.line
+                yield Event(call.label(sites[slot]), "kernel", shown(line), times.thread, start, end - start,
+                            module=line.scope)
+
+    def kernels(self, limits: Limits | None = None) -> Kernels:
+        """Sum up the kernels of compiled functions and operations.
+
+        Args:
+            limits: Limits of the machine, to compare with.
+
+        Returns:
+            The kernels, by kernel, line and module; `table()` is text.
+
+        Raises:
+            UserError: The profile times no kernels (MLC0796).
+        """
+        if self._clock is None:
+            raise UserError("the profile times no kernels", code="MLC0796", loc=user_loc(),
+                            hint="profile(kernels=True)")
+        return kernels_of(self._calls(), self._clock.nanoseconds_per_cycle / 1e9, limits)
 
     def key_averages(self, group_by_input_shape: bool = False, group_by_stack_n: int = 0) -> Averages:
         """Sum the events by name.
@@ -310,6 +416,29 @@ class profile:
             raise UserError("the profile has no shapes", code="MLC0796", loc=user_loc(),
                             hint="profile(record_shapes=True)")
         return averages(self.events(), group_by_stack_n > 0, group_by_input_shape, self._profile_memory)
+
+    def memory(self) -> Peak:
+        """Find the moment at which the most memory was in use, with the owners of all bytes.
+
+        It is in a call of a compiled function, with its arguments, its results and the values in its arena; or after an
+        operation, with all results that were alive. Tensors that were made before the profile count as arguments only.
+
+        Returns:
+            The peak; `table()` is text.
+
+        Raises:
+            UserError: The profile counts no memory, or times no kernels (MLC0796).
+
+        Example:
+            >>> with mlc.profiler.profile(kernels=True, profile_memory=True) as p:
+            ...     x = mlc.ones(1000) + 1
+            >>> p.memory().owners[0].bytes
+            4000
+        """
+        if not self._profile_memory or not self._kernels:
+            raise UserError("the profile does not know the owners of memory", code="MLC0796", loc=user_loc(),
+                            hint="profile(kernels=True, profile_memory=True)")
+        return peak_of(self._calls(), self._owners, self._after)
 
     def memory_timeline(self) -> list[tuple[float, int]]:
         """List the bytes of results that were alive, which `profile_memory` counts.
@@ -337,6 +466,18 @@ class profile:
         write_json(path, {"microseconds": [at for at, _ in self.memory_timeline()],
                           "bytes": [count for _, count in self._live]})
 
+    def export_flame_graph(self, path: str, title: str = "mlc") -> None:
+        """Write the kernels as a flame graph: an SVG file for any browser.
+
+        Args:
+            path: Name of the file.
+            title: Text above it.
+
+        Raises:
+            UserError: The profile times no kernels (MLC0796), or the file cannot be written (MLC0393).
+        """
+        write_file(path, [flame_graph(self.kernels().by_module_path, title).encode()])
+
     def export_chrome_trace(self, path: str) -> None:
         """Write a trace for chrome://tracing and https://ui.perfetto.dev, in which events have their lines.
 
@@ -346,7 +487,19 @@ class profile:
         Raises:
             UserError: The file cannot be written (MLC0393).
         """
-        write_json(path, chrome_trace(self.events(), self._live))
+        write_json(path, chrome_trace(self.events(), self._live, self._memory_counters()))
+
+    def _memory_counters(self) -> Iterator[tuple[str, int, dict[str, int]]]:
+        """The memory of each call of compiled functions: a name, nanoseconds since the beginning, and bytes by kind."""
+        if self._clock is None or not self._profile_memory:
+            return
+        for call in self._calls():
+            if call.line is None and len(call.times.events):
+                starts = self._clock.nanoseconds(call.times.events[:, 1]).astype(int) - self._begin
+                found = CallMemory(call).counters()
+                for event, kinds in found:
+                    yield f"memory of {call.name}", int(starts[event]), kinds
+                yield f"memory of {call.name}", call.times.end - self._begin, dict.fromkeys(found[0][1], 0)
 
 
 class record_function:
@@ -385,8 +538,5 @@ class record_function:
         return labelled
 
 
-def _shown(loc: Loc) -> str:
-    return f"{os.path.relpath(loc.file) if loc.file and os.path.exists(loc.file) else loc.file}:{loc.line}"
-
-
-coded_methods(profile, ("__init__", "start", "key_averages", "export_memory_timeline", "export_chrome_trace"))
+coded_methods(profile, ("__init__", "start", "kernels", "memory", "key_averages", "export_memory_timeline",
+                        "export_flame_graph", "export_chrome_trace"))

@@ -51,7 +51,7 @@ class RepeatedCall:
     @staticmethod
     def of(entry: Any, recorded: Recorded, own: int) -> RepeatedCall | None:
         """The calls of an entry; None if they cannot be repeated, since sizes are symbolic or it runs on a device."""
-        if type(entry) is not Entry or entry.interface.symbols or recorded.captures is None or not (
+        if not isinstance(entry, Entry) or entry.interface.symbols or recorded.captures is None or not (
                 recorded.captures.inputs):
             return None
         return RepeatedCall(entry, recorded, own)

@@ -113,7 +113,8 @@ def _learn(function: CompiledFunction, state: State, call: Call, notes: list[Not
            code: Specialization) -> Specialization:
     """Register new code with the reports, the cache and the dispatcher."""
     code.recorded.trace.notes += notes
-    function.reports.append(_report(call, code.recorded.trace.notes))
+    if not profiling.kernels:                              # else it is the same again, with clocks
+        function.reports.append(_report(call, code.recorded.trace.notes))
     state.learn(code.recorded)
     if call.signature.module is not None or (code.recorded.captures is not None and code.recorded.captures.inputs):
         state.reaching.append((bound_key(call.signature), *call.specified()))

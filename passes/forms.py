@@ -74,11 +74,11 @@ FUSED = Form("fused", FIXED.dialects | {"loop"}, (no_complex, no_composites, in_
 BUFFERIZED = Form("bufferized", FUSED.dialects | {"memref"}, (no_complex, no_composites, in_kernels, in_buffers))
 """Kernels of tensor operations read and write buffers of one memory plan."""
 
-LOOP = Form("loop", frozenset({"builtin", "func", "loop", "scf", "arith", "math", "memref"}))
-"""Kernels are loops over blocks of points; control flow around them is scf."""
+LOOP = Form("loop", frozenset({"builtin", "func", "loop", "scf", "arith", "math", "memref", "profile"}))
+"""Kernels are loops over blocks of points; control flow around them is scf. Timed code reads a clock."""
 
-LOW = Form("low", frozenset({"builtin", "func", "arith", "math", "scf", "memref", "vector"}))
-"""Loops, memory and vectors, with the names and semantics of upstream MLIR."""
+LOW = Form("low", frozenset({"builtin", "func", "arith", "math", "scf", "memref", "vector", "profile"}))
+"""Loops, memory and vectors, with the names and semantics of upstream MLIR; and the clock of timed code."""
 
 GPU = Form("gpu", LOW.dialects | {"gpu", "nvgpu"})
 """The same, plus gpu functions, each the code of one thread."""

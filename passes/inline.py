@@ -64,7 +64,7 @@ def _inline(call: func.Call, callee: Func) -> None:
     while op is not call:
         assert op is not None
         for inner in op.walk():
-            inner.loc = inner.loc.through("inline")
+            inner.loc = inner.loc.called(callee.loc, call.loc).through("inline")
         op = op.next
     call.replace_by(*results)
 

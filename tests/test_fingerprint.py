@@ -73,7 +73,8 @@ def test_programs_with_rules_of_the_user_have_no_key() -> None:
 
 def test_errors_of_passes_name_the_line() -> None:
     """Operations are numbered while they are lowered; nobody sees it."""
-    from mlc.backends.fingerprint import NUMBERED, LocationTable
+    from mlc.backends.fingerprint import LocationTable
+    from mlc.ir.diag import NUMBERED
     module = mlc.lower(program, [mlc.spec("B", 4)], level="trace").module
     op = next(op for op in module.walk() if op.name == "tensor.tanh")
     before = op.loc

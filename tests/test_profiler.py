@@ -163,7 +163,7 @@ def test_a_schedule_records_cycles(tmp_path: Path) -> None:
 
 def test_what_is_not_measured_is_refused() -> None:
     mistakes: list[Any] = [
-        lambda: profile(with_flops=True), lambda: profile(with_modules=True),
+        lambda: profile(with_flops=True), lambda: profile().kernels(),
         lambda: schedule(wait=0, warmup=0, active=0), lambda: profile().key_averages(group_by_input_shape=True),
         lambda: profile().export_memory_timeline("x")]
     for mistake in mistakes:

@@ -18,6 +18,7 @@ COMMANDS: dict[str, str] = {
     "import": "show what a program of torch.export consists of, and what is not supported",
     "bench": "measure networks, operations or a file beside other frameworks",
     "run": "run a Python program or an entry of a .mlir file; --check names the pass that changes a result",
+    "profile": "run a program or a function, and show where time and memory go: by kernel, line and module",
     "opt": "run passes over a .mlir file",
     "replay": "run a file again that mlc left when something failed",
     "reduce": "make a module smaller as long as it fails in the same way",

@@ -59,9 +59,9 @@ class Toolchain:
 
 
 def toolchain(device: str, target: Target | None = None, *, graph: bool = False, precision: str | None = None,
-              checked: bool = False, threads: int | None = None, here: bool = True) -> Toolchain:
-    """The toolchain of `cuda:N`; `threads` applies to processors only. Raises UserError if checked code is requested,
-    and BackendError if the device is needed and does not exist."""
+              checked: bool = False, timed: bool = False, threads: int | None = None, here: bool = True) -> Toolchain:
+    """The toolchain of `cuda:N`; `timed` and `threads` apply to processors only. Raises UserError if checked code is
+    requested, and BackendError if the device is needed and does not exist."""
     pipeline.order(GPU, checked)
     ordinal = int(device.partition(":")[2] or 0)
     if here:

@@ -27,6 +27,7 @@ from mlc.frontend.tensor import Tensor, as_backing_array, wrap
 from mlc.frontend.trace import Trace, Tracer
 from mlc.ir.core import Symbol, located
 from mlc.ir.diag import UserError
+from mlc.ir.profiling import state as profiling
 from mlc.ir.types import TensorType
 
 
@@ -39,15 +40,16 @@ class FunctionRecord:
     def __init__(self, module: Module) -> None:
         self.module = module
         self.pullbacks: dict[Any, FunctionRecord] = {}
-        self.entries: dict[str, Entry] = {}
+        self.entries: dict[tuple[str, bool], Entry] = {}   # by the device, and whether kernels are timed
 
     def call(self, operands: Sequence[Any]) -> Sequence[BackingArray]:
         """The results of the function, compiled on the first call on a device."""
         arrays = [as_backing_array(x) for x in operands]
         device = device_of_call(arrays)
-        if device not in self.entries:
-            self.entries[device] = compile_module(copy_of(self.module), device)
-        return self.entries[device].call(arrays)
+        key = device, profiling.kernels
+        if key not in self.entries:
+            self.entries[key] = compile_module(copy_of(self.module), device)
+        return self.entries[key].call(arrays)
 
     def pullback(self, wrt: Sequence[int], present: Sequence[int]) -> FunctionRecord:
         """The function of the operands, and of cotangents of the results `present`, that gives the cotangents of the

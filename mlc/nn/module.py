@@ -11,11 +11,12 @@ from mlc.frontend import tree, unsupported_api
 from mlc.frontend.arguments import FAILURES, as_coded, check_call
 from mlc.frontend.autograd.differentiable import mark_parameter
 from mlc.frontend.autograd.tangents import tangent_of
-from mlc.frontend.location import user_loc
+from mlc.frontend.location import in_module, user_loc
 from mlc.frontend.nested import call
 from mlc.frontend.tensor import Tensor
 from mlc.frontend.trace import state
 from mlc.ir.diag import Error, UserError, UserTypeError
+from mlc.ir.profiling import state as profiling
 from mlc.nn import hooks
 from mlc.nn.compiled_module import as_compiled
 from mlc.nn.conversion import Convertible
@@ -96,6 +97,10 @@ class Module(Hooked, Convertible, Stateful, Trainable, tree.AttributeTree):
                 forward = self.forward
             else:
                 forward = functools.partial(call, type(self).__name__, self.forward)
+            if state.trace is not None or profiling.recorder is not None:
+                with in_module(self):
+                    return hooks.call(self, forward, args, keywords) if hooks.has_any(self) else forward(
+                        *args, **keywords)
             return hooks.call(self, forward, args, keywords) if hooks.has_any(self) else forward(*args, **keywords)
         except Error:
             raise

@@ -20,6 +20,8 @@ from mlc.ir.abi import (
     NEEDED,
     OK,
     RECORD,
+    TIMES,
+    WORDS,
 )
 from mlc.ir.affine import Algebra, fold
 from mlc.ir.core import Block, Value, at_end
@@ -68,6 +70,8 @@ def entry(function: func.Func, callee: llvm.Func, arena_bytes: llvm.Func | None)
             if aliases[i] < 0:
                 operands += _memref(function, len(operands), type, _load_pointer(results, 8 * i), env)
         operands += [_load_pointer(ctx, ARENA), capacity, _at(ctx, RECORD)]
+        if "kernels" in function.attrs:
+            operands += [_load_pointer(ctx, TIMES), _load(ctx, WORDS), llvm.constant(0, i64)]
         if [v.type for v in operands] != list(callee.function_type.params):
             raise BackendError(f"@{function.sym_name}: the arguments do not match its interface {interface}",
                                code="MLC0546", loc=function.loc)

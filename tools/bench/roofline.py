@@ -124,12 +124,18 @@ def _pages(size: int) -> np.ndarray[Any, Any]:
     return array
 
 
-def copies(threads: int) -> dict[str, tuple[float, float]]:
-    """Bytes a second that are read and written by copies within the caches and in memory, of one thread and of all."""
+def copies(threads: int, volume: int = 1 << 28) -> dict[str, tuple[float, float]]:
+    """Bytes a second that are read and written by copies within the caches and in memory, of one thread and of all.
+
+    Args:
+        threads: Number of threads.
+        volume: Bytes that each thread copies in a round; arrays are at most as long.
+    """
     found = {}
     for name, size in SIZES.items():
+        size = min(size, volume)
         pairs = [(_pages(size), _pages(size)) for _ in range(threads)]
-        repeats = max(1, (1 << 28) // size)
+        repeats = max(1, volume // size)
 
         def copy(i: int, pairs: Any = pairs, repeats: int = repeats) -> None:
             source, target = pairs[i]

@@ -1,0 +1,33 @@
+"""Compiled code for `perf` and `gdb`: with MLC_PERF=FOLDER it is loaded from files there that name all functions.
+
+The files stay when the process ends, as `perf report` reads them. Other code has the names of its entry points only,
+and is loaded from memory that has no name.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+
+from mlc.ir.diag import UserError
+from mlc.ir.files import write_whole
+
+VARIABLE = "MLC_PERF"
+_files = itertools.count()
+
+
+def folder() -> str:
+    """The folder that the user asks for; "" for none."""
+    return os.environ.get(VARIABLE, "")
+
+
+def stored(code: bytes) -> str:
+    """The path of a file with a shared object that is to be loaded; UserError if it cannot be written."""
+    path = os.path.join(os.path.abspath(folder()), f"mlc-{os.getpid()}-{next(_files)}.so")
+    try:
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        write_whole(path, [code])
+    except OSError as error:
+        raise UserError(f"cannot write {path}: {error.strerror}", code="MLC0393",
+                        hint=f"{VARIABLE} names a folder for compiled code") from None
+    return path

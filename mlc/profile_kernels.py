@@ -1,0 +1,376 @@
+"""The kernels of a profile: their times, operations and bytes, by kernel, by source line and by module."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from mlc.frontend.location import user_loc
+from mlc.ir.diag import UserError
+from mlc.ir.kernel_sites import KernelSite, SourceLine
+
+if TYPE_CHECKING:
+    from mlc.backends.timed import Times
+
+SORTS = ("total", "calls", "mean", "flops", "bytes")
+"""The keys by which rows can be sorted."""
+OPERATIONS = "(operations)"
+"""The name of the function that operations outside of compiled functions are in."""
+
+
+@dataclass
+class TimedCall:
+    """A call of timed code, by a compiled function or an operation.
+
+    times  what the code says
+    name   name of the function or operation
+    line   of an operation, the line that asked for it; of a function, each kernel has its own
+    """
+
+    times: Times
+    name: str
+    line: SourceLine | None = None
+
+    def label(self, site: KernelSite) -> str:
+        """The name of a kernel: of an operation, with the name of that."""
+        label = site.label or "copy"
+        return label if self.line is None or label == self.name else f"{self.name}/{label}"
+
+    def without_events(self) -> TimedCall:
+        """The same call, of which the sums are kept."""
+        self.times.events = self.times.events[:0].copy()
+        return self
+
+
+@dataclass
+class KernelRow:
+    """The sums of the calls of a kernel, or of all kernels of a line or a module.
+
+    Args:
+        kernel: Label of the kernel, made of its operations; "" for a line or a module.
+        function: The compiled function that it is a part of; "(operations)" of what runs at once.
+        lines: The lines that it computes, as "file.py:12", those with the most operations first.
+        module: Path of the module whose `forward` it is in, such as "GPT.layers.7.attn"; with * for numbers where
+            equal layers are summed.
+        threads: Whether it may run on several threads.
+        calls: How often it ran.
+        seconds: Its time, on the thread that calls, in all.
+        flops: Floating-point operations, in all.
+        bytes: Bytes that it has to read and write, in all.
+        limit: Seconds that the machine needs at least; 0 where its limits are not known.
+    """
+
+    kernel: str
+    function: str
+    lines: tuple[str, ...]
+    module: str
+    threads: bool = False
+    calls: int = 0
+    seconds: float = 0.0
+    flops: int = 0
+    bytes: int = 0
+    limit: float = 0.0
+
+    @property
+    def line(self) -> str:
+        """The line with the most operations, at which the kernel counts."""
+        return self.lines[0] if self.lines else ""
+
+    @property
+    def mean(self) -> float:
+        """Seconds of a call."""
+        return self.seconds / max(self.calls, 1)
+
+    @property
+    def gflops(self) -> float:
+        """Achieved 10^9 floating-point operations a second."""
+        return self.flops / self.seconds / 1e9 if self.seconds else 0.0
+
+    @property
+    def gbytes(self) -> float:
+        """Achieved 10^9 bytes a second."""
+        return self.bytes / self.seconds / 1e9 if self.seconds else 0.0
+
+    @property
+    def roofline(self) -> float:
+        """The share of what the machine could do: the least possible time by the time; 0 where it is not known."""
+        return self.limit / self.seconds if self.seconds else 0.0
+
+    def add(self, other: KernelRow) -> None:
+        """Add the sums of another row.
+
+        Args:
+            other: The row.
+        """
+        self.calls += other.calls
+        self.seconds += other.seconds
+        self.flops += other.flops
+        self.bytes += other.bytes
+        self.limit += other.limit
+
+
+@dataclass(frozen=True)
+class Limits:
+    """The limits of the machine.
+
+    Args:
+        flops: Floating-point operations a second, of one thread and of all.
+        bandwidth: By bytes of an array that is copied, the smallest first: bytes a second that are read and written, of
+            one thread and of all.
+    """
+
+    flops: tuple[float, float]
+    bandwidth: tuple[tuple[int, tuple[float, float]], ...]
+
+    def seconds(self, row: KernelRow) -> float:
+        """The least possible time of the calls of a kernel.
+
+        Args:
+            row: The kernel, with its sums.
+
+        Returns:
+            Seconds.
+        """
+        many = int(row.threads)
+        each = row.bytes / max(row.calls, 1)
+        rate = next((rates for size, rates in self.bandwidth if each <= 2 * size), self.bandwidth[-1][1])[many]
+        return max(row.flops / self.flops[many], row.bytes / rate)
+
+
+@dataclass
+class Kernels:
+    """The kernels of a profile, the one that took longest first.
+
+    Args:
+        rows: One for each kernel: of equal layers, one for all.
+        wall: Seconds of the calls of compiled code, on the clock of the caller.
+        by_module_path: The same kernels with one row for each module.
+    """
+
+    rows: list[KernelRow]
+    wall: float
+    by_module_path: list[KernelRow] = field(default_factory=list)
+
+    def __iter__(self) -> Iterator[KernelRow]:
+        return iter(self.rows)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, i: int) -> KernelRow:
+        return self.rows[i]
+
+    @property
+    def seconds(self) -> float:
+        """The time of all kernels."""
+        return sum(row.seconds for row in self.rows)
+
+    @property
+    def coverage(self) -> float:
+        """The time of all kernels by that of the calls that they ran in."""
+        return self.seconds / self.wall if self.wall else 0.0
+
+    def by_line(self) -> list[KernelRow]:
+        """Sum the kernels by the line that has most of their operations.
+
+        Returns:
+            List of rows, the line that took longest first.
+        """
+        return _grouped(self.rows, lambda row: [("", "", (row.line,), "")])
+
+    def by_module(self) -> list[KernelRow]:
+        """Sum the kernels by module, those of the modules inside included.
+
+        Returns:
+            List of rows, each module before those inside it; what is in no module is "(no module)".
+        """
+        found = _grouped(self.by_module_path, lambda row: [("", "", (), path) for path in _around(row.module)])
+        time = {row.module: row.seconds for row in found}
+        return sorted(found, key=lambda row: [(-time[path], path) for path in _around(row.module)])
+
+    def sorted_by(self, key: str) -> list[KernelRow]:
+        """Sort the kernels.
+
+        Args:
+            key: "total", "calls", "mean", "flops" or "bytes".
+
+        Returns:
+            List of rows, the largest first.
+
+        Raises:
+            UserError: There is no such key (MLC0796).
+        """
+        if key not in SORTS:
+            raise UserError(f"kernels are not sorted by {key!r}", code="MLC0796", loc=user_loc(),
+                            hint="one of " + ", ".join(SORTS))
+        return sorted(self.rows, key=lambda row: -getattr(row, "seconds" if key == "total" else key))
+
+    def table(self, sort_by: str = "total", row_limit: int = 20, width: int | None = None) -> str:
+        """Format the kernels as tables: by kernel, by line and by module.
+
+        Args:
+            sort_by: As of `sorted_by`; lines and modules are sorted by their times.
+            row_limit: Number of rows of each; -1 for all.
+            width: Number of characters of a row; by default those of the terminal.
+
+        Returns:
+            The text.
+
+        Raises:
+            UserError: There is no such key (MLC0796).
+        """
+        width = width or shutil.get_terminal_size((120, 24)).columns
+        parts = []
+        for title, rows, texts in (
+                ("kernels", self.sorted_by(sort_by), (("kernel", lambda r: r.kernel), ("line", lambda r: _lines(r)),
+                                                      ("module", lambda r: r.module))),
+                ("lines", self.by_line(), (("line", lambda r: r.line),)),
+                ("modules", self.by_module(), (("module", lambda r: _indented(r.module)),))):
+            if title == "modules" and len(rows) < 2:
+                continue
+            parts.append(_table(title, rows, texts, self.seconds, row_limit, width))
+        parts.append(f"{time_text(self.seconds)} in kernels of {time_text(self.wall)} in calls of compiled code "
+                     f"({100 * self.coverage:.1f}%)")
+        return "\n\n".join(parts)
+
+    def to_json(self) -> dict[str, Any]:
+        """Describe the kernels, lines and modules as JSON data.
+
+        Returns:
+            Dict of "kernels", "lines", "modules", "seconds", "wall_seconds" and "coverage".
+        """
+        def described(row: KernelRow) -> dict[str, Any]:
+            return {**asdict(row), "mean": row.mean, "gflops": row.gflops, "gbytes": row.gbytes,
+                    "roofline": row.roofline}
+
+        return {"kernels": [described(r) for r in self.rows], "lines": [described(r) for r in self.by_line()],
+                "modules": [described(r) for r in self.by_module()], "seconds": self.seconds,
+                "wall_seconds": self.wall, "coverage": self.coverage}
+
+
+def kernels_of(calls: Iterable[TimedCall], seconds_per_cycle: float, limits: Limits | None = None) -> Kernels:
+    """The kernels of the calls of a profile."""
+    rows: dict[Any, KernelRow] = {}
+    wall = 0.0
+    for call in calls:
+        times = call.times
+        wall += (times.end - times.start) / 1e9
+        for site, (count, cycles, flops, moved) in zip(times.entry.sites, times.sums.tolist()):
+            if not count:
+                continue
+            lines = site.lines if call.line is None else (call.line,)
+            scope = lines[0].scope if lines else ""
+            label, function = call.label(site), call.name if call.line is None else OPERATIONS
+            key = function, label, lines
+            if key not in rows:
+                rows[key] = KernelRow(label, function, tuple(dict.fromkeys(map(shown, lines))), scope,
+                                      site.threads)
+            rows[key].add(KernelRow("", "", (), "", False, count, cycles * seconds_per_cycle, flops, moved))
+    found = list(rows.values())
+    if limits is not None:
+        for row in found:
+            row.limit = limits.seconds(row)
+    return Kernels(_grouped(found, lambda row: [(row.kernel, row.function, row.lines, numberless(row.module))]), wall,
+                   found)
+
+
+def shown(line: SourceLine) -> str:
+    """A line as "file.py:12", relative to the current folder where it is inside it."""
+    if not line.file:
+        return "<unknown>"
+    path = os.path.relpath(line.file) if os.path.isabs(line.file) and os.path.exists(line.file) else line.file
+    return f"{line.file if path.startswith('..') else path}:{line.line}"
+
+
+def _grouped(rows: Iterable[KernelRow], keys: Callable[[KernelRow], Iterable[tuple[str, str, tuple[str, ...], str]]]
+             ) -> list[KernelRow]:
+    """Rows summed by each of their keys, the longest first."""
+    found: dict[Any, KernelRow] = {}
+    for row in rows:
+        for key in keys(row):
+            found.setdefault(key, KernelRow(*key, threads=row.threads)).add(row)
+    return sorted(found.values(), key=lambda row: -row.seconds)
+
+
+def _around(module: str) -> list[str]:
+    """The paths of a module and of those around it, the outermost first."""
+    names = module.split(".") if module else ["(no module)"]
+    return [".".join(names[:i + 1]) for i in range(len(names))]
+
+
+def numberless(module: str) -> str:
+    """The path with a * for each number, by which equal layers are one row."""
+    return ".".join("*" if name.isdecimal() else name for name in module.split("."))
+
+
+def _indented(module: str) -> str:
+    names = module.split(".")
+    return "  " * (len(names) - 1) + names[-1]
+
+
+def _lines(row: KernelRow) -> str:
+    more = len(row.lines) - 1
+    return row.line + (f" +{more}" if more else "")
+
+
+Text = tuple[str, Callable[[KernelRow], str]]
+
+
+def _table(title: str, rows: Sequence[KernelRow], texts: Sequence[Text], total: float, limit: int, width: int) -> str:
+    """A table that fits the width: what is too long of the texts is left out, in their middle."""
+    roof = any(row.limit for row in rows)
+    head = ["share", "total", "calls", "mean", "GF/s", "GB/s", *["roof"] * roof]
+    shown_rows = rows[:limit] if limit >= 0 else rows
+    numbers = [[f"{100 * r.seconds / (total or 1):.1f}%", time_text(r.seconds), str(r.calls), time_text(r.mean),
+                f"{r.gflops:.1f}" if r.flops else "-", f"{r.gbytes:.1f}" if r.bytes else "-",
+                *[f"{100 * r.roofline:.0f}%"] * roof] for r in shown_rows]
+    widths = [max(map(len, column)) for column in zip(head, *numbers)]
+    left = max(width - sum(widths) - 2 * len(widths), 8 * len(texts))
+    cells = [[of(r) for _, of in texts] for r in shown_rows]
+    spaces = _shared(left - 2 * (len(texts) - 1), [max([len(name), *(len(c[i]) for c in cells)])
+                                                   for i, (name, _) in enumerate(texts)])
+    lines = [f"{title} ({len(rows)}):"]
+    for row, text in zip([head, *numbers], [[name for name, _ in texts], *cells]):
+        lines.append("  ".join([*(f"{x:>{w}}" for x, w in zip(row, widths)),
+                                *(f"{shortened(x, w):<{w}}" for x, w in zip(text, spaces))]).rstrip())
+    if len(shown_rows) < len(rows):
+        rest = sum(r.seconds for r in rows[len(shown_rows):])
+        lines.append(f"... {len(rows) - len(shown_rows)} more" + (
+            "" if title == "modules" else f", {100 * rest / (total or 1):.1f}%"))
+    return "\n".join(lines)
+
+
+def _shared(width: int, wanted: Sequence[int]) -> list[int]:
+    """Widths of columns: what they want where there is room, else the long ones share what the short ones leave."""
+    out, rest, left = list(wanted), list(range(len(wanted))), width
+    while rest:
+        fair = left // len(rest)
+        small = [i for i in rest if wanted[i] <= fair]
+        if not small:
+            for i in rest:
+                out[i] = fair
+            break
+        for i in small:
+            left -= wanted[i]
+            rest.remove(i)
+    return out
+
+
+def shortened(text: str, width: int) -> str:
+    """A text that fits a width: of a long one, the middle is left out."""
+    if len(text) <= width:
+        return text
+    end = (width - 1) * 2 // 3
+    return text[:width - 1 - end] + "…" + text[len(text) - end:]
+
+
+def time_text(seconds: float) -> str:
+    """A time with three digits and its unit."""
+    for unit, scale in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
+        if seconds >= scale:
+            return f"{seconds / scale:.3g} {unit}" if seconds < 1000 * scale else f"{seconds / scale:.0f} {unit}"
+    return f"{seconds * 1e9:.0f} ns"
+

@@ -1,0 +1,348 @@
+"""Kernels of a profile: their times within compiled code, their lines and modules, memory and its owners."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mlc
+from mlc import hardware_counters, nn
+from mlc.backends.cpu.targets import host
+from mlc.backends.cpu.toolchain import Toolchain
+from mlc.backends.fingerprint import LocationTable
+from mlc.dialects.builtin import Module
+from mlc.dialects.loop import Kernel
+from mlc.flame_graph import flame_graph
+from mlc.hardware_counters import HardwareCounters
+from mlc.ir.diag import Loc, UserError, called_scope
+from mlc.ir.kernel_sites import KernelSite, SourceLine
+from mlc.ir.parser import parse_module
+from mlc.ir.profiling import state
+from mlc.passes import pipeline
+from mlc.passes.analysis import kernel_cost
+from mlc.profile_kernels import KernelRow, Kernels, Limits
+from mlc.profiler import profile
+from mlc.tools import cli
+
+THIS = Path(__file__).name
+WIDE = 512
+
+
+class Layer(nn.Module):
+    def __init__(self) -> None:
+        self.attn, self.mlp = nn.Linear(32, 32), nn.Linear(32, 32)
+
+    def forward(self, x: Any) -> Any:
+        return x + self.mlp(nn.functional.relu(self.attn(x)))
+
+
+class Net(nn.Module):
+    def __init__(self) -> None:
+        self.layers = nn.ModuleList([Layer() for _ in range(4)])
+
+    def forward(self, x: Any) -> Any:
+        for layer in self.layers:
+            x = layer(x)
+        return x
+
+
+def line_of(f: Callable[..., Any], text: str) -> str:
+    """The line of a function that has a text, as tables show it."""
+    import inspect
+    lines, first = inspect.getsourcelines(f)
+    return f"{THIS}:{first + next(i for i, line in enumerate(lines) if text in line)}"
+
+
+def slow(x: Any, w: Any) -> Any:
+    y = x + 1.0
+    z = (w @ w).sum()                      # slow on purpose
+    return (y * 2.0).sum() + z
+
+
+def test_a_line_that_is_slow_on_purpose_comes_first() -> None:
+    f, x, w = mlc.compile(slow), mlc.ones(8, 8), mlc.ones(WIDE, WIDE)
+    with profile(kernels=True) as p:
+        for _ in range(3):
+            f(x, w)
+    found = p.kernels()
+    assert line_of(slow, "on purpose") in [Path(row.line).name for row in found.by_line()[:3]]
+    assert found[0].calls == 3 and found[0].flops >= 3 * 2 * WIDE ** 3 and found.coverage > 0.95
+    assert sum(row.calls for row in found) == sum(e.kind == "kernel" for e in p.events())
+    assert state.recorder is None and not state.kernels
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+def test_kernels_have_the_paths_of_modules(compiled: bool) -> None:
+    net, x = Net(), mlc.ones(4, 32)
+    call = mlc.compile(net) if compiled else net
+    with profile(kernels=True) as p:
+        call(x)
+    modules = {row.module for row in p.kernels().by_module_path}
+    assert {f"Net.layers.{i}.{name}" for i in range(4) for name in ("attn", "mlp")} <= modules
+    assert any(row.module == "Net.layers.*.attn" and row.calls == 4 for row in p.kernels())
+    tree = [row.module for row in p.kernels().by_module()]
+    assert tree[0] == "Net" and tree.index("Net.layers.2") < tree.index("Net.layers.2.mlp")
+    assert next(row for row in p.kernels().by_module() if row.module == "Net").seconds == pytest.approx(
+        p.kernels().seconds)
+
+
+def test_kernels_of_gradients_have_the_modules_of_what_is_differentiated() -> None:
+    net, x = Net(), mlc.ones(4, 32)
+
+    @mlc.compile
+    def step(x: Any) -> Any:
+        loss = net(x).square().mean()
+        loss.backward()
+        return loss
+
+    with profile(kernels=True) as p:
+        step(x)
+    calls = {i: sum(r.calls for r in p.kernels().by_module_path if f"layers.{i}." in r.module) for i in range(4)}
+    assert all(count >= 6 for count in calls.values())     # two products forward, four backward
+
+
+def test_a_profile_leaves_no_trace_in_other_code() -> None:
+    f, x = mlc.compile(slow), mlc.ones(8, 8)
+    w = mlc.ones(64, 64)
+    f(x, w)
+    before = f.compiled.entries
+    with profile(kernels=True):
+        f(x, w)
+        grown = mlc.ones(3, requires_grad=True)
+        (grown.sin() * 2).sum().backward()
+    assert f.compiled.entries == before and not before[0].interface.kernels
+    count = before[0].fast_calls.value
+    f(x, w)
+    assert before[0].fast_calls.value == count + 1         # its own native path, as before
+    assert len(f.compiled.reports) == 1
+
+    def code(timed: bool) -> bytes:
+        chain = Toolchain(timed=timed)
+        module = mlc.lower(slow, [mlc.spec(8, 8), mlc.spec(64, 64)], level="tensor").module
+        assert isinstance(module, Module)
+        return bytes(chain.compile(chain.lower(module), cache=True).code)
+
+    assert code(False) == code(False) != code(True)
+    assert Toolchain().key() != Toolchain(timed=True).key()
+    assert "time_kernels" not in str(pipeline.order(host().machine))
+
+
+def test_loops_and_results_of_timed_code_are_the_same() -> None:
+    @mlc.compile
+    def newton(a: Any) -> Any:
+        x = 1.0
+        while mlc.abs(a * x + x ** 3 - 1) > 1e-6:
+            x = x - (a * x + x ** 3 - 1) / (a + 3 * x ** 2)
+        return x
+
+    wanted = newton(mlc.tensor(2.0)).item()
+    with profile(kernels=True) as p:
+        assert newton(mlc.tensor(2.0)).item() == wanted
+    assert max(row.calls for row in p.kernels()) > 2       # one kernel of the loop, each time around
+
+
+def test_symbolic_sizes_count_their_own_operations() -> None:
+    f = mlc.compile(lambda x: x @ x.t(), dynamic=True)
+    with profile(kernels=True) as p:
+        f(mlc.ones(8, 16))
+        f(mlc.ones(24, 16))
+    product = max(p.kernels(), key=lambda row: row.flops)
+    elements = 8 * 8 + 24 * 24                             # which a loop of unknown length adds to zeros
+    assert product.flops == 2 * 16 * elements + elements and product.calls == 2
+    assert product.bytes >= 4 * (8 * 16 + 8 * 8 + 24 * 16 + 24 * 24)
+
+
+def test_costs_are_counted_from_the_ir() -> None:
+    module = mlc.lower(lambda x, w: x @ w, [mlc.spec(6, 10), mlc.spec(10, 4)], level="tensor").module
+    pipeline.lower(module, "loop", host().machine)
+    kernel, = module.inside(Kernel)
+    assert kernel_cost.flops(kernel) == 2 * 6 * 10 * 4
+    assert kernel_cost.moved(kernel) == 4 * (60 + 40 + 24)
+
+
+def test_sums_of_many_calls_take_no_more_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    f, x, w = mlc.compile(slow), mlc.ones(8, 8), mlc.ones(16, 16)
+    monkeypatch.setattr("mlc.profiler.MOST_WORDS", 200)
+    with profile(kernels=True, profile_memory=True) as p:
+        for _ in range(50):
+            f(x, w)
+    assert len(p._timed) < 10 and {row.calls for row in p.kernels()} == {50} and 0 < p.kernels().coverage < 1
+    assert sum(e.kind == "kernel" for e in p.events()) < 50 and p.memory().where == "slow"
+
+
+# -- memory -----------------------------------------------------------------------------------------------------------
+def greedy(x: Any) -> Any:
+    y = x * 2.0
+    big = (mlc.flip(y, (0,)).reshape(-1, 1) * y.reshape(1, -1)).cumsum(0)          # the peak
+    return big.cumsum(1).sum() + y.sum()
+
+
+def test_the_owner_of_a_peak_is_named() -> None:
+    f, x = mlc.compile(greedy), mlc.ones(300)
+    with profile(kernels=True, profile_memory=True) as p:
+        f(x)
+    peak = p.memory()
+    owners = {Path(o.line).name: o.bytes for o in peak.owners if o.kind == "value"}
+    assert peak.where == "greedy" and owners[line_of(greedy, "the peak")] == 300 * 300 * 4
+    assert peak.bytes == sum(o.bytes for o in peak.owners) >= 300 * 300 * 4 + 300 * 4
+    assert "more, " in peak.table(row_limit=1, width=100)
+    assert max(map(len, peak.table(width=90).splitlines())) <= 90
+
+
+def test_tensors_of_operations_are_owners_too() -> None:
+    with profile(kernels=True, profile_memory=True) as p:
+        x = mlc.ones(50, 50) + 1
+        y = x * 2
+        del x
+    assert y.shape == (50, 50)
+    assert [(o.kind, o.bytes) for o in p.memory().owners] == [("tensor", 10000)] * 2
+
+
+# -- output -----------------------------------------------------------------------------------------------------------
+def test_the_trace_has_kernels_within_calls_and_memory(tmp_path: Path) -> None:
+    f, x = mlc.compile(greedy), mlc.ones(100)
+    with profile(kernels=True, profile_memory=True) as p:
+        f(x)
+    p.export_chrome_trace(str(tmp_path / "t.json"))
+    rows = json.loads((tmp_path / "t.json").read_text())["traceEvents"]
+    call, = (r for r in rows if r.get("cat") == "compiled function")
+    kernels = [r for r in rows if r.get("cat") == "kernel" and r["tid"] == call["tid"]]
+    assert kernels and all(call["ts"] <= r["ts"] and r["ts"] + r["dur"] <= call["ts"] + call["dur"] for r in kernels)
+    counters = [r["args"] for r in rows if r["ph"] == "C" and r["name"] == "memory of greedy"]
+    assert max(c["values"] for c in counters) >= 100 * 100 * 4 and counters[-1]["values"] == 0
+    assert any(r["name"] == "thread_name" for r in rows)
+
+
+def rows() -> Iterator[KernelRow]:
+    yield KernelRow("dot", "step", ("a.py:1", "a.py:2"), "Net.layers.0.attn", True, 2, 3.0, 6_000_000_000, 9_000)
+    yield KernelRow("dot", "step", ("a.py:1", "a.py:2"), "Net.layers.1.attn", True, 2, 1.0, 6_000_000_000, 9_000)
+    yield KernelRow("<add & sub>", "step", ("b.py:7",), "", False, 1, 0.5, 0, 4_000_000_000)
+
+
+def test_tables_fit_the_terminal() -> None:
+    limits = Limits((4e9, 8e9), ((1 << 20, (1e10, 2e10)), (1 << 28, (8e9, 1e10))))
+    found = list(rows())
+    for row in found:
+        row.limit = limits.seconds(row)
+    assert [row.roofline for row in found] == pytest.approx([0.25, 0.75, 1.0])
+    kernels = Kernels(found, 5.0, found)
+    for width in (80, 100, 160):
+        text = kernels.table(width=width)
+        assert max(map(len, text.splitlines())) <= width, text
+    assert "4.5 s in kernels of 5 s in calls of compiled code (90.0%)" in text
+    assert [row.line for row in kernels.by_line()] == ["a.py:1", "b.py:7"]
+    assert kernels.sorted_by("bytes")[0].kernel == "<add & sub>" and kernels.to_json()["coverage"] == 0.9
+    with pytest.raises(UserError, match="total, calls"):
+        kernels.table("speed")
+
+
+def test_flame_graphs_are_one_file() -> None:
+    from xml.etree import ElementTree
+    text = flame_graph(rows(), 'a "title" <&>')
+    root = ElementTree.fromstring(text)
+    boxes = {g.get("data-n"): float(g.get("data-w", 0)) for g in root.iter() if g.get("data-n")}
+    assert {"all", "step", "Net", "layers", "0", "attn", "a.py:1", "dot", "<add & sub>"} <= boxes.keys()
+    assert boxes["<add & sub>"] == pytest.approx(boxes["all"] / 9, abs=0.01) and "http" not in text.replace(
+        "http://www.w3.org/2000/svg", "")
+
+
+def test_the_command_profiles_programs_and_functions(tmp_path: Path, capsys: pytest.CaptureFixture[str],
+                                                     monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "program.py").write_text("import sys\nimport mlc\n\n\ndef f(x):\n    return (x @ x).exp()\n\n\n"
+                                         "print(mlc.compile(f)(mlc.ones(8, 8)).shape)\nsys.exit(3)\n")
+    assert cli.main(["profile", "program.py", "-o", "t.json", "--flame", "f.svg", "--json", "k.json", "--memory",
+                     "--counters", "--no-roofline"]) == 3
+    out, err = capsys.readouterr()
+    assert out.startswith("(8, 8)\nkernels (") and "program.py:6" in out and "memory at the peak" in out and not err
+    assert re.search("(?m)^hardware counters: ", out)
+    assert json.loads((tmp_path / "k.json").read_text())["kernels"][0]["calls"] == 1
+    assert (tmp_path / "t.json").exists() and (tmp_path / "f.svg").read_text().startswith("<svg")
+    for words, code in ((["nothing.py"], "MLC0392"), (["program.py", "--sizes", "B=2"], "MLC0391"),
+                        (["program.py", "--sort", "speed"], "MLC0391"), (["program.py:f", "x"], "MLC0391")):
+        assert cli.main(["profile", *words]) == 2 and code in capsys.readouterr().err
+    (tmp_path / "idle.py").write_text("print('idle')\n")
+    assert cli.main(["profile", "idle.py", "--no-roofline"]) == 1 and "ran no kernel" in capsys.readouterr().err
+
+
+# -- locations --------------------------------------------------------------------------------------------------------
+def test_the_module_of_a_location_moves_with_calls() -> None:
+    assert called_scope("Net.0.linear", "Net.0", "Net.1") == "Net.1.linear"
+    assert called_scope("Net.0", "Net.0", "Net.1") == "Net.1" and called_scope("Net.01", "Net.0", "Net.1") == "Net.01"
+    assert Loc("a.py", 1, scope="Net.0.x").called(Loc("a.py", 1, scope="Net.0"), Loc("a.py", 1, scope="")).scope == "x"
+    assert Loc("a.py", 1, scope="Net.0").through("pass").scope == "Net.0"
+    shared, first, second = (Loc("a.py", line, scope=scope) for line, scope in ((3, "N.0"), (3, "N.0"), (9, "N.1")))
+    assert (shared.called(first, second).line, shared.called(first, second).scope) == (9, "N.1")
+    assert Loc("a.py", 4, scope="N.0").called(first, second).line == 4               # of the body of the layer itself
+
+
+def test_numbered_locations_find_their_lines_and_modules() -> None:
+    module = parse_module('func.func @f(%x: tensor<3xf32>) -> tensor<3xf32> {\n'
+                          '  %0 = tensor.exp %x : tensor<3xf32> loc("module N.0"("m.py":3:7))\n'
+                          '  %1 = tensor.exp %0 : tensor<3xf32> loc("module N.0"("m.py":3:7))\n'
+                          '  %2 = tensor.exp %1 : tensor<3xf32> loc("module N.1"("m.py":9:7))\n'
+                          '  func.return %2 : tensor<3xf32>\n}')
+    table = LocationTable(module)
+    inner, callee, call = (i for i, loc in enumerate(table.locs) if loc.scope)
+    with table.numbered():
+        loc = table.ops[inner].loc.called(table.ops[callee].loc, table.ops[call].loc)
+        site = KernelSite("exp", tuple(SourceLine(x.file, x.line, x.scope) for x in (loc, table.ops[inner].loc)))
+    assert KernelSite.parse(table.kernel(site.text())).lines == (SourceLine("m.py", 9, "N.1"),
+                                                                 SourceLine("m.py", 3, "N.0"))
+
+
+class Twice(nn.Module):
+    def __init__(self) -> None:
+        self.first, self.second = nn.Linear(32, 32), nn.Linear(32, 32)
+
+    def forward(self, x: Any) -> Any:
+        x = self.first(x).sin()
+        for _ in range(6):
+            x = self.second(x).sin()       # six times as slow
+        return x
+
+
+@pytest.mark.parametrize("gradient", [False, True])
+def test_layers_that_share_a_function_have_their_own_lines(gradient: bool) -> None:
+    net, x = Twice(), mlc.ones(32, 32)
+    f = mlc.compile(lambda net, x: mlc.grad(lambda net: net(x).sum())(net) if gradient else net(x))
+    with profile(kernels=True) as p:
+        f(net, x)
+    products = [row for row in p.kernels().by_module_path if "dot_general" in row.kernel]
+    counts = {line: sum(row.calls for row in products if row.line.endswith(line))
+              for line in (line_of(Twice.forward, "self.first"), line_of(Twice.forward, "six times"))}
+    first, second = counts.values()
+    assert second >= 6 * first > 0 and first + second == sum(row.calls for row in products)
+    assert {"Twice.first", "Twice.second"} <= {row.module for row in products} <= {
+        "Twice.first", "Twice.second", "Twice"}            # a sine that is fused may have more operations
+
+
+# -- other tools ------------------------------------------------------------------------------------------------------
+def test_counters_of_the_kernel_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hardware_counters, "COUNTERS", {"nanoseconds": (1, 1)})      # a counter of Linux itself
+    with HardwareCounters() as counted:
+        np.ones(1000).sum()
+    assert counted.counts.get("nanoseconds", 1) > 0 and bool(counted.counts) != bool(counted.reason)
+    assert counted.text().startswith("hardware counters: ") and "\n" not in counted.text()
+
+
+def test_code_for_perf_and_gdb_names_its_functions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    key = Toolchain().key()
+    monkeypatch.setenv("MLC_PERF", str(tmp_path / "code"))
+    chain = Toolchain()
+    module = mlc.lower(lambda x: (x @ x).exp(), [mlc.spec(64, 64)], level="tensor").module
+    assert isinstance(module, Module) and chain.key() != key
+    executable = chain.load(chain.compile(chain.lower(module), cache=True))
+    file, = (tmp_path / "code").glob("mlc-*.so")
+    assert file.read_bytes() == executable.image and b"\0kernel_dot_general" in executable.image
+    assert executable.entry("main").call([np.zeros((64, 64), np.float32)])[0].sum() == 64 * 64
+    monkeypatch.setenv("MLC_PERF", str(file))              # which is no folder
+    with pytest.raises(UserError) as found:
+        chain.load(executable.linked)
+    assert found.value.code == "MLC0393"

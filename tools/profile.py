@@ -1,0 +1,144 @@
+"""mlc profile: run a program or a function, and show where its time and its memory go, kernel by kernel."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from contextlib import nullcontext
+from typing import TYPE_CHECKING
+
+from mlc.ir.diag import UserError
+from mlc.tools import files, report, run
+
+if TYPE_CHECKING:
+    from mlc.hardware_counters import HardwareCounters
+    from mlc.profile_kernels import Limits
+    from mlc.profiler import profile
+
+EXAMPLES = """examples:
+  mlc profile model.py
+  mlc profile model.py --trace trace.json.gz --flame flame.svg --no-roofline
+  mlc profile model.py:predict --sizes B=64 --repeat 100 --sort mean --no-roofline
+  mlc profile model.mlir --memory --counters --json figures.json --no-roofline
+
+The first runs a program, with all that it compiles and runs at once. The trace is for https://ui.perfetto.dev, the
+flame graph for any browser. Times are those of the thread that calls a kernel.
+"""
+OF_FUNCTIONS = ("entry", "args", "sizes", "inputs", "seed", "repeat")
+COPIED = 1 << 26
+"""Bytes that are copied to measure the bandwidth of memory."""
+
+
+def parser() -> argparse.ArgumentParser:
+    from mlc.profile_kernels import SORTS
+    p = report.Parser("profile", "Show the kernels of a program, or of a function of a file on random arguments, with "
+                      "their lines and modules.", EXAMPLES)
+    add = p.add_argument
+    add("file", metavar="FILE[:FUNCTION]", help="a .py program, or a function as of mlc run")
+    add("program_arguments", nargs="*", default=[], metavar="ARG", help="arguments of a Python program (after --)")
+    add("--entry", metavar="NAME", help="the function to call, as FILE:NAME")
+    add("--args", metavar="TYPES", help="sizes of its arguments, as in 'f32[4,16],i64[4]'")
+    add("--sizes", metavar="B=4,...", help="numbers for size symbols")
+    add("--inputs", metavar="FILES", help="arrays: x.npy,rest.npz")
+    add("--seed", type=run.seed, metavar="N", help="seed of random inputs (default 0)")
+    add("--repeat", type=_count, metavar="N", help="calls of the function (default 10)")
+    add("-o", "--trace", metavar="FILE", help="write a trace for Perfetto, compressed if it ends with .gz")
+    add("--flame", metavar="FILE", help="write a flame graph (.svg): module, line, kernel")
+    add("--sort", choices=SORTS, default="total", help="order of the kernels (default total)")
+    add("--rows", type=int, default=20, metavar="N", help="rows of each table; -1 for all (default 20)")
+    add("--memory", action="store_true", help="the owners of all bytes at the peak")
+    add("--counters", action="store_true", help="hardware counters: instructions, cache misses")
+    add("--no-roofline", action="store_true", help="do not measure the limits of the machine, which takes two seconds")
+    add("--json", metavar="FILE", help="write all figures as JSON, - for stdout")
+    return p
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal() or not int(text):
+        raise ValueError
+    return int(text)
+
+
+def main(options: argparse.Namespace) -> int:
+    import mlc
+    from mlc.hardware_counters import HardwareCounters
+    path, name = run.named(options)
+    p = mlc.profiler.profile(kernels=True, profile_memory=True)
+    counted = HardwareCounters()
+    stop: SystemExit | None = None
+    if path.endswith(".py") and name is None:
+        run.refuse(options, OF_FUNCTIONS, "a Python program says itself what it calls",
+                   f"mlc profile {path}:FUNCTION calls one function")
+        try:
+            with counted if options.counters else nullcontext(), p:
+                run.program(path, options.program_arguments, False)
+        except SystemExit as ended:                        # as most programs that have a `main` do
+            stop = ended
+    else:
+        if options.program_arguments:
+            raise report.usage_error(f"{options.program_arguments[0]!r}: only a Python program takes arguments",
+                                     "give types with --args, or arrays with --inputs", "MLC0391")
+        with counted if options.counters else nullcontext():
+            _function(path, name, options, p)
+    _show(p, options, counted)
+    return 0 if stop is None else report.exit_status(stop)
+
+
+def _function(path: str, name: str | None, options: argparse.Namespace, p: profile) -> None:
+    """Call a function of a file again and again."""
+    from mlc.backends.cpu.targets import host
+    from mlc.backends.image import compile_image
+    from mlc.backends.timed import TimedExecutable
+    from mlc.ir.profiling import timed
+    from mlc.passes import pipeline
+    from mlc.tools import inputs
+    found = run.call_in_file(path, name, argparse.Namespace(**vars(options), pipeline=None, allow_pass=[]))
+    if not inputs.has_interface(found.module, found.entry):
+        raise run.no_interface(found.entry, inputs.entries(found.module)[found.entry])
+    machine = host().machine
+    pipeline.resume(found.module, "llvm", machine, timed=True)
+    entry = TimedExecutable(compile_image(found.module, host())).entry(found.entry)
+    if not entry.interface.kernels:
+        raise UserError(f"{path} is at a level below kernels, which are timed by a pass above", code="MLC0335",
+                        hint="start from an earlier dump")
+    entry.call(found.arrays)                               # its pages are mapped, and its data in the caches
+    with p:
+        for _ in range(options.repeat or 10):
+            timed("compiled function", found.entry, lambda: entry.call(found.arrays), found.arrays)
+
+
+def _show(p: profile, options: argparse.Namespace, counted: HardwareCounters) -> None:
+    """Print the tables, and write the files that are asked for."""
+    kernels = p.kernels(None if options.no_roofline else _limits())
+    if not kernels.rows:
+        raise UserError("the program ran no kernel, so there is nothing to show", code="MLC0796",
+                        hint="it calls no operation or compiled function of mlc, or all in other processes")
+    stream = sys.stderr if options.json == "-" else sys.stdout
+    print(kernels.table(options.sort, options.rows), file=stream)
+    if options.counters:
+        print(counted.text(), file=stream)
+    if options.memory:
+        print("\n" + p.memory().table(options.rows), file=stream)
+    if options.trace:
+        p.export_chrome_trace(options.trace)
+    if options.flame:
+        p.export_flame_graph(options.flame, f"mlc profile {options.file}")
+    if options.json:
+        content = {**kernels.to_json(), "memory": p.memory().to_json()}
+        if options.counters:
+            content["counters"] = counted.counts
+        files.write(options.json, json.dumps(content, indent=1) + "\n")
+
+
+def _limits() -> Limits:
+    """The limits of this machine, for numbers of 32 bits."""
+    from mlc.api import get_num_threads
+    from mlc.profile_kernels import Limits
+    from mlc.tools.bench.roofline import SIZES, copies, multiply_adds
+    threads = get_num_threads()
+    found, best = list[tuple[int, tuple[float, float]]](), (0.0, 0.0)
+    for name, rates in reversed(copies(threads, COPIED).items()):
+        best = max(best[0], rates[0]), max(best[1], rates[1])          # a smaller cache is no slower than a larger one
+        found.insert(0, (SIZES[name], best))
+    return Limits(multiply_adds(threads)["f32"], tuple(found))
