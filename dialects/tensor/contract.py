@@ -16,9 +16,11 @@ from mlc.dialects.tensor.base import (
     broadcast_to,
     full,
     kind,
+    reshape,
     rounded,
     shape_text,
 )
+from mlc.dialects.tensor.binary import Add, Mul
 from mlc.dialects.tensor.iteration import IndexingMap, IterationDomain, aligned
 from mlc.dialects.tensor.orders import dot_in_order, lanes, run_length, terms_in_block, terms_of_mma
 from mlc.dialects.tensor.shape import BroadcastTo, Transpose, inverse, transpose
@@ -165,6 +167,29 @@ def dot_of_nothing(op: DotGeneral) -> Value | None:
     if any(op.lhs.type.shape[i] == 0 for i, _ in op.contract):
         return full(0, op.result, op.result.type.shape)
     return None
+
+
+@rewrite(DotGeneral)
+def dot_of_single_terms(op: DotGeneral) -> Value | None:
+    """dot_general(x, y) == x * y + 0, if all contracted sizes are 1; the sum of the term -0 alone is 0
+
+    An outer product, such as a weight's gradient for one sample, is limited by memory, and fuses with what reads it.
+    """
+    if any(op.lhs.type.shape[i] != 1 for i, _ in op.contract):
+        return None
+    product = Mul(_spread(op, 0), _spread(op, 1)).result
+    if kind(product.type.dtype) != "float":
+        return product
+    return Add(product, full(0, product, op.result.type.shape)).result
+
+
+def _spread(op: DotGeneral, side: int) -> Value:
+    """An operand without contracted elements, broadcast to the shape of the result."""
+    x, free, others = op.operands[side], op.free(side), [1] * len(op.free(1 - side))
+    batch, contract = ([pair[side] for pair in pairs] for pairs in (op.batch, op.contract))
+    lead, own = ([x.type.shape[i] for i in axes] for axes in (batch, free))
+    shape = [*lead, *own, *others] if side == 0 else [*lead, *others, *own]
+    return broadcast_to(reshape(transpose(x, [*batch, *free, *contract]), shape), op.result.type.shape)
 
 
 @rewrite(DotGeneral)

@@ -53,3 +53,22 @@ func.func @columns(%t: tensor<3x9xf32>, %i: tensor<Lx2xi64>) -> tensor<Lx3x2xf32
 // CHECK: @columns
 // CHECK: tensor.take %t, {{%\w+}} {axis = 1}
 // CHECK: tensor.transpose
+// -----
+// a product of single terms is elementwise, and the sum of -0 is 0
+func.func @outer(%x: tensor<1x2xf32>, %y: tensor<3x1xf32>) -> tensor<2x3xf32> {
+  %0 = tensor.dot_general %x, %y {batch = [], contract = [[0, 1]]} : (tensor<1x2xf32>, tensor<3x1xf32>) -> tensor<2x3xf32>
+  func.return %0 : tensor<2x3xf32>
+}
+// run: @outer([[2, -1]], [[1], [0], [3]]) == [[2, 0, 6], [-1, 0, -3]]
+// CHECK-NOT: tensor.dot_general
+// CHECK: tensor.mul
+// CHECK: tensor.add
+// -----
+// of each of a batch
+func.func @outer_of_each(%x: tensor<4x2x1xi32>, %y: tensor<3x1x4xi32>) -> tensor<4x2x3xi32> {
+  %0 = tensor.dot_general %x, %y {batch = [[0, 2]], contract = [[2, 1]]} : (tensor<4x2x1xi32>, tensor<3x1x4xi32>) -> tensor<4x2x3xi32>
+  func.return %0 : tensor<4x2x3xi32>
+}
+// CHECK-NOT: tensor.dot_general
+// CHECK: tensor.mul
+// CHECK-NOT: tensor.add
