@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from mlc.backends.emit_llvm import Part, TargetLike, emit, emit_part
 from mlc.dialects import llvm
@@ -27,10 +27,16 @@ _OWN = "mlc_unit_being_named"
 
 @dataclass(frozen=True)
 class CompilationUnit:
-    """LLVM IR of one unit. `shared`: whether equal units of other modules share the object."""
+    """LLVM IR of one unit.
+
+    shared  whether equal units of other modules share the object
+    ops     its functions and globals, of which `part` says how they are written
+    """
 
     text: str
     shared: bool
+    ops: Sequence[Op]
+    part: Part
 
 
 def compilation_units(module: Op, target: TargetLike) -> list[CompilationUnit]:
@@ -38,7 +44,7 @@ def compilation_units(module: Op, target: TargetLike) -> list[CompilationUnit]:
     program = _Program(module)
     order = program.order()
     if order is None:                                      # mutual recursion
-        return [CompilationUnit(emit(module, target), False)]
+        return [CompilationUnit(emit(module, target), False, list(module.regions[0].block), Part())]
     names: dict[str, str] = {}
     out: dict[str, CompilationUnit] = {}
     for root in order:
@@ -47,11 +53,13 @@ def compilation_units(module: Op, target: TargetLike) -> list[CompilationUnit]:
         part = Part({**names, **own, root: _OWN}, (root,), _distinct(program.outside(members), names), hints=False)
         text = emit_part([*members, *program.imports(members)], target, part)
         names[root] = "u" + hashlib.sha256(text.encode()).hexdigest()[:40]
-        out[names[root]] = CompilationUnit(text.replace(_OWN, names[root]), True)
+        out[names[root]] = CompilationUnit(text.replace(_OWN, names[root]), True,
+                                           [*members, *program.imports(members)],
+                                           replace(part, names={**part.names, root: names[root]}))
     rest = [op for op in module.regions[0].block if isinstance(op, Definition) and op.sym_name not in program.unit]
     seen = {op.sym_name for members in program.members.values() for op in program.outside(members)}
-    text = emit_part(rest, target, Part(names, seen, _distinct(program.outside(rest), names), hints=False))
-    return [*out.values(), CompilationUnit(text, False)]
+    part = Part(names, seen, _distinct(program.outside(rest), names), hints=False)
+    return [*out.values(), CompilationUnit(emit_part(rest, target, part), False, rest, part)]
 
 
 def _distinct(ops: Sequence[Definition], names: Mapping[str, str]) -> list[Definition]:

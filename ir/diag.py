@@ -13,16 +13,28 @@ class Loc:
     """Where an operation came from: a source position, and the passes and rules it went through.
 
     `via` lists `pass` or `pass/rule` names, oldest first: an error deep in lowering still names the model line.
+    `fused` has the locations of other operations that this one also stands for, such as equal ones.
     """
 
     file: str
     line: int
     col: int = 0
     via: tuple[str, ...] = ()
+    fused: tuple[Loc, ...] = ()
 
     def through(self, name: str) -> Loc:
         """This location with `name` (a pass, or `pass/rule`) added to `via`, unless it is already the last entry."""
-        return self if self.via and self.via[-1] == name else Loc(self.file, self.line, self.col, (*self.via, name))
+        return self if self.via and self.via[-1] == name else \
+            Loc(self.file, self.line, self.col, (*self.via, name), self.fused)
+
+    def with_fused(self, other: Loc) -> Loc:
+        """This location, for an operation that from now on also stands for one at `other`."""
+        if len(self.fused) >= MOST_FUSED:
+            return self
+        own = Loc(other.file, other.line, other.col, other.via) if other.fused else other
+        new = [x for x in (own, *other.fused) if x.file and x not in self.fused and (
+            x.file, x.line, x.col, x.via) != (self.file, self.line, self.col, self.via)]
+        return Loc(self.file, self.line, self.col, self.via, (*self.fused, *new)[:MOST_FUSED]) if new else self
 
     def __str__(self) -> str:
         if not self.file:
@@ -31,6 +43,8 @@ class Loc:
 
 
 UNKNOWN = Loc("", 0)
+MOST_FUSED = 32
+"""Most further locations of an operation: a constant may stand for thousands."""
 WIDEST = 140
 """Characters of a source line that a message shows."""
 

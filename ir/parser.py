@@ -319,11 +319,18 @@ class Parser(TypeParser):
         if self.accept("unknown"):
             return Loc("", 0)
         self.deeper()
+        if self.accept("fused"):
+            self.expect("[")
+            first, *others = self.list_of(self._location_body, "]") or [Loc("", 0)]
+            self.depth -= 1
+            for other in others:
+                first = first.with_fused(other)
+            return first
         name = unquote(self.kind("string", "a file or a name").text)
         if self.accept("("):
             inner = self._location_body()
             self.expect(")")
-            loc = Loc(inner.file, inner.line, inner.col, (*inner.via, name))
+            loc = Loc(inner.file, inner.line, inner.col, (*inner.via, name), inner.fused)
         else:
             self.expect(":")
             line = self.integer()

@@ -435,7 +435,7 @@ def test_shared_units_are_compiled_once(store: Store, monkeypatch: pytest.Monkey
         return bytes(real(text, *more))
 
     monkeypatch.setattr(compile_many, "compile_object", counted)
-    shared, own = (CompilationUnit(text, i == 0) for i, text in enumerate(functions(2)))
+    shared, own = (CompilationUnit(text, i == 0, (), Part()) for i, text in enumerate(functions(2)))
     first = compile_many.objects([shared, own], host(), 2)
     assert len(compiled) == 2 and compile_many.objects([shared, own], host(), 2) == first and len(compiled) == 3
     forget(monkeypatch)

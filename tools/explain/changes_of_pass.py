@@ -1,0 +1,55 @@
+"""What a pass changed: the lines that it removed and added, with a few around them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mlc.tools.explain.explanation import Hunk, Line
+
+AROUND = 2
+"""Lines that are shown before and after a change."""
+
+
+def hunks(before: Sequence[Line], after: Sequence[Line]) -> list[Hunk]:
+    """The differences of two texts of a module.
+
+    Lines keep their operations and names, so what both texts have is known without a search; a line that a pass moved
+    counts as kept. What was removed is shown where the lines before it are.
+    """
+    kept = set(before) & set(after)
+    if len(kept) == len(before) == len(after):
+        return []
+    removed: dict[Line | None, list[Line]] = {}
+    last: Line | None = None
+    for line in before:
+        if line in kept:
+            last = line
+        else:
+            removed.setdefault(last, []).append(line)
+    out: list[Hunk] = []
+    added: list[Line] = []
+    gone = removed.pop(None, [])
+    start = 0
+    for i, line in enumerate((*after, None)):
+        if line is not None and line not in kept:
+            if not (added or gone):
+                start = i
+            added.append(line)
+            continue
+        if added or gone:
+            out.append(Hunk(list(after[max(0, start - AROUND):start]), gone, added, list(after[i:i + AROUND])))
+        if line is not None:
+            gone, added, start = removed.pop(line, []), [], i + 1
+    return _joined(out)
+
+
+def _joined(found: Sequence[Hunk]) -> list[Hunk]:
+    """Hunks without the lines around them that the hunk before has changed or shows."""
+    out: list[Hunk] = []
+    for hunk in found:
+        shown = {*out[-1].added, *out[-1].after, *out[-1].before} if out else set[Line]()
+        out.append(Hunk([x for x in hunk.before if x not in shown], hunk.removed, hunk.added, hunk.after))
+    for i, (hunk, later) in enumerate(zip(out, out[1:])):
+        changed = {*later.added}
+        out[i] = Hunk(hunk.before, hunk.removed, hunk.added, [x for x in hunk.after if x not in changed])
+    return out

@@ -1,0 +1,86 @@
+"""Text of a module after each pass of a pipeline: a value keeps its name, and lines that stay the same are kept.
+
+Numbering values anew after every pass would make all lines below a removed operation differ, and printing all
+operations again would take longer than the passes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from operator import is_
+from typing import Any
+
+from mlc.ir.core import Block, Op, Value
+from mlc.ir.printer import Printer, large_constants_elided
+from mlc.tools.explain.explanation import Line
+from mlc.tools.explain.lineage import Lineage
+
+FEW = 16
+"""Elements up to which a constant is written out."""
+
+
+class _Scope:
+    """The names of values and blocks in an operation that is isolated from above."""
+
+    def __init__(self) -> None:
+        self.names: dict[Value, str] = {}
+        self.taken: set[str] = set()
+        self.counters: dict[str, int] = {}
+        self.labels: dict[Block, str] = {}
+
+
+class ContinuousPrinter(Printer):
+    """Prints a module repeatedly; `lineage` knows the operations."""
+
+    def __init__(self, lineage: Lineage) -> None:
+        super().__init__(generic=False, locations=False)
+        self.lineage = lineage
+        self.owners: list[int] = []
+        self._owner = -1
+        self._scopes: dict[Op, _Scope] = {}
+        self._known: dict[Op, tuple[str, dict[Value, str], tuple[Value, ...], tuple[Any, ...], tuple[Any, ...]]] = {}
+
+    def module(self, module: Op) -> list[Line]:
+        """The lines of a module, as it is now."""
+        self.lines, self.owners, self.indent = [], [], 0
+        self._scopes.setdefault(module, _Scope())
+        with large_constants_elided(above=FEW):
+            self.op(module)
+        return [Line(text, owner) for text, owner in zip(self.lines, self.owners)]
+
+    def name_in(self, function: Op, value: Value) -> str:
+        """The name of a value of a function that has been printed."""
+        return self._scopes[function].names.get(value, "")
+
+    def line(self, text: str) -> None:
+        super().line(text)
+        self.owners.append(self._owner)
+
+    def op(self, op: Op) -> None:
+        outer, self._owner = self._owner, self.lineage.number_of[op]
+        if not op.regions:
+            self._leaf(op)
+        else:
+            super().op(op)
+        self._owner = outer
+
+    def _leaf(self, op: Op) -> None:
+        """An operation without regions, whose line is kept while nothing in it changes."""
+        attrs, types = tuple(op.attrs.values()), tuple([r.type for r in op.results])
+        known = self._known.get(op)
+        if known is not None and known[1] is self.names and not op.successors and (
+                _same(known[2], op.operands) and _same(known[3], attrs) and _same(known[4], types)):
+            self.line(known[0])
+            return
+        super().op(op)
+        self._known[op] = self.lines[-1].lstrip(" "), self.names, tuple(op.operands), attrs, types
+
+    def enter(self, op: Op) -> None:
+        scope = self._scopes.setdefault(op, _Scope())
+        scope.names.update((v, self.name(v)) for v in (*op.operands, *op.results))
+        self.names, self.taken, self.counters, self.labels = scope.names, scope.taken, scope.counters, scope.labels
+
+
+def _same(known: Iterable[Any], now: Iterable[Any]) -> bool:
+    known, now = tuple(known), tuple(now)
+    return len(known) == len(now) and all(map(is_, known, now))
