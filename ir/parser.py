@@ -321,11 +321,12 @@ class Parser(TypeParser):
         self.deeper()
         if self.accept("fused"):
             self.expect("[")
-            first, *others = self.list_of(self._location_body, "]") or [Loc("", 0)]
+            found: list[Loc] = self.list_of(self._location_body, "]") or [Loc("", 0)]
             self.depth -= 1
-            for other in others:
-                first = first.with_fused(other)
-            return first
+            loc = found[0]
+            for other in found[1:]:
+                loc = loc.with_fused(other)
+            return loc
         name = unquote(self.kind("string", "a file or a name").text)
         if self.accept("("):
             inner = self._location_body()

@@ -24,6 +24,7 @@ from mlc.backends.cache import Store
 from mlc.backends.compilation_units import CompilationUnit
 from mlc.backends.cpu import targets
 from mlc.backends.cpu.targets import host
+from mlc.backends.emit_llvm import Part
 from mlc.ir.machine import x86_64
 from mlc.passes import pipeline
 from mlc.tools.cli import main

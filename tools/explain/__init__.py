@@ -11,6 +11,7 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
+from mlc.ir.passes import no_collection
 from mlc.tools import files, formats, report
 
 if TYPE_CHECKING:
@@ -18,8 +19,8 @@ if TYPE_CHECKING:
 
 EXAMPLES = """examples:
   mlc explain model.py:predict -o report.html
-  mlc explain model.py:predict --line 12
-  mlc explain train.py -o report.html               # runs the program; explains what it compiles
+  mlc explain model.py:predict --line model.py:5
+  mlc explain model.py -o report.html               # runs the program, and explains what it compiles
   mlc explain model.py:scale --args 'f32[B,16]' --sizes B=64 --json -o scale.json
   mlc explain model.py:predict --target=cuda:sm_90 -o report.html
 """
@@ -35,6 +36,7 @@ def parser() -> argparse.ArgumentParser:
     add("-o", "--output", metavar="OUT", help="write the page (or with --json the data) to this file; - is stdout "
         "(default: a summary on the terminal)")
     add("--line", metavar="[FILE:]LINE", help="text: one line of the source through all levels")
+    add("--all", action="store_true", help="with --line: all lines of each level, however many")
     add("--json", action="store_true", help="write the data of the page; tools/explain/schema.json describes them")
     add("--args", metavar="TYPES", help="types of the arguments, as in 'f32[B,16],f32[16,4]', where annotations do not "
         "tell")
@@ -50,24 +52,28 @@ def parser() -> argparse.ArgumentParser:
 def main(options: argparse.Namespace) -> int:
     if options.json and options.line:
         raise report.usage_error("--json and --line are two forms", "leave one of them out", "MLC0391")
+    if options.all and not options.line:
+        raise report.usage_error("--all is about --line", "say which line of the source", "MLC0391")
     if options.line and options.output and options.output.endswith((".html", ".htm")):
         raise report.usage_error("--line writes text, and a page shows all lines", "leave one of them out", "MLC0391")
     from mlc.tools.explain import as_json, collect, page, report_text
-    subject = _subject(options)
-    found = collect.explain(subject)
-    if options.roofline:
-        from mlc.tools.explain.limits import measured
-        found.limits = measured()
     if options.line:
-        files.write(options.output, report_text.line(found, options.line))
-    elif options.json:
-        files.write(options.output, as_json.text(found))
-    elif options.output:
-        files.write(options.output, page.render(found))
-        if options.output != "-":
-            print(f"{options.output}: {os.path.getsize(options.output) / 1e6:.1f} MB", file=sys.stderr)
-    else:
-        files.write(None, report_text.summary(found))
+        report_text.parse_line(options.line)     # before anything is compiled
+    subject = _subject(options)
+    with no_collection():                        # hundreds of thousands of objects, all of which live to the end
+        found = collect.explain(subject)
+        if options.roofline:
+            from mlc.tools.explain.limits import measured
+            found.limits = measured()
+        if options.line:
+            text = report_text.line(found, options.line, options.all)
+        elif options.json:
+            text = as_json.text(found)
+        else:
+            text = page.render(found) if options.output else report_text.summary(found)
+    files.write(options.output, text)
+    if options.output not in (None, "-"):
+        print(f"{options.output}: {os.path.getsize(options.output) / 1e6:.1f} MB", file=sys.stderr)
     return 0
 
 

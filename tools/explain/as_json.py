@@ -7,7 +7,8 @@ from dataclasses import asdict
 from typing import Any
 
 from mlc.ir.affine_syntax import parse_size
-from mlc.ir.sizes import evaluate
+from mlc.ir.diag import ParseError
+from mlc.ir.sizes import evaluate, symbols
 from mlc.tools.explain.explanation import Explanation, Hunk, Kernel, Line, MemoryPlan, Operation, Pass
 
 VERSION = 1
@@ -54,23 +55,25 @@ PARTS = ("before", "removed", "added", "after")
 
 
 def _kernel(k: Kernel, sizes: dict[str, int]) -> dict[str, Any]:
-    return {**asdict(k), "flops": _quantity(k.flops, sizes), "bytes": _quantity(k.bytes, sizes)}
+    return {**asdict(k), "flops": quantity(k.flops, sizes), "bytes": quantity(k.bytes, sizes)}
 
 
 def _plan(plan: MemoryPlan, sizes: dict[str, int]) -> dict[str, Any]:
-    buffers = [{**asdict(b), "offset": _quantity(b.offset, sizes), "size": _quantity(b.size, sizes)}
+    buffers = [{**asdict(b), "offset": quantity(b.offset, sizes), "size": quantity(b.size, sizes)}
                for b in plan.buffers]
-    return {**asdict(plan), "total": _quantity(plan.total, sizes), "buffers": buffers}
+    return {**asdict(plan), "total": quantity(plan.total, sizes), "buffers": buffers}
 
 
-def _quantity(expression: str, sizes: dict[str, int]) -> dict[str, Any] | None:
+def quantity(expression: str, sizes: dict[str, int]) -> dict[str, Any] | None:
     """An expression in the symbolic sizes, and its value for the numbers that they have here."""
     if not expression:
         return None
     try:
-        return {"expression": expression, "value": evaluate(parse_size(expression), sizes)}
-    except Exception:                                      # a size that only the data decide
+        size = parse_size(expression)
+    except ParseError:                                     # "?"
         return {"expression": expression, "value": None}
+    known = symbols(size) <= sizes.keys()                  # others are decided by the data
+    return {"expression": expression, "value": evaluate(size, sizes) if known else None}
 
 
 # -- for the page -----------------------------------------------------------------------------------------------------

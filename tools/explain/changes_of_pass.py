@@ -30,16 +30,18 @@ def hunks(before: Sequence[Line], after: Sequence[Line]) -> list[Hunk]:
     added: list[Line] = []
     gone = removed.pop(None, [])
     start = 0
-    for i, line in enumerate((*after, None)):
-        if line is not None and line not in kept:
-            if not (added or gone):
-                start = i
-            added.append(line)
-            continue
+
+    def end(at: int) -> None:
         if added or gone:
-            out.append(Hunk(list(after[max(0, start - AROUND):start]), gone, added, list(after[i:i + AROUND])))
-        if line is not None:
+            out.append(Hunk(list(after[max(0, start - AROUND):start]), gone, added, list(after[at:at + AROUND])))
+
+    for i, line in enumerate(after):
+        if line in kept:
+            end(i)
             gone, added, start = removed.pop(line, []), [], i + 1
+        else:
+            added.append(line)
+    end(len(after))
     return _joined(out)
 
 

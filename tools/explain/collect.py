@@ -14,6 +14,7 @@ from mlc.ir import rewrite
 from mlc.ir.core import Op, Value
 from mlc.ir.passes import Instruments, Pipeline, Step
 from mlc.passes import pipeline
+from mlc.passes.canonicalize import CONSTANT_TO_THE_RIGHT
 from mlc.tools.explain import assembly, kernels, memory
 from mlc.tools.explain.changes_of_pass import hunks
 from mlc.tools.explain.explanation import (
@@ -149,6 +150,7 @@ class _Collector:
         out, numbers = list[SourceFile](), dict[str, int]()
         for file in dict.fromkeys(loc.file for n in self.lineage.nodes for loc in (n.loc, *n.loc.fused)):
             path = str(Path(file).resolve()) if file else ""
+            linecache.checkcache(file)
             lines = linecache.getlines(file) if file else []
             inside = any(path.startswith(f"{folder}/{part}/") for folder in folders for part in _OWN)
             if lines and len(lines) <= LONGEST_FILE and (path in own or not inside):
@@ -180,7 +182,8 @@ def _rows(subject: Subject) -> list[tuple[str, Step, str]]:
 def _equation(name: str) -> str:
     if name == FOLDING:
         return "an operation on constants is a constant, and one that changes nothing is its operand"
-    return next((rule.equation for rules in rewrite.RULES.values() for rule in rules if rule.name == name), "")
+    known = (CONSTANT_TO_THE_RIGHT, *(rule for rules in rewrite.RULES.values() for rule in rules))
+    return next((rule.equation for rule in known if rule.name == name), "")
 
 
 def describe(report: Any) -> Specialisation:

@@ -10,7 +10,7 @@ from mlc.dialects.tensor.kernel import Kernel
 from mlc.ir import sizes
 from mlc.ir.core import BlockArg, Op, Value
 from mlc.ir.sizes import Dim
-from mlc.ir.types import MemRefType, element
+from mlc.ir.types import MemRefType, element, i8
 from mlc.tools.explain.explanation import Buffer, MemoryPlan
 from mlc.tools.explain.lineage import Lineage
 from mlc.tools.explain.printing import ContinuousPrinter
@@ -29,13 +29,24 @@ def plans(module: Op, lineage: Lineage, printer: ContinuousPrinter) -> list[Memo
             continue
         plan = _plan(function, arena, lineage, printer)
         companion = functions.get(name + COMPANION)
-        total = _returned(companion) if companion is not None else ""
-        out.append(MemoryPlan(name, total or _extent(plan.buffers), plan.steps, plan.buffers))
+        total = _returned(companion) if companion is not None else _passed(module, name)
+        out.append(MemoryPlan(name, total, plan.steps, plan.buffers))
     return out
 
 
+def _passed(module: Op, name: str) -> str:
+    """The size of the arena that a caller passes to a private function, in the caller's sizes."""
+    for call in module.inside(Call):
+        if call.callee == name:
+            for view in (v.op for v in call.args):
+                if isinstance(view, memref.View) and view.source.name == ARENA and view.result.type.dtype == i8 and (
+                        found := _size(view.sizes[0]) if view.sizes else None) is not None:
+                    return str(found)
+    return ""
+
+
 def _plan(function: Func, arena: Value, lineage: Lineage, printer: ContinuousPrinter) -> MemoryPlan:
-    steps = {op: i for i, op in enumerate(op for op in function.walk() if isinstance(op, Kernel | Call))}
+    steps: dict[Op, int] = {op: i for i, op in enumerate(op for op in function.walk() if isinstance(op, Kernel | Call))}
     inside: dict[Op, tuple[int, int]] = {}                 # first and last step of an operation with regions
     for op, i in steps.items():
         outer = op.parent_op
@@ -124,9 +135,3 @@ def _returned(companion: Func) -> str:
     returned = next(companion.inside(Return))
     found = _size(returned.operands[0])
     return "" if found is None else str(found)
-
-
-def _extent(buffers: list[Buffer]) -> str:
-    """The end of the last buffer, where all of them are numbers."""
-    ends = [int(b.offset) + int(b.size) for b in buffers if b.offset.isdecimal() and b.size.isdecimal()]
-    return str(max(ends)) if len(ends) == len(buffers) else ""

@@ -6,12 +6,11 @@ operations again would take longer than the passes.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from operator import is_
-from typing import Any
+from typing import Any, NamedTuple
 
 from mlc.ir.core import Block, Op, Value
 from mlc.ir.printer import Printer, large_constants_elided
+from mlc.ir.types import Type
 from mlc.tools.explain.explanation import Line
 from mlc.tools.explain.lineage import Lineage
 
@@ -29,6 +28,17 @@ class _Scope:
         self.labels: dict[Block, str] = {}
 
 
+class _Known(NamedTuple):
+    """The text of an operation, and all that it depends on; `attrs` keeps alive what `ids` identify."""
+
+    text: str
+    names: dict[Value, str]
+    operands: list[Value]
+    attrs: list[Any]
+    ids: list[int]
+    types: list[Type]
+
+
 class ContinuousPrinter(Printer):
     """Prints a module repeatedly; `lineage` knows the operations."""
 
@@ -38,7 +48,7 @@ class ContinuousPrinter(Printer):
         self.owners: list[int] = []
         self._owner = -1
         self._scopes: dict[Op, _Scope] = {}
-        self._known: dict[Op, tuple[str, dict[Value, str], tuple[Value, ...], tuple[Any, ...], tuple[Any, ...]]] = {}
+        self._known: dict[Op, _Known] = {}
 
     def module(self, module: Op) -> list[Line]:
         """The lines of a module, as it is now."""
@@ -46,7 +56,7 @@ class ContinuousPrinter(Printer):
         self._scopes.setdefault(module, _Scope())
         with large_constants_elided(above=FEW):
             self.op(module)
-        return [Line(text, owner) for text, owner in zip(self.lines, self.owners)]
+        return list(map(Line, self.lines, self.owners))
 
     def name_in(self, function: Op, value: Value) -> str:
         """The name of a value of a function that has been printed."""
@@ -66,21 +76,17 @@ class ContinuousPrinter(Printer):
 
     def _leaf(self, op: Op) -> None:
         """An operation without regions, whose line is kept while nothing in it changes."""
-        attrs, types = tuple(op.attrs.values()), tuple([r.type for r in op.results])
-        known = self._known.get(op)
-        if known is not None and known[1] is self.names and not op.successors and (
-                _same(known[2], op.operands) and _same(known[3], attrs) and _same(known[4], types)):
-            self.line(known[0])
+        known, attrs = self._known.get(op), list(op.attrs.values())
+        if known is not None and known.names is self.names and known.operands == op.operands and (
+                known.ids == list(map(id, attrs)) and known.types == [r.type for r in op.results]):
+            self.line(known.text)
             return
         super().op(op)
-        self._known[op] = self.lines[-1].lstrip(" "), self.names, tuple(op.operands), attrs, types
+        if not op.successors:                              # whose names are not checked
+            self._known[op] = _Known(self.lines[-1].lstrip(" "), self.names, op.operands[:], attrs,
+                                     list(map(id, attrs)), [r.type for r in op.results])
 
     def enter(self, op: Op) -> None:
         scope = self._scopes.setdefault(op, _Scope())
         scope.names.update((v, self.name(v)) for v in (*op.operands, *op.results))
         self.names, self.taken, self.counters, self.labels = scope.names, scope.taken, scope.counters, scope.labels
-
-
-def _same(known: Iterable[Any], now: Iterable[Any]) -> bool:
-    known, now = tuple(known), tuple(now)
-    return len(known) == len(now) and all(map(is_, known, now))

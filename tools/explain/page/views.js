@@ -16,10 +16,10 @@ const quantity = (q, unit, base) => q === null || q === undefined ? "" :
 class PassesView {
   constructor() {
     this.chosen = -1;
-    const longest = Math.max(...data.passes.map(p => p.seconds), 1e-9);
+    const longest = Math.max(...data.passes.slice(1).map(p => p.seconds), 1e-9);
     this.items = data.passes.map((p, i) => element("button", {type: "button", class: "pass", onclick: () => this.choose(i)},
-      element("span", {class: "ordinal"}, String(p.number)), element("span", {class: "pass-name"}, p.name),
-      element("span", {class: "bar", style: `--part:${p.seconds / longest}`}), element("span", {class: "time"}, seconds(p.seconds)),
+      element("span", {class: "ordinal"}, String(p.number)), element("span", {class: "pass-name", title: p.name}, p.name.split("{")[0]),
+      element("span", {class: "bar", style: `--part:${Math.min(1, p.seconds / longest)}`}), element("span", {class: "time"}, seconds(p.seconds)),
       element("span", {class: "delta"}, p.number === 0 ? "" : p.added || p.removed
         ? `+${p.added.toLocaleString("en")} −${p.removed.toLocaleString("en")}`
         : data.hunks[i].length ? "changed" : "no change")));
@@ -67,7 +67,7 @@ class PassesView {
       if (row && +row.dataset.op >= 0) { choose({op: +row.dataset.op}); list.update(); }
     });
     this.detail.replaceChildren(
-      element("h2", {}, p.name),
+      element("h2", {}, p.name.split("{")[0], p.name.includes("{") ? element("code", {class: "hint"}, " {" + p.name.split("{")[1]) : ""),
       element("p", {class: "why"}, p.why),
       element("p", {class: "facts"}, element("span", {class: "fact"}, element("b", {}, seconds(p.seconds)), " time"),
         element("span", {class: "fact"}, element("b", {}, p.ops.toLocaleString("en")), " operations after it"),
@@ -82,7 +82,7 @@ class PassesView {
 }
 
 // -- kernels ----------------------------------------------------------------------------------------------------------
-const WIDTH = 190, HEIGHT = 44, ACROSS = 26, DOWN = 46;
+const WIDTH = 200, HEIGHT = 44, ACROSS = 24, DOWN = 44, BETWEEN = 14, BESIDE = 5;
 
 /** Positions of nodes in layers: below all that they read, in the order that crosses the fewest edges by barycentres. */
 function layered(nodes) {
@@ -104,8 +104,18 @@ function layered(nodes) {
       row.sort((a, b) => mean(round % 2 ? users[a] : sources[a], x[a]) - mean(round % 2 ? users[b] : sources[b], x[b]));
       row.forEach((i, k) => { x[i] = k - (row.length - 1) / 2; });
     });
-  const least = Math.min(...x, 0);
-  return nodes.map((_, i) => ({x: (x[i] - least) * (WIDTH + ACROSS) + 20, y: layer[i] * (HEIGHT + DOWN) + 20, sources: sources[i]}));
+  const spots = [], widest = Math.min(BESIDE, Math.max(1, ...layers.map(row => row.length)));
+  let y = 20;
+  for (const row of layers) {
+    for (let from = 0; from < row.length; from += BESIDE) {
+      const part = row.slice(from, from + BESIDE);
+      part.forEach((i, k) => {
+        spots[i] = {x: (k + (widest - part.length) / 2) * (WIDTH + ACROSS) + 20, y, sources: sources[i]};
+      });
+      y += HEIGHT + (from + BESIDE < row.length ? BETWEEN : DOWN);
+    }
+  }
+  return spots;
 }
 
 class KernelsView {
@@ -150,7 +160,9 @@ class KernelsView {
     spots.forEach((s, i) => s.sources.forEach(j => {
       const a = spots[j], on = this.chosen && (nodes[i].op === this.chosen.op || nodes[j].op === this.chosen.op);
       const x1 = a.x + WIDTH / 2, y1 = a.y + HEIGHT, x2 = s.x + WIDTH / 2, y2 = s.y, bend = Math.max(20, (y2 - y1) / 2);
-      svg.append(element("path", {class: on ? "edge on" : "edge", d: `M${x1},${y1} C${x1},${y1 + bend} ${x2},${y2 - bend} ${x2},${y2}`}));
+      const aside = y2 - y1 > HEIGHT + 2 * DOWN && Math.abs(x1 - x2) < WIDTH ? WIDTH * 0.75 : 0;     // around what is between
+      svg.append(element("path", {class: on ? "edge on" : "edge",
+        d: `M${x1},${y1} C${x1 + aside},${y1 + bend} ${x2 + aside},${y2 - bend} ${x2},${y2}`}));
     }));
     nodes.forEach((k, i) => {
       const {x, y} = spots[i], flops = valueOf(k.flops) || 0;
@@ -160,9 +172,9 @@ class KernelsView {
         onclick: () => this.select(k), onkeydown: e => { if (e.key === "Enter") this.select(k); }},
         element("title", {}, label), element("rect", {width: WIDTH, height: HEIGHT, rx: 6}),
         element("rect", {class: "work", y: HEIGHT - 3, height: 3, rx: 1, width: Math.max(0, WIDTH * Math.sqrt(flops / most))}),
-        element("text", {x: 10, y: 18}, label.length > 25 ? label.slice(0, 24) + "…" : label),
-        element("text", {class: "small", x: 10, y: 33}, k.callee ? "function" : [k.domain.join("×"),
-          k.flops && k.flops.value ? short(k.flops.value, "flop") : ""].filter(Boolean).join("  ")));
+        element("text", {x: 10, y: 18}, fitted(label, 24)),
+        element("text", {class: "small", x: 10, y: 33}, k.callee ? "function" : fitted([k.domain.join(" × "),
+          k.flops && k.flops.value ? short(k.flops.value, "flop") : ""].filter(Boolean).join("   "), 32)));
       svg.append(group);
     });
     return svg;
@@ -207,6 +219,7 @@ class KernelsView {
       ...roofline(k));
   }
 }
+const fitted = (text, n) => text.length > n ? text.slice(0, n - 1) + "…" : text;
 const intensity = k => valueOf(k.flops) && valueOf(k.bytes) ? valueOf(k.flops) / valueOf(k.bytes) : null;
 const sizesText = () => Object.keys(data.sizes).length ? "with " + Object.entries(data.sizes).map(([n, v]) => `${n} = ${v}`).join(", ") : "";
 
@@ -220,6 +233,8 @@ function schedule(text) {
     steps.length ? element("ol", {class: "ops"}, ...steps.map(s => element("li", {}, element("code", {}, s)))) : "");
 }
 
+const decades = (from, to) => Array.from({length: Math.max(0, Math.floor(to) - Math.ceil(from) + 1)}, (_, i) => 10 ** (Math.ceil(from) + i));
+
 /** What the kernels could attain on this machine, by their flops per byte. */
 function roofline(chosen) {
   const limits = data.limits;
@@ -232,8 +247,10 @@ function roofline(chosen) {
   const attainable = v => Math.min(limits.flops, v * limits.bytes);
   const svg = element("svg", {viewBox: `0 0 ${w} ${h}`, class: "roofline", role: "img", "aria-label": "roofline"},
     element("path", {class: "roof", d: `M${X(10 ** x0)},${Y(attainable(10 ** x0))} L${X(ridge)},${Y(limits.flops)} L${w - 10},${Y(limits.flops)}`}),
-    element("text", {class: "small", x: left, y: h - 8}, "flops per byte, at least " + short(10 ** x0)),
-    element("text", {class: "small", x: 4, y: Y(limits.flops) + 4}, short(limits.flops, "")),
+    ...decades(x0, x1).flatMap(d => [element("line", {class: "grid", x1: X(d), x2: X(d), y1: 10, y2: h - 10 - bottom}),
+      element("text", {class: "small", x: X(d), y: h - bottom + 6, "text-anchor": "middle"}, d < 1 ? String(+d.toPrecision(1)) : short(d))]),
+    element("text", {class: "small", x: w - 10, y: h - 4, "text-anchor": "end"}, "flops per byte"),
+    ...decades(y0, top).map(d => element("text", {class: "small", x: left - 6, y: Y(d) + 4, "text-anchor": "end"}, short(d))),
     ...shown.map(k => element("circle", {class: chosen && chosen.op === k.op ? "on" : "", cx: X(intensity(k)), cy: Y(attainable(intensity(k))),
       r: chosen && chosen.op === k.op ? 6 : 3.5, onclick: () => views.kernels.select(k)}, element("title", {}, `${k.label}: ${short(intensity(k))} flops/byte, at most ${short(attainable(intensity(k)), "flop/s")}`))));
   const bound = chosen && intensity(chosen) ? [element("p", {}, intensity(chosen) < ridge ? "Memory bounds it: " : "Arithmetic bounds it: ",
@@ -258,7 +275,7 @@ class MemoryView {
       return;
     }
     this.bar.replaceChildren(element("select", {"aria-label": "function", onchange: e => { this.chosen = +e.target.value; this.draw(); }},
-      ...data.memory.map((m, i) => element("option", {value: i, selected: i === this.chosen}, `@${m.function}${m.total && m.total.value !== null ? " — " + short(m.total.value, "B", 1024) : ""}`))),
+      ...data.memory.map((m, i) => element("option", {value: i, selected: i === this.chosen}, `@${m.function}${m.total && m.total.value !== null ? " — " + short(m.total.value, "B") : ""}`))),
       element("span", {class: "hint"}, "Buffers by the steps that use them and by their place in the arena. ", sizesText()));
     const drawn = plan.buffers.filter(b => b.offset && b.offset.value !== null && b.size && b.size.value !== null);
     const end = Math.max(1, plan.total && plan.total.value || 0, ...drawn.map(b => b.offset.value + b.size.value));
@@ -267,24 +284,24 @@ class MemoryView {
     const svg = element("svg", {viewBox: `0 0 ${w} ${h}`, width: w, height: h, class: "memory", role: "group", "aria-label": "memory plan"});
     for (let i = 0; i <= 4; i++) {
       svg.append(element("line", {class: "grid", x1: left, x2: w - 10, y1: Y(end * i / 4), y2: Y(end * i / 4)}),
-        element("text", {class: "small", x: 6, y: Y(end * i / 4) + 4}, short(end * i / 4, "B", 1024)));
+        element("text", {class: "small", x: 6, y: Y(end * i / 4) + 4}, short(end * i / 4, "B")));
     }
     drawn.forEach((b, i) => svg.append(element("rect", {class: `buffer hue${i % 6}`, x: X(b.first), width: Math.max(2, X(b.last + 1) - X(b.first) - 1),
       y: Y(b.offset.value + b.size.value), height: Math.max(1.5, Y(b.offset.value) - Y(b.offset.value + b.size.value) - 0.5), tabindex: 0, role: "button",
       "aria-label": `${b.name} ${b.type}`, onclick: () => this.describe(plan, b), onkeydown: e => { if (e.key === "Enter") this.describe(plan, b); }},
-      element("title", {}, `${b.name} : ${b.type}\n${short(b.size.value, "B", 1024)} at ${b.offset.value}\nsteps ${b.first} to ${b.last}`))));
+      element("title", {}, `${b.name} : ${b.type}\n${short(b.size.value, "B")} at ${b.offset.value}\nsteps ${b.first} to ${b.last}`))));
     svg.append(element("text", {class: "small", x: left, y: h - 8}, `step 0 … ${steps - 1}`));
     this.main.replaceChildren(svg, ...(drawn.length < plan.buffers.length ? [element("p", {class: "hint"}, `${plan.buffers.length - drawn.length} buffers of sizes that only the data decide are not drawn.`)] : []));
     const big = [...plan.buffers].sort((a, b) => (valueOf(b.size) || 0) - (valueOf(a.size) || 0)).slice(0, 12);
     this.side.replaceChildren(element("h2", {}, `@${plan.function}`), element("p", {class: "facts"},
-      plan.total ? element("span", {class: "fact"}, element("b", {}, quantity(plan.total, "B", 1024)), " arena") : "",
+      plan.total ? element("span", {class: "fact"}, element("b", {}, quantity(plan.total, "B")), " arena") : "",
       element("span", {class: "fact"}, element("b", {}, String(plan.buffers.length)), " buffers"),
-      element("span", {class: "fact"}, element("b", {}, short(drawn.reduce((a, b) => a + b.size.value, 0), "B", 1024)), " without sharing")),
-      element("h3", {}, "The largest"), table([["buffer"], ["type"], ["bytes", "n"]], big.map(b => [element("code", {}, b.name), element("code", {}, b.type), quantity(b.size, "B", 1024)]), i => this.describe(plan, big[i])));
+      element("span", {class: "fact"}, element("b", {}, short(drawn.reduce((a, b) => a + b.size.value, 0), "B")), " without sharing")),
+      element("h3", {}, "The largest"), table([["buffer"], ["type"], ["bytes", "n"]], big.map(b => [element("code", {}, b.name), element("code", {}, b.type), quantity(b.size, "B")]), i => this.describe(plan, big[i])));
   }
   describe(plan, b) {
     this.side.replaceChildren(element("h2", {}, b.name), element("p", {}, element("code", {}, b.type)),
-      table([["", ""], ["", ""]], [["bytes", quantity(b.size, "B", 1024)], ["offset", b.offset.expression], ["written or first used in", `${b.first}: ${plan.steps[b.first] || "copy"}`],
+      table([["", ""], ["", ""]], [["bytes", quantity(b.size, "B")], ["offset", b.offset.expression], ["written or first used in", `${b.first}: ${plan.steps[b.first] || "copy"}`],
         ["last used in", `${b.last}: ${plan.steps[b.last] || "copy"}`]]),
       element("p", {}, element("button", {type: "button", class: "chip", onclick: () => showOp(b.op)}, "show it at every level")),
       element("p", {}, element("button", {type: "button", class: "chip", onclick: () => this.draw()}, "all buffers")));
