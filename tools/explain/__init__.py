@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 EXAMPLES = """examples:
   mlc explain model.py:predict -o report.html
   mlc explain model.py:predict --line model.py:5
-  mlc explain model.py -o report.html               # runs the program, and explains what it compiles
+  mlc explain model.py -o report.html
   mlc explain model.py:scale --args 'f32[B,16]' --sizes B=64 --json -o scale.json
   mlc explain model.py:predict --target=cuda:sm_90 -o report.html
 """

@@ -40,9 +40,6 @@ def of_function(path: str, name: str, given: Sequence[Any] | None, target: Targe
         recorded = record(call)
     except Exception as error:
         raise report.users_fault(error) from error
-    if not recorded.computes:
-        raise UserError(f"{title} computes nothing: its results are its arguments or constants", code="MLC0455",
-                        hint="explain a function that computes on its arguments")
     seconds = time.perf_counter() - started
     module = recorded.trace.module
     _place(module, _definition(compiled.signature.f))
