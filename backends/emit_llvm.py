@@ -61,7 +61,7 @@ def emit_part(ops: Sequence[Op], target: TargetLike, part: Part) -> str:
     """The LLVM IR of some functions and globals of a module."""
     declared: dict[str, str] = {}
     parts = [f'target triple = "{target.triple}"\n']
-    table = LineTable(part.lines) if part.lines else None
+    table = LineTable(part.lines, target.triple.startswith("nvptx")) if part.lines else None
     bodies = []
     for op in ops:
         if isinstance(op, llvm.Global):

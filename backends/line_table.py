@@ -15,7 +15,7 @@ from mlc.ir.core import Op
 
 _HEAD = """!llvm.dbg.cu = !{!0}
 !llvm.module.flags = !{!2, !3}
-!0 = distinct !DICompileUnit(language: DW_LANG_C, file: !1, emissionKind: LineTablesOnly)
+!0 = distinct !DICompileUnit(language: DW_LANG_C, file: !1, emissionKind: KIND)
 !1 = !DIFile(filename: "operations", directory: "")
 !2 = !{i32 2, !"Debug Info Version", i32 3}
 !3 = !{i32 7, !"Dwarf Version", i32 5}
@@ -27,11 +27,13 @@ class LineTable:
     """The debug metadata of one module of LLVM IR.
 
     numbers  a positive number for each operation that becomes instructions, and for each function
+    ptx      whether the code is PTX, which is marked as code to debug unless there are directives only; for processors
+             LLVM has no such kind
     """
 
-    def __init__(self, numbers: Mapping[Op, int]) -> None:
+    def __init__(self, numbers: Mapping[Op, int], ptx: bool) -> None:
         self.numbers = numbers
-        self._lines = [line for line in _HEAD.splitlines() if line]
+        self._lines = _HEAD.replace("KIND", "DebugDirectivesOnly" if ptx else "LineTablesOnly").splitlines()
         self._count = 5
         self._scope = 0
         self._known: dict[int, int] = {}
@@ -73,7 +75,7 @@ class Instruction:
 
 
 _LOC = re.compile(r"\s+\.loc\s+\d+\s+(\d+)")
-_OF_THE_TABLE = re.compile(r"\s+\.(?:file|loc|cfi_\w+)\b|\.L(?:tmp|func_begin|func_end|cfi|debug)\w*:|\$L__tmp\d+:|"
+_OF_THE_TABLE = re.compile(r"\s+\.(?:file|loc|cfi_\w+)\b|\.L(?:tmp|func_begin|func_end|cfi|debug)\w*:|\$L__(?:tmp|func_begin|func_end)\d+:|"
                            r"\.Lsec_end\d*:")
 _SECTION = re.compile(r"\s+\.section\s+([^\s,]+)")
 

@@ -36,7 +36,7 @@ def lines(module: Op, target: Target, number_of: Mapping[Op, int]) -> list[Line]
                 shown = shown.replace(unit, readable.get(unit, unit))
             if line.is_code:
                 out.append(Line(shown, line.number - 1 if line.number else function))
-            elif label or not line.text.lstrip().startswith((".", "#", "//")):
+            elif label or target.is_gpu or not line.text.lstrip().startswith((".", "#")):
                 out.append(Line(shown, function if label and label[1] in known else -1))
     return out
 

@@ -96,7 +96,7 @@ class Column {
     const files = this.kind === SOURCE && data.files.length > 1
       ? element("select", {"aria-label": "file", onchange: e => { this.file = +e.target.value; this.refold(); this.mark(); }},
         ...data.files.map((f, i) => element("option", {value: i, selected: i === this.file}, f.path)))
-      : element("span", {class: "name"}, this.kind === SOURCE ? (data.files[0] || {path: "no source"}).path : this.kind);
+      : element("span", {class: "name"}, this.kind === SOURCE ? (data.files[0] || {path: "no source"}).path : this.kind === "asm" ? codeName : this.kind);
     this.head.replaceChildren(files, this.count, element("span", {class: "grow"}),
       ...(this.kind === SOURCE ? [] : [element("button", {type: "button", title: "fold or unfold functions (f)",
         "aria-label": `fold functions of ${this.kind}`, onclick: () => this.foldFunctions()}, "⊟")]),
@@ -118,15 +118,17 @@ class Column {
     if (this.kind === SOURCE) return i;
     const op = this.level.op(i);
     if (this.kind === "asm") {
-      if (op < 0 || !/^[\w.$"]/.test(this.text(i)) || /^\.?L/.test(this.text(i))) return i;
+      if (!this.begins(i)) return i;
       let j = i + 1;
-      while (j < this.size && !(this.level.op(j) >= 0 && /^[\w.$"]/.test(this.text(j)) && !/^\.?L/.test(this.text(j)))) j++;
+      while (j < this.size && !this.begins(j)) j++;
       return j - 1;
     }
     if (op < 0 || !this.text(i).endsWith("{")) return i;
     const lines = this.level.linesOf(op);
     return lines[0] === i ? lines[lines.length - 1] : i;
   }
+  /** Whether a function begins at a line of assembly. */
+  begins(i) { return this.level.op(i) >= 0 && /^[\w$."]/.test(this.text(i)) && !/^[.$]L/.test(this.text(i)); }
   fold(i) {
     if (this.folded.has(i)) this.folded.delete(i);
     else if (this.end(i) > i) this.folded.add(i);
