@@ -73,7 +73,7 @@ def emit_part(ops: Sequence[Op], target: TargetLike, part: Part) -> str:
     parts += [_declaration(op, part) for op in part.outside]
     defined = {op.attrs["sym_name"] for op in (*ops, *part.outside) if not _only_declared(op)}
     declarations = "".join(f"{text}\n" for name, text in sorted(declared.items()) if name not in defined)
-    text = "\n".join([*parts, *bodies, declarations, _attributes(target), table.text() if table else ""])
+    text = "\n".join([*parts, *bodies, declarations, _attributes(target), *([table.text()] if table else [])])
     return emulate(text, target.feature_string.split(",")) if target.triple.startswith("x86") else text
 
 

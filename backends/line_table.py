@@ -39,7 +39,7 @@ class LineTable:
         self._known: dict[int, int] = {}
 
     def function(self, op: Op, name: str) -> str:
-        """What follows the attributes of a function; the operations that come next are its own."""
+        """The text that follows the attributes of a function; the operations that come next are its own."""
         self._known = {}
         quoted = "".join(c if c.isalnum() and c.isascii() else "_" for c in name)
         self._scope = self._add(f'distinct !DISubprogram(name: "{quoted}", file: !1, line: {self.numbers.get(op, 0)}, '
@@ -47,7 +47,7 @@ class LineTable:
         return f" !dbg !{self._scope}"
 
     def at(self, op: Op) -> str:
-        """What follows an instruction."""
+        """The text that follows an instruction."""
         line = self.numbers.get(op, 0)
         if line not in self._known:
             self._known[line] = self._add(f"!DILocation(line: {line}, scope: !{self._scope})")
@@ -75,8 +75,8 @@ class Instruction:
 
 
 _LOC = re.compile(r"\s+\.loc\s+\d+\s+(\d+)")
-_OF_THE_TABLE = re.compile(r"\s+\.(?:file|loc|cfi_\w+)\b|\.L(?:tmp|func_begin|func_end|cfi|debug)\w*:|\$L__(?:tmp|func_begin|func_end)\d+:|"
-                           r"\.Lsec_end\d*:")
+_OF_THE_TABLE = re.compile(r"\s+\.(?:file|loc|cfi_\w+)\b|\.L(?:tmp|func_begin|func_end|cfi|debug)\w*:|"
+                           r"\$L__(?:tmp|func_begin|func_end)\d+:|\.Lsec_end\d*:")
 _SECTION = re.compile(r"\s+\.section\s+([^\s,]+)")
 
 

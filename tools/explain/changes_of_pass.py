@@ -1,4 +1,4 @@
-"""What a pass changed: the lines that it removed and added, with a few around them."""
+"""Changes of a pass: the lines that it removed and added, with a few around them."""
 
 from __future__ import annotations
 

@@ -35,12 +35,12 @@ from mlc.tools.explain.printing import ContinuousPrinter
 LONGEST_FILE = 20_000
 """Lines of a source file up to which it is part of an explanation."""
 FOLDING = "fold"
-"""What rewriting calls the evaluation of operations on constants, which is no rule."""
+"""The name of the evaluation of operations on constants among the rules, of which it is none."""
 
 
 @dataclass
 class Subject:
-    """What is explained: a module as it was recorded or read, which is lowered in place.
+    """The subject of an explanation: a module as it was recorded or read, which is lowered in place.
 
     title            FILE:FUNCTION
     module           at any level down to `low`
@@ -139,7 +139,9 @@ class _Collector:
                 ops[number].removed = rule
                 ops[number].instead = [self.lineage.number_of[v.op] for v in values
                                        if v.op is not None and v.op in self.lineage.number_of]
-        return Explanation(subject.title, str(subject.target.name), mlc.__version__, subject.sizes, seconds, files, ops,
+        target = subject.target
+        machine = target.name if target.cpu in target.name else f"{target.name} ({target.cpu})"
+        return Explanation(subject.title, machine, mlc.__version__, subject.sizes, seconds, files, ops,
                            self.levels, self.passes, list(self.kernels.values()), self.memory, subject.specialisations)
 
     def files(self) -> tuple[list[SourceFile], dict[str, int]]:

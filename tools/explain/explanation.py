@@ -179,7 +179,7 @@ class SourceFile:
 
 @dataclass(frozen=True)
 class Limits:
-    """What the machine can do, measured: floating-point operations and bytes of memory traffic per second."""
+    """Limits of the machine, measured: floating-point operations and bytes of memory traffic per second."""
 
     flops: float
     bytes: float

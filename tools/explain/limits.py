@@ -1,4 +1,4 @@
-"""What this machine can do, as `mlc bench` measures it too."""
+"""Limits of this machine, as `mlc bench` measures them too."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ class Node:
 
 
 class Seen(NamedTuple):
-    """What a look at a module shows: numbers of new operations, and how many there are and are gone."""
+    """A look at a module: numbers of the new operations, and how many there are and are gone."""
 
     made: list[int]
     ops: int

@@ -19,7 +19,7 @@ NAMES = 5
 
 # -- a summary --------------------------------------------------------------------------------------------------------
 def summary(found: Explanation) -> str:
-    """What was made, in how much time, and the kernels that do the most work."""
+    """The levels, the passes with their time, and the kernels that do the most work."""
     out = [f"{found.title} for {found.target}", ""]
     out += _table(("level", "lines"), [(level.name, f"{len(level.lines):,}") for level in found.levels])
     out += ["", *_table(("pass", "time", "made", "removed", "rules"), [
@@ -97,7 +97,7 @@ def _at_level(level: Level, chosen: Collection[int], everything: bool) -> list[s
 
 
 def _passes(found: Explanation, chosen: Collection[int]) -> list[str]:
-    """What each pass made of the operations."""
+    """A line for each pass that made something else of the operations."""
     out = []
     for p in found.passes[1:]:
         gone = [i for i in chosen if found.ops[i].gone == p.number]

@@ -1,4 +1,4 @@
-"""What `mlc explain` is asked about: a function of a file, or what a program compiles while it runs."""
+"""Subjects of `mlc explain`: a function of a file, or the largest thing that a program compiles while it runs."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def of_text(path: str, name: str, target: Target) -> Subject:
 
 @dataclass(frozen=True)
 class Compilation:
-    """A compilation of a program: of which function, and the module."""
+    """A compilation of a program: of which function, the module, and the time of recording it."""
 
     function: Any
     module: Op
@@ -97,18 +97,25 @@ def _compilations() -> Iterator[list[Compilation]]:
     """Context in which the modules of compiled functions are kept, as they were before lowering."""
     import mlc.api as api
     made: list[Compilation] = []
-    original = api.Compiled.build
+    original = api.record, api.Compiled.build
+    seconds: dict[int, float] = {}
+
+    def record(*args: Any, **keywords: Any) -> Any:
+        started = time.perf_counter()
+        recorded = original[0](*args, **keywords)
+        seconds[id(recorded)] = time.perf_counter() - started
+        return recorded
 
     def build(self: Any, call: Any, recorded: Any) -> Any:
         if recorded.computes:
-            made.append(Compilation(self, recorded.trace.module.clone(), 0.0))
-        return original(self, call, recorded)
+            made.append(Compilation(self, recorded.trace.module.clone(), seconds.get(id(recorded), 0.0)))
+        return original[1](self, call, recorded)
 
-    api.Compiled.build = build  # type: ignore[method-assign]
+    api.record, api.Compiled.build = record, build  # type: ignore[method-assign]
     try:
         yield made
     finally:
-        api.Compiled.build = original  # type: ignore[method-assign]
+        api.record, api.Compiled.build = original  # type: ignore[method-assign]
 
 
 def _definition(function: Any) -> Loc | None:
