@@ -49,6 +49,7 @@ class ContinuousPrinter(Printer):
         self._owner = -1
         self._scopes: dict[Op, _Scope] = {}
         self._known: dict[Op, _Known] = {}
+        self._types: dict[int, tuple[Type, str]] = {}
 
     def module(self, module: Op) -> list[Line]:
         """The lines of a module, as it is now."""
@@ -85,6 +86,20 @@ class ContinuousPrinter(Printer):
         if not op.successors:                              # whose names are not checked
             self._known[op] = _Known(self.lines[-1].lstrip(" "), self.names, op.operands[:], attrs,
                                      list(map(id, attrs)), [r.type for r in op.results])
+
+    def type(self, type: Type) -> str:
+        known = self._types.get(id(type))
+        if known is None:
+            known = self._types[id(type)] = type, super().type(type)       # held, so that no other gets its id
+        return known[1]
+
+    def functional_type(self, op: Op) -> str:
+        """As of `Printer`; comparing texts that are known takes less time than comparing types."""
+        inputs, results = [self.type(v.type) for v in op.operands], [self.type(r.type) for r in op.results]
+        if len(results) == 1 and inputs and inputs.count(results[0]) == len(inputs):
+            return results[0]
+        out = ", ".join(results)
+        return f"({', '.join(inputs)}) -> {out if len(results) == 1 else f'({out})'}"
 
     def enter(self, op: Op) -> None:
         scope = self._scopes.setdefault(op, _Scope())

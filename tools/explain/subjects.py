@@ -97,7 +97,7 @@ def _compilations() -> Iterator[list[Compilation]]:
     """Context in which the modules of compiled functions are kept, as they were before lowering."""
     import mlc.api as api
     made: list[Compilation] = []
-    original = api.record, api.Compiled.build
+    original = api.record, api.Compiled.build  # type: ignore[attr-defined]
     seconds: dict[int, float] = {}
 
     def record(*args: Any, **keywords: Any) -> Any:
@@ -111,11 +111,11 @@ def _compilations() -> Iterator[list[Compilation]]:
             made.append(Compilation(self, recorded.trace.module.clone(), seconds.get(id(recorded), 0.0)))
         return original[1](self, call, recorded)
 
-    api.record, api.Compiled.build = record, build  # type: ignore[method-assign]
+    api.record, api.Compiled.build = record, build  # type: ignore[attr-defined, method-assign]
     try:
         yield made
     finally:
-        api.record, api.Compiled.build = original  # type: ignore[method-assign]
+        api.record, api.Compiled.build = original  # type: ignore[attr-defined, method-assign]
 
 
 def _definition(function: Any) -> Loc | None:
