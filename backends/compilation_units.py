@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from mlc.backends.emit_llvm import Part, TargetLike, emit, emit_part
 from mlc.backends.object_code import compile_object
@@ -32,13 +32,20 @@ class CompilationUnit:
     """LLVM IR of one unit.
 
     shared  whether equal units of other modules share the object
-    names   the names that its functions have in the module, where they have others here
+    ops     its functions and globals, of which `part` says how they are written
     """
 
     text: str
     shared: bool
-    names: Mapping[str, str] = field(default_factory=dict)
+    ops: Sequence[Op] = ()
+    part: Part = field(default_factory=Part)
     kind = "llvm"
+
+    @property
+    def names(self) -> Mapping[str, str]:
+        """The names that its functions and globals have in the module, where they have others here."""
+        own = [str(op.attrs["sym_name"]) for op in self.ops]
+        return {self.part.names[name]: name for name in own if name in self.part.names}
 
     @property
     def seconds(self) -> float:
@@ -55,7 +62,7 @@ def compilation_units(module: Op, target: TargetLike) -> list[CompilationUnit]:
     program = _Program(module)
     order = program.order()
     if order is None:                                      # mutual recursion
-        return [CompilationUnit(emit(module, target), False)]
+        return [CompilationUnit(emit(module, target), False, list(module.regions[0].block), Part())]
     names: dict[str, str] = {}
     out: dict[str, CompilationUnit] = {}
     for root in order:
@@ -65,11 +72,12 @@ def compilation_units(module: Op, target: TargetLike) -> list[CompilationUnit]:
         text = emit_part([*members, *program.imports(members)], target, part)
         names[root] = "u" + hashlib.sha256(text.encode()).hexdigest()[:40]
         out[names[root]] = CompilationUnit(text.replace(_OWN, names[root]), True,
-                                           {names[root]: root, **{local: name for name, local in own.items()}})
+                                           [*members, *program.imports(members)],
+                                           replace(part, names={**part.names, root: names[root]}))
     rest = [op for op in module.regions[0].block if isinstance(op, Definition) and op.sym_name not in program.unit]
     seen = {op.sym_name for members in program.members.values() for op in program.outside(members)}
-    text = emit_part(rest, target, Part(names, seen, _distinct(program.outside(rest), names), hints=False))
-    return [*out.values(), CompilationUnit(text, False)]
+    part = Part(names, seen, _distinct(program.outside(rest), names), hints=False)
+    return [*out.values(), CompilationUnit(emit_part(rest, target, part), False, rest, part)]
 
 
 def _distinct(ops: Sequence[Definition], names: Mapping[str, str]) -> list[Definition]:

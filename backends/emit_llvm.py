@@ -14,6 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from mlc.backends.emulation import emulate
+from mlc.backends.line_table import LineTable
 from mlc.dialects import arith, llvm, nvvm
 from mlc.ir.core import Block, Op, Value
 from mlc.ir.diag import BackendError
@@ -41,35 +42,38 @@ class Part:
     seen     its functions and globals that other parts use
     outside  functions and globals of other parts that it uses
     hints    whether values keep their names; without them equal functions have equal texts
+    lines    numbers of operations, for the line table of the code (backends/line_table.py)
     """
 
     names: Mapping[str, str] = field(default_factory=dict)
     seen: Collection[str] = ()
     outside: Sequence[Op] = ()
     hints: bool = True
+    lines: Mapping[Op, int] = field(default_factory=dict)
 
 
-def emit(module: Op, target: TargetLike) -> str:
+def emit(module: Op, target: TargetLike, part: Part | None = None) -> str:
     """The LLVM IR of a module of the llvm dialect, for a target."""
-    return emit_part(list(module.regions[0].block), target, Part())
+    return emit_part(list(module.regions[0].block), target, part or Part())
 
 
 def emit_part(ops: Sequence[Op], target: TargetLike, part: Part) -> str:
     """The LLVM IR of some functions and globals of a module."""
     declared: dict[str, str] = {}
     parts = [f'target triple = "{target.triple}"\n']
+    table = LineTable(part.lines, target.triple.startswith("nvptx")) if part.lines else None
     bodies = []
     for op in ops:
         if isinstance(op, llvm.Global):
             parts.append(_global(op, part))
         elif isinstance(op, llvm.Func):
-            bodies.append(_Writer(op, declared, part).text())
+            bodies.append(_Writer(op, declared, part, table).text())
         else:
             raise _no_row(op)
     parts += [_declaration(op, part) for op in part.outside]
     defined = {op.attrs["sym_name"] for op in (*ops, *part.outside) if not _only_declared(op)}
     declarations = "".join(f"{text}\n" for name, text in sorted(declared.items()) if name not in defined)
-    text = "\n".join([*parts, *bodies, declarations, _attributes(target)])
+    text = "\n".join([*parts, *bodies, declarations, _attributes(target), *([table.text()] if table else [])])
     return emulate(text, target.feature_string.split(",")) if target.triple.startswith("x86") else text
 
 
@@ -197,10 +201,11 @@ def _escaped(raw: bytes) -> str:
 class _Writer:
     """Emitter of one function: names of values and blocks, and declarations of what it calls."""
 
-    def __init__(self, function: llvm.Func, declared: dict[str, str], part: Part) -> None:
+    def __init__(self, function: llvm.Func, declared: dict[str, str], part: Part, table: LineTable | None) -> None:
         self.function = function
         self.declared = declared
         self.part = part
+        self.table = table
         self.names: dict[Value, str] = {}
         self.taken: set[str] = set()
         self.labels = {block: f"b{i}" for i, block in enumerate(function.body.blocks)}
@@ -285,7 +290,7 @@ class _Writer:
             extra += f' "nvvm.maxntid"="{",".join(map(str, threads))}"'
         if blocks := op.attrs.get("nvvm.minctasm"):
             extra += f' "nvvm.minctasm"="{blocks}"'
-        lines = [f"{head}{extra} #0 {{"]
+        lines = [f"{head}{extra} #0{self.table.function(op, op.sym_name) if self.table else ''} {{"]
         edges = self._edges()
         for block in op.body.blocks:
             lines.append(f"{self.labels[block]}:")
@@ -293,7 +298,7 @@ class _Writer:
                 lines += self._phis(block, edges)
             for inner in block:
                 if (line := self._line(inner)) is not None:
-                    lines.append("  " + line)
+                    lines.append(f"  {line}{self.table.at(inner) if self.table else ''}")
             lines += self._split_edges(block)
         return "\n".join([*lines, "}\n"])
 
@@ -331,7 +336,8 @@ class _Writer:
     def _split_edges(self, block: Block) -> Iterator[str]:
         for dest, _, via in self._outgoing(block):
             if via:
-                yield f"{via}:\n  br {self.label(dest)}"
+                at = self.table.at(block.terminator) if self.table else ""
+                yield f"{via}:\n  br {self.label(dest)}{at}"
 
     def targets(self, block: Block) -> list[str]:
         """The labels of a terminator's successors, in order."""

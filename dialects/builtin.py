@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mlc.ir.core import Block, Op, Region, Symbol
+from mlc.ir.core import Block, Op, Region, Symbol, builder, caller_loc
 
 if TYPE_CHECKING:
     from mlc.ir.parser import Parser
@@ -38,4 +38,4 @@ class Module(Op, name="builtin.module", isolated=True, symbol_table=True, pure=F
 
 def module() -> Module:
     """An empty module."""
-    return Module.make([], {"sym_name": None}, [], [Region(Block())])
+    return Module.make([], {"sym_name": None}, [], [Region(Block())], loc=builder.loc or caller_loc())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
-from mlc.ir.core import Block, Op, Region, ResultType, Symbol, Value, builder
+from mlc.ir.core import Block, Op, Region, ResultType, Symbol, Value, builder, caller_loc
 from mlc.ir.diag import IRError
 from mlc.ir.sizes import Dim, Size, sym, symbol_name, symbols
 from mlc.ir.symbols import lookup, nearest_table
@@ -104,7 +104,8 @@ def declaration(name: str, type: FunctionType) -> Func:
 def function(name: str, inputs: Sequence[Type], names: Sequence[str] = (), private: bool = False) -> Func:
     """A detached function with an empty body; call `update_type` once it has its return."""
     return Func.make([], {"sym_name": Symbol(name), "function_type": FunctionType(tuple(inputs), ()),
-                          "sym_visibility": "private" if private else None}, [], [Region(Block(inputs, names))])
+                          "sym_visibility": "private" if private else None}, [], [Region(Block(inputs, names))],
+                     loc=builder.loc or caller_loc())
 
 
 class Return(Op, name="func.return", terminator=True, pure=False):

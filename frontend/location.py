@@ -73,7 +73,7 @@ _NO_NAME = re.compile(r"[()|]")
 def _loc(code: CodeType, instruction: int, line: int, scope: str = "") -> Loc:
     position = next(islice(code.co_positions(), instruction // 2, None), None)
     column = position[2] if position is not None and position[0] == line else None
-    return Loc(code.co_filename, line, 0 if column is None else column + 1, (), scope)
+    return Loc(code.co_filename, line, 0 if column is None else column + 1, scope=scope)
 
 
 def user_loc() -> Loc:

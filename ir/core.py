@@ -376,6 +376,11 @@ class Op:
             old.replace_by(new)
         self.erase()
 
+    def fuse_locations(self, equal: Op) -> None:
+        """Have this operation and the nested ones also stand for those of an equal one, which is about to go."""
+        for own, other in zip(self.walk(), equal.walk()):
+            own.loc = own.loc.with_fused(other.loc)
+
     def move_before(self, op: Op) -> None:
         self.detach()
         assert op.parent is not None

@@ -18,6 +18,7 @@ class Loc:
     """Where an operation came from: a source position, and the passes and rules it went through.
 
     `via` lists `pass` or `pass/rule` names, oldest first: an error deep in lowering still names the model line.
+    `fused` has the locations of other operations that this one also stands for, such as equal ones.
     `scope` is the path of the module whose `forward` asked for it, such as `GPT.layers.7.attn`, or "".
     """
 
@@ -25,13 +26,22 @@ class Loc:
     line: int
     col: int = 0
     via: tuple[str, ...] = ()
+    fused: tuple[Loc, ...] = ()
     scope: str = field(default="", compare=False)
 
     def through(self, name: str) -> Loc:
         """This location with `name` (a pass, or `pass/rule`) added to `via`, unless it is already the last entry."""
-        if self.via and self.via[-1] == name:
+        return self if self.via and self.via[-1] == name else \
+            Loc(self.file, self.line, self.col, (*self.via, name), self.fused, self.scope)
+
+    def with_fused(self, other: Loc) -> Loc:
+        """This location, for an operation that from now on also stands for one at `other`."""
+        if len(self.fused) >= MOST_FUSED:
             return self
-        return Loc(self.file, self.line, self.col, (*self.via, name), self.scope)
+        own = replace(other, fused=()) if other.fused else other
+        new = [x for x in (own, *other.fused) if x.file and x not in self.fused and (
+            x.file, x.line, x.col, x.via) != (self.file, self.line, self.col, self.via)]
+        return replace(self, fused=(*self.fused, *new)[:MOST_FUSED]) if new else self
 
     def called(self, callee: Loc, call: Loc) -> Loc:
         """The location of an operation of a function, located at `callee`, where it is called: equal layers share a
@@ -45,7 +55,7 @@ class Loc:
         scope = called_scope(self.scope, callee.scope, call.scope)
         if at is self and scope == self.scope:
             return self
-        return Loc(at.file, at.line, at.col, self.via, scope)
+        return replace(self, file=at.file, line=at.line, col=at.col, scope=scope)
 
     def __str__(self) -> str:
         if not self.file:
@@ -67,6 +77,8 @@ def called_scope(scope: str, callee: str, call: str) -> str:
 
 
 UNKNOWN = Loc("", 0)
+MOST_FUSED = 32
+"""Most further locations of an operation: a constant may stand for thousands."""
 WIDEST = 140
 """Characters of a source line that a message shows."""
 

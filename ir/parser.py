@@ -319,6 +319,14 @@ class Parser(TypeParser):
         if self.accept("unknown"):
             return Loc("", 0)
         self.deeper()
+        if self.accept("fused"):
+            self.expect("[")
+            found: list[Loc] = self.list_of(self._location_body, "]") or [Loc("", 0)]
+            self.depth -= 1
+            loc = found[0]
+            for other in found[1:]:
+                loc = loc.with_fused(other)
+            return loc
         name = unquote(self.kind("string", "a file or a name").text)
         if self.accept("("):
             inner = self._location_body()

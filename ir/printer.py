@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable
+import threading
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -85,6 +87,25 @@ def complex_text(value: complex, type: ComplexType) -> str:
     return f"({float_text(value.real, type.part)}, {float_text(value.imag, type.part)})"
 
 
+class _Elided(threading.local):
+    """Number of elements above which this thread prints constants without them."""
+
+    above = math.inf
+
+
+_elided = _Elided()
+
+
+@contextmanager
+def large_constants_elided(above: int) -> Iterator[None]:
+    """Context in which constants of more elements are printed as `dense_resource<__elided__>`, for people to read."""
+    saved, _elided.above = _elided.above, above
+    try:
+        yield
+    finally:
+        _elided.above = saved
+
+
 def elements_text(array: np.ndarray[Any, Any], container: str) -> str:
     """`dense<...> : type` of an array; `container` is the type's text."""
     dtype = from_numpy(array.dtype)
@@ -101,6 +122,8 @@ def elements_text(array: np.ndarray[Any, Any], container: str) -> str:
 
     if array.size == 0:
         return f"dense<> : {container}"
+    if array.size > _elided.above:
+        return f"dense_resource<__elided__> : {container}"
     flat = np.ascontiguousarray(array).reshape(-1)
     as_bits = flat.view(np.uint8).reshape(flat.size, -1)
     if array.ndim and (as_bits == as_bits[0]).all():
@@ -146,13 +169,18 @@ def attr_text(value: Any, generic: bool, int_type: str = "i64") -> str:
 
 
 def loc_text(loc: Loc) -> str:
-    """`loc("file":line:col)`, wrapped in a named location for its module, and one per pass or rule it went through."""
+    """`loc("file":line:col)`, wrapped in a named location for its module, and one per pass or rule it went through;
+    with others, `fused`."""
+    return f"loc({_inner_loc_text(loc)})"
+
+
+def _inner_loc_text(loc: Loc) -> str:
     inner = f"{quote(loc.file)}:{loc.line}:{loc.col}" if loc.file else "unknown"
     if loc.scope:
         inner = f"{quote(MODULE + loc.scope)}({inner})"
     for name in loc.via:
         inner = f"{quote(name)}({inner})"
-    return f"loc({inner})"
+    return f"fused[{', '.join([inner, *map(_inner_loc_text, loc.fused)])}]" if loc.fused else inner
 
 
 class Printer:
@@ -231,7 +259,7 @@ class Printer:
         saved = None
         if op.isolated and (not self.generic or op.name.split(".")[0] in UPSTREAM):  # tools do not know that ours are
             saved = (self.names, self.taken, self.counters, self.labels)
-            self.names, self.taken, self.counters, self.labels = dict(self.names), set(), {}, {}
+            self.enter(op)
         if self.generic:
             self.generic_form(op)
         else:
@@ -241,6 +269,10 @@ class Printer:
             self.append(" " + loc_text(op.loc))
         if saved:
             self.names, self.taken, self.counters, self.labels = saved
+
+    def enter(self, op: Op) -> None:
+        """Begin the names in an operation that is isolated from above; its own operands keep theirs."""
+        self.names, self.taken, self.counters, self.labels = dict(self.names), set(), {}, {}
 
     def generic_form(self, op: Op) -> None:
         self.append(f'"{generic_name(op.name)}"({self.values(op.operands)})')

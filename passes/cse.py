@@ -50,6 +50,7 @@ def _merge_functions(module: Op) -> None:
             for name, value in op.attrs.items():
                 if isinstance(value, Symbol) and value == function.sym_name:
                     op.attrs[name] = same.sym_name
+        same.fuse_locations(function)
         function.erase()
 
 
@@ -93,6 +94,7 @@ def _block(block: Block, table: Table, pure: Collection[str]) -> list[Hashable]:
             key = operation_key(op)
             if (known := table.get(key)) is not None:
                 if allowed("equal", op):
+                    known.fuse_locations(op)
                     op.replace_by(*known.results)
                 continue
             table[key] = op

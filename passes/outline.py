@@ -43,6 +43,8 @@ def run(module: Module) -> None:
         first.function.sym_name = _fresh(first.kernel.label, names)
         module.body.block.insert(first.function)
         _pass_indices(first, others)
+        for found in others:
+            first.function.fuse_locations(found.function)
         for found in (first, *others):
             found.call.callee = first.function.sym_name
 

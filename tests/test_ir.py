@@ -19,7 +19,7 @@ from mlc.dialects.func import Func
 from mlc.ir import sizes
 from mlc.ir.affine_syntax import parse_size
 from mlc.ir.core import REGISTRY, Block, Op, Region, Symbol, Value, after, at_end, before, builder
-from mlc.ir.diag import Error, IRError, Loc, ParseError, UserError
+from mlc.ir.diag import MOST_FUSED, Error, IRError, Loc, ParseError, UserError
 from mlc.ir.parser import parse_file, parse_module
 from mlc.ir.printer import loc_text, to_text
 from mlc.ir.sizes import Dim, sym
@@ -356,7 +356,8 @@ def test_element_types_and_numpy() -> None:
 
 # -- locations and text ------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("loc", [Loc("", 0), Loc("m.py", 3, 7), Loc('a "b"\n\\é.py', 1, 1),
-                                 Loc("m.py", 3, 7, ("grad",)), Loc("m.py", 3, 7, ("grad", "canonicalize/fold"))])
+                                 Loc("m.py", 3, 7, ("grad",)), Loc("m.py", 3, 7, ("grad", "canonicalize/fold")),
+                                 Loc("m.py", 3, 7, ("grad",), (Loc("m.py", 4, 1), Loc("n.py", 1, 2, ("inline",))))])
 def test_locations_print_and_parse(loc: Loc) -> None:
     module, f = chain(1)
     f.block.ops[0].loc = loc
@@ -369,6 +370,16 @@ def test_locations_print_and_parse(loc: Loc) -> None:
 def test_a_location_names_a_pass_once_in_a_row() -> None:
     assert HERE.through("a").through("a").through("b").through("a").via == ("a", "b", "a")
     assert str(HERE.through("a")) == "model.py:3:5" and str(Loc("", 0)) == "<unknown>"
+
+
+def test_fused_locations_are_distinct_known_and_few() -> None:
+    other = Loc("model.py", 9)
+    fused = HERE.with_fused(other).with_fused(other).with_fused(HERE).with_fused(Loc("", 0))
+    assert fused.fused == (other,) and fused.through("a").fused == (other,)
+    assert HERE.with_fused(Loc("model.py", 7).with_fused(other)).fused == (Loc("model.py", 7), other)
+    for line in range(100):
+        fused = fused.with_fused(Loc("model.py", line))
+    assert len(fused.fused) == MOST_FUSED
 
 
 BRANCHES = """

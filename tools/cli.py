@@ -15,6 +15,7 @@ from mlc.tools.exit_status import INTERRUPTED, OK, USAGE
 
 COMMANDS: dict[str, str] = {
     "compile": "compile a function to any level, from tensor IR to an object file",
+    "explain": "show what the compiler made of each line of a function, down to assembly: a page, text or JSON",
     "import": "show what a program of torch.export consists of, and what is not supported",
     "bench": "measure networks, operations or a file beside other frameworks",
     "run": "run a Python program or an entry of a .mlir file; --check names the pass that changes a result",

@@ -41,7 +41,8 @@ def run(module: Module, machine: Gpu = machines.GPU) -> None:
         return
     module.attrs["gpu.container_module"] = True
     names = {str(op.attrs["sym_name"]) for op in module.body.block if "sym_name" in op.attrs}
-    holder = gpu.GPUModule.make([], {"sym_name": Symbol(_fresh(MODULE, names))}, [], [Region(Block())])
+    holder = gpu.GPUModule.make([], {"sym_name": Symbol(_fresh(MODULE, names))}, [], [Region(Block())],
+                                loc=module.loc)
     module.body.block.insert(holder, module.body.block.first)
     taken: set[str] = set()
     for kernel in kernels:

@@ -107,11 +107,11 @@ example shell:
     mlc compile model.py:predikt
 fix: write FILE:FUNCTION with a function that the file defines at its top level.
 
-MLC0453 mlc run --check found no compiled function to check.
-It checks calls of compiled functions, and the program made none.
+MLC0453 mlc run --check or mlc explain found no compiled function in a program.
+They are about calls of compiled functions, and the program made none.
 example text:
     error[MLC0453]: nothing was checked: the program called no compiled function
-fix: call a function that mlc.compile returned, or check one function on random arguments: FILE:FUNCTION.
+fix: call a function that mlc.compile returned, or name one function: FILE:FUNCTION.
 
 MLC0454 A file names a pass that is not part of mlc.
 A pass is a Python module, whose code runs when it is imported, so an untrusted file must not be able to choose one.

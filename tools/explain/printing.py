@@ -1,0 +1,107 @@
+"""Text of a module after each pass of a pipeline: a value keeps its name, and lines that stay the same are kept.
+
+Numbering values anew after every pass would make all lines below a removed operation differ, and printing all
+operations again would take longer than the passes.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from mlc.ir.core import Block, Op, Value
+from mlc.ir.printer import Printer, large_constants_elided
+from mlc.ir.types import Type
+from mlc.tools.explain.explanation import Line
+from mlc.tools.explain.lineage import Lineage
+
+FEW = 16
+"""Elements up to which a constant is written out."""
+
+
+class _Scope:
+    """The names of values and blocks in an operation that is isolated from above."""
+
+    def __init__(self) -> None:
+        self.names: dict[Value, str] = {}
+        self.taken: set[str] = set()
+        self.counters: dict[str, int] = {}
+        self.labels: dict[Block, str] = {}
+
+
+class _Known(NamedTuple):
+    """The text of an operation, and all that it depends on; `attrs` keeps alive what `ids` identify."""
+
+    text: str
+    names: dict[Value, str]
+    operands: list[Value]
+    attrs: list[Any]
+    ids: list[int]
+    types: list[Type]
+
+
+class ContinuousPrinter(Printer):
+    """Prints a module repeatedly; `lineage` knows the operations."""
+
+    def __init__(self, lineage: Lineage) -> None:
+        super().__init__(generic=False, locations=False)
+        self.lineage = lineage
+        self.owners: list[int] = []
+        self._owner = -1
+        self._scopes: dict[Op, _Scope] = {}
+        self._known: dict[Op, _Known] = {}
+        self._types: dict[int, tuple[Type, str]] = {}
+
+    def module(self, module: Op) -> list[Line]:
+        """The lines of a module, as it is now."""
+        self.lines, self.owners, self.indent = [], [], 0
+        self._scopes.setdefault(module, _Scope())
+        with large_constants_elided(above=FEW):
+            self.op(module)
+        return list(map(Line, self.lines, self.owners))
+
+    def name_in(self, function: Op, value: Value) -> str:
+        """The name of a value of a function that has been printed."""
+        return self._scopes[function].names.get(value, "")
+
+    def line(self, text: str) -> None:
+        super().line(text)
+        self.owners.append(self._owner)
+
+    def op(self, op: Op) -> None:
+        outer, self._owner = self._owner, self.lineage.number_of[op]
+        if not op.regions:
+            self._leaf(op)
+        else:
+            super().op(op)
+        self._owner = outer
+
+    def _leaf(self, op: Op) -> None:
+        """An operation without regions, whose line is kept while nothing in it changes."""
+        known, attrs = self._known.get(op), list(op.attrs.values())
+        if known is not None and known.names is self.names and known.operands == op.operands and (
+                known.ids == list(map(id, attrs)) and known.types == [r.type for r in op.results]):
+            self.line(known.text)
+            return
+        super().op(op)
+        if not op.successors:                              # whose names are not checked
+            self._known[op] = _Known(self.lines[-1].lstrip(" "), self.names, op.operands[:], attrs,
+                                     list(map(id, attrs)), [r.type for r in op.results])
+
+    def type(self, type: Type) -> str:
+        known = self._types.get(id(type))
+        if known is None:
+            known = self._types[id(type)] = type, super().type(type)       # held, so that no other gets its id
+        return known[1]
+
+    def functional_type(self, op: Op) -> str:
+        """As of `Printer`; comparing texts that are known takes less time than comparing types."""
+        inputs, results = [self.type(v.type) for v in op.operands], [self.type(r.type) for r in op.results]
+        if len(results) == 1 and inputs and inputs.count(results[0]) == len(inputs):
+            return results[0]
+        out = ", ".join(results)
+        return f"({', '.join(inputs)}) -> {out if len(results) == 1 else f'({out})'}"
+
+    def enter(self, op: Op) -> None:
+        scope = self._scopes.setdefault(op, _Scope())
+        scope.names.update((v, self.name(v)) for v in (*op.operands, *op.results))
+        self.names, self.taken, self.counters, self.labels = scope.names, scope.taken, scope.counters, scope.labels
