@@ -17,6 +17,7 @@ from typing import Protocol
 
 from mlc.backends import cache, compile_worker
 from mlc.backends.target import Target
+from mlc.backends.versions import versions
 
 LONG = 0.5
 """Predicted seconds of work from which workers are started."""
@@ -120,6 +121,8 @@ def _helpers(units: Sequence[Unit]) -> int:
     """The number of workers to start."""
     if len(units) < 2 or not _may_start():
         return 0
+    if not versions() and any(unit.kind == "loop" for unit in units):
+        return 0                                           # a worker would lower by other sources than this process
     seconds = sum(unit.seconds for unit in units)
     jobs = os.environ.get("MLC_COMPILE_JOBS", "")
     available = int(jobs) if jobs.isdecimal() else len(os.sched_getaffinity(0))
@@ -158,7 +161,8 @@ class _Worker:
                 return
             try:
                 unit = self.units[i]
-                obj = compile_worker.ask(sink, source, self.target, self.opt_level, unit.kind, unit.text)
+                obj = compile_worker.ask(sink, source, self.target, self.opt_level, unit.kind, unit.text,
+                                         versions().get("mlc", ""))
             except (OSError, EOFError, ValueError):        # the worker has died
                 return
             if obj is not None:

@@ -1,7 +1,7 @@
 """Worker process that compiles units: reads requests from stdin and writes objects to stdout until stdin ends.
 
-    request   u64 bytes of head, u64 bytes of text; head: JSON [fields of the target, opt_level, kind of the unit];
-              text in UTF-8
+    request   u64 bytes of head, u64 bytes of text; head: JSON [fields of the target, opt_level, kind of the unit,
+              digest of the client's sources]; text in UTF-8
     answer    u8 0 and u64 bytes of object, object; or u8 1 for a failure, whose cause the client finds by compiling
 
 llvmlite and Python hold one lock per process each, so only processes compile in parallel. For units of LLVM IR the
@@ -30,11 +30,11 @@ def main() -> None:
     from mlc.ir.machine import Cpu
     while head := source.read(REQUEST.size):
         head_size, text_size = REQUEST.unpack(head)
-        (name, triple, cpu, features, machine), opt_level, kind = json.loads(source.read(head_size))
+        (name, triple, cpu, features, machine), opt_level, kind, sources = json.loads(source.read(head_size))
         text = source.read(text_size).decode()
         target = Target(name, triple, cpu, tuple(features), Cpu.parse(machine))
         try:
-            obj = _compiled(kind, text, target, opt_level)
+            obj = _compiled(kind, text, target, opt_level, sources)
             answer = ANSWER.pack(DONE, len(obj)) + obj
         except (Error, MemoryError):
             answer = ANSWER.pack(FAILED, 0)
@@ -42,19 +42,24 @@ def main() -> None:
         sink.flush()
 
 
-def _compiled(kind: str, text: str, target: Target, opt_level: int) -> bytes:
+def _compiled(kind: str, text: str, target: Target, opt_level: int, sources: str) -> bytes:
     if kind == "loop":
         from mlc.backends.kernel_units import KernelUnit
+        from mlc.backends.versions import versions
+        from mlc.ir.diag import BackendError
+        if versions().get("mlc", "") != sources:           # they have changed since the client read them
+            raise BackendError("the worker has other sources", code="MLC0563")
         return KernelUnit(text).compile(target, opt_level)
     from mlc.backends.object_code import compile_object
     return compile_object(text, target, opt_level)
 
 
-def ask(sink: IO[bytes], source: IO[bytes], target: Target, opt_level: int, kind: str, text: str) -> bytes | None:
+def ask(sink: IO[bytes], source: IO[bytes], target: Target, opt_level: int, kind: str, text: str,
+        sources: str) -> bytes | None:
     """The client: have a worker compile a unit of this kind and text; None if that fails; raises EOFError or OSError
     if it has died."""
     fields = target.name, target.triple, target.cpu, target.features, str(target.machine)
-    head, raw = json.dumps([fields, opt_level, kind]).encode(), text.encode()
+    head, raw = json.dumps([fields, opt_level, kind, sources]).encode(), text.encode()
     sink.write(REQUEST.pack(len(head), len(raw)) + head + raw)
     sink.flush()
     status, size = ANSWER.unpack(_exactly(source, ANSWER.size))

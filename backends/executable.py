@@ -71,6 +71,9 @@ class Executable:
     entry_type: ClassVar[type[Entry]]                      # set below the class of entries
 
     def __init__(self, linked: Image, library: Library | None = None, threads: int | None = None) -> None:
+        if any(i.kernels for i in linked.interfaces.values()) and self.entry_type is Entry:
+            raise BackendError("the code is of a profile, whose calls have a buffer for times", code="MLC0562",
+                               hint="compile it anew, outside of the profile")
         self.linked = linked
         self.image = linked.code
         self.target = linked.target

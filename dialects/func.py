@@ -27,6 +27,9 @@ class Func(Op, name="func.func", isolated=True, pure=False):
 
     @property
     def block(self) -> Block:
+        if self.is_declaration:
+            self.fail(f"@{self.sym_name} has no body here", code="MLC0108",
+                      hint="functions of other modules can be called from level low on")
         return self.body.block
 
     @property
@@ -81,7 +84,8 @@ class Func(Op, name="func.func", isolated=True, pure=False):
         visibility = "private" if parser.accept("private") else "public" if parser.accept("public") else None
         name = parser.symbol("a function name such as @f")
         parser.expect("(")
-        named = parser.at_value() or parser.at(")")
+        first = parser.token
+        named = parser.at_value() or parser.at(")") or visibility != "private"
         args = parser.list_of(parser.typed_arg, ")") if named else []
         inputs = [t for _, t in args] if named else parser.list_of(parser.type, ")")
         results: list[Type] = []
@@ -89,6 +93,8 @@ class Func(Op, name="func.func", isolated=True, pure=False):
             results = parser.list_of(parser.type, ")") if parser.accept("(") else [parser.type()]
         extra = parser.attr_dict() if parser.accept("attributes") else {}
         type = FunctionType(tuple(inputs), tuple(results))
+        if not named and parser.at("{"):
+            parser.fail("expected an argument such as %x", token=first)
         declared = not named or (not args and visibility == "private" and not parser.at("{"))
         body = Region() if declared else parser.region(args, isolated=True)
         return parser.build(Func, [], {"sym_name": name, "function_type": type, "sym_visibility": visibility,

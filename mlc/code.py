@@ -66,11 +66,15 @@ class Placement:
         try:
             return toolchain_for(self.device, self.target, graph=self.graph, precision=self.precision,
                                  checked=self.checked or (Checked.always and self.device == CPU),
-                                 timed=profiling.kernels and self.device == CPU, threads=self.threads,
-                                 here=here)
+                                 timed=self._is_timed(here), threads=self.threads, here=here)
         except (UserError, BackendError) as error:         # there is no such device, or no such code for it
             error.loc = user_loc()
             raise
+
+    def _is_timed(self, here: bool) -> bool:
+        """Whether a profile times the code: what is saved is the code itself, and what is checked runs as checks need
+        it."""
+        return profiling.kernels and here and self.device == CPU and not (self.checked or Checked.always)
 
     def named(self, text: str) -> Placement:
         """The same for a machine that code is made for and that need not be this one."""

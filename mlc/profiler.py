@@ -215,7 +215,8 @@ class profile:
     def start(self) -> None:
         """Begin, as `with` does."""
         if state.recorder is not None:
-            raise UserError("another profile is on", code="MLC0796", loc=user_loc(), hint="end it first")
+            raise UserError("another profile is on", code="MLC0796", loc=user_loc(),
+                            hint="end it first; `mlc profile` is one, too")
         self._clear()
         self.step_num = 0
         self._turn(self._schedule(0))

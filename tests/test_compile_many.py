@@ -82,7 +82,7 @@ def test_a_worker_ends_although_this_process_has_forked(monkeypatch: pytest.Monk
 
 def test_what_is_no_answer_is_refused() -> None:
     with pytest.raises(ValueError, match="malformed answer"):
-        compile_worker.ask(io.BytesIO(), io.BytesIO(b"hello from sitecustomize"), host(), 2, "llvm", "text")
+        compile_worker.ask(io.BytesIO(), io.BytesIO(b"hello from sitecustomize"), host(), 2, "llvm", "text", "")
 
 
 def test_what_llvm_refuses_is_an_error_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,6 +1,7 @@
 """Kernels as compilation units: the same code as within their module, one object for all programs that have them."""
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 from typing import Any
 
@@ -77,6 +78,31 @@ def test_what_a_worker_compiles_from_text_is_the_same_object() -> None:
     module = outlined(row, X, W)
     for unit in split_kernels(module, host()):
         assert KernelUnit(unit.text).compile(host(), 2) == unit.compile(host(), 2)
+
+
+def test_workers_lower_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compile_many, "LONG", 1e-3)
+    monkeypatch.setenv("MLC_COMPILE_JOBS", "2")
+    units = split_kernels(outlined(row_and_more, X, W), host())
+    done: dict[int, bytes] = {}
+    worker = compile_many._Worker(units, host(), 2, deque(range(len(units))), done)
+    worker.finish()
+    assert len(done) == len(units) > 1 and [done[i] for i in range(len(units))] == [
+        unit.compile(host(), 2) for unit in units]
+
+
+def test_no_worker_lowers_by_sources_that_have_changed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compile_many, "LONG", 1e-3)
+    monkeypatch.setenv("MLC_COMPILE_JOBS", "2")
+    units = split_kernels(outlined(row_and_more, X, W), host())
+    assert compile_many._helpers(units) == 1
+    monkeypatch.setattr(compile_many, "versions", dict)
+    assert compile_many._helpers(units) == 0
+    monkeypatch.setattr(compile_many, "versions", lambda: {"mlc": "others"})
+    done: dict[int, bytes] = {}
+    worker = compile_many._Worker(units, host(), 2, deque(range(len(units))), done)
+    worker.finish()
+    assert not done
 
 
 def test_names_and_labels_make_no_difference() -> None:

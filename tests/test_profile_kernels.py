@@ -133,6 +133,17 @@ def test_a_profile_leaves_no_trace_in_other_code() -> None:
     assert "time_kernels" not in str(pipeline.order(host().machine))
 
 
+def test_what_is_saved_or_checked_within_a_profile_is_not_timed(tmp_path: Path) -> None:
+    x = np.ones((4, 4), np.float32)
+    g = mlc.compile(lambda x: mlc.softmax(x @ x, 1))
+    checked = mlc.compile(lambda x: (x @ x).sum(), checked=True)
+    with profile(kernels=True):
+        mlc.save(g, tmp_path / "model.mlc", args=[mlc.spec("B", "B")])
+        assert checked(x).item() == 64
+    loaded = mlc.load(tmp_path / "model.mlc")
+    assert np.array_equal(loaded(x).numpy(), g(x).numpy())
+
+
 def test_loops_and_results_of_timed_code_are_the_same() -> None:
     @mlc.compile
     def newton(a: Any) -> Any:

@@ -64,16 +64,16 @@ def main(options: argparse.Namespace) -> int:
     import mlc
     from mlc.hardware_counters import HardwareCounters
     path, name = run.named(options)
-    p = mlc.profiler.profile(kernels=True, profile_memory=True)
+    p = mlc.profiler.profile(kernels=True, profile_memory=bool(options.memory or options.trace or options.json))
     counted = HardwareCounters()
-    stop: SystemExit | None = None
+    stop: BaseException | None = None
     if path.endswith(".py") and name is None:
         run.refuse(options, OF_FUNCTIONS, "a Python program says itself what it calls",
                    f"mlc profile {path}:FUNCTION calls one function")
         try:
             with counted if options.counters else nullcontext(), p:
                 run.program(path, options.program_arguments, False)
-        except SystemExit as ended:                        # as most programs that have a `main` do
+        except BaseException as ended:  # a SystemExit, an error or Ctrl-C: what has been measured is shown all the same
             stop = ended
     else:
         if options.program_arguments:
@@ -81,7 +81,10 @@ def main(options: argparse.Namespace) -> int:
                                      "give types with --args, or arrays with --inputs", "MLC0391")
         with counted if options.counters else nullcontext():
             _function(path, name, options, p)
-    _show(p, options, counted)
+    if stop is None or isinstance(stop, SystemExit) or p.kernels().rows:
+        _show(p, options, counted)
+    if stop is not None and not isinstance(stop, SystemExit):
+        raise stop
     return 0 if stop is None else report.exit_status(stop)
 
 

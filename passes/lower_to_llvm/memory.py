@@ -37,7 +37,7 @@ def address_of(low: Lowering, op: Op, memory: Value, indices: Sequence[Value]) -
         else:
             number = low.plus(number, offset)
         terms.append((number, stride))
-    key = held.pointer, *terms
+    key = held.pointer, held.dtype, *terms
     if key not in low.bases:
         low.bases[key] = _offset(low, held, low.dot([n for n, _ in terms], held.strides))
     return _offset(low, replace(held, pointer=low.bases[key]), constant)

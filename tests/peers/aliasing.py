@@ -230,8 +230,8 @@ def differentiates_overwritten(program: Program) -> bool:
             with torch.no_grad() if statement.startswith("#") else torch.enable_grad():
                 exec(statement.removeprefix("#").replace(".data", ".detach()"), state)  # noqa: S102
         state["loss"].backward()
-    except RuntimeError:
-        return True
+    except RuntimeError as error:
+        return any(".data" in s for s in program.statements) and "modified by an inplace operation" in str(error)
     return False
 
 
