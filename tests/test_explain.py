@@ -95,7 +95,8 @@ def lost(module: Op, target: Target = TARGETS[0]) -> list[str]:
 
 
 # -- locations --------------------------------------------------------------------------------------------------------
-@pytest.mark.parametrize("target", TARGETS, ids=lambda t: t.vendor)
+@pytest.mark.parametrize("target", [TARGETS[0], pytest.param(TARGETS[1], marks=pytest.mark.slow)],
+                         ids=lambda t: t.vendor)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_every_operation_at_the_last_level_has_its_line(name: str, target: Target) -> None:
     assert lost(PROGRAMS[name]()[0], target) == []
