@@ -632,6 +632,8 @@ REWRITES: list[tuple[str, str]] = [          # rule, body of a function of %x %y
                              f"({F}, tensor<i64>, tensor<i8>) -> tensor<Bx2xf32>"),
     ("dot_of_nothing", "%a = tensor.full 2.0 : tensor<3x0xf32>\n%r = tensor.dot_general %a, %a {batch = [], "
                        "contract = [[1, 1]]} : (tensor<3x0xf32>, tensor<3x0xf32>) -> tensor<3x3xf32>"),
+    ("dot_of_single_terms", f"%r = tensor.dot_general %x, %x {{batch = [[0, 0]], contract = []}} : ({F}, {F}) -> "
+                            "tensor<Bx3x3xf32>"),
     ("product_with_repeated", f"%a = tensor.broadcast_to %y : {F} to tensor<BxBx3xf32>\n%r = tensor.dot_general %x, %a "
                               "{batch = [[0, 0]], contract = [[1, 2]]} : "
                               f"({F}, tensor<BxBx3xf32>) -> tensor<BxBxf32>"),

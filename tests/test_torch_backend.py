@@ -16,6 +16,7 @@ from torch import nn
 import mlc
 from mlc.backends import image
 from mlc.backends.cpu import threads
+from mlc.backends.cpu.toolchain import Toolchain
 from mlc.backends.load import Library
 from mlc.frontend.fx import table
 from mlc.torch.memory import order_of
@@ -314,13 +315,13 @@ def test_threads_are_those_of_the_graph(monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_code_past_the_cache(monkeypatch: pytest.MonkeyPatch) -> None:
     made = list[str]()
-    compile_image = image.compile_image
+    compile = Toolchain.compile
 
-    def counted(*arguments: Any) -> image.Image:
+    def counted(chain: Toolchain, *arguments: Any) -> image.Image:
         made.append("one")
-        return compile_image(*arguments)
+        return compile(chain, *arguments)
 
-    monkeypatch.setattr(image, "compile_image", counted)
+    monkeypatch.setattr(Toolchain, "compile", counted)
     for cache, total in ((True, 1), (True, 1), (False, 2), (False, 3), (True, 3)):
         compiled(lambda x: x * 0.8125 - x, cache=cache)(torch.ones(7))
         torch._dynamo.reset()
