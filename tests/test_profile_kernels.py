@@ -283,6 +283,14 @@ def test_the_command_profiles_programs_and_functions(tmp_path: Path, capsys: pyt
 
 
 # -- locations --------------------------------------------------------------------------------------------------------
+def test_the_command_shows_what_a_program_did_that_fails(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "fails.py"
+    path.write_text("import mlc\nx = mlc.ones(3, 3) * 2\nraise ValueError('boom')\n")
+    assert main(["profile", str(path), "--no-roofline"]) == 1
+    out, err = capsys.readouterr()
+    assert "fails.py:2" in out and "boom" in err
+
+
 def test_the_module_of_a_location_moves_with_calls() -> None:
     assert called_scope("Net.0.linear", "Net.0", "Net.1") == "Net.1.linear"
     assert called_scope("Net.0", "Net.0", "Net.1") == "Net.1" and called_scope("Net.01", "Net.0", "Net.1") == "Net.01"

@@ -66,25 +66,26 @@ def main(options: argparse.Namespace) -> int:
     path, name = run.named(options)
     p = mlc.profiler.profile(kernels=True, profile_memory=bool(options.memory or options.trace or options.json))
     counted = HardwareCounters()
-    stop: BaseException | None = None
+    stop: SystemExit | None = None
     if path.endswith(".py") and name is None:
         run.refuse(options, OF_FUNCTIONS, "a Python program says itself what it calls",
                    f"mlc profile {path}:FUNCTION calls one function")
         try:
             with counted if options.counters else nullcontext(), p:
                 run.program(path, options.program_arguments, False)
-        except BaseException as ended:  # a SystemExit, an error or Ctrl-C: what has been measured is shown all the same
+        except SystemExit as ended:                        # as most programs that have a `main` do
             stop = ended
+        except BaseException:                              # an error, or Ctrl-C: what has been measured is shown
+            if p.kernels().rows:
+                _show(p, options, counted)
+            raise
     else:
         if options.program_arguments:
             raise report.usage_error(f"{options.program_arguments[0]!r}: only a Python program takes arguments",
                                      "give types with --args, or arrays with --inputs", "MLC0391")
         with counted if options.counters else nullcontext():
             _function(path, name, options, p)
-    if stop is None or isinstance(stop, SystemExit) or p.kernels().rows:
-        _show(p, options, counted)
-    if stop is not None and not isinstance(stop, SystemExit):
-        raise stop
+    _show(p, options, counted)
     return 0 if stop is None else report.exit_status(stop)
 
 
