@@ -286,7 +286,7 @@ def test_the_command_profiles_programs_and_functions(tmp_path: Path, capsys: pyt
 def test_the_command_shows_what_a_program_did_that_fails(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "fails.py"
     path.write_text("import mlc\nx = mlc.ones(3, 3) * 2\nraise ValueError('boom')\n")
-    assert main(["profile", str(path), "--no-roofline"]) == 1
+    assert cli.main(["profile", str(path), "--no-roofline"]) == 1
     out, err = capsys.readouterr()
     assert "fails.py:2" in out and "boom" in err
 
