@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mlc.backends import cache, named_code
 from mlc.backends.checksummed import CorruptFile
@@ -13,6 +13,9 @@ from mlc.backends.target import Target
 from mlc.ir import abi
 from mlc.ir.abi import HOOK, Interface
 from mlc.ir.core import Op
+
+if TYPE_CHECKING:
+    from mlc.backends.kernel_units import KernelUnit
 
 
 @dataclass(frozen=True)
@@ -60,30 +63,25 @@ class Image:
 
 # The compiler is imported lazily: a program whose image is cached never needs it.
 def compile_image(module: Op, target: Target, opt_level: int = 2,
-                  allowed: frozenset[str] = abi.ALLOWED_EXTERNALS) -> Image:
-    """Compile a module of the llvm dialect."""
+                  allowed: frozenset[str] = abi.ALLOWED_EXTERNALS, kernels: Sequence[KernelUnit] = ()) -> Image:
+    """Compile a module of the llvm dialect, with the kernels that it only declares."""
     from mlc.backends import compile_many
     from mlc.backends.compilation_units import compilation_units
     units = compilation_units(module, target)
-    objects = compile_many.objects(units, target, opt_level)
-    names = [unit.names for unit in units] if named_code.folder() else None
+    objects = compile_many.objects([*kernels, *units], target, opt_level)
+    names = [*(k.names(target) for k in kernels), *(u.names for u in units)] if named_code.folder() else None
     return link_image(objects, abi.interfaces(module), target, allowed, names)
 
 
 def compile_kernels(module: Op, target: Target, opt_level: int = 2,
                     allowed: frozenset[str] = abi.ALLOWED_EXTERNALS) -> Image:
     """Compile a module of level `loop`: each kernel by itself, so that one that is known is not lowered either."""
-    from mlc.backends import compile_many
-    from mlc.backends.compilation_units import compilation_units
     from mlc.backends.kernel_units import split_kernels
     from mlc.ir.passes import Pipeline
     from mlc.passes import pipeline
     kernels = split_kernels(module, target)
     Pipeline(pipeline.below_loop(target.machine)).run(module)
-    units = compilation_units(module, target)
-    objects = compile_many.objects([*kernels, *units], target, opt_level)
-    names = [*(kernel.names(target) for kernel in kernels), *(unit.names for unit in units)]
-    return link_image(objects, abi.interfaces(module), target, allowed, names if named_code.folder() else None)
+    return compile_image(module, target, opt_level, allowed, kernels)
 
 
 def link_image(objects: bytes | Sequence[bytes], interfaces: Mapping[str, Interface], target: Target,
