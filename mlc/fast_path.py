@@ -140,7 +140,7 @@ def _writer_of_key(source: CapturedKey, array: Any) -> Callable[[], None]:
 
 def _changes(call: Call, code: Specialization, returned: tuple[int, ...],
              before: Callable[[], None] | None) -> Changes | None:
-    """What calls change; None if native code cannot do it: if they depend on what autograd knows of arguments, or
+    """The effects of calls; None if native code cannot do it: if they depend on what autograd knows of arguments, or
     memory is shared, or calls of this mode are recorded for derivatives."""
     from mlc.backends.cpu.captured import Changes
     recorded, captures, interface = code.recorded, code.recorded.captures, code.entry.interface

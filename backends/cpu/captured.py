@@ -50,7 +50,7 @@ class GradMode(NamedTuple):
 
 @dataclass(frozen=True)
 class Changes:
-    """What a call does besides returning results.
+    """The effects of a call, besides its results.
 
     stored     per captured input that takes over a result: its number, and that of the result
     gradients  tensors whose gradient is set to a result, by its number, or to None
