@@ -12,7 +12,7 @@ from mlc.frontend.devices import CPU, as_device, is_device
 from mlc.frontend.location import user_loc
 from mlc.ir import changes
 from mlc.ir.diag import BackendError, UserError
-from mlc.ir.profiling import state as profiling
+from mlc.ir.instrumentation import CHECKS, NONE, TIMES, Instrumentation
 
 if TYPE_CHECKING:
     from mlc.backends.cuda.image import DeviceImage
@@ -42,7 +42,8 @@ class Placement:
     target     the machine to compile for; None: this one
     graph      whether to launch all kernels of a call as one CUDA graph, if possible
     precision  of matrix products: "ieee", "tf32" or None
-    checked    whether the code reports undefined behaviour
+    added      what the code has besides: checks, or the times of kernels, if it is to run on a processor of this
+               process
     threads    maximum number of threads that the code uses at once; None: that of the process
     cache      whether code may come from the caches of the process and of the machine, and go there
     """
@@ -51,7 +52,7 @@ class Placement:
     target: Target | None = None
     graph: bool = False
     precision: str | None = None
-    checked: bool = False
+    added: Instrumentation = NONE
     threads: int | None = None
     cache: bool = True
 
@@ -65,16 +66,20 @@ class Placement:
         assert self.device is not None, "arguments tell the device"
         try:
             return toolchain_for(self.device, self.target, graph=self.graph, precision=self.precision,
-                                 checked=self.checked or (Checked.always and self.device == CPU),
-                                 timed=self._is_timed(here), threads=self.threads, here=here)
+                                 added=self._added(here), threads=self.threads, here=here)
         except (UserError, BackendError) as error:         # there is no such device, or no such code for it
             error.loc = user_loc()
             raise
 
-    def _is_timed(self, here: bool) -> bool:
-        """Whether a profile times the code: what is saved is the code itself, and what is checked runs as checks need
-        it."""
-        return profiling.kernels and here and self.device == CPU and not (self.checked or Checked.always)
+    def timed(self, timed: bool) -> Placement:
+        """The same for code that a profile times, unless it is checked."""
+        return replace(self, added=TIMES) if timed and self.added is NONE else self
+
+    def _added(self, here: bool) -> Instrumentation:
+        """The instrumentation: saved code has none of times, and checked code runs as checks need it."""
+        if Checked.always and self.device == CPU:
+            return CHECKS
+        return NONE if self.added is TIMES and not (here and self.device == CPU) else self.added
 
     def named(self, text: str) -> Placement:
         """The same for a machine that code is made for and that need not be this one."""

@@ -140,11 +140,13 @@ class State:
 class DispatchCache:
     """All specializations of one function.
 
+    timed   whether their kernels are timed
     lock    held while something is compiled for it
     states  the number of captured states so far
     """
 
-    def __init__(self, signature: Signature) -> None:
+    def __init__(self, signature: Signature, timed: bool = False) -> None:
+        self.timed = timed
         self.lock = threading.RLock()
         self._signature = signature
         self.states = 0

@@ -16,6 +16,7 @@ from mlc.frontend.script import runtime
 from mlc.frontend.tensor import Tensor
 from mlc.ir.call_pattern import CallPattern
 from mlc.ir.diag import UserError
+from mlc.ir.profiling import state as profiling
 
 
 class FrontendCompiler:
@@ -28,7 +29,7 @@ class FrontendCompiler:
         self._native_code = native_code
 
     def compile(self, module: Module, device: str) -> Entry:
-        entry: Entry = self._native_code(module, Placement(device)).entry("main")
+        entry: Entry = self._native_code(module, Placement(device).timed(profiling.kernels)).entry("main")
         return entry
 
     def native_call(self, entry: Entry, pattern: CallPattern, otherwise: Callable[..., Any],

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING
 from mlc.backends.executable import Entry
 from mlc.call import Call
 from mlc.checks import Checks
-from mlc.dispatch_cache import ForSizes, RunAsPython, Specialization, State
+from mlc.dispatch_cache import DispatchCache, ForSizes, RunAsPython, Specialization, State
 from mlc.frontend.autocast import process as autocast_guard
 from mlc.frontend.autograd.grad_mode import mode
 from mlc.frontend.autograd.tangents import duals
+from mlc.frontend.compiler import compiling
 from mlc.frontend.devices import CPU
 from mlc.frontend.dispatch import GATE
 from mlc.frontend.generalize import Axis, Note, asks_for_numbers, note_of, record_for_sizes
@@ -31,16 +32,18 @@ if TYPE_CHECKING:
     from mlc.compiled import CompiledFunction
 
 Record = Callable[[Call, Reached], Recorded]
-Build = Callable[[Call, Recorded], Specialization]
+Build = Callable[[Call, Recorded, bool], Specialization]
 
 
-def specialize(function: CompiledFunction, call: Call, record: Record, build: Build) -> Specialization | RunAsPython:
+def specialize(function: CompiledFunction, cache: DispatchCache, call: Call, record: Record,
+               build: Build) -> Specialization | RunAsPython:
     """The code for a call, made if no other thread has made it meanwhile; or that the function runs as Python for it.
 
+    cache          the specializations that it becomes one of
     record, build  record the function for a call, and make code of what is recorded
     """
-    with function.cache.lock:
-        state = function.cache.state()
+    with cache.lock:
+        state = cache.state()
         found = state.known.get(call.lookup) or state.fitting(call)
         if found is not None:
             return found
@@ -48,14 +51,15 @@ def specialize(function: CompiledFunction, call: Call, record: Record, build: Bu
         state.reached += [brought] if brought.places else []
         notes: list[Note] = []
         try:
-            if (code := _for_many_sizes(function, state, call, notes, record, build)) is None:
+            code = _for_many_sizes(function, cache, state, call, notes, record, build)
+            if code is None:
                 recorded = record(call, state.reached[0])
-                code = _learn(function, state, call, notes, build(call, recorded))
+                code = _learn(function, cache, state, call, notes, build(call, recorded, cache.timed))
         except UserError as error:
             if not function.fallback or error.code not in UNRECORDED:
                 raise
             function.reports.append(_report(call, notes, error))
-            return function.cache.run_as_python(call)
+            return cache.run_as_python(call)
         captures = code.recorded.captures
         if captures is not None and captures.asks_autograd and not call.signature.sees_autograd:
             call.signature.sees_autograd = True
@@ -64,8 +68,8 @@ def specialize(function: CompiledFunction, call: Call, record: Record, build: Bu
         return code
 
 
-def _for_many_sizes(function: CompiledFunction, state: State, call: Call, notes: list[Note], record: Record,
-                    build: Build) -> Specialization | None:
+def _for_many_sizes(function: CompiledFunction, cache: DispatchCache, state: State, call: Call, notes: list[Note],
+                    record: Record, build: Build) -> Specialization | None:
     """Code for many sizes; None if there is none, or if static sizes fail in the same way. `notes` say why."""
     if not (axes := _varying(function, state, call)):
         return None
@@ -79,7 +83,7 @@ def _for_many_sizes(function: CompiledFunction, state: State, call: Call, notes:
         if all(t.is_static for t in types) and not function.dynamic:
             return None
         with call.of_types(types):
-            code = build(call, recorded)
+            code = build(call, recorded, cache.timed)
     except Error as error:
         if not asks_for_numbers(error):
             raise
@@ -89,7 +93,7 @@ def _for_many_sizes(function: CompiledFunction, state: State, call: Call, notes:
     if not general.fits(call):
         return None
     with call.of_types(types):
-        _learn(function, state, call, notes, code)
+        _learn(function, cache, state, call, notes, code)
     state.general.setdefault(call.lookup_without_sizes(), []).append(general)
     return code
 
@@ -109,11 +113,11 @@ def _varying(function: CompiledFunction, state: State, call: Call) -> list[Axis]
             and (function.dynamic or n != before[i][axis])]
 
 
-def _learn(function: CompiledFunction, state: State, call: Call, notes: list[Note],
+def _learn(function: CompiledFunction, cache: DispatchCache, state: State, call: Call, notes: list[Note],
            code: Specialization) -> Specialization:
     """Register new code with the reports, the cache and the dispatcher."""
     code.recorded.trace.notes += notes
-    if not profiling.kernels:                              # else it is the same again, with clocks
+    if not cache.timed:                                    # else it is the same again, with clocks
         function.reports.append(_report(call, code.recorded.trace.notes))
     state.learn(code.recorded)
     if call.signature.module is not None or (code.recorded.captures is not None and code.recorded.captures.inputs):
@@ -135,9 +139,15 @@ def _add_fast_path(function: CompiledFunction, state: State, call: Call, code: S
 
     A call that is recorded for derivatives takes the slow path; all do while a profile is on.
     """
-    if profiling.recorder is not None:
-        profiling.later.append(lambda: _add_fast_path(function, state, call, code))
-        return
+    with compiling:                                        # so that no profile begins or ends meanwhile
+        if profiling.recorder is not None:
+            profiling.later.append(lambda: _add_fast_path(function, state, call, code))
+        else:
+            _add_fast_path_now(function, state, call, code)
+
+
+def _add_fast_path_now(function: CompiledFunction, state: State, call: Call, code: Specialization) -> None:
+    """The same while no profile is on."""
     variables, captures, captured = state.reached[0].variables, code.recorded.captures, None
     if (call.target_device != CPU or type(code.entry) is not Entry or function.dispatcher is None
             or Checks.anomaly is not None or call.autocast is not None or not call.is_flat(code.recorded)
