@@ -119,6 +119,19 @@ example text:
     error[MLC0454]: the file asks for the pass mine.swap, which would be imported and run
 fix: give --allow-pass mine.swap if that is your own pass, or name the pipeline with -p.
 
+MLC0690 An editor asks for a change or a view that is not possible.
+A value cannot have a name that another one has, a name of another file is changed there, and only what has no errors
+can be shown at the next level.
+example text:
+    error[MLC0690]: %y is another value of this function
+fix: choose another name, or correct the errors of the file first.
+
+MLC0691 A command needs a package that is not installed.
+It is an extra of mlc, since most programs do without it.
+example text:
+    error[MLC0691]: the language server needs pygls
+fix: pip install 'mlc[editor]'.
+
 MLC0410 The elementary function is unknown, or its accuracy is not measured.
 example shell:
     mlc accuracy expp
