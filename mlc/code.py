@@ -10,9 +10,10 @@ from mlc.dialects.builtin import Module
 from mlc.frontend.compiler import compiling
 from mlc.frontend.devices import CPU, as_device, is_device
 from mlc.frontend.location import user_loc
-from mlc.ir import changes
+from mlc.ir import changes, logs
 from mlc.ir.diag import BackendError, UserError
 from mlc.ir.instrumentation import CHECKS, NONE, TIMES, Instrumentation
+from mlc.ir.printer import to_text
 
 if TYPE_CHECKING:
     from mlc.backends.cuda.image import DeviceImage
@@ -115,12 +116,16 @@ def loaded(module: Module, toolchain: Toolchain, make: Callable[[Module], Any], 
     """
     from mlc.backends.fingerprint import LocationTable
     with compiling:
+        if logs.wants("graph"):
+            logs.write("graph", "\n" + to_text(module), module=to_text(module))
         locations = LocationTable(module)
         key = _key(module, toolchain) if cache else None
         if key is None:
             found: Executable = toolchain.load(make(module))
             return found.at(locations.interface)              # type: ignore[no-any-return]
         known = key, toolchain.load_context()
+        if known in _cache:
+            logs.write("cache", f"{key[:16]} is loaded already", key=key, found="process")
         if known not in _cache:
             _cache[known] = toolchain.load(_cached(key, module, toolchain, locations, make))
         found = _cache[known] = _cache.pop(known)
@@ -154,7 +159,10 @@ def _key(module: Module, toolchain: Toolchain) -> str | None:
 def _cached(key: str, module: Module, toolchain: Toolchain, locations: LocationTable,
             make: Callable[[Module], Any]) -> Any:
     """Look an image up in the compile cache, or make and store it."""
-    if (image := toolchain.lookup(key)) is None:
+    image = toolchain.lookup(key)
+    logs.write("cache", f"{key[:16]} is {'made' if image is None else 'in the cache of the machine'}", key=key,
+               found="" if image is None else "machine")
+    if image is None:
         with locations.numbered():
             image = make(module)
         toolchain.store(key, image)

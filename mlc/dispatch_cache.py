@@ -173,6 +173,12 @@ class DispatchCache:
             self._states = [found, *(s for s in self._states if s is not found)][:STATES_KNOWN]
             return found
 
+    def changed(self, state: State) -> str:
+        """The path of what a function reaches that differs from the last state before this one; "" if nothing does."""
+        before = next((s for s in self._states if s is not state), None)
+        places = [place for reached in before.reached for place in reached.places] if before is not None else []
+        return next((place.change() for place in places if not place.holds()), "")
+
     def reaching(self) -> list[tuple[Any, list[Any], dict[str, Any]]]:
         """The specified arguments of code that takes tensors which the function reaches, of all states."""
         return [found for state in self._states for found in state.reaching]

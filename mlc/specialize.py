@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from mlc import recompilation
 from mlc.backends.executable import Entry
 from mlc.call import Call
 from mlc.checks import Checks
@@ -23,6 +24,7 @@ from mlc.frontend.script.reach import Reached
 from mlc.frontend.script.report import UNRECORDED, Report
 from mlc.frontend.signature import Recorded
 from mlc.frontend.tensor import Consumed, Tensor
+from mlc.ir import logs
 from mlc.ir.diag import Error, UserError
 from mlc.ir.profiling import state as profiling
 from mlc.ir.types import TensorType
@@ -118,7 +120,10 @@ def _learn(function: CompiledFunction, cache: DispatchCache, state: State, call:
     """Register new code with the reports, the cache and the dispatcher."""
     code.recorded.trace.notes += notes
     if not cache.timed:                                    # else it is the same again, with clocks
-        function.reports.append(_report(call, code.recorded.trace.notes))
+        report = _report(call, code.recorded.trace.notes)
+        if logs.wants("recompiles") or logs.wants("compiles"):
+            recompilation.log(function, cache, state, call, report)
+        function.reports.append(report)
     state.learn(code.recorded)
     if call.signature.module is not None or (code.recorded.captures is not None and code.recorded.captures.inputs):
         state.reaching.append((bound_key(call.signature), *call.specified()))

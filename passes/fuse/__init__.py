@@ -23,7 +23,9 @@ from __future__ import annotations
 from mlc.dialects import tensor as tn
 from mlc.dialects.func import Func
 from mlc.dialects.tensor.iteration import IterationDomain
+from mlc.dialects.tensor.kernel import Kernel
 from mlc.dialects.tensor.traits import is_free, is_pointwise, moves_elements
+from mlc.ir import logs
 from mlc.ir.changes import allowed, current
 from mlc.ir.core import Block, Op, Value, before
 from mlc.ir.machine import ANY, Machine
@@ -47,6 +49,18 @@ def run(module: Op, machine: Machine = ANY, max_ops: int = MAX_OPS) -> None:
         for block in kernel_boundary.blocks_of(function):
             kernel_boundary.sink(block, is_free)
             _Fuser(block, machine, max_ops).run()
+        if logs.wants("fusion"):
+            _log(function)
+
+
+def _log(function: Func) -> None:
+    """Write the kernels of a function, and why other operations did not join them."""
+    for kernel in function.inside(Kernel):
+        inside = [op.name.removeprefix("tensor.") for op in kernel.body.block if not op.terminator]
+        reasons = "".join(f"; apart: {why}" for why in kernel.unfused)
+        logs.write("fusion", f"@{function.sym_name} {kernel.label or 'copy'} ({kernel.loc}): "
+                   f"{', '.join(inside) or 'nothing computed'}{reasons}", function=str(function.sym_name),
+                   kernel=kernel.label, line=str(kernel.loc), operations=inside, apart=list(kernel.unfused))
 
 
 def _copy_factors(op: tn.DotGeneral) -> None:

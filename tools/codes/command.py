@@ -132,6 +132,13 @@ example text:
     error[MLC0691]: the language server needs pygls
 fix: pip install 'mlc[editor]'.
 
+MLC0692 MLC_LOGS or MLC_LOGS_FORMAT has a value that is unknown.
+MLC_LOGS=help lists the logs.
+example text:
+    error[MLC0692]: MLC_LOGS: there is no log 'recompile'
+      help: did you mean recompiles?
+fix: write names of logs, separated by commas.
+
 MLC0410 The elementary function is unknown, or its accuracy is not measured.
 example shell:
     mlc accuracy expp
