@@ -27,6 +27,7 @@ COMMANDS: dict[str, str] = {
     "fuzz": "look for defects with random programs, inputs with mistakes, and calls that make no sense",
     "passes": "list the passes, in the order in which they run and why",
     "ops": "list the operations, or explain one",
+    "debug": "step through a function at any level, in the interpreter",
     "diff": "compare two modules up to the names of values",
     "fmt": "lay out .mlc and .mlir files",
     "lsp": "serve an editor: errors, types, definitions, completion, formatting",

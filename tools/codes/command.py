@@ -139,6 +139,11 @@ example text:
       help: did you mean recompiles?
 fix: write names of logs, separated by commas.
 
+MLC0694 mlc debug does not understand a command, or a name in it stands for nothing.
+example text:
+    error[MLC0694]: nothing is at tensor.expp
+fix: h lists the commands, locals the values, and l the lines around.
+
 MLC0410 The elementary function is unknown, or its accuracy is not measured.
 example shell:
     mlc accuracy expp
