@@ -15,6 +15,7 @@ from mlc.call import Call, Parameters, record
 from mlc.checks import Checks
 from mlc.code import Placement, loaded
 from mlc.compiled import CompiledFunction
+from mlc.debugged import DebuggedEntry, taken_out
 from mlc.dialects.builtin import Module
 from mlc.dispatch_cache import STATES_KNOWN, RunAsPython, Specialization
 from mlc.execution import execute, give_tangents, record_for_backward, wrap
@@ -143,11 +144,14 @@ class Compiled(CompiledFunction):
         """Code for the recording of a call, loaded on the device of the call; on a processor it may be timed."""
         if not recorded.computes:
             return Specialization(recorded)
+        debugged = taken_out(recorded.trace.module, call.device)
         reached = recorded.captures.tensors() if recorded.captures is not None else []
         if not recorded.accumulates and requires_grad([*call.given, *reached]):     # lowering consumes the recording
             recorded.function = FunctionRecord(copy_of(recorded.trace.module), self.signature.name)
         executable = native_code(recorded.trace.module, self.placement.at(call.device).timed(timed))
         entry = executable.entry("main")
+        if debugged is not None:
+            entry = DebuggedEntry(entry, debugged)
         return Specialization(recorded, executable, entry, call.donated(),
                               RepeatedCall.of(entry, recorded, len(call.arrays)))
 

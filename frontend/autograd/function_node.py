@@ -12,6 +12,7 @@ from typing import Any, TypeGuard
 
 from mlc.dialects import autodiff, func
 from mlc.dialects.builtin import Module
+from mlc.dialects.tensor.debug import Debug
 from mlc.frontend import tree
 from mlc.frontend.autograd.grad_mode import mode
 from mlc.frontend.autograd.graph import Node
@@ -41,6 +42,8 @@ class FunctionRecord:
 
     def __init__(self, module: Module, name: str) -> None:
         self.module, self.name = module, name
+        for op in list(module.inside(Debug)):              # the call has shown the values: its derivatives do not again
+            op.erase()
         self.pullbacks: dict[Any, FunctionRecord] = {}
         self.entries: dict[tuple[str, bool], Entry] = {}   # by the device, and whether kernels are timed
 

@@ -22,12 +22,14 @@ from __future__ import annotations
 
 from mlc.dialects import tensor as tn
 from mlc.dialects.func import Func
+from mlc.dialects.tensor.debug import Debug
 from mlc.dialects.tensor.iteration import IterationDomain
 from mlc.dialects.tensor.kernel import Kernel
 from mlc.dialects.tensor.traits import is_free, is_pointwise, moves_elements
 from mlc.ir import logs
 from mlc.ir.changes import allowed, current
 from mlc.ir.core import Block, Op, Value, before
+from mlc.ir.diag import UserError
 from mlc.ir.machine import ANY, Machine
 from mlc.ir.passes import Pass
 from mlc.passes.analysis import kernel_boundary
@@ -43,6 +45,9 @@ MAX_OPS = 96
 
 def run(module: Op, machine: Machine = ANY, max_ops: int = MAX_OPS) -> None:
     """Form kernels in every function."""
+    for debug in module.inside(Debug):
+        raise UserError("mlc.debug shows values in calls of compiled functions, and this code is made for something "
+                        "else", code="MLC0695", loc=debug.loc, hint="remove the line, or call the compiled function")
     for function in list(module.inside(Func)):
         for op in list(function.inside(tn.DotGeneral)):
             _copy_factors(op)

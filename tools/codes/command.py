@@ -144,6 +144,14 @@ example text:
     error[MLC0694]: nothing is at tensor.expp
 fix: h lists the commands, locals the values, and l the lines around.
 
+MLC0695 mlc.debug.print has a message without a value for each field, or is compiled for something else than a call.
+Fields are as of str.format, without attributes and items. Values are shown while a compiled function is called on the
+CPU, by the interpreter; code for files and devices has no such operation.
+example python:
+    import mlc
+    mlc.debug.print("x is {x}", y=mlc.ones(3))
+fix: give each field its value; remove the line before the function is saved.
+
 MLC0410 The elementary function is unknown, or its accuracy is not measured.
 example shell:
     mlc accuracy expp
