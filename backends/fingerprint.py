@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from mlc.dialects.func import Func
+from mlc.ir import logs
 from mlc.ir.abi import Interface
 from mlc.ir.core import Op
 from mlc.ir.diag import NUMBERED, Error, Loc
@@ -118,7 +119,8 @@ class LocationTable:
         for i, op in enumerate(self.ops):
             op.loc = Loc(NUMBERED, i, scope=f"{NUMBERED}:{i}")
         try:
-            yield
+            with logs.places_shown_by(self.text):
+                yield
         except Error as error:
             self._restore(error)
             raise

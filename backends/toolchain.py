@@ -11,6 +11,7 @@ from typing import Any, Protocol
 from mlc.backends.target import Target, part_of
 from mlc.dialects.builtin import Module
 from mlc.ir.abi import Interface
+from mlc.ir.instrumentation import NONE, Instrumentation
 
 
 class Image(Protocol):
@@ -67,19 +68,17 @@ class Toolchain(Protocol):
 
 
 def toolchain_for(device: str, target: Target | None = None, *, graph: bool = False, precision: str | None = None,
-                  checked: bool = False, timed: bool = False, threads: int | None = None,
-                  here: bool = True) -> Toolchain:
+                  added: Instrumentation = NONE, threads: int | None = None, here: bool = True) -> Toolchain:
     """The toolchain of a device: `cpu`, `cuda:0`.
 
     target     target of code generation; the default is that of the device
     graph      whether the kernels of a call are launched as one CUDA graph where possible
     precision  precision of matrix products, as set by the user
-    checked    whether code reports undefined behaviour (passes/insert_checks)
-    timed      whether code for a processor times its kernels (passes/time_kernels.py)
+    added      what the code of a processor has besides: checks, or the times of kernels
     threads    maximum number of threads that loaded code uses at once; None: that of the process
     here       whether the code will be loaded; if not, the device need not exist
     """
     vendor = part_of(device.partition(":")[0], "toolchain")
-    made: Toolchain = vendor.toolchain(device, target, graph=graph, precision=precision, checked=checked,
-                                       timed=timed, threads=threads, here=here)
+    made: Toolchain = vendor.toolchain(device, target, graph=graph, precision=precision, added=added,
+                                       threads=threads, here=here)
     return made

@@ -34,6 +34,7 @@ from mlc.frontend.trace import Tracer, captured, current, emit, state
 from mlc.ir import sizes
 from mlc.ir.core import Value, located
 from mlc.ir.diag import UserError, UserTypeError
+from mlc.ir.profiling import timed
 
 Argnums = int | Sequence[int]
 
@@ -49,15 +50,17 @@ def run_now(f: Callable[..., Any], args: tuple[Any, ...], keywords: dict[str, An
         return recorded.result(())
     operands = [*arguments.operands(), *recorded.trace.lifted_from]
     dual = any_tangent(operands)
-    function = FunctionRecord(copy_of(recorded.trace.module)) if dual or requires_grad(operands) else None
+    name = name_of(f)
+    function = FunctionRecord(copy_of(recorded.trace.module), name) if dual or requires_grad(operands) else None
     arrays = [*arguments.arrays, *recorded.captured]
-    results = compile_module(recorded.trace.module, device_of_call(arrays)).call(arrays)
+    entry = timed("compilation", name, lambda: compile_module(recorded.trace.module, device_of_call(arrays)))
+    results = timed("compiled function", name, lambda: entry.call(arrays), arrays)
     recorded.assign((args, keywords), results)
     out = recorded.result(results)
     if function is not None and requires_grad(operands):
-        record_call(name_of(f), function, recorded, operands, out)
+        record_call(name, function, recorded, operands, out)
     if function is not None and dual:
-        push_call(name_of(f), function, recorded, operands, out)
+        push_call(name, function, recorded, operands, out)
     return out
 
 

@@ -32,6 +32,7 @@ from mlc.frontend.trace import Trace, Tracer
 from mlc.ir import sizes
 from mlc.ir.core import located
 from mlc.ir.diag import Error, UserError, UserIndexError, UserTypeError
+from mlc.ir.profiling import state as profiling
 from mlc.ir.profiling import timed
 from mlc.ir.sizes import Dim
 from mlc.ir.types import TensorType, from_numpy
@@ -47,11 +48,12 @@ _by_shape: dict[Any, EagerKernel] = {}
 class EagerKernel:
     """A compiled eager operation: its entry point, and the structure of its output.
 
-    unused   positions of arrays whose elements do not matter; known of gradients only
-    is_new   whether it is still to be offered to the dispatcher
+    unused    positions of arrays whose elements do not matter; known of gradients only
+    is_new    whether it is still to be offered to the dispatcher
+    is_timed  whether it is for a profile that is on
     """
 
-    __slots__ = ("entry", "is_new", "outputs", "structure", "unused")
+    __slots__ = ("entry", "is_new", "is_timed", "outputs", "structure", "unused")
 
     def __init__(self, entry: Entry | None, structure: tree.TreeDef, outputs: list[tuple[str, Any]],
                  unused: frozenset[int] = frozenset()) -> None:
@@ -60,6 +62,7 @@ class EagerKernel:
         self.structure = structure
         self.outputs = outputs
         self.is_new = True
+        self.is_timed = profiling.kernels                  # kernels are built while `compiling` is held
 
     @property
     def computes_all(self) -> bool:

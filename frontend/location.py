@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sys
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import lru_cache
@@ -34,15 +34,17 @@ modules = _Modules()
 
 
 @contextmanager
-def in_module(module: Any) -> Iterator[None]:
-    """Context of a call of a module, which has `named_modules`: locations in it have its path, such as GPT.layers.7.
+def in_module(module: Any, paths: Callable[[Any], Mapping[int, str]]) -> Iterator[None]:
+    """Context of a call of a module: locations in it have its path, such as GPT.layers.7.
 
-    The first name is the class of the outermost module; the path goes on below it as in `named_modules`, and a module
-    that is not part of the outermost one is named by its class.
+    The first name is the class of the outermost module; the path goes on below it, and a module that is not part of the
+    outermost one is named by its class.
+
+    paths  the paths of a module and of all in it, by id
     """
     scope, names = modules.scope, modules.names
     if not scope:
-        modules.names = {id(m): name for name, m in module.named_modules()}
+        modules.names = paths(module)
     name = modules.names.get(id(module))
     kind = type(module).__name__
     if not scope or name is None:

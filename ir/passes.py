@@ -13,9 +13,10 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import IO, TYPE_CHECKING, Any
 
-from mlc.ir import changes
+from mlc.ir import changes, logs
 from mlc.ir.core import Op
 from mlc.ir.diag import Error, InternalError, IRError, UserError, UserMemoryError
+from mlc.ir.difference import compared, folded
 from mlc.ir.files import write_text
 from mlc.ir.machine import Machine
 from mlc.ir.printer import to_text
@@ -196,8 +197,14 @@ class Pipeline:
             except Exception as error:
                 raise self._crashed(number, before, error, ins)    # noqa: B904 (_crashed sets the cause)
             ins.seconds[f"{number:02d} {step}"] = time.perf_counter() - started
-            if fired := getattr(counters, "fired", None):
+            fired = getattr(counters, "fired", None) or {}
+            if fired:
                 ins.rules[f"{number:02d} {step}"] = dict(fired)
+            if logs.wants("passes"):
+                ms = 1e3 * ins.seconds[f"{number:02d} {step}"]
+                rules = "".join(f", {name} {count}" for name, count in fired.items())
+                logs.write("passes", f"{number:02d} {step} {ms:.2f} ms{rules}", step=str(step), milliseconds=ms,
+                           rules=dict(fired))
             if ins.print_after_all is not None:
                 ins.print_after_all.write(f"// ----- after {step} -----\n{to_text(module, ins.generic)}")
             if ins.print_after_change is not None:
@@ -271,10 +278,8 @@ def _dump(ins: Instruments, number: int, name: str, module: Op) -> None:
 def _diff(before: str, after: str, name: str) -> str:
     if before == after:
         return f"// ----- {name}: no change -----\n"
-    import difflib
-
-    lines = difflib.unified_diff(before.splitlines(), after.splitlines(), "before", "after", lineterm="", n=2)
-    return f"// ----- {name} -----\n" + "\n".join(lines) + "\n"
+    text = folded(compared(before, after))
+    return f"// ----- {name} -----\n{text}" if text else f"// ----- {name}: no change but of names -----\n"
 
 
 _STEP = re.compile(r"\s*([\w.-]+)\s*(?:\{([^{}]*)\})?\s*(,|$)")

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     # isort: off
     from mlc import (
         accelerator as accelerator, array_api as array_api, autograd as autograd, backends as backends, cuda as cuda,
+        debug as debug,
         distributed as distributed, fft as fft, func as func, hub as hub, linalg as linalg, masked as masked,
         multiprocessing as multiprocessing, nn as nn, optim as optim, profiler as profiler, random as random,
         signal as signal, sparse as sparse, special as special, tree as tree, utils as utils,
@@ -245,7 +246,7 @@ _ELSEWHERE = {
     **dict.fromkeys(("autocast", "get_autocast_dtype", "is_autocast_cache_enabled", "is_autocast_enabled",
                      "set_autocast_dtype", "set_autocast_enabled"), "mlc.frontend.autocast"),
 }
-_MODULES = frozenset({"accelerator", "amp", "array_api", "autograd", "backends", "cpu", "cuda", "distributed",
+_MODULES = frozenset({"accelerator", "amp", "array_api", "autograd", "backends", "cpu", "cuda", "debug", "distributed",
                       "distributions", "extension", "fft", "func", "hub", "importer", "linalg", "masked",
                       "multiprocessing", "nn", "onnx", "optim", "profiler", "random", "serialization", "signal",
                       "sparse", "special", "stablehlo", "torch", "tree", "utils"})

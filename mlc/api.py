@@ -15,6 +15,7 @@ from mlc.call import Call, Parameters, record
 from mlc.checks import Checks
 from mlc.code import Placement, loaded
 from mlc.compiled import CompiledFunction
+from mlc.debugged import DebuggedEntry, taken_out
 from mlc.dialects.builtin import Module
 from mlc.dispatch_cache import STATES_KNOWN, RunAsPython, Specialization
 from mlc.execution import execute, give_tangents, record_for_backward, wrap
@@ -124,12 +125,13 @@ class Compiled(CompiledFunction):
 
     def run(self, call: Call) -> Any:
         """The result of a call, by cached code or code that `specialize` builds now."""
-        code = self.cache.find(call) or timed("compilation", self.signature.name,
-                                              lambda: specialize(self, call, record, self.build))
+        cache = self.cache
+        code = cache.find(call) or timed("compilation", self.signature.name,
+                                         lambda: specialize(self, cache, call, record, self.build))
         if isinstance(code, RunAsPython):
             return self.signature.f(*call.args, **call.keywords)
         if code.recorded.captures is not None and not code.recorded.captures.fit():
-            self.cache.forget()                            # a tensor that it reaches is of another type now
+            cache.forget()                            # a tensor that it reaches is of another type now
             return self.run(call)
         out = timed("compiled function", self.signature.name, lambda: wrap(code, call, execute(code, call)),
                     call.arrays)
@@ -140,15 +142,18 @@ class Compiled(CompiledFunction):
             code.repeated.renew_fast_path()
         return out
 
-    def build(self, call: Call, recorded: Recorded) -> Specialization:
-        """Code for the recording of a call, loaded on the device of the call."""
+    def build(self, call: Call, recorded: Recorded, timed: bool) -> Specialization:
+        """Code for the recording of a call, loaded on the device of the call; on a processor it may be timed."""
         if not recorded.computes:
             return Specialization(recorded)
+        debugged = taken_out(recorded.trace.module, call.device)
         reached = recorded.captures.tensors() if recorded.captures is not None else []
         if not recorded.accumulates and requires_grad([*call.given, *reached]):     # lowering consumes the recording
-            recorded.function = FunctionRecord(copy_of(recorded.trace.module))
-        executable = native_code(recorded.trace.module, self.placement.at(call.device))
+            recorded.function = FunctionRecord(copy_of(recorded.trace.module), self.signature.name)
+        executable = native_code(recorded.trace.module, self.placement.at(call.device).timed(timed))
         entry = executable.entry("main")
+        if debugged is not None:
+            entry = DebuggedEntry(entry, debugged)
         return Specialization(recorded, executable, entry, call.donated(),
                               RepeatedCall.of(entry, recorded, len(call.arrays)))
 

@@ -10,9 +10,10 @@ from mlc.dialects.builtin import Module
 from mlc.frontend.compiler import compiling
 from mlc.frontend.devices import CPU, as_device, is_device
 from mlc.frontend.location import user_loc
-from mlc.ir import changes
+from mlc.ir import changes, logs
 from mlc.ir.diag import BackendError, UserError
-from mlc.ir.profiling import state as profiling
+from mlc.ir.instrumentation import CHECKS, NONE, TIMES, Instrumentation
+from mlc.ir.printer import to_text
 
 if TYPE_CHECKING:
     from mlc.backends.cuda.image import DeviceImage
@@ -42,7 +43,8 @@ class Placement:
     target     the machine to compile for; None: this one
     graph      whether to launch all kernels of a call as one CUDA graph, if possible
     precision  of matrix products: "ieee", "tf32" or None
-    checked    whether the code reports undefined behaviour
+    added      what the code has besides: checks, or the times of kernels, if it is to run on a processor of this
+               process
     threads    maximum number of threads that the code uses at once; None: that of the process
     cache      whether code may come from the caches of the process and of the machine, and go there
     """
@@ -51,7 +53,7 @@ class Placement:
     target: Target | None = None
     graph: bool = False
     precision: str | None = None
-    checked: bool = False
+    added: Instrumentation = NONE
     threads: int | None = None
     cache: bool = True
 
@@ -65,16 +67,20 @@ class Placement:
         assert self.device is not None, "arguments tell the device"
         try:
             return toolchain_for(self.device, self.target, graph=self.graph, precision=self.precision,
-                                 checked=self.checked or (Checked.always and self.device == CPU),
-                                 timed=self._is_timed(here), threads=self.threads, here=here)
+                                 added=self._added(here), threads=self.threads, here=here)
         except (UserError, BackendError) as error:         # there is no such device, or no such code for it
             error.loc = user_loc()
             raise
 
-    def _is_timed(self, here: bool) -> bool:
-        """Whether a profile times the code: what is saved is the code itself, and what is checked runs as checks need
-        it."""
-        return profiling.kernels and here and self.device == CPU and not (self.checked or Checked.always)
+    def timed(self, timed: bool) -> Placement:
+        """The same for code that a profile times, unless it is checked."""
+        return replace(self, added=TIMES) if timed and self.added is NONE else self
+
+    def _added(self, here: bool) -> Instrumentation:
+        """The instrumentation: saved code has none of times, and checked code runs as checks need it."""
+        if Checked.always and self.device == CPU:
+            return CHECKS
+        return NONE if self.added is TIMES and not (here and self.device == CPU) else self.added
 
     def named(self, text: str) -> Placement:
         """The same for a machine that code is made for and that need not be this one."""
@@ -110,12 +116,16 @@ def loaded(module: Module, toolchain: Toolchain, make: Callable[[Module], Any], 
     """
     from mlc.backends.fingerprint import LocationTable
     with compiling:
+        if logs.wants("graph"):
+            logs.write("graph", "\n" + to_text(module), module=to_text(module))
         locations = LocationTable(module)
         key = _key(module, toolchain) if cache else None
         if key is None:
             found: Executable = toolchain.load(make(module))
             return found.at(locations.interface)              # type: ignore[no-any-return]
         known = key, toolchain.load_context()
+        if known in _cache:
+            logs.write("cache", f"{key[:16]} is loaded already", key=key, found="process")
         if known not in _cache:
             _cache[known] = toolchain.load(_cached(key, module, toolchain, locations, make))
         found = _cache[known] = _cache.pop(known)
@@ -149,7 +159,10 @@ def _key(module: Module, toolchain: Toolchain) -> str | None:
 def _cached(key: str, module: Module, toolchain: Toolchain, locations: LocationTable,
             make: Callable[[Module], Any]) -> Any:
     """Look an image up in the compile cache, or make and store it."""
-    if (image := toolchain.lookup(key)) is None:
+    image = toolchain.lookup(key)
+    logs.write("cache", f"{key[:16]} is {'made' if image is None else 'in the cache of the machine'}", key=key,
+               found="" if image is None else "machine")
+    if image is None:
         with locations.numbered():
             image = make(module)
         toolchain.store(key, image)

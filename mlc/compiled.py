@@ -23,6 +23,7 @@ from mlc.frontend.script.report import Report
 from mlc.frontend.signature import name_of
 from mlc.ir import sizes
 from mlc.ir.diag import UserError
+from mlc.ir.instrumentation import CHECKS, NONE
 from mlc.ir.profiling import state as profiling
 from mlc.ir.weak_references import WeakList
 from mlc.variant import Variant, bound_key, variant_of
@@ -80,7 +81,7 @@ class CompiledFunction:
             raise UserError(f"dynamic is {dynamic!r}", code="MLC0380", loc=user_loc(),
                             hint="one of True, False and None")
         device, machine = target_named(target)
-        self.placement = Placement(device, machine, graph, matmul_precision, checked)
+        self.placement = Placement(device, machine, graph, matmul_precision, CHECKS if checked else NONE)
         self.signature = Signature(f, donate, static, args, device)
         self.fallback, self.dynamic, self.check = fallback, dynamic, check
         self._settings: dict[str, Any] = {"donate": donate, "static": static, "args": args, "graph": graph,
@@ -107,9 +108,11 @@ class CompiledFunction:
 
     @property
     def cache(self) -> DispatchCache:
-        found = self._caches.get(profiling.kernels)
+        """Its specializations for calls from now on. A call asks once: a profile may begin or end meanwhile."""
+        timed = profiling.kernels
+        found = self._caches.get(timed)
         if found is None:
-            found = self._caches.setdefault(profiling.kernels, DispatchCache(self.signature))
+            found = self._caches.setdefault(timed, DispatchCache(self.signature, timed))
         return found
 
     def with_dispatcher(self) -> Self:

@@ -142,11 +142,13 @@ class State:
 class DispatchCache:
     """All specializations of one function.
 
+    timed   whether their kernels are timed
     lock    held while something is compiled for it
     states  the number of captured states so far
     """
 
-    def __init__(self, signature: Signature) -> None:
+    def __init__(self, signature: Signature, timed: bool = False) -> None:
+        self.timed = timed
         self.lock = threading.RLock()
         self._signature = signature
         self.states = 0
@@ -172,6 +174,12 @@ class DispatchCache:
                 found, self.states = State(Reached({"": self._signature.f})), self.states + 1
             self._states = [found, *(s for s in self._states if s is not found)][:STATES_KNOWN]
             return found
+
+    def changed(self, state: State) -> str:
+        """The path of what a function reaches that differs from the last state before this one; "" if nothing does."""
+        before = next((s for s in self._states if s is not state), None)
+        places = [place for reached in before.reached for place in reached.places] if before is not None else []
+        return next((place.change() for place in places if not place.holds()), "")
 
     def reaching(self) -> list[tuple[Any, list[Any], dict[str, Any]]]:
         """The specified arguments of code that takes tensors which the function reaches, of all states."""

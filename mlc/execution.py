@@ -223,7 +223,7 @@ def _function(code: Specialization, call: Call) -> FunctionRecord:
     """The function of a call as its derivatives need it."""
     function: FunctionRecord | None = code.recorded.function
     if function is None:                                   # it was compiled within no_grad
-        function = FunctionRecord(record(call).trace.module)
+        function = FunctionRecord(record(call).trace.module, call.signature.name)
         if code.entry is not None and not code.entry.interface.symbols:
             code.recorded.function = function              # the record is of the sizes that the code is of
     return function

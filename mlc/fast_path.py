@@ -17,6 +17,7 @@ from mlc.frontend.autocast import process as autocast_guard
 from mlc.frontend.autograd.grad_mode import mode
 from mlc.frontend.autograd.tangents import duals
 from mlc.frontend.captures import CapturedKey, CapturedNumber, CapturedTensor, Input
+from mlc.frontend.compiler import compiling
 from mlc.frontend.devices import CPU
 from mlc.frontend.dispatch import GATE
 from mlc.frontend.signature import Recorded
@@ -35,9 +36,15 @@ def offer(function: CompiledFunction, state: State, call: Call, code: Specializa
 
     A call that is recorded for derivatives takes the slow path; all do while a profile is on.
     """
-    if profiling.recorder is not None:
-        profiling.later.append(lambda: offer(function, state, call, code))
-        return
+    with compiling:                                        # so that no profile begins or ends meanwhile
+        if profiling.recorder is not None:
+            profiling.later.append(lambda: offer(function, state, call, code))
+        else:
+            _offer_now(function, state, call, code)
+
+
+def _offer_now(function: CompiledFunction, state: State, call: Call, code: Specialization) -> None:
+    """The same while no profile is on."""
     recorded, captures, captured = code.recorded, code.recorded.captures, None
     returned = _returned(call, recorded)
     if (call.target_device != CPU or type(code.entry) is not Entry or function.dispatcher is None

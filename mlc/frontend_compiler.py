@@ -8,6 +8,7 @@ from typing import Any
 
 from mlc.backends.target import VENDORS, part_of
 from mlc.code import Placement, device_memory
+from mlc.debugged import DebuggedEntry, taken_out
 from mlc.dialects.builtin import Module
 from mlc.frontend.compiler import Entry
 from mlc.frontend.devices import Array, DeviceArray
@@ -16,6 +17,7 @@ from mlc.frontend.script import runtime
 from mlc.frontend.tensor import Tensor
 from mlc.ir.call_pattern import CallPattern
 from mlc.ir.diag import UserError
+from mlc.ir.profiling import state as profiling
 
 
 class FrontendCompiler:
@@ -28,8 +30,9 @@ class FrontendCompiler:
         self._native_code = native_code
 
     def compile(self, module: Module, device: str) -> Entry:
-        entry: Entry = self._native_code(module, Placement(device)).entry("main")
-        return entry
+        debugged = taken_out(module, device)
+        entry: Entry = self._native_code(module, Placement(device).timed(profiling.kernels)).entry("main")
+        return entry if debugged is None else DebuggedEntry(entry, debugged)
 
     def native_call(self, entry: Entry, pattern: CallPattern, otherwise: Callable[..., Any],
                     record: Callable[..., Any] | None, gate: CellType) -> Callable[..., Any] | None:

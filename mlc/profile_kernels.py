@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from copy import copy
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from mlc.frontend.location import user_loc
@@ -40,9 +41,10 @@ class TimedCall:
         return label if self.line is None or label == self.name else f"{self.name}/{label}"
 
     def without_events(self) -> TimedCall:
-        """The same call, of which the sums are kept."""
-        self.times.events = self.times.events[:0].copy()
-        return self
+        """The same call, of which the sums are kept; other profiles may hold it, too."""
+        times = copy(self.times)
+        times.events = times.events[:0].copy()
+        return replace(self, times=times)
 
 
 @dataclass

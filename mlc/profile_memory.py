@@ -5,13 +5,14 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
-from itertools import zip_longest
+from itertools import count, zip_longest
 from typing import Any
 
 import numpy as np
 
 from mlc.ir import sizes
 from mlc.ir.kernel_sites import KernelSite
+from mlc.ir.weak_references import FinalizationQueue
 from mlc.profile_kernels import TimedCall, numberless, shortened, shown
 from mlc.profile_results import byte_text
 
@@ -106,6 +107,65 @@ class Peak:
             Dict of "where", "bytes" and "owners".
         """
         return {"where": self.where, "bytes": self.bytes, "owners": [asdict(owner) for owner in self.owners]}
+
+
+class Results:
+    """The results of operations and functions over time, in a time proportional to their number.
+
+    bytes     bytes of those that are alive
+    most      the most there were
+    after     the operation or function after which that was
+    timeline  moments, and the bytes from then on
+    """
+
+    def __init__(self) -> None:
+        self.bytes = self.most = 0
+        self.after = ""
+        self.timeline: list[tuple[int, int]] = []
+        self._queue: FinalizationQueue[int] = FinalizationQueue()
+        self._changes: list[tuple[int, Owner | None]] = []             # the number of a result; its owner if it is new
+        self._numbers = count()
+        self._alive: dict[int, int] = {}                               # bytes by number
+        self._highest = 0                                              # changes until the peak
+
+    def add(self, found: Iterable[tuple[Any, int]], owner: Owner, now: int) -> int:
+        """Count new results until they are freed; the sum of their bytes.
+
+        found  results and their bytes
+        now    the moment
+        """
+        total = 0
+        for x, size in found:
+            number = next(self._numbers)
+            self._queue.register(x, number)
+            self._alive[number] = size
+            self._changes.append((number, replace(owner, bytes=size)))
+            total += size
+        if total:
+            self.bytes += total
+            if self.bytes > self.most:
+                self.most, self.after, self._highest = self.bytes, owner.name, len(self._changes)
+            self.timeline.append((now, self.bytes))
+        return total
+
+    def drop_freed(self, now: int) -> None:
+        """Take the results that have been freed since the last event out of the count."""
+        before = self.bytes
+        for number in self._queue.drain():
+            self.bytes -= self._alive.pop(number)
+            self._changes.append((number, None))
+        if self.bytes != before:
+            self.timeline.append((now, self.bytes))
+
+    def owners(self) -> list[Owner]:
+        """The owners of the bytes at the peak."""
+        alive: dict[int, Owner] = {}
+        for number, owner in self._changes[:self._highest]:
+            if owner is None:
+                del alive[number]
+            else:
+                alive[number] = owner
+        return list(alive.values())
 
 
 class CallMemory:

@@ -28,24 +28,18 @@ import platform
 import threading
 import time
 import warnings
-import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack
-from dataclasses import replace
 from enum import Enum
 from types import TracebackType
 from typing import Any
 
 import numpy as np
 
+from mlc import profile_paths
 from mlc.backends.cpu.clock import CycleClock
 from mlc.backends.timed import Times
-from mlc.compiled import without_fast_paths
 from mlc.flame_graph import flame_graph
 from mlc.frontend.arguments import coded, coded_methods
-from mlc.frontend.compiler import compiler
-from mlc.frontend.dispatch import general_path
-from mlc.frontend.eager import compiled_by
 from mlc.frontend.location import user_loc
 from mlc.frontend.output_files import write_file
 from mlc.frontend.tensor import Tensor
@@ -54,7 +48,7 @@ from mlc.ir.diag import UserError
 from mlc.ir.kernel_sites import SourceLine
 from mlc.ir.profiling import state
 from mlc.profile_kernels import Kernels, Limits, TimedCall, kernels_of, shown
-from mlc.profile_memory import CallMemory, Owner, Peak, peak_of
+from mlc.profile_memory import CallMemory, Owner, Peak, Results, peak_of
 from mlc.profile_results import Averages, Event, averages, chrome_trace, nested, write_json
 
 MOST_WORDS = 1 << 23
@@ -166,7 +160,7 @@ class profile:
             call of each compiles it anew. `kernels()` sums them up, and they are events of their own.
 
     Raises:
-        UserError: Something is asked for that is not measured, or another profile is on (MLC0796).
+        UserError: Something is asked for that is not measured, or the profile is on already (MLC0796).
 
     Example:
         >>> x = mlc.ones(3, 3)
@@ -192,17 +186,12 @@ class profile:
         self._kernels = kernels
         self.step_num = 0
         self._action = ProfilerAction.NONE
-        self._paths: ExitStack | None = None
+        self._is_on = False
         self._clear()
 
     def _clear(self) -> None:
         self._events: list[Event] = []
-        self._live: list[tuple[int, int]] = []             # moments, and the bytes of results from then on
-        self._bytes = 0
-        self._held: list[tuple[weakref.ref[Any], Owner]] = []          # results that are alive
-        self._most = 0                                     # of the bytes of results
-        self._owners: tuple[Owner, ...] = ()               # at that moment
-        self._after = ""                                   # the operation or function after which it was
+        self._results = Results()
         self._nested: list[Event] | None = None
         self._timed: list[TimedCall] = []
         self._summed: dict[Any, TimedCall] = {}            # the calls since there are too many, by what was called
@@ -214,9 +203,9 @@ class profile:
     # -- on and off ---------------------------------------------------------------------------------------------------
     def start(self) -> None:
         """Begin, as `with` does."""
-        if state.recorder is not None:
-            raise UserError("another profile is on", code="MLC0796", loc=user_loc(),
-                            hint="end it first; `mlc profile` is one, too")
+        if self._is_on:
+            raise UserError("this profile is on already", code="MLC0796", loc=user_loc(),
+                            hint="end it first, or make another: several may be on")
         self._clear()
         self.step_num = 0
         self._turn(self._schedule(0))
@@ -225,7 +214,7 @@ class profile:
         """End, as the end of `with` does."""
         recording = self._action in (ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE)
         self._turn(ProfilerAction.NONE)
-        self._count_freed(time.perf_counter_ns())
+        self._results.drop_freed(time.perf_counter_ns() - self._begin)
         if recording and self._on_trace_ready is not None:
             self._on_trace_ready(self)
 
@@ -241,24 +230,14 @@ class profile:
 
     def _turn(self, action: ProfilerAction) -> None:
         """Take or leave the paths on which calls are timed."""
-        if action is not ProfilerAction.NONE and self._paths is None:
-            with ExitStack() as stack:
-                stack.enter_context(general_path())
-                stack.enter_context(without_fast_paths())
-                if self._kernels:
-                    # else code without clocks would be used
-                    stack.enter_context(compiled_by(lambda module, device: compiler().compile(module, device)))
-                state.recorder, state.kernels = self, self._kernels
-                self._paths = stack.pop_all()
-        elif action is ProfilerAction.NONE and self._paths is not None:
-            state.recorder, state.kernels = None, False
+        if action is not ProfilerAction.NONE and not self._is_on:
+            profile_paths.begin(self, self._kernels)
+            self._is_on = True
+        elif action is ProfilerAction.NONE and self._is_on:
             if self._clock is not None:
                 self._clock.stop()
-            self._paths.close()
-            self._paths, later = None, list(state.later)
-            state.later.clear()
-            for work in later:
-                work()
+            self._is_on = False
+            profile_paths.end(self)
         self._action = action
 
     def __enter__(self) -> profile:
@@ -298,9 +277,9 @@ class profile:
         shapes = tuple(tuple(x.shape) for x in operands) if self._record_shapes else ()
         memory = 0
         if self._profile_memory and kind in ("operation", "compiled function"):
-            self._count_freed(start)
-            memory = self._count(Owner("tensor", name, 0, shown(SourceLine(loc.file, loc.line)), loc.scope), operands,
-                                 result, end)
+            self._results.drop_freed(start - self._begin)
+            owner = Owner("tensor", name, 0, shown(SourceLine(loc.file, loc.line)), loc.scope)
+            memory = self._results.add(_made(result, operands), owner, end - self._begin)
         self._events.append(Event(name, kind, shown(line), thread, start - self._begin, end - start, shapes, memory,
                                   module=loc.scope))
 
@@ -310,7 +289,7 @@ class profile:
         Args:
             times: What the code says.
         """
-        if self._action not in (ProfilerAction.NONE, ProfilerAction.WARMUP):
+        if self._kernels and self._action not in (ProfilerAction.NONE, ProfilerAction.WARMUP):
             self._pending.setdefault(times.thread, []).append(times)
 
     def _keep(self, call: TimedCall) -> None:
@@ -332,32 +311,6 @@ class profile:
             for times in self._pending.pop(thread):
                 self._keep(TimedCall(times, times.entry.interface.name))
         return self._timed
-
-    def _count(self, owner: Owner, operands: Sequence[Any], result: Any, now: int) -> int:
-        """Bytes of the results of an event, which are counted until they are freed; but of those in memory of operands.
-        """
-        given = [x for x in operands if isinstance(x, np.ndarray)]
-        total = 0
-        for x in leaves(result):
-            array = x._array if type(x) is Tensor else None
-            if isinstance(array, np.ndarray) and array.nbytes and not any(np.may_share_memory(array, y) for y in given):
-                total += array.nbytes
-                self._held.append((weakref.ref(x), replace(owner, bytes=array.nbytes)))
-        if total:
-            self._bytes += total
-            if self._bytes > self._most:
-                self._most, self._after = self._bytes, owner.name
-                self._owners = tuple(held for ref, held in self._held)
-            self._live.append((now - self._begin, self._bytes))
-        return total
-
-    def _count_freed(self, now: int) -> None:
-        """Take results that have been freed since the last event out of the count."""
-        freed = sum(owner.bytes for ref, owner in self._held if ref() is None)
-        if freed:
-            self._held = [(ref, owner) for ref, owner in self._held if ref() is not None]
-            self._bytes -= freed
-            self._live.append((now - self._begin, self._bytes))
 
     def events(self) -> list[Event]:
         """List the events by their beginnings.
@@ -439,7 +392,7 @@ class profile:
         if not self._profile_memory or not self._kernels:
             raise UserError("the profile does not know the owners of memory", code="MLC0796", loc=user_loc(),
                             hint="profile(kernels=True, profile_memory=True)")
-        return peak_of(self._calls(), self._owners, self._after)
+        return peak_of(self._calls(), self._results.owners(), self._results.after)
 
     def memory_timeline(self) -> list[tuple[float, int]]:
         """List the bytes of results that were alive, which `profile_memory` counts.
@@ -449,7 +402,7 @@ class profile:
         Returns:
             List of pairs of microseconds since the beginning, and the bytes from then on.
         """
-        return [(at / 1e3, count) for at, count in self._live]
+        return [(at / 1e3, count) for at, count in self._results.timeline]
 
     def export_memory_timeline(self, path: str, device: str | None = None) -> None:
         """Write the memory timeline as JSON.
@@ -465,7 +418,7 @@ class profile:
             raise UserError("the profile counts no memory", code="MLC0796", loc=user_loc(),
                             hint="profile(profile_memory=True)")
         write_json(path, {"microseconds": [at for at, _ in self.memory_timeline()],
-                          "bytes": [count for _, count in self._live]})
+                          "bytes": [count for _, count in self._results.timeline]})
 
     def export_flame_graph(self, path: str, title: str = "mlc") -> None:
         """Write the kernels as a flame graph: an SVG file for any browser.
@@ -488,7 +441,7 @@ class profile:
         Raises:
             UserError: The file cannot be written (MLC0393).
         """
-        write_json(path, chrome_trace(self.events(), self._live, self._memory_counters()))
+        write_json(path, chrome_trace(self.events(), self._results.timeline, self._memory_counters()))
 
     def _memory_counters(self) -> Iterator[tuple[str, int, dict[str, int]]]:
         """The memory of each call of compiled functions: a name, nanoseconds since the beginning, and bytes by kind."""
@@ -501,6 +454,15 @@ class profile:
                 for event, kinds in found:
                     yield f"memory of {call.name}", int(starts[event]), kinds
                 yield f"memory of {call.name}", call.times.end - self._begin, dict.fromkeys(found[0][1], 0)
+
+
+def _made(result: Any, operands: Sequence[Any]) -> Iterator[tuple[Tensor, int]]:
+    """The tensors of a result that are not in memory of operands, and their bytes."""
+    given = [x for x in operands if isinstance(x, np.ndarray)]
+    for x in leaves(result):
+        array = x._array if type(x) is Tensor else None
+        if isinstance(array, np.ndarray) and array.nbytes and not any(np.may_share_memory(array, y) for y in given):
+            yield x, array.nbytes
 
 
 class record_function:

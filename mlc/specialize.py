@@ -8,15 +8,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from mlc import fast_path
+from mlc import fast_path, recompilation
 from mlc.call import Call
-from mlc.dispatch_cache import ForSizes, RunAsPython, Specialization, State
+from mlc.dispatch_cache import DispatchCache, ForSizes, RunAsPython, Specialization, State
 from mlc.frontend.generalize import Axis, Note, asks_for_numbers, note_of, record_for_sizes
 from mlc.frontend.script.reach import Reached
 from mlc.frontend.script.report import UNRECORDED, Report
 from mlc.frontend.signature import Recorded
+from mlc.ir import logs
 from mlc.ir.diag import Error, UserError
-from mlc.ir.profiling import state as profiling
 from mlc.ir.types import TensorType
 from mlc.variant import bound_key, variant_of
 
@@ -24,16 +24,18 @@ if TYPE_CHECKING:
     from mlc.compiled import CompiledFunction
 
 Record = Callable[[Call, Reached], Recorded]
-Build = Callable[[Call, Recorded], Specialization]
+Build = Callable[[Call, Recorded, bool], Specialization]
 
 
-def specialize(function: CompiledFunction, call: Call, record: Record, build: Build) -> Specialization | RunAsPython:
+def specialize(function: CompiledFunction, cache: DispatchCache, call: Call, record: Record,
+               build: Build) -> Specialization | RunAsPython:
     """The code for a call, made if no other thread has made it meanwhile; or that the function runs as Python for it.
 
+    cache          the specializations that it becomes one of
     record, build  record the function for a call, and make code of what is recorded
     """
-    with function.cache.lock:
-        state = function.cache.state()
+    with cache.lock:
+        state = cache.state()
         found = state.known.get(call.lookup) or state.fitting(call)
         if found is not None:
             return found
@@ -41,14 +43,15 @@ def specialize(function: CompiledFunction, call: Call, record: Record, build: Bu
         state.reached += [brought] if brought.places else []
         notes: list[Note] = []
         try:
-            if (code := _for_many_sizes(function, state, call, notes, record, build)) is None:
+            code = _for_many_sizes(function, cache, state, call, notes, record, build)
+            if code is None:
                 recorded = record(call, state.reached[0])
-                code = _learn(function, state, call, notes, build(call, recorded))
+                code = _learn(function, cache, state, call, notes, build(call, recorded, cache.timed))
         except UserError as error:
             if not function.fallback or error.code not in UNRECORDED:
                 raise
             function.reports.append(_report(call, notes, error))
-            return function.cache.run_as_python(call)
+            return cache.run_as_python(call)
         captures = code.recorded.captures
         if captures is not None and captures.asks_autograd and not call.signature.sees_autograd:
             call.signature.sees_autograd = True
@@ -57,8 +60,8 @@ def specialize(function: CompiledFunction, call: Call, record: Record, build: Bu
         return code
 
 
-def _for_many_sizes(function: CompiledFunction, state: State, call: Call, notes: list[Note], record: Record,
-                    build: Build) -> Specialization | None:
+def _for_many_sizes(function: CompiledFunction, cache: DispatchCache, state: State, call: Call, notes: list[Note],
+                    record: Record, build: Build) -> Specialization | None:
     """Code for many sizes; None if there is none, or if static sizes fail in the same way. `notes` say why."""
     if not (axes := _varying(function, state, call)):
         return None
@@ -72,7 +75,7 @@ def _for_many_sizes(function: CompiledFunction, state: State, call: Call, notes:
         if all(t.is_static for t in types) and not function.dynamic:
             return None
         with call.of_types(types):
-            code = build(call, recorded)
+            code = build(call, recorded, cache.timed)
     except Error as error:
         if not asks_for_numbers(error):
             raise
@@ -82,7 +85,7 @@ def _for_many_sizes(function: CompiledFunction, state: State, call: Call, notes:
     if not general.fits(call):
         return None
     with call.of_types(types):
-        _learn(function, state, call, notes, code)
+        _learn(function, cache, state, call, notes, code)
     state.general.setdefault(call.lookup_without_sizes(), []).append(general)
     return code
 
@@ -102,12 +105,15 @@ def _varying(function: CompiledFunction, state: State, call: Call) -> list[Axis]
             and (function.dynamic or n != before[i][axis])]
 
 
-def _learn(function: CompiledFunction, state: State, call: Call, notes: list[Note],
+def _learn(function: CompiledFunction, cache: DispatchCache, state: State, call: Call, notes: list[Note],
            code: Specialization) -> Specialization:
     """Register new code with the reports, the cache and the dispatcher."""
     code.recorded.trace.notes += notes
-    if not profiling.kernels:                              # else it is the same again, with clocks
-        function.reports.append(_report(call, code.recorded.trace.notes))
+    if not cache.timed:                                    # else it is the same again, with clocks
+        report = _report(call, code.recorded.trace.notes)
+        if logs.wants("recompiles") or logs.wants("compiles"):
+            recompilation.log(function, cache, state, call, report)
+        function.reports.append(report)
     state.learn(code.recorded)
     if call.signature.module is not None or (code.recorded.captures is not None and code.recorded.captures.inputs):
         state.reaching.append((bound_key(call.signature), *call.specified()))

@@ -31,6 +31,7 @@ def run(module: Op, machine: Gpu = GPU, threads: int = THREADS) -> None:
     for kernel in module.inside(Kernel):
         if not kernel.schedule.steps:
             distribute(kernel, machine, threads)
+        kernel.log_schedule()
 
 
 def distribute(kernel: Kernel, machine: Gpu, threads: int) -> None:

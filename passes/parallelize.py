@@ -31,6 +31,7 @@ def run(module: Op, machine: Cpu = CPU, worth: int = -1) -> None:
     for kernel in module.inside(Kernel):
         if not kernel.schedule.threads:
             parallelize(kernel, machine, worth if worth >= 0 else machine.handover_ns)
+        kernel.log_schedule()
 
 
 def parallelize(kernel: Kernel, machine: Cpu, worth: int) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from mlc.ir.core import Op
 from mlc.ir.diag import UserError
+from mlc.ir.instrumentation import CHECKS, NONE, TIMES, Instrumentation
 from mlc.ir.machine import CPU, GPU, Machine, Model
 from mlc.ir.passes import Instruments, Pass, Pipeline, Step, parse_pipeline
 from mlc.ir.types import MemRefType, TensorType
@@ -67,9 +68,9 @@ def _rows(machine: Model) -> Rows:
 ORDERS = {machine.order: _rows(machine) for machine in (CPU, GPU)}
 """The rows of the default machines, by kind."""
 ORDER = ORDERS["cpu"]
-CHECKS = ("low", "insert_checks", "only for checked code; last of its level, so that the final code is what is checked")
+CHECKING = ("low", "insert_checks", "only for checked code; last of its level, so that the final code is checked")
 """Additional row of checked code, before the last pass."""
-TIMERS = ("loop", "time_kernels", "only for code that a profile times; equal kernels still have their own lines")
+TIMING = ("loop", "time_kernels", "only for code that a profile times; equal kernels still have their own lines")
 """Additional row of timed code, before `outline`."""
 BEFORE: tuple[tuple[str, str, str], ...] = (
     ("constrain_sizes", "canonicalize", "rewriting an operation drops its size constraints"),
@@ -102,34 +103,33 @@ def _check_order() -> None:
 _check_order()
 
 
-def order(machine: Model = CPU, checked: bool = False, timed: bool = False) -> Rows:
-    """Rows of the pipeline for a machine, for a CPU optionally with checks, or with the times of kernels."""
+def order(machine: Model = CPU, added: Instrumentation = NONE) -> Rows:
+    """Rows of the pipeline for a machine; for a CPU optionally with checks, or with the times of kernels."""
     rows = _rows(machine)
-    if timed and machine.order == "cpu":
+    if added is TIMES and machine.order == "cpu":
         at = [text for _, text, _ in rows].index("outline")
-        rows = (*rows[:at], TIMERS, *rows[at:])
-    if not checked:
+        return (*rows[:at], TIMING, *rows[at:])
+    if added is not CHECKS:
         return rows
     if machine.order != "cpu":
         raise UserError("code for a GPU cannot be checked", code="MLC0482",
                         hint="check the same program on a CPU, where kernels have the same semantics")
-    return (*rows[:-1], CHECKS, rows[-1])
+    return (*rows[:-1], CHECKING, rows[-1])
 
 
-def steps(level: str = "llvm", machine: Model = CPU, products: str = "fma", checked: bool = False,
-          timed: bool = False) -> list[Step]:
+def steps(level: str = "llvm", machine: Model = CPU, products: str = "fma",
+          added: Instrumentation = NONE) -> list[Step]:
     """Passes that lower a module from the output of the frontend to `level`.
 
     machine   machine model, for the passes with such an option
     products  lowering of matrix products, an option of fix_numerics: other than fma, the machine must support it
-    checked   whether the code reports undefined behaviour, by insert_checks
-    timed     whether the code times its kernels, by time_kernels
+    added     what the code has besides: checks, by insert_checks, or times, by time_kernels
     """
     if level not in LEVELS:
         raise UserError(f"there is no level {level!r}", code="MLC0334", hint="one of " + ", ".join(LEVELS))
     last = LEVELS.index(level)
     out: list[Step] = []
-    for row_level, text, _ in order(machine, checked, timed):
+    for row_level, text, _ in order(machine, added):
         if LEVELS.index(row_level) <= last:
             out += parse_pipeline(text)
     return [Step(s.transform, (*s.options, *_options(s.transform, machine, products))) for s in out]
@@ -144,24 +144,24 @@ def _options(transform: Pass, machine: Model, products: str) -> tuple[tuple[str,
     return () if restricted == default else (("machine", restricted),)
 
 
-def below_loop(machine: Model = CPU, checked: bool = False) -> list[Step]:
+def below_loop(machine: Model = CPU, added: Instrumentation = NONE) -> list[Step]:
     """The passes below level `loop`, which work on each function by itself."""
-    return steps("llvm", machine, checked=checked)[len(steps("loop", machine)):]
+    return steps("llvm", machine, added=added)[len(steps("loop", machine, added=added)):]
 
 
-def build(level: str = "llvm", machine: Model = CPU, products: str = "fma", checked: bool = False,
-          timed: bool = False) -> Pipeline:
+def build(level: str = "llvm", machine: Model = CPU, products: str = "fma",
+          added: Instrumentation = NONE) -> Pipeline:
     """Build the pipeline of `steps` and check that it composes."""
-    return Pipeline(steps(level, machine, products, checked, timed))
+    return Pipeline(steps(level, machine, products, added))
 
 
 def lower(module: Op, level: str = "llvm", machine: Model = CPU, instruments: Instruments | None = None,
-          dump_dir: Path | None = None, products: str = "fma", checked: bool = False, timed: bool = False) -> Op:
+          dump_dir: Path | None = None, products: str = "fma", added: Instrumentation = NONE) -> Op:
     """Lower `module` in place to `level`, and return it."""
     if dump_dir is not None:
         instruments = instruments or Instruments()
         instruments.dump_dir = dump_dir
-    return build(level, machine, products, checked, timed).run(module, instruments)
+    return build(level, machine, products, added).run(module, instruments)
 
 
 def stage(module: Op, machine: Model = CPU) -> int:
@@ -189,22 +189,22 @@ def _has_values_of(module: Op, type: type) -> bool:
 
 
 def remaining(module: Op, level: str = "llvm", machine: Model = CPU, products: str = "fma",
-              checked: bool = False, timed: bool = False) -> list[Step]:
+              added: Instrumentation = NONE) -> list[Step]:
     """Passes that lower `module` from its current level to `level`."""
-    rows, everything = _rows(machine), steps(level, machine, products, checked, timed)
+    rows, everything = _rows(machine), steps(level, machine, products, added)
     done = stage(module, machine)
     if done > len(everything):
         raise UserError(f"the module is at level {rows[min(done, len(rows) - 1)][0]} already, below {level}",
                         code="MLC0335", hint="choose a lower level, or start from an earlier dump")
-    if checked and done == len(rows):
+    if added is CHECKS and done == len(rows):
         raise UserError("a module of the llvm dialect cannot be checked: the memory of an access is unknown",
                         code="MLC0482", hint="start from an earlier dump")
-    if timed and done > [text for _, text, _ in rows].index("outline"):
+    if added is TIMES and done > [text for _, text, _ in rows].index("outline"):
         done += 1                                          # its row is there too, and has been passed
     return everything[done:]
 
 
 def resume(module: Op, level: str = "llvm", machine: Model = CPU, instruments: Instruments | None = None,
-           checked: bool = False, timed: bool = False) -> Op:
+           added: Instrumentation = NONE) -> Op:
     """Lower a module of any level, such as a dump of a pass, in place to `level`."""
-    return Pipeline(remaining(module, level, machine, checked=checked, timed=timed)).run(module, instruments)
+    return Pipeline(remaining(module, level, machine, added=added)).run(module, instruments)

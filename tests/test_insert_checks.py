@@ -15,6 +15,7 @@ from mlc.dialects import arith, memref, vector
 from mlc.dialects.builtin import Module
 from mlc.ir.core import Op, before
 from mlc.ir.diag import InternalError, UserError, UserIndexError
+from mlc.ir.instrumentation import CHECKS
 from mlc.ir.interp import run_function
 from mlc.ir.machine import GPU
 from mlc.ir.parser import parse_module
@@ -228,14 +229,14 @@ def test_compile_checked() -> None:
     with pytest.raises(UserIndexError):                    # an error of the program stays what it is
         careful(x, np.array([1, 5]))
     with pytest.raises(UserError, match="GPU cannot be checked"):
-        pipeline.order(GPU, checked=True)
+        pipeline.order(GPU, added=CHECKS)
 
 
 def test_nothing_is_added_where_nothing_is_asked_for() -> None:
     """The passes are those of always, so the code is, and what the compile cache knows it by."""
     assert pipeline.order() == pipeline.ORDER
     assert "insert_checks" not in str(pipeline.build())
-    assert [str(s) for s in pipeline.steps(checked=True) if s not in pipeline.steps()] == ["insert_checks"]
+    assert [str(s) for s in pipeline.steps(added=CHECKS) if s not in pipeline.steps()] == ["insert_checks"]
 
 
 def test_on_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import sys
 import threading
 from pathlib import Path
 from typing import Any
@@ -170,10 +171,52 @@ def test_what_is_not_measured_is_refused() -> None:
         with pytest.raises(UserError) as found:
             mistake()
         assert found.value.code == "MLC0796" and found.value.loc.file == __file__
-    with profile(), pytest.raises(UserError, match="another profile"):
-        profile().start()
+    with profile() as p, pytest.raises(UserError, match="on already"):
+        p.start()
     with pytest.warns(UserWarning, match="nothing on devices"):
         profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA])
+
+
+def test_a_profile_within_a_profile_has_its_own_part() -> None:
+    x = mlc.ones(3)
+    with profile(profile_memory=True) as outer:
+        _ = x + 1
+        with profile() as inner:
+            _ = x * 2
+        _ = x - 3
+    assert [e.name for e in outer.events() if e.kind == "operation"] == ["add", "mul", "sub"]
+    assert [e.name for e in inner.events() if e.kind == "operation"] == ["mul"] and state.recorder is None
+    first, second = profile(kernels=True), profile(kernels=True)
+    first.start()
+    _ = x + 1
+    second.start()
+    _ = x * 2
+    first.stop()                                           # before the one that began later
+    _ = x - 3
+    second.stop()
+    assert {row.kernel.split("/")[0] for row in first.kernels()} == {"add", "mul"}
+    assert {row.kernel.split("/")[0] for row in second.kernels()} == {"mul", "sub"}
+    assert (state.recorder, state.kernels) == (None, False)
+
+
+def test_memory_is_counted_in_a_time_proportional_to_its_tensors() -> None:
+    x = mlc.ones(3)
+
+    def steps(count: int) -> int:
+        """Calls of functions, and resumptions of generators, that a profile of so many tensors takes."""
+        calls, alive = [0], []
+        _ = x + 1
+        with profile(profile_memory=True) as p:
+            sys.setprofile(lambda frame, event, arg: calls.__setitem__(0, calls[0] + 1))
+            try:
+                for _ in range(count):
+                    alive.append(x + 1)
+            finally:
+                sys.setprofile(None)
+        assert max(n for _, n in p.memory_timeline()) == 12 * count
+        return calls[0]
+
+    assert steps(400) < 2.5 * steps(200)
 
 
 def test_training_in_a_profile_gives_the_same_numbers() -> None:

@@ -35,7 +35,7 @@ def test_python(block: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_command(command: str, folder: Path) -> None:
-    line = re.sub(r"(^|\| )mlc ", rf"\1{sys.executable} -m mlc.tools.cli ", command)
+    line = re.sub(r"(^|\| |&& )mlc ", rf"\1{sys.executable} -m mlc.tools.cli ", command)
     done = subprocess.run(["bash", "-o", "pipefail", "-c", line], cwd=folder, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     written = re.search(r" -o ([\w.]+)", command)

@@ -78,9 +78,10 @@ def parser() -> argparse.ArgumentParser:
     add("--args", metavar="TYPES", help="sizes of the arguments, as in 'f32[4,16],i64[4]'")
     add("--sizes", metavar="B=4,...", help="numbers for size symbols")
     add("--inputs", metavar="FILES", help="arrays: x.npy,rest.npz")
-    add("--seed", type=run.seed, metavar="N", help="seed of random inputs (default 0)")
-    add("--timeout", type=int, default=60, metavar="SECONDS", help="longer than this is a failure too (default 60)")
-    add("--tries", type=int, default=500, metavar="N", help="run so often at most (default 500)")
+    add("--seed", type=report.integer(0), metavar="N", help="seed of random inputs (default 0)")
+    add("--timeout", type=report.integer(1), default=60, metavar="SECONDS",
+        help="longer than this is a failure too (default 60)")
+    add("--tries", type=report.integer(1), default=500, metavar="N", help="run so often at most (default 500)")
     add("--allow-pass", action="append", default=[], metavar="PACKAGE.MODULE",
         help="import this pass of your own where the file asks for it")
     add("-o", "--output", metavar="FILE", help="where to write what replays it (default: mlc-bisect.mlir)")

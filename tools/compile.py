@@ -11,6 +11,7 @@ from typing import Any
 
 from mlc.ir.core import Op, Symbol
 from mlc.ir.diag import UserError
+from mlc.ir.instrumentation import CHECKS, NONE
 from mlc.ir.parser import parse_module
 from mlc.ir.passes import Instruments, Pipeline
 from mlc.ir.printer import to_text
@@ -190,7 +191,8 @@ def emit(module: Op, wanted: Sequence[str], target: Any, options: argparse.Names
     if last is None:
         return out
     products = target.products(options.matmul_precision)
-    ways = {level: pipeline.remaining(module, level, target.machine, products, options.checked)
+    added = CHECKS if options.checked else NONE
+    ways = {level: pipeline.remaining(module, level, target.machine, products, added)
             for level in pipeline.LEVELS if level in wanted or level == last}
     instruments = Instruments(dump_dir=Path(options.dump_dir) if options.dump_dir else None,
                               reproducer=files.scratch_file("mlc-crash.mlir"))

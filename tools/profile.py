@@ -41,23 +41,18 @@ def parser() -> argparse.ArgumentParser:
     add("--args", metavar="TYPES", help="sizes of its arguments, as in 'f32[4,16],i64[4]'")
     add("--sizes", metavar="B=4,...", help="numbers for size symbols")
     add("--inputs", metavar="FILES", help="arrays: x.npy,rest.npz")
-    add("--seed", type=run.seed, metavar="N", help="seed of random inputs (default 0)")
-    add("--repeat", type=_count, metavar="N", help="calls of the function (default 10)")
+    add("--seed", type=report.integer(0), metavar="N", help="seed of random inputs (default 0)")
+    add("--repeat", type=report.integer(1), metavar="N", help="calls of the function (default 10)")
     add("-o", "--trace", metavar="FILE", help="write a trace for Perfetto, compressed if it ends with .gz")
     add("--flame", metavar="FILE", help="write a flame graph (.svg): module, line, kernel")
     add("--sort", choices=SORTS, default="total", help="order of the kernels (default total)")
-    add("--rows", type=int, default=20, metavar="N", help="rows of each table; -1 for all (default 20)")
+    add("--rows", type=report.integer(-1, ", where -1 is for all"), default=20, metavar="N",
+        help="rows of each table; -1 for all (default 20)")
     add("--memory", action="store_true", help="the owners of all bytes at the peak")
     add("--counters", action="store_true", help="hardware counters: instructions, cache misses")
     add("--no-roofline", action="store_true", help="do not measure the limits of the machine, which takes two seconds")
     add("--json", metavar="FILE", help="write all figures as JSON, - for stdout")
     return p
-
-
-def _count(text: str) -> int:
-    if not text.isdecimal() or not int(text):
-        raise ValueError
-    return int(text)
 
 
 def main(options: argparse.Namespace) -> int:
@@ -94,6 +89,7 @@ def _function(path: str, name: str | None, options: argparse.Namespace, p: profi
     from mlc.backends.cpu.targets import host
     from mlc.backends.image import compile_image
     from mlc.backends.timed import TimedExecutable
+    from mlc.ir.instrumentation import TIMES
     from mlc.ir.profiling import timed
     from mlc.passes import pipeline
     from mlc.tools import inputs
@@ -101,7 +97,7 @@ def _function(path: str, name: str | None, options: argparse.Namespace, p: profi
     if not inputs.has_interface(found.module, found.entry):
         raise run.no_interface(found.entry, inputs.entries(found.module)[found.entry])
     machine = host().machine
-    pipeline.resume(found.module, "llvm", machine, timed=True)
+    pipeline.resume(found.module, "llvm", machine, added=TIMES)
     entry = TimedExecutable(compile_image(found.module, host())).entry(found.entry)
     if not entry.interface.kernels:
         raise UserError(f"{path} is at a level below kernels, which are timed by a pass above", code="MLC0335",

@@ -47,8 +47,9 @@ def parser() -> argparse.ArgumentParser:
     add("--check", action="store_true", help="it fails under mlc run --check")
     add("--allow-pass", action="append", default=[], metavar="PACKAGE.MODULE",
         help="import this pass of your own where the file asks for it")
-    add("--timeout", type=int, default=60, metavar="SECONDS", help="longer than this is a failure too (default 60)")
-    add("--tries", type=int, default=2000, metavar="N", help="try so many modules at most (default 2000)")
+    add("--timeout", type=report.integer(1), default=60, metavar="SECONDS",
+        help="longer than this is a failure too (default 60)")
+    add("--tries", type=report.integer(1), default=2000, metavar="N", help="try so many modules at most (default 2000)")
     add("-o", "--output", metavar="FILE", help="where to write the smaller module (default: stdout)")
     return p
 

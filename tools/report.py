@@ -9,6 +9,7 @@ import shlex
 import shutil
 import sys
 import traceback
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NoReturn
 
@@ -75,6 +76,16 @@ class Parser(argparse.ArgumentParser):
             if near := get_close_matches(unknown[1], known, 1):
                 hint = f"did you mean {near[0]}?"
         raise usage_error(f"{self.prog}: {message}", hint, "MLC0391")
+
+
+def integer(least: int, note: str = "") -> Callable[[str], int]:
+    """A parser of an option's integer that is at least `least`; `note` says what a special one stands for."""
+    def parse(text: str) -> int:
+        if not re.fullmatch(r"-?\d+", text) or int(text) < least:
+            raise argparse.ArgumentTypeError(f"{text!r} is no integer of at least {least}" + note)
+        return int(text)
+
+    return parse
 
 
 def usage_error(message: str, hint: str, code: str) -> UserError:

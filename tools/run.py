@@ -47,7 +47,7 @@ def parser() -> argparse.ArgumentParser:
     add("--args", metavar="TYPES", help="sizes of the arguments, as in 'f32[4,16],i64[4]'")
     add("--sizes", metavar="B=4,...", help="numbers for size symbols")
     add("--inputs", metavar="FILES", help="arrays: x.npy,rest.npz")
-    add("--seed", type=seed, metavar="N", help="seed of random inputs (default 0)")
+    add("--seed", type=report.integer(0), metavar="N", help="seed of random inputs (default 0)")
     add("--exec", choices=["native", "interp"], help="native code (the default) or the interpreter")
     add("--check", action="store_true", help="interpret after every pass and compare, down to native code")
     add("--checked", action="store_true", help="native code that reports accesses out of bounds, overflow of index "
@@ -57,13 +57,6 @@ def parser() -> argparse.ArgumentParser:
         help="import this pass of your own where a reproducer asks for it")
     add("-o", "--output", metavar="FILE", help="write the results as .npy or .npz instead of printing them")
     return p
-
-
-def seed(text: str) -> int:
-    """Parse a nonnegative integer, as numpy's generators require."""
-    if not text.isdecimal():
-        raise ValueError
-    return int(text)
 
 
 def main(options: argparse.Namespace) -> int:
@@ -212,8 +205,9 @@ def call(module: Op, entry: str, arrays: Sequence[Any], how: str, checked: bool 
         raise no_interface(entry, inputs.entries(module)[entry])
     from mlc.backends.cpu.targets import host
     from mlc.backends.executable import build
+    from mlc.ir.instrumentation import CHECKS, NONE
     target = host()
-    pipeline.resume(module, "llvm", target.machine, checked=checked)
+    pipeline.resume(module, "llvm", target.machine, added=CHECKS if checked else NONE)
     return build(module, target).entry(entry).call(arrays)
 
 

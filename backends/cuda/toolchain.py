@@ -14,6 +14,7 @@ from mlc.backends.cuda.targets import architecture
 from mlc.backends.target import Target
 from mlc.dialects.builtin import Module
 from mlc.ir.core import Op
+from mlc.ir.instrumentation import NONE, Instrumentation
 from mlc.ir.machine import GPU
 from mlc.passes import pipeline
 
@@ -59,10 +60,10 @@ class Toolchain:
 
 
 def toolchain(device: str, target: Target | None = None, *, graph: bool = False, precision: str | None = None,
-              checked: bool = False, timed: bool = False, threads: int | None = None, here: bool = True) -> Toolchain:
-    """The toolchain of `cuda:N`; `timed` and `threads` apply to processors only. Raises UserError if checked code is
+              added: Instrumentation = NONE, threads: int | None = None, here: bool = True) -> Toolchain:
+    """The toolchain of `cuda:N`; times and `threads` apply to processors only. Raises UserError if checked code is
     requested, and BackendError if the device is needed and does not exist."""
-    pipeline.order(GPU, checked)
+    pipeline.order(GPU, added)
     ordinal = int(device.partition(":")[2] or 0)
     if here:
         memory = device_memory(ordinal)

@@ -12,7 +12,7 @@ from mlc.dialects.combining import KINDS, CombiningKind
 from mlc.dialects.loop.schedule import MAX_TILE, Schedule
 from mlc.dialects.loop.types import ScratchType, TileType
 from mlc.dialects.tensor.orders import LEVELS
-from mlc.ir import sizes
+from mlc.ir import logs, sizes
 from mlc.ir.affine import AffineExpr, AffineMap, Numbers, fold
 from mlc.ir.affine_syntax import is_positional
 from mlc.ir.core import Op, Region, Value
@@ -132,6 +132,18 @@ class Kernel(Op, name="loop.kernel", pure=False):
     def reschedule(self, **fields: Any) -> None:
         """Replace fields of the schedule."""
         self.schedule = replace(self.schedule, **fields)
+
+    def log_schedule(self) -> None:
+        """Write the log of schedules, if it is asked for."""
+        if not logs.wants("schedule"):
+            return
+        schedule = {name: value for name, value in self.schedule.printed().items() if name != "steps"}
+        domain = " x ".join(f"{d}{'' if kind == 'parallel' else ' (reduction)'}"
+                            for d, kind in zip(self.domain, self.iterator_types))
+        chosen = ", ".join(f"{name} {value}" for name, value in schedule.items())
+        logs.write("schedule", f"{self.label or 'copy'} ({self.loc}) over {domain or 'one point'}: {chosen}",
+                   kernel=self.label, line=str(self.loc), domain=[str(d) for d in self.domain],
+                   schedule={name: str(value) for name, value in schedule.items()})
 
     def verify_op(self) -> None:
         if self.iterator_types != iterator_types(len(self.domain), self.parallel):

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from mlc.dialects.tensor.control import *
     from mlc.dialects.tensor.convolution import *
     from mlc.dialects.tensor.cumulative import *
+    from mlc.dialects.tensor.debug import *
     from mlc.dialects.tensor.dynamic import *
     from mlc.dialects.tensor.elementwise import *
     from mlc.dialects.tensor.fourier import *

@@ -12,12 +12,13 @@ from typing import Any, TypeGuard
 
 from mlc.dialects import autodiff, func
 from mlc.dialects.builtin import Module
+from mlc.dialects.tensor.debug import Debug
 from mlc.frontend import tree
 from mlc.frontend.autograd.grad_mode import mode
 from mlc.frontend.autograd.graph import Node
 from mlc.frontend.autograd.saved_tensors import save, unpack
 from mlc.frontend.autograd.tangents import NoTangents, any_tangent, put_tangent, tangent_of
-from mlc.frontend.compiler import Entry, compile_module
+from mlc.frontend.compiler import Entry, compile_module, compiling
 from mlc.frontend.devices import BackingArray, device_of_call
 from mlc.frontend.in_place import views_follow
 from mlc.frontend.location import user_loc
@@ -28,17 +29,21 @@ from mlc.frontend.trace import Trace, Tracer
 from mlc.ir.core import Symbol, located
 from mlc.ir.diag import UserError
 from mlc.ir.profiling import state as profiling
+from mlc.ir.profiling import timed
 from mlc.ir.types import TensorType
 
 
 class FunctionRecord:
     """A recorded function, as a module of the tensor level with the entry @main, and its pullbacks.
 
+    name       its name in profiles
     pullbacks  vector-Jacobian products, by the operands that they are for and the results whose cotangents they take
     """
 
-    def __init__(self, module: Module) -> None:
-        self.module = module
+    def __init__(self, module: Module, name: str) -> None:
+        self.module, self.name = module, name
+        for op in list(module.inside(Debug)):              # the call has shown the values: its derivatives do not again
+            op.erase()
         self.pullbacks: dict[Any, FunctionRecord] = {}
         self.entries: dict[tuple[str, bool], Entry] = {}   # by the device, and whether kernels are timed
 
@@ -46,19 +51,20 @@ class FunctionRecord:
         """The results of the function, compiled on the first call on a device."""
         arrays = [as_backing_array(x) for x in operands]
         device = device_of_call(arrays)
-        key = device, profiling.kernels
-        if key not in self.entries:
-            self.entries[key] = compile_module(copy_of(self.module), device)
-        return self.entries[key].call(arrays)
+        with compiling:                                    # so that no profile begins or ends meanwhile
+            key = device, profiling.kernels
+            if key not in self.entries:
+                self.entries[key] = timed("compilation", self.name,
+                                          lambda: compile_module(copy_of(self.module), device))
+        return timed("compiled function", self.name, lambda: self.entries[key].call(arrays), arrays)
 
     def pullback(self, wrt: Sequence[int], present: Sequence[int]) -> FunctionRecord:
         """The function of the operands, and of cotangents of the results `present`, that gives the cotangents of the
         operands `wrt`."""
         key = tuple(wrt), tuple(present)
         if key not in self.pullbacks:
-            self.pullbacks[key] = FunctionRecord(_pullback(self.module, wrt, present))
+            self.pullbacks[key] = FunctionRecord(_pullback(self.module, wrt, present), f"{self.name}_backward")
         return self.pullbacks[key]
-
 
     @property
     def results(self) -> Sequence[Any]:
@@ -71,7 +77,7 @@ class FunctionRecord:
         have one."""
         key = "tangents", tuple(wrt)
         if key not in self.pullbacks:
-            self.pullbacks[key] = FunctionRecord(_pushforward(self.module, wrt))
+            self.pullbacks[key] = FunctionRecord(_pushforward(self.module, wrt), f"{self.name}_forward_mode")
         return self.pullbacks[key]
 
 

@@ -23,7 +23,6 @@ from mlc.frontend.dispatch import native_call
 from mlc.frontend.eager import Call, EagerKernel
 from mlc.frontend.recorded_operation import Operation
 from mlc.frontend.tensor import Array, Operand, Tensor
-from mlc.ir.profiling import state as profiling
 
 PULLBACK = "_backward"
 """Follows the name of an operation in that of its vector-Jacobian product."""
@@ -183,7 +182,7 @@ class Derivative:
         """The cotangents of the operands that require a gradient."""
         call = _call(self.pullback, cotangents, _without(self.unused, operands))
         kernel, found = eager.run(call)
-        if not self.known and not profiling.kernels and all(x is not None for x in cotangents):
+        if not self.known and not kernel.is_timed and all(x is not None for x in cotangents):
             self._learn(call, kernel, len(cotangents))
             if mode.enabled:
                 call = _call(self.pullback, cotangents, _without(self.unused, operands))

@@ -27,6 +27,7 @@ from mlc.frontend.language.values import (
     is_poisoned,
     is_static_number,
     report,
+    session,
     shown,
 )
 from mlc.frontend.tensor import OPERATIONS, Tensor
@@ -42,9 +43,12 @@ def evaluate(node: S.Node, env: Environment) -> Any:
     """The value of an expression; POISON on an error, if errors are collected."""
     with deeper(env, node.at):
         try:
-            return EVALUATE[type(node)](node, env)
+            value = EVALUATE[type(node)](node, env)
         except UserError as error:
             return report(error)
+        if session.watch is not None:
+            session.watch(node, value)
+        return value
 
 
 def known(node: S.Node, env: Environment, what: str) -> Any:
@@ -219,6 +223,8 @@ def bind(target: S.Node, value: Any, env: Environment) -> None:
     """Assign a value to a name or a tuple of names."""
     if isinstance(target, S.Name):
         env.names[target.name] = value
+        if session.watch is not None:
+            session.watch(target, value)
         return
     assert isinstance(target, S.Tuple)
     if value is POISON:

@@ -222,6 +222,8 @@ class Function(Applicable):
             else:
                 value = POISON if p.default is None else evaluate(p.default, inner)
             inner.names[p.name] = value
+            if session.watch is not None:
+                session.watch(p, value)
             out.append(specs if p.type is None or is_definite(p.type) else None)
         return out
 

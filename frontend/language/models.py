@@ -158,6 +158,8 @@ class Model(Modelled):
             else:
                 instance._parameters = (*instance._parameters, x.name)
             self._keep(x.name, value, instance, inner)
+            if session.watch is not None:
+                session.watch(x, value)
         elif isinstance(x, S.Assigned) and not x.operator:
             value = evaluate(x.value, inner)
             before = set(inner.names)

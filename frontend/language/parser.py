@@ -359,7 +359,7 @@ def unquoted(text: str) -> str:
     return re.sub(r"\\(.)", lambda m: _ESCAPES.get(m[1], m[0]), inside)
 
 
-_reading = threading.Lock()
+reading = threading.Lock()
 """There is one parser, whose builder knows the line that is read."""
 
 
@@ -382,9 +382,9 @@ class Reader:
 
     def read(self) -> S.File:
         lines = Layout(self.source, self.diagnostics).split()
-        with _reading:
+        with reading:
             body = self._block(lines)
-        return S.File(body, _take_doc(body))
+        return S.File(body, take_doc(body))
 
     def error(self, at: int, message: str, hint: str | None = None, code: str = "MLC0620") -> None:
         self.diagnostics.add(UserError(message, code=code, loc=self.source.loc(at), hint=hint))
@@ -401,7 +401,7 @@ class Reader:
                 if not body and not isinstance(node, S.Broken) and not (isinstance(node, S.Function) and node.body):
                     self.error(line.at, "a block is missing after this line", "indent the lines that belong to it")
                 if isinstance(node, S.Function | S.Model):
-                    node.doc = _take_doc(body)
+                    node.doc = take_doc(body)
                 node.body = [*node.body, *body]
             elif body:
                 self.error(line.block[0].at, "this line is indented, but the line above it begins no block",
@@ -483,7 +483,7 @@ def bound_names(text: str) -> list[str]:
     return []
 
 
-def _take_doc(body: list[S.Node]) -> str | None:
+def take_doc(body: list[S.Node]) -> str | None:
     """Remove the docstring from a block."""
     first = body[0] if body else None
     if isinstance(first, S.Evaluated) and isinstance(first.value, S.Literal) and isinstance(first.value.value, str):

@@ -26,6 +26,7 @@ from mlc.frontend.language.values import (
     deeper,
     is_poisoned,
     report,
+    session,
     shown,
 )
 from mlc.frontend.loop_carried import StackedRows
@@ -132,9 +133,11 @@ def declare(node: S.Declared, env: Environment) -> None:
     env.names[node.name] = POISON
     value = evaluate(node.value, env)
     try:
-        env.names[node.name] = fit(node.type, value, env, node.name)
+        env.names[node.name] = value = fit(node.type, value, env, node.name)
     except Misfit as misfit:
         raise env.error(node.at, "MLC0626", misfit.message, misfit.hint) from None
+    if session.watch is not None:
+        session.watch(node, value)
 
 
 def _evaluated(node: S.Evaluated, env: Environment) -> None:

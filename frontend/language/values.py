@@ -7,7 +7,7 @@ value of an erroneous expression, which causes no further errors.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -121,10 +121,12 @@ class _Session(threading.local):
     """The reading in progress in this thread; without `diagnostics` the first error is raised.
 
     general   whether a model is checked for all sizes, so that those of what it holds may be open
+    watch     is called with each expression and name that is bound, and its value (an editor shows their types)
     """
 
     diagnostics: Diagnostics | None = None
     general = False
+    watch: Callable[[Any, Any], None] | None = None
     depth = 0
     steps = 0
 

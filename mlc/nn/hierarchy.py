@@ -292,3 +292,15 @@ def replaced(x: Any, name: str, new: Mapping[str, Tensor]) -> Any:
         return new.get(name, x)
     inside = tree.children(x)
     return tree.with_children(x, [replaced(child, name + step, new) for step, child in inside]) if inside else x
+
+
+def paths_in(module: Hierarchy) -> dict[int, str]:
+    """The path of a module and of all in it, by id, as `named_modules` gives them; a class may define that anew, to
+    have effects or to list fewer, and what a profile or a location says does not depend on it."""
+    found, left = dict[int, str](), [(module, "")]
+    while left:
+        at, path = left.pop()
+        if id(at) not in found:
+            found[id(at)] = path
+            left += [(x, f"{path}.{name}" if path else name) for name, x in reversed(list(Hierarchy._children(at)))]
+    return found

@@ -20,6 +20,7 @@ from mlc.ir.profiling import state as profiling
 from mlc.nn import hooks
 from mlc.nn.compiled_module import as_compiled
 from mlc.nn.conversion import Convertible
+from mlc.nn.hierarchy import paths_in
 from mlc.nn.hooks import Hooked
 from mlc.nn.parameter import Parameter
 from mlc.nn.stateful import Stateful
@@ -98,7 +99,7 @@ class Module(Hooked, Convertible, Stateful, Trainable, tree.AttributeTree):
             else:
                 forward = functools.partial(call, type(self).__name__, self.forward)
             if state.trace is not None or profiling.recorder is not None:
-                with in_module(self):
+                with in_module(self, paths_in):
                     return hooks.call(self, forward, args, keywords) if hooks.has_any(self) else forward(
                         *args, **keywords)
             return hooks.call(self, forward, args, keywords) if hooks.has_any(self) else forward(*args, **keywords)

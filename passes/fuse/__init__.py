@@ -22,10 +22,14 @@ from __future__ import annotations
 
 from mlc.dialects import tensor as tn
 from mlc.dialects.func import Func
+from mlc.dialects.tensor.debug import Debug
 from mlc.dialects.tensor.iteration import IterationDomain
+from mlc.dialects.tensor.kernel import Kernel
 from mlc.dialects.tensor.traits import is_free, is_pointwise, moves_elements
+from mlc.ir import logs
 from mlc.ir.changes import allowed, current
 from mlc.ir.core import Block, Op, Value, before
+from mlc.ir.diag import UserError
 from mlc.ir.machine import ANY, Machine
 from mlc.ir.passes import Pass
 from mlc.passes.analysis import kernel_boundary
@@ -41,12 +45,27 @@ MAX_OPS = 96
 
 def run(module: Op, machine: Machine = ANY, max_ops: int = MAX_OPS) -> None:
     """Form kernels in every function."""
+    for debug in module.inside(Debug):
+        raise UserError("mlc.debug shows values in calls of compiled functions, and this code is made for something "
+                        "else", code="MLC0695", loc=debug.loc, hint="remove the line, or call the compiled function")
     for function in list(module.inside(Func)):
         for op in list(function.inside(tn.DotGeneral)):
             _copy_factors(op)
         for block in kernel_boundary.blocks_of(function):
             kernel_boundary.sink(block, is_free)
             _Fuser(block, machine, max_ops).run()
+        if logs.wants("fusion"):
+            _log(function)
+
+
+def _log(function: Func) -> None:
+    """Write the kernels of a function, and why other operations did not join them."""
+    for kernel in function.inside(Kernel):
+        inside = [op.name.removeprefix("tensor.") for op in kernel.body.block if not op.terminator]
+        reasons = "".join(f"; apart: {why}" for why in kernel.unfused)
+        logs.write("fusion", f"@{function.sym_name} {kernel.label or 'copy'} ({kernel.loc}): "
+                   f"{', '.join(inside) or 'nothing computed'}{reasons}", function=str(function.sym_name),
+                   kernel=kernel.label, line=str(kernel.loc), operations=inside, apart=list(kernel.unfused))
 
 
 def _copy_factors(op: tn.DotGeneral) -> None:

@@ -37,20 +37,15 @@ def parser() -> argparse.ArgumentParser:
         "FILE[:FUNCTION] (default: models)")
     add("--list", action="store_true", help="list the rows by group, and the peers")
     add("--peers", metavar="NAME,...", help="which to measure beside mlc (default: all that are installed)")
-    add("--threads", type=_count, default=len(os.sched_getaffinity(0)), metavar="N",
+    add("--threads", type=report.integer(1), default=len(os.sched_getaffinity(0)), metavar="N",
         help="threads of each (default: the processors of this process)")
-    add("--rounds", type=_count, default=7, metavar="N", help="turns of each, of which the best counts (default 7)")
+    add("--rounds", type=report.integer(1), default=7, metavar="N",
+        help="turns of each, of which the best counts (default 7)")
     add("--args", metavar="TYPES", help="of a file: types of the arguments, as in 'f32[4,16]'")
     add("--sizes", metavar="B=4,...", help="of a file: numbers for size symbols")
     add("--json", metavar="FILE", help="write the figures, with a description of the machine, - for stdout")
     add("--plot", metavar="FILE", help="draw the ratios as a chart (.png, .svg, .pdf)")
     return p
-
-
-def _count(text: str) -> int:
-    if not text.isdecimal() or not int(text):
-        raise ValueError
-    return int(text)
 
 
 def main(options: argparse.Namespace) -> int:

@@ -119,6 +119,39 @@ example text:
     error[MLC0454]: the file asks for the pass mine.swap, which would be imported and run
 fix: give --allow-pass mine.swap if that is your own pass, or name the pipeline with -p.
 
+MLC0690 An editor asks for a change or a view that is not possible.
+A value cannot have a name that another one has, a name of another file is changed there, and only what has no errors
+can be shown at the next level.
+example text:
+    error[MLC0690]: %y is another value of this function
+fix: choose another name, or correct the errors of the file first.
+
+MLC0691 A command needs a package that is not installed.
+It is an extra of mlc, since most programs do without it.
+example text:
+    error[MLC0691]: the language server needs pygls
+fix: pip install 'mlc[editor]'.
+
+MLC0692 MLC_LOGS or MLC_LOGS_FORMAT has a value that is unknown.
+MLC_LOGS=help lists the logs.
+example text:
+    error[MLC0692]: MLC_LOGS: there is no log 'recompile'
+      help: did you mean recompiles?
+fix: write names of logs, separated by commas.
+
+MLC0694 mlc debug does not understand a command, or a name in it stands for nothing.
+example text:
+    error[MLC0694]: nothing is at tensor.expp
+fix: h lists the commands, locals the values, and l the lines around.
+
+MLC0695 mlc.debug.print has a message without a value for each field, or is compiled for something else than a call.
+Fields are as of str.format, without attributes and items. Values are shown while a compiled function is called on the
+CPU, by the interpreter; code for files and devices has no such operation.
+example python:
+    import mlc
+    mlc.debug.print("x is {x}", y=mlc.ones(3))
+fix: give each field its value; remove the line before the function is saved.
+
 MLC0410 The elementary function is unknown, or its accuracy is not measured.
 example shell:
     mlc accuracy expp

@@ -248,7 +248,7 @@ example python:
 fix: give a statement of Python; all names that it uses are in setup or globals.
 
 MLC0796 A profile is asked for something that it does not measure.
-It measures calls on the CPU, and with kernels=True what happens in them; one profile is on at a time.
+It measures calls on the CPU, and with kernels=True what happens in them.
 example python:
     import mlc
     mlc.profiler.profile(with_flops=True)

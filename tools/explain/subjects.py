@@ -106,10 +106,10 @@ def _compilations() -> Iterator[list[Compilation]]:
         seconds[id(recorded)] = time.perf_counter() - started
         return recorded
 
-    def build(self: Any, call: Any, recorded: Any) -> Any:
+    def build(self: Any, call: Any, recorded: Any, timed: bool) -> Any:
         if recorded.computes:
             made.append(Compilation(self, recorded.trace.module.clone(), seconds.get(id(recorded), 0.0)))
-        return original[1](self, call, recorded)
+        return original[1](self, call, recorded, timed)
 
     api.record, api.Compiled.build = record, build  # type: ignore[attr-defined, method-assign]
     try:

@@ -176,8 +176,8 @@ FAULTS: tuple[Fault, ...] = (
     # -- cache keys -----------------------------------------------------------------------------------------------
     # one function compiled first as it is and then with checked=True
     cache("backends/cpu/toolchain.py",
-          "str(pipeline.order(self.target.machine, self.checked, self.timed)), repr(self.target)",
-          "str(pipeline.order(self.target.machine, timed=self.timed)), repr(self.target)"),
+          "str(pipeline.order(self.target.machine, self.added)), repr(self.target)",
+          "str(pipeline.order(self.target.machine)), repr(self.target)"),
     # one function compiled with donate=0 and with donate=1
     cache("backends/fingerprint.py", '_MESSAGES_ONLY = frozenset({"arg_names"})',
           '_MESSAGES_ONLY = frozenset({"arg_names", "donate"})'),

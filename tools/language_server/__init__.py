@@ -1,0 +1,1 @@
+"""The language server: `.mlc` and `.mlir` files in an editor (README.md)."""
