@@ -52,7 +52,8 @@ def test_peers_whose_results_differ_have_no_time() -> None:
         measure(row(mlc=fails), ["mlc"], 1, 1)
 
 
-@pytest.mark.parametrize(("row", "peer"), [("matmul 256", "numpy"), pytest.param("mlp", "torch", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(("row", "peer"), [("matmul 256", "numpy"),
+                                             pytest.param("mlp", "torch", marks=pytest.mark.slow)])
 def test_the_command_writes_figures(row: str, peer: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
                                     capfd: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(roofline, "copies", partial(roofline.copies, volume=1 << 20))
