@@ -64,6 +64,7 @@ def test_changes_are_seen() -> None:
         assert not mlc.equal(mean, m[1].running_mean)
 
 
+@NATIVE
 def test_gradients_are_recorded_by_the_mode_of_the_thread() -> None:
     m, x, wrong = network(), mlc.randn(5, 2), list[str]()
     f = mlc.compile(lambda x: m(x))

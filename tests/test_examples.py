@@ -209,6 +209,7 @@ def torch_resnet(widths: tuple[int, ...], classes: int) -> Any:
     return ResNet()
 
 
+@pytest.mark.slow
 def test_resnet18_loads_a_state_of_torch_and_trains_alike() -> None:
     """Scores, loss and running statistics of two steps; narrow, on images of 3 x 32 x 32."""
     resnet = example("resnet18")
