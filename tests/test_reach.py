@@ -376,7 +376,7 @@ def test_attributes_that_are_not_read_may_change(read: Any, matters: bool) -> No
 def test_a_counter_is_guarded_once_an_argument_reads_it() -> None:
     o, x = Counting(), mlc.ones(2)
     f = mlc.compile(lambda x, read: x * o.rate + read(x))
-    reads: tuple[Callable[[Any], Any], ...] = (lambda x: x, lambda x: x * o.count)
-    for read in reads * 3:
+    ways: list[Callable[[Any], Any]] = [lambda x: x, lambda x: x * o.count]
+    for read in ways * 3:
         np.testing.assert_array_equal(f(x, read).numpy(), np.ones(2) * (o.rate + read(1)))
         o.log()
