@@ -50,7 +50,11 @@ def examples_of(text: str) -> list[str]:
     return re.findall(r"(?m)^  ((?:mlc|cat) .*)$", text.split("examples:\n")[1])
 
 
-@pytest.mark.parametrize("command", [pytest.param(command, marks=[pytest.mark.slow] * (command == "bench"))
+LONG = ("bench", "fuzz", "import")
+"""Commands whose examples take five seconds and more; each has a file of tests of its own."""
+
+
+@pytest.mark.parametrize("command", [pytest.param(command, marks=[pytest.mark.slow] * (command in LONG))
                                      for command in cli.COMMANDS])
 def test_examples_of_the_help_run(command: str, run: Run) -> None:
     if command == "import":

@@ -126,6 +126,7 @@ def test_rnn_over_sequences_of_different_lengths(example: Any) -> None:
                                    atol=1e-6)
 
 
+@pytest.mark.slow
 def test_early_exit(example: Any) -> None:
     network = example("early_exit")
     p = {name: 2 * v.astype(np.float64) for name, v in network.parameters().items()}

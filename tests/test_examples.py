@@ -113,6 +113,7 @@ def test_the_gpt_follows_torch_for_100_steps() -> None:
     assert value.item() < 3.3
 
 
+@pytest.mark.slow
 def test_the_gpt_writes_the_same_text_every_time() -> None:
     gpt = example("gpt")
     text = gpt.load()
