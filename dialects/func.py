@@ -271,6 +271,8 @@ def references(op: Op) -> list[Symbol]:
 def callees_first(module: Op) -> list[Func]:
     """The functions of a module in post-order of the call graph: callees before callers, except in cycles."""
     table = {f.sym_name: f for f in functions(module)}
+    if len(table) < 2:
+        return list(table.values())
     out: dict[Func, None] = {}
     seen: set[Func] = set()
     for root in table.values():

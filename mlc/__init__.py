@@ -126,6 +126,7 @@ if TYPE_CHECKING:
     )
     from mlc.frontend.functions.linalg import inv
     from mlc.frontend.functions.random_sampling import *
+    from mlc.frontend.functions.random_trials import *
     from mlc.frontend.device import device as device
     from mlc.frontend.element_types import (
         BFloat16Tensor as BFloat16Tensor, BoolTensor as BoolTensor, ByteTensor as ByteTensor, CharTensor as CharTensor,

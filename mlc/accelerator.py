@@ -1,4 +1,13 @@
-"""The accelerator of this machine, if it has one: an NVIDIA GPU, as `mlc.cuda` finds it."""
+"""The accelerator of this machine, if it has one: an NVIDIA GPU, as `mlc.cuda` finds it.
+
+Programs that run on whatever device there is ask here, and need not name CUDA: each function answers for the first
+accelerator, and none of them fails where there is no driver.
+
+Example:
+    >>> device = mlc.accelerator.current_accelerator(check_available=True) or mlc.device("cpu")
+    >>> mlc.ones(2, device=device).sum().item()
+    2.0
+"""
 
 from __future__ import annotations
 

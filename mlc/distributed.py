@@ -1,4 +1,12 @@
-"""PyTorch's `torch.distributed` where it is not available: mlc has no process groups."""
+"""PyTorch's `torch.distributed` where it is not available: mlc has no process groups.
+
+Programs for one process or several, which ask `is_available` first, run as one process. What needs other processes is
+an error that says so (MLC0704).
+
+Example:
+    >>> mlc.distributed.is_available(), mlc.distributed.is_initialized()
+    (False, False)
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,12 @@
 """Transformations of functions under the names of torch.func, with its signatures.
 
-Each records the function that it is given, and compiles the derivative or the batched function; `mlc.compile` composes
-with them.
+Those that take a function record it, and compile the derivative or the batched function; `mlc.compile` composes with
+them, and they with each other. `functional_call` makes a function of a module's parameters out of the module.
+
+Example:
+    >>> cube = lambda x: x ** 3
+    >>> mlc.func.vmap(mlc.func.grad(cube))(mlc.tensor([1.0, 2.0]))
+    tensor([ 3., 12.], dtype=mlc.float32)
 """
 
 from __future__ import annotations

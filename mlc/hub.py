@@ -1,4 +1,15 @@
-"""PyTorch's `torch.hub` on local folders: models that a folder's `hubconf.py` makes."""
+"""PyTorch's `torch.hub` on local folders: models that a folder's `hubconf.py` makes.
+
+A `hubconf.py` is a Python file whose public functions, its entry points, return models. It is run as a part of the
+program, so load only folders that you trust; no connection is opened (MLC0794).
+
+Example:
+    >>> import pathlib, tempfile
+    >>> folder = pathlib.Path(tempfile.mkdtemp())
+    >>> _ = (folder / "hubconf.py").write_text("def line(n):\\n    from mlc import nn\\n    return nn.Linear(n, 1)\\n")
+    >>> mlc.hub.load(folder, "line", 3, source="local")
+    Linear(in_features=3, out_features=1, bias=True)
+"""
 
 from __future__ import annotations
 

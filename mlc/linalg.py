@@ -1,4 +1,14 @@
-"""Linear algebra under the names of torch.linalg."""
+"""Linear algebra under the names of torch.linalg.
+
+Matrices are the last two dimensions of a tensor, and all dimensions before them a batch. Decompositions have
+derivatives where their results are determined; a matrix that has none, such as a singular one in `inv`, is an error at
+the call's line, and the functions with `_ex` in their names tell it in a result instead.
+
+Example:
+    >>> a = mlc.tensor([[2.0, 1.0], [1.0, 3.0]])
+    >>> mlc.linalg.solve(a, mlc.tensor([3.0, 5.0])).numpy().round(4)
+    array([0.8, 1.4], dtype=float32)
+"""
 
 import mlc.api  # noqa: F401 (it gives the frontend its compiler)
 from mlc.frontend.functions.contract import matmul

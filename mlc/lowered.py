@@ -14,7 +14,26 @@ if TYPE_CHECKING:
 
 
 class Lowered:
-    """A module at one of the levels."""
+    """A recorded module at one of the levels, as `mlc.lower` returns it.
+
+    Args:
+        module: The module as it was recorded; it is lowered in place.
+        level: "trace", or a level of `mlc.passes.pipeline`: "tensor", "loop", "low" or "llvm".
+        gpu: The GPU to lower for; None for this machine's CPU.
+        precision: How matrix products of float32 are computed on a GPU, as `mlc.set_float32_matmul_precision` has it.
+
+    Attributes:
+        level: The level.
+        module: The module.
+
+    Raises:
+        UserError: There is no such level (MLC0334).
+
+    Example:
+        >>> lowered = mlc.lower(lambda x: x + x, [mlc.spec(3)], level="trace")
+        >>> lowered.level, "tensor.add" in lowered.to_text()
+        ('trace', True)
+    """
 
     def __init__(self, module: Op, level: str, gpu: Target | None = None,
                  precision: str | None = None) -> None:

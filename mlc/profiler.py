@@ -19,6 +19,13 @@ is handed to the threads until the last has finished. A kernel that several line
 with most of its floating-point operations; that of a gradient at the line that is differentiated. Of an operation that
 runs at once, it is the line of the call. Operations and bytes are counted from the IR: polynomials that stand for
 elementary functions as their steps, and each element that is read or written once.
+
+Example:
+    >>> with mlc.profiler.profile() as p:
+    ...     with mlc.profiler.record_function("sums"):
+    ...         _ = mlc.ones(3).sum()
+    >>> "sums" in {row.key for row in p.key_averages()}
+    True
 """
 
 from __future__ import annotations

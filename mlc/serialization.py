@@ -4,6 +4,14 @@
 the arrays, as a safetensors file, and of a table of objects, in which containers name their parts by earlier rows. A
 module is the name of its class and its attributes; only classes of `mlc.nn` and those that the program names, in
 `safe_globals`, are made again.
+
+Example:
+    >>> import io
+    >>> file = io.BytesIO()
+    >>> mlc.save({"step": 3, "w": mlc.ones(2)}, file)
+    >>> _ = file.seek(0)
+    >>> mlc.load(file)
+    {'step': 3, 'w': tensor([1., 1.], dtype=mlc.float32)}
 """
 
 from __future__ import annotations
@@ -73,10 +81,14 @@ def get_safe_globals() -> list[Any]:
 
 
 def clear_safe_globals() -> None:
-    """Allow none but those of `mlc.nn`.
+    """Take back what `add_safe_globals` has allowed: files may then name classes of `mlc.nn` only.
+
+    Files that name others are refused again (MLC0765); those that have been read stay as they are.
 
     Example:
         >>> mlc.serialization.clear_safe_globals()
+        >>> mlc.serialization.get_safe_globals()
+        []
     """
     _allowed.clear()
 

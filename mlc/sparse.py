@@ -1,4 +1,15 @@
-"""Functions of sparse tensors under the names of torch.sparse."""
+"""Functions of sparse tensors under the names of torch.sparse.
+
+A sparse tensor holds the elements that may differ from 0, and where they are: as coordinates (`mlc.sparse_coo_tensor`)
+or by compressed rows or columns (`mlc.sparse_csr_tensor` and its relatives). Products with dense tensors take time in
+proportion to the stored elements.
+
+Example:
+    >>> a = mlc.sparse_coo_tensor([[0, 1], [1, 0]], [2.0, 3.0], (2, 2))
+    >>> mlc.sparse.mm(a, mlc.tensor([[1.0], [10.0]]))
+    tensor([[20.],
+            [ 3.]], dtype=mlc.float32)
+"""
 
 import mlc.api  # noqa: F401 (it gives the frontend its compiler)
 from mlc.frontend.functions.sparse.construct import (

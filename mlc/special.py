@@ -1,4 +1,14 @@
-"""Special functions under the names of torch.special."""
+"""Special functions under the names of torch.special.
+
+They are computed element by element; integers become floats. What is shared with `mlc` is the same function. Their
+errors, in units in the last place, are in `dialects/tensor/ACCURACY.md`.
+
+Example:
+    >>> mlc.special.expit(mlc.tensor([0.0, 2.0]))
+    tensor([0.5    , 0.88079], dtype=mlc.float32)
+    >>> mlc.special.i0(mlc.tensor(0.0))
+    tensor(1., dtype=mlc.float32)
+"""
 
 import mlc.api  # noqa: F401 (it gives the frontend its compiler)
 from mlc.frontend.functions.elementwise import (

@@ -18,6 +18,7 @@ from mlc.frontend import eager
 from tests.casefile import Case, CaseError, CaseFailure, Chunk, Test, bless_file, parse_case, run_test
 from tests.fake_device import FakeDevice
 from tests.samples import SAMPLES
+from tests.size_sweep import execution as execution
 from tests.size_sweep import interpreted as interpreted
 
 CASES = Path(__file__).parent / "cases"
@@ -27,6 +28,11 @@ _folder = tempfile.TemporaryDirectory(prefix="mlc-tests-")
 os.environ.pop("COLUMNS", None)                            # tests do not depend on the terminal's width
 os.environ |= {"MLC_CACHE_DIR": os.path.join(_folder.name, "cache"), "MLC_CACHE": "1",
                "MLC_CACHE_KEY": os.path.join(_folder.name, "config", "cache-key")}
+
+# Python caches bytecode, even if it is configured to write none: each worker and each child process of a test would
+# compile a thousand modules.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 # PyTorch's computations are small here: its threads would only wait for each other, and compete with other tests.
 os.environ["OMP_NUM_THREADS"] = "1"
@@ -106,17 +112,6 @@ def without_slow(mark: pytest.Mark) -> pytest.Mark:
     if isinstance(ids := keywords.get("ids"), Sequence):
         keywords["ids"] = list(itertools.compress(ids, kept))
     return pytest.mark.parametrize(names, list(itertools.compress(values, kept)), *others, **keywords).mark
-
-
-def pytest_sessionstart(session: pytest.Session) -> None:
-    """Let child processes of the tests share Python's bytecode cache, even if Python is configured to write none.
-
-    Each worker of -n says so for itself: had it been started so, it would compile all packages that it imports.
-    """
-    starts_workers = getattr(session.config.option, "numprocesses", None) and not hasattr(session.config, "workerinput")
-    if os.environ.get("PYTHONDONTWRITEBYTECODE") and not starts_workers:
-        del os.environ["PYTHONDONTWRITEBYTECODE"]
-        os.environ["PYTHONPYCACHEPREFIX"] = os.path.join(_folder.name, "bytecode")
 
 
 def set_aside() -> None:

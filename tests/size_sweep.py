@@ -31,6 +31,20 @@ def interpreted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(eager, "_by_shape", {})
 
 
+@pytest.fixture(params=["interpreted", pytest.param("native", marks=pytest.mark.slow)])
+def execution(request: pytest.FixtureRequest) -> None:
+    """Tests of what is recorded and differentiated: interpreted, and in the slow suite in machine code.
+
+    Machine code takes about five times as long, most of it in LLVM.
+    """
+    if request.param == "interpreted":
+        request.getfixturevalue("interpreted")
+
+
+NATIVE = pytest.mark.parametrize("execution", ["native"], indirect=True)
+"""For a test about machine code, in a module whose tests use `execution`."""
+
+
 def outcome(f: Callable[..., Any], args: Sequence[Any]) -> list[Array] | str:
     """The results of a call as arrays, or that it is refused."""
     try:

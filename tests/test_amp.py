@@ -16,6 +16,9 @@ import mlc
 from mlc import nn
 from mlc.frontend.autocast import process
 from mlc.ir.diag import UserError
+from tests.size_sweep import NATIVE
+
+pytestmark = pytest.mark.usefixtures("execution")
 
 A: Any = mlc.amp
 X = np.random.default_rng(0).standard_normal((4, 4)).astype(np.float32)
@@ -47,6 +50,7 @@ def test_scopes_within_a_recorded_function() -> None:
     assert mlc.compile(lambda x: scopes(mlc, x))(mlc.tensor(X)) == scopes(torch, torch.tensor(X))
 
 
+@NATIVE
 def test_a_recording_is_for_one_state() -> None:
     f, x = mlc.compile(lambda x: x @ x), mlc.tensor(X)
     for _ in range(2):

@@ -21,6 +21,8 @@ from mlc import array_api as xp
 from mlc.ir.diag import UserError, UserTypeError
 from tests.peers import array_api as suite
 
+pytestmark = pytest.mark.usefixtures("execution")
+
 
 def same(got: Any, want: Any, dtype: Any = None) -> None:
     np.testing.assert_array_equal(got.numpy(), np.asarray(want))

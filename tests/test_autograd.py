@@ -19,6 +19,9 @@ from mlc import nn
 from mlc.frontend import tree
 from mlc.frontend.autograd.differentiable import Differentiable
 from mlc.ir.diag import UserAttributeError, UserError
+from tests.size_sweep import NATIVE
+
+pytestmark = pytest.mark.usefixtures("execution")
 
 W = np.random.default_rng(0).standard_normal((3, 4)).astype(np.float32)
 X = np.random.default_rng(1).standard_normal((4, 3)).astype(np.float32)
@@ -160,6 +163,7 @@ def test_calls_of_compiled_functions_are_recorded() -> None:
         assert not compiled(w, X, 3.0).requires_grad
 
 
+@NATIVE
 def test_a_function_compiled_without_gradients_is_recorded_at_every_size() -> None:
     f = mlc.compile(lambda w: (w * w).sum(), dynamic=True)
     with mlc.no_grad():
@@ -380,10 +384,16 @@ def test_parameters_are_updated_in_place_within_no_grad() -> None:
 
 
 # -- memory and limits ------------------------------------------------------------------------------------------------
+@NATIVE
 def test_a_graph_is_freed_with_its_last_result() -> None:
+    def square(x: mlc.Tensor) -> mlc.Tensor:
+        return x * x
+
     w = leaf(2)
+    for _ in range(2):                                     # recording and compiling make cycles
+        square(w * 2).sum().backward()
     y = w * 2
-    z = y * y
+    z = square(y)
     alive = weakref.ref(y.autograd_meta)
     gc.collect()
     gc.disable()

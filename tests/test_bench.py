@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,9 @@ import numpy as np
 import pytest
 
 import mlc
+from mlc.tools.bench import roofline
 from mlc.tools.bench.library import Library
-from mlc.tools.bench.measuring import measure
+from mlc.tools.bench.measuring import flops_of, measure
 from mlc.tools.bench.networks import NETWORKS
 from mlc.tools.bench.peers import Peer, Prepared
 from mlc.tools.bench.rows import Row
@@ -50,15 +52,22 @@ def test_peers_whose_results_differ_have_no_time() -> None:
         measure(row(mlc=fails), ["mlc"], 1, 1)
 
 
-def test_the_command_writes_figures(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(("row", "peer"), [("matmul 256", "numpy"),
+                                             pytest.param("mlp", "torch", marks=pytest.mark.slow)])
+def test_the_command_writes_figures(row: str, peer: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+                                    capfd: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(roofline, "copies", partial(roofline.copies, volume=1 << 20))
     chart = tmp_path / "chart.svg"
-    assert main(["bench", "mlp", "--peers=torch", "--rounds=1", "--threads=1", "--json=-", f"--plot={chart}"]) == 0
+    assert main(["bench", row, f"--peers={peer}", "--rounds=1", "--threads=1", "--json=-", f"--plot={chart}"]) == 0
     out = json.loads(capfd.readouterr().out)
-    (found,) = out["rows"]
-    assert found["row"] == "mlp" and found["seconds"].keys() == {"mlc", "torch"} and found["apart"]["torch"] < 1e-5
-    assert found["flops"] == 2 * 64 * (784 * 512 + 512 * 512 + 512 * 10)
+    found = out["rows"][0]
+    assert found["row"].startswith(row) and found["seconds"].keys() == {"mlc", peer} and found["apart"][peer] < 1e-5
     assert out["threads"] == 1 and min(one for one, _ in out["limits"]["operations"].values()) > 0
     assert chart.read_text().startswith("<?xml")
+
+
+def test_operations_of_a_network() -> None:
+    assert flops_of("mlp") == 2 * 64 * (784 * 512 + 512 * 512 + 512 * 10)
 
 
 def onnx_file(folder: Path) -> tuple[Path, Any, Any]:

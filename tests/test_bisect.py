@@ -257,6 +257,7 @@ def counted(call: Call, choice: Choice, other: Choice) -> Times:
     return Times(first, second, first / second, first / second)
 
 
+@pytest.mark.slow
 def test_a_rule_that_adds_work(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     @rewrite(tensor.Sinh)
     def sinh_the_long_way(op: tensor.Sinh) -> Value | None:

@@ -15,6 +15,9 @@ import pytest
 import mlc
 from mlc import nn
 from mlc.utils.data import default_collate
+from tests.size_sweep import NATIVE
+
+pytestmark = pytest.mark.usefixtures("execution")
 
 
 def fast_calls(f: Any) -> int:
@@ -26,6 +29,7 @@ def network() -> nn.Sequential:
     return nn.Sequential(nn.Linear(2, 2), nn.BatchNorm1d(2), nn.Dropout(0.5)).eval()
 
 
+@NATIVE
 def test_calls_take_the_fast_path() -> None:
     m, x = network(), mlc.randn(5, 2)
     f = mlc.compile(lambda x: m(x))
@@ -60,6 +64,7 @@ def test_changes_are_seen() -> None:
         assert not mlc.equal(mean, m[1].running_mean)
 
 
+@NATIVE
 def test_gradients_are_recorded_by_the_mode_of_the_thread() -> None:
     m, x, wrong = network(), mlc.randn(5, 2), list[str]()
     f = mlc.compile(lambda x: m(x))
@@ -107,6 +112,7 @@ def test_variables_and_views() -> None:
     assert f().tolist() == f().tolist() == [[2.0]]
 
 
+@NATIVE
 def test_the_fast_path_of_a_state_takes_the_place_of_the_oldest() -> None:
     weights = [mlc.full((2,), float(i)) for i in range(12)]
     f: Any = mlc.compile(lambda: weights[0] * 2)
@@ -142,6 +148,7 @@ def test_modes_alternate_without_another_recording() -> None:
     assert f.report().startswith("Sequential: 2 specialisations")
 
 
+@NATIVE
 def test_compiled_modules_take_the_fast_path() -> None:
     m, x = network(), mlc.randn(5, 2)
     f: Any = mlc.compile(m)
@@ -182,6 +189,7 @@ def test_fast_paths_of_former_states_keep_no_tensors() -> None:
     assert sum(r() is not None for r in alive) < 20
 
 
+@NATIVE
 def test_methods_of_modules_are_compiled() -> None:
     m, x = nn.Linear(2, 2), mlc.ones(1, 2)
     f: Any = mlc.compile(m.__call__)

@@ -19,7 +19,7 @@ from mlc.backends.cuda import ptxas
 from mlc.ir.parser import parse_module
 from mlc.ir.printer import to_text
 from mlc.passes import pipeline
-from mlc.tools import cli, files, inputs, opt, report
+from mlc.tools import bench, cli, files, inputs, opt, report
 from tests.samples import MODEL_MLIR
 
 ROOT = Path(__file__).parent.parent
@@ -50,7 +50,12 @@ def examples_of(text: str) -> list[str]:
     return re.findall(r"(?m)^  ((?:mlc|cat) .*)$", text.split("examples:\n")[1])
 
 
-@pytest.mark.parametrize("command", [name for name in cli.COMMANDS if name != "lsp"])      # it waits for an editor
+LONG = ("bench", "fuzz", "import")
+"""Commands whose examples take five seconds and more; each has a file of tests of its own."""
+
+
+@pytest.mark.parametrize("command", [pytest.param(command, marks=[pytest.mark.slow] * (command in LONG))
+                                     for command in cli.COMMANDS if command != "lsp"])     # which waits for an editor
 def test_examples_of_the_help_run(command: str, run: Run) -> None:
     if command == "import":
         torch = pytest.importorskip("torch")
@@ -67,6 +72,12 @@ def test_examples_of_the_help_run(command: str, run: Run) -> None:
         status, out, err = run(*shlex.split(line)[1:], stdin=stdin)
         assert status == 0, f"{line}\n{err}"
         assert out or "-o" in line, f"{line} prints nothing"
+
+
+def test_options_of_the_examples_of_bench() -> None:
+    """Which run for a minute; the default run takes one row, in tests/test_bench.py."""
+    for line in examples_of(bench.EXAMPLES):
+        bench.parser().parse_args(shlex.split(line)[2:])
 
 
 def test_examples_of_the_main_help_run(run: Run) -> None:

@@ -11,6 +11,9 @@ import mlc
 from mlc import nn
 from mlc.frontend.tensor import Tensor
 from mlc.ir.diag import UserError
+from tests.size_sweep import NATIVE
+
+pytestmark = pytest.mark.usefixtures("execution")
 
 
 def test_the_grad_mode_is_that_of_the_call() -> None:
@@ -30,6 +33,7 @@ def test_the_grad_mode_is_that_of_the_call() -> None:
         assert tripled.tolist() == [3, 3] and flags == [True, False]
 
 
+@NATIVE
 def test_an_argument_requires_a_gradient_from_then_on() -> None:
     @mlc.compile
     def f(x: Tensor) -> Any:

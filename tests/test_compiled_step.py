@@ -17,6 +17,9 @@ import mlc.nn
 import mlc.optim
 from mlc import UserError, nn
 from mlc.frontend.tensor import Tensor
+from tests.size_sweep import NATIVE
+
+pytestmark = pytest.mark.usefixtures("execution")
 
 torch = pytest.importorskip("torch")
 
@@ -258,6 +261,7 @@ def test_a_compiled_function_changes_what_pytorch_changes(program: Callable[[Set
         np.testing.assert_allclose(c, a, rtol=1e-4, atol=1e-5)
 
 
+@NATIVE
 def test_a_step_is_recorded_once() -> None:
     w = mlc.ones(2, requires_grad=True)
     opt = mlc.optim.Adam([w], lr=0.1)

@@ -12,6 +12,9 @@ import torch
 
 import mlc
 from mlc.ir.types import ComplexType, c64, c128, f16, f32, from_numpy, to_numpy
+from tests.size_sweep import NATIVE
+
+pytestmark = pytest.mark.usefixtures("execution")
 
 RNG = np.random.default_rng(0)
 
@@ -155,6 +158,7 @@ def test_compiled_functions_are_saved(tmp_path: Path) -> None:
     np.testing.assert_array_equal(np.array(mlc.load(tmp_path / "f.mlc")(mlc.tensor(Z))), Z.conj() * 2)
 
 
+@NATIVE
 def test_on_a_device(device: Any) -> None:
     z = Z.astype(np.complex64)
     x = mlc.tensor(z).cuda().requires_grad_()

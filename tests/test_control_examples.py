@@ -35,6 +35,7 @@ def test_newton(example: Any) -> None:
     np.testing.assert_allclose(slopes, -roots / (3 * roots**2 + a), rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_ode(example: Any) -> None:
     ode = example("ode")
 
@@ -82,6 +83,7 @@ def solve_exactly(speed: float, end: float, steps: int = 1000) -> float:
     return float(state[0])
 
 
+@pytest.mark.slow
 def test_beam_search(example: Any, capsys: pytest.CaptureFixture[str]) -> None:
     beam = example("beam_search")
     table = beam.counted()
@@ -124,6 +126,7 @@ def test_rnn_over_sequences_of_different_lengths(example: Any) -> None:
                                    atol=1e-6)
 
 
+@pytest.mark.slow
 def test_early_exit(example: Any) -> None:
     network = example("early_exit")
     p = {name: 2 * v.astype(np.float64) for name, v in network.parameters().items()}
@@ -153,6 +156,7 @@ def test_early_exit(example: Any) -> None:
     np.testing.assert_allclose(slope @ direction, along(lambda x: value(p, x), x, direction), rtol=1e-5, atol=1e-8)
 
 
+@pytest.mark.slow
 def test_maml(example: Any) -> None:
     """The gradient through the gradient steps, in a direction, against differences."""
     maml = example("maml")

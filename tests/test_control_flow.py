@@ -14,6 +14,8 @@ import mlc
 from mlc.frontend import tree
 from mlc.ir.diag import UserError, UserTypeError
 
+pytestmark = pytest.mark.usefixtures("execution")
+
 Array = np.ndarray[Any, Any]
 X = np.arange(6, dtype=np.float32).reshape(3, 2)
 

@@ -19,6 +19,8 @@ from mlc.autograd.graph import disable_saved_tensors_hooks, register_multi_grad_
 from mlc.ir.diag import UserError
 from mlc.utils.checkpoint import checkpoint, checkpoint_sequential
 
+pytestmark = pytest.mark.usefixtures("execution")
+
 X = np.array([0.5, 1.0, 2.0], np.float32)
 
 

@@ -11,6 +11,8 @@ import torch
 import mlc
 from mlc.ir.diag import UserError
 
+pytestmark = pytest.mark.usefixtures("execution")
+
 DISTRIBUTIONS: list[tuple[str, dict[str, Any], list[float]]] = [
     ("Categorical", {"probs": [[0.2, 0.3, 0.5], [1.0, 0.0, 3.0]]}, [0, 2]),
     ("Categorical", {"logits": [[0.2, -3.0, 0.5], [1.0, 0.0, 3.0]]}, [0, 1]),

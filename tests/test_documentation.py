@@ -32,8 +32,11 @@ SPACES = ("", "nn", "nn.functional", "nn.grad", "nn.init", "nn.utils", "nn.utils
           "autograd", "autograd.function", "autograd.functional", "autograd.grad_mode",
           "autograd.forward_ad", "autograd.graph", "func", "accelerator", "distributions",
           "distributions.constraints", "serialization", "onnx", "torch", "nn.parallel", "tree",
-          "array_api", "array_api.linalg", "array_api.fft")
+          "array_api", "array_api.linalg", "array_api.fft", "api", "distributed", "hub", "multiprocessing",
+          "onnx.backend", "optim.schedules", "stablehlo", "utils")
 NUMBER = re.compile(r"(?<![\w.])[-+]?(?:\d+\.?\d*(?:e[-+]?\d+)?|\.\d+)")
+LINES = 4
+"""A sentence, and an example with its heading and its result, are no shorter."""
 HEADING = re.compile(r"(?m)^(Args|Shape|Attributes|Returns|Raises|Example):$")
 
 
@@ -45,9 +48,18 @@ def public_names() -> dict[str, Any]:
         module = importlib.import_module(f"mlc.{space}".rstrip("."))
         for name in getattr(module, "__all__", None) or defined_in(module):
             value = getattr(module, name)
-            if inspect.isroutine(value) or inspect.isclass(value) or inspect.ismodule(value):
+            if is_documented(value) and module_of(value).partition(".")[0] == "mlc":
                 found.setdefault(id(value), (f"{space}.{name}".lstrip("."), value))
     return dict(found.values())
+
+
+def is_documented(value: Any) -> bool:
+    return inspect.isroutine(value) or inspect.isclass(value) or inspect.ismodule(value)
+
+
+def module_of(value: Any) -> str:
+    """The module that a function or class is defined in, or the module itself; those of Python's own are not ours."""
+    return str(value.__name__ if inspect.ismodule(value) else getattr(value, "__module__", None) or "mlc")
 
 
 def defined_in(module: ModuleType) -> Iterator[str]:
@@ -64,16 +76,15 @@ def sections(text: str) -> dict[str, str]:
 def faults(name: str, value: Any) -> list[str]:
     """The parts that the documentation of a public name lacks."""
     text = value.__doc__ or ""
-    if inspect.ismodule(value):
-        return [] if text else ["no docstring"]
     if inspect.isclass(value) and text == (value.__base__.__doc__ if value.__base__ else None):
         text = ""
     parts, signature = sections(text), signature_of(value)
     out = [] if parts[""] and not parts[""].startswith("What") else ["no first sentence, or one that begins with What"]
+    out += [] if len(re.findall(r"(?m)^.*\S", text)) >= LINES else [f"fewer than {LINES} lines"]
     listed = set(re.findall(r"\w+", " ".join(re.findall(r"(?m)^    ([\w*, ]+):", parts.get("Args", "")))))
     out += [f"argument {p} is not under Args" for p in signature.parameters if p not in listed]
     out += [f"{p} under Args is no argument" for p in listed - set(signature.parameters)]
-    if not inspect.isclass(value) and signature.return_annotation not in (None, "None") and "Returns" not in parts:
+    if inspect.isroutine(value) and signature.return_annotation not in (None, "None") and "Returns" not in parts:
         out.append("no Returns")
     out += [] if ">>> " in parts.get("Example", "") else ["no Example"]
     named = re.findall(r"MLC\d+", text)
@@ -84,6 +95,8 @@ def faults(name: str, value: Any) -> list[str]:
 
 
 def signature_of(value: Any) -> inspect.Signature:
+    if inspect.ismodule(value):
+        return inspect.Signature()
     if inspect.isclass(value) and {"__new__", "__init__"} <= vars(value).keys():      # __new__ passes all on
         return inspect.signature(functools.partial(value.__init__, None))
     try:
@@ -110,6 +123,8 @@ def test_every_method_of_a_tensor_is_documented() -> None:
 
 
 def test_faults_are_found() -> None:
+    assert faults("m", ModuleType("m", "Functions.")) == ["fewer than 4 lines", "no Example"]
+
     def f(x: int, y: int) -> int:
         """MLC9999.
 

@@ -113,6 +113,7 @@ def test_the_gpt_follows_torch_for_100_steps() -> None:
     assert value.item() < 3.3
 
 
+@pytest.mark.slow
 def test_the_gpt_writes_the_same_text_every_time() -> None:
     gpt = example("gpt")
     text = gpt.load()
@@ -209,6 +210,7 @@ def torch_resnet(widths: tuple[int, ...], classes: int) -> Any:
     return ResNet()
 
 
+@pytest.mark.slow
 def test_resnet18_loads_a_state_of_torch_and_trains_alike() -> None:
     """Scores, loss and running statistics of two steps; narrow, on images of 3 x 32 x 32."""
     resnet = example("resnet18")

@@ -11,6 +11,9 @@ import mlc
 from mlc import nn
 from mlc.autograd import forward_ad as duals
 from mlc.ir.diag import UserError
+from tests.size_sweep import NATIVE
+
+pytestmark = pytest.mark.usefixtures("execution")
 
 X, V = mlc.tensor([0.5, -1.0, 2.0]), mlc.tensor([1.0, 10.0, 100.0])
 
@@ -101,6 +104,7 @@ def test_forward_over_reverse_and_reverse_over_forward() -> None:
         assert w.grad is not None and tangent(w.grad) is None
 
 
+@NATIVE
 def test_compiled_functions_and_transformations() -> None:
     compiled = mlc.compile(lambda x: (x * x, x.sum()))
     compiled(X)

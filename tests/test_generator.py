@@ -14,6 +14,8 @@ import pytest
 import mlc
 from mlc import nn
 
+pytestmark = pytest.mark.usefixtures("execution")
+
 torch = pytest.importorskip("torch")
 ANY: Any = mlc
 """The package without the types of its parameters."""

@@ -20,7 +20,10 @@ from mlc.frontend.language.parser import parse
 from mlc.ir.diag import Error, UserError
 from mlc.tools.cli import main
 from mlc.tools.fuzzing.language_texts import SOUND, mutated
+from tests.size_sweep import NATIVE
 from tests.test_language_page import BLOCKS
+
+pytestmark = pytest.mark.usefixtures("execution")
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 rng = np.random.default_rng(0)
@@ -300,6 +303,7 @@ def g(x: f32[3]) -> f32[3] = net(x) + second * first
     assert p.scale.dtype is mlc.float64 and p.first == 2 and isinstance(p.net, p.Net)
 
 
+@NATIVE
 def test_the_python_interface_of_a_program(page: Path) -> None:
     p = load(str(page / "line.mlc"))
     assert type(p) is Program and dir(p) == ["Line", "loss", "step"]

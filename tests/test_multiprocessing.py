@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from multiprocessing.reduction import ForkingPickler
 from typing import Any
 
@@ -37,7 +38,9 @@ def fail(index: int) -> None:
 def send(queue: Any, done: Any) -> None:
     x = mlc.arange(6).reshape(2, 3)
     queue.put((x, x[1]))                                   # of one storage
-    x += 10                                                # which is shared by now
+    while not x.is_shared():                               # by the queue's thread
+        time.sleep(0.001)
+    x += 10
     done.wait(60)
 
 

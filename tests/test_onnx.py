@@ -238,6 +238,7 @@ PER_TENSOR = {"DequantizeLinear", "QuantizeLinear"}
 """Operators that have an axis of their own for some inputs only."""
 
 
+@pytest.mark.slow
 def test_an_axis_out_of_range_is_refused_by_every_operator() -> None:
     tried = set[str]()
     for case in judge.cases(["node"]):

@@ -13,6 +13,8 @@ from mlc import nn
 from mlc.frontend import tree
 from mlc.ir.diag import UserError
 
+pytestmark = pytest.mark.usefixtures("execution")
+
 torch = pytest.importorskip("torch")
 O = mlc.optim
 S = mlc.optim.schedules

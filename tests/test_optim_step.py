@@ -15,6 +15,8 @@ import mlc
 from mlc import nn
 from mlc.ir.diag import UserAttributeError, UserError
 
+pytestmark = pytest.mark.usefixtures("execution")
+
 O: Any = mlc.optim
 U: Any = nn.utils
 X = np.random.default_rng(0).standard_normal((8, 3)).astype(np.float32)

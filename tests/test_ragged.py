@@ -19,6 +19,9 @@ from mlc.ir.sizes import Dim, sym
 from tests.arrays import Array
 from tests.fake_device import FakeDevice
 from tests.public_case import thinned
+from tests.size_sweep import NATIVE
+
+pytestmark = pytest.mark.usefixtures("execution")
 
 SHIFTS = [np.float32(s) for s in (0, 9, -9, -0.7)]
 """Offsets that make some, all, none and few elements positive."""
@@ -121,6 +124,7 @@ def check_values(f: Callable[[Any], Any]) -> None:
         same(many(data(*shape)), f(torch.tensor(data(*shape))))
 
 
+@NATIVE
 def test_one_code_for_all_sizes_none_included() -> None:
     f = mlc.compile(lambda x: (x[x > 0] * 2, x[x > 0].sum()), args=[mlc.spec("N")])
     for n in (0, 1, 2, 100):
@@ -341,6 +345,7 @@ def test_errors(f: Callable[[Any], Any], code: str, says: str) -> None:
 
 
 # -- on a device ------------------------------------------------------------------------------------------------------
+@NATIVE
 @pytest.mark.parametrize("f", [lambda x: x[x > 0] * 2, lambda x: x[x[:, 0] > 0].T, lambda x: (x > 0).nonzero(),
                                lambda x: (x[x > 0] ** 2).sum() / x[x > 0].shape[0]], ids=list("abcd"))
 def test_a_device_tells_the_host_how_many_there_are(device: FakeDevice, f: Callable[[Any], Any]) -> None:
@@ -351,6 +356,7 @@ def test_a_device_tells_the_host_how_many_there_are(device: FakeDevice, f: Calla
         same(found.cpu(), f(torch.tensor(x)))
 
 
+@NATIVE
 def test_gradients_on_a_device(device: FakeDevice) -> None:
     x = data(3, 4)
     found = mlc.compile(mlc.grad(lambda x: (x[x > 0] ** 3).sum()), target="cuda")(x)

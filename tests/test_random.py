@@ -15,6 +15,8 @@ from mlc.ir.diag import UserError
 from tests.fake_device import FakeDevice
 from tests.public_case import thinned
 
+pytestmark = pytest.mark.usefixtures("execution")
+
 KEY = mlc.random.key(2024)
 COUNT = 20_000
 

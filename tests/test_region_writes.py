@@ -11,6 +11,8 @@ import mlc
 from mlc.frontend import loop_carried, tree
 from mlc.ir.diag import UserError
 
+pytestmark = pytest.mark.usefixtures("execution")
+
 
 def in_a_branch(x: Any) -> Any:
     y = z = x + 0

@@ -17,6 +17,9 @@ from mlc.frontend import tree
 from mlc.ir.diag import UserError
 from mlc.ir.interp import run_function
 from tests.script_programs import PROGRAMS
+from tests.size_sweep import NATIVE
+
+pytestmark = pytest.mark.usefixtures("execution")
 
 
 def agree(plain: Any, compiled: Any) -> None:
@@ -537,6 +540,7 @@ def test_an_assert_on_a_device(device: Any) -> None:
         f(np.float32(-3), np.int64(2))
 
 
+@NATIVE
 def test_sizes_may_be_symbols() -> None:
     def f(x: Any) -> Any:
         total = mlc.zeros(2)

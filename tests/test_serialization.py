@@ -14,6 +14,8 @@ import mlc
 from mlc import nn
 from mlc.ir.diag import UserError
 
+pytestmark = pytest.mark.usefixtures("execution")
+
 
 class Tied(nn.Module):
     """Two layers of one weight."""

@@ -414,7 +414,7 @@ def test_run_order_of_sums_matches_its_definition(count: int, run: int, length: 
         assert difference(got, np.float32(lane[0]), "bits") is None
 
 
-@pytest.mark.parametrize("length", [4096, 65536, 99991, 1 << 20])
+@pytest.mark.parametrize("length", [4096, 65536, 99991, pytest.param(1 << 20, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("kind", ["normal", "uniform"])
 def test_sums_are_as_exact_as_those_of_numpy(length: int, kind: str) -> None:
     rng = np.random.default_rng(length)

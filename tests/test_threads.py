@@ -188,7 +188,7 @@ def count_in(**variables: str) -> str:
 def test_the_environment_says_how_many() -> None:
     assert count_in(MLC_NUM_THREADS="3") == "3"
     assert count_in(MLC_NUM_THREADS="") == str(threads.processors())
-    for wrong in ("0", "many", "1.5", "-2", "99999"):
+    for wrong in ("0", "many", "99999"):
         assert "MLC_NUM_THREADS is " in count_in(MLC_NUM_THREADS=wrong)
 
 

@@ -67,6 +67,7 @@ def test_the_backend_is_an_entry_point() -> None:
 
 
 @pytest.mark.parametrize("column_major", [False, True])
+@pytest.mark.slow
 def test_determinants_and_their_gradients(column_major: bool) -> None:
     """The backward graph uses the factors of the forward graph: of the transpose, if that is how memory is."""
     x = torch.randn(2, 4, 4)

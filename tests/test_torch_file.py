@@ -19,6 +19,8 @@ import mlc
 from mlc import nn
 from mlc.ir.diag import UserError
 
+pytestmark = pytest.mark.usefixtures("execution")
+
 DTYPES = ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "bfloat16",
           "float32", "float64")
 

@@ -76,8 +76,8 @@ def by_hand(epochs: int, accumulate: int) -> tuple[Any, list[float]]:
     return trainer, losses
 
 
-@pytest.mark.parametrize("accumulate", [1, 4])
-@pytest.mark.parametrize("compile", [False, True])
+@pytest.mark.parametrize(("accumulate", "compile"), [
+    (4, True), *(pytest.param(*of, marks=pytest.mark.slow) for of in ((1, False), (4, False), (1, True)))])
 def test_the_loop_is_the_one_that_everybody_writes(accumulate: int, compile: bool) -> None:
     trainer, loader = made(accumulate=accumulate, compile=compile)
     losses = trainer.fit(loader, 3)

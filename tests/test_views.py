@@ -12,6 +12,8 @@ from mlc import nn
 from mlc.frontend import tree
 from mlc.ir.diag import UserError, UserTypeError
 
+pytestmark = pytest.mark.usefixtures("execution")
+
 torch = pytest.importorskip("torch")
 from tests.peers import aliasing  # noqa: E402
 

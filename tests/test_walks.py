@@ -24,7 +24,7 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The repository as it is, with links where it has links."""
     folder = tmp_path_factory.mktemp("walks") / "mlc"
     shutil.copytree(ROOT, folder, symlinks=True, ignore=shutil.ignore_patterns(
-        ".git", ".venv", "__pycache__", ".*_cache", "examples"))
+        ".git", ".venv", ".*_cache", "examples"))
     return folder
 
 

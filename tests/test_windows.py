@@ -11,10 +11,14 @@ from mlc.ir.diag import Error, UserIndexError
 from mlc.ir.interp import run_function
 from mlc.ir.parser import parse_module
 from tests.public_case import thinned
+from tests.size_sweep import NATIVE
+
+pytestmark = pytest.mark.usefixtures("execution")
 
 F = mlc.nn.functional
 
 
+@NATIVE
 def test_an_update_out_of_range_is_named() -> None:
     module = parse_module("""func.func @f(%x: tensor<3xf32>, %i: tensor<2xi64>, %u: tensor<2xf32>) -> tensor<3xf32> {
       %0 = tensor.scatter %x, %i, %u {axis = 0} : (tensor<3xf32>, tensor<2xi64>, tensor<2xf32>) -> tensor<3xf32>
@@ -70,12 +74,14 @@ def test_symbolic_sizes(f: Any) -> None:
             np.testing.assert_allclose(a, c, rtol=1e-4, atol=1e-4)
 
 
+@NATIVE
 @pytest.mark.parametrize("norm_type, size, code", [(0, 2, "MLC0360"), (float("inf"), 2, "MLC0360"), (2, 9, "MLC0367")])
 def test_a_power_mean_that_is_not_defined(norm_type: float, size: int, code: str) -> None:
     with pytest.raises(mlc.UserError, match=code):
         F.lp_pool1d(mlc.ones(1, 4), norm_type, size)
 
 
+@NATIVE
 def test_a_window_that_does_not_fit_is_found_before_anything_runs() -> None:
     pool = mlc.compile(lambda x: F.max_pool1d(x, 5, 1), args=[mlc.spec(1, 1, "N")])
     assert pool(np.arange(6, dtype="f4").reshape(1, 1, 6)).tolist() == [[[4.0, 5.0]]]
@@ -83,12 +89,14 @@ def test_a_window_that_does_not_fit_is_found_before_anything_runs() -> None:
         pool(np.zeros((1, 1, 3), "f4"))
 
 
+@NATIVE
 @pytest.mark.parametrize("pool", [F.max_pool1d, F.avg_pool1d, lambda x, k: F.lp_pool1d(x, 2, k)])
 def test_no_pool_takes_windows_larger_than_the_image(pool: Any) -> None:
     with pytest.raises(Error, match="MLC0367"):
         pool(mlc.ones(1, 1, 3), 5)
 
 
+@NATIVE
 def test_an_update_is_written_in_place() -> None:
     def f(x: Any, u: Any, i: Any) -> Any:
         return mlc.dynamic_update_slice(x * 2.0, u, (i, 0))

@@ -232,6 +232,21 @@ def bind_sizes(builder: ModuleBuilder) -> None:
     a.finish()
 
 
+def _take_items(a: Matching) -> None:
+    """Take each item of a sequence by the argument of its place."""
+    self, argument, obj, frame = a.args
+    count = field(a, Argument, argument, "count")
+    a.need(a.compare("eq", a.call("PySequence_Size", obj), count))
+
+    def take_item(i: Value) -> None:
+        child = a.call("PySequence_GetItem", obj, i)
+        fits = a.call("take", self, item(a, field(a, Argument, argument, "items"), Argument, i), child, frame)
+        a.call("Py_DecRef", child)                           # which the list still refers to
+        a.need(fits)
+
+    loop(a, count, take_item)
+
+
 def take(builder: ModuleBuilder) -> None:
     """take(self, argument, obj, frame): whether an object is such an argument, which is then in the frame."""
     a = Matching(builder, "take", [PTR, PTR, PTR, PTR])
@@ -267,20 +282,6 @@ def take(builder: ModuleBuilder) -> None:
         a.need(a.compare("eq", a.load(I32, overflow), a.i32(0)))
         put(a.null, scalar, a.i64(0))
 
-    def items() -> None:
-        a.need(a.or_(a.compare("eq", type, field(a, Pattern, pattern, "list_type")),
-                     a.compare("eq", type, field(a, Pattern, pattern, "tuple_type"))))
-        count = field(a, Argument, argument, "count")
-        a.need(a.compare("eq", a.call("PySequence_Size", obj), count))
-
-        def take_item(i: Value) -> None:
-            child = a.call("PySequence_GetItem", obj, i)
-            fits = a.call("take", self, item(a, field(a, Argument, argument, "items"), Argument, i), child, frame)
-            a.call("Py_DecRef", child)                       # which the list still refers to
-            a.need(fits)
-
-        loop(a, count, take_item)
-
     def array() -> None:
         found = _array_of(a, self, obj, type, frame)
         a.need(a.compare("eq", a.load(PTR, found, layout.ARRAY_DESCR), field(a, Argument, argument, "object")))
@@ -289,6 +290,11 @@ def take(builder: ModuleBuilder) -> None:
         a.need(a.call("bind_sizes", pattern, a.load(PTR, found, layout.ARRAY_DIMS),
                       field(a, Argument, argument, "sizes"), field(a, Argument, argument, "count"), frame))
         put(found, a.load(PTR, found, layout.ARRAY_DATA), field(a, Argument, argument, "flags"))
+
+    def items() -> None:
+        a.need(a.or_(a.compare("eq", type, field(a, Pattern, pattern, "list_type")),
+                     a.compare("eq", type, field(a, Pattern, pattern, "tuple_type"))))
+        _take_items(a)
 
     for kind_of, emit in ((ARRAY, array), (FLOAT, real), (INT, integer), (ITEMS, items)):
         case(kind_of, emit)

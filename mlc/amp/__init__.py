@@ -10,6 +10,11 @@
         scaler.update()
 
 bfloat16 has the range of float32 and needs no scaler.
+
+Example:
+    >>> with mlc.amp.autocast("cpu", dtype=mlc.bfloat16):
+    ...     (mlc.ones(2, 2) @ mlc.ones(2, 2)).dtype
+    mlc.bfloat16
 """
 
 import mlc.api  # noqa: F401 (it gives the frontend its compiler)

@@ -25,6 +25,11 @@ Not there are QR and SVD of complex matrices (MLC0785), and `xp.signbit` does no
 
 Constants are `e`, `pi`, `inf`, `nan` and `newaxis`; `xp.linalg` and `xp.fft` are the extensions. Default dtypes are
 float32, complex64 and int64.
+
+Example:
+    >>> x = xp.asarray([3.0, 4.0])
+    >>> x.__array_namespace__() is xp, xp.sqrt(xp.sum(x * x, axis=0))
+    (True, tensor(5., dtype=mlc.float32))
 """
 
 import mlc

@@ -1,4 +1,12 @@
-"""Discrete Fourier transforms, the extension `fft` of the array API standard."""
+"""Discrete Fourier transforms, the extension `fft` of the array API standard.
+
+The functions of `mlc.fft` under the standard's rules: axes are called `axis` and `axes`, `n` and `s` are numbers of
+elements of the result, and real input of `fft` has to be made complex first, as the standard says.
+
+Example:
+    >>> xp.fft.rfft(xp.asarray([1.0, 0.0, -1.0, 0.0])).real
+    tensor([0., 2., 0.], dtype=mlc.float32)
+"""
 
 from __future__ import annotations
 

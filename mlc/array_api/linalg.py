@@ -1,4 +1,14 @@
-"""Linear algebra, the extension `linalg` of the array API standard."""
+"""Linear algebra, the extension `linalg` of the array API standard.
+
+The functions of `mlc.linalg` under the standard's rules: matrices are the last two dimensions and the others a batch,
+results of several tensors are named tuples, and `solve` takes only a tensor of one dimension as a vector.
+
+Example:
+    >>> xp.linalg.det(xp.asarray([[2.0, 1.0], [1.0, 3.0]]))
+    tensor(5., dtype=mlc.float32)
+    >>> xp.linalg.slogdet(xp.eye(2)).sign
+    tensor(1., dtype=mlc.float32)
+"""
 
 from __future__ import annotations
 

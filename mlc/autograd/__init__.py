@@ -1,6 +1,13 @@
 """Define-by-run differentiation under the names of torch.autograd.
 
-Programs that only compute gradients need little of it: the other names are imported when they are first used.
+Operations on tensors with `requires_grad` record a graph as they run; `backward` and `grad` go through it from a result
+to its leaves, and add up the products of each cotangent with the Jacobian of its operation. `mlc.grad` differentiates
+a function instead, and compiles the derivative.
+
+Example:
+    >>> x = mlc.tensor([1.0, 2.0], requires_grad=True)
+    >>> mlc.autograd.grad((x ** 3).sum(), x)
+    (tensor([ 3., 12.], dtype=mlc.float32),)
 """
 
 from __future__ import annotations

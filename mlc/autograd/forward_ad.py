@@ -3,6 +3,12 @@
 Eager operations on dual tensors give dual tensors, whose tangent is the Jacobian-vector product: out of place, in
 place, and of views. `mlc.jvp` and `mlc.func.jvp` do the same for functions, which they record and compile as a whole.
 There is one level at a time.
+
+Example:
+    >>> with mlc.autograd.forward_ad.dual_level():
+    ...     x = mlc.autograd.forward_ad.make_dual(mlc.tensor(3.0), mlc.tensor(1.0))
+    ...     mlc.autograd.forward_ad.unpack_dual(x * x).tangent
+    tensor(6., dtype=mlc.float32)
 """
 
 from __future__ import annotations

@@ -1,6 +1,12 @@
 """Derivatives of functions that run operation by operation, under the names of torch.autograd.functional.
 
-The functions of `mlc.func` record the function instead, and compile its derivative.
+Each runs the function operation by operation, with its Python effects, and goes through the recorded graph. The
+functions of `mlc.func` record the function instead, and compile its derivative.
+
+Example:
+    >>> mlc.autograd.functional.hessian(lambda x: (x ** 3).sum(), mlc.tensor([1.0, 2.0]))
+    tensor([[ 6.,  0.],
+            [ 0., 12.]], dtype=mlc.float32)
 """
 
 from __future__ import annotations

@@ -1,4 +1,14 @@
-"""Modes of autograd under the names of torch.autograd.grad_mode."""
+"""Modes of autograd under the names of torch.autograd.grad_mode.
+
+`no_grad` and `inference_mode` record no graph, `enable_grad` records one again, and `set_grad_enabled` does either.
+Each is a context manager and a decorator; they apply to the thread that enters them.
+
+Example:
+    >>> x = mlc.tensor(2.0, requires_grad=True)
+    >>> with mlc.autograd.grad_mode.no_grad():
+    ...     (x * x).requires_grad
+    False
+"""
 
 from __future__ import annotations
 

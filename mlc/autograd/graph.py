@@ -1,4 +1,17 @@
-"""The recorded graph under the names of torch.autograd.graph: nodes, and hooks on what they save and compute."""
+"""The recorded graph under the names of torch.autograd.graph: nodes, and hooks on what they save and compute.
+
+A tensor's `grad_fn` is the node of the operation that made it, and `next_functions` are the nodes of its operands.
+`saved_tensors_hooks` packs what nodes save for their gradients, such as into a file; `save_on_cpu` is one of these.
+
+Example:
+    >>> x = mlc.tensor(2.0, requires_grad=True)
+    >>> isinstance((x * x).grad_fn, mlc.autograd.graph.Node)
+    True
+    >>> with mlc.autograd.graph.saved_tensors_hooks(lambda t: t.numpy(), mlc.tensor):
+    ...     y = x * x
+    >>> mlc.autograd.grad(y, x)
+    (tensor(4., dtype=mlc.float32),)
+"""
 
 from __future__ import annotations
 

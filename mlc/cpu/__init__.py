@@ -1,4 +1,12 @@
-"""The CPU, with the names of `torch.cpu`."""
+"""The CPU, with the names of `torch.cpu`.
+
+It is one device, "cpu", whatever its cores: code for it distributes large kernels over threads by itself, and a call
+has finished when it returns. `mlc.cpu.amp` has automatic mixed precision under older names.
+
+Example:
+    >>> mlc.cpu.is_available(), mlc.cpu.device_count()
+    (True, 1)
+"""
 
 from __future__ import annotations
 

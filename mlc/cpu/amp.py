@@ -1,4 +1,13 @@
-"""Automatic mixed precision on the CPU, with the names of `torch.cpu.amp`."""
+"""Automatic mixed precision on the CPU, with the names of `torch.cpu.amp`.
+
+`autocast` and `GradScaler` with the device left out: `mlc.amp.autocast("cpu", ...)` and `mlc.amp.GradScaler("cpu",
+...)` are the same. The default dtype is bfloat16.
+
+Example:
+    >>> with mlc.cpu.amp.autocast():
+    ...     (mlc.ones(2, 2) @ mlc.ones(2, 2)).dtype
+    mlc.bfloat16
+"""
 
 from __future__ import annotations
 

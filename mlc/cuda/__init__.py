@@ -4,6 +4,10 @@
         f = mlc.compile(f, target="cuda")
 
 Where there is none, `is_available` says so and `device_count` is 0; everything else is an error that says why.
+
+Example:
+    >>> mlc.cuda.is_available() == (mlc.cuda.device_count() > 0)
+    True
 """
 
 from __future__ import annotations

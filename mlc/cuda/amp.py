@@ -1,4 +1,13 @@
-"""Automatic mixed precision on GPUs, with the names of `torch.cuda.amp`."""
+"""Automatic mixed precision on GPUs, with the names of `torch.cuda.amp`.
+
+`autocast` and `GradScaler` with the device left out: `mlc.amp.autocast("cuda", ...)` and `mlc.amp.GradScaler("cuda",
+...)` are the same. The default dtype is float16, so gradients are scaled.
+
+Example:
+    >>> scaler = mlc.cuda.amp.GradScaler(enabled=False)
+    >>> scaler.scale(mlc.tensor(2.0))
+    tensor(2., dtype=mlc.float32)
+"""
 
 from __future__ import annotations
 

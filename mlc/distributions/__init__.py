@@ -5,6 +5,11 @@
     loss = -policy.log_prob(action) * reward
 
 Samples come from the default generator; those of `rsample` have a gradient with respect to the parameters.
+
+Example:
+    >>> normal = mlc.distributions.Normal(mlc.tensor([0.0, 1.0]), 2.0)
+    >>> normal.mean, normal.sample((3,)).shape
+    (tensor([0., 1.], dtype=mlc.float32), (3, 2))
 """
 
 import mlc.api  # noqa: F401 (it gives the frontend its compiler)

@@ -9,7 +9,7 @@ from mlc.distributions import constraints
 from mlc.distributions.distribution import ExponentialFamily, floats
 from mlc.frontend.functions import create
 from mlc.frontend.functions import elementwise as E
-from mlc.frontend.functions.random_sampling import bernoulli
+from mlc.frontend.functions.random_trials import bernoulli
 from mlc.frontend.location import user_loc
 from mlc.frontend.tensor import Operand, Tensor
 from mlc.ir.diag import UserError

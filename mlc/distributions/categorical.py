@@ -12,7 +12,7 @@ from mlc.frontend.functions import create, neural
 from mlc.frontend.functions import elementwise as E
 from mlc.frontend.functions import reduce as R
 from mlc.frontend.functions.index import gather
-from mlc.frontend.functions.random_sampling import multinomial
+from mlc.frontend.functions.random_trials import multinomial
 from mlc.frontend.inspection import broadcast_shapes
 from mlc.frontend.location import user_loc
 from mlc.frontend.tensor import Operand, Tensor

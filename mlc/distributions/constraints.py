@@ -1,6 +1,11 @@
 """Constraints: sets of values, such as the parameters that a distribution takes, and those that it draws.
 
-    mlc.distributions.constraints.positive.check(mlc.tensor([-1.0, 2.0]))      # tensor([False, True])
+A constraint's `check` tells for each event, an element or a vector or matrix, whether it is in the set;
+`mlc.distributions.biject_to` and `transform_to` give maps from all numbers onto it.
+
+Example:
+    >>> mlc.distributions.constraints.positive.check(mlc.tensor([-1.0, 2.0]))
+    tensor([False,  True], dtype=mlc.bool)
 """
 
 from __future__ import annotations

@@ -6,6 +6,11 @@ shared memory first, and then only its address travels: each process sees what t
 
     model.share_memory()
     workers = [mp.Process(target=train, args=(model,)) for _ in range(4)]
+
+Example:
+    >>> x = mlc.zeros(3).share_memory_()
+    >>> x.is_shared()
+    True
 """
 
 from __future__ import annotations

@@ -19,6 +19,10 @@ class ProcessException(Exception):
         msg: What happened.
         error_index: Number of the process.
         pid: Its process id.
+
+    Example:
+        >>> mlc.multiprocessing.ProcessException("process 0 has ended", 0, 4711).pid
+        4711
     """
 
     def __init__(self, msg: str, error_index: int, pid: int) -> None:
@@ -30,7 +34,18 @@ class ProcessException(Exception):
 
 
 class ProcessRaisedException(ProcessException):
-    """The function raised an exception in a process; the message has its traceback."""
+    """The function raised an exception in a process; the message has its traceback.
+
+    Args:
+        msg: The message.
+        error_index: Number of the process.
+        pid: Its process id.
+
+    Example:
+        >>> error = mlc.multiprocessing.ProcessRaisedException("ValueError: negative", 0, 4711)
+        >>> isinstance(error, mlc.multiprocessing.ProcessException)
+        True
+    """
 
 
 class ProcessExitedException(ProcessException):
@@ -42,6 +57,10 @@ class ProcessExitedException(ProcessException):
         error_pid: Its process id.
         exit_code: Its exit code.
         signal_name: Name of the signal, or None.
+
+    Example:
+        >>> mlc.multiprocessing.ProcessExitedException("process 0 terminated with exit code 3", 0, 4711, 3).exit_code
+        3
     """
 
     def __init__(self, msg: str, error_index: int, error_pid: int, exit_code: int,
@@ -62,6 +81,11 @@ class ProcessContext:
 
     Attributes:
         processes: The processes.
+
+    Example:
+        >>> context = mlc.multiprocessing.spawn(print, nprocs=2, join=False, start_method="fork")
+        >>> while not context.join():
+        ...     pass
     """
 
     def __init__(self, processes: Sequence[Any], errors: Sequence[Any]) -> None:
@@ -157,6 +181,15 @@ def start_processes(fn: Callable[..., Any], args: tuple[Any, ...] = (), nprocs: 
     Raises:
         ProcessRaisedException: fn raised an exception; the other processes are ended.
         ProcessExitedException: A process ended otherwise.
+        UserTypeError: An argument has the wrong type (MLC0421).
+
+    Example:
+        >>> def store(index, results):
+        ...     results[index] = index + 1
+        >>> results = mlc.zeros(2).share_memory_()
+        >>> mlc.multiprocessing.start_processes(store, (results,), nprocs=2, start_method="fork")
+        >>> results
+        tensor([1., 2.], dtype=mlc.float32)
     """
     context: Any = multiprocessing.get_context(start_method)
     processes, errors = list[Any](), list[Any]()

@@ -1,4 +1,16 @@
-"""Neural networks: modules, which are trees of parameters, and the functions they are made of."""
+"""Neural networks: modules, which are trees of parameters, and the functions they are made of.
+
+A module's parameters are those of its attributes that are `Parameter`s, and those of the modules among its attributes,
+under names with points. Calling a module calls its `forward`. A module is a tree, so transforms and compiled functions
+take it as an argument; `functional` has the functions without parameters, `init` initial values.
+
+Example:
+    >>> model = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 1))
+    >>> [(name, tuple(p.shape)) for name, p in model.named_parameters()]
+    [('0.weight', (4, 3)), ('0.bias', (4,)), ('2.weight', (1, 4)), ('2.bias', (1,))]
+    >>> model(mlc.ones(2, 3)).shape
+    (2, 1)
+"""
 
 import mlc.api  # noqa: F401 (it gives the frontend its compiler)
 from mlc.nn import functional, grad, init, modules, parallel, utils

@@ -1,4 +1,13 @@
-"""The functions of neural networks, under the names of torch.nn.functional."""
+"""The functions of neural networks, under the names of torch.nn.functional.
+
+They have no parameters of their own: what a module holds, such as a weight, is an argument. The modules of `mlc.nn`
+call them.
+
+Example:
+    >>> x, weight = mlc.tensor([[1.0, -2.0]]), mlc.tensor([[3.0, 1.0], [0.0, 1.0]])
+    >>> nn.functional.relu(nn.functional.linear(x, weight))
+    tensor([[1., 0.]], dtype=mlc.float32)
+"""
 
 from mlc.frontend.functions.attention import multi_head_attention_forward
 from mlc.frontend.functions.contract import pdist

@@ -1,4 +1,13 @@
-"""Gradients of convolutions by their operands, under the names of torch.nn.grad."""
+"""Gradients of convolutions by their operands, under the names of torch.nn.grad.
+
+For y = conv(x, w) and the gradient g of a loss by y, `conv2d_input` is the loss's gradient by x and `conv2d_weight`
+that by w. Automatic differentiation computes the same; these are for programs that write a backward themselves.
+
+Example:
+    >>> w, g = mlc.ones(1, 1, 2), mlc.ones(1, 1, 3)
+    >>> nn.grad.conv1d_input((1, 1, 4), w, g)
+    tensor([[[1., 2., 2., 1.]]], dtype=mlc.float32)
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,14 @@
-"""The standard backend interface of ONNX, which its own tests judge: `prepare`, `run_model`, `run_node`."""
+"""The standard backend interface of ONNX, which its own tests judge: `prepare`, `run_model`, `run_node`.
+
+They take models as the package onnx has them and arrays of numpy; `mlc.onnx.load` gives a module instead.
+
+Example:
+    >>> from onnx import helper
+    >>> import mlc.onnx.backend
+    >>> node = helper.make_node("Relu", ["x"], ["y"])
+    >>> mlc.onnx.backend.run_node(node, [np.float32([-1.0, 2.0])]).y
+    array([0., 2.], dtype=float32)
+"""
 
 from __future__ import annotations
 
@@ -26,7 +36,15 @@ class Prepared(BackendRep):  # type: ignore[misc]
     Where sizes depend on the elements of inputs, there is code for each of the elements that it is run with.
 
     Args:
-        model: The model.
+        model: A `ModelProto`, or the name of a file.
+
+    Example:
+        >>> from onnx.parser import parse_model
+        >>> prepared = Prepared(parse_model('''
+        ...     <ir_version: 10, opset_import: ["": 21]>
+        ...     f (float[N] x) => (float[N] y) { y = Neg(x) }'''))
+        >>> prepared.run([np.float32([1.0, -2.0])]).y
+        array([-1.,  2.], dtype=float32)
     """
 
     def __init__(self, model: Any) -> None:
@@ -89,7 +107,39 @@ def _array(x: Any) -> Any:
 
 
 class Backend(Interface):  # type: ignore[misc]
-    """mlc as a backend of ONNX's: `onnx.backend.test.BackendTest(mlc.onnx.backend, __name__)` tests it."""
+    """mlc as a backend of ONNX's: `onnx.backend.test.BackendTest(mlc.onnx.backend, __name__)` tests it.
+
+    Its methods are of the class, and the functions of this module are these methods.
+
+    Example:
+        >>> Backend.supports_device("CPU"), Backend.supports_device("CUDA")
+        (True, False)
+    """
+
+    @classmethod
+    def is_compatible(cls, model: Any, device: str = "CPU", **options: Any) -> bool:
+        """Whether a model can be run, as far as can be told without compiling it.
+
+        Args:
+            model: A `ModelProto`, or the name of a file.
+            device: "CPU".
+            options: None is defined.
+
+        Returns:
+            True if the model is valid and the device is there.
+
+        Example:
+            >>> from onnx.parser import parse_model
+            >>> is_compatible(parse_model('''
+            ...     <ir_version: 10, opset_import: ["": 21]>
+            ...     f (float[N] x) => (float[N] y) { y = Neg(x) }'''))
+            True
+        """
+        try:
+            cls.prepare(model, device)
+        except UserError:
+            return False
+        return True
 
     @classmethod
     def prepare(cls, model: Any, device: str = "CPU", **options: Any) -> Prepared:
@@ -105,6 +155,13 @@ class Backend(Interface):  # type: ignore[misc]
 
         Raises:
             UserError: The model is not valid (MLC0840), or the device is another (MLC0844).
+
+        Example:
+            >>> from onnx.parser import parse_model
+            >>> prepare(parse_model('''
+            ...     <ir_version: 10, opset_import: ["": 21]>
+            ...     f (float[N] x) => (float[N] y) { y = Neg(x) }''')).run({"x": np.float32([1.0])}).y
+            array([-1.], dtype=float32)
         """
         if not cls.supports_device(device):
             raise UserError(f"the device {device!r} is not there", code="MLC0844", loc=user_loc(), hint='use "CPU"')
@@ -122,6 +179,16 @@ class Backend(Interface):  # type: ignore[misc]
 
         Returns:
             A named tuple of arrays.
+
+        Raises:
+            UserError: As of `prepare`, or the inputs do not fit (MLC0844).
+
+        Example:
+            >>> from onnx.parser import parse_model
+            >>> run_model(parse_model('''
+            ...     <ir_version: 10, opset_import: ["": 21]>
+            ...     f (float[N] x, float[N] y) => (float[N] z) { z = Add(x, y) }'''), np.ones((2, 3), np.float32)).z
+            array([2., 2., 2.], dtype=float32)
         """
         return cls.prepare(model, device).run(inputs)
 
@@ -139,6 +206,14 @@ class Backend(Interface):  # type: ignore[misc]
 
         Returns:
             A named tuple of arrays.
+
+        Raises:
+            UserError: As of `run_model` (MLC0844).
+
+        Example:
+            >>> node = helper.make_node("Neg", ["x"], ["y"])
+            >>> run_node(node, [np.float32([1.0, -2.0])]).y
+            array([-1.,  2.], dtype=float32)
         """
         names = [n for n in node.input if n]
         arrays = [np.asarray(x) for x in (inputs.values() if isinstance(inputs, Mapping) else inputs)]
@@ -158,6 +233,10 @@ class Backend(Interface):  # type: ignore[misc]
 
         Returns:
             True for the CPU.
+
+        Example:
+            >>> supports_device("CPU:0")
+            True
         """
         return device.partition(":")[0] == "CPU" and as_device("cpu") is not None
 

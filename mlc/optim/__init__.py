@@ -3,6 +3,12 @@
 Parameters, gradients and state are trees. An optimizer holds only its settings, so an update is pure, compiles with
 the step it belongs to, and takes the old buffers over if they are donated. Its learning rate is a number, or a
 function of the step from `mlc.optim.schedules`.
+
+Example:
+    >>> opt, params = mlc.optim.SGD(lr=0.5), {"w": mlc.tensor([1.0])}
+    >>> params, state = opt.update({"w": mlc.tensor([2.0])}, opt.init(params), params)
+    >>> params
+    {'w': tensor([0.], dtype=mlc.float32)}
 """
 
 import mlc.api  # noqa: F401 (it gives the frontend its compiler)

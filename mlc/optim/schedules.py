@@ -1,7 +1,13 @@
-"""Learning rates as functions of the step: `AdamW(lr=warmup(cosine(1e-3, 1000), 100))`.
+"""Learning rates as functions of the step.
 
 A schedule takes the number of updates already made, a number or a tensor, and returns a float64: it runs within a
-compiled step, where the optimiser's state counts. `Plateau` is the exception: it watches a loss from outside.
+compiled step, where the optimizer's state counts: `AdamW(lr=warmup(cosine(1e-3, 1000), 100))`. `Plateau` is the
+exception: it watches a loss from outside.
+
+Example:
+    >>> rate = mlc.optim.schedules.warmup(mlc.optim.schedules.cosine(1e-3, 1000), 100)
+    >>> round(float(rate(0)), 6), round(float(rate(50)), 6), round(float(rate(100)), 6)
+    (0.0, 0.000497, 0.000976)
 """
 
 from __future__ import annotations

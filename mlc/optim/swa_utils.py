@@ -6,6 +6,13 @@
         optimizer.step()
         averaged.update_parameters(model)
     update_bn(loader, averaged)
+
+Example:
+    >>> model = nn.Linear(1, 1)
+    >>> averaged = mlc.optim.swa_utils.AveragedModel(model)
+    >>> averaged.update_parameters(model)
+    >>> averaged.n_averaged.item()
+    1
 """
 
 from __future__ import annotations

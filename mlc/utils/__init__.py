@@ -1,4 +1,14 @@
-"""PyTorch's `torch.utils`, of which mlc has `data`, `checkpoint`, `benchmark` and `tensorboard`."""
+"""PyTorch's `torch.utils`, of which mlc has `data`, `checkpoint`, `benchmark` and `tensorboard`.
+
+`data` has datasets, samplers and loaders with worker processes; `checkpoint` recomputes values in the backward pass;
+`benchmark` measures; `tensorboard` writes what TensorBoard shows. All but `data` are imported when they are first
+used.
+
+Example:
+    >>> dataset = mlc.utils.data.TensorDataset(mlc.arange(4))
+    >>> [x.tolist() for x, in mlc.utils.data.DataLoader(dataset, batch_size=2)]
+    [[0, 1], [2, 3]]
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,14 @@
-"""Activation checkpointing of eager programs: a function whose intermediate results are computed again by backward."""
+"""Activation checkpointing of eager programs: a function whose intermediate results are computed again by backward.
+
+Only the arguments of a checkpointed call are kept for backward, which calls the function once more: memory for time.
+`mlc.checkpoint` does the same within functions that are compiled.
+
+Example:
+    >>> x = mlc.tensor(2.0, requires_grad=True)
+    >>> y = mlc.utils.checkpoint.checkpoint(lambda x: x * x.exp().log(), x, use_reentrant=False)
+    >>> mlc.autograd.grad(y, x)
+    (tensor(4., dtype=mlc.float32),)
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,13 @@
-"""PyTorch's `torch.utils.tensorboard`: `SummaryWriter`, through the package tensorboardX."""
+"""PyTorch's `torch.utils.tensorboard`: `SummaryWriter`, through the package tensorboardX.
+
+The files are event files, which `tensorboard --logdir FOLDER` shows. It needs the package tensorboardX
+(`pip install mlc[tensorboard]`).
+
+Example:
+    >>> import tempfile
+    >>> with mlc.utils.tensorboard.SummaryWriter(tempfile.mkdtemp()) as writer:
+    ...     writer.add_scalar("loss", mlc.tensor(0.5), global_step=1)
+"""
 
 from __future__ import annotations
 

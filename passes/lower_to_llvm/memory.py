@@ -13,7 +13,7 @@ from dataclasses import replace
 import numpy as np
 
 from mlc.dialects import llvm, memref, vector
-from mlc.ir.core import Op, Symbol, Value
+from mlc.ir.core import Op, Symbol, Value, builder
 from mlc.ir.diag import BackendError
 from mlc.ir.types import MemRefType, ScalarType, Type, element, i1, i8, i64
 from mlc.passes.lower_to_llvm.lowering import Lowering, Memory, Number, Parts, convert, convert_scalar, is_narrow, rule
@@ -203,9 +203,10 @@ def _dealloc(low: Lowering, op: memref.Dealloc) -> None:
 
 
 def _external(low: Lowering, name: str, params: list[Type], result: Type | None) -> llvm.Func:
-    """The declaration of a C library function."""
+    """The declaration of a C library function, at the line that needs it first."""
     if name not in low.functions:
         low.functions[name] = llvm.declaration(name, params, result)
+        low.functions[name].loc = builder.loc or low.functions[name].loc
         low.module.body.block.insert(low.functions[name], low.module.body.block.first)
     return low.functions[name]
 

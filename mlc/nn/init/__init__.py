@@ -1,4 +1,15 @@
-"""Initial values of parameters, by PyTorch's formulas: new tensors (`normal`), or written into a tensor (`normal_`)."""
+"""Initial values of parameters, by PyTorch's formulas: new tensors (`normal`), or written into a tensor (`normal_`).
+
+A function without an underscore takes a shape, and a key where it draws; one with an underscore overwrites a tensor
+outside of the graph and draws from the default generator.
+
+Example:
+    >>> nn.init.constant((2,), 0.5)
+    tensor([0.5, 0.5], dtype=mlc.float32)
+    >>> nn.init.eye_(mlc.empty(2, 2))
+    tensor([[1., 0.],
+            [0., 1.]], dtype=mlc.float32)
+"""
 
 from mlc.frontend.generator import Generator as Generator
 from mlc.nn.init.distributions import constant, normal, ones, trunc_normal, uniform, zeros

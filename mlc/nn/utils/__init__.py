@@ -1,4 +1,14 @@
-"""Operations on the parameters and the gradients of modules, with the names and arguments of `torch.nn.utils`."""
+"""Operations on the parameters and the gradients of modules, with the names and arguments of `torch.nn.utils`.
+
+`clip_grad_norm_` and its relatives bound gradients before a step; `parameters_to_vector` makes one vector of all
+parameters; `parametrize`, `parametrizations` and `prune` make parameters functions of others; `fusion` folds batch
+normalization into the layer before it; `rnn` packs sequences of different lengths.
+
+Example:
+    >>> model = nn.Linear(3, 2)
+    >>> nn.utils.parameters_to_vector(model.parameters()).shape
+    (8,)
+"""
 
 from mlc.nn.utils import fusion, parametrizations, parametrize, prune, rnn, stateless
 from mlc.nn.utils.clip_grad import clip_grad_norm_, clip_grad_value_, clip_grads_with_norm_, get_total_norm

@@ -1,4 +1,15 @@
-"""Batch normalization in evaluation as a part of the layer in front of it: the functions of torch.nn.utils.fusion."""
+"""Batch normalization in evaluation as a part of the layer in front of it: the functions of torch.nn.utils.fusion.
+
+In evaluation, batch normalization is an affine map per channel, y = (x - mean) / sqrt(var + eps) * gamma + beta, so its
+factor goes into the weight of a convolution or a linear layer, and the rest into the bias. The functions return a new
+module or new tensors, and leave their arguments as they are.
+
+Example:
+    >>> linear, norm = nn.Linear(3, 2).eval(), nn.BatchNorm1d(2).eval()
+    >>> fused, x = nn.utils.fusion.fuse_linear_bn_eval(linear, norm), mlc.ones(1, 3)
+    >>> mlc.allclose(fused(x), norm(linear(x)), atol=1e-5)
+    True
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,14 @@
-"""Weights by their norms, and orthogonal ones: the functions of torch.nn.utils.parametrizations."""
+"""Weights by their norms, and orthogonal ones: the functions of torch.nn.utils.parametrizations.
+
+Weight normalization is w = g v / |v|, spectral normalization w = v / sigma(v) with the largest singular value sigma,
+and an orthogonal weight has w.T @ w = 1. Each is registered with `parametrize`, and taken away again with
+`parametrize.remove_parametrizations`.
+
+Example:
+    >>> layer = nn.utils.parametrizations.orthogonal(nn.Linear(2, 2))
+    >>> mlc.allclose(layer.weight.T @ layer.weight, mlc.eye(2), atol=1e-5)
+    True
+"""
 
 from __future__ import annotations
 

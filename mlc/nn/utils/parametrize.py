@@ -1,4 +1,16 @@
-"""Parametrizations, parameters that are functions of others: the functions of torch.nn.utils.parametrize."""
+"""Parametrizations, parameters that are functions of others: the functions of torch.nn.utils.parametrize.
+
+The attribute `weight` of a module becomes f(original), computed at every access by a module f; the optimizer sees
+`module.parametrizations.weight.original`. An f with a `right_inverse` allows the attribute to be assigned to.
+
+Example:
+    >>> class Symmetric(nn.Module):
+    ...     def forward(self, x):
+    ...         return (x + x.T) / 2
+    >>> layer = nn.utils.parametrize.register_parametrization(nn.Linear(2, 2), "weight", Symmetric())
+    >>> (layer.weight == layer.weight.T).all().item()
+    True
+"""
 
 from __future__ import annotations
 

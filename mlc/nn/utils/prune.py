@@ -1,7 +1,12 @@
 """Pruning, parameters some of whose elements are masked to 0: the functions of torch.nn.utils.prune.
 
 A pruned parameter `weight` becomes `weight_orig`, with a buffer `weight_mask`; the attribute is their product. Pruning
-it again takes from what is left.
+it again takes from what is left, and `remove` makes the product the parameter.
+
+Example:
+    >>> layer = nn.utils.prune.l1_unstructured(nn.Linear(4, 1), "weight", amount=0.5)
+    >>> (layer.weight == 0).sum().item(), nn.utils.prune.is_pruned(layer)
+    (2, True)
 """
 
 from __future__ import annotations

@@ -1,4 +1,16 @@
-"""Sequences of different lengths, padded to one length or packed: the functions of torch.nn.utils.rnn."""
+"""Sequences of different lengths, padded to one length or packed: the functions of torch.nn.utils.rnn.
+
+A padded batch is a tensor with a length for each sequence; a packed one has the elements of all sequences in a tensor,
+step by step, so that a recurrent layer computes nothing for padding.
+
+Example:
+    >>> a, b = mlc.tensor([1.0, 2.0]), mlc.tensor([3.0])
+    >>> nn.utils.rnn.pad_sequence([a, b], batch_first=True)
+    tensor([[1., 2.],
+            [3., 0.]], dtype=mlc.float32)
+    >>> nn.utils.rnn.pack_sequence([a, b]).data
+    tensor([1., 3., 2.], dtype=mlc.float32)
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,13 @@
-"""Calls of modules with other tensors in place of their own, and modules without initial values."""
+"""Calls of modules with other tensors in place of their own, and modules without initial values.
+
+`functional_call` runs a module with given tensors in the places of its parameters and buffers, and puts its own back;
+`skip_init` makes a module whose parameters have not been drawn.
+
+Example:
+    >>> layer = nn.Linear(1, 1, bias=False)
+    >>> nn.utils.stateless.functional_call(layer, {"weight": mlc.tensor([[3.0]])}, (mlc.ones(1, 1),))
+    tensor([[3.]], dtype=mlc.float32)
+"""
 
 from __future__ import annotations
 

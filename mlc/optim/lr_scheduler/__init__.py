@@ -9,6 +9,13 @@
 
 They set the rates of an optimizer that holds parameters, outside of compiled code. Those of `mlc.optim.schedules` are
 functions of the step within a compiled one.
+
+Example:
+    >>> optimizer = mlc.optim.SGD([nn.Parameter(mlc.ones(1))], lr=1.0)
+    >>> scheduler = mlc.optim.lr_scheduler.StepLR(optimizer, step_size=1, gamma=0.5)
+    >>> optimizer.step(); scheduler.step()
+    >>> scheduler.get_last_lr()
+    [0.5]
 """
 
 from mlc.optim.lr_scheduler.combined import ChainedScheduler, SequentialLR

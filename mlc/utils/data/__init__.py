@@ -3,6 +3,13 @@
     loader = DataLoader(dataset, batch_size=32, shuffle=True, num_workers=4)
     for x, y in loader:
         ...
+
+Example:
+    >>> dataset = mlc.utils.data.TensorDataset(mlc.arange(3), mlc.tensor([0.0, 1.0, 4.0]))
+    >>> for x, y in mlc.utils.data.DataLoader(dataset, batch_size=2):
+    ...     print(x, y)
+    tensor([0, 1], dtype=mlc.int64) tensor([0., 1.], dtype=mlc.float32)
+    tensor([2], dtype=mlc.int64) tensor([4.], dtype=mlc.float32)
 """
 
 from mlc.utils.data import dataloader as dataloader
