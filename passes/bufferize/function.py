@@ -201,8 +201,9 @@ class Bufferizer:
         if not self.called or self.function.is_public:
             return ()
         x = updated(v.op)
-        if isinstance(v.op, func.Call) and (at := self.callees[v.op.callee].aliases[v.index]) >= 0:
-            x = v.op.args[at]
+        if isinstance(v.op, func.Call):
+            at = self.callees[v.op.callee].aliases[v.op.results.index(v)]
+            x = v.op.args[at] if at >= 0 else None
         return (x.index,) if isinstance(x, BlockArg) and x.block is self.block else ()
 
     def overwrites(self, returned: Sequence[Value], aliases: Sequence[int]) -> Overwrites:
