@@ -30,6 +30,7 @@ class Seen:
     size       number of rows that are read per sequence
     slots      rows of the cache that the tokens write [batch, n]; None without a cache
     first      row at which the only sequence of the call begins; None if the call has all sequences
+    capacity   rows of the cache for each sequence, where the call has all
     """
 
     positions: Tensor
@@ -37,6 +38,7 @@ class Seen:
     size: int
     slots: Tensor | None = None
     first: Tensor | None = None
+    capacity: int = 0
 
     def mask(self, window: int) -> Tensor:
         """Whether a token sees a row: [batch, 1, n, size], at most `window` positions back, 0 for all."""
@@ -56,12 +58,11 @@ class Seen:
         return self._read(keys), self._read(values), (keys, values)
 
     def _read(self, x: Tensor) -> Tensor:
-        rows, heads, size = x.shape
+        _, heads, size = x.shape
         if self.first is not None:
             read = mlc.dynamic_slice(x, (self.first, 0, 0), (self.size, heads, size))[None]
         else:
-            batch = self.positions.shape[0]
-            read = x.reshape(batch, rows // batch, heads, size)[:, : self.size]
+            read = x.reshape(self.positions.shape[0], self.capacity, heads, size)[:, : self.size]
         return read.transpose(1, 2)
 
 

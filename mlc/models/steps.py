@@ -90,7 +90,8 @@ class Steps:
         """Add a token to each sequence at its position, and choose the next one, which is the `numbers`-th."""
         step = self._step("write", self._write, state)
         window = self._window(state, int(positions.max()) + 1)
-        state.cache, state.counts, chosen = step(state.cache, state.counts, tokens, positions, numbers, window,
+        room = np.zeros(state.capacity, np.int8)
+        state.cache, state.counts, chosen = step(state.cache, state.counts, tokens, positions, numbers, window, room,
                                                  state.settings, state.bias)
         return chosen  # type: ignore[no-any-return]
 
@@ -106,8 +107,8 @@ class Steps:
 
     def _compile(self, name: str, function: Any, batch: int, kinds: Kinds) -> Any:
         config = self.model.config
-        rows = mlc.spec(f"{batch}*S" if batch > 1 else "S", config.kv_heads, config.head_size)
-        cache, window = [(rows, rows)] * config.layers, mlc.spec("T", dtype="int8")
+        rows = mlc.spec(f"{batch}*S" if name == "write" and batch > 1 else "S", config.kv_heads, config.head_size)
+        cache, window, room = [(rows, rows)] * config.layers, mlc.spec("T", dtype="int8"), mlc.spec("S", dtype="int8")
         if name == "read":
             number = mlc.spec(dtype="int64")
 
@@ -119,13 +120,15 @@ class Steps:
                 cache, mlc.spec(1, "N", dtype="int64"), number, number, mlc.spec(1, dtype="int64"), window])
 
         def write(cache: Cache, counts: Tensor | None, tokens: Tensor, positions: Tensor, numbers: Tensor,
-                  window: Tensor, settings: Settings, bias: Tensor | None) -> tuple[Cache, Tensor | None, Chosen]:
-            out: tuple[Cache, Tensor | None, Chosen] = function(cache, counts, tokens, positions, numbers, window,
+                  window: Tensor, room: Tensor, settings: Settings, bias: Tensor | None
+                  ) -> tuple[Cache, Tensor | None, Chosen]:
+            out: tuple[Cache, Tensor | None, Chosen] = function(cache, counts, tokens, positions, numbers, window, room,
                                                                 settings, bias, kinds)
             return out
 
         each = mlc.spec(batch, dtype="int64")
-        return mlc.compile(write, donate=("cache", "counts"), args=[cache, None, each, each, each, window, None, None])
+        return mlc.compile(write, donate=("cache", "counts"), args=[cache, None, each, each, each, window, room, None,
+                                                                    None])
 
     def _read(self, cache: Cache, tokens: Tensor, first: Tensor, start: Tensor, whole: Tensor, window: Tensor) -> Cache:
         positions = start + mlc.arange(tokens.shape[1])[None]
@@ -133,12 +136,11 @@ class Steps:
         return self.model.hidden(tokens, seen, cache)[1]
 
     def _write(self, cache: Cache, counts: Tensor | None, tokens: Tensor, positions: Tensor, numbers: Tensor,
-               window: Tensor, settings: Settings, bias: Tensor | None, kinds: Kinds
+               window: Tensor, room: Tensor, settings: Settings, bias: Tensor | None, kinds: Kinds
                ) -> tuple[Cache, Tensor | None, Chosen]:
-        batch = tokens.shape[0]
-        capacity = cache[0][0].shape[0] // batch
+        batch, capacity = tokens.shape[0], room.shape[0]
         slots = mlc.arange(batch)[:, None] * capacity + positions[:, None]
-        seen = Seen(positions[:, None], positions + 1, window.shape[0], slots)
+        seen = Seen(positions[:, None], positions + 1, window.shape[0], slots, capacity=capacity)
         hidden, cache = self.model.hidden(tokens[:, None], seen, cache)
         scores = self.model.scores(hidden[:, 0])
         table = None if counts is None else counts.reshape(batch, -1)
