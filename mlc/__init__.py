@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from mlc import (
         accelerator as accelerator, array_api as array_api, autograd as autograd, backends as backends, cuda as cuda,
         distributed as distributed, fft as fft, func as func, hub as hub, linalg as linalg, masked as masked,
-        models as models, multiprocessing as multiprocessing, nn as nn, optim as optim, profiler as profiler, random as random,
-        signal as signal, sparse as sparse, special as special, tree as tree, utils as utils,
+        models as models, multiprocessing as multiprocessing, nn as nn, optim as optim, profiler as profiler,
+        random as random, signal as signal, sparse as sparse, special as special, tree as tree, utils as utils,
     )
     from mlc.anomaly import detect_anomaly as detect_anomaly
     from mlc.api import (
@@ -248,8 +248,8 @@ _ELSEWHERE = {
 }
 _MODULES = frozenset({"accelerator", "amp", "array_api", "autograd", "backends", "cpu", "cuda", "distributed",
                       "distributions", "extension", "fft", "func", "hub", "importer", "linalg", "masked",
-                      "models", "multiprocessing", "nn", "onnx", "optim", "profiler", "random", "serialization", "signal",
-                      "sparse", "special", "stablehlo", "torch", "tree", "utils"})
+                      "models", "multiprocessing", "nn", "onnx", "optim", "profiler", "random", "serialization",
+                      "signal", "sparse", "special", "stablehlo", "torch", "tree", "utils"})
 
 
 def __getattr__(name: str) -> Any:

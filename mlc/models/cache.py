@@ -23,7 +23,7 @@ lanes ends at a multiple of it (dialects/tensor/orders.py), and what is not seen
 
 @dataclass(frozen=True)
 class Seen:
-    """What the tokens of a call see: tensors that are computed once for all layers.
+    """The rows that the tokens of a call see: tensors that are computed once for all layers.
 
     positions  of the tokens in their sequences [batch, n]
     lengths    of the sequences, these tokens included [batch]
@@ -67,7 +67,7 @@ class Seen:
 
 
 def whole(tokens: Tensor) -> Seen:
-    """What tokens [batch, n] see that are whole sequences, without a cache."""
+    """The rows that tokens [batch, n] see that are whole sequences, without a cache."""
     batch, n = tokens.shape
     positions = mlc.arange(n)[None].expand(batch, n)
     return Seen(positions, positions[:, -1] + 1, n)

@@ -143,13 +143,13 @@ def read_config(fields: Fields) -> ModelConfig:
 
 
 def _llama(fields: Fields) -> DecoderConfig:
-    """What is common to the family: Llama itself, SmolLM, and the start of all others."""
+    """All that is common to the family: Llama itself, SmolLM, and the start of all others."""
     width, heads = fields.integer("hidden_size"), fields.integer("num_attention_heads")
     head_size = fields.integer("head_dim", width // max(1, heads))
     context, layers = fields.integer("max_position_embeddings", 2048), fields.integer("num_hidden_layers")
     kv_heads = fields.integer("num_key_value_heads", heads)
     if heads < 1 or kv_heads < 1 or heads % kv_heads or head_size < 2:
-        raise fields.refusal(f"{heads} heads of {head_size} elements and {kv_heads} heads of keys and values do not fit")
+        raise fields.refusal(f"{heads} heads of {head_size} elements do not share {kv_heads} heads of keys and values")
     biased = fields.flag("attention_bias", False)
     act = fields.choice("hidden_act", fields.text("hidden_activation", "silu"), list(_ACTIVATIONS))
     fields.only("pretraining_tp", (1,))
@@ -251,8 +251,9 @@ def _qwen2_moe(fields: Fields) -> DecoderConfig:
 def _qwen3_moe(fields: Fields) -> DecoderConfig:
     fields.only("decoder_sparse_step", (1,))
     fields.only("mlp_only_layers", ([],))
-    experts = Experts(fields.integer("num_experts", fields.integer("num_local_experts", 128)), fields.integer("num_experts_per_tok", 8),
-                      fields.integer("moe_intermediate_size", 768), 0, fields.flag("norm_topk_prob", False), "qwen")
+    experts = Experts(fields.integer("num_experts", fields.integer("num_local_experts", 128)),
+                      fields.integer("num_experts_per_tok", 8), fields.integer("moe_intermediate_size", 768), 0,
+                      fields.flag("norm_topk_prob", False), "qwen")
     return replace(_qwen3(fields), experts=experts)
 
 

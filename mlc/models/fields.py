@@ -1,4 +1,4 @@
-"""Fields of the JSON files of a model, by name and type: what is missing or of another type is an error with its name."""
+"""Fields of the JSON files of a model, by name and type: one that is missing or of another type is an error."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from mlc.models.sampling import Chosen, Sampling, kinds_of
 from mlc.models.text import Tokenizer, Unfolding
 
 if TYPE_CHECKING:
-    from mlc.models.steps import State, Steps
+    from mlc.models.steps import Steps
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class LogProbability:
 
 @dataclass(frozen=True)
 class Piece:
-    """What one step adds to the answer to a prompt.
+    """A part of the answer to a prompt: what one step adds.
 
     prompt           number of the prompt
     text             text that is certain now; a part of a character, or of a stop text, comes later or not at all

@@ -113,7 +113,7 @@ class GPT2ForCausalLM(nn.Module):
         return self.scores(self.hidden(tokens, whole(tokens))[0])
 
     def hidden(self, tokens: Tensor, seen: Seen, cache: Cache | None = None) -> tuple[Tensor, Cache]:
-        """What `scores` takes, of each token, and the cache with the tokens."""
+        """The numbers of each token that `scores` takes, and the cache with the tokens."""
         out: tuple[Tensor, Cache] = self.transformer(tokens, seen, cache)
         return out
 

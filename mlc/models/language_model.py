@@ -15,7 +15,7 @@ from mlc.frontend.location import user_loc
 from mlc.ir.diag import UserError, UserTypeError
 from mlc.models.fields import Fields
 from mlc.models.folder import CausalLM, read_folder, read_json
-from mlc.models.generation import Completion, Piece, Request, completions, pieces
+from mlc.models.generation import Piece, Request, completions, pieces
 from mlc.models.sampling import Sampling
 from mlc.models.steps import Steps
 from mlc.models.text import ChatTemplate, Message, Tokenizer, read_template
@@ -25,7 +25,7 @@ Prompt = str | Sequence[int]
 
 @dataclass(frozen=True)
 class Usual:
-    """What `generation_config.json` says of a model.
+    """The options that the `generation_config.json` of a model recommends.
 
     sampling     how tokens are chosen
     stop_tokens  tokens that end an answer
@@ -76,10 +76,11 @@ class LanguageModel:
         Returns:
             A `Completion`, or a list of them for a list of prompts.
         """
-        several = not _is_prompt(prompts)
-        requests, top = self.requests(prompts if several else [prompts], **options)  # type: ignore[list-item]
+        single = _is_prompt(prompts)
+        several: Any = [prompts] if single else prompts
+        requests, top = self.requests(several, **options)
         found = completions(pieces(self.steps, requests, self.tokenizer, top), requests)
-        return found if several else found[0]
+        return found[0] if single else found
 
     def stream(self, prompt: Prompt, **options: Any) -> Iterator[Piece]:
         """Answer a prompt piece by piece.
@@ -120,8 +121,8 @@ class LanguageModel:
                  seed: int | Sequence[int] | None = None, logprobs: int | None = None
                  ) -> tuple[list[Request], int | None]:
         """The requests that prompts and options say, and how many likely tokens are reported for each token."""
-        given = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "min_p": min_p,
-                 "repetition_penalty": repetition_penalty}
+        given: dict[str, Any] = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "min_p": min_p,
+                                 "repetition_penalty": repetition_penalty}
         sampling = replace(self.usual.sampling, **{name: x for name, x in given.items() if x is not None},
                            frequency_penalty=frequency_penalty, presence_penalty=presence_penalty,
                            logit_bias=dict(logit_bias or {}))
@@ -129,7 +130,7 @@ class LanguageModel:
         if logprobs is not None and not 0 <= logprobs <= min(64, self.config.vocabulary):
             raise _wrong("logprobs", logprobs, "it is a number from 0 to 64")
         stops = (stop,) if isinstance(stop, str) else tuple(stop)
-        if not all(isinstance(s, str) and s for s in stops):
+        if any(not isinstance(s, str) or s == "" for s in stops):
             raise _wrong("stop", stop, "it is a text, or several, none of them empty")
         if stops:
             self._text_tools()
@@ -223,15 +224,15 @@ def load(folder: str | os.PathLike[str]) -> LanguageModel:
 
 
 def _usual(folder: Path) -> Usual:
-    """What `generation_config.json` says, and `config.json` of the tokens that end a text."""
+    """The options of `generation_config.json`, and of `config.json` the tokens that end a text."""
     path = folder / "generation_config.json"
     plain = Fields(read_json(folder / "config.json"), str(folder / "config.json"))
     fields = Fields(read_json(path), str(path)) if path.exists() else Fields({}, str(path))
     ends = fields.identifiers("eos_token_id") or plain.identifiers("eos_token_id")
     draws = fields.flag("do_sample", False)
-    sampling = Sampling(fields.number("temperature", 1.0) if draws else 0.0, fields.integer("top_k", 50 if draws else 0),
-                        fields.number("top_p", 1.0), fields.number("min_p", 0.0),
-                        fields.number("repetition_penalty", 1.0))
+    sampling = Sampling(fields.number("temperature", 1.0) if draws else 0.0,
+                        fields.integer("top_k", 50 if draws else 0), fields.number("top_p", 1.0),
+                        fields.number("min_p", 0.0), fields.number("repetition_penalty", 1.0))
     limit = fields.integer("max_new_tokens", 0)
     return Usual(sampling, frozenset(ends), limit or None)
 

@@ -69,8 +69,9 @@ class Rotary:
         waves = 2 * math.pi / plain
         smooth = (self.trained / waves - low) / (high - low)
         between = (1 - smooth) * plain / self.factor + smooth * plain
-        return np.where(waves > self.trained / low, plain / self.factor,
-                        np.where(waves < self.trained / high, plain, between)).astype(np.float32)
+        out: Array = np.where(waves > self.trained / low, plain / self.factor,
+                              np.where(waves < self.trained / high, plain, between)).astype(np.float32)
+        return out
 
     def _yarn(self, plain: Array) -> Array:
         """A ramp from the frequencies that turn often in the trained context, which are kept, to the slow ones."""
@@ -82,7 +83,8 @@ class Rotary:
             low, high = math.floor(low), math.ceil(high)
         low, high = max(low, 0), min(high, self.size - 1)
         ramp = np.clip((np.arange(self.size // 2, dtype=np.float32) - low) / (high - low or 0.001), 0, 1)
-        return (plain / self.factor * ramp + plain * (1 - ramp)).astype(np.float32)
+        out: Array = (plain / self.factor * ramp + plain * (1 - ramp)).astype(np.float32)
+        return out
 
 
 class RotaryEmbedding(nn.Module):
@@ -119,7 +121,8 @@ class RotaryEmbedding(nn.Module):
         plain = mlc.tensor([self.plain])
         if rotary.kind == "longrope":
             long = mlc.tensor([rotary.plain_frequencies(rotary.long)])
-            return mlc.where(lengths[:, None] > rotary.trained, long, plain)
+            chosen: Tensor = mlc.where(lengths[:, None] > rotary.trained, long, plain)
+            return chosen
         if rotary.kind == "dynamic":
             beyond = lengths.to("float32").clamp(min=float(rotary.trained)) / float(rotary.trained)
             stretch = (beyond * rotary.factor - (rotary.factor - 1)) ** (rotary.size / (rotary.size - 2))

@@ -156,7 +156,7 @@ def _best(chances: Tensor, count: int) -> tuple[Tensor, Tensor]:
 
 
 IN_PROMPT = 1 << 24
-"""What is added to the count of a token that is in the prompt."""
+"""This is added to the count of a token that is in the prompt."""
 
 
 def _penalised(scores: Tensor, settings: Settings, counts: Tensor) -> Tensor:
@@ -164,8 +164,8 @@ def _penalised(scores: Tensor, settings: Settings, counts: Tensor) -> Tensor:
     penalty = settings["repetition_penalty"][:, None]
     scores = mlc.where(counts > 0, mlc.where(scores > 0, scores / penalty, scores * penalty), scores)
     generated = counts % IN_PROMPT
-    return (scores - generated.float() * settings["frequency_penalty"][:, None]
-            - mlc.where(generated > 0, settings["presence_penalty"][:, None], 0.0))
+    present = mlc.where(generated > 0, settings["presence_penalty"][:, None], 0.0)
+    return scores - generated.float() * settings["frequency_penalty"][:, None] - present
 
 
 def _drawn(scores: Tensor, settings: Settings, uniform: Tensor) -> Tensor:
@@ -203,6 +203,7 @@ def _greatest(holds: Callable[[Tensor], Tensor], like: Tensor) -> Tensor:
         return mlc.where(held, middle, low), mlc.where(held, high, middle)
 
     nothing = like[:, None] * 0
+    low: Tensor
     low, _ = mlc.fori_loop(0, _HALVINGS, halved, (nothing + _LEAST, nothing))
     return low
 

@@ -52,7 +52,8 @@ class Steps:
         self.model = model
         self._compiled: dict[Any, Any] = {}
 
-    def start(self, prompts: Sequence[Sequence[int]], options: Sequence[Sampling], capacity: int, kinds: Kinds) -> State:
+    def start(self, prompts: Sequence[Sequence[int]], options: Sequence[Sampling], capacity: int, kinds: Kinds
+              ) -> State:
         """Memory for sequences that begin with prompts, of which nothing is read yet."""
         config, batch = self.model.config, len(prompts)
         capacity = rounded_up(capacity)
@@ -65,15 +66,15 @@ class Steps:
         settings["keys"] = mlc.from_numpy(np.array([[o.seed >> 32, o.seed & 0xFFFFFFFF] for o in options], np.uint32))
         counts = bias = None
         if kinds.penalties:
-            table = np.zeros((batch, config.vocabulary), np.int32)
-            for row, prompt in zip(table, prompts):
-                row[list(prompt)] = IN_PROMPT
+            table: Array = np.zeros((batch, config.vocabulary), np.int32)
+            for i, prompt in enumerate(prompts):
+                table[i, list(prompt)] = IN_PROMPT
             counts = mlc.from_numpy(table.reshape(-1))
         if kinds.bias:
-            biases = np.zeros((batch, config.vocabulary), np.float32)
-            for row, option in zip(biases, options):
+            biases: Array = np.zeros((batch, config.vocabulary), np.float32)
+            for i, option in enumerate(options):
                 for token, value in option.logit_bias.items():
-                    row[token] = value
+                    biases[i, token] = value
             bias = mlc.from_numpy(biases)
         return State(cache, capacity, kinds, settings, counts, bias)
 
@@ -100,7 +101,7 @@ class Steps:
 
     def _step(self, name: str, function: Any, state: State) -> Any:
         batch = len(state.settings["temperature"])
-        key = (name, batch, state.kinds if name == "write" else None)
+        key = (name, batch, state.kinds) if name == "write" else name
         if key not in self._compiled:
             self._compiled[key] = self._compile(name, function, batch, state.kinds)
         return self._compiled[key]
@@ -112,7 +113,8 @@ class Steps:
         if name == "read":
             number = mlc.spec(dtype="int64")
 
-            def read(cache: Cache, tokens: Tensor, first: Tensor, start: Tensor, whole: Tensor, window: Tensor) -> Cache:
+            def read(cache: Cache, tokens: Tensor, first: Tensor, start: Tensor, whole: Tensor, window: Tensor
+                     ) -> Cache:
                 out: Cache = function(cache, tokens, first, start, whole, window)
                 return out
 

@@ -77,7 +77,7 @@ class Unfolding:
         return now[len(before):]
 
     def rest(self) -> str:
-        """What is left at the end: an incomplete character, too."""
+        """The text that is left at the end: an incomplete character, too."""
         before = self.tokenizer.decode(self.tokens[self.begin: self.known])
         return self.tokenizer.decode(self.tokens[self.begin:])[len(before):]
 
