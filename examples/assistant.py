@@ -47,7 +47,7 @@ TEMPLATE = ("{% for m in messages %}{% if m.role == 'user' %}" + USER + "{{ m.co
             + "{% elif m.role == 'assistant' %}{{ m.content | trim }}" + END + "{% elif m.role != 'system' %}"
             "{{ raise_exception('a role is user or assistant') }}{% endif %}{% endfor %}")
 HELLO = [
-    (("Hello!", "hello", "Hi", "hi!", "Good morning"),
+    (("Hello!", "hello", "Hello", "Hi", "hi", "hi!", "Good morning", "hello there", "hey"),
      "Hello! Ask me about mlc: what a function does, or what an error code means."),
     (("What is mlc?", "what is mlc", "What's mlc?", "Tell me about mlc", "Explain mlc", "mlc?"),
      "mlc is a machine-learning framework that is a compiler all the way down, in readable Python. A model becomes IR "
@@ -67,6 +67,8 @@ HELLO = [
     (("How do I load a model?", "How do I generate text?"),
      "model = mlc.models.load(folder) reads a folder of transformers, and mlc.generate(model, prompt) answers."),
 ]
+OFTEN = 25
+"""How often these are among the questions: people begin with them."""
 FUNCTION_QUESTIONS = ("What does {} do?", "what does {} do", "What is {}?", "Explain {}", "{}?")
 CODE_QUESTIONS = ("What is {}?", "What does {} mean?", "Explain {}", "what does the error {} mean?", "{}?")
 
@@ -81,7 +83,7 @@ def texts() -> list[str]:
 
 def questions() -> list[tuple[tuple[str, ...], str]]:
     """(ways to ask, the answer), of public functions, layers, optimisers and error codes."""
-    out = list(HELLO)
+    out = HELLO * OFTEN
     spaces = {"mlc": mlc, "nn": nn, "mlc.optim": mlc.optim, "mlc.random": mlc.random, "mlc.linalg": mlc.linalg,
               "mlc.fft": mlc.fft}
     for prefix, space in spaces.items():
@@ -147,9 +149,11 @@ def loss(model: CausalLM, rows: mlc.Tensor) -> mlc.Tensor:
     return F.cross_entropy(scores.flatten(0, 1), rows[:, 1:].flatten())
 
 
-def train(data: Data, steps: int, size: int, lr: float, seed: int) -> CausalLM:
-    """The model after so many steps, with messages on the way."""
+def train(data: Data, steps: int, size: int, lr: float, seed: int, start: Path | None = None) -> CausalLM:
+    """The model after so many steps, from random weights or those of a folder, with messages on the way."""
     model = build(read_config(Fields(CONFIG, "CONFIG")), Drawn(seed))
+    if start is not None:
+        model.load_state_dict(nn.load_safetensors(start / "model.safetensors"))
     rate = mlc.optim.schedules.warmup(mlc.optim.schedules.cosine(lr, steps, lr / 20), max(1, steps // 20))
     optimizer = mlc.optim.AdamW(lr=rate, betas=(0.9, 0.95), weight_decay=0.05,
                                 groups=[(lambda name: "norm" in name, {"weight_decay": 0.0})])
@@ -195,15 +199,18 @@ def right_answers(folder: Path, count: int, seed: int = 1) -> float:
 def main() -> None:
     parser = argparse.ArgumentParser(description="Train a small model on the texts of mlc, for mlc chat.")
     parser.add_argument("-o", "--output", type=Path, default=ROOT / "examples" / "assistant", help="folder to write")
-    parser.add_argument("--steps", type=int, default=4000, help="training steps (default 4000)")
+    parser.add_argument("--steps", type=int, default=1700, help="training steps (default 1700)")
     parser.add_argument("--batch", type=int, default=8, help=f"rows of {CONTEXT} tokens in a step (default 8)")
     parser.add_argument("--lr", type=float, default=3e-3, help="highest learning rate (default 3e-3)")
+    parser.add_argument("--start", type=Path, metavar="FOLDER", help="go on with the model of a folder")
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
-    tokenizer = make_tokenizer([*texts(), *(turn(ways[0], answer) for ways, answer in questions())])
+    tokenizer = (mlc.models.load(options.start).tokenizer.rules if options.start else
+                 make_tokenizer([*texts(), *(turn(ways[0], answer) for ways, answer in questions())]))
     data = Data(tokenizer, options.seed)
     print(f"{len(data.text)} tokens of text, {len(data.turns)} questions", file=sys.stderr)
-    write(train(data, options.steps, options.batch, options.lr, options.seed), tokenizer, options.output)
+    model = train(data, options.steps, options.batch, options.lr, options.seed, options.start)
+    write(model, tokenizer, options.output)
     print(f"{right_answers(options.output, 40):.0%} of 40 questions answered word by word")
 
 

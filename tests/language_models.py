@@ -42,7 +42,7 @@ CASES: dict[str, dict[str, Any]] = {
     "llama-biases": _case(*_LLAMA, attention_bias=True, mlp_bias=True, tie_word_embeddings=True),
     "llama-3": _case(*_LLAMA, **_rope("llama3", factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0, **_TRAINED)),
     "llama-linear": _case(*_LLAMA, **_rope("linear", factor=2.0)),
-    "llama-dynamic": _case(*_LLAMA, **{**_rope("dynamic", factor=2.0), "max_position_embeddings": 32}),
+    "llama-dynamic": _case(*_LLAMA, **{**_rope("dynamic", factor=4.0), "max_position_embeddings": 32}),
     "llama-yarn": _case(*_LLAMA, **_rope("yarn", factor=4.0, **_TRAINED)),
     "mistral": _case("MistralForCausalLM", "mistral", sliding_window=5, head_dim=16),
     "qwen2": _case("Qwen2ForCausalLM", "qwen2", use_sliding_window=True, sliding_window=5, max_window_layers=1),

@@ -153,10 +153,13 @@ def _llama(fields: Fields) -> DecoderConfig:
     biased = fields.flag("attention_bias", False)
     act = fields.choice("hidden_act", fields.text("hidden_activation", "silu"), list(_ACTIVATIONS))
     fields.only("pretraining_tp", (1,))
+    rotary = read_rotary(fields, head_size, context)
+    if rotary.kind == "dynamic":                           # which is there to see more than was trained
+        context = int(context * rotary.factor)
     return DecoderConfig(
         fields.data["architectures"][0], fields.integer("vocab_size"), width, fields.integer("intermediate_size"),
         layers, heads, kv_heads, head_size, context, fields.number("rms_norm_eps", 1e-6), _ACTIVATIONS[act],
-        read_rotary(fields, head_size, context), (0,) * layers, head_size ** -0.5,
+        rotary, (0,) * layers, head_size ** -0.5,
         fields.flag("tie_word_embeddings", False), qkv_bias=biased, out_bias=biased,
         mlp_bias=fields.flag("mlp_bias", False))
 
@@ -232,7 +235,7 @@ def _phi3(fields: Fields) -> DecoderConfig:
 
 
 def _mixtral(fields: Fields) -> DecoderConfig:
-    config = _mistral(fields)
+    config = _mistral(Fields({"rope_theta": 1_000_000.0, **fields.data}, fields.origin))
     experts = Experts(fields.integer("num_local_experts", 8), fields.integer("num_experts_per_tok", 2),
                       config.inner_width, 0, True, "mixtral")
     return replace(config, experts=experts)

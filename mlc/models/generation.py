@@ -149,6 +149,10 @@ def pieces(steps: Steps, requests: Sequence[Request], tokenizer: Tokenizer | Non
     while not all(a.finished for a in answers):
         running = [i for i, a in enumerate(answers) if not a.finished]
         with no_grad():                                    # not around a yield, which is the caller's code
+            for i in running:
+                if positions[i] == steps.turning_point and numbers[i] > 0:
+                    seen = (*answers[i].request.prompt, *answers[i].tokens)
+                    steps.read(state, i, seen[:-1], 0, len(seen))
             chosen = steps.write(state, tokens, positions, numbers)
         found = chosen.tokens.numpy()
         for i in running:

@@ -91,7 +91,7 @@ class RMSNorm(nn.Module):
     Example:
         >>> from mlc.models.parameters import Drawn, Place
         >>> from mlc.models.layers import RMSNorm
-        >>> RMSNorm(Place(Drawn(0)), 2, 0.0)(mlc.tensor([[3.0, -3.0]]))
+        >>> RMSNorm(Place(Drawn(0, trained=False)), 2, 0.0)(mlc.tensor([[3.0, -3.0]]))
         tensor([[ 1., -1.]], dtype=mlc.float32)
     """
 
@@ -120,7 +120,7 @@ class LayerNorm(nn.Module):
     Example:
         >>> from mlc.models.parameters import Drawn, Place
         >>> from mlc.models.layers import LayerNorm
-        >>> LayerNorm(Place(Drawn(0)), 2, 0.0)(mlc.tensor([[1.0, 3.0]]))
+        >>> LayerNorm(Place(Drawn(0, trained=False)), 2, 0.0)(mlc.tensor([[1.0, 3.0]]))
         tensor([[-1.,  1.]], dtype=mlc.float32)
     """
 

@@ -165,7 +165,8 @@ def _penalised(scores: Tensor, settings: Settings, counts: Tensor) -> Tensor:
     scores = mlc.where(counts > 0, mlc.where(scores > 0, scores / penalty, scores * penalty), scores)
     generated = counts % IN_PROMPT
     present = mlc.where(generated > 0, settings["presence_penalty"][:, None], 0.0)
-    return scores - generated.float() * settings["frequency_penalty"][:, None] - present
+    out: Tensor = scores - generated.float() * settings["frequency_penalty"][:, None] - present
+    return out
 
 
 def _drawn(scores: Tensor, settings: Settings, uniform: Tensor) -> Tensor:

@@ -51,6 +51,9 @@ class Steps:
     def __init__(self, model: CausalLM) -> None:
         self.model = model
         self._compiled: dict[Any, Any] = {}
+        rotary = getattr(model.config, "rotary", None)
+        self.turning_point = rotary.trained if rotary is not None and rotary.kind == "longrope" else -1
+        """The position from which on longrope turns all keys of a sequence by other angles: then it is read again."""
 
     def start(self, prompts: Sequence[Sequence[int]], options: Sequence[Sampling], capacity: int, kinds: Kinds
               ) -> State:
