@@ -66,9 +66,13 @@ class CapturedNumber:
     def __init__(self, mapping: MutableMapping[str, Any], key: str, index: int | None) -> None:
         self.mapping, self.key, self.index = mapping, key, index
 
-    def operand(self, given: Sequence[Any]) -> Any:
+    def number(self) -> Any:
+        """The number now."""
         found = self.mapping[self.key]
-        return np.array(found if self.index is None else found[self.index], np.float64)
+        return found if self.index is None else found[self.index]
+
+    def operand(self, given: Sequence[Any]) -> Any:
+        return np.array(self.number(), np.float64)
 
 
 class CapturedKey:

@@ -136,6 +136,8 @@ class Compiled(CompiledFunction):
         if mode.enabled:
             record_for_backward(code, call, out)
         give_tangents(code, call, out)
+        if code.repeated is not None:
+            code.repeated.renew_fast_path()
         return out
 
     def build(self, call: Call, recorded: Recorded) -> Specialization:

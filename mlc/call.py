@@ -248,16 +248,6 @@ class Call(Arguments):
         return [x.value if isinstance(x, tree.Static) else x for x in args][len(self.signature.bound):], {
             name: x.value if isinstance(x, tree.Static) else x for name, x in keywords.items()}
 
-    def is_flat(self, recorded: Recorded) -> bool:
-        """Whether arguments and results are just arrays, as the emitted wrapper takes and returns them."""
-        count = len(recorded.outputs)
-        wanted = ["leaf"] if count == 1 else ["tuple", *["leaf"] * count]
-        tokens = ["leaf" if t is tree.LEAF else "tuple" if t[0] is tuple else "" for t in recorded.structure]
-        effects = recorded.captures is not None and (recorded.has_effects or recorded.captures.same)
-        return (not (recorded.written or effects or self.keywords or any(self.weak))
-                and len(self.arrays) == len(self.args) and tokens == wanted
-                and recorded.outputs == [("result", i) for i in range(count)])
-
     @contextmanager
     def of_types(self, types: Sequence[TensorType]) -> Iterator[None]:
         """Context in which arrays without a specification have these types."""

@@ -12,6 +12,7 @@ from mlc.frontend.compiler import compiler
 from mlc.frontend.generalize import fits
 from mlc.frontend.script.reach import Reached
 from mlc.frontend.script.reached_state import GradientPresence, Payload
+from mlc.frontend.script.unread import names_read
 from mlc.frontend.script.words import Watch
 from mlc.frontend.signature import Recorded
 from mlc.ir.sizes import Dim
@@ -103,8 +104,9 @@ class State:
             return
         self.reached += captures.hooks
         self.read += captures.read
+        names = names_read(self.reached)
         for reached in self.reached:
-            reached.loosen(self.read, captures.numbers, captures.hosts)
+            reached.loosen(self.read, captures.numbers, captures.hosts, names)
         self.reached[0].places += [GradientPresence("", owner, present) for owner, present in captures.gradients_read()]
         self.reached[0].places += [Payload("", t) for t in captures.read]
 

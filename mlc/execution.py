@@ -120,11 +120,12 @@ def _check_captures(code: Specialization, call: Call) -> None:
     if code.recorded.differentiates:
         _check_leaves(code, call)
     _check_shared(code, call)
-    for x in call.given if code.recorded.stored else ():
+    changed = [call.captured[i] for i in code.recorded.stored]
+    for x in call.given if changed else ():
         storage = x._storage if type(x) is Tensor else None
-        changed = (call.captured[i] for i in code.recorded.stored)
-        if any(t._storage is storage for t in changed) if storage is not None else isinstance(x, np.ndarray) and any(
-                t._storage is not None and np.may_share_memory(x, t._array) for t in changed):
+        if any(t is x for t in changed) or (
+                any(t._storage is storage for t in changed) if storage is not None else isinstance(x, np.ndarray)
+                and any(t._storage is not None and np.may_share_memory(x, t._array) for t in changed)):
             raise UserError(f"{call.signature.name} changes a tensor in place that it reaches by itself, and an "
                             "argument has the same memory", code="MLC0759", loc=user_loc(), hint="pass a clone of it")
 
@@ -185,15 +186,19 @@ def record_for_backward(code: Specialization, call: Call, out: Any) -> None:
     if not requires_grad(operands):
         return
     if recorded.accumulates:
-        Unrecorded(list(differentiable_results(recorded, out, operands).values()),
-                   f"{name} calls backward itself, and a call of it is not differentiated by backward",
-                   "call backward where they are computed, or differentiate by mlc.grad")
+        mark_unrecorded(name, list(differentiable_results(recorded, out, operands).values()))
     elif code.donated:
         Unrecorded(list(differentiable_results(recorded, out, operands).values()),
                    f"arguments of {name} were donated, and backward would need their elements",
                    "leave out donate, or call it within mlc.no_grad")
     else:
         record_call(name, _function(code, call), recorded, operands, out)
+
+
+def mark_unrecorded(name: str, results: Sequence[Tensor]) -> None:
+    """Have `backward` from the results of a function that calls it itself say that there is no history of them."""
+    Unrecorded(results, f"{name} calls backward itself, and a call of it is not differentiated by backward",
+               "call backward where they are computed, or differentiate by mlc.grad")
 
 
 def give_tangents(code: Specialization, call: Call, out: Any) -> None:
@@ -260,9 +265,7 @@ def _called(code: Specialization, call: Call) -> Sequence[BackingArray]:
     if repeated is None or call.device != CPU or not repeated.lock.acquire(blocking=False):
         return code.entry.call(_brought(call))  # type: ignore[no-any-return]
     try:
-        results = repeated.run(call.arrays, call.captured)
-        repeated.renew_fast_path()
-        return results
+        return repeated.run(call.arrays, call.captured)
     finally:
         repeated.lock.release()
 

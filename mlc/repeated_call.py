@@ -78,8 +78,18 @@ class RepeatedCall:
 
     def renew_fast_path(self) -> None:
         """Have calls as this one take the fast path from now on, if they may."""
-        if self.fast is not None and not (mode.enabled and self.fast.differentiable):
-            self.fast.renew()
+        if self.fast is None or not self.fast.takes(mode.enabled):
+            return
+        self.fast.renew()
+        if self.fast.changes is not None and self.lock.acquire(blocking=False):
+            self._forget()                                 # the fast path has spare arrays of its own
+            self.lock.release()
+
+    def _forget(self) -> None:
+        for j, _ in self.stored:
+            self.known[j] = self.fitting[j] = None
+        for n in self.recycled:
+            self.spare[n] = self.last[n] = None
 
     def _learn(self, j: int, array: Any) -> None:
         """Take note of another array of a captured input; one that has to be copied is copied in each call."""

@@ -8,20 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from mlc.backends.executable import Entry
+from mlc import fast_path
 from mlc.call import Call
-from mlc.checks import Checks
 from mlc.dispatch_cache import ForSizes, RunAsPython, Specialization, State
-from mlc.frontend.autocast import process as autocast_guard
-from mlc.frontend.autograd.grad_mode import mode
-from mlc.frontend.autograd.tangents import duals
-from mlc.frontend.devices import CPU
-from mlc.frontend.dispatch import GATE
 from mlc.frontend.generalize import Axis, Note, asks_for_numbers, note_of, record_for_sizes
 from mlc.frontend.script.reach import Reached
 from mlc.frontend.script.report import UNRECORDED, Report
 from mlc.frontend.signature import Recorded
-from mlc.frontend.tensor import Consumed, Tensor
 from mlc.ir.diag import Error, UserError
 from mlc.ir.profiling import state as profiling
 from mlc.ir.types import TensorType
@@ -120,45 +113,10 @@ def _learn(function: CompiledFunction, state: State, call: Call, notes: list[Not
         state.reaching.append((bound_key(call.signature), *call.specified()))
     else:
         state.variants.append(variant_of(call, code.recorded, code.images))
-    _add_fast_path(function, state, call, code)
+    fast_path.offer(function, state, call, code)
     return code
 
 
 def _report(call: Call, notes: list[Note], error: UserError | None = None) -> Report:
     """Report entry of the function's specialisation for a call."""
     return Report([str(t) for t in call.input_types()], call.values(), notes, error)
-
-
-def _add_fast_path(function: CompiledFunction, state: State, call: Call, code: Specialization) -> None:
-    """Add a fast path for calls like this one, provided that the captured state consists of variables only, or is
-    guarded by words of memory and the tensors in it are inputs.
-
-    A call that is recorded for derivatives takes the slow path; all do while a profile is on.
-    """
-    if profiling.recorder is not None:
-        profiling.later.append(lambda: _add_fast_path(function, state, call, code))
-        return
-    variables, captures, captured = state.reached[0].variables, code.recorded.captures, None
-    if (call.target_device != CPU or type(code.entry) is not Entry or function.dispatcher is None
-            or Checks.anomaly is not None or call.autocast is not None or not call.is_flat(code.recorded)
-            or (captures is not None and captures.asks_autograd)):
-        return
-    checks = function.check or Checks.every_call
-    if captures is not None and captures.inputs:
-        tensors = captures.tensors()
-        if code.repeated is None or checks or len(tensors) < len(captures.inputs):
-            return
-        from mlc.backends.cpu.captured import CapturedInputs, GradMode
-        variables = []                                     # the guards of the state have them, too
-        captured = code.repeated.fast = CapturedInputs(code.entry, len(call.arrays), tensors, state.guards,
-                                                       GradMode(mode, "enabled"))
-    if variables is None:
-        return
-    from mlc.backends.cpu.callable import add_fast_path, make_callable
-    how = "tensor", Tensor, "_array", Consumed(None, call.signature.name), [
-        *variables, (GATE, None, None), (autocast_guard, "autocast", None), (duals, "level", None)]
-    if checks:                                             # every call is checked, and this way beside it
-        from mlc import checked
-        function.wrappers.append(make_callable(code.entry, checked.refused, *how))
-    else:
-        add_fast_path(function.dispatcher, code.entry, *how, captured)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mlc import api, specialize
+from mlc import api, fast_path
 from mlc.api import Compiled
 from mlc.frontend import eager, tree
 from mlc.ir.diag import Error
@@ -26,7 +26,7 @@ Array = np.ndarray[Any, Any]
 def interpreted(monkeypatch: pytest.MonkeyPatch) -> None:
     """Within the test, compiled functions and operations that run at once are interpreted: no machine code is made."""
     monkeypatch.setattr(api, "native_code", lambda module, placement: Interpreted(module))
-    monkeypatch.setattr(specialize, "_add_fast_path", lambda *args: None)
+    monkeypatch.setattr(fast_path, "offer", lambda *args: None)
     monkeypatch.setattr(eager, "_kernels", {})
     monkeypatch.setattr(eager, "_by_shape", {})
 

@@ -18,7 +18,7 @@ import pytest
 
 import mlc
 from mlc.frontend import tree
-from mlc.frontend.script.reach import codes_of
+from mlc.frontend.script.origin import codes_of
 from mlc.ir.diag import UserError
 from mlc.ir.interp import run_function
 from tests import grammar_expressions, grammar_programs, grammar_statements

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import array
+import copy
 import enum
 import functools
+import operator
 import os
 import types
 from collections import UserDict
@@ -329,3 +331,52 @@ def one_by_one(x: Any) -> Any:
 def test_what_is_used_up_after_the_first_call_is_no_result(f: Any) -> None:
     with pytest.raises(TypeError, match=r"MLC0616.* returns a (map|generator|coroutine)"):
         mlc.compile(f)(X)
+
+
+class Counting:
+    """An object with a counter, which functions read in some way or not at all."""
+
+    def __init__(self) -> None:
+        self.rate, self.count, self.model = 2.0, 0, None
+
+    @property
+    def next(self) -> int:
+        return self.count + 1
+
+    def seen(self) -> int:
+        return self.next
+
+    def log(self) -> None:
+        self.count += 1
+
+
+class Indexed(Counting):
+    """One that is read by a method which no name calls."""
+
+    def __getitem__(self, name: str) -> Any:
+        return vars(self)[name]
+
+
+@pytest.mark.parametrize("read, matters", [
+    (lambda o, x: x * o.rate, False), (lambda o, x: x * o.count, True), (lambda o, x: x * o.seen(), True),
+    (lambda o, x: x * getattr(o, "".join(["co", "unt"])), True), (lambda o, x: x * vars(o)["count"], True),
+    (lambda o, x: x * len(str(o.__dict__)), True), (lambda o, x: x * copy.copy(o).rate, True),
+    (lambda o, x: x * operator.attrgetter("count")(o), True), (lambda o, x: x * o["count"], True),
+])
+def test_attributes_that_are_not_read_may_change(read: Any, matters: bool) -> None:
+    o, x = (Counting() if read.__code__.co_names else Indexed()), mlc.ones(2)
+    f = mlc.compile(lambda x: read(o, x))
+    for _ in range(4):
+        np.testing.assert_array_equal(f(x).numpy(), np.ones(2) * read(o, 1))
+        o.log()
+    assert (f.compiled.cache.states > 1) is matters
+    assert f.compiled.cache.states in (1, 4)
+
+
+def test_a_counter_is_guarded_once_an_argument_reads_it() -> None:
+    o, x = Counting(), mlc.ones(2)
+    f = mlc.compile(lambda x, read: x * o.rate + read(x))
+    ways: list[Callable[[Any], Any]] = [lambda x: x, lambda x: x * o.count]
+    for read in ways * 3:
+        np.testing.assert_array_equal(f(x, read).numpy(), np.ones(2) * (o.rate + read(1)))
+        o.log()

@@ -213,10 +213,15 @@ class Assembler:
         with self._here():
             return ops.Select(condition, yes, no).result
 
-    def widen(self, bit: Value) -> Value:
+    def widen(self, value: Value) -> Value:
         """Zero-extend to i64."""
         with self._here():
-            return ops.ZExt(bit, i64).result
+            return ops.ZExt(value, i64).result
+
+    def narrow(self, value: Value) -> Value:
+        """The low half of an i64."""
+        with self._here():
+            return ops.Trunc(value, i32).result
 
     def to_float(self, value: Value) -> Value:
         with self._here():

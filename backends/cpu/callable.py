@@ -23,11 +23,11 @@ import numpy as np
 
 from mlc.backends.cpu import layout, pattern_call, pattern_match, runtime
 from mlc.backends.cpu.assemble import I32, I64, PTR, Assembler, ModuleBuilder
-from mlc.backends.cpu.captured import CapturedInputs, of_arguments
-from mlc.backends.cpu.captured import first_changed as first_changed_code
+from mlc.backends.cpu.captured import CapturedInputs
+from mlc.backends.cpu.captured_call import first_changed as first_changed_code
 from mlc.backends.cpu.pattern_table import PatternTable
 from mlc.backends.cpu.support import EXTERNALS, OWNED, SIGNATURES, Binding, Callable, Scratch, dtypes, offset
-from mlc.backends.cpu.wrapper import NAME, wrapper_module
+from mlc.backends.cpu.wrapper import NAME, Reached, wrapper_module
 from mlc.backends.executable import FAST_ENTRIES, Entry
 from mlc.backends.load import Library
 from mlc.backends.target import Target
@@ -112,7 +112,7 @@ def make_callable(entry: Entry, slow_path: Function[..., Any], result: str = "te
     if result not in ("tensor", "ndarray") or (result == "tensor" and tensor_type is None):
         raise ValueError(f"result is 'tensor', with a tensor_type, or 'ndarray'; got {result!r}")
     keep: tuple[Any, ...] = (entry, tensor_type, captured)
-    interface = entry.interface if captured is None else of_arguments(entry.interface, captured.own)
+    interface = entry.interface if captured is None else captured.interface
     slot = layout.slot_offset(tensor_type, payload) if tensor_type is not None else 0
     autograd = layout.slot_offset(tensor_type, "_autograd") if tensor_type is not None else 0
     reason = layout.problem() or _unsuited(interface)
@@ -122,7 +122,7 @@ def make_callable(entry: Entry, slow_path: Function[..., Any], result: str = "te
         return SlowCallable(slow_path, keep, reason)
     library = _wrapper(replace(interface, name="wrapped", error_sites=(), arg_names=(),
                                constraint_sites=("",) * len(interface.size_constraints)),
-                       tensor_type is not None, result == "tensor", 0 if captured is None else len(captured.tensors))
+                       tensor_type is not None, result == "tensor", _reached(captured))
     rows = (Binding * (len(bindings) + 1))(*map(_binding, bindings))
     made = _new(slow_path, entry.fail, consumed, (*keep, rows, tuple(bindings), library))
     fields = _filled(made, entry, tensor_type, slot or 0, autograd or 0)
@@ -280,17 +280,24 @@ def _reference(value: Any) -> int:
     return id(value)
 
 
-def _wrapper(signature: Interface, tensors: bool, wrap: bool, captured: int) -> Library:
+def _reached(captured: CapturedInputs | None) -> Reached:
+    if captured is None:
+        return Reached()
+    returned = None if captured.changes is None else captured.changes.returned
+    return Reached(len(captured.inputs), len(captured.entry.interface.results), returned)
+
+
+def _wrapper(signature: Interface, tensors: bool, wrap: bool, reached: Reached) -> Library:
     """The emitted wrapper for a signature, shared by all live functions with it."""
-    key = signature, tensors, wrap, captured
+    key = signature, tensors, wrap, reached
     if (found := _wrappers.get(key)) is None:
-        found = _native(f"{signature} {tensors} {wrap} {captured}",
-                        lambda: wrapper_module(signature, tensors, wrap, captured), [NAME])
+        found = _native(f"{signature} {tensors} {wrap} {reached}",
+                        lambda: wrapper_module(signature, tensors, wrap, reached), [NAME])
         _wrappers.put(key, found)
     return found
 
 
-_wrappers = WeakTable[tuple[Interface, bool, bool, int], Library]()
+_wrappers = WeakTable[tuple[Interface, bool, bool, Reached], Library]()
 
 
 def _native(what: str, source: Function[[], Module], exports: list[str],

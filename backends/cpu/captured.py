@@ -1,7 +1,12 @@
-"""Captured inputs of a compiled callable: tensors that its function reaches by itself.
+"""Captured inputs of a compiled callable: tensors that its function reaches by itself, and what a call does to them.
 
 A call takes the fast path if none of the guards has changed, words of memory each with the value that it had: those of
-the state that the recording depends on, and the slots of the tensors. The addresses of the elements are then known.
+the state that the recording depends on, and what autograd knows of the tensors. A tensor that has another array than
+before, of the same type, is followed. backends/cpu/captured_call.py is the native code.
+
+A call that changes tensors, such as a training step, writes to spare arrays, which then take the place of those that
+the tensors have. These are the spare ones of the next call, unless somebody else holds them: so a step allocates
+nothing, and a call that fails has changed nothing.
 """
 
 from __future__ import annotations
@@ -10,16 +15,15 @@ import ctypes
 import threading
 from collections.abc import Callable as Function
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from mlc.backends.cpu import layout
-from mlc.backends.cpu.assemble import I1, I64, PTR, Assembler, ModuleBuilder
 from mlc.backends.cpu.checked_call import LONG_WORK
-from mlc.backends.cpu.support import Callable, offset
+from mlc.backends.cpu.support import Callable
 from mlc.backends.executable import Entry
 from mlc.ir import sizes
 from mlc.ir.abi import Interface
@@ -38,14 +42,71 @@ class Guards(NamedTuple):
 
 
 class GradMode(NamedTuple):
-    """An object whose attribute of a name is False if nothing is recorded for derivatives."""
+    """An object whose attribute of a name is whether computations are recorded for derivatives."""
 
     holder: Any
     name: str
 
 
+@dataclass(frozen=True)
+class Changes:
+    """The effects of a call, besides its results.
+
+    stored     per captured input that takes over a result: its number, and that of the result
+    gradients  tensors whose gradient is set to a result, by its number, or to None
+    returned   the numbers of the results that are returned
+    enabled    the grad mode that it is recorded for; None if it does not depend on it
+    before     called before the code runs: it writes the inputs that are no tensors; None if there are none
+    after      called on the returned tensors when all is changed; None if there is nothing else to do
+    """
+
+    stored: Sequence[tuple[int, int]]
+    gradients: Sequence[tuple[Any, int | None]]
+    returned: tuple[int, ...]
+    enabled: bool | None
+    before: Function[[], None] | None
+    after: Function[..., None] | None
+
+
+class Array(ctypes.Structure):
+    """A slot that has an array, or a tensor with one, and the type of that.
+
+    array   of an input: the array that it had; of a result: that of the last call
+    number  of the input or result
+    place   of a result: which of the inputs takes it over; -1 for a gradient, which is a new tensor
+    """
+
+    _fields_ = [("slot", ctypes.c_void_p), ("array", ctypes.c_void_p), ("descr", ctypes.c_void_p),
+                ("dims", ctypes.c_void_p), ("rank", ctypes.c_int64), ("bytes", ctypes.c_int64),
+                ("number", ctypes.c_int64), ("place", ctypes.c_int64)]
+
+
+class State(ctypes.Structure):
+    """The captured inputs as the last call left them. It changes under the GIL, while no call runs (`users`).
+
+    keep   the Python objects that the pointers belong to
+    metas  what autograd has of the tensors whose gradients are set: their gradients are slots of it
+    """
+
+    keep: tuple[Any, ...]
+    metas: list[Any]
+    _fields_ = [
+        ("users", ctypes.c_int64),                # calls that run
+        ("inputs", ctypes.c_void_p), ("input_count", ctypes.c_int64),   # `Array`s of the tensors: their slots
+        ("arrays", ctypes.c_void_p),              # list of the arrays that the tensors had
+        ("pointers", ctypes.c_void_p), ("pointer_count", ctypes.c_int64),   # the elements of all captured inputs
+        ("results", ctypes.c_void_p), ("result_count", ctypes.c_int64),  # `Array`s of the results not returned
+        ("spares", ctypes.c_void_p),              # list of arrays for them, or None
+        ("changed", ctypes.c_void_p), ("changed_count", ctypes.c_int64),  # slots of tensors that are changed, in order
+        ("cleared", ctypes.c_void_p), ("cleared_count", ctypes.c_int64),  # addresses of slots that are set to None
+        ("before", ctypes.c_void_p), ("after", ctypes.c_void_p),         # functions, or NULL
+        ("weak", ctypes.c_int64), ("history", ctypes.c_int64),           # offsets of slots of tensors
+        ("storage", ctypes.c_int64), ("view", ctypes.c_int64),
+    ]
+
+
 class Captured(ctypes.Structure):
-    """Captured inputs as they were at a call; a newer one replaces it, and none is written to.
+    """The guards of a call; newer ones replace them, and none are written to.
 
     keep  the Python objects that the pointers belong to
     """
@@ -54,31 +115,55 @@ class Captured(ctypes.Structure):
     _fields_ = [
         ("owner", ctypes.c_void_p),               # this object, to which a call holds a reference
         ("guards", ctypes.c_void_p), ("guard_count", ctypes.c_int64),
-        ("slots", ctypes.c_void_p), ("slot_count", ctypes.c_int64),     # rows of the slots of tensors
-        ("pointers", ctypes.c_void_p),            # the elements of the tensors
-        ("mode", ctypes.c_void_p), ("name", ctypes.c_void_p),           # the grad mode, if a tensor requires a gradient
-        ("off", ctypes.c_void_p),                 # False
+        ("slots", ctypes.c_void_p), ("slot_count", ctypes.c_int64),     # rows of slots of the tensors
+        ("mode", ctypes.c_void_p), ("name", ctypes.c_void_p),           # the grad mode, if it matters
+        ("wanted", ctypes.c_void_p),              # its value
+        ("state", ctypes.c_void_p),
     ]
 
 
 class CapturedInputs:
     """The captured inputs of the fast path of an entry.
 
-    own      number of the arguments; the other inputs of the entry are the tensors
+    own      number of the arguments; the other inputs of the entry are the captured ones
+    inputs   these: tensors, and arrays of other inputs, which `changes.before` writes
     guards   the guards of the state that the recording depends on; None where it has to be looked at
+    changes  what a call does to them; None if it only returns results
     """
 
-    def __init__(self, entry: Entry, own: int, tensors: Sequence[Any], guards: Function[[], Guards | None],
-                 mode: GradMode) -> None:
-        self.entry, self.own, self.tensors, self.guards, self.mode = entry, own, tensors, guards, mode
+    def __init__(self, entry: Entry, own: int, inputs: Sequence[Any], guards: Function[[], Guards | None],
+                 mode: GradMode, changes: Changes | None = None) -> None:
+        self.entry, self.own, self.inputs, self.guards, self.mode = entry, own, inputs, guards, mode
+        self.changes = changes
         self.callable: Any = None
         self._now: Captured | None = None
+        self._state: State | None = None
         self._lock = threading.RLock()
 
     @property
-    def differentiable(self) -> bool:
-        """Whether a tensor requires a gradient, so that calls in grad mode are recorded."""
-        return any(t.requires_grad for t in self.tensors)
+    def tensors(self) -> list[Any]:
+        """The inputs that are tensors."""
+        return [x for x in self.inputs if type(x) is not np.ndarray]
+
+    def takes(self, enabled: bool) -> bool:
+        """Whether calls in a grad mode take the fast path: one that has to be recorded for derivatives does not."""
+        return self._wanted() in (None, enabled)
+
+    def _wanted(self) -> bool | None:
+        """The grad mode of calls that take the fast path; None if it does not matter."""
+        if self.changes is not None and self.changes.enabled is not None:
+            return self.changes.enabled
+        return False if any(t.requires_grad for t in self.tensors) else None
+
+    @property
+    def interface(self) -> Interface:
+        """The interface of the entry without the captured inputs, and without results that are not returned."""
+        interface = self.entry.interface
+        rest = sum(sizes.evaluate(t.size, {}) for t in interface.inputs[self.own:])
+        work = -1 if interface.work is None and rest >= LONG_WORK else interface.work
+        returned = range(len(interface.results)) if self.changes is None else self.changes.returned
+        return replace(interface, work=work, aliases=tuple(interface.aliases[n] for n in returned), type=FunctionType(
+            interface.inputs[:self.own], tuple(interface.results[n] for n in returned)))
 
     def renew(self) -> None:
         """Take the present state as that in which calls take the fast path; none does if it has to be looked at."""
@@ -88,9 +173,7 @@ class CapturedInputs:
             guards = self.guards()
             if self._now is not None and self._unchanged(self._now, guards):
                 return
-            found, fresh = [(t, t._array, t._autograd) for t in self.tensors], None
-            if guards is not None and all(self._fits(j, array) for j, (_, array, _) in enumerate(found)):
-                fresh = self._snapshot(guards, found)
+            fresh = None if guards is None else self._snapshot(guards)
             Callable.from_address(id(self.callable)).captured = None if fresh is None else ctypes.addressof(fresh)
             self._now = fresh                              # the former one may go now that no call finds it any more
 
@@ -98,36 +181,106 @@ class CapturedInputs:
         """Have no call take the fast path any more, and no tensor be kept."""
         with self._lock:
             Callable.from_address(id(self.callable)).captured = None
-            self.callable = self._now = None
-            self.tensors, self.guards = (), _none
+            self.callable = self._now = self._state = self.changes = None
+            self.inputs, self.guards = (), _none
 
     @staticmethod
     def _unchanged(now: Captured, guards: Guards | None) -> bool:
-        rows = now.keep[1]
         return guards is not None and (guards.rows, guards.number) == (now.guards, now.guard_count) and all(
-            _word(address) == value for address, value in zip(rows[::2], rows[1::2]))
+            _word(address) == value for address, value in zip(now.keep[1][::2], now.keep[1][1::2]))
 
-    def _fits(self, j: int, array: Any) -> bool:
-        return type(array) is np.ndarray and self.entry.checked_array(self.own + j, array) is array
-
-    def _snapshot(self, guards: Guards, found: Sequence[tuple[Any, Any, Any]]) -> Captured:
-        """The tensors with these arrays and autograd records, which other threads may replace meanwhile."""
-        arrays = [array for _, array, _ in found]
-        slots = list[int]()
-        for tensor, array, meta in found:
-            slots += [id(tensor) + _slot(tensor.__class__, "_array"), id(array),
-                      id(tensor) + _slot(tensor.__class__, "_autograd"), id(meta)]
+    def _snapshot(self, guards: Guards) -> Captured | None:
+        """The guards of the present state; None if the tensors are not as the code takes them."""
+        tensors, changes = self.tensors, self.changes      # whose attributes other threads may replace meanwhile
+        changed = [] if changes is None else [self.inputs[j] for j, _ in changes.stored]
+        if any(t._storage is not None for t in changed):   # others see what is written to it
+            return None
+        metas = [] if changes is None else [t.autograd_meta for t, _ in changes.gradients]
+        rows, found = list[tuple[int, Any]](), list[Any]()
+        for tensor in tensors:
+            meta = tensor._autograd
+            found.append(meta)
+            rows.append((_address(tensor, "_autograd"), meta))
             if meta is not None:
-                slots += [id(meta) + _slot(meta.__class__, "requires_grad"), id(meta.requires_grad)]
-        rows = (ctypes.c_uint64 * len(slots))(*slots)
-        pointers = (ctypes.c_uint64 * len(arrays))(*map(layout.data_address, arrays))
-        name = self.mode.name
+                rows.append((_address(meta, "requires_grad"), meta.requires_grad))
+        rows += [(_address(t, "_storage"), None) for t in changed]
+        rows += [] if changes is None else [
+            (_address(t, "_autograd"), meta) for (t, _), meta in zip(changes.gradients, metas)]
+        if self._state is None or self._state.metas != metas:
+            self._state = self._new_state(metas)
+        return None if self._state is None else self._guarded(guards, rows, self._state, (tensors, found))
+
+    def _guarded(self, guards: Guards, found: Sequence[tuple[int, Any]], state: State, keep: Any) -> Captured:
+        """A state with its guards: those of all that is reached, and slots with the objects that they have to have,
+        unless these are among the former."""
+        known = {*(ctypes.c_uint64 * (2 * guards.number)).from_address(guards.rows)[::2]}
+        slots = [part for address, x in {a: (a, x) for a, x in found if a not in known}.values()
+                 for part in (address, id(x))]
+        rows, wanted = (ctypes.c_uint64 * len(slots))(*slots), self._wanted()
         made = Captured(guards=guards.rows, guard_count=guards.number, slots=ctypes.addressof(rows),
-                        slot_count=len(slots) // 2, pointers=ctypes.addressof(pointers), name=id(name), off=id(False),
-                        mode=id(self.mode.holder) if self.differentiable else None)
+                        slot_count=len(slots) // 2, mode=None if wanted is None else id(self.mode.holder),
+                        name=id(self.mode.name), wanted=id(wanted), state=ctypes.addressof(state))
         made.owner = id(made)
-        made.keep = guards, rows, pointers, tuple(found), self.mode
+        made.keep = guards, rows, state, keep, self.mode
         return made
+
+    def _new_state(self, metas: list[Any]) -> State | None:
+        """The inputs with the arrays that they have now; None if one is not as the code takes it."""
+        arrays = [x if type(x) is np.ndarray else x._array for x in self.inputs]
+        if not all(type(x) is np.ndarray and self.entry.checked_array(self.own + j, x) is x
+                   for j, x in enumerate(arrays)):
+            return None
+        keep = list[Any]([self.inputs, arrays])
+        tensors = [(j, x) for j, x in enumerate(self.inputs) if type(x) is not np.ndarray]
+        rows = (Array * len(tensors))(*(
+            _array(_address(t, "_array"), arrays[j].shape, arrays[j].dtype, keep, array=id(arrays[j]),
+                   number=j) for j, t in tensors))
+        pointers = (ctypes.c_uint64 * len(arrays))(*map(layout.data_address, arrays))
+        made = State(inputs=ctypes.addressof(rows), input_count=len(rows), arrays=id(arrays),
+                     pointers=ctypes.addressof(pointers), pointer_count=len(pointers))
+        keep += [rows, pointers]
+        if self.changes is not None:
+            self._add_changes(made, self.changes, [j for j, _ in tensors], metas, keep)
+        made.keep, made.metas = tuple(keep), metas
+        return made
+
+    def _add_changes(self, state: State, changes: Changes, tensors: Sequence[int], metas: Sequence[Any],
+                     keep: list[Any]) -> None:
+        """Add what a call changes to the state; `tensors` are the numbers of the inputs that are tensors."""
+        shapes, places = self.entry.static_results, list[Array]()
+        for j, n in changes.stored:
+            slot = _address(self.inputs[j], "_array")
+            places.append(_array(slot, *shapes[n], keep, number=n, place=tensors.index(j)))
+        cleared = list[int]()
+        for meta, (_, number) in zip(metas, changes.gradients):
+            slot = _address(meta, "grad")
+            if number is None:
+                cleared.append(slot)
+            else:
+                places.append(_array(slot, *shapes[number], keep, number=number, place=-1))
+        results, spares = (Array * len(places))(*places), [None] * len(places)
+        changed = (ctypes.c_uint64 * len(changes.stored))(*sorted(_address(self.inputs[j], "_array")
+                                                                  for j, _ in changes.stored))
+        rows = (ctypes.c_uint64 * len(cleared))(*cleared)
+        state.results, state.result_count = ctypes.addressof(results), len(results)
+        state.spares, state.cleared, state.cleared_count = id(spares), ctypes.addressof(rows), len(rows)
+        state.before = None if changes.before is None else id(changes.before)
+        state.after = None if changes.after is None else id(changes.after)
+        for owner, _ in changes.gradients[:1]:
+            kind: Any = owner.__class__
+            state.weak, state.history = kind.__weakrefoffset__, _slot(kind, "_autograd")
+            state.storage, state.view = _slot(kind, "_storage"), _slot(kind, "_view")
+        state.changed, state.changed_count = ctypes.addressof(changed), len(changed)
+        keep += [results, spares, rows, changed, changes]
+
+
+def _array(slot: int, shape: Sequence[int], dtype: np.dtype[Any], keep: list[Any], **more: Any) -> Array:
+    sizes = (ctypes.c_int64 * len(shape))(*shape)
+    keep += [sizes, dtype]
+    count = dtype.itemsize
+    for n in shape:
+        count *= n
+    return Array(slot=slot, descr=id(dtype), dims=ctypes.addressof(sizes), rank=len(shape), bytes=count, **more)
 
 
 def _none() -> None:
@@ -138,92 +291,13 @@ def _word(address: int) -> int:
     return ctypes.c_uint64.from_address(address).value
 
 
+def _address(x: Any, name: str) -> int:
+    """The address of a slot of an object."""
+    return id(x) + _slot(x.__class__, name)
+
+
 @cache
 def _slot(kind: Any, name: str) -> int:
     found = layout.slot_offset(kind, name)
     assert found is not None, f"{kind} has no slot {name}"
     return found
-
-
-def of_arguments(interface: Interface, own: int) -> Interface:
-    """The interface of an entry without the inputs after its arguments, which have no symbolic sizes."""
-    if own == len(interface.inputs):
-        return interface
-    rest = sum(sizes.evaluate(t.size, {}) for t in interface.inputs[own:])
-    work = -1 if interface.work is None and rest >= LONG_WORK else interface.work
-    return replace(interface, type=FunctionType(interface.inputs[:own], interface.results), work=work)
-
-
-# -- emitted code -----------------------------------------------------------------------------------------------------
-def first_changed(builder: ModuleBuilder, public: bool = False) -> None:
-    """first_changed(rows, start, count): the number of the first row from `start` on whose word is not at its address;
-    `count` if there is none."""
-    a = Assembler(builder, "first_changed", [PTR, I64, I64], I64, public=public)
-    rows, start, count = a.args
-    loop, row, following, done = a.block(I64), a.block(), a.block(), a.block(I64)
-    a.goto(loop, start)
-    a.start(loop)
-    number = loop.args[0]
-    a.branch(a.compare("slt", number, count), row, done, (), (count,))
-    a.start(row)
-    at = a.at(rows, a.mul(number, a.i64(ROW)))
-    same = a.compare("eq", a.load(I64, a.load(PTR, at)), a.load(I64, at, 8))
-    a.branch(same, following, done, (), (number,))
-    a.start(following)
-    a.goto(loop, a.add(number, a.i64(1)))
-    a.start(done)
-    a.ret(done.args[0])
-
-
-def captured_hold(builder: ModuleBuilder) -> None:
-    """captured_hold(self): whether the captured inputs are as they were, and a call is not recorded for derivatives."""
-    first_changed(builder)
-    a = Assembler(builder, "captured_hold", [PTR], I1)
-    self, = a.args
-    captured, changed = a.load(PTR, self, offset(Callable, "captured")), a.block()
-
-    def need(condition: Any) -> None:
-        following = a.block()
-        a.branch(condition, following, changed)
-        a.start(following)
-
-    need(a.not_null(captured))
-    for rows, number in (("guards", "guard_count"), ("slots", "slot_count")):
-        count = a.load(I64, captured, offset(Captured, number))
-        need(a.compare("eq", count, a.call("first_changed", a.load(PTR, captured, offset(Captured, rows)), a.i64(0),
-                                           count)))
-    mode, asked, holds = a.load(PTR, captured, offset(Captured, "mode")), a.block(), a.block()
-    a.branch(a.is_null(mode), holds, asked)
-    a.start(asked)
-    off, owner = a.load(PTR, captured, offset(Captured, "off")), a.load(PTR, captured)
-    a.call("Py_IncRef", owner)                               # asking may let another thread replace it
-    enabled = a.call("PyObject_GetAttr", mode, a.load(PTR, captured, offset(Captured, "name")))
-    a.call("Py_DecRef", enabled)                             # which takes NULL; True and False live on
-    is_same = a.compare("eq", captured, a.load(PTR, self, offset(Callable, "captured")))
-    a.call("Py_DecRef", owner)
-    a.branch(a.and_(is_same, a.compare("eq", enabled, off)), holds, changed)
-    a.start(holds)
-    a.ret(a.true)
-    a.start(changed)
-    a.ret(a.false)
-
-
-def put_captured(builder: ModuleBuilder) -> None:
-    """put_captured(self, to, count): store the addresses of the captured inputs, and hold what owns them: the result,
-    which `Py_DecRef` releases."""
-    a = Assembler(builder, "put_captured", [PTR, PTR, I64], PTR)
-    self, to, count = a.args
-    captured = a.load(PTR, self, offset(Callable, "captured"))
-    pointers, owner = a.load(PTR, captured, offset(Captured, "pointers")), a.load(PTR, captured)
-    a.call("Py_IncRef", owner)
-    loop, row, done = a.block(I64), a.block(), a.block()
-    a.goto(loop, a.i64(0))
-    a.start(loop)
-    i, = loop.args
-    a.branch(a.compare("ult", i, count), row, done)
-    a.start(row)
-    at = a.mul(i, a.i64(8))
-    a.store(a.load(PTR, a.at(pointers, at)), a.at(to, at))
-    a.goto(loop, a.add(i, a.i64(1)))
-    a.start(done)
-    a.ret(owner)

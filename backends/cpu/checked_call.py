@@ -81,11 +81,12 @@ class EntryCall:
 
 
 class CheckedCall(EntryCall):
-    """The blocks of one wrapper that depend on the interface of what it calls, which may take `more` inputs."""
+    """The blocks of one wrapper that depend on the interface of what it calls, which may take and give more than that
+    says."""
 
-    def __init__(self, a: Assembler, interface: Interface, more: int = 0) -> None:
-        super().__init__(a, a.alloca(max(len(interface.inputs) + more, 1)), a.alloca(max(len(interface.symbols), 1)),
-                         a.alloca(max(len(interface.results), 1)))
+    def __init__(self, a: Assembler, interface: Interface, inputs: int = 0, results: int = 0) -> None:
+        super().__init__(a, a.alloca(max(len(interface.inputs) + inputs, 1)),
+                         a.alloca(max(len(interface.symbols), 1)), a.alloca(max(len(interface.results) + results, 1)))
         self.interface = interface
         self.env: dict[str, Value] = {}               # values of the size symbols
         self.known: dict[Dim, Value] = {}             # sizes computed so far

@@ -12,14 +12,15 @@ from typing import Any
 import numpy as np
 
 # CPython 3.11 to 3.14 on 64 bits, with the global lock.
-OB_TYPE = 8
+OB_REFCNT, OB_TYPE = 0, 8
+LIST_ITEMS = 24
 CELL_CONTENTS = 16
 FUNCTION_SLOTS = {"__code__": 48, "__defaults__": 56, "__kwdefaults__": 64}
 VECTORCALL_OFFSET_FLAG = 1 << 63
 """Bit of `nargsf`: the callee may use the slot before the arguments."""
 
 # struct PyArrayObject_fields of numpy's C API, frozen by its ABI.
-ARRAY_DATA, ARRAY_NDIM, ARRAY_DIMS, ARRAY_DESCR, ARRAY_FLAGS = 16, 24, 32, 56, 64
+ARRAY_DATA, ARRAY_NDIM, ARRAY_DIMS, ARRAY_BASE, ARRAY_DESCR, ARRAY_FLAGS = 16, 24, 32, 48, 56, 64
 C_CONTIGUOUS, ALIGNED, WRITEABLE = 0x1, 0x100, 0x400
 
 # Positions in numpy's table of C functions.
@@ -38,6 +39,9 @@ def problem() -> str | None:
     cell = types.CellType(sys)
     if _word(id(cell) + CELL_CONTENTS) != id(sys):
         return "cells of closures are laid out differently"
+    items = [object(), object()]
+    if _word(_word(id(items) + LIST_ITEMS) + 8) != id(items[1]):
+        return "lists are laid out differently"
     if any(_word(id(_sample) + at) != id(getattr(_sample, name)) for name, at in FUNCTION_SLOTS.items()):
         return "functions are laid out differently"
     for sample in (np.zeros((2, 3), np.float32), np.zeros((4, 0, 1), np.int8)[::2], np.array(1.5), np.arange(6)[1::2],
@@ -59,6 +63,7 @@ def _reads_right(sample: np.ndarray[Any, Any]) -> bool:
     if (_word(at + OB_TYPE) != id(np.ndarray) or _word(at + ARRAY_DESCR) != id(sample.dtype)
             or ctypes.c_int32.from_address(at + ARRAY_NDIM).value != sample.ndim
             or _word(at + ARRAY_DATA) != _public_address(sample)
+            or _word(at + ARRAY_BASE) != (0 if sample.base is None else id(sample.base))
             or ctypes.c_int32.from_address(at + ARRAY_FLAGS).value & (C_CONTIGUOUS | ALIGNED | WRITEABLE) != expected):
         return False
     dims = _word(at + ARRAY_DIMS)

@@ -16,9 +16,11 @@ for that to pay off.
 
 from __future__ import annotations
 
-from mlc.backends.cpu import captured as captured_inputs
-from mlc.backends.cpu import layout, support
+from typing import NamedTuple
+
+from mlc.backends.cpu import captured_call, layout, support
 from mlc.backends.cpu.assemble import I64, PTR, Assembler, ModuleBuilder
+from mlc.backends.cpu.captured import Captured, State
 from mlc.backends.cpu.checked_call import CheckedCall, Refusal
 from mlc.backends.cpu.support import Callable, Scratch, dtype_offset, offset
 from mlc.dialects.builtin import Module
@@ -29,12 +31,32 @@ from mlc.ir.types import ScalarType, Type
 
 NAME = "vectorcall"
 
-def wrapper_module(interface: Interface, tensors: bool, wrap: bool, captured: int = 0) -> Module:
+
+class Reached(NamedTuple):
+    """The inputs of an entry that are no arguments of the call, and what it does to them.
+
+    inputs    their number
+    results   the number of all results of the entry
+    returned  which of them the call returns; None for all: it changes nothing
+    """
+
+    inputs: int = 0
+    results: int = 0
+    returned: tuple[int, ...] | None = None
+
+    @property
+    def changed(self) -> bool:
+        return self.returned is not None
+
+
+NOTHING = Reached()
+
+
+def wrapper_module(interface: Interface, tensors: bool, wrap: bool, reached: Reached = NOTHING) -> Module:
     """The wrapper of one signature.
 
     tensors  whether arguments may be tensors
     wrap     whether results become tensors
-    captured  the number of inputs that are no arguments
     """
     builder = ModuleBuilder(support.SIGNATURES)
     support.bindings_hold(builder)
@@ -49,10 +71,9 @@ def wrapper_module(interface: Interface, tensors: bool, wrap: bool, captured: in
     support.grow(builder)
     if interface.donated:
         support.count_overlaps(builder)
-    if captured:
-        captured_inputs.captured_hold(builder)
-        captured_inputs.put_captured(builder)
-    _Wrapper(builder, interface, tensors, wrap, captured).emit()
+    if reached.inputs:
+        captured_call.captured_functions(builder, reached.changed)
+    _Wrapper(builder, interface, tensors, wrap, reached).emit()
     return builder.module
 
 
@@ -60,9 +81,13 @@ def wrapper_module(interface: Interface, tensors: bool, wrap: bool, captured: in
 class _Wrapper(CheckedCall):
     """The blocks of one wrapper, in order of execution."""
 
-    def __init__(self, builder: ModuleBuilder, interface: Interface, tensors: bool, wrap: bool, captured: int) -> None:
-        super().__init__(Assembler(builder, NAME, [PTR, PTR, I64, PTR], PTR, public=True), interface, captured)
-        self.captured = captured
+    def __init__(self, builder: ModuleBuilder, interface: Interface, tensors: bool, wrap: bool,
+                 reached: Reached) -> None:
+        count = len(interface.results)
+        super().__init__(Assembler(builder, NAME, [PTR, PTR, I64, PTR], PTR, public=True), interface, reached.inputs,
+                         reached.results - count if reached.changed else 0)
+        self.reached = reached
+        self.numbers_of_results = reached.returned if reached.returned is not None else range(count)
         self.tensors = tensors
         self.wrap = wrap
         self.self, self.args, self.nargsf, self.kwnames = self.a.args
@@ -80,8 +105,8 @@ class _Wrapper(CheckedCall):
 
         self.check_count()
         self.need(a.call("bindings_hold", self.self))
-        if self.captured:
-            self.need(a.call("captured_hold", self.self))
+        if self.reached.inputs:
+            self.need(a.call("captured_hold", self.self, a.true if self.reached.changed else a.false))
         for i in range(len(interface.inputs)):
             self.check_argument(i)
         self.check_sizes()
@@ -135,6 +160,8 @@ class _Wrapper(CheckedCall):
         if type.rank:
             where = a.load(PTR, array, layout.ARRAY_DIMS)
             dims = [a.load(I64, where, 8 * axis) for axis in range(type.rank)]
+        if self.reached.changed:
+            self.need(a.compare("eq", a.call("is_changed", self.self, obj), a.false))
         a.store(a.load(PTR, array, layout.ARRAY_DATA), self.data, 8 * i)
         self.objects.append(obj)
         self.arrays.append(array)
@@ -144,8 +171,9 @@ class _Wrapper(CheckedCall):
     def allocate_results(self) -> None:
         a, interface = self.a, self.interface
         for k, (alias, type) in enumerate(zip(interface.aliases, interface.results)):
+            number = self.numbers_of_results[k]
             if alias >= 0:
-                a.store(a.load(PTR, self.data, 8 * alias), self.outputs, 8 * k)
+                a.store(a.load(PTR, self.data, 8 * alias), self.outputs, 8 * number)
                 continue
             dims = [self.size(d) for d in type.shape]
             for axis, d in enumerate(dims):
@@ -156,7 +184,7 @@ class _Wrapper(CheckedCall):
             a.branch(a.is_null(made), self.failed, following)
             a.start(following)
             a.store(made, self.made, 8 * k)
-            a.store(a.load(PTR, made, layout.ARRAY_DATA), self.outputs, 8 * k)
+            a.store(a.load(PTR, made, layout.ARRAY_DATA), self.outputs, 8 * number)
 
     def run(self) -> None:
         """Call the entry, with a larger arena if it needs one, and return its results."""
@@ -173,18 +201,38 @@ class _Wrapper(CheckedCall):
         if self.tensors:                                     # another thread may give a tensor another array
             for array in self.arrays:
                 a.call("Py_IncRef", array)
-        if self.captured:
-            self.owner = a.call("put_captured", self.self, a.at(self.data, 8 * len(self.interface.inputs)),
-                                a.i64(self.captured))
+        if self.reached.inputs:
+            self.begin(scratch)
         status = self.call_entry(self.field("function"), scratch)
         self.finish(status, scratch, context)
+
+    def begin(self, scratch: Value) -> None:
+        """Store the pointers to captured inputs and what becomes of them."""
+        a = self.a
+        self.captured = a.call("begin_captured", self.self, a.at(self.data, 8 * len(self.interface.inputs)),
+                               self.outputs)
+        if not self.reached.changed:                         # which cannot fail
+            return
+        unready, ready = a.block(), a.block()
+        a.branch(a.is_null(self.captured), unready, ready)
+        a.start(unready)
+        self.give_back(scratch)
+        a.goto(self.failed)
+        a.start(ready)
+
+    def give_back(self, scratch: Value) -> None:
+        """Give up the arena and the arrays of tensors."""
+        a = self.a
+        a.store(self.field("pool"), scratch, offset(Scratch, "next"))
+        a.store(scratch, self.self, offset(Callable, "pool"))
+        if self.tensors:
+            for array in self.arrays:
+                a.call("Py_DecRef", array)
 
     def finish(self, status: Value, scratch: Value, context: Value) -> None:
         """Release what the call holds; then, by `status`, return results, raise, or take the slow path."""
         a = self.a
         record = a.load(I64, context, offset(Context, "record"))
-        a.store(self.field("pool"), scratch, offset(Scratch, "next"))
-        a.store(scratch, self.self, offset(Callable, "pool"))
         for name in ("calls", "all_calls"):
             counter = self.field(name)
             a.store(a.add(a.load(I64, counter), a.i64(1)), counter)
@@ -192,11 +240,9 @@ class _Wrapper(CheckedCall):
             if alias >= 0:
                 a.call("Py_IncRef", self.arrays[alias])
                 a.store(self.arrays[alias], self.made, 8 * k)
-        if self.tensors:
-            for array in self.arrays:
-                a.call("Py_DecRef", array)
-        if self.captured:
-            a.call("Py_DecRef", self.owner)
+        self.give_back(scratch)
+        if self.reached.inputs and not self.reached.changed:
+            a.call("end_captured", self.captured)
         ran, refused, raised, done, rejected = a.block(), a.block(), a.block(), a.block(), a.block()
         error = a.compare("eq", status, a.i32(abi.ERROR_RECORDED))
         a.branch(a.or_(error, a.compare("eq", status, a.i32(abi.OK))), ran, refused)
@@ -208,24 +254,47 @@ class _Wrapper(CheckedCall):
         a.branch(error, raised, done)
 
         a.start(done)
+        if self.reached.changed:
+            self.commit()
         self.hand_over()
 
         a.start(raised)
+        if self.reached.changed:
+            a.call("end_captured", self.captured)
         self.drop_results()
         self.raise_error(record)
 
         a.start(refused)                                     # not run, or unknown status
+        if self.reached.changed:
+            a.call("end_captured", self.captured)
         a.goto(rejected)
         a.start(rejected)
         self.drop_results()
         a.goto(self.slow)
 
+    def commit(self) -> None:
+        """Have what the call changes happen."""
+        a, changed = self.a, self.a.block()
+        succeeded = a.call("commit_captured", self.self, self.captured)
+        self.after = a.load(PTR, a.load(PTR, self.captured, offset(Captured, "state")), offset(State, "after"))
+        a.call("Py_IncRef", self.after)                      # which takes NULL
+        a.call("end_captured", self.captured)
+        a.branch(succeeded, changed, self.failed)
+        a.start(changed)
+
     def hand_over(self) -> None:
-        """Return the results: wrapped if asked for, as a tuple unless there is exactly one."""
+        """Return the results: wrapped if asked for, as a tuple unless there is exactly one; None if there is none."""
         a, count = self.a, len(self.interface.results)
         for k in range(count if self.wrap else 0):
             tensor = self.object_or_fail(a.call("tensor_of", self.self, a.load(PTR, self.made, 8 * k)))
             a.store(tensor, self.made, 8 * k)
+        if self.reached.changed:
+            self.call_after(count)
+        if not count and self.reached.changed:
+            none = self.field("none")
+            a.call("Py_IncRef", none)
+            a.ret(none)
+            return
         if count == 1:
             a.ret(a.load(PTR, self.made))
             return
@@ -233,6 +302,19 @@ class _Wrapper(CheckedCall):
         for k in range(count):
             a.call("PyTuple_SetItem", out, a.i64(k), a.load(PTR, self.made, 8 * k))
         a.ret(out)
+
+    def call_after(self, count: int) -> None:
+        """Call what is to be called on the results."""
+        a = self.a
+        asked, done = a.block(), a.block()
+        a.branch(a.is_null(self.after), done, asked)
+        a.start(asked)
+        answer = a.call("PyObject_Vectorcall", self.after, self.made, a.i64(count), a.null)
+        a.call("Py_DecRef", self.after)
+        self.object_or_fail(answer)
+        a.call("Py_DecRef", answer)
+        a.goto(done)
+        a.start(done)
 
     def raise_error(self, record: Value) -> None:
         """Let `on_error` turn the record into an exception."""

@@ -20,7 +20,6 @@ import types
 from collections import ChainMap, UserDict, UserList, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
-from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
@@ -29,6 +28,7 @@ import numpy as np
 from mlc.frontend import tree
 from mlc.frontend.dtypes import DType
 from mlc.frontend.location import is_ours
+from mlc.frontend.script.origin import codes_of, file_of, is_foreign, is_installed, is_programs
 from mlc.frontend.script.reached_state import (
     MISSING,
     Attributes,
@@ -45,6 +45,7 @@ from mlc.frontend.script.reached_state import (
     Variable,
     slots_of,
 )
+from mlc.frontend.script.unread import BY_NAME, unread
 from mlc.frontend.tensor import Tensor
 from mlc.ir.sizes import Size
 
@@ -53,16 +54,17 @@ _ATOMS = (type(None), bool, int, float, complex, str, bytes, Tensor, Size, DType
 _NAMESPACES = (types.SimpleNamespace, argparse.Namespace, threading.local)
 _STATEFUL = ("mlc.nn", "mlc.optim")
 """Modules of this package whose objects count as the program's state."""
+
+
 # -- finding it -------------------------------------------------------------------------------------------------------
-_BY_NAME = ("getattr", "vars", "__dict__")
-"""Names of what reads attributes whose names are only known when it runs."""
-
-
 class Reached:
     """The mutable state that some functions and values reach, and its current contents.
 
     variables  whether to include the variables of functions and modules themselves, besides their contents
     buffers    whether to include the buffers of modules
+    named      the names and strings in the code of each function of the program, by its id
+    free       the ids of functions that are reached otherwise than as methods
+    installed  whether code of an installed package is reached
     """
 
     def __init__(self, roots: Mapping[str, Any], variables: bool = True, buffers: bool = True) -> None:
@@ -70,8 +72,12 @@ class Reached:
         self.places: list[ReachedState] = []
         self._seen: dict[int, Any] = {}
         self._names: set[str] = set()                      # names and strings in the code of the program
+        self.named: dict[int, frozenset[str]] = {}
+        self.free: set[int] = set()
+        self.installed = False
         self._uncomputed: list[tuple[Any, list[str]]] = []             # cached properties not computed yet
         self._work: list[tuple[str, Any]] = []
+        self.free |= {id(x) for x in roots.values()}
         self._follow(roots.items())
 
     def holds(self) -> bool:
@@ -95,25 +101,29 @@ class Reached:
             for name in names:
                 vars(x).pop(name, None)
 
-    def loosen(self, read: Sequence[Tensor], numbers: Sequence[tuple[Any, str]], hosts: Sequence[Any]) -> None:
+    def loosen(self, read: Sequence[Tensor], numbers: Sequence[tuple[Any, str]], hosts: Sequence[Any],
+               names: frozenset[str] | None) -> None:
         """Stop guarding the elements of tensors, but for those that were read while the function was recorded, numbers
-        in mappings that are inputs, and the attributes of objects that host functions change."""
+        in mappings that are inputs, the attributes of objects that host functions change, and those that cannot be read
+        if attributes of these `names` are."""
         of_read, of_hosts = {id(t) for t in read}, {id(x) for x in hosts if not self._reads(x)}
         spared: dict[int, set[str]] = {}
         for mapping, key in numbers:
-            if self._names.isdisjoint((key, "param_groups", *_BY_NAME)):       # or the program may read or set it
+            if self._names.isdisjoint((key, "param_groups", *BY_NAME)):       # or the program may read or set it
                 spared.setdefault(id(mapping), set()).add(key)
         for place in self.places:
             if isinstance(place, Payload) and id(place.x) not in of_read:
                 place.loosen()
             elif isinstance(place, Entries) and id(place.x) in spared:
                 place.spare(spared[id(place.x)])
+            elif isinstance(place, Attributes) and place.unread != (ignored := unread(place.x, names)):
+                place.spare(ignored)
         self.places = [p for p in self.places if not (isinstance(p, Attributes) and id(p.x) in of_hosts)]
 
     def _reads(self, host: Any) -> bool:
         """Whether the program may read what a host function changes of an object."""
         changing = {name for name, x in vars(host).items() if isinstance(x, bool | int | float | list | tuple)}
-        return not self._names.isdisjoint(changing | {"get_last_lr", "get_lr", *_BY_NAME})
+        return not self._names.isdisjoint(changing | {"get_last_lr", "get_lr", *BY_NAME})
 
     def reads_settings(self, numbers: Sequence[tuple[Any, str]], hosts: Sequence[Any]) -> bool:
         """Whether the program may read, by itself, numbers in mappings, or what host functions change."""
@@ -143,13 +153,16 @@ class Reached:
         return None if None in rows else [row for found in rows for row in found or ()]
 
     def _visit(self, path: str, x: Any) -> None:
+        self.installed = self.installed or is_installed(x)
         if type(x) is Tensor:
             self.places.append(Payload(path, x))
         elif isinstance(x, types.FunctionType):
             self._function(path, x)
         elif isinstance(x, types.MethodType):
+            self.free.add(id(x.__func__))
             self._work += [(path, x.__func__), (path.rpartition(".")[0] or path or "self", x.__self__)]
         elif isinstance(x, functools.partial):
+            self.free.add(id(x.func))
             self._work += [(path, x.func), (f"{path}.args", x.args), (f"{path}.keywords", x.keywords)]
         elif isinstance(x, staticmethod | classmethod):
             self._work.append((path, x.__func__))
@@ -172,7 +185,7 @@ class Reached:
         elif isinstance(x, bytearray | array.array) or (isinstance(x, np.ndarray) and _may_be_written(x)):
             self._add(Elements(path, x))
         elif isinstance(x, type):
-            if _is_programs(str(x.__module__), _file_of(str(x.__module__))):
+            if is_programs(str(x.__module__), file_of(str(x.__module__))):
                 self._add(ClassAttributes(path, x))
                 self._work += [(path, base) for base in x.__bases__]
         elif not isinstance(x, types.ModuleType | np.ndarray):
@@ -189,6 +202,8 @@ class Reached:
     def _add(self, place: ReachedState) -> None:
         if isinstance(place, Variable) and isinstance(place.values[0], str):
             self._names.add(place.values[0])
+        if not isinstance(place, ClassAttributes):
+            self.free |= {id(x) for x in place.values if isinstance(x, types.FunctionType)}
         if self._variables or not isinstance(place, Variable):
             self.places.append(place)
         self._work += place.inside()
@@ -197,7 +212,7 @@ class Reached:
         for name, cell in zip(f.__code__.co_freevars, f.__closure__ or ()):
             found = Variable(name, (cell, None))
             self._add(found) if not is_ours(f.__module__ or "") else self._work.extend(found.inside())
-        if _is_programs(str(f.__globals__.get("__name__", "")), f.__code__.co_filename):
+        if is_programs(str(f.__globals__.get("__name__", "")), f.__code__.co_filename):
             for name in ("__code__", "__defaults__", "__kwdefaults__"):
                 if getattr(f, name):
                     self._add(Variable(f"{path}.{name}", (f, name)))
@@ -205,18 +220,22 @@ class Reached:
                 if not name.startswith("__"):
                     self._add(Variable(f"{path}.{name}", (vars(f), name)))
             names = {n for code in codes_of(f.__code__) for n in code.co_names}
-            self._names |= names | {x for code in codes_of(f.__code__) for x in code.co_consts if isinstance(x, str)}
+            self.named[id(f)] = frozenset(
+                names | {x for code in codes_of(f.__code__) for x in code.co_consts if isinstance(x, str)})
+            self._names |= self.named[id(f)]
             cells = [v for cell in f.__closure__ or () for v in Variable("", (cell, None)).values]
             if not names.isdisjoint(("environ", "getenv")) or any(f.__globals__.get(n) is os.getenv for n in names):
                 self._work.append(("os.environ", os.environ))
             scopes = [("", f.__globals__), *((str(m.__name__), vars(m)) for m in _modules(
                 [*(f.__globals__.get(n) for n in names), *(sys.modules.get(n) for n in names), *cells], names))]
+            self.installed = self.installed or any(is_installed(sys.modules.get(n)) for n in names)
             for scope, variables in scopes:
                 for name in names & variables.keys():
                     self._global(f"{scope}.{name}" if scope else name, variables, name)
 
     def _global(self, path: str, variables: dict[str, Any], name: str) -> None:
         value = variables[name]
+        self.installed = self.installed or is_installed(value)
         of_package = isinstance(value, types.FunctionType | type) and is_ours(str(value.__module__))
         if not isinstance(value, types.ModuleType) and not of_package:
             self._add(Variable(path, (variables, name)))
@@ -228,7 +247,7 @@ class Reached:
             self._work.append((path, x.__wrapped__))       # a compiled function
             return
         is_own = home.startswith(_STATEFUL) or isinstance(x, _NAMESPACES)
-        if not is_own and not _is_foreign(home):
+        if not is_own and not is_foreign(home):
             return
         self._work.append((kind.__name__, kind))
         if slots_of(kind):  # type: ignore[arg-type]
@@ -265,36 +284,14 @@ def _may_be_written(x: Any) -> bool:
     return False
 
 
-def codes_of(code: types.CodeType) -> Iterator[types.CodeType]:
-    """A code object and those of the functions and classes nested in it."""
-    yield code
-    for inner in code.co_consts:
-        if isinstance(inner, types.CodeType):
-            yield from codes_of(inner)
-
-
-def _is_foreign(module: str) -> bool:
-    """Whether a module belongs neither to this package, nor numpy, nor the standard library."""
-    root = module.partition(".")[0]
-    return root == "__main__" or not (is_ours(module) or root in sys.stdlib_module_names or root == "numpy")
-
-
-@functools.lru_cache(maxsize=4096)
-def _is_programs(module: str, file: str) -> bool:
-    """Whether a module is part of the program, not of an installed package."""
-    return _is_foreign(module) and not {"site-packages", "dist-packages"}.intersection(Path(file).parts)
-
-
 def _modules(found: list[Any], names: set[str]) -> list[types.ModuleType]:
     """The modules of the program among the values, and those that these hold under one of the names."""
     out: dict[str, types.ModuleType] = {}
     while found:
         m = found.pop()
-        if isinstance(m, types.ModuleType) and m.__name__ not in out and _is_programs(m.__name__, _file_of(m.__name__)):
+        if isinstance(m, types.ModuleType) and m.__name__ not in out and is_programs(m.__name__, file_of(m.__name__)):
             out[m.__name__] = m
             found += [vars(m).get(n) for n in names]
     return list(out.values())
 
 
-def _file_of(module: str) -> str:
-    return str(getattr(sys.modules.get(module), "__file__", "") or "")

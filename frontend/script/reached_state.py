@@ -237,7 +237,9 @@ class Entries(ReachedState):
         super().__init__(path, x)
 
     def words(self) -> list[int] | None:
-        return words.of_dict(self.x) if type(self.x) is dict else None
+        if type(self.x) is not dict:
+            return None
+        return words.of_entries(self.x, self.spared) or words.of_dict(self.x) if self.spared else words.of_dict(self.x)
 
     def spare(self, keys: Collection[Any]) -> None:
         """Have the values under these keys not matter any more."""
@@ -302,26 +304,33 @@ class Elements(ReachedState):
 
 
 class Attributes(ReachedState):
-    """The class of an object, and its attributes except those in `spared`."""
+    """The class of an object, and its attributes except those in `spared`, which are containers of their own or cached,
+    and those that are not read."""
 
-    __slots__ = ("kind", "spared")
+    __slots__ = ("kind", "spared", "unread")
     indexed = ".{}"
 
     def __init__(self, path: str, x: Any, spared: frozenset[str]) -> None:
         self.spared = spared
+        self.unread = frozenset[str]()
         self.kind = type(x)
         super().__init__(path, x)
+
+    def spare(self, names: Collection[str]) -> None:
+        """Have attributes not matter any more."""
+        self.unread = frozenset(names)
+        self.renew()
 
     def holds(self) -> bool:
         return type(self.x) is self.kind and super().holds()
 
     def words(self) -> list[int] | None:
-        return words.of_object(self.x)
+        return words.of_object(self.x, self.unread)
 
     def contents(self) -> Contents:
         own = vars(self.x)
-        if self.spared:
-            own = {k: v for k, v in own.items() if k not in self.spared}
+        if self.spared or self.unread:
+            own = {k: v for k, v in own.items() if k not in self.spared and k not in self.unread}
         return [*own], own.values()
 
     def restore(self) -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import ctypes
 import gc
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import cache
 from types import CellType
 from typing import Any
@@ -20,9 +20,11 @@ WORD = 8
 TYPE, CELL, DICT_VERSION, LIST_SIZE, LIST_ITEMS, DICT_OF_OBJECT = 8, 16, 24, 16, 24, -24
 """Offsets in objects: of their type, the contents of cells, the version of dicts, size and items of lists, and the dict
 that holds the attributes of an object, which is before it."""
-DICT_KEYS, KEYS_INDEX_BYTES, KEYS_KIND, KEYS_COUNT, KEYS_INDICES, KIND_OF_NAMES = 32, 9, 10, 24, 32, 1
-"""Offsets of the table of a dict, and in it of the logarithm of the bytes of its indices, of its kind, of the number of
-entries, and of the indices, before the entries; and the kind whose keys are all strings."""
+DICT_COUNT, DICT_KEYS, DICT_VALUES = 16, 32, 40
+"""Offsets of the length and the table of a dict, and of its values, if other dicts share the table."""
+KEYS_INDEX_BYTES, KEYS_KIND, KEYS_COUNT, KEYS_INDICES, KIND_OF_NAMES, KIND_SHARED = 9, 10, 24, 32, 1, 2
+"""Offsets in a table of the logarithm of the bytes of its indices, of its kind, of the number of entries, and of the
+indices, before the entries; and the kinds whose keys are all strings, of one dict, or of all objects of a class."""
 FUNCTION = {"__code__": 48, "__defaults__": 56, "__kwdefaults__": 64}
 """Offsets in functions."""
 
@@ -33,7 +35,8 @@ def word(address: int) -> int:
 
 
 class _Sample:
-    pass
+    a: Any
+    b: Any
 
 
 def _sample(x: int = 1, *, y: int = 2) -> int:
@@ -47,11 +50,14 @@ def known() -> bool:
     if sys.implementation.name != "cpython" or not (3, 11) <= version <= (3, 12) or sys.maxsize != 2**63 - 1:
         return False
     cell, table, items, x = CellType(table_of := [1]), {"a": 1}, [object(), object()], _Sample()
+    x.a, x.b = 1, items
     before, own = word(id(table) + DICT_VERSION), vars(x)
     table["a"] = 2
     return (word(id(cell) + CELL) == id(table_of) and word(id(table) + DICT_VERSION) != before
             and word(id(items) + LIST_SIZE) == 2 and word(word(id(items) + LIST_ITEMS) + WORD) == id(items[1])
             and [*map(word, of_entry(named := {"p": 1, "q": items}, "q") or ())][1:] == [id([*named][1]), id(items)]
+            and [*map(word, of_entries(named, {"q"}) or ())][4:] == [id(1), id([*named][1])]
+            and word((of_object(x, {"a"}) or [0])[-1]) == id(items)
             and all(word(id(_sample) + at) == id(getattr(_sample, name)) for name, at in FUNCTION.items())
             and word(id(x) + TYPE) == id(_Sample) and word(id(x) + DICT_OF_OBJECT) == id(own))
 
@@ -72,15 +78,38 @@ def of_function(x: Any, name: str) -> list[int] | None:
 def of_entry(table: dict[str, Any], name: str) -> list[int] | None:
     """The addresses of the words that change with what a dict has under a name: those of its table, and of the key and
     the value there; None if the dict has no such table."""
-    keys = word(id(table) + DICT_KEYS)
-    if ctypes.c_uint8.from_address(keys + KEYS_KIND).value != KIND_OF_NAMES:
+    first, numbers = _entries(table)
+    if word(id(table) + DICT_VALUES) or id(name) not in numbers:       # it may be there as another string, too
         return None
+    entry = first + 2 * WORD * numbers[id(name)]
+    return [id(table) + DICT_KEYS, entry, entry + WORD]
+
+
+def of_entries(table: dict[str, Any], spared: Collection[str]) -> list[int] | None:
+    """The addresses of the words that change with a dict, but for the values under some keys; None if the dict has no
+    such table."""
+    first, numbers = _entries(table)
+    if not numbers.keys() >= {*map(id, table)}:
+        return None
+    found, values = [id(table) + at for at in (DICT_COUNT, DICT_KEYS, DICT_VALUES)], word(id(table) + DICT_VALUES)
+    for name in table:
+        number = numbers[id(name)]
+        entry = first + 2 * WORD * number
+        of_value = values + WORD * number if values else entry + WORD
+        found += [] if values else [entry]                 # keys that all objects of a class share stay
+        found += [] if name in spared else [of_value]
+    return found
+
+
+def _entries(table: dict[str, Any]) -> tuple[int, dict[int, int]]:
+    """The address of the entries of a dict, and their numbers by the ids of the keys; none if its table is of another
+    kind."""
+    keys = word(id(table) + DICT_KEYS)
+    if ctypes.c_uint8.from_address(keys + KEYS_KIND).value not in (KIND_OF_NAMES, KIND_SHARED):
+        return 0, {}
     first = keys + KEYS_INDICES + (1 << ctypes.c_uint8.from_address(keys + KEYS_INDEX_BYTES).value)
     names = (ctypes.c_uint64 * (2 * word(keys + KEYS_COUNT))).from_address(first)[::2]
-    if id(name) not in names:                              # it may be there as another string, too
-        return None
-    entry = first + 2 * WORD * names.index(id(name))
-    return [id(table) + DICT_KEYS, entry, entry + WORD]
+    return first, {name: number for number, name in enumerate(names) if name}
 
 
 def of_list(x: Any) -> list[int] | None:
@@ -91,12 +120,13 @@ def of_list(x: Any) -> list[int] | None:
     return [id(x) + LIST_SIZE, id(x) + LIST_ITEMS, *range(start, start + WORD * len(x), WORD)]
 
 
-def of_object(x: Any) -> list[int] | None:
-    """The addresses of the words that change with the class and the attributes of an object."""
+def of_object(x: Any, spared: Collection[str] = ()) -> list[int] | None:
+    """The addresses of the words that change with the class and the attributes of an object, but for some of them."""
     own = vars(x)
     if type(own) is not dict or word(id(x) + DICT_OF_OBJECT) != id(own):
         return None
-    return [id(x) + TYPE, id(x) + DICT_OF_OBJECT, id(own) + DICT_VERSION]
+    entries = of_entries(own, spared) if spared else None
+    return [id(x) + TYPE, id(x) + DICT_OF_OBJECT, *(entries or [id(own) + DICT_VERSION])]
 
 
 def of_slots(x: Any, names: Sequence[str]) -> list[int] | None:

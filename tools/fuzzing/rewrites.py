@@ -17,7 +17,7 @@ from mlc.dialects.builtin import Module
 from mlc.dialects.tensor.binary import Binary
 from mlc.dialects.tensor.elementwise import Unary
 from mlc.dialects.tensor.reduce import Reduce
-from mlc.frontend.script.reach import codes_of
+from mlc.frontend.script.origin import codes_of
 from mlc.ir.core import REGISTRY, Op, Value, at_end
 from mlc.ir.rewrite import RULES
 from mlc.ir.sizes import Dim, sym

@@ -1,0 +1,184 @@
+"""Fast paths of compiled functions: which calls native code serves without Python, and what it has to know of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mlc.backends.executable import Entry
+from mlc.call import Call
+from mlc.checks import Checks
+from mlc.dispatch_cache import Specialization, State
+from mlc.execution import mark_unrecorded
+from mlc.frontend import tree
+from mlc.frontend.autocast import process as autocast_guard
+from mlc.frontend.autograd.grad_mode import mode
+from mlc.frontend.autograd.tangents import duals
+from mlc.frontend.captures import CapturedKey, CapturedNumber, CapturedTensor, Input
+from mlc.frontend.devices import CPU
+from mlc.frontend.dispatch import GATE
+from mlc.frontend.signature import Recorded
+from mlc.frontend.tensor import Consumed, Tensor
+from mlc.ir.abi import Interface
+from mlc.ir.profiling import state as profiling
+
+if TYPE_CHECKING:
+    from mlc.backends.cpu.captured import CapturedInputs, Changes
+    from mlc.compiled import CompiledFunction
+
+
+def offer(function: CompiledFunction, state: State, call: Call, code: Specialization) -> None:
+    """Add a fast path for calls like this one, provided that the captured state consists of variables only, or is
+    guarded by words of memory and what is captured are tensors, numbers of optimizers and random keys.
+
+    A call that is recorded for derivatives takes the slow path; all do while a profile is on.
+    """
+    if profiling.recorder is not None:
+        profiling.later.append(lambda: offer(function, state, call, code))
+        return
+    recorded, captures, captured = code.recorded, code.recorded.captures, None
+    returned = _returned(call, recorded)
+    if (call.target_device != CPU or type(code.entry) is not Entry or function.dispatcher is None
+            or Checks.anomaly is not None or call.autocast is not None or returned is None):
+        return
+    variables, checks = state.reached[0].variables, function.check or Checks.every_call
+    changes = recorded.has_effects or (captures is not None and captures.asks_autograd)
+    if changes or (captures is not None and captures.inputs):
+        if code.repeated is None or checks:
+            return
+        captured = code.repeated.fast = _captured(call, code, state, returned if changes else None)
+        if captured is None:
+            return
+        variables = []                                     # the guards of the state have them, too
+    if variables is None:
+        return
+    from mlc.backends.cpu.callable import add_fast_path, make_callable
+    how = "tensor", Tensor, "_array", Consumed(None, call.signature.name), [
+        *variables, (GATE, None, None), (autocast_guard, "autocast", None), (duals, "level", None)]
+    if checks:                                             # every call is checked, and this way beside it
+        from mlc import checked
+        function.wrappers.append(make_callable(code.entry, checked.refused, *how))
+    else:
+        add_fast_path(function.dispatcher, code.entry, *how, captured)
+
+
+def _returned(call: Call, recorded: Recorded) -> tuple[int, ...] | None:
+    """The numbers of the results that a call returns, one or a tuple of them, or none if it returns None; None if the
+    wrapper cannot return what it does, or take its arguments."""
+    captures = recorded.captures
+    if (call.keywords or any(call.weak) or len(call.arrays) != len(call.args) or recorded.written
+            or (captures is not None and (captures.same or captures.requiring))):
+        return None
+    if not recorded.outputs and [*recorded.structure] == [*tree.flatten(None)[1]]:
+        return () if recorded.has_effects else None
+    tokens = ["leaf" if t is tree.LEAF else "tuple" if t[0] is tuple else "" for t in recorded.structure]
+    count = len(recorded.outputs)
+    if any(kind != "result" for kind, _ in recorded.outputs) or tokens != (
+            ["leaf"] if count == 1 else ["tuple", *["leaf"] * count]):
+        return None
+    numbers = tuple(number for _, number in recorded.outputs)
+    return numbers if recorded.has_effects or numbers == tuple(range(count)) else None
+
+
+def _captured(call: Call, code: Specialization, state: State,
+              returned: tuple[int, ...] | None) -> CapturedInputs | None:
+    """The captured inputs of calls like this one, which change what they reach unless `returned` is None; None if
+    native code does not do it."""
+    from mlc.backends.cpu.captured import CapturedInputs, GradMode
+    captures = code.recorded.captures
+    assert captures is not None
+    sources = [source for source, _, _ in captures.inputs]
+    inputs, before = _inputs(sources)
+    if inputs is None or (before is not None and returned is None):
+        return None
+    changes = None if returned is None else _changes(call, code, returned, before)
+    if returned is not None and changes is None:
+        return None
+    return CapturedInputs(code.entry, len(call.arrays), inputs, state.guards, GradMode(mode, "enabled"), changes)
+
+
+def _inputs(sources: Sequence[Input]) -> tuple[list[Any] | None, Callable[[], None] | None]:
+    """The tensors among the inputs, and arrays for the others, with the function that writes these before a call, if
+    there are any; None if an input has to be looked up in each call."""
+    inputs, writers = list[Any](), list[Callable[[], None]]()
+    for source in sources:
+        if isinstance(source, CapturedTensor):
+            inputs.append(source.tensor)
+        elif isinstance(source, CapturedNumber):
+            inputs.append(np.zeros(()))
+            writers.append(_writer_of_number(source, inputs[-1]))
+        elif isinstance(source, CapturedKey):
+            inputs.append(np.zeros(2, np.uint32))
+            writers.append(_writer_of_key(source, inputs[-1]))
+        else:
+            return None, None
+
+    def before() -> None:
+        for write in writers:
+            write()
+
+    return inputs, before if len(writers) > 1 else writers[0] if writers else None
+
+
+def _writer_of_number(source: CapturedNumber, array: Any) -> Callable[[], None]:
+    memory = memoryview(array)
+
+    def write() -> None:
+        memory[()] = source.number()
+
+    return write
+
+
+def _writer_of_key(source: CapturedKey, array: Any) -> Callable[[], None]:
+    def write() -> None:
+        array[:] = source.operand(())._array
+
+    return write
+
+
+def _changes(call: Call, code: Specialization, returned: tuple[int, ...],
+             before: Callable[[], None] | None) -> Changes | None:
+    """The effects of calls; None if native code cannot do it: if they depend on what autograd knows of arguments, or
+    memory is shared, or calls of this mode are recorded for derivatives."""
+    from mlc.backends.cpu.captured import Changes
+    recorded, captures, interface = code.recorded, code.recorded.captures, code.entry.interface
+    assert captures is not None
+    asks = captures.asks_autograd
+    history = _with_history(recorded, returned, own := len(call.arrays), interface)
+    placed = [*recorded.stored.values(), *(n for _, n in recorded.gradients if n is not None)]
+    rest = set(range(len(interface.results))) - {*returned}
+    if (sorted(placed) != sorted(rest) or any(a >= 0 for a in interface.aliases)
+            or captures.keeps_history or captures.uses_changed_leaf
+            or any(isinstance(owner, int) for owner, _ in recorded.gradients)
+            or any(interface.inputs[own + j] != interface.results[n] for j, n in recorded.stored.items())
+            or len({*map(id, captures.tensors())}) < len(captures.tensors())
+            or (asks and any(type(x) is Tensor and x._autograd is not None for x in call.given))
+            or (asks and mode.enabled and history and not recorded.accumulates)):
+        return None
+    marked = history if recorded.accumulates else []
+    return Changes([*recorded.stored.items()], [*recorded.gradients], returned, mode.enabled if asks else None, before,
+                   _after(call.signature.name, captures.effects, marked))
+
+
+def _with_history(recorded: Recorded, returned: Sequence[int], own: int, interface: Interface) -> list[int]:
+    """The places of those among the returned results that depend on a captured tensor which requires a gradient;
+    `own` is the number of the arguments before these."""
+    assert recorded.captures is not None
+    wanted = {own + j for j, (source, _, _) in enumerate(recorded.captures.inputs)
+              if isinstance(source, CapturedTensor) and source.tensor.requires_grad}
+    return [i for i, n in enumerate(returned) if wanted and interface.results[n].dtype.is_inexact and (
+        recorded.depends is None or not wanted.isdisjoint(recorded.depends[n]))]
+
+
+def _after(name: str, effects: Sequence[Callable[[], Any]], marked: Sequence[int]) -> Callable[..., None] | None:
+    """The function of what a call returns that does the rest: effects, and marking results of which there is no
+    history."""
+    def after(*results: Any) -> None:
+        for effect in effects:
+            effect()
+        if marked:
+            mark_unrecorded(name, [results[i] for i in marked])
+
+    return after if effects or marked else None

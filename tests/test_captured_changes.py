@@ -1,0 +1,239 @@
+"""Fast paths of compiled functions that change what they reach, such as training steps: each behaves as Python does."""
+
+from __future__ import annotations
+
+import gc
+import sys
+import threading
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mlc
+import mlc.nn.functional as F
+from mlc import nn
+from mlc.ir.diag import UserAssertionError, UserError
+
+
+class Training:
+    """A small model with a step, compiled or not; each draws the same batches and random numbers."""
+
+    def __init__(self, compiled: bool, optimizer: Any = mlc.optim.Adam, between: Sequence[Callable[[], nn.Module]] = (),
+                 decay: bool = False, result: str = "loss") -> None:
+        mlc.manual_seed(0)
+        self.model = nn.Sequential(nn.Linear(3, 4), *(make() for make in between), nn.Linear(4, 2))
+        self.optimizer = optimizer(self.model.parameters(), lr=0.1)
+        scheduler = mlc.optim.lr_scheduler.StepLR(self.optimizer, 2, 0.5) if decay else None
+        self.batches = 0
+
+        def step(x: Any, y: Any) -> Any:
+            self.optimizer.zero_grad()
+            out = self.model(x)
+            loss = F.mse_loss(out, y)
+            loss.backward()
+            self.optimizer.step()
+            if scheduler is not None:
+                scheduler.step()
+            return {"loss": loss, "both": (loss, out), "none": None}[result]
+
+        self.step: Any = mlc.compile(step) if compiled else step
+
+    def run(self) -> list[Any]:
+        """The results of a step, and the state after it."""
+        self.batches += 1
+        rng = np.random.default_rng(self.batches)
+        mlc.manual_seed(self.batches)
+        found = self.step(*(mlc.tensor(rng.normal(size=(5, n)).astype(np.float32)) for n in (3, 2)))
+        results = found if isinstance(found, tuple) else [] if found is None else [found]
+        with mlc.no_grad():
+            return [r.requires_grad for r in results] + [(x + 0).numpy() for x in (
+                *results, *self.model.parameters(), *self.model.buffers(),
+                *(p.grad for p in self.model.parameters() if p.grad is not None))]
+
+    @property
+    def fast(self) -> int:
+        """The number of steps without Python."""
+        return sum(entry.fast_calls.value for entry in self.step.entries)
+
+
+def pair(*args: Any, **keywords: Any) -> tuple[Training, Training]:
+    return Training(False, *args, **keywords), Training(True, *args, **keywords)
+
+
+def assert_same(eager: Training, compiled: Training, steps: int = 1) -> None:
+    for _ in range(steps):
+        for a, b in zip(eager.run(), compiled.run(), strict=True):
+            np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("kind, keywords", [
+    (mlc.optim.SGD, {}), (mlc.optim.Adam, {"decay": True}), (mlc.optim.AdamW, {"result": "both"}),
+    (mlc.optim.RMSprop, {"result": "none"})])
+@pytest.mark.parametrize("between", [(), (lambda: nn.BatchNorm1d(4), nn.Dropout)], ids=["plain", "random"])
+def test_steps_run_without_python(kind: Any, between: Any, keywords: dict[str, Any]) -> None:
+    eager, compiled = pair(kind, between, **keywords)
+    assert_same(eager, compiled, 2)
+    before = compiled.fast
+    assert_same(eager, compiled, 5)
+    assert compiled.fast == before + 5
+
+
+CHANGES: dict[str, Callable[[Training], Any]] = {
+    "rate": lambda t: t.optimizer.param_groups[0].__setitem__("lr", 0.01),
+    "data": lambda t: setattr(t.model[0].weight, "data", t.model[0].weight.data * 0.5),
+    "write": lambda t: t.model[0].weight.data.mul_(0.5),
+    "load": lambda t: t.model.load_state_dict({k: v * 1.5 for k, v in t.model.state_dict().items()}),
+    "no gradient": lambda t: setattr(t.model[0].bias, "grad", None),
+    "own gradient": lambda t: setattr(t.model[0].bias, "grad", mlc.ones(4)),
+    "frozen": lambda t: t.model[0].weight.requires_grad_(False),
+    "parameter": lambda t: setattr(t.model[0], "bias", nn.Parameter(mlc.ones(4))),
+    "hook": lambda t: t.model[0].bias.register_hook(lambda g: g * 2),
+    "array": lambda t: t.model[0].weight.detach().numpy(),
+    "view": lambda t: t.model[0].weight.data[0],
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_changes_are_seen(change: str) -> None:
+    eager, compiled = pair()
+    assert_same(eager, compiled, 3)
+    held = [CHANGES[change](t) for t in (eager, compiled)]
+    assert_same(eager, compiled, 4)
+    if isinstance(held[0], np.ndarray | mlc.Tensor):       # who shares memory sees what is written
+        np.testing.assert_array_equal(np.asarray(held[0]), np.asarray(held[1]))
+
+
+def test_what_is_held_stays() -> None:
+    eager, compiled = pair(mlc.optim.SGD)
+    assert_same(eager, compiled, 3)
+    bias = compiled.model[0].bias
+    held: list[tuple[Any, Any]] = []
+    for _ in range(4):
+        before = compiled.fast
+        assert_same(eager, compiled)
+        assert compiled.fast == before + 1
+        with mlc.no_grad():
+            held.append((bias.grad, (bias.grad + 0).numpy()))
+    assert len({id(g) for g, _ in held}) == 4
+    assert all(np.array_equal(g.numpy(), elements) for g, elements in held)
+
+
+def test_gradients_are_others_where_somebody_may_tell() -> None:
+    compiled = Training(True, mlc.optim.SGD)
+    for _ in range(3):
+        compiled.run()
+    seen = weakref.ref(compiled.model[0].bias.grad)
+    compiled.run()
+    gc.collect()
+    assert seen() is None and compiled.model[0].bias.grad is not None
+
+
+def test_nothing_is_allocated_and_nothing_leaks() -> None:
+    compiled = Training(True, mlc.optim.SGD)
+    x, y = mlc.ones(5, 3), mlc.ones(5, 2)
+    for _ in range(4):
+        compiled.step(x, y)
+    weight = compiled.model[0].weight
+    arrays = {id(weight._array) for _ in range(6) if compiled.step(x, y) is not None}
+    assert len(arrays) == 2
+    before = sys.getrefcount(None)
+    for _ in range(2000):
+        compiled.step(x, y)
+    assert sys.getrefcount(None) < before + 500
+
+
+def test_steps_of_two_models_take_turns() -> None:
+    """As of a generator and a discriminator, each of which reads what the other one changes."""
+    def make(compiled: bool) -> tuple[Any, Any, nn.Module, nn.Module]:
+        mlc.manual_seed(1)
+        one, two = nn.Linear(3, 3), nn.Linear(3, 3)
+        optimizers = [mlc.optim.SGD(m.parameters(), lr=0.1) for m in (one, two)]
+
+        def step(which: int) -> Callable[[Any], Any]:
+            def run(x: Any) -> Any:
+                optimizers[which].zero_grad()
+                loss = (two(one(x)) ** 2).mean() * (1 - 2 * which) + (two(x) ** 2).mean()
+                grads = mlc.autograd.grad(loss, [*(one, two)[which].parameters()])
+                for p, g in zip((one, two)[which].parameters(), grads):
+                    p.grad = g
+                optimizers[which].step()
+                return loss.detach()
+            return mlc.compile(run) if compiled else run
+        return step(0), step(1), one, two
+
+    eager, compiled, x = make(False), make(True), mlc.randn(4, 3)
+    for _ in range(6):
+        for a, b in zip(eager[:2], compiled[:2]):
+            assert mlc.equal(a(x), b(x))
+    assert all(sum(e.fast_calls.value for e in f.entries) >= 3 for f in compiled[:2])
+    for a, b in zip(eager[2:], compiled[2:]):
+        assert all(mlc.equal(p, q) for p, q in zip(a.parameters(), b.parameters()))
+
+
+def test_evaluation_between_steps() -> None:
+    eager, compiled = pair()
+    predict, x = mlc.compile(lambda x: compiled.model(x)), mlc.randn(5, 3)
+    for _ in range(5):
+        assert_same(eager, compiled)
+        with mlc.no_grad():
+            assert mlc.allclose(predict(x), eager.model(x))
+    assert compiled.fast >= 3
+
+
+def test_an_argument_that_is_changed_too_is_refused() -> None:
+    count = mlc.zeros(2)
+
+    @mlc.compile
+    def f(x: Any) -> Any:
+        count.add_(1)
+        return x * 2
+
+    for _ in range(3):
+        f(mlc.ones(2))
+    with pytest.raises(UserError, match="MLC0759"):
+        f(count)
+    assert count.tolist() == [3, 3]
+
+
+def test_a_call_that_fails_changes_nothing() -> None:
+    total = mlc.zeros(3)
+
+    @mlc.compile
+    def f(x: Any) -> None:
+        total.add_(x)
+        assert x.sum() < 10
+
+    for _ in range(3):
+        f(mlc.ones(3))
+    with pytest.raises(UserAssertionError):
+        f(mlc.ones(3) * 5)
+    f(mlc.ones(3))
+    assert total.tolist() == [4, 4, 4]
+
+
+def test_threads_share_a_step() -> None:
+    model = nn.Linear(64, 64)
+    optimizer = mlc.optim.SGD(model.parameters(), lr=0.0)
+    x, losses = mlc.randn(128, 64), set[float]()
+
+    @mlc.compile
+    def step(x: Any) -> Any:
+        optimizer.zero_grad()
+        loss = (model(x) ** 2).mean()
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    def run() -> None:
+        losses.update(step(x).item() for _ in range(50))
+
+    step(x)
+    threads = [threading.Thread(target=run) for _ in range(3)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert len(losses) == 1
