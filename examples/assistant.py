@@ -7,6 +7,9 @@ It reads the Markdown files, the first lines of the documentation of public func
 answers to questions like "What does mlc.cumsum do?". The tokens are bytes and sequences of bytes that are frequent
 (byte-level BPE), the model is a Llama of 0.9 million parameters, and the files are those of transformers, which
 `mlc.models.load` and transformers read.
+
+The folder in the repository had 1700 steps, before the first questions of a conversation were asked more often, and
+then 450 more: `--start examples/assistant --steps 450 --lr 1.2e-3 --seed 1`.
 """
 
 from __future__ import annotations
