@@ -237,3 +237,24 @@ def test_threads_share_a_step() -> None:
     for t in threads:
         t.join()
     assert len(losses) == 1
+
+
+def test_gradients_that_are_reset_outside_or_accumulate() -> None:
+    def make(compiled: bool) -> tuple[Any, nn.Module]:
+        mlc.manual_seed(2)
+        model = nn.Linear(3, 2)
+
+        def run(x: Any) -> Any:
+            loss = (model(x) ** 2).mean()
+            loss.backward()
+            return loss
+        return mlc.compile(run) if compiled else run, model
+
+    (eager, one), (compiled, two), x = make(False), make(True), mlc.randn(4, 3)
+    for i in range(9):
+        if i < 6:
+            one.zero_grad()
+            two.zero_grad()
+        assert eager(x).item() == compiled(x).item()
+        assert all(mlc.equal(p.grad, q.grad) for p, q in zip(one.parameters(), two.parameters()))
+    assert sum(e.fast_calls.value for e in compiled.entries) == 5

@@ -193,6 +193,15 @@ class GradientPresence(ReachedState):
     def holds(self) -> bool:
         return self.contents()[0] is self.present
 
+    def words(self) -> list[int] | None:
+        """The slot of the gradient, if there is none; one that is there is another one after each step."""
+        meta = self.x._autograd
+        found = words.of_slots(self.x, ("_autograd",))
+        if found is None or meta is None:
+            return found
+        of_meta = words.of_slots(meta, ("grad",)) if meta.grad is None else None
+        return None if of_meta is None else [*found, *of_meta]
+
     def restore(self) -> None:
         pass
 
