@@ -224,7 +224,7 @@ def test_templates_run_in_a_sandbox(source: str) -> None:
     ({"architectures": ["T5ForConditionalGeneration"]}, "MLC0911.*T5ForConditionalGeneration"),
     ({"hidden_act": "mish"}, "MLC0911.*hidden_act is 'mish'"),
     ({"rope_parameters": {"rope_type": "spiral"}}, "MLC0911.*'spiral'"),
-    ({"num_key_value_heads": 3}, "MLC0911.*do not fit"),
+    ({"num_key_value_heads": 3}, "MLC0911.*do not share"),
     ({"vocab_size": "many"}, "MLC0911.*vocab_size is 'many'"),
     ({"hidden_size": 64}, "MLC0912.*has the shape"),
     ({"num_hidden_layers": 3}, "MLC0912.*has no weight model.layers.2"),
