@@ -22,8 +22,8 @@ if TYPE_CHECKING:
         accelerator as accelerator, array_api as array_api, autograd as autograd, backends as backends, cuda as cuda,
         debug as debug,
         distributed as distributed, fft as fft, func as func, hub as hub, linalg as linalg, masked as masked,
-        multiprocessing as multiprocessing, nn as nn, optim as optim, profiler as profiler, random as random,
-        signal as signal, sparse as sparse, special as special, tree as tree, utils as utils,
+        models as models, multiprocessing as multiprocessing, nn as nn, optim as optim, profiler as profiler,
+        random as random, signal as signal, sparse as sparse, special as special, tree as tree, utils as utils,
     )
     from mlc.anomaly import detect_anomaly as detect_anomaly
     from mlc.api import (
@@ -154,6 +154,7 @@ if TYPE_CHECKING:
     from mlc.gradient_check import gradcheck as gradcheck, gradgradcheck as gradgradcheck
     from mlc.ir.diag import Error as Error, UserError as UserError
     from mlc.model_summary import summary as summary
+    from mlc.models.language_model import generate as generate
     from mlc.trainer import Trainer as Trainer
     # isort: on
 
@@ -228,7 +229,7 @@ _ELSEWHERE = {
     "DType": "mlc.frontend.dtypes", "Tensor": "mlc.frontend.functions", "Error": "mlc.ir.diag",
     "UserError": "mlc.ir.diag", "load": "mlc.artifact", "map": "mlc.frontend.control",
     "save": "mlc.artifact", "detect_anomaly": "mlc.anomaly", "gradcheck": "mlc.gradient_check",
-    "gradgradcheck": "mlc.gradient_check", "summary": "mlc.model_summary",
+    "gradgradcheck": "mlc.gradient_check", "summary": "mlc.model_summary", "generate": "mlc.models.language_model",
     "Size": "mlc.frontend.size", "Trainer": "mlc.trainer", "device": "mlc.frontend.device",
     **dict.fromkeys(("BFloat16Tensor", "BoolTensor", "ByteTensor", "CharTensor", "DoubleTensor", "FloatTensor",
                      "HalfTensor", "IntTensor", "LongTensor", "ShortTensor", "can_cast", "finfo", "get_default_dtype",
@@ -249,8 +250,8 @@ _ELSEWHERE = {
 }
 _MODULES = frozenset({"accelerator", "amp", "array_api", "autograd", "backends", "cpu", "cuda", "debug", "distributed",
                       "distributions", "extension", "fft", "func", "hub", "importer", "linalg", "masked",
-                      "multiprocessing", "nn", "onnx", "optim", "profiler", "random", "serialization", "signal",
-                      "sparse", "special", "stablehlo", "torch", "tree", "utils"})
+                      "models", "multiprocessing", "nn", "onnx", "optim", "profiler", "random", "serialization",
+                      "signal", "sparse", "special", "stablehlo", "torch", "tree", "utils"})
 
 
 def __getattr__(name: str) -> Any:

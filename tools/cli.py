@@ -18,6 +18,8 @@ COMMANDS: dict[str, str] = {
     "explain": "show what the compiler made of each line of a function, down to assembly: a page, text or JSON",
     "import": "show what a program of torch.export consists of, and what is not supported",
     "bench": "measure networks, operations or a file beside other frameworks",
+    "chat": "talk with a language model in the terminal",
+    "generate": "let a language model go on with a text",
     "run": "run a Python program or an entry of a .mlir file; --check names the pass that changes a result",
     "profile": "run a program or a function, and show where time and memory go: by kernel, line and module",
     "opt": "run passes over a .mlir file",

@@ -123,7 +123,7 @@ def failure(error: Exception, options: Options, words: list[str]) -> int:
         error = UserError(f"out of memory: {error}".removesuffix(": "), code="MLC0328")
     if not isinstance(error, Error):
         error = _defect(error, words)
-    if error.loc.file == sys.argv[0]:                      # the script that starts mlc, no line of the user's
+    if error.loc.file == os.path.abspath(sys.argv[0]):     # the script that starts mlc, no line of the user's
         error.loc = UNKNOWN
     message(str(error), options.color)
     return status

@@ -12,6 +12,7 @@ from mlc.dialects.tensor.base import TensorOp, shape_text
 from mlc.dialects.tensor.dynamic import DynamicUpdateSlice
 from mlc.dialects.tensor.iteration import IndexingMap, IterationDomain, single
 from mlc.dialects.tensor.reduce import reduction_orders
+from mlc.dialects.tensor.scatter import Scattering
 from mlc.dialects.tensor.stages import Stages
 from mlc.dialects.tensor.traits import HostOp, Iteration, checked_operand
 from mlc.ir.affine import AffineMap, dim
@@ -273,6 +274,11 @@ class Kernel(HostOp, name="tensor.kernel", isolated=True, pure=False):
                 isinstance(x, TensorOp) and x.iteration.has_own_loops for x in block):
             return op
         return None
+
+    def scatter(self) -> Scattering | None:
+        """The scatter that the kernel consists of, besides what computes its updates."""
+        op = self.body.block.terminator.operands[0].op
+        return op if isinstance(op, Scattering) and len(self.result_maps) == 1 else None
 
     def infer(self) -> tuple[Type, ...]:
         block = self.body.block

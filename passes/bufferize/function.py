@@ -18,7 +18,7 @@ from mlc.dialects.tensor.kernel import Kernel, Yield, buffer_type, copy_contract
 from mlc.ir import sizes
 from mlc.ir.abi import COMPLEX_ARGS, COMPLEX_RESULTS, complex_type
 from mlc.ir.bounds import most
-from mlc.ir.core import Block, Op, Region, Symbol, Value, at_end, before, clone_region
+from mlc.ir.core import Block, BlockArg, Op, Region, Symbol, Value, at_end, before, clone_region
 from mlc.ir.interp import ELEMENTS
 from mlc.ir.sizes import Dim
 from mlc.ir.types import (
@@ -176,7 +176,11 @@ class Bufferizer:
             bound.add(str(op.size))
 
     def donations(self, returned: Sequence[Value]) -> list[int]:
-        """For each result, the donated argument whose buffer it can take: its last reader writes it in place."""
+        """For each result, the donated argument whose buffer it can take: its last reader writes it in place.
+
+        A function with callers alone also takes the buffers of arguments that it updates: a caller that needs the
+        old elements makes the copy that the function would have to make for all of them.
+        """
         by_type: dict[Type, list[int]] = {}
         for at in sorted(self.function.attrs.get("donate", ())):
             by_type.setdefault(self.block.args[at].type, []).append(at)
@@ -185,12 +189,22 @@ class Bufferizer:
         for i, v in enumerate(returned):
             if v.op is None or list(returned).index(v) != i:
                 continue
-            for at in by_type.get(v.type, ()):
+            for at in (*by_type.get(v.type, ()), *self.updated_argument(v)):
                 if at not in taken and self.life.fits_in_place(v.op, v, self.block.args[at]):
                     out[i] = at
                     taken.add(at)
                     break
         return out
+
+    def updated_argument(self, v: Value) -> tuple[int, ...]:
+        """The number of the argument that the operation of `v` updates, itself or in a function that it calls."""
+        if not self.called or self.function.is_public:
+            return ()
+        x = updated(v.op)
+        if isinstance(v.op, func.Call):
+            at = self.callees[v.op.callee].aliases[v.op.results.index(v)]
+            x = v.op.args[at] if at >= 0 else None
+        return (x.index,) if isinstance(x, BlockArg) and x.block is self.block else ()
 
     def overwrites(self, returned: Sequence[Value], aliases: Sequence[int]) -> Overwrites:
         """The pairs of an argument and a result for which a caller may pass one buffer.

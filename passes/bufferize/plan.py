@@ -57,8 +57,8 @@ class BufferHint:
 
 
 def updated(op: Op | None) -> Value | None:
-    """The operand that a kernel may update in place, a piece of it."""
-    if not isinstance(op, Kernel) or (update := op.update_of_piece()) is None:
+    """The operand that a kernel may update in place, a piece of it or the elements that a scatter changes."""
+    if not isinstance(op, Kernel) or (update := op.update_of_piece() or op.scatter()) is None:
         return None
     return next((x for x, arg in zip(op.ins, op.body.block.args) if arg is update.x), None)
 

@@ -61,6 +61,7 @@ def load() -> dict[str, Code]:
         gpu,
         language,
         levels,
+        models,
         modules,
         onnx,
         pytorch,
@@ -70,7 +71,7 @@ def load() -> dict[str, Code]:
         text,
     )
     parts = (general, tensor, levels, gpu, text, frontend, modules, autograd, control, data, random, language, command,
-             backend, onnx, pytorch, stablehlo, array_api)
+             backend, onnx, pytorch, stablehlo, array_api, models)
     found = [code for part in parts for code in read(part.TEXT)]
     return {code.name: code for code in sorted(found, key=lambda c: c.name)}
 

@@ -91,3 +91,40 @@ func.func @picks(%x: tensor<4xf32>) -> (tensor<2xf32>, tensor<2xf32>) {
 // CHECK: func.func @picks
 // CHECK-SAME: error_sites = [{{.*}}, {{.*}}]
 // CHECK: tensor.kernel {{.*}}site = 1
+// -----
+// what a callee scatters into is not copied: the callee takes the caller's buffer, and so do calls above it
+func.func private @put(%x: tensor<Nx4xf32>, %i: tensor<2xi64>, %u: tensor<2x4xf32>) -> tensor<Nx4xf32> {
+  %0 = tensor.scatter %x, %i, %u {axis = 0, kind = "set"} : (tensor<Nx4xf32>, tensor<2xi64>, tensor<2x4xf32>) -> tensor<Nx4xf32>
+  func.return %0 : tensor<Nx4xf32>
+}
+func.func private @layer(%x: tensor<Nx4xf32>, %u: tensor<2x4xf32>) -> tensor<Nx4xf32> {
+  %i = tensor.constant dense<[0, 3]> : tensor<2xi64>
+  %0 = func.call @put(%x, %i, %u) : (tensor<Nx4xf32>, tensor<2xi64>, tensor<2x4xf32>) -> tensor<Nx4xf32>
+  func.return %0 : tensor<Nx4xf32>
+}
+func.func @step(%x: tensor<7x4xf32>, %u: tensor<2x4xf32>) -> tensor<7x4xf32> attributes {donate = [0]} {
+  %0 = func.call @layer(%x, %u) : (tensor<7x4xf32>, tensor<2x4xf32>) -> tensor<7x4xf32>
+  func.return %0 : tensor<7x4xf32>
+}
+// CHECK: func.func private @put(%N: index, %x: memref<?x4xf32>, %i: memref<2xi64>, %u: memref<2x4xf32>, %arena
+// CHECK: func.func private @layer(%N: index, %x: memref<?x4xf32>, %u: memref<2x4xf32>, %arena
+// CHECK: func.func @step
+// CHECK-SAME: aliases = [0]
+// CHECK: [[X:%\w+]] = memref.cast %x
+// CHECK-NOT: copy
+// CHECK: func.call @layer({{%\w+}}, [[X]], %u, %arena, %errors)
+// -----
+// a caller that still needs the old elements makes the copy
+func.func private @put(%x: tensor<5xf32>, %i: tensor<2xi64>, %u: tensor<2xf32>) -> tensor<5xf32> {
+  %0 = tensor.scatter %x, %i, %u {axis = 0, kind = "set"} : (tensor<5xf32>, tensor<2xi64>, tensor<2xf32>) -> tensor<5xf32>
+  func.return %0 : tensor<5xf32>
+}
+func.func @both(%x: tensor<5xf32>, %u: tensor<2xf32>) -> (tensor<5xf32>, tensor<5xf32>) attributes {donate = [0]} {
+  %i = tensor.constant dense<[1, 4]> : tensor<2xi64>
+  %0 = func.call @put(%x, %i, %u) : (tensor<5xf32>, tensor<2xi64>, tensor<2xf32>) -> tensor<5xf32>
+  %1 = tensor.add %0, %x : tensor<5xf32>
+  func.return %0, %1 : tensor<5xf32>, tensor<5xf32>
+}
+// CHECK: func.func @both
+// CHECK: label = "copy"
+// CHECK: func.call @put(%out0, {{%\w+}}, %u

@@ -1,0 +1,292 @@
+"""A language model with all that belongs to it: weights, tokenizer, template of conversations, usual options."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from mlc.frontend.arguments import coded
+from mlc.frontend.generator import default_generator
+from mlc.frontend.location import user_loc
+from mlc.ir.diag import UserError, UserTypeError
+from mlc.models.fields import Fields
+from mlc.models.folder import CausalLM, read_folder, read_json
+from mlc.models.generation import Piece, Request, completions, pieces
+from mlc.models.sampling import Sampling
+from mlc.models.steps import Steps
+from mlc.models.text import ChatTemplate, Message, Tokenizer, read_template
+
+Prompt = str | Sequence[int]
+
+
+@dataclass(frozen=True)
+class Usual:
+    """The options that the `generation_config.json` of a model recommends.
+
+    sampling     how tokens are chosen
+    stop_tokens  tokens that end an answer
+    limit        greatest number of tokens of an answer; None if it says nothing
+    """
+
+    sampling: Sampling
+    stop_tokens: frozenset[int]
+    limit: int | None
+
+
+class LanguageModel:
+    """A language model that is ready to generate; `mlc.models.load` makes it of a folder.
+
+    Attributes:
+        module: The `nn.Module`: tokens [batch, n] to scores [batch, n, vocabulary].
+        config: What it consists of.
+        tokenizer: Of text; None if the folder has none.
+        template: Of conversations; None if the folder has none.
+        usual: The options that the folder recommends.
+
+    Args:
+        module: As above.
+        tokenizer: As above.
+        template: As above.
+        usual: As above.
+        origin: The folder, for messages.
+    """
+
+    def __init__(self, module: CausalLM, tokenizer: Tokenizer | None, template: ChatTemplate | None, usual: Usual,
+                 origin: str) -> None:
+        self.module, self.config = module, module.config
+        self.tokenizer, self.template, self.usual, self.origin = tokenizer, template, usual, origin
+
+    @cached_property
+    def steps(self) -> Steps:
+        """The compiled steps."""
+        return Steps(self.module)
+
+    # -- generation -----------------------------------------------------------------------------------------------
+    def generate(self, prompts: Prompt | Sequence[Prompt], **options: Any) -> Any:
+        """Answer a prompt, or several at once: `mlc.generate`, which lists the options.
+
+        Args:
+            prompts: A text, its tokens, or a list of such prompts.
+            options: As of `mlc.generate`.
+
+        Returns:
+            A `Completion`, or a list of them for a list of prompts.
+        """
+        single = _is_prompt(prompts)
+        several: Any = [prompts] if single else prompts
+        requests, top = self.requests(several, **options)
+        found = completions(pieces(self.steps, requests, self.tokenizer, top), requests)
+        return found[0] if single else found
+
+    def stream(self, prompt: Prompt, **options: Any) -> Iterator[Piece]:
+        """Answer a prompt piece by piece.
+
+        Args:
+            prompt: A text, or its tokens.
+            options: As of `mlc.generate`.
+
+        Returns:
+            Iterator of `Piece`s; the text of all of them is that of the completion.
+        """
+        requests, top = self.requests([prompt], **options)
+        return pieces(self.steps, requests, self.tokenizer, top)
+
+    def chat_tokens(self, messages: Sequence[Message]) -> list[int]:
+        """The tokens of a conversation, up to where the model goes on.
+
+        Args:
+            messages: Dicts with `role` ("system", "user" or "assistant") and `content`.
+
+        Returns:
+            List of tokens, a prompt of `generate` and `stream`.
+
+        Raises:
+            UserError: There is no template, or it does not take the messages (MLC0914), or there is no tokenizer
+                (MLC0913).
+        """
+        if self.template is None:
+            raise UserError(f"{self.origin} has no template of conversations", code="MLC0914", loc=user_loc(),
+                            hint="it was not trained on conversations: use mlc.generate")
+        return self._text_tools().encode(self.template.text(messages), special=False)
+
+    def requests(self, prompts: Sequence[Prompt], *, max_tokens: int | None = None, temperature: float | None = None,
+                 top_k: int | None = None, top_p: float | None = None, min_p: float | None = None,
+                 repetition_penalty: float | None = None, frequency_penalty: float = 0.0,
+                 presence_penalty: float = 0.0, logit_bias: Mapping[int, float] | None = None,
+                 stop: str | Sequence[str] = (), stop_tokens: Sequence[int] | None = None,
+                 seed: int | Sequence[int] | None = None, logprobs: int | None = None
+                 ) -> tuple[list[Request], int | None]:
+        """The requests that prompts and options say, and how many likely tokens are reported for each token."""
+        given: dict[str, Any] = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "min_p": min_p,
+                                 "repetition_penalty": repetition_penalty}
+        sampling = replace(self.usual.sampling, **{name: x for name, x in given.items() if x is not None},
+                           frequency_penalty=frequency_penalty, presence_penalty=presence_penalty,
+                           logit_bias=dict(logit_bias or {}))
+        self._check_tokens("logit_bias", sampling.logit_bias)
+        if logprobs is not None and not 0 <= logprobs <= min(64, self.config.vocabulary):
+            raise _wrong("logprobs", logprobs, "it is a number from 0 to 64")
+        stops: tuple[Any, ...] = (stop,) if isinstance(stop, str) else tuple(stop)
+        if any(not isinstance(s, str) or s == "" for s in stops):
+            raise _wrong("stop", stop, "it is a text, or several, none of them empty")
+        if stops:
+            self._text_tools()
+        ends = self.usual.stop_tokens if stop_tokens is None else frozenset(stop_tokens)
+        self._check_tokens("stop_tokens", ends)
+        seeds = self._seeds(seed, len(prompts))
+        limit = max_tokens if max_tokens is not None else self.usual.limit or 256
+        if limit < 1:
+            raise _wrong("max_tokens", limit, "it is at least 1")
+        out = []
+        for prompt, own in zip(prompts, seeds):
+            tokens = self._tokens(prompt)
+            out.append(Request(tokens, replace(sampling, seed=own), min(limit, self.config.context - len(tokens)),
+                               stops, ends))
+        return out, logprobs
+
+    def _tokens(self, prompt: Prompt) -> tuple[int, ...]:
+        tokens = tuple(self._text_tools().encode(prompt) if isinstance(prompt, str) else map(int, prompt))
+        if not tokens:
+            raise UserError("a prompt has no tokens", code="MLC0915", loc=user_loc(), hint="it needs at least one")
+        self._check_tokens("a prompt", tokens)
+        if len(tokens) >= self.config.context:
+            raise UserError(f"a prompt has {len(tokens)} tokens, and the model sees {self.config.context}, the answer "
+                            "included", code="MLC0915", loc=user_loc(), hint="shorten it")
+        return tokens
+
+    def _check_tokens(self, what: str, tokens: Any) -> None:
+        wrong = [t for t in tokens if isinstance(t, bool) or not isinstance(t, int) or not 0 <= t <
+                 self.config.vocabulary]
+        if wrong:
+            raise UserError(f"{what} has {wrong[0]!r}, which is no token", code="MLC0915", loc=user_loc(),
+                            hint=f"tokens are numbers from 0 to {self.config.vocabulary - 1}")
+
+    def _seeds(self, seed: int | Sequence[int] | None, count: int) -> list[int]:
+        if seed is None:
+            return [int(x) for x in default_generator.numpy().integers(0, 2**63, count)]
+        if isinstance(seed, int):
+            return [seed] * count
+        if len(seed) != count:
+            raise _wrong("seed", seed, f"it is a number, or a list of {count}, one per prompt")
+        return list(seed)
+
+    def _text_tools(self) -> Tokenizer:
+        if self.tokenizer is None:
+            raise UserError(f"{self.origin} has no tokenizer.json", code="MLC0913", loc=user_loc(),
+                            hint="pass prompts as numbers of tokens, or add the file")
+        return self.tokenizer
+
+    def __repr__(self) -> str:
+        count = sum(p.numel() for p in self.module.parameters())
+        return f"<{self.config.architecture} of {count} parameters from {self.origin}>"
+
+
+def _is_prompt(x: Any) -> bool:
+    return isinstance(x, str) or (hasattr(x, "__len__") and len(x) > 0 and isinstance(x[0], int))
+
+
+def _wrong(name: str, value: Any, hint: str) -> UserError:
+    return UserError(f"{name} is {value!r}", code="MLC0916", loc=user_loc(), hint=hint)
+
+
+@coded
+def load(folder: str | os.PathLike[str]) -> LanguageModel:
+    """Load a language model from a folder, as transformers and its hub have them.
+
+    The folder has `config.json` and `model.safetensors` (or shards with an index), and mostly `tokenizer.json`,
+    `tokenizer_config.json` with the template of conversations, and `generation_config.json`. Weights are mapped into
+    memory, not copied, and stay of their type; 16-bit weights are widened where a product reads them. Nothing in the
+    folder is executed but the template, in jinja2's sandbox.
+
+    Args:
+        folder: Path of the folder.
+
+    Returns:
+        The model, which `mlc.generate` takes.
+
+    Raises:
+        UserError: The folder holds no model (MLC0910), one that mlc does not run (MLC0911), or weights that are not
+            those of its configuration (MLC0912), its tokenizer (MLC0913) or template (MLC0914) cannot be read, or a
+            package is missing (MLC0917).
+
+    Example:
+        >>> mlc.models.load("examples/assistant").config.layers
+        4
+    """
+    path = Path(folder)
+    module = read_folder(path)
+    tokenizer = Tokenizer(path / "tokenizer.json") if (path / "tokenizer.json").exists() else None
+    return LanguageModel(module, tokenizer, read_template(path), _usual(path), str(folder))
+
+
+def _usual(folder: Path) -> Usual:
+    """The options of `generation_config.json`, and of `config.json` the tokens that end a text."""
+    path = folder / "generation_config.json"
+    plain = Fields(read_json(folder / "config.json"), str(folder / "config.json"))
+    fields = Fields(read_json(path), str(path)) if path.exists() else Fields({}, str(path))
+    ends = fields.identifiers("eos_token_id") or plain.identifiers("eos_token_id")
+    draws = fields.flag("do_sample", False)
+    sampling = Sampling(fields.number("temperature", 1.0) if draws else 0.0,
+                        fields.integer("top_k", 50 if draws else 0), fields.number("top_p", 1.0),
+                        fields.number("min_p", 0.0), fields.number("repetition_penalty", 1.0))
+    limit = fields.integer("max_new_tokens", 0)
+    return Usual(sampling, frozenset(ends), limit or None)
+
+
+@coded
+def generate(model: LanguageModel, prompts: Prompt | Sequence[Prompt], *, max_tokens: int | None = None,
+             temperature: float | None = None, top_k: int | None = None, top_p: float | None = None,
+             min_p: float | None = None, repetition_penalty: float | None = None, frequency_penalty: float = 0.0,
+             presence_penalty: float = 0.0, logit_bias: Mapping[int, float] | None = None,
+             stop: str | Sequence[str] = (), stop_tokens: Sequence[int] | None = None,
+             seed: int | Sequence[int] | None = None, logprobs: int | None = None) -> Any:
+    """Let a language model answer a prompt, or several at once.
+
+    The answers to prompts are computed together, and each is the one that the prompt gets alone: the same tokens for
+    the same seed, and the same log-probabilities. Options that are left out are those that the model's folder
+    recommends.
+
+    Args:
+        model: A model that `mlc.models.load` returns.
+        prompts: A text, its tokens as a list of numbers, or a list of such prompts.
+        max_tokens: Greatest number of tokens of an answer; 256 by default.
+        temperature: Divisor of the scores: the higher, the more random; 0 for the most likely token.
+        top_k: How many of the most likely tokens may be drawn; 0 for all.
+        top_p: The least probability that the most likely tokens, of which one is drawn, have together.
+        min_p: The least probability of a token, as a part of that of the most likely one.
+        repetition_penalty: Divisor of the positive scores of tokens that are in the text already, and factor of the
+            negative ones.
+        frequency_penalty: Subtracted from the score of a token for each time that it was generated.
+        presence_penalty: Subtracted from the scores of tokens that were generated.
+        logit_bias: What is added to the scores of tokens, by their number.
+        stop: A text that ends the answer, which it is not a part of, or several.
+        stop_tokens: Tokens that end the answer; by default those that the model's folder names.
+        seed: Of the random numbers, for all prompts or for each; by default drawn from the default generator.
+        logprobs: How many of the most likely tokens are reported for each token, beside its own log-probability: 0 to
+            64; None for no log-probabilities.
+
+    Returns:
+        A `Completion` with `text`, `tokens`, `finish_reason`, `prompt_tokens` and `log_probabilities`; a list of them
+        for a list of prompts.
+
+    Raises:
+        UserTypeError: `model` is no language model (MLC0916).
+        UserError: An option is out of its range (MLC0916), a prompt is empty, too long or has numbers that are no
+            tokens (MLC0915), or there is a text and no tokenizer (MLC0913).
+
+    Example:
+        >>> model = mlc.models.load("examples/assistant")
+        >>> found = mlc.generate(model, "The tensor dialect", max_tokens=3)
+        >>> len(found.tokens), found.finish_reason
+        (3, 'length')
+    """
+    if not isinstance(model, LanguageModel):
+        raise UserTypeError(f"generate takes a language model, found {type(model).__name__}", code="MLC0916",
+                            loc=user_loc(), hint="mlc.models.load(folder) makes one")
+    return model.generate(prompts, max_tokens=max_tokens, temperature=temperature, top_k=top_k, top_p=top_p,
+                          min_p=min_p, repetition_penalty=repetition_penalty, frequency_penalty=frequency_penalty,
+                          presence_penalty=presence_penalty, logit_bias=logit_bias, stop=stop,
+                          stop_tokens=stop_tokens, seed=seed, logprobs=logprobs)

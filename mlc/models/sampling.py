@@ -1,0 +1,216 @@
+"""The choice of the next token, as part of the compiled step.
+
+A step takes the options of each sequence as arrays, so that sequences with different options share one compilation;
+only which kinds of options are in use at all (`Kinds`) is a part of the code. Everything is computed per sequence: a
+sequence draws the same token alone and in any batch, from the key of its seed and the number of the token.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import mlc
+from mlc.frontend.location import user_loc
+from mlc.frontend.tensor import Tensor
+from mlc.ir.diag import UserError
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """How the tokens of one sequence are chosen.
+
+    The order of the steps is that of transformers: penalties and bias, temperature, top-k, top-p, min-p.
+
+    Args:
+        temperature: Divisor of the scores; 0 for the token of the highest score.
+        top_k: How many of the most likely tokens may be drawn; 0 for all.
+        top_p: The least probability that the most likely tokens, of which one is drawn, have together; 1 for all.
+        min_p: The least probability of a token, as a part of that of the most likely one; 0 for any.
+        repetition_penalty: Divisor of the positive scores, and factor of the negative ones, of tokens that are in the
+            text already; 1 for none.
+        frequency_penalty: Subtracted from the score of a token for each time that it was generated.
+        presence_penalty: Subtracted from the scores of tokens that were generated.
+        logit_bias: What is added to the scores of tokens, by their number.
+        seed: Of the random numbers.
+
+    Raises:
+        UserError: A number is out of its range (MLC0916).
+
+    Example:
+        >>> from mlc.models.sampling import Sampling
+        >>> Sampling(temperature=0.7, top_p=0.9).top_k
+        0
+    """
+
+    temperature: float = 0.0
+    top_k: int = 0
+    top_p: float = 1.0
+    min_p: float = 0.0
+    repetition_penalty: float = 1.0
+    frequency_penalty: float = 0.0
+    presence_penalty: float = 0.0
+    logit_bias: Mapping[int, float] = field(default_factory=dict)
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for name, low, high in (("temperature", 0.0, 1e6), ("top_k", 0, 1 << 40), ("top_p", 0.0, 1.0),
+                                ("min_p", 0.0, 1.0), ("repetition_penalty", 1e-6, 1e6),
+                                ("frequency_penalty", -1e6, 1e6), ("presence_penalty", -1e6, 1e6), ("seed", 0, 2**64)):
+            value = getattr(self, name)
+            wanted = int if isinstance(low, int) else (int, float)
+            if isinstance(value, bool) or not isinstance(value, wanted) or not low <= value <= high:
+                raise UserError(f"{name} is {value!r}", code="MLC0916", loc=user_loc(),
+                                hint=f"it is {'an integer' if wanted is int else 'a number'} from {low:g} to {high:g}")
+
+
+@dataclass(frozen=True)
+class Kinds:
+    """Which kinds of options the sequences of a step use: what is not used costs nothing.
+
+    draws      a temperature that is not 0
+    filters    top-k, top-p or min-p
+    penalties  penalties of tokens that are in the text
+    bias       a bias of scores
+    top        how many of the most likely tokens are reported, with their log-probabilities; None for no probabilities
+    """
+
+    draws: bool = False
+    filters: bool = False
+    penalties: bool = False
+    bias: bool = False
+    top: int | None = None
+
+
+def kinds_of(options: Sequence[Sampling], top: int | None) -> Kinds:
+    """The kinds of options that sequences use."""
+    draws = any(o.temperature > 0 for o in options)
+    return Kinds(draws, draws and any(o.top_k > 0 or o.top_p < 1 or o.min_p > 0 for o in options),
+                 any(o.repetition_penalty != 1 or o.frequency_penalty or o.presence_penalty for o in options),
+                 any(o.logit_bias for o in options), top)
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """The tokens that a step chooses.
+
+    tokens         one per sequence [batch]
+    log_chances    of the tokens [batch]; None if they were not asked for
+    best           the most likely tokens [batch, top], and
+    best_chances   their log-probabilities [batch, top]
+    """
+
+    tokens: Tensor
+    log_chances: Tensor | None = None
+    best: Tensor | None = None
+    best_chances: Tensor | None = None
+
+
+Settings = dict[str, Tensor]
+"""The options of all sequences, as arrays [batch] by their names, and `keys` [batch, 2]."""
+
+
+def choose(scores: Tensor, kinds: Kinds, settings: Settings, numbers: Tensor, counts: Tensor | None,
+           bias: Tensor | None) -> Chosen:
+    """The next token of each sequence.
+
+    scores    of the tokens [batch, vocabulary]
+    settings  of the sequences
+    numbers   how many tokens each has generated [batch]
+    counts    how often each token was generated, and 2^24 more where it is in the prompt [batch, vocabulary]; for
+              penalties
+    bias      added to the scores [batch, vocabulary]
+    """
+    plain = scores
+    if kinds.penalties and counts is not None:
+        scores = _penalised(scores, settings, counts)
+    if kinds.bias and bias is not None:
+        scores = scores + bias
+    greedy = mlc.argmax(scores, dim=-1)
+    tokens = greedy
+    if kinds.draws:
+        cold = settings["temperature"] <= 0
+        heat = mlc.where(cold, 1.0, settings["temperature"])[:, None]
+        draw = mlc.vmap(lambda key, number: mlc.random.uniform(mlc.random.fold_in(key, number)))
+        drawn = (_drawn_filtered if kinds.filters else _drawn)(scores / heat, settings,
+                                                               draw(settings["keys"], numbers))
+        tokens = mlc.where(cold, greedy, drawn)
+    if kinds.top is None:
+        return Chosen(tokens)
+    chances = mlc.log_softmax(plain, dim=-1)
+    own = mlc.gather(chances, 1, tokens[:, None])[:, 0]
+    if kinds.top == 0:
+        return Chosen(tokens, own)
+    return Chosen(tokens, own, *_best(chances, kinds.top))
+
+
+def _best(chances: Tensor, count: int) -> tuple[Tensor, Tensor]:
+    """The most likely tokens [batch, count] and their chances: a few passes, cheaper than any order of all."""
+    places, tokens, values = mlc.arange(chances.shape[-1])[None], list[Tensor](), list[Tensor]()
+    for _ in range(count):
+        at = mlc.argmax(chances, dim=-1)[:, None]
+        tokens.append(at)
+        values.append(mlc.gather(chances, 1, at))
+        chances = mlc.where(places == at, float("-inf"), chances)
+    return mlc.cat(tokens, 1), mlc.cat(values, 1)
+
+
+IN_PROMPT = 1 << 24
+"""This is added to the count of a token that is in the prompt."""
+
+
+def _penalised(scores: Tensor, settings: Settings, counts: Tensor) -> Tensor:
+    """Scores after the penalties of repetition, for all of the text, and of frequency and presence, for the answer."""
+    penalty = settings["repetition_penalty"][:, None]
+    scores = mlc.where(counts > 0, mlc.where(scores > 0, scores / penalty, scores * penalty), scores)
+    generated = counts % IN_PROMPT
+    present = mlc.where(generated > 0, settings["presence_penalty"][:, None], 0.0)
+    out: Tensor = scores - generated.float() * settings["frequency_penalty"][:, None] - present
+    return out
+
+
+def _drawn(scores: Tensor, settings: Settings, uniform: Tensor) -> Tensor:
+    """A token by its probability."""
+    return _at(mlc.softmax(scores, dim=-1), uniform)
+
+
+def _drawn_filtered(scores: Tensor, settings: Settings, uniform: Tensor) -> Tensor:
+    """The same of the tokens that top-k, top-p and min-p leave.
+
+    Nothing is sorted: the least score that is left is found by bisection, in some passes over the scores. Tokens whose
+    scores are the same, up to the last bits, are left or not together.
+    """
+    below = mlc.clamp(scores - scores.amax(-1, keepdim=True), min=_LEAST)
+    top_k = mlc.where(settings["top_k"] > 0, mlc.clamp(settings["top_k"], max=scores.shape[-1]), scores.shape[-1])
+    least = _greatest(lambda bound: (below >= bound).long().sum(-1) >= top_k, uniform)
+    chances = mlc.where(below >= least, mlc.exp(below), 0.0)
+    enough = settings["top_p"] * chances.sum(-1)
+    least = _greatest(lambda bound: mlc.where(below >= bound, chances, 0.0).sum(-1) >= enough, uniform)
+    kept = (below >= least) & (chances >= settings["min_p"][:, None]) | (below == 0)
+    return _at(mlc.where(kept, chances, 0.0), uniform)
+
+
+_LEAST = -128.0
+"""Scores below the best one by more than this have the probability 0 in float32."""
+_HALVINGS = 31
+
+
+def _greatest(holds: Callable[[Tensor], Tensor], like: Tensor) -> Tensor:
+    """The greatest bound [batch, 1] of each sequence that a condition holds for, which holds for all below it."""
+    def halved(i: Tensor, bounds: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
+        low, high = bounds
+        middle = (low + high) * 0.5
+        held = holds(middle)[:, None]
+        return mlc.where(held, middle, low), mlc.where(held, high, middle)
+
+    nothing = like[:, None] * 0
+    low: Tensor
+    low, _ = mlc.fori_loop(0, _HALVINGS, halved, (nothing + _LEAST, nothing))
+    return low
+
+
+def _at(chances: Tensor, uniform: Tensor) -> Tensor:
+    """The first position at which the sum of probabilities [batch, n] exceeds a part of that of all."""
+    sums = mlc.cumsum(chances, -1)
+    reached = (sums <= uniform[:, None] * sums[:, -1:]).long().sum(-1)
+    return mlc.minimum(reached, (sums < sums[:, -1:]).long().sum(-1))          # rounding may not lead beyond the last

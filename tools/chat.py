@@ -1,0 +1,157 @@
+"""mlc chat: a conversation with a language model in the terminal."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from mlc.tools import report
+from mlc.tools.exit_status import OK
+
+if TYPE_CHECKING:
+    from mlc.models import LanguageModel, Piece
+
+EXAMPLES = """examples:
+  mlc chat examples/assistant
+  mlc chat examples/assistant --prompt 'What does mlc.cumsum do?'
+  mlc chat models/qwen --system 'Answer in one sentence.' --temperature 0.7 --top-p 0.9 --seed 1
+
+in the conversation:
+  /new     forget what was said
+  /quit    end it; so does Ctrl-D. Ctrl-C ends an answer
+"""
+
+
+def add_sampling(p: argparse.ArgumentParser) -> None:
+    """The options of generation, which are those that the model's folder recommends where they are left out."""
+    add = p.add_argument
+    add("--max-tokens", type=int, metavar="N", help="greatest number of tokens of an answer (default 256)")
+    add("--temperature", type=float, metavar="X", help="the higher, the more random; 0 for the most likely token")
+    add("--top-k", type=int, metavar="N", help="how many of the most likely tokens may be drawn; 0 for all")
+    add("--top-p", type=float, metavar="X", help="the least probability that tokens that may be drawn have together")
+    add("--min-p", type=float, metavar="X", help="the least probability of a token, as a part of the greatest one")
+    add("--repetition-penalty", type=float, metavar="X", help="above 1: tokens of the text become less likely")
+    add("--stop", action="append", default=[], metavar="TEXT", help="a text that ends the answer; may be repeated")
+    add("--seed", type=int, metavar="N", help="of the random numbers")
+    add("--stats", action="store_true", help="report times and tokens per second")
+
+
+def sampling(options: argparse.Namespace) -> dict[str, Any]:
+    """The options of `mlc.generate` that were given."""
+    names = ("max_tokens", "temperature", "top_k", "top_p", "min_p", "repetition_penalty", "seed")
+    return {"stop": options.stop, **{n: getattr(options, n) for n in names if getattr(options, n) is not None}}
+
+
+def parser() -> argparse.ArgumentParser:
+    p = report.Parser("chat", "Talk with a language model: a folder as transformers has it, with a template of "
+                      "conversations.", EXAMPLES)
+    p.add_argument("model", metavar="FOLDER", help="config.json, model.safetensors, tokenizer.json and the like")
+    p.add_argument("--system", metavar="TEXT", help="the message of the system that the conversation begins with")
+    p.add_argument("--prompt", metavar="TEXT", help="say this, print the answer, and end")
+    add_sampling(p)
+    return p
+
+
+def main(options: argparse.Namespace) -> int:
+    started = time.perf_counter()
+    from mlc import models
+    model = models.load(options.model)
+    conversation = Conversation(model, options.system, sampling(options))
+    loading = time.perf_counter() - started
+    if options.prompt is not None:
+        answer(conversation, options.prompt, loading if options.stats else None)
+        return OK
+    if sys.stdin.isatty():
+        print(f"{model!r}\n/new forgets what was said, /quit or Ctrl-D ends", file=sys.stderr)
+    while (said := _read()) is not None:
+        if said == "/quit":
+            break
+        if said == "/new":
+            conversation.forget()
+        elif said:
+            answer(conversation, said, loading if options.stats else None)
+    return OK
+
+
+class Conversation:
+    """A conversation: all that was said, and the model that answers."""
+
+    def __init__(self, model: LanguageModel, system: str | None, options: dict[str, Any]) -> None:
+        self.model, self.options = model, options
+        self.start = [{"role": "system", "content": system}] if system is not None else []
+        self.messages = list(self.start)
+        self.model.chat_tokens([*self.start, {"role": "user", "content": "Hello"}])    # whether it can talk at all
+
+    def forget(self) -> None:
+        self.messages = list(self.start)
+
+    def ask(self, text: str) -> Iterator[Piece]:
+        """The answer, piece by piece; what was first said is left out once the model cannot see all."""
+        self.messages.append({"role": "user", "content": text})
+        room = min(self.options.get("max_tokens") or 64, self.model.config.context // 4)
+        tokens, left = self.model.chat_tokens(self.messages), len(self.start)
+        while len(tokens) + room > self.model.config.context and len(self.messages) > left + 2:
+            del self.messages[left: left + 2]                # a question and its answer
+            tokens = self.model.chat_tokens(self.messages)
+        said = ""
+        try:
+            for piece in self.model.stream(tokens, **self.options):
+                said += piece.text
+                yield piece
+        finally:
+            self.messages.append({"role": "assistant", "content": said})
+
+
+@dataclass
+class Times:
+    """How long an answer takes: from now to its first token, and on."""
+
+    started: float
+    first: float = 0.0
+    count: int = 0
+
+    def token(self) -> None:
+        self.first, self.count = self.first or time.perf_counter(), self.count + 1
+
+    def line(self, loading: float) -> str:
+        took = time.perf_counter() - self.first
+        rate = (self.count - 1) / took if self.count > 1 else 0.0
+        return (f"[model in {loading:.2f} s, first token after {self.first - self.started:.2f} s, {self.count} tokens, "
+                f"{rate:.0f} per second]")
+
+
+def show(pieces: Iterator[Piece], loading: float | None) -> None:
+    """Print an answer as it comes, and then how long it took, if it is known how long loading did."""
+    times = Times(time.perf_counter())
+    try:
+        for piece in pieces:
+            times.token()
+            print(piece.text, end="", flush=True)
+    finally:
+        print(flush=True)
+    if loading is not None and times.count:
+        print(times.line(loading), file=sys.stderr)
+
+
+def answer(conversation: Conversation, text: str, loading: float | None) -> None:
+    """Print the answer to a text; Ctrl-C ends it, and in a terminal not the conversation."""
+    try:
+        show(conversation.ask(text), loading)
+    except KeyboardInterrupt:
+        if not sys.stdin.isatty():
+            raise
+
+
+def _read() -> str | None:
+    """A line of the user; None at the end of the input."""
+    try:
+        return input("> " if sys.stdin.isatty() else "").strip()
+    except EOFError:
+        return None
+    except KeyboardInterrupt:
+        print(file=sys.stderr)
+        return None

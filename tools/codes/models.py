@@ -1,0 +1,68 @@
+"""Error codes of language models."""
+
+TEXT = r'''
+MLC0910 A folder holds no language model, or one of its files cannot be read.
+A model is a folder as transformers writes it: config.json, and model.safetensors or shards with an index.
+example python:
+    import mlc
+    mlc.models.load("no-such-folder")
+fix: give the path of the folder itself, with its files; a name on a hub is not looked up.
+
+MLC0911 mlc does not run the architecture of a language model, or a feature that its config.json asks for.
+What a field of the configuration would change is computed, or refused; nothing is left out silently.
+example python:
+    import json, pathlib, tempfile
+    import mlc
+    folder = pathlib.Path(tempfile.mkdtemp())
+    (folder / "config.json").write_text(json.dumps({"architectures": ["WhisperForConditionalGeneration"]}))
+    mlc.models.load(folder)
+fix: use a model of an architecture that the message lists.
+
+MLC0912 The weights of a language model are not those that its config.json describes.
+A weight is missing, has another shape or type, or is not a part of the model.
+example python:
+    import json, pathlib, tempfile
+    import mlc
+    from mlc import nn
+    folder = pathlib.Path(tempfile.mkdtemp())
+    (folder / "config.json").write_text(json.dumps({
+        "architectures": ["LlamaForCausalLM"], "vocab_size": 8, "hidden_size": 4, "intermediate_size": 8,
+        "num_hidden_layers": 1, "num_attention_heads": 1}))
+    nn.save_safetensors(folder / "model.safetensors", {"model.norm.weight": mlc.ones(4)})
+    mlc.models.load(folder)
+fix: get all files of the folder again, from one place.
+
+MLC0913 A language model has no tokenizer, or one that cannot be read.
+Texts become tokens by the rules of tokenizer.json, which the package tokenizers reads.
+example text:
+    error[MLC0913]: models/small has no tokenizer.json
+      help: pass prompts as numbers of tokens, or add the file
+fix: add the tokenizer.json of the model, or pass prompts as lists of tokens.
+
+MLC0914 A language model has no template of conversations, or its template does not take the messages.
+The template is in chat_template.jinja or tokenizer_config.json, and says in which form the model was trained.
+example text:
+    error[MLC0914]: models/base has no template of conversations
+      help: it was not trained on conversations: use mlc.generate
+fix: use a model that was trained on conversations, or mlc.generate with a text; mind the order of the roles.
+
+MLC0915 A prompt is empty, longer than the model sees, or has numbers that are no tokens.
+The positions of a model are limited, and the answer needs at least one.
+example text:
+    error[MLC0915]: a prompt has 2048 tokens, and the model sees 2048, the answer included
+      help: shorten it
+fix: shorten the prompt, and use tokens of the model's own tokenizer.
+
+MLC0916 An option of generation is out of its range.
+The message shows the range.
+example python:
+    import mlc
+    mlc.models.Sampling(top_p=1.5)
+fix: use a value of the range.
+
+MLC0917 A language model is loaded, and a package that it needs is not installed.
+Tokenizers are read by the package tokenizers, and templates of conversations run in jinja2's sandbox.
+example text:
+    error[MLC0917]: the package tokenizers, which reads tokenizer.json, is not installed
+fix: pip install 'mlc[lm]'.
+'''

@@ -1,0 +1,46 @@
+"""mlc generate: let a language model go on with a text."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from dataclasses import asdict
+
+from mlc.tools import report
+from mlc.tools.chat import add_sampling, sampling, show
+from mlc.tools.exit_status import OK
+
+EXAMPLES = """examples:
+  mlc generate examples/assistant 'mlc is a' --max-tokens 40
+  mlc generate models/gpt2 'Once upon a time' --temperature 0.8 --seed 3
+  mlc generate models/gpt2 'One' 'Two' --json --logprobs 3
+  mlc generate models/gpt2 - < text.txt
+"""
+
+
+def parser() -> argparse.ArgumentParser:
+    p = report.Parser("generate", "Let a language model go on with a text, or with several at once.", EXAMPLES)
+    p.add_argument("model", metavar="FOLDER", help="config.json, model.safetensors, tokenizer.json and the like")
+    p.add_argument("prompts", metavar="TEXT", nargs="+", help="what it goes on with; - is stdin")
+    add_sampling(p)
+    p.add_argument("--json", action="store_true", help="print one object of JSON per prompt, with tokens and reasons")
+    p.add_argument("--logprobs", type=int, metavar="N", help="with --json: log-probabilities, and N likely tokens each")
+    return p
+
+
+def main(options: argparse.Namespace) -> int:
+    if options.logprobs is not None and not options.json:
+        raise report.usage_error("--logprobs goes with --json", "add --json", "MLC0391")
+    started = time.perf_counter()
+    from mlc import models
+    model = models.load(options.model)
+    loading = time.perf_counter() - started
+    prompts = [sys.stdin.read() if p == "-" else p for p in options.prompts]
+    if options.json or len(prompts) > 1:
+        for found in model.generate(prompts, logprobs=options.logprobs, **sampling(options)):
+            print(json.dumps(asdict(found)) if options.json else found.text)
+        return OK
+    show(model.stream(prompts[0], **sampling(options)), loading if options.stats else None)
+    return OK
