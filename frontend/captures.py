@@ -128,6 +128,7 @@ class Captures:
     hooks      what the hooks reach that were called
     differentiates  whether gradients are computed in it
     accumulates     whether they are accumulated in leaves
+    recorded_grad_mode  the grad mode of the call that is recorded
     asks_autograd   whether the recording depends on what autograd knows of the arguments
     keeps_history   whether a captured tensor takes over elements that depend on a leaf
     uses_changed_leaf  whether a result depends on a leaf that was changed in place before
@@ -150,7 +151,7 @@ class Captures:
         self.made: list[Any] = []
         self.differentiates = self.accumulates = self.asks_autograd = False
         self.keeps_history = self.uses_changed_leaf = False
-        self._grad_mode = mode.enabled
+        self.recorded_grad_mode = mode.enabled
         self.hooks: list[Any] = []
         self._types: list[tuple[Tensor, Any, tuple[int, ...], Any]] = []
         self._fixed: list[Any] | None = None               # the tensors among the inputs; the others have to be asked
@@ -238,7 +239,7 @@ class Captures:
     def grad_mode(self) -> bool:
         """The grad mode of the call that the function is recorded for."""
         self.asks_autograd = True
-        return self._grad_mode
+        return self.recorded_grad_mode
 
     # -- gradients ----------------------------------------------------------------------------------------------------
     def gradient(self, owner: Tensor) -> Tensor | None:

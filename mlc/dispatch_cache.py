@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, Any
 from mlc.call import Call, Signature
 from mlc.frontend.compiler import compiler
 from mlc.frontend.generalize import fits
+from mlc.frontend.global_hooks import OF_ALL
 from mlc.frontend.script.reach import Reached
 from mlc.frontend.script.reached_state import GradientPresence, Payload
 from mlc.frontend.script.unread import names_read
 from mlc.frontend.script.words import Watch
 from mlc.frontend.signature import Recorded
+from mlc.frontend.tree import AttributeTree
 from mlc.ir.sizes import Dim
 from mlc.ir.types import TensorType
 from mlc.repeated_call import RepeatedCall
@@ -88,6 +90,8 @@ class State:
 
     def __init__(self, reached: Reached) -> None:
         self.reached = [reached]
+        if any(isinstance(x, AttributeTree) for x in reached.objects()):
+            self.reached.append(Reached({"the hooks of all modules": OF_ALL}))
         self.read: list[Any] = []
         self._watch: Watch | None = None
         self.known: dict[Any, Specialization] = {}
@@ -125,6 +129,8 @@ class State:
         places = [place for reached in self.reached for place in reached.places]
         if not all(place.holds() for place in places):
             return False
+        for place in places:                               # to keep the objects whose addresses are watched
+            place.renew()
         self._watch = Watch(places, compiler().first_changed())
         return True
 

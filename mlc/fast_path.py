@@ -36,6 +36,10 @@ def offer(function: CompiledFunction, state: State, call: Call, code: Specializa
 
     A call that is recorded for derivatives takes the slow path; all do while a profile is on.
     """
+    captures = code.recorded.captures
+    if captures is not None and captures.asks_autograd and any(
+            type(x) is Tensor and x._autograd is not None for x in call.given):
+        return                                             # the code depends on what autograd knows of them
     with compiling:                                        # so that no profile begins or ends meanwhile
         if profiling.recorder is not None:
             profiling.later.append(lambda: offer(function, state, call, code))
@@ -147,12 +151,12 @@ def _writer_of_key(source: CapturedKey, array: Any) -> Callable[[], None]:
 
 def _changes(call: Call, code: Specialization, returned: tuple[int, ...],
              before: Callable[[], None] | None) -> Changes | None:
-    """The effects of calls; None if native code cannot do it: if they depend on what autograd knows of arguments, or
-    memory is shared, or calls of this mode are recorded for derivatives."""
+    """The effects of calls; None if native code cannot do it: if memory is shared, or calls of this mode are recorded
+    for derivatives."""
     from mlc.backends.cpu.captured import Changes
     recorded, captures, interface = code.recorded, code.recorded.captures, code.entry.interface
     assert captures is not None
-    asks = captures.asks_autograd
+    asks, enabled = captures.asks_autograd, captures.recorded_grad_mode
     history = _with_history(recorded, returned, own := len(call.arrays), interface)
     placed = [*recorded.stored.values(), *(n for _, n in recorded.gradients if n is not None)]
     rest = set(range(len(interface.results))) - {*returned}
@@ -161,11 +165,10 @@ def _changes(call: Call, code: Specialization, returned: tuple[int, ...],
             or any(isinstance(owner, int) for owner, _ in recorded.gradients)
             or any(interface.inputs[own + j] != interface.results[n] for j, n in recorded.stored.items())
             or len({*map(id, captures.tensors())}) < len(captures.tensors())
-            or (asks and any(type(x) is Tensor and x._autograd is not None for x in call.given))
-            or (asks and mode.enabled and history and not recorded.accumulates)):
+            or (asks and enabled and history and not recorded.accumulates)):
         return None
     marked = history if recorded.accumulates else []
-    return Changes([*recorded.stored.items()], [*recorded.gradients], returned, mode.enabled if asks else None, before,
+    return Changes([*recorded.stored.items()], [*recorded.gradients], returned, enabled if asks else None, before,
                    _after(call.signature.name, captures.effects, marked))
 
 

@@ -87,7 +87,6 @@ CHANGES: dict[str, Callable[[Training], Any]] = {
     "write": lambda t: t.model[0].weight.data.mul_(0.5),
     "load": lambda t: t.model.load_state_dict({k: v * 1.5 for k, v in t.model.state_dict().items()}),
     "no gradient": lambda t: setattr(t.model[0].bias, "grad", None),
-    "own gradient": lambda t: setattr(t.model[0].bias, "grad", mlc.ones(4)),
     "frozen": lambda t: t.model[0].weight.requires_grad_(False),
     "parameter": lambda t: setattr(t.model[0], "bias", nn.Parameter(mlc.ones(4))),
     "hook": lambda t: t.model[0].bias.register_hook(lambda g: g * 2),
@@ -99,9 +98,16 @@ CHANGES: dict[str, Callable[[Training], Any]] = {
 @pytest.mark.parametrize("change", CHANGES)
 def test_changes_are_seen(change: str) -> None:
     eager, compiled = pair()
-    assert_same(eager, compiled, 3)
+    assert_same(eager, compiled)
+    before = compiled.fast
+    assert_same(eager, compiled, 2)
+    assert compiled.fast == before + 2
     held = [CHANGES[change](t) for t in (eager, compiled)]
     assert_same(eager, compiled, 4)
+    if change not in ("array", "view", "write", "parameter"):          # memory is shared, or a gradient accumulates
+        before = compiled.fast
+        assert_same(eager, compiled, 2)
+        assert compiled.fast == before + 2
     if isinstance(held[0], np.ndarray | mlc.Tensor):       # who shares memory sees what is written
         np.testing.assert_array_equal(np.asarray(held[0]), np.asarray(held[1]))
 
@@ -136,13 +142,18 @@ def test_nothing_is_allocated_and_nothing_leaks() -> None:
     x, y = mlc.ones(5, 3), mlc.ones(5, 2)
     for _ in range(4):
         compiled.step(x, y)
-    weight = compiled.model[0].weight
-    arrays = {id(weight._array) for _ in range(6) if compiled.step(x, y) is not None}
-    assert len(arrays) == 2
-    before = sys.getrefcount(None)
+    weight, fast = compiled.model[0].weight, compiled.fast
+    places = []
+    for _ in range(6):                                     # each step writes to the memory that the one before left
+        compiled.step(x, y)
+        places.append(weight._array.ctypes.data)
+    assert places[0] != places[1] and places == places[:2] * 3
+    kept: list[Any] = [None, x, y, x._array, weight, weight._array.dtype, mlc.Tensor, compiled.optimizer]
+    before = [sys.getrefcount(o) for o in kept]
     for _ in range(2000):
         compiled.step(x, y)
-    assert sys.getrefcount(None) < before + 500
+    assert compiled.fast == fast + 2006
+    assert all(sys.getrefcount(o) < n + 200 for o, n in zip(kept, before))
 
 
 def test_steps_of_two_models_take_turns() -> None:
@@ -193,6 +204,7 @@ def test_an_argument_that_is_changed_too_is_refused() -> None:
 
     for _ in range(3):
         f(mlc.ones(2))
+    assert f.compiled.entries[0].fast_calls.value == 2
     with pytest.raises(UserError, match="MLC0759"):
         f(count)
     assert count.tolist() == [3, 3]
@@ -208,6 +220,7 @@ def test_a_call_that_fails_changes_nothing() -> None:
 
     for _ in range(3):
         f(mlc.ones(3))
+    assert f.compiled.entries[0].fast_calls.value == 2
     with pytest.raises(UserAssertionError):
         f(mlc.ones(3) * 5)
     f(mlc.ones(3))
@@ -231,12 +244,13 @@ def test_threads_share_a_step() -> None:
         losses.update(step(x).item() for _ in range(50))
 
     step(x)
+    step(x)
     threads = [threading.Thread(target=run) for _ in range(3)]
     for t in threads:
         t.start()
     for t in threads:
         t.join()
-    assert len(losses) == 1
+    assert len(losses) == 1 and sum(e.fast_calls.value for e in step.entries) > 50
 
 
 def test_gradients_that_are_reset_outside_or_accumulate() -> None:
@@ -258,3 +272,12 @@ def test_gradients_that_are_reset_outside_or_accumulate() -> None:
         assert eager(x).item() == compiled(x).item()
         assert all(mlc.equal(p.grad, q.grad) for p, q in zip(one.parameters(), two.parameters()))
     assert sum(e.fast_calls.value for e in compiled.entries) == 5
+
+
+def test_a_profile_that_ends_in_another_mode() -> None:
+    compiled = Training(True, mlc.optim.SGD)
+    with mlc.no_grad(), mlc.profiler.profile():
+        with mlc.enable_grad():
+            compiled.run()
+    with mlc.no_grad(), pytest.raises(UserError, match="MLC0430"):
+        compiled.run()

@@ -7,7 +7,6 @@ import sys
 import types
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from mlc.frontend.location import is_ours
 
@@ -30,12 +29,6 @@ def is_foreign(module: str) -> bool:
 def is_programs(module: str, file: str) -> bool:
     """Whether a module is part of the program, not of an installed package."""
     return is_foreign(module) and not {"site-packages", "dist-packages"}.intersection(Path(file).parts)
-
-
-def is_installed(x: Any) -> bool:
-    """Whether a module, a class, a function or an object is of an installed package other than this one and numpy."""
-    module = x.__name__ if isinstance(x, types.ModuleType) else getattr(x, "__module__", None)
-    return isinstance(module, str) and is_foreign(module) and not is_programs(module, file_of(module))
 
 
 def file_of(module: str) -> str:

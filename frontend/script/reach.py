@@ -28,7 +28,7 @@ import numpy as np
 from mlc.frontend import tree
 from mlc.frontend.dtypes import DType
 from mlc.frontend.location import is_ours
-from mlc.frontend.script.origin import codes_of, file_of, is_foreign, is_installed, is_programs
+from mlc.frontend.script.origin import codes_of, file_of, is_foreign, is_programs
 from mlc.frontend.script.reached_state import (
     MISSING,
     Attributes,
@@ -45,7 +45,7 @@ from mlc.frontend.script.reached_state import (
     Variable,
     slots_of,
 )
-from mlc.frontend.script.unread import BY_NAME, unread
+from mlc.frontend.script.unread import facts_of, is_clear, reads_by_name, unread
 from mlc.frontend.tensor import Tensor
 from mlc.ir.sizes import Size
 
@@ -54,6 +54,8 @@ _ATOMS = (type(None), bool, int, float, complex, str, bytes, Tensor, Size, DType
 _NAMESPACES = (types.SimpleNamespace, argparse.Namespace, threading.local)
 _STATEFUL = ("mlc.nn", "mlc.optim")
 """Modules of this package whose objects count as the program's state."""
+BY_NAME = ("getattr", "vars", "__dict__")
+"""Names of what reads attributes whose names are only known when it runs."""
 
 
 # -- finding it -------------------------------------------------------------------------------------------------------
@@ -63,8 +65,8 @@ class Reached:
     variables  whether to include the variables of functions and modules themselves, besides their contents
     buffers    whether to include the buffers of modules
     named      the names and strings in the code of each function of the program, by its id
-    free       the ids of functions that are reached otherwise than as methods
-    installed  whether code of an installed package is reached
+    free       the ids of functions that are reached otherwise than as methods, and of classes that are values
+    clear      whether all that is reached is known to read attributes by the names in its code alone
     """
 
     def __init__(self, roots: Mapping[str, Any], variables: bool = True, buffers: bool = True) -> None:
@@ -74,7 +76,7 @@ class Reached:
         self._names: set[str] = set()                      # names and strings in the code of the program
         self.named: dict[int, frozenset[str]] = {}
         self.free: set[int] = set()
-        self.installed = False
+        self.clear = True
         self._uncomputed: list[tuple[Any, list[str]]] = []             # cached properties not computed yet
         self._work: list[tuple[str, Any]] = []
         self.free |= {id(x) for x in roots.values()}
@@ -117,7 +119,7 @@ class Reached:
             elif isinstance(place, Entries) and id(place.x) in spared:
                 place.spare(spared[id(place.x)])
             elif isinstance(place, Attributes) and place.unread != (ignored := unread(place.x, names)):
-                place.spare(ignored)
+                place.ignore(ignored)
         self.places = [p for p in self.places if not (isinstance(p, Attributes) and id(p.x) in of_hosts)]
 
     def _reads(self, host: Any) -> bool:
@@ -153,7 +155,7 @@ class Reached:
         return None if None in rows else [row for found in rows for row in found or ()]
 
     def _visit(self, path: str, x: Any) -> None:
-        self.installed = self.installed or is_installed(x)
+        self.clear = self.clear and is_clear(x)
         if type(x) is Tensor:
             self.places.append(Payload(path, x))
         elif isinstance(x, types.FunctionType):
@@ -203,7 +205,7 @@ class Reached:
         if isinstance(place, Variable) and isinstance(place.values[0], str):
             self._names.add(place.values[0])
         if not isinstance(place, ClassAttributes):
-            self.free |= {id(x) for x in place.values if isinstance(x, types.FunctionType)}
+            self.free |= {id(x) for x in place.values if isinstance(x, types.FunctionType | type)}
         if self._variables or not isinstance(place, Variable):
             self.places.append(place)
         self._work += place.inside()
@@ -220,22 +222,21 @@ class Reached:
                 if not name.startswith("__"):
                     self._add(Variable(f"{path}.{name}", (vars(f), name)))
             names = {n for code in codes_of(f.__code__) for n in code.co_names}
-            self.named[id(f)] = frozenset(
-                names | {x for code in codes_of(f.__code__) for x in code.co_consts if isinstance(x, str)})
-            self._names |= self.named[id(f)]
+            self.named[id(f)] = facts_of(f.__code__).names
+            self._names |= names | {x for code in codes_of(f.__code__) for x in code.co_consts if isinstance(x, str)}
             cells = [v for cell in f.__closure__ or () for v in Variable("", (cell, None)).values]
             if not names.isdisjoint(("environ", "getenv")) or any(f.__globals__.get(n) is os.getenv for n in names):
                 self._work.append(("os.environ", os.environ))
             scopes = [("", f.__globals__), *((str(m.__name__), vars(m)) for m in _modules(
                 [*(f.__globals__.get(n) for n in names), *(sys.modules.get(n) for n in names), *cells], names))]
-            self.installed = self.installed or any(is_installed(sys.modules.get(n)) for n in names)
+            self.clear = self.clear and reads_by_name(f)
             for scope, variables in scopes:
                 for name in names & variables.keys():
                     self._global(f"{scope}.{name}" if scope else name, variables, name)
 
     def _global(self, path: str, variables: dict[str, Any], name: str) -> None:
         value = variables[name]
-        self.installed = self.installed or is_installed(value)
+        self.clear = self.clear and is_clear(value)
         of_package = isinstance(value, types.FunctionType | type) and is_ours(str(value.__module__))
         if not isinstance(value, types.ModuleType) and not of_package:
             self._add(Variable(path, (variables, name)))

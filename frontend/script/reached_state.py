@@ -7,6 +7,7 @@ import functools
 import itertools
 import operator
 import types
+from collections import OrderedDict
 from collections.abc import Collection, Iterator, MutableMapping
 from typing import Any
 
@@ -247,7 +248,7 @@ class Entries(ReachedState):
 
     def words(self) -> list[int] | None:
         if type(self.x) is not dict:
-            return None
+            return words.of_dict(self.x) if type(self.x) is OrderedDict else None
         return words.of_entries(self.x, self.spared) or words.of_dict(self.x) if self.spared else words.of_dict(self.x)
 
     def spare(self, keys: Collection[Any]) -> None:
@@ -325,8 +326,8 @@ class Attributes(ReachedState):
         self.kind = type(x)
         super().__init__(path, x)
 
-    def spare(self, names: Collection[str]) -> None:
-        """Have attributes not matter any more."""
+    def ignore(self, names: Collection[str]) -> None:
+        """Have these attributes not matter, and all others."""
         self.unread = frozenset(names)
         self.renew()
 

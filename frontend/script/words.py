@@ -11,6 +11,7 @@ from __future__ import annotations
 import ctypes
 import gc
 import sys
+from collections import OrderedDict
 from collections.abc import Callable, Collection, Sequence
 from functools import cache
 from types import CellType
@@ -49,11 +50,15 @@ def known() -> bool:
     version = sys.version_info[:2]
     if sys.implementation.name != "cpython" or not (3, 11) <= version <= (3, 12) or sys.maxsize != 2**63 - 1:
         return False
+    ordered = OrderedDict({"a": 1})
+    was = word(id(ordered) + DICT_VERSION)
+    ordered["b"] = 2
     cell, table, items, x = CellType(table_of := [1]), {"a": 1}, [object(), object()], _Sample()
     x.a, x.b = 1, items
     before, own = word(id(table) + DICT_VERSION), vars(x)
     table["a"] = 2
     return (word(id(cell) + CELL) == id(table_of) and word(id(table) + DICT_VERSION) != before
+            and word(id(ordered) + DICT_VERSION) != was
             and word(id(items) + LIST_SIZE) == 2 and word(word(id(items) + LIST_ITEMS) + WORD) == id(items[1])
             and [*map(word, of_entry(named := {"p": 1, "q": items}, "q") or ())][1:] == [id([*named][1]), id(items)]
             and [*map(word, of_entries(named, {"q"}) or ())][4:] == [id(1), id([*named][1])]
@@ -64,10 +69,10 @@ def known() -> bool:
 
 def of_dict(x: Any) -> list[int] | None:
     """The addresses of the words that change with a dict; None if that cannot be told."""
-    if type(x) is not dict:
+    if type(x) not in (dict, OrderedDict):
         inside = gc.get_referents(x)                       # of the dict of a class, which is behind a proxy
         x = inside[0] if type(x).__name__ == "mappingproxy" and inside else None
-    return [id(x) + DICT_VERSION] if type(x) is dict else None
+    return [id(x) + DICT_VERSION] if type(x) in (dict, OrderedDict) else None
 
 
 def of_function(x: Any, name: str) -> list[int] | None:
@@ -92,12 +97,13 @@ def of_entries(table: dict[str, Any], spared: Collection[str]) -> list[int] | No
     if not numbers.keys() >= {*map(id, table)}:
         return None
     found, values = [id(table) + at for at in (DICT_COUNT, DICT_KEYS, DICT_VALUES)], word(id(table) + DICT_VALUES)
+    if values:                                             # of keys that all objects of a class share
+        ignored = {id(name) for name in table if name in spared}
+        return [*found, word(id(table) + DICT_KEYS) + KEYS_COUNT,
+                *(values + WORD * number for name, number in numbers.items() if name not in ignored)]
     for name in table:
-        number = numbers[id(name)]
-        entry = first + 2 * WORD * number
-        of_value = values + WORD * number if values else entry + WORD
-        found += [] if values else [entry]                 # keys that all objects of a class share stay
-        found += [] if name in spared else [of_value]
+        entry = first + 2 * WORD * numbers[id(name)]
+        found += [entry] if name in spared else [entry, entry + WORD]
     return found
 
 
@@ -189,6 +195,7 @@ class Watch:
             place, start, end = self._places[number]
             if not place.holds():
                 return False
+            place.renew()                                  # the rows have the addresses of what it keeps
             addresses = place.words()
             if addresses is None or len(addresses) != end - start:
                 self._looked_at.append(place)              # from now on; its words stay as they are

@@ -11,6 +11,7 @@ from mlc.frontend.arguments import coded
 from mlc.frontend.autograd.grad_mode import mode
 from mlc.frontend.autograd.graph import Node, alone
 from mlc.frontend.autograd.hooks import RemovableHandle
+from mlc.frontend.global_hooks import OF_ALL
 from mlc.frontend.location import user_loc
 from mlc.frontend.tensor import Tensor
 from mlc.frontend.trace import captured, state
@@ -31,9 +32,6 @@ class Hook(NamedTuple):
 
 Hooks = Mapping[int, Hook]
 NONE: Hooks = MappingProxyType({})
-KINDS = ("_forward_pre_hooks", "_forward_hooks", "_backward_pre_hooks", "_backward_hooks")
-OF_ALL: dict[str, OrderedDict[int, Hook]] = {kind: OrderedDict() for kind in KINDS}
-"""The hooks of all modules; they are called before those of the module."""
 
 
 def add(hooks: OrderedDict[int, Hook], hook: Hook, prepend: bool = False) -> RemovableHandle:
