@@ -9,6 +9,10 @@
 
 A compiled function that has one of these runs in the interpreter before its own code, on the same arguments: what it
 shows is in the order of the program, as often as loops run, and costs time. Remove it when you have seen enough.
+
+Example:
+    >>> mlc.debug.print("sum {:.1f}", mlc.ones(3).sum())
+    sum 3.0
 """
 
 from __future__ import annotations

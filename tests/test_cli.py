@@ -60,14 +60,23 @@ def test_examples_of_the_help_run(command: str, run: Run) -> None:
     if command == "import":
         torch = pytest.importorskip("torch")
         torch.export.save(torch.export.export(torch.nn.Linear(2, 3), (torch.ones(1, 2),)), "model.pt2")
+    if command in ("chat", "generate"):
+        Path("text.txt").write_text("mlc is a")
+        Path("examples").symlink_to(ROOT / "examples")
+        Path("models").mkdir()
+        for name in ("qwen", "gpt2"):
+            Path("models", name).symlink_to(ROOT / "examples" / "assistant")
     status, text, err = run(command, "--help")
     assert status == 0 and not err
     examples = examples_of(text)
     assert len(examples) >= 2
     for line in examples:
-        stdin = ""
+        stdin = "What is mlc?\n" if command == "chat" else ""
         if line.startswith("cat "):
             source, line = line.removeprefix("cat ").split(" | ")
+            stdin = Path(source).read_text()
+        elif " < " in line:
+            line, source = line.split(" < ")
             stdin = Path(source).read_text()
         status, out, err = run(*shlex.split(line)[1:], stdin=stdin)
         assert status == 0, f"{line}\n{err}"
