@@ -1,7 +1,8 @@
 """Language models: read from folders as transformers has them, and run by compiled code.
 
 `load` reads a folder: Llama, Mistral, Qwen, Gemma, Phi-3, Mixtral, GPT-2 and their like. `generate` answers prompts,
-also several at once; `mlc chat` and `mlc generate` do so in a terminal. README.md in this folder describes how it works.
+also several at once; `mlc chat` and `mlc generate` do so in a terminal. README.md in this folder describes how it
+works.
 
 Example:
     >>> model = mlc.models.load("examples/assistant")
