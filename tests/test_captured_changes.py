@@ -137,6 +137,19 @@ def test_gradients_are_others_where_somebody_may_tell() -> None:
     assert seen() is None and compiled.model[0].bias.grad is not None
 
 
+def test_a_gradient_with_elements_of_another_shape_is_not_written_to() -> None:
+    compiled = Training(True, mlc.optim.SGD)
+    for _ in range(3):
+        compiled.run()
+    bias = compiled.model[0].bias
+    for _ in range(20):                                    # the second array may be where that of the step was
+        bias.grad.data = mlc.ones(3)
+        bias.grad.data = mlc.ones(1)
+        for _ in range(3):
+            compiled.run()
+            assert bias.grad.shape == (4,)
+
+
 def test_nothing_is_allocated_and_nothing_leaks() -> None:
     compiled = Training(True, mlc.optim.SGD)
     x, y = mlc.ones(5, 3), mlc.ones(5, 2)

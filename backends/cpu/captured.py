@@ -71,7 +71,7 @@ class Changes:
 class Array(ctypes.Structure):
     """A slot that has an array, or a tensor with one, and the type of that.
 
-    array   of an input: the array that it had; of a result: that of the last call
+    array   of an input: the array that it had, which `State.arrays` keeps
     number  of the input or result
     place   of a result: which of the inputs takes it over; -1 for a gradient, which is a new tensor
     """

@@ -314,15 +314,10 @@ def _recyclable(builder: ModuleBuilder) -> None:
     has its type, and nobody else has it or its memory."""
     a = Assembler(builder, "recyclable", [PTR, PTR, PTR], I1)
     self, row, array = a.args
-    other, alone, same, unknown, fits, based, last, own = (a.block() for _ in range(8))
+    other, alone, fits, based, last, own = (a.block() for _ in range(6))
     a.branch(a.compare("eq", a.load(I64, array, layout.OB_REFCNT), a.i64(1)), alone, other)
     a.start(alone)
     flags = a.i32(layout.C_CONTIGUOUS | layout.ALIGNED | layout.WRITEABLE)
-    a.branch(a.compare("eq", array, _field(a, PTR, Array, row, "array")), same, unknown)
-    a.start(same)                                            # of an array of ours only the flags may have changed
-    found = a.and_(a.load(I32, array, layout.ARRAY_FLAGS), flags)
-    a.branch(a.compare("eq", found, flags), fits, other)
-    a.start(unknown)
     a.branch(a.call("has_type", self, row, array, flags), fits, other)
     a.start(fits)
     base = a.load(PTR, array, layout.ARRAY_BASE)
@@ -413,9 +408,7 @@ def _commit(builder: ModuleBuilder) -> None:
         a.start(replaced)
         old, = replaced.args
         a.call("Py_DecRef", fresh)                           # the reference of the list of spares
-        usable = a.call("recyclable", self, row, old)
-        a.store(fresh, row, offset(Array, "array"))
-        a.branch(usable, kept, given_up)
+        a.branch(a.call("recyclable", self, row, old), kept, given_up)
         a.start(kept)
         a.store(old, item)
         following()

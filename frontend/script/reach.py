@@ -45,7 +45,7 @@ from mlc.frontend.script.reached_state import (
     Variable,
     slots_of,
 )
-from mlc.frontend.script.unread import facts_of, is_clear, reads_by_name, unread
+from mlc.frontend.script.unread import is_clear, names_of, reads_by_name, unread
 from mlc.frontend.tensor import Tensor
 from mlc.ir.sizes import Size
 
@@ -222,7 +222,7 @@ class Reached:
                 if not name.startswith("__"):
                     self._add(Variable(f"{path}.{name}", (vars(f), name)))
             names = {n for code in codes_of(f.__code__) for n in code.co_names}
-            self.named[id(f)] = facts_of(f.__code__).names
+            self.named[id(f)] = names_of(f.__code__)
             self._names |= names | {x for code in codes_of(f.__code__) for x in code.co_consts if isinstance(x, str)}
             cells = [v for cell in f.__closure__ or () for v in Variable("", (cell, None)).values]
             if not names.isdisjoint(("environ", "getenv")) or any(f.__globals__.get(n) is os.getenv for n in names):

@@ -46,27 +46,30 @@ _MODULES = ("builtins", "math", "cmath", "numpy", "typing", "collections", "abc"
 """Modules whose functions and classes read no attributes of the program's objects."""
 
 
-class Facts(NamedTuple):
-    """The names in the code of a function: all of them, with the words of its texts; those of globals, and modules that
-    it imports."""
+class Uses(NamedTuple):
+    """The globals that the code of a function uses, and the modules that it imports."""
 
-    names: frozenset[str]
     globals: frozenset[str]
     modules: frozenset[str]
 
 
 @functools.lru_cache(maxsize=4096)
-def facts_of(code: types.CodeType) -> Facts:
-    """The names in a code object and those nested in it."""
-    names, used, modules = set[str](), set[str](), set[str]()
+def names_of(code: types.CodeType) -> frozenset[str]:
+    """The names in a code object and those nested in it, with the words of its texts."""
+    return frozenset(name for inner in codes_of(code) for name in (*inner.co_names, *_words(inner.co_consts)))
+
+
+@functools.lru_cache(maxsize=4096)
+def uses_of(code: types.CodeType) -> Uses:
+    """What a code object and those nested in it use by name."""
+    used, modules = set[str](), set[str]()
     for inner in codes_of(code):
-        names |= {*inner.co_names, *_words(inner.co_consts)}
         for op in dis.get_instructions(inner):
             if op.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
                 used.add(op.argval)
             elif op.opname == "IMPORT_NAME":
                 modules.add(op.argval)
-    return Facts(frozenset(names), frozenset(used), frozenset(modules))
+    return Uses(frozenset(used), frozenset(modules))
 
 
 def _words(constants: Sequence[Any]) -> Iterator[str]:
@@ -109,8 +112,8 @@ def _is_known(module: Any) -> bool:
 
 def reads_by_name(f: types.FunctionType) -> bool:
     """Whether all that the code of a function uses by itself is clear."""
-    found = facts_of(f.__code__)
-    return found.names.isdisjoint(_WHOLE) and all(
+    found = uses_of(f.__code__)
+    return names_of(f.__code__).isdisjoint(_WHOLE) and all(
         is_clear(f.__globals__[n]) if n in f.__globals__ else n in _BUILTINS or _is_error(n) for n in found.globals
     ) and all(n in sys.modules and is_clear(sys.modules[n]) for n in found.modules)
 
@@ -157,7 +160,7 @@ def _names_of_methods(kind: type) -> frozenset[str]:
     """The names in the code of the methods that a class has from this package."""
     found = [function_of(x) for base in kind.__mro__[:-1] if is_ours(base.__module__) for x in vars(base).values()]
     codes = [f.__code__ for f in found if isinstance(f, types.FunctionType)]
-    return frozenset(name for code in codes for name in facts_of(code).names)
+    return frozenset(name for code in codes for name in names_of(code))
 
 
 def function_of(x: Any) -> Any:
