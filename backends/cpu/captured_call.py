@@ -310,14 +310,19 @@ def _fill_spares(builder: ModuleBuilder) -> None:
 
 # -- what a call changes ----------------------------------------------------------------------------------------------
 def _recyclable(builder: ModuleBuilder) -> None:
-    """recyclable(self, row, array): whether an array, to which the caller has a reference, may serve as a result: it
-    has its type, and nobody else has it or its memory."""
-    a = Assembler(builder, "recyclable", [PTR, PTR, PTR], I1)
-    self, row, array = a.args
-    other, alone, fits, based, last, own = (a.block() for _ in range(6))
+    """recyclable(self, row, array, known): whether an array, to which the caller has a reference, may serve as a
+    result: it has its type, as is `known` or not, and nobody else has it or its memory."""
+    a = Assembler(builder, "recyclable", [PTR, PTR, PTR, I1], I1)
+    self, row, array, known = a.args
+    other, alone, typed, unknown, fits, based, last, own = (a.block() for _ in range(8))
     a.branch(a.compare("eq", a.load(I64, array, layout.OB_REFCNT), a.i64(1)), alone, other)
     a.start(alone)
     flags = a.i32(layout.C_CONTIGUOUS | layout.ALIGNED | layout.WRITEABLE)
+    a.branch(known, typed, unknown)
+    a.start(typed)
+    found = a.and_(a.load(I32, array, layout.ARRAY_FLAGS), flags)
+    a.branch(a.compare("eq", found, flags), fits, other)
+    a.start(unknown)
     a.branch(a.call("has_type", self, row, array, flags), fits, other)
     a.start(fits)
     base = a.load(PTR, array, layout.ARRAY_BASE)
@@ -391,24 +396,25 @@ def _commit(builder: ModuleBuilder) -> None:
     with _loop(a, _field(a, I64, State, state, "result_count")) as (k, following):
         row, item = _row(a, state, "results", k), _item(a, state, "spares", k)
         slot, place, fresh = _field(a, PTR, Array, row, "slot"), _field(a, I64, Array, row, "place"), a.load(PTR, item)
-        gradient, tensor, replaced, kept, given_up = a.block(), a.block(), a.block(PTR), a.block(), a.block()
+        gradient, tensor, replaced, kept, given_up = a.block(), a.block(), a.block(PTR, I1), a.block(), a.block()
         a.call("Py_IncRef", fresh)
         a.branch(a.compare("slt", place, a.i64(0)), gradient, tensor)
 
         a.start(tensor)
-        _take(a, state, _row(a, state, "inputs", place), fresh)
-        before = a.load(PTR, slot)
+        taking, before = _row(a, state, "inputs", place), a.load(PTR, slot)
+        known = a.compare("eq", before, _field(a, PTR, Array, taking, "array"))
+        _take(a, state, taking, fresh)
         a.store(fresh, slot)
-        a.goto(replaced, before)
+        a.goto(replaced, before, known)
 
         a.start(gradient)
         before = a.call("put_gradient", self, state, slot, fresh)
-        a.branch(a.is_null(before), failed, replaced, (), (before,))
+        a.branch(a.is_null(before), failed, replaced, (), (before, a.false))
 
         a.start(replaced)
-        old, = replaced.args
+        old, known = replaced.args
         a.call("Py_DecRef", fresh)                           # the reference of the list of spares
-        a.branch(a.call("recyclable", self, row, old), kept, given_up)
+        a.branch(a.call("recyclable", self, row, old, known), kept, given_up)
         a.start(kept)
         a.store(old, item)
         following()
