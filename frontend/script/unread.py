@@ -61,7 +61,7 @@ def names_of(code: types.CodeType) -> frozenset[str]:
 
 @functools.lru_cache(maxsize=4096)
 def uses_of(code: types.CodeType) -> Uses:
-    """What a code object and those nested in it use by name."""
+    """The globals and modules that a code object and those nested in it use."""
     used, modules = set[str](), set[str]()
     for inner in codes_of(code):
         for op in dis.get_instructions(inner):
