@@ -4,8 +4,8 @@ takes  any form
 gives  the same form
 why    simplification and fusion work within a function
 
-Private functions are inlined if they are small or have a single call; with `all`, wherever possible. Callees are
-processed before callers, so that one walk suffices. Size symbols of a body are replaced by the sizes at the call.
+Private functions are inlined if they are small, become about one kernel, or have a single call; with `all`, wherever
+possible. Callees are processed before callers, so that one walk suffices. Size symbols of a body are replaced by the sizes at the call.
 Recursive functions and bodies of several blocks are not inlined.
 """
 
@@ -14,12 +14,19 @@ from __future__ import annotations
 from mlc.dialects import func, tensor
 from mlc.dialects.autodiff import RECOMPUTE
 from mlc.dialects.func import Func
+from mlc.dialects.tensor.traits import FusionInterface, Iteration
 from mlc.ir.changes import allowed
 from mlc.ir.core import Op, Symbol, before
 from mlc.ir.passes import Pass
 
 INLINE_THRESHOLD = 8
 """Largest body, in operations, that is inlined at every call."""
+
+KERNEL_THRESHOLD = 64
+"""Largest body that is inlined at every call as it becomes about one kernel."""
+
+_FUSED = (Iteration.POINTWISE, Iteration.INDEXED, Iteration.VIEW, Iteration.REDUCE)
+_ALONE = (Iteration.CONTRACT, Iteration.COMPOSITE)
 
 
 def run(module: Op, all: bool = False, small: int = INLINE_THRESHOLD) -> None:
@@ -44,7 +51,7 @@ def _module(module: Op, everything: bool, small: int) -> None:
                     isinstance(v.op, tensor.BindSize) and v.op.bound is None for v in call.args):
                 continue                         # rematerialisation, and data-dependent sizes
             once = not callee.is_public and uses[call.callee] == 1
-            if (everything or once or len(callee.block) <= small) and allowed("call", call):
+            if (everything or once or len(callee.block) <= small or _is_one_kernel(callee)) and allowed("call", call):
                 _inline(call, callee)
                 inlined.add(callee.sym_name)
         done[function.sym_name] = function
@@ -52,6 +59,17 @@ def _module(module: Op, everything: bool, small: int) -> None:
     for name in inlined:
         if not done[name].is_public and name not in still:
             done[name].erase()
+
+
+def _is_one_kernel(function: Func) -> bool:
+    """Whether a body becomes about one kernel: elementwise operations, views and reductions around at most one
+    contraction or composite. Inlined, it fuses with its neighbours (a convolution with the norm and the activation
+    behind it); kernels that turn out equal share their code all the same."""
+    if len(function.block) > KERNEL_THRESHOLD:
+        return False
+    apart = [op for op in function.block if not op.terminator and not (
+        isinstance(op, FusionInterface) and op.iteration in _FUSED)]
+    return not apart or len(apart) == 1 and isinstance(apart[0], FusionInterface) and apart[0].iteration in _ALONE
 
 
 def _inline(call: func.Call, callee: Func) -> None:

@@ -64,3 +64,34 @@ func.func @entry(%x: i32, %c: i1) -> i32 {
 // CHECK: func.func @entry
 // CHECK: func.call @large
 // CHECK: func.call @large
+// -----
+// a layer: one contraction and what is fused with it becomes one kernel in each place, however often it is called
+func.func private @layer(%x: tensor<2x3xf32>, %w: tensor<3x3xf32>, %b: tensor<3xf32>) -> tensor<2x3xf32> {
+  %0 = tensor.dot_general %x, %w {batch = [], contract = [[1, 0]]} : (tensor<2x3xf32>, tensor<3x3xf32>) -> tensor<2x3xf32>
+  %1 = tensor.add %0, %b : (tensor<2x3xf32>, tensor<3xf32>) -> tensor<2x3xf32>
+  %2 = tensor.exp %1 : tensor<2x3xf32>
+  %3 = tensor.add %1, %2 : tensor<2x3xf32>
+  %4 = tensor.exp %3 : tensor<2x3xf32>
+  %5 = tensor.add %3, %4 : tensor<2x3xf32>
+  %6 = tensor.exp %5 : tensor<2x3xf32>
+  %7 = tensor.add %5, %6 : tensor<2x3xf32>
+  func.return %7 : tensor<2x3xf32>
+}
+// two contractions are two kernels: what is shared stays shared
+func.func private @two(%x: tensor<2x3xf32>, %w: tensor<3x3xf32>, %b: tensor<3xf32>) -> tensor<2x3xf32> {
+  %0 = func.call @layer(%x, %w, %b) : (tensor<2x3xf32>, tensor<3x3xf32>, tensor<3xf32>) -> tensor<2x3xf32>
+  %1 = func.call @layer(%0, %w, %b) : (tensor<2x3xf32>, tensor<3x3xf32>, tensor<3xf32>) -> tensor<2x3xf32>
+  func.return %1 : tensor<2x3xf32>
+}
+func.func @entry(%x: tensor<2x3xf32>, %w: tensor<3x3xf32>, %b: tensor<3xf32>) -> tensor<2x3xf32> {
+  %0 = func.call @two(%x, %w, %b) : (tensor<2x3xf32>, tensor<3x3xf32>, tensor<3xf32>) -> tensor<2x3xf32>
+  %1 = func.call @two(%0, %w, %b) : (tensor<2x3xf32>, tensor<3x3xf32>, tensor<3xf32>) -> tensor<2x3xf32>
+  func.return %1 : tensor<2x3xf32>
+}
+// CHECK-NOT: @layer
+// CHECK: func.func private @two
+// CHECK: tensor.dot_general
+// CHECK: tensor.dot_general
+// CHECK: func.func @entry
+// CHECK: func.call @two
+// CHECK: func.call @two
