@@ -4,9 +4,9 @@ takes  DIFFERENTIATED, decomposed
 gives  FIXED: every float reduction and contraction has an `order`; elementary functions are arithmetic
 why    results are bitwise reproducible across machines, schedules and batch sizes
 
-- A reduction that includes the last axis adds in L interleaved lanes, then by a tree: `lanes<L>`; any other adds in
-  ascending order, one chain per result: `chain`; a contraction in chains of B terms: `blocks<B>`. A long sum
-  adds in runs of RUN, so that its rounding error is close to that of pairwise summation: `lanes<L, RUN>`.
+- A reduction that includes the last axis adds in L interleaved lanes, then by a tree: `lanes<L>`; any other, and one of
+  two elements, adds in ascending order, one chain per result: `chain`; a contraction in chains of B terms: `blocks<B>`.
+  A long sum adds in runs of RUN, so that its rounding error is close to that of pairwise summation: `lanes<L, RUN>`.
 - A reduction along non-adjacent axes, or of very many elements, is split in two: one along some of the axes, or
   within blocks of an axis, and one of its results.
 - These choices depend on the operation, its dtype and the lengths of the reduced axes, never on the number of rows,

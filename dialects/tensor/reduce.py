@@ -37,6 +37,8 @@ from mlc.ir.types import ComplexType, FloatType, TensorType, f64, to_numpy
 
 RUN = 32
 """Elements of a lane that are added sequentially."""
+FEW = 4
+"""Length up to which slices of an order-independent reduction are chains: a tree of lanes costs more."""
 
 
 class Reduce(TensorOp):
@@ -67,11 +69,16 @@ class Reduce(TensorOp):
         return [domain.points if domain == self.iteration_domain() else None]
 
     def default_order(self) -> str:
-        """`lanes<L>` if the last, contiguous axis is reduced, else `chain`; long float sums in runs."""
+        """`lanes<L>` if the last, contiguous axis is reduced, else `chain`; long float sums in runs.
+
+        A few elements are a chain, too, whose vectors lie across the slices: two, of which a chain and a tree are
+        equal bit for bit, or more if the result does not depend on the order.
+        """
         type = self.x.type
         length = product(type.shape[a] for a in self.axes)
+        few = isinstance(length, int) and length <= (FEW if self.is_order_independent else 2)
         lanes = 1
-        if type.rank - 1 in self.axes:
+        if type.rank - 1 in self.axes and not few:
             lanes = 16 if isinstance(length, int) and length <= 32 else 64 if type.dtype.width <= 32 else 32
         if isinstance(type.dtype, FloatType) and isinstance(self, ReduceSum) and not (
                 isinstance(length, int) and length <= lanes * RUN):

@@ -152,5 +152,5 @@ class ReductionBuilder(KernelBuilder):
 
 
 def order_of(reduces: Sequence[Reduce]) -> str:
-    """Reduction order of a kernel: that of its inexact reductions; exact ones have any."""
-    return min(reduction_orders(reduces) or {op.default_order() for op in reduces}, key=lanes)
+    """Reduction order of a kernel: that of its inexact reductions, or one of those that its exact ones ask for."""
+    return min(reduction_orders(reduces) or {op.order or op.default_order() for op in reduces}, key=lanes)

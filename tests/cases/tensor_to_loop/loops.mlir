@@ -47,3 +47,18 @@ func.func @single(%x: tensor<3x8xf32>, %y: tensor<8x1xf32>) -> tensor<1x3xf32> {
 }
 // CHECK: domain = [3, 1, 8], iterator_types = ["parallel", "parallel", "reduction"]
 // CHECK: loop.store %{{\d+}}, %out0 {map = affine_map<(d0, d1, d2) -> (0, d0)>
+// -----
+// an order that is given is kept, of an exact reduction too: vectors lie across the windows of a pooling
+func.func @pool(%x: tensor<4x8x9xf32>) -> tensor<4x8xf32> {
+  %0 = tensor.reduce_max %x {axes = [2], order = "chain"} : (tensor<4x8x9xf32>) -> tensor<4x8xf32>
+  func.return %0 : tensor<4x8xf32>
+}
+// CHECK: domain = [4, 8, 9], iterator_types = ["parallel", "parallel", "reduction"], schedule = #loop.schedule<tile = [1, 1, 1]
+// CHECK: loop.fold %{{\w+}}, %{{\d+}} {dim = 2, kind = "maximumf"}
+// -----
+// slices of two elements are chains
+func.func @pairs(%x: tensor<64x2xf32>) -> tensor<64xf32> {
+  %0 = tensor.reduce_sum %x {axes = [1]} : (tensor<64x2xf32>) -> tensor<64xf32>
+  func.return %0 : tensor<64xf32>
+}
+// CHECK: domain = [64, 2], iterator_types = ["parallel", "reduction"], schedule = #loop.schedule<tile = [1, 1]
