@@ -5,8 +5,8 @@ gives  the same form
 why    simplification and fusion work within a function
 
 Private functions are inlined if they are small, become about one kernel, or have a single call; with `all`, wherever
-possible. Callees are processed before callers, so that one walk suffices. Size symbols of a body are replaced by the sizes at the call.
-Recursive functions and bodies of several blocks are not inlined.
+possible. Callees are processed before callers, so that one walk suffices. Size symbols of a body are replaced by the
+sizes at the call. Recursive functions and bodies of several blocks are not inlined.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def _is_one_kernel(function: Func) -> bool:
         return False
     apart = [op for op in function.block if not op.terminator and not (
         isinstance(op, FusionInterface) and op.iteration in _FUSED)]
-    return not apart or len(apart) == 1 and isinstance(apart[0], FusionInterface) and apart[0].iteration in _ALONE
+    return len(apart) <= 1 and all(isinstance(op, FusionInterface) and op.iteration in _ALONE for op in apart)
 
 
 def _inline(call: func.Call, callee: Func) -> None:

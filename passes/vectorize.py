@@ -22,6 +22,7 @@ from mlc.passes.analysis.accesses import best_dimension, element_width, pace
 from mlc.passes.forms import LOOP
 from mlc.passes.schedule.contraction_cpu import schedule_contraction
 from mlc.passes.schedule.transforms import tile
+from mlc.passes.schedule.windows import schedule_windows
 
 __all__ = ["PASS", "run", "schedule"]
 
@@ -51,6 +52,8 @@ def schedule(kernel: Kernel, machine: Cpu, vectors: int) -> None:
         if other is not None:
             tile(kernel, other, fit(kernel.domain[other], lanes, 1))
             vectors = 1
+        else:
+            vectors = schedule_windows(kernel, dim, machine, vectors)
         tile(kernel, dim, fit(kernel.domain[dim], lanes, vectors), vector=True)
 
 

@@ -85,3 +85,14 @@ func.func @gradient(%x: tensor<900x80xf32>, %g: tensor<900x96xf32>) -> tensor<80
 // CHECK: loop.scratch : () -> !loop.scratch<d2xd0xf32>
 // CHECK-NEXT: loop.for {dim = 2}
 // CHECK-NEXT: loop.for {dim = 0, size = 16, vector = true}
+// -----
+// the nine elements of each window are unrolled, in tiles of rows whose windows overlap
+func.func @windows(%x: tensor<2x12x20xf32>, %w: tensor<2x3x3xf32>) -> tensor<2x10x18xf32> {
+  %0 = tensor.windows %x {axis = 1, size = 3, stride = 1, dilation = 1} : (tensor<2x12x20xf32>) -> tensor<2x10x3x20xf32>
+  %1 = tensor.windows %0 {axis = 3, size = 3, stride = 1, dilation = 1} : (tensor<2x10x3x20xf32>) -> tensor<2x10x3x18x3xf32>
+  %2 = tensor.reshape %w : tensor<2x3x3xf32> to tensor<2x1x3x1x3xf32>
+  %3 = tensor.mul %1, %2 : (tensor<2x10x3x18x3xf32>, tensor<2x1x3x1x3xf32>) -> tensor<2x10x3x18x3xf32>
+  %4 = tensor.reduce_sum %3 {axes = [2, 4], order = "chain"} : (tensor<2x10x3x18x3xf32>) -> tensor<2x10x18xf32>
+  func.return %4 : tensor<2x10x18xf32>
+}
+// CHECK: domain = [2, 10, 18, 9], {{.*}}schedule = #loop.schedule<tile = [1, 4, 32, 9], vector = 2, steps = ["unroll(dim=3, size=9)", "tile(dim=1, size=4)", "tile(dim=2, size=32, vector=True)"]>

@@ -1,0 +1,56 @@
+"""The CPU schedule of reductions over the elements of windows: depthwise convolution and pooling."""
+
+from __future__ import annotations
+
+from mlc.dialects import loop
+from mlc.dialects.loop import Kernel
+from mlc.ir.machine import Cpu
+from mlc.ir.sizes import AffineDim, leaves
+from mlc.passes.schedule.transforms import tile, unroll
+
+TERMS = 49
+"""Most terms that are unrolled: a window of 7 x 7."""
+POINTS = 100
+"""Most terms of all rows of a tile."""
+ROWS = 4
+"""Most rows of a tile; each element of a window of three rows is then loaded 1.5 times and not 3 times."""
+OPERATIONS = 2500
+"""Most operations that a loop is unrolled to, before constants are folded."""
+
+
+def schedule_windows(kernel: Kernel, vector: int, machine: Cpu, vectors: int) -> int:
+    """Unroll the reduction of a window, and tile the rows whose windows overlap; the number of vectors in a row.
+
+    With terms that are constants, so are the offsets of their elements and most bounds of the padding, which takes
+    longer to compute than the terms themselves. Kernels with other reductions stay as they are: the loop of a sum along
+    an axis is as fast, and shorter.
+    """
+    terms = kernel.parallel
+    length = kernel.domain[terms] if kernel.iterator_types[terms:] == ("reduction",) else 0
+    shared = overlapping(kernel, terms)
+    if not shared or not isinstance(length, int) or not 1 < length <= TERMS:
+        return vectors
+    loops = [op for op in kernel.inside(loop.For) if op.dim == terms]
+    size = length * sum(len(op.body.block) for op in loops)
+    if size > OPERATIONS or any(op.outer() is not None for op in loops):
+        return vectors
+    unroll(kernel, terms, length)
+    row = max(shared - {vector}, default=None)
+    if row is None:
+        return vectors
+    extent = kernel.domain[row]
+    rows = max(1, min(ROWS, POINTS // length, OPERATIONS // size, extent if isinstance(extent, int) else ROWS))
+    tile(kernel, row, rows)
+    return max(1, min(vectors, machine.vector_registers // (4 * rows)))
+
+
+def overlapping(kernel: Kernel, terms: int) -> set[int]:
+    """The parallel dimensions along which neighbours read elements of which most are the same: an index is a coordinate
+    of theirs plus one of the terms."""
+    found: set[int] = set()
+    for op in kernel.inside(loop.Load):
+        for index in op.map.results:
+            dims = {d.position for d in leaves(index, AffineDim)}
+            if terms in dims:
+                found |= dims - {terms}
+    return found
