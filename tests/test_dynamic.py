@@ -235,7 +235,7 @@ def test_a_defect_while_recording_is_no_reason_for_other_code(monkeypatch: pytes
     def broken(x: Any) -> Any:
         return x if x.type.is_static else sizes.evaluate(sizes.sym("n"), {})
 
-    monkeypatch.setattr("mlc.frontend.signature.to_default_dtype", broken)
+    monkeypatch.setattr("mlc.frontend.recorded_function.to_default_dtype", broken)
     f = mlc.compile(lambda x: x * 2, dynamic=True)
     with pytest.raises(KeyError, match="n"):
         f(rows(3))

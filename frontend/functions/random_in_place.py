@@ -13,7 +13,8 @@ from mlc.frontend.functions import elementwise as E
 from mlc.frontend.functions import random_sampling as R
 from mlc.frontend.functions.trigonometry import tan
 from mlc.frontend.generator import Generator
-from mlc.frontend.in_place import check_writable, copy_
+from mlc.frontend.in_place import check_writable
+from mlc.frontend.in_place_methods import copy_
 from mlc.frontend.location import user_loc
 from mlc.frontend.tensor import Tensor
 from mlc.ir.diag import UserError, UserTypeError

@@ -20,7 +20,8 @@ from mlc.frontend.functions.random_sampling import draw_floats, shape_and_dtype_
 from mlc.frontend.generator import Generator
 from mlc.frontend.operands import count_of, fail_unless, tracer
 from mlc.frontend.tensor import OPERATIONS, Array, Operand, Tensor, as_array, wrap
-from mlc.frontend.trace import Tracer, state
+from mlc.frontend.trace import state
+from mlc.frontend.tracer import Tracer
 from mlc.ir.diag import UserError
 from mlc.ir.types import f64, to_numpy
 

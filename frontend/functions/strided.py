@@ -13,13 +13,14 @@ from mlc.frontend.dtypes import float32
 from mlc.frontend.functions.create import creation, empty
 from mlc.frontend.functions.scatter import scatter
 from mlc.frontend.functions.shape import permute
-from mlc.frontend.in_place import check_alone
+from mlc.frontend.in_place_methods import check_alone
 from mlc.frontend.location import user_loc
 from mlc.frontend.methods import listed
 from mlc.frontend.operands import broadcast_to, cast, reshape, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import DTypeLike, Operand, Tensor, wrap
-from mlc.frontend.trace import Tracer, emit
+from mlc.frontend.trace import emit
+from mlc.frontend.tracer import Tracer
 from mlc.ir import sizes
 from mlc.ir.diag import UserError
 

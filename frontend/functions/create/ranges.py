@@ -15,7 +15,8 @@ from mlc.frontend.functions.create.filled import shape_from
 from mlc.frontend.functions.create.public import creation
 from mlc.frontend.operands import cast, count_of, size, tracer
 from mlc.frontend.tensor import OPERATIONS, Array, DTypeLike, Number, Tensor, wrap
-from mlc.frontend.trace import Tracer, current, emit, state
+from mlc.frontend.trace import current, emit, state
+from mlc.frontend.tracer import Tracer
 from mlc.ir.diag import UserError, UserTypeError
 from mlc.ir.types import f64, i64, to_numpy
 

@@ -12,7 +12,8 @@ from mlc.frontend.functions.elementwise.sign import abs
 from mlc.frontend.operands import cast, floating, rounded_once, together, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Operand, Tensor
-from mlc.frontend.trace import Tracer, emit
+from mlc.frontend.trace import emit
+from mlc.frontend.tracer import Tracer
 from mlc.ir.diag import UserTypeError
 from mlc.ir.types import c128, f32, f64, i64
 
