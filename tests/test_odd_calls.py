@@ -54,6 +54,16 @@ def test_a_number_has_no_dimension_to_divide() -> None:
 
 def test_numbers_of_any_length() -> None:
     assert mlc.linspace(1 << 70, -(1 << 63), 2).tolist() == [2.0**70, -2.0**63]
+    with pytest.raises(UserError, match="MLC0360"):
+        mlc.histogram(mlc.zeros(0), 1 << 70)
+
+
+def test_arguments_that_the_annotations_allow() -> None:
+    f: Any = mlc
+    for code, call in (("MLC0421", lambda: f.linspace([1, 2], slice(1), 0)), ("MLC0111", lambda: mlc.binomial(
+            mlc.ones(2, 3), mlc.zeros(1, 2, 4, 4))), ("MLC0321", lambda: f.get_default_dtype(1))):
+        with pytest.raises(UserError, match=code):
+            call()
 
 
 def test_differences_past_the_size_are_none_and_a_diagonal_may_be_any_integer() -> None:
