@@ -34,8 +34,9 @@ os.environ |= {"MLC_CACHE_DIR": os.path.join(_folder.name, "cache"), "MLC_CACHE"
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 
-# PyTorch's computations are small here: its threads would only wait for each other, and compete with other tests.
-os.environ["OMP_NUM_THREADS"] = "1"
+# PyTorch's computations are small here: its threads would only wait for each other, and compete with other tests. So
+# would processes that compile for a test, which take half a second of a processor to start.
+os.environ |= {"OMP_NUM_THREADS": "1", "MLC_COMPILE_JOBS": "1"}
 
 
 @pytest.fixture
