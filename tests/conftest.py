@@ -16,10 +16,10 @@ import pytest
 from mlc.backends.cuda import devices
 from mlc.frontend import eager
 from tests.casefile import Case, CaseError, CaseFailure, Chunk, Test, bless_file, parse_case, run_test
+from tests.execution import execution as execution
+from tests.execution import interpreted as interpreted
 from tests.fake_device import FakeDevice
 from tests.samples import SAMPLES
-from tests.size_sweep import execution as execution
-from tests.size_sweep import interpreted as interpreted
 
 CASES = Path(__file__).parent / "cases"
 

@@ -20,7 +20,7 @@ from mlc.frontend.language.parser import parse
 from mlc.ir.diag import Error, UserError
 from mlc.tools.cli import main
 from mlc.tools.fuzzing.language_texts import SOUND, mutated
-from tests.size_sweep import NATIVE
+from tests.execution import NATIVE
 from tests.test_language_page import BLOCKS
 
 pytestmark = pytest.mark.usefixtures("execution")

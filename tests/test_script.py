@@ -17,8 +17,8 @@ import mlc
 from mlc.frontend import tree
 from mlc.ir.diag import UserError
 from mlc.ir.interp import run_function
+from tests.execution import NATIVE
 from tests.script_programs import PROGRAMS
-from tests.size_sweep import NATIVE
 
 pytestmark = pytest.mark.usefixtures("execution")
 
