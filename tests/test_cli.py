@@ -50,7 +50,7 @@ def examples_of(text: str) -> list[str]:
     return re.findall(r"(?m)^  ((?:mlc|cat) .*)$", text.split("examples:\n")[1])
 
 
-LONG = ("bench", "fuzz", "generate", "import")
+LONG = ("bench", "chat", "fuzz", "generate", "import")
 """Commands whose examples take five seconds and more; each has other tests, of its own or of the README."""
 
 

@@ -480,7 +480,7 @@ def check_mutations(first: int, last: int, folder: Path) -> None:
 
 
 def test_mutations(tmp_path: Path) -> None:
-    check_mutations(0, 100, tmp_path)
+    check_mutations(0, 50, tmp_path)
 
 
 @pytest.mark.slow
