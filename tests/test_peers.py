@@ -128,9 +128,10 @@ def test_verdicts_on_files(f: Callable[..., Any] | None, verdict: str, monkeypat
 
 
 def test_processes_that_end_or_do_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for f, verdict in ((lambda *args: os._exit(3), "crash"), (lambda *args: time.sleep(60), "timeout")):
+    for f, seconds, verdict in ((lambda *args: os._exit(3), 60.0, "crash"),
+                                (lambda *args: time.sleep(60), 0.5, "timeout")):
         monkeypatch.setattr(mutated_files, "load", f)
-        worker = mutated_files.Worker(0.5, 1 << 30, str(tmp_path))
+        worker = mutated_files.Worker(seconds, 1 << 30, str(tmp_path))
         assert worker.verdict("stablehlo", NET, False)[0] == verdict
         worker.stop()
 

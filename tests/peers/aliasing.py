@@ -86,7 +86,7 @@ class Program:
                          f"for t in range((v[{i}].sum() > v[{j}].sum()) + {c.randrange(3)}):",
                          f"n = v[{i}].sum() * 0\nwhile n < {c.randrange(4)}:\n    n = n + 1"])
         body = [self.part(head) for _ in range(c.randrange(1, 4))]
-        if head.startswith("for"):
+        if head.startswith("for") and v[k].ndim:           # PyTorch would not notice where there is no turn
             body += [f"v[{k}][t] = t"] * c.randrange(2)
         rest = [self.part(head) for _ in range(c.randrange(3))] if head.startswith("if") else []
         made = "\n".join([head, *(textwrap.indent(x, "    ") for x in body), *(["else:"] if rest else []), *(
