@@ -6,7 +6,6 @@ They are drawn from a `Generator`, as by the functions that make tensors (random
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from mlc.frontend.dtypes import float32
 from mlc.frontend.functions import elementwise as E
@@ -105,7 +104,7 @@ def random_(self: Tensor, a: int = 0, b: int | None = None, *, generator: Genera
     return copy_(self, R.randint(low, high, tuple(self.shape), generator=generator))
 
 
-def bernoulli_(self: Tensor, p: Any = 0.5, *, generator: Generator | None = None) -> Tensor:
+def bernoulli_(self: Tensor, p: float | Tensor = 0.5, *, generator: Generator | None = None) -> Tensor:
     """Write 1 with probability p to each element, else 0.
 
     Args:

@@ -88,7 +88,7 @@ def repeat_interleave(input: Operand, repeats: Any = None, dim: int | None = Non
         if isinstance(repeats, Tracer):
             raise UserError("repeats is a tensor: how long the result is would depend on its elements", code="MLC0365",
                             hint="pass output_size, the sum of repeats")
-        count = input.shape[dim] if dim is not None else math.prod(input.shape)
+        count = input.shape[axis(dim, input.ndim)] if dim is not None else math.prod(input.shape)
         known = repeats.array if isinstance(repeats, Tensor) else np.asarray(repeats)
         output_size = int(known.sum()) * (count if known.shape[0] == 1 else 1)
         if (known < 0).any():
