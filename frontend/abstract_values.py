@@ -14,7 +14,8 @@ from mlc.frontend.dtypes import DType
 from mlc.frontend.operands import NUMBER, broadcast_to, cast, is_tensor, number, tracer
 from mlc.frontend.operands import kind as dtype_kind
 from mlc.frontend.tensor import as_backing_array
-from mlc.frontend.trace import Trace, Tracer, current
+from mlc.frontend.trace import Trace, current
+from mlc.frontend.tracer import Tracer
 from mlc.ir.core import Value
 from mlc.ir.diag import Loc, UserTypeError
 from mlc.ir.sizes import Size

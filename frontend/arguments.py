@@ -44,8 +44,16 @@ def _number(x: Any) -> bool:
     return isinstance(x, bool | int | float | complex | np.bool_ | np.number | Size)
 
 
+def _real(x: Any) -> bool:
+    return _number(x) and not isinstance(x, complex | np.complexfloating)
+
+
 def _array(x: Any) -> bool:
     return is_operand(x) and not (isinstance(x, np.ndarray | np.generic) and x.dtype.kind not in "biufcV")
+
+
+def _pairs(x: Any) -> bool:
+    return isinstance(x, list | tuple) and all(isinstance(p, tuple) and len(p) == 2 for p in x)
 
 
 def _dtype(x: Any) -> bool:
@@ -59,7 +67,7 @@ def _dtype(x: Any) -> bool:
 
 
 KINDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
-    "int": ("an integer", _integer), "Dim": ("a size", _integer), "float": ("a number", _number),
+    "int": ("an integer", _integer), "Dim": ("a size", _integer), "float": ("a real number", _real),
     "Number": ("a number", _number), "bool": ("True or False", lambda x: isinstance(x, bool | np.bool_ | int)),
     "str": ("a string", lambda x: isinstance(x, str)), "None": ("None", lambda x: x is None),
     "Sequence[int]": ("integers", _integers), "Sequence[Dim]": ("sizes", _integers),
@@ -76,6 +84,8 @@ KINDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "Generator": ("an mlc.Generator", lambda x: hasattr(x, "next_key")),
     "tuple[float, float]": ("two numbers", lambda x: isinstance(x, list | tuple) and len(x) == 2
                             and all(map(_number, x))),
+    "tuple[float | None, float]": ("two numbers", lambda x: isinstance(x, list | tuple) and len(x) == 2
+                                   and (x[0] is None or _real(x[0])) and _real(x[1])),
     "Sequence[float]": ("numbers", lambda x: isinstance(x, list | tuple) and all(map(_number, x))),
     "Iterable[Any]": ("an iterable", lambda x: isinstance(x, Iterable)),
     "Sized": ("an object with a length", lambda x: hasattr(x, "__len__")),
@@ -93,8 +103,9 @@ KINDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "Iterable[Module]": ("modules", lambda x: isinstance(x, Iterable) and not isinstance(x, str | bytes | np.ndarray)),
     "Iterable[Tensor]": ("tensors", lambda x: isinstance(x, Iterable) and not isinstance(x, str | bytes)),
     "Mapping[str, Module]": ("modules by name", lambda x: isinstance(x, Mapping)),
-    "Iterable[tuple[str, Module]]": ("pairs of a name and a module", lambda x: isinstance(x, list | tuple) and all(
-        isinstance(p, tuple) and len(p) == 2 for p in x)),
+    "Iterable[tuple[str, Module]]": ("pairs of a name and a module", _pairs),
+    "Mapping[str, Tensor]": ("tensors by name", lambda x: isinstance(x, Mapping)),
+    "Iterable[tuple[str, Tensor]]": ("pairs of a name and a tensor", _pairs),
     "Parameters": ("names or positions of parameters", lambda x: isinstance(x, Iterable) or _integer(x)),
     "Optimizer": ("an optimiser", lambda x: hasattr(x, "update") and hasattr(x, "init")),
 }
@@ -127,10 +138,8 @@ def check_arguments(f: Callable[..., Any], name: str, args: Iterable[Any], keywo
 
 def misfit(annotation: str, x: Any) -> str | None:
     """Description of the values that a parameter of this annotation accepts, if x is not one of them."""
-    if "Callable" in annotation and "|" not in annotation:
-        return None if callable(x) else "a function"
     kinds = [k.strip() for k in re.split(r"\|(?![^\[]*\])", annotation)]
-    found = [KINDS[k] for k in kinds if k in KINDS]
+    found = [("a function", callable) if "Callable" in k else KINDS[k] for k in kinds if "Callable" in k or k in KINDS]
     if len(found) < len(kinds) or any(fits(x) for _, fits in found):
         return None
     return " or ".join(dict.fromkeys(what for what, _ in found))

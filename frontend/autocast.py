@@ -30,7 +30,8 @@ from mlc.frontend.dtypes import DType, as_dtype
 from mlc.frontend.location import user_loc
 from mlc.frontend.methods import DTypeLike
 from mlc.frontend.tensor import OPERATIONS, Tensor
-from mlc.frontend.trace import Tracer, state
+from mlc.frontend.trace import state
+from mlc.frontend.tracer import Tracer
 from mlc.ir.diag import Error, UserError
 
 F = TypeVar("F", bound=Callable[..., Any])

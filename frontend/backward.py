@@ -25,7 +25,8 @@ from mlc.frontend.recorded_operation import constant
 from mlc.frontend.refusals import refusal
 from mlc.frontend.script.reach import Reached
 from mlc.frontend.tensor import Tensor
-from mlc.frontend.trace import Trace, Tracer, current
+from mlc.frontend.trace import Trace, current
+from mlc.frontend.tracer import Tracer
 from mlc.ir.core import BlockArg, Op, OpResult, Value, located
 from mlc.ir.diag import Loc, UserError, UserTypeError
 

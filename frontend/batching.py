@@ -26,7 +26,8 @@ from mlc.frontend.nested import record
 from mlc.frontend.operands import cast, is_tensor, reshape, tracer
 from mlc.frontend.signature import name_of, parameters, roots
 from mlc.frontend.tensor import Tensor
-from mlc.frontend.trace import Tracer, captured, current, emit, state
+from mlc.frontend.trace import captured, current, emit, state
+from mlc.frontend.tracer import Tracer
 from mlc.ir.core import located
 from mlc.ir.diag import UserError, UserTypeError
 from mlc.ir.sizes import Dim

@@ -22,7 +22,8 @@ from mlc.ir.types import TensorType, from_numpy
 
 if TYPE_CHECKING:
     from mlc.frontend.devices import BackingArray
-    from mlc.frontend.trace import Trace, Tracer
+    from mlc.frontend.trace import Trace
+    from mlc.frontend.tracer import Tracer
 
 
 class Input(Protocol):

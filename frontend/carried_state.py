@@ -12,7 +12,8 @@ from mlc.frontend.buffers import Buffers
 from mlc.frontend.functionalization import base_of, give_up, is_outer, replace, spoil
 from mlc.frontend.location import user_loc
 from mlc.frontend.loop_memory import LoopMemory
-from mlc.frontend.trace import Changes, Tracer, current
+from mlc.frontend.trace import Changes, current
+from mlc.frontend.tracer import Tracer
 from mlc.ir.diag import Loc, UserError
 
 

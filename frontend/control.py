@@ -24,7 +24,8 @@ from mlc.frontend.operands import broadcast_to, cast, integer, number, reshape, 
 from mlc.frontend.operation_errors import as_user_error, describe
 from mlc.frontend.symint import plain_sizes
 from mlc.frontend.tensor import Tensor, wrap
-from mlc.frontend.trace import Tracer, captured, current, emit, state
+from mlc.frontend.trace import captured, current, emit, state
+from mlc.frontend.tracer import Tracer
 from mlc.ir.core import Value, located
 from mlc.ir.diag import Error, UserError, UserTypeError
 from mlc.ir.sizes import Dim, Size

@@ -28,9 +28,11 @@ from mlc.frontend.generator import Draws
 from mlc.frontend.location import user_loc
 from mlc.frontend.nested import record, results_of
 from mlc.frontend.operands import broadcast_to, cast, is_tensor, tracer
-from mlc.frontend.signature import Arguments, name_of, parameters, paths_of, record_entry
+from mlc.frontend.recorded_function import record_entry
+from mlc.frontend.signature import Arguments, name_of, parameters, paths_of
 from mlc.frontend.tensor import Tensor
-from mlc.frontend.trace import Tracer, captured, current, emit, state
+from mlc.frontend.trace import captured, current, emit, state
+from mlc.frontend.tracer import Tracer
 from mlc.ir import sizes
 from mlc.ir.core import Value, located
 from mlc.ir.diag import UserError, UserTypeError

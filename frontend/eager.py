@@ -28,7 +28,8 @@ from mlc.frontend.location import user_loc
 from mlc.frontend.operation_errors import as_user_error
 from mlc.frontend.recorded_operation import MAY_RETURN_OPERAND, Operation
 from mlc.frontend.tensor import Tensor, as_backing_array, wrap
-from mlc.frontend.trace import Trace, Tracer
+from mlc.frontend.trace import Trace
+from mlc.frontend.tracer import Tracer
 from mlc.ir import sizes
 from mlc.ir.core import located
 from mlc.ir.diag import Error, UserError, UserIndexError, UserTypeError

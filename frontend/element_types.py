@@ -93,6 +93,7 @@ coded_methods(finfo, ("__init__",))
 coded_methods(iinfo, ("__init__",))
 
 
+@coded
 def get_default_dtype() -> DType:
     """The dtype of tensors that are made of Python floats, or with no dtype given.
 

@@ -17,7 +17,8 @@ from mlc.frontend.location import user_loc
 from mlc.frontend.nested import record, results_of
 from mlc.frontend.operands import broadcast_to, cast, tracer
 from mlc.frontend.signature import name_of
-from mlc.frontend.trace import Tracer, captured, current, state
+from mlc.frontend.trace import captured, current, state
+from mlc.frontend.tracer import Tracer
 from mlc.ir.core import located
 from mlc.ir.diag import UserError, UserTypeError
 

@@ -19,7 +19,8 @@ from mlc.frontend.operands import number
 from mlc.frontend.refusals import refusal
 from mlc.frontend.storage import Storage
 from mlc.frontend.tensor import Tensor
-from mlc.frontend.trace import Trace, Tracer, as_tracer, current, emit
+from mlc.frontend.trace import Trace, as_tracer, current, emit
+from mlc.frontend.tracer import Tracer
 from mlc.ir.core import Op, Value
 from mlc.ir.diag import Loc, UserError
 from mlc.ir.types import i1, i64

@@ -22,7 +22,8 @@ from mlc.frontend.axes import plain_int
 from mlc.frontend.devices import CPU, Devices, as_device
 from mlc.frontend.location import user_loc
 from mlc.frontend.tensor import OPERATIONS, Array, Tensor, wrap
-from mlc.frontend.trace import Tracer, as_tracer, state
+from mlc.frontend.trace import as_tracer, state
+from mlc.frontend.tracer import Tracer
 from mlc.ir.diag import UserError, UserTypeError
 
 P = ParamSpec("P")
@@ -380,6 +381,7 @@ def set_rng_state(new_state: Tensor) -> None:
     default_generator.set_state(new_state)
 
 
+@coded
 @contextmanager
 def fork_rng(devices: Any = None, enabled: bool = True) -> Iterator[None]:
     """Context after which the default generator continues from where it was before.

@@ -35,7 +35,8 @@ from mlc.frontend.carried_state import Again, CarriedState, as_they_are, with_st
 from mlc.frontend.functionalization import replace, spoil
 from mlc.frontend.operands import boolean, broadcast_to, number, reshape
 from mlc.frontend.operation_errors import as_user_error, describe
-from mlc.frontend.trace import Tracer, current, discard
+from mlc.frontend.trace import current, discard
+from mlc.frontend.tracer import Tracer
 from mlc.ir.core import Block, Region, Value, located
 from mlc.ir.diag import Error, Loc, UserTypeError
 from mlc.ir.sizes import Dim

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from mlc.frontend.abstract_values import AbstractTrees
-    from mlc.frontend.trace import Tracer
+    from mlc.frontend.tracer import Tracer
     from mlc.ir.diag import Loc
 
 

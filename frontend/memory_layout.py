@@ -72,6 +72,44 @@ class MemoryLayout:
         """Whether the elements are in the CPU's memory."""
         return bool(self.device == CPU)
 
+    @property
+    def is_cuda(self: Any) -> bool:
+        """Whether the elements are on a GPU."""
+        return bool(self.device != CPU)
+
+    @property
+    def is_xpu(self: Any) -> bool:
+        """Whether the elements are on a GPU of Intel, which mlc generates no code for: always False."""
+        return False
+
+    @property
+    def is_sparse(self: Any) -> bool:
+        """Whether the layout is `mlc.sparse_coo`."""
+        return False
+
+    @property
+    def is_sparse_csr(self: Any) -> bool:
+        """Whether the layout is `mlc.sparse_csr`."""
+        return False
+
+    def is_floating_point(self: Any) -> bool:
+        """Whether the dtype is one of floats."""
+        return bool(self.dtype.is_floating_point)
+
+    @property
+    def itemsize(self: Any) -> int:
+        """The number of bytes of an element."""
+        return int(self.dtype.itemsize)
+
+    def element_size(self: Any) -> int:
+        """The number of bytes of an element."""
+        return int(self.dtype.itemsize)
+
+    @property
+    def nbytes(self: Any) -> Any:
+        """The number of bytes of all elements."""
+        return self.numel() * self.dtype.itemsize
+
     def is_signed(self: Any) -> bool:
         """Whether the dtype has negative numbers."""
         return bool(self.dtype.is_signed)

@@ -11,7 +11,8 @@ from mlc.frontend.arguments import check_call
 from mlc.frontend.buffers import Buffers
 from mlc.frontend.data_dependent import unpadded
 from mlc.frontend.location import user_loc
-from mlc.frontend.trace import Trace, Tracer, captured, current
+from mlc.frontend.trace import Trace, captured, current
+from mlc.frontend.tracer import Tracer
 from mlc.ir.core import Value, located
 
 

@@ -17,7 +17,8 @@ from mlc.dialects.tensor.promotion import promote
 from mlc.frontend.axes import plain_int
 from mlc.frontend.dtypes import as_ir
 from mlc.frontend.tensor import DTypeLike, Operand, Tensor
-from mlc.frontend.trace import Tracer, as_tracer, current, emit
+from mlc.frontend.trace import as_tracer, current, emit
+from mlc.frontend.tracer import Tracer
 from mlc.ir import sizes
 from mlc.ir.diag import UserError, UserTypeError
 from mlc.ir.sizes import Dim, Size

@@ -9,7 +9,7 @@ import numpy as np
 
 from mlc.frontend.hints import hint_for, shown
 from mlc.frontend.tensor import Array, Tensor
-from mlc.frontend.trace import Tracer, origin
+from mlc.frontend.tracer import Tracer, origin
 from mlc.ir.diag import BackendError, Error, InternalError, IRError, Loc, UserError, UserTypeError
 from mlc.ir.types import from_numpy
 

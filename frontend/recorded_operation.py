@@ -19,7 +19,8 @@ from mlc.frontend.location import user_loc
 from mlc.frontend.operation_errors import as_user_error
 from mlc.frontend.symint import plain_sizes, symbolic_sizes
 from mlc.frontend.tensor import OPERATIONS, Tensor, check_fits
-from mlc.frontend.trace import Tracer, emit, state
+from mlc.frontend.trace import emit, state
+from mlc.frontend.tracer import Tracer
 from mlc.ir.core import builder
 from mlc.ir.diag import Error
 from mlc.ir.types import to_numpy

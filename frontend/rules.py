@@ -17,9 +17,11 @@ from mlc.frontend.derivatives import Argnums, Inputs, numbers_of, run_now
 from mlc.frontend.location import user_loc
 from mlc.frontend.nested import call, record
 from mlc.frontend.operands import broadcast_to, cast, tracer
+from mlc.frontend.recorded_function import record_entry
 from mlc.frontend.recorded_operation import constant
-from mlc.frontend.signature import Arguments, Spec, name_of, record_entry
-from mlc.frontend.trace import Trace, Tracer, captured, current, state
+from mlc.frontend.signature import Arguments, Spec, name_of
+from mlc.frontend.trace import Trace, captured, current, state
+from mlc.frontend.tracer import Tracer
 from mlc.ir.core import Value, located
 from mlc.ir.diag import UserError, UserTypeError
 from mlc.ir.sizes import Dim

@@ -1,7 +1,7 @@
 """The user's handle on an array: `Tensor`, with its operators; frontend/methods.py has the methods.
 
 A tensor holds a numpy array, which may be a view of memory that others share, or an array in device memory. While a
-function is recorded, its subclass `Tracer` (frontend/trace.py) stands for a value that only the compiled function will
+function is recorded, its subclass `Tracer` (frontend/tracer.py) stands for a value that only the compiled function will
 compute.
 """
 
@@ -20,10 +20,11 @@ from mlc.frontend.autograd.differentiable import Differentiable
 from mlc.frontend.autograd.grad_mode import mode
 from mlc.frontend.axes import axis
 from mlc.frontend.compiler import compiler
+from mlc.frontend.conversions import Conversions
 from mlc.frontend.device import device as Device
 from mlc.frontend.devices import CPU, BackingArray, Devices, as_device, device_of
 from mlc.frontend.dlpack import dlpack_device, from_dlpack
-from mlc.frontend.dtypes import DType, as_dtype, destination, of_ir, type_name
+from mlc.frontend.dtypes import DType, as_dtype, destination, of_ir
 from mlc.frontend.location import user_loc
 from mlc.frontend.memory_format import check_memory_format
 from mlc.frontend.memory_layout import MemoryLayout
@@ -37,7 +38,6 @@ from mlc.frontend.operators import PLAIN, Operators
 from mlc.frontend.size import Size
 from mlc.frontend.storage import Storage, handed_out
 from mlc.ir.diag import IRError, Loc, UserError, UserTypeError
-from mlc.ir.sizes import Dim
 from mlc.ir.types import f64, from_numpy, to_numpy
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ class Consumed:
         return f"{self.function} at {self.loc}" if self.loc is not None else self.function
 
 
-class Tensor(Differentiable, MemoryLayout, Operators, Methods):
+class Tensor(Differentiable, MemoryLayout, Conversions, Operators, Methods):
     """Array of elements of one dtype, in the memory of the CPU or of a GPU.
 
     Operators and methods give new tensors, with broadcasting and with promotion of dtypes as in PyTorch; views share
@@ -141,44 +141,6 @@ class Tensor(Differentiable, MemoryLayout, Operators, Methods):
         """The number of dimensions."""
         return len(self.shape)
     ndimension = dim
-
-    @property
-    def is_cuda(self) -> _bool:
-        """Whether the elements are on a GPU."""
-        return self.device != CPU
-
-    @property
-    def is_xpu(self) -> _bool:
-        """Whether the elements are on a GPU of Intel, which mlc generates no code for: always False."""
-        return False
-
-    @property
-    def is_sparse(self) -> _bool:
-        """Whether the layout is `mlc.sparse_coo`."""
-        return False
-
-    @property
-    def is_sparse_csr(self) -> _bool:
-        """Whether the layout is `mlc.sparse_csr`."""
-        return False
-
-    def is_floating_point(self) -> _bool:
-        """Whether the dtype is one of floats."""
-        return self.dtype.is_floating_point
-
-    @property
-    def itemsize(self) -> _int:
-        """The number of bytes of an element."""
-        return self.dtype.itemsize
-
-    def element_size(self) -> _int:
-        """The number of bytes of an element."""
-        return self.dtype.itemsize
-
-    @property
-    def nbytes(self) -> Any:
-        """The number of bytes of all elements."""
-        return self.numel() * self.dtype.itemsize
 
     def size(self, dim: _int | None = None) -> Any:
         """The shape, or the size of a dimension; UserError MLC0356 where it is out of range."""
@@ -346,7 +308,7 @@ class Tensor(Differentiable, MemoryLayout, Operators, Methods):
             return None
         raise unsupported_api.of_tensor(name, self)
 
-    # -- another like this one ----------------------------------------------------------------------------------------
+    # -- other elements in its place, or elsewhere --------------------------------------------------------------------
     def to(self, target: Any = None, dtype: DTypeLike = None, non_blocking: _bool = False, copy: _bool = False, *,
            device: Any = None, memory_format: Any = None) -> Tensor:
         """The tensor in another dtype, on another device, or both; itself where nothing changes, unless `copy`.
@@ -401,46 +363,6 @@ class Tensor(Differentiable, MemoryLayout, Operators, Methods):
             storage.add(self)
         if self.grad is not None and (self.grad.dtype is not self.dtype or self.grad.device != self.device):
             self.grad = self.grad.to(self.dtype).to_device(self.device)
-
-    def type(self, dtype: DTypeLike = None) -> Any:
-        """The name of the tensor's legacy type, such as "mlc.FloatTensor"; with `dtype`, the tensor in that dtype."""
-        if dtype is not None:
-            return self.to(as_dtype(dtype))
-        return type_name(self.dtype, self.device)
-
-    def type_as(self, other: Tensor) -> Tensor:
-        """The elements in the dtype of `other`."""
-        return self.to(other.dtype)
-
-    def cpu(self) -> Tensor:
-        """The tensor in the CPU's memory; itself if it is there."""
-        return self.to_device(CPU)
-
-    def cuda(self, device: Any = None) -> Tensor:
-        """The tensor on a GPU, `cuda:0` or that of a number or name; itself if it is there."""
-        return self.to_device("cuda" if device is None else f"cuda:{device}" if isinstance(device, int) else device)
-
-    def new_zeros(self, *size: Any, dtype: DTypeLike = None, device: Any = None) -> Tensor:
-        """A tensor of zeros, of a shape, as `mlc.zeros`; dtype and device are those of this tensor by default."""
-        return call("zeros", *size, dtype=dtype or self.dtype, device=device or self.device)
-
-    def new_ones(self, *size: Any, dtype: DTypeLike = None, device: Any = None) -> Tensor:
-        """A tensor of ones, of a shape, as `mlc.ones`; dtype and device are those of this tensor by default."""
-        return call("ones", *size, dtype=dtype or self.dtype, device=device or self.device)
-
-    def new_empty(self, *size: Any, dtype: DTypeLike = None, device: Any = None) -> Tensor:
-        """A tensor of a shape, as `mlc.empty`; dtype and device are those of this tensor by default."""
-        return call("empty", *size, dtype=dtype or self.dtype, device=device or self.device)
-
-    def new_full(self, size: Sequence[Dim], fill_value: Operand, dtype: DTypeLike = None,
-                 device: Any = None) -> Tensor:
-        """A tensor of one number, as `mlc.full`; dtype and device are those of this tensor by default."""
-        return call("full", size, fill_value, dtype=dtype or self.dtype, device=device or self.device)
-
-    def new_tensor(self, data: Any, dtype: DTypeLike = None, device: Any = None) -> Tensor:
-        """A tensor with a copy of data, as `mlc.tensor`; dtype and device are those of this tensor by default."""
-        return call("tensor", data, dtype or self.dtype, device=device or self.device)
-
 
 PLAIN.add(Tensor)
 UFUNCS = {"subtract": "sub", "multiply": "mul", "divide": "div", "power": "pow", "negative": "neg", "absolute": "abs",

@@ -8,11 +8,10 @@ locations are deduplicated.
 from __future__ import annotations
 
 import math
-import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
@@ -22,154 +21,20 @@ from mlc.frontend.autograd.grad_mode import mode
 from mlc.frontend.captures import Captures
 from mlc.frontend.compiler import compiler
 from mlc.frontend.data_dependent import DataDependentSizes, Unpadding, refuse
-from mlc.frontend.device import device as Device
-from mlc.frontend.devices import CPU, BackingArray, as_device
+from mlc.frontend.devices import BackingArray
 from mlc.frontend.dispatch import general_path
-from mlc.frontend.dtypes import DType, of_ir
-from mlc.frontend.location import is_ours, user_loc
+from mlc.frontend.location import user_loc
 from mlc.frontend.loop_memory import LoopMemory
-from mlc.frontend.refusals import in_progress, refusal
-from mlc.frontend.symint import plain_sizes, symbolic
+from mlc.frontend.refusals import in_progress
+from mlc.frontend.symint import plain_sizes
 from mlc.frontend.tensor import Array, Tensor, as_backing_array
-from mlc.frontend.unsupported_api import Unsupported
+from mlc.frontend.tracer import Tracer, value_origin
 from mlc.ir import sizes
 from mlc.ir.core import Block, Op, Symbol, Value, at_end, insertion
 from mlc.ir.diag import UNKNOWN, Loc, UserError
 from mlc.ir.printer import to_text
-from mlc.ir.sizes import Dim, Size
+from mlc.ir.sizes import Size
 from mlc.ir.types import TensorType, from_numpy
-
-
-class Tracer(Tensor):
-    """A tensor without elements: a result or argument of the function being recorded.
-
-    A weakly typed tracer stands for a Python number: it takes on the element type of the other operands.
-    """
-
-    __slots__ = ("changed", "home", "is_argument", "maybe", "owner", "value", "weak")
-    home: Block                                            # the function, loop or branch that it was made in
-    changed: Loc | None                                    # where it was changed in a loop or branch by another name
-    is_argument: bool                                      # of the function that is recorded
-    maybe: tuple[Any, ...]                                 # tensors whose memory it shares or not, as the call decides
-
-    def __init__(self, value: Value, trace: Trace, weak: bool = False) -> None:
-        self._array = self._storage = self._view = self.changed = None
-        self.value = value
-        self.owner = trace
-        self.weak = weak
-        self.is_argument, self.maybe = False, ()
-        self.home = trace.innermost if isinstance(value.owner, Op) else value.owner
-
-    register_hook, grad_fn = Unsupported(), Unsupported()  # backward.py has the others
-    register_post_accumulate_grad_hook = Unsupported()
-
-    @property
-    def type(self) -> TensorType:  # type: ignore[override]  # a method of tensors outside of a recording
-        return self.value.type  # type: ignore[no-any-return]
-
-    @property  # type: ignore[misc]
-    def __class__(self) -> Any:
-        """Tensor, as in eager execution."""
-        return Tracer if is_ours(sys._getframe(1).f_globals.get("__name__", "")) else Tensor
-
-    @property
-    def shape(self) -> tuple[Any, ...]:
-        """The sizes: those of the IR within this package, `SymInt`s for the user's program."""
-        found: tuple[Dim, ...] = self.value.type.shape
-        if all(isinstance(d, int) for d in found) or is_ours(sys._getframe(1).f_globals.get("__name__", "")):
-            return found
-        return tuple(map(symbolic, found))
-
-    @property
-    def dtype(self) -> DType:
-        return of_ir(self.value.type.dtype)
-
-    @property
-    def device(self) -> Device:
-        """Always "cpu": the actual device is that of the arguments of a call, which is unknown while recording."""
-        return CPU
-
-    def to_device(self, device: Any, /, *, stream: Any = None) -> Tensor:
-        if (as_device(device) or CPU) == CPU:
-            return self
-        raise UserError("a recorded function cannot move tensors between devices: it runs on that of its arguments",
-                        code="MLC0337", loc=user_loc(),
-                        hint='pass arguments on that device, or mlc.compile(f, target="cuda")')
-
-    def size(self, dim: int | None = None) -> Any:
-        found = tuple(map(symbolic, self.value.type.shape))
-        return found if dim is None else found[dim]
-
-    def numel(self) -> Any:
-        return symbolic(sizes.product(self.value.type.shape))
-
-    @property
-    def backing_array(self) -> BackingArray:
-        """Raise UserError: a tracer has no elements."""
-        self._unknown("its elements are")
-
-    def _unknown(self, what: str, hint: str = "") -> NoReturn:
-        raise refusal(f"a {self.type} is being recorded, and {what} only known when the compiled function runs",
-                        code="MLC0350", loc=user_loc(), notes=(f"the value comes from {origin(self)}",),
-                        hint=hint or "return it and look at the result, or run this function outside mlc.compile and "
-                                     "mlc.grad")
-
-    def __bool__(self) -> bool:
-        hint = compiler().way_out() or "choose between two values with mlc.where(condition, a, b)"
-        self._unknown("its truth is", hint)
-
-    def item(self) -> Any:
-        self._unknown("its number is")
-
-    def tolist(self) -> Any:
-        self._unknown("its elements are")
-
-    def __index__(self) -> int:
-        self._unknown("its number is", "where Python needs a number while the function is recorded, name the parameter "
-                                       "in mlc.compile(f, static=...)")
-
-    __int__ = __index__
-
-    def __copy__(self) -> Tracer:
-        return self
-
-    def __deepcopy__(self, memo: Any) -> Tracer:
-        return self                                        # immutable, and meaningless outside of its trace
-
-    def __reduce_ex__(self, protocol: Any) -> NoReturn:
-        self._unknown("its elements are")
-
-    def __len__(self) -> int:
-        if self.shape and not isinstance(self.shape[0], int):
-            self._unknown(f"its length {self.shape[0]} is", "x.shape[0] may be used in sizes and in arithmetic")
-        return super().__len__()
-
-    def __repr__(self) -> str:
-        return self._text(sys._getframe(1).f_globals)
-
-    def __format__(self, spec: str) -> str:
-        return self._text(sys._getframe(1).f_globals)
-
-    def _text(self, asks: dict[str, Any]) -> str:
-        """Its type, for messages, loggers and debuggers; UserError if the program itself asks for its text."""
-        module = str(asks.get("__name__", ""))
-        if not (is_ours(module) or module.partition(".")[0] in _WATCHERS or texts.of_types):
-            self._unknown("its text is", "print(x) shows its type; return it to see its numbers")
-        return f"tensor(<{self.type}, being recorded>)"
-
-
-_WATCHERS = frozenset({"logging", "warnings", "traceback", "pdb", "bdb", "code", "IPython", "debugpy", "pydevd",
-                       "_pydevd_bundle", "_pytest"})
-"""Packages that format values for people to read."""
-
-
-class _Texts(threading.local):
-    """Whether the program gets a tensor's type as its text: in the message of an `assert`."""
-
-    of_types = False
-
-
-texts = _Texts()
 
 
 def captured(f: Callable[..., Any]) -> Callable[..., Any]:
@@ -546,14 +411,3 @@ def emit(cls: Callable[..., Any], *args: Any, weak: bool = False, **attrs: Any) 
         return Tracer(out, trace, weak)
     results = tuple(Tracer(r, trace, weak) for r in out.results)
     return results[0] if len(results) == 1 else results
-
-
-# -- errors ------------------------------------------------------------------------------------------------------------
-def value_origin(value: Value) -> str:
-    if value.op is not None:
-        return str(value.op.loc)
-    return f"the argument {value.name}" if value.name else "an argument"
-
-
-def origin(x: Any) -> str:
-    return value_origin(x.value) if isinstance(x, Tracer) else "outside the recorded function"

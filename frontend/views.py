@@ -25,7 +25,8 @@ from mlc.frontend.operation_errors import as_user_error
 from mlc.frontend.recorded_operation import Operation
 from mlc.frontend.storage import overlaps, storage_of
 from mlc.frontend.tensor import Tensor, wrap
-from mlc.frontend.trace import Trace, Tracer, state
+from mlc.frontend.trace import Trace, state
+from mlc.frontend.tracer import Tracer
 from mlc.ir.core import Op, located
 from mlc.ir.diag import Error, UserError
 from mlc.ir.types import TensorType, from_numpy

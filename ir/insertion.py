@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
 from mlc.ir.diag import Loc
+from mlc.ir.thread_values import set_in_thread
 
 if TYPE_CHECKING:
     from mlc.ir.core import Op
@@ -60,14 +60,9 @@ def after(op: Op, loc: Loc | None = None) -> insertion:
     return insertion(op.parent, op.next, loc or op.loc)
 
 
-@contextmanager
-def located(loc: Loc) -> Iterator[None]:
+def located(loc: Loc) -> AbstractContextManager[None]:
     """Context manager: new operations get the location `loc`."""
-    saved, builder.loc = builder.loc, loc
-    try:
-        yield
-    finally:
-        builder.loc = saved
+    return set_in_thread(builder, "loc", loc)
 
 
 def caller_loc() -> Loc:

@@ -13,13 +13,14 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import IO, Any
 
 from mlc.ir.diag import UserError
 from mlc.ir.files import append_line
+from mlc.ir.thread_values import set_in_thread
 
 NAMES = {
     "recompiles": "each further compilation of a function, and its reason",
@@ -56,14 +57,9 @@ class _Places(threading.local):
     shown: Callable[[str], str] = staticmethod(str)
 
 
-@contextmanager
-def places_shown_by(shown: Callable[[str], str]) -> Iterator[None]:
+def places_shown_by(shown: Callable[[str], str]) -> AbstractContextManager[None]:
     """Context in which `shown` replaces the numbers of locations in a line by what they stand for."""
-    saved, _places.shown = _places.shown, shown
-    try:
-        yield
-    finally:
-        _places.shown = saved
+    return set_in_thread(_places, "shown", shown)
 
 
 def help_text() -> str:

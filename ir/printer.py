@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 import re
 import threading
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
+from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,7 @@ from mlc.ir.attributes import DialectAttribute
 from mlc.ir.core import Block, Op, OpResult, Region, Symbol, Value
 from mlc.ir.diag import MODULE, UNKNOWN, Error, Loc
 from mlc.ir.sizes import Size
+from mlc.ir.thread_values import set_in_thread
 from mlc.ir.types import ComplexType, ScalarType, Type, from_numpy
 
 UPSTREAM = frozenset({"builtin", "func", "arith", "math", "scf", "cf", "memref", "vector", "llvm", "gpu", "nvgpu",
@@ -96,14 +97,9 @@ class _Elided(threading.local):
 _elided = _Elided()
 
 
-@contextmanager
-def large_constants_elided(above: int) -> Iterator[None]:
+def large_constants_elided(above: int) -> AbstractContextManager[None]:
     """Context in which constants of more elements are printed as `dense_resource<__elided__>`, for people to read."""
-    saved, _elided.above = _elided.above, above
-    try:
-        yield
-    finally:
-        _elided.above = saved
+    return set_in_thread(_elided, "above", above)
 
 
 def elements_text(array: np.ndarray[Any, Any], container: str) -> str:

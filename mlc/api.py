@@ -30,8 +30,9 @@ from mlc.frontend.forward import hvp, jvp, linearize
 from mlc.frontend.functions import MODULES
 from mlc.frontend.location import user_loc
 from mlc.frontend.nested import call as recorded_call
+from mlc.frontend.recorded_function import Recorded
 from mlc.frontend.rules import checkpoint, custom_jvp, custom_vjp, saved_bytes
-from mlc.frontend.signature import Recorded, Spec, name_of, spec
+from mlc.frontend.signature import Spec, name_of, spec
 from mlc.frontend.tensor import OPERATIONS, Tensor
 from mlc.frontend.trace import state
 from mlc.frontend.tree import AttributeTree

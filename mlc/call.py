@@ -11,8 +11,9 @@ from mlc.frontend.autocast import autocast_of, on_device
 from mlc.frontend.autograd.grad_mode import mode
 from mlc.frontend.devices import CPU
 from mlc.frontend.location import user_loc
+from mlc.frontend.recorded_function import Recorded, record_entry
 from mlc.frontend.script.reach import Reached
-from mlc.frontend.signature import Arguments, Recorded, Spec, name_of, parameters, paths_of, record_entry, roots
+from mlc.frontend.signature import Arguments, Spec, name_of, parameters, paths_of, roots
 from mlc.frontend.tensor import Tensor
 from mlc.frontend.trace import state
 from mlc.ir.diag import UserError, UserTypeError

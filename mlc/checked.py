@@ -22,8 +22,9 @@ from mlc.frontend import eager, tree
 from mlc.frontend.captures import CapturedTensor
 from mlc.frontend.devices import BackingArray
 from mlc.frontend.location import programs_line, user_loc
+from mlc.frontend.recorded_function import Recorded
 from mlc.frontend.script.report import UNRECORDED
-from mlc.frontend.signature import Arguments, Recorded
+from mlc.frontend.signature import Arguments
 from mlc.frontend.tensor import Tensor, as_array, wrap
 from mlc.ir.core import Op
 from mlc.ir.diag import Error, InternalError, Loc, UserError

@@ -11,11 +11,11 @@ from mlc.call import Call, Signature
 from mlc.frontend.compiler import compiler
 from mlc.frontend.generalize import fits
 from mlc.frontend.global_hooks import OF_ALL
+from mlc.frontend.recorded_function import Recorded
 from mlc.frontend.script.reach import Reached
 from mlc.frontend.script.reached_state import GradientPresence, Payload
 from mlc.frontend.script.unread import names_read
 from mlc.frontend.script.words import Watch
-from mlc.frontend.signature import Recorded
 from mlc.frontend.tree import AttributeTree
 from mlc.ir.sizes import Dim
 from mlc.ir.types import TensorType

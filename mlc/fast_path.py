@@ -20,7 +20,7 @@ from mlc.frontend.captures import CapturedKey, CapturedNumber, CapturedTensor, I
 from mlc.frontend.compiler import compiling
 from mlc.frontend.devices import CPU
 from mlc.frontend.dispatch import GATE
-from mlc.frontend.signature import Recorded
+from mlc.frontend.recorded_function import Recorded
 from mlc.frontend.tensor import Consumed, Tensor
 from mlc.ir.abi import Interface
 from mlc.ir.profiling import state as profiling

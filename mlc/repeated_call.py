@@ -16,7 +16,7 @@ import numpy as np
 
 from mlc.backends.executable import Entry, new_array
 from mlc.frontend.autograd.grad_mode import mode
-from mlc.frontend.signature import Recorded
+from mlc.frontend.recorded_function import Recorded
 from mlc.frontend.tensor import Tensor, as_backing_array
 
 if TYPE_CHECKING:

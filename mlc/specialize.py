@@ -12,9 +12,9 @@ from mlc import fast_path, recompilation
 from mlc.call import Call
 from mlc.dispatch_cache import DispatchCache, ForSizes, RunAsPython, Specialization, State
 from mlc.frontend.generalize import Axis, Note, asks_for_numbers, note_of, record_for_sizes
+from mlc.frontend.recorded_function import Recorded
 from mlc.frontend.script.reach import Reached
 from mlc.frontend.script.report import UNRECORDED, Report
-from mlc.frontend.signature import Recorded
 from mlc.ir import logs
 from mlc.ir.diag import Error, UserError
 from mlc.ir.types import TensorType

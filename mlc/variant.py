@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from mlc.call import Call, Signature
 from mlc.frontend import tree
-from mlc.frontend.signature import Arguments, Recorded, roots
+from mlc.frontend.recorded_function import Recorded
+from mlc.frontend.signature import Arguments, roots
 
 if TYPE_CHECKING:
     from mlc.backends.cuda.image import DeviceImage

@@ -16,10 +16,10 @@ import pytest
 from mlc.backends.cuda import devices
 from mlc.frontend import eager
 from tests.casefile import Case, CaseError, CaseFailure, Chunk, Test, bless_file, parse_case, run_test
+from tests.execution import execution as execution
+from tests.execution import interpreted as interpreted
 from tests.fake_device import FakeDevice
 from tests.samples import SAMPLES
-from tests.size_sweep import execution as execution
-from tests.size_sweep import interpreted as interpreted
 
 CASES = Path(__file__).parent / "cases"
 
@@ -34,8 +34,9 @@ os.environ |= {"MLC_CACHE_DIR": os.path.join(_folder.name, "cache"), "MLC_CACHE"
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 
-# PyTorch's computations are small here: its threads would only wait for each other, and compete with other tests.
-os.environ["OMP_NUM_THREADS"] = "1"
+# PyTorch's computations are small here: its threads would only wait for each other, and compete with other tests. So
+# would processes that compile for a test, which take half a second of a processor to start.
+os.environ |= {"OMP_NUM_THREADS": "1", "MLC_COMPILE_JOBS": "1"}
 
 
 @pytest.fixture

@@ -10,39 +10,13 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
-import pytest
 
-from mlc import api, fast_path
 from mlc.api import Compiled
-from mlc.frontend import eager, tree
+from mlc.frontend import tree
 from mlc.ir.diag import Error
-from mlc.tools.fuzzing.interpreted import Interpreted
 from tests.public_case import Input
 
 Array = np.ndarray[Any, Any]
-
-
-@pytest.fixture
-def interpreted(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Within the test, compiled functions and operations that run at once are interpreted: no machine code is made."""
-    monkeypatch.setattr(api, "native_code", lambda module, placement: Interpreted(module))
-    monkeypatch.setattr(fast_path, "offer", lambda *args: None)
-    monkeypatch.setattr(eager, "_kernels", {})
-    monkeypatch.setattr(eager, "_by_shape", {})
-
-
-@pytest.fixture(params=["interpreted", pytest.param("native", marks=pytest.mark.slow)])
-def execution(request: pytest.FixtureRequest) -> None:
-    """Tests of what is recorded and differentiated: interpreted, and in the slow suite in machine code.
-
-    Machine code takes about five times as long, most of it in LLVM.
-    """
-    if request.param == "interpreted":
-        request.getfixturevalue("interpreted")
-
-
-NATIVE = pytest.mark.parametrize("execution", ["native"], indirect=True)
-"""For a test about machine code, in a module whose tests use `execution`."""
 
 
 def outcome(f: Callable[..., Any], args: Sequence[Any]) -> list[Array] | str:

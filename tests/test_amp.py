@@ -16,7 +16,7 @@ import mlc
 from mlc import nn
 from mlc.frontend.autocast import process
 from mlc.ir.diag import UserError
-from tests.size_sweep import NATIVE
+from tests.execution import NATIVE
 
 pytestmark = pytest.mark.usefixtures("execution")
 

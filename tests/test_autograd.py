@@ -19,7 +19,7 @@ from mlc import nn
 from mlc.frontend import tree
 from mlc.frontend.autograd.differentiable import Differentiable
 from mlc.ir.diag import UserAttributeError, UserError
-from tests.size_sweep import NATIVE
+from tests.execution import NATIVE
 
 pytestmark = pytest.mark.usefixtures("execution")
 

@@ -20,7 +20,7 @@ from mlc.tools.bench.rows import Row
 from mlc.tools.cli import main
 
 
-@pytest.mark.parametrize("name", [n if n in ("mlp", "recommender") else pytest.param(n, marks=pytest.mark.slow)
+@pytest.mark.parametrize("name", [n if n == "mlp" else pytest.param(n, marks=pytest.mark.slow)
                                   for n in NETWORKS])
 def test_networks_are_the_same_in_both_libraries(name: str) -> None:
     found = []

@@ -223,6 +223,7 @@ def test_nothing_goes_wrong(run: Run) -> None:
     assert status == 1 and not out and "MLC0682" in err
 
 
+@pytest.mark.slow
 def test_calls_of_a_program(run: Run) -> None:
     @rewrite(tensor.Sinh)
     def sinh_is_sin(op: tensor.Sinh) -> Value | None:
@@ -279,6 +280,7 @@ def test_a_rule_that_adds_work(run: Run, monkeypatch: pytest.MonkeyPatch) -> Non
     assert re.search(r"rule sinh_the_long_way: .*\n  tensor.sinh at model.mlir:3:3", out)
 
 
+@pytest.mark.slow
 def test_a_change_without_which_it_is_faster(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     def times(call: Call, choice: Choice, other: Choice) -> Times:
         """Vectors make it fast, and one firing of a rule makes it slow."""
@@ -318,6 +320,7 @@ sys.exit(main(["run", "model.mlir", "--exec", "interp", "--check", "-p", "canoni
 """
 
 
+@pytest.mark.slow
 def test_a_command(run: Run) -> None:
     Path("script.py").write_text(SCRIPT.format("fail"))
     Path("model.mlir").write_text(MODEL.replace("sinh %x", "cosh %x"))

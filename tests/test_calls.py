@@ -117,7 +117,7 @@ def bodies(text: str, last: str = "dce") -> dict[str, int]:
     return {f.sym_name: len(f.block) for f in func.functions(module)}
 
 
-@pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.slow) if n.startswith("transformer,")
+@pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.slow) if n.startswith("transformer")
                                   or n == "equal layers, symbolic batch, gradient" else n
                                   for n in PROGRAMS])
 def test_calls_change_no_bit(name: str) -> None:

@@ -70,8 +70,9 @@ def assert_same(eager: Training, compiled: Training, steps: int = 1) -> None:
 
 
 @pytest.mark.parametrize("kind, keywords", [
-    (mlc.optim.SGD, {}), (mlc.optim.Adam, {"decay": True}), (mlc.optim.AdamW, {"result": "both"}),
-    (mlc.optim.RMSprop, {"result": "none"})])
+    (mlc.optim.SGD, {}), (mlc.optim.Adam, {"decay": True}),
+    pytest.param(mlc.optim.AdamW, {"result": "both"}, marks=pytest.mark.slow),
+    pytest.param(mlc.optim.RMSprop, {"result": "none"}, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("between", [(), (lambda: nn.BatchNorm1d(4), nn.Dropout)], ids=["plain", "random"])
 def test_steps_run_without_python(kind: Any, between: Any, keywords: dict[str, Any]) -> None:
     eager, compiled = pair(kind, between, **keywords)

@@ -15,7 +15,7 @@ import pytest
 import mlc
 from mlc import nn
 from mlc.utils.data import default_collate
-from tests.size_sweep import NATIVE
+from tests.execution import NATIVE
 
 pytestmark = pytest.mark.usefixtures("execution")
 

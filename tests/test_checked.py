@@ -33,6 +33,7 @@ def test_what_is_right_passes() -> None:
         assert found["n"] == 3
 
 
+@pytest.mark.slow
 def test_a_training_step_with_state_passes() -> None:
     """The gradient of a bias before BatchNorm is rounding alone, of which Adam makes whole steps."""
     mlc.manual_seed(0)

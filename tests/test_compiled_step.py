@@ -17,7 +17,7 @@ import mlc.nn
 import mlc.optim
 from mlc import UserError, nn
 from mlc.frontend.tensor import Tensor
-from tests.size_sweep import NATIVE
+from tests.execution import NATIVE
 
 pytestmark = pytest.mark.usefixtures("execution")
 

@@ -12,7 +12,7 @@ import torch
 
 import mlc
 from mlc.ir.types import ComplexType, c64, c128, f16, f32, from_numpy, to_numpy
-from tests.size_sweep import NATIVE
+from tests.execution import NATIVE
 
 pytestmark = pytest.mark.usefixtures("execution")
 

@@ -12,6 +12,8 @@ import pytest
 
 import mlc
 
+pytestmark = pytest.mark.usefixtures("execution")
+
 EXAMPLES = Path(__file__).parent.parent / "examples"
 
 

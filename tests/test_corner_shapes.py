@@ -15,7 +15,8 @@ import pytest
 
 import mlc
 from mlc.frontend import tree
-from mlc.frontend.trace import Trace, Tracer
+from mlc.frontend.trace import Trace
+from mlc.frontend.tracer import Tracer
 from mlc.ir.diag import Error
 from mlc.ir.types import TensorType, from_numpy
 from tests.public_case import Array, Case, Input, look_up, torch_function

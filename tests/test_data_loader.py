@@ -15,6 +15,7 @@ import mlc
 from mlc.ir.diag import UserError
 from mlc.utils import data
 from mlc.utils.data import DataLoader
+from tests.public_case import thinned
 
 Loader = DataLoader[Any]
 
@@ -67,11 +68,14 @@ def plain(x: Any) -> Any:
 
 
 # -- batches ----------------------------------------------------------------------------------------------------------
-@pytest.mark.parametrize("settings", [
-    {}, {"batch_size": 4}, {"batch_size": 4, "drop_last": True}, {"batch_size": None},
-    {"sampler": [3, 1, 2], "batch_size": 2}, {"batch_sampler": [[0], [10, 5, 5]]},
-    {"batch_size": 3, "collate_fn": len}, {"batch_size": 3, "prefetch_factor": 3}], ids=str)
-@pytest.mark.parametrize("workers", [0, 2])
+BATCHES: list[dict[str, Any]] = [
+    {"batch_size": 3, "prefetch_factor": 3}, {}, {"batch_size": 4}, {"batch_size": 4, "drop_last": True},
+    {"batch_size": None}, {"sampler": [3, 1, 2], "batch_size": 2}, {"batch_sampler": [[0], [10, 5, 5]]},
+    {"batch_size": 3, "collate_fn": len}]
+
+
+@pytest.mark.parametrize("settings, workers", [*((s, 0) for s in BATCHES), *thinned([(s, 2) for s in BATCHES], 4)],
+                         ids=str)
 def test_batches_are_those_of_torch(settings: dict[str, Any], workers: int) -> None:
     if not workers:
         settings = {**settings, "prefetch_factor": None}
@@ -143,8 +147,7 @@ LOADERS: dict[str, Callable[..., DataLoader[Any]]] = {
 
 
 @pytest.mark.parametrize("make", LOADERS.values(), ids=LOADERS)
-@pytest.mark.parametrize("workers", [0, 2])
-@pytest.mark.parametrize("after", [0, 2])
+@pytest.mark.parametrize("workers, after", [(0, 0), (0, 2), pytest.param(2, 0, marks=pytest.mark.slow), (2, 2)])
 def test_a_loaded_position_is_continued(make: Callable[..., DataLoader[Any]], workers: int, after: int) -> None:
     loader = make(num_workers=workers, persistent_workers=workers > 0)
     list(loader)

@@ -14,7 +14,8 @@ import pytest
 import mlc
 from mlc.backends.cpu import layout
 from mlc.frontend import dispatch, eager
-from mlc.frontend.trace import Trace, Tracer
+from mlc.frontend.trace import Trace
+from mlc.frontend.tracer import Tracer
 from mlc.ir.diag import UserError, UserIndexError
 
 F = mlc.nn.functional

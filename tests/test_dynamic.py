@@ -20,6 +20,9 @@ from mlc.ir.diag import InternalError, IRError, UserError
 from mlc.ir.passes import Step
 from mlc.ir.printer import to_text
 from mlc.passes import fix_numerics
+from tests.execution import NATIVE
+
+pytestmark = pytest.mark.usefixtures("execution")
 
 
 def rows(*shape: int) -> Any:
@@ -199,6 +202,7 @@ def test_sizes_that_an_error_is_not_about_stay_symbols(f: Any, shapes: list[tupl
     assert " ".join(re.sub(r"[()]", "", shape) for shape in found) == left_open
 
 
+@NATIVE
 def test_a_defect_of_a_pass_is_no_reason_for_other_code(monkeypatch: pytest.MonkeyPatch) -> None:
     apply = Step.apply
 
@@ -216,6 +220,7 @@ def test_a_defect_of_a_pass_is_no_reason_for_other_code(monkeypatch: pytest.Monk
         assert len(f.compiled.reports) == (dynamic is None)
 
 
+@NATIVE
 def test_sizes_that_do_not_fit_in_a_pass_are_a_defect(monkeypatch: pytest.MonkeyPatch) -> None:
     apply = Step.apply
 
@@ -235,7 +240,7 @@ def test_a_defect_while_recording_is_no_reason_for_other_code(monkeypatch: pytes
     def broken(x: Any) -> Any:
         return x if x.type.is_static else sizes.evaluate(sizes.sym("n"), {})
 
-    monkeypatch.setattr("mlc.frontend.signature.to_default_dtype", broken)
+    monkeypatch.setattr("mlc.frontend.recorded_function.to_default_dtype", broken)
     f = mlc.compile(lambda x: x * 2, dynamic=True)
     with pytest.raises(KeyError, match="n"):
         f(rows(3))

@@ -85,7 +85,9 @@ def follow(kernel: Kernel) -> None:
 
 
 @pytest.mark.parametrize("follows", [False, True])
-@pytest.mark.parametrize("program", [SHARES, PREFIXES, PRODUCT, TURNED], ids=["shares", "scan", "product", "turned"])
+@pytest.mark.parametrize("program", [
+    pytest.param(SHARES, id="shares", marks=pytest.mark.slow), pytest.param(PREFIXES, id="scan"),
+    pytest.param(PRODUCT, id="product"), pytest.param(TURNED, id="turned")])
 def test_an_edit_is_refused_or_obeyed(program: str, follows: bool) -> None:
     """Also where what follows from the edit is edited with it, so that only the edit itself can be wrong."""
     fused = parse_module(program)

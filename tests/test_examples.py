@@ -80,6 +80,7 @@ def torch_gpt(sizes: Any) -> Any:
     return GPT()
 
 
+@pytest.mark.slow
 def test_the_gpt_follows_torch_for_100_steps() -> None:
     """The same weights and batches: the loss of every step, with warm-up, cosine, groups and clipping."""
     gpt = example("gpt")
@@ -150,6 +151,7 @@ def test_a_bert_layer_is_that_of_torch(width: int, heads: int, length: int) -> N
 
 
 # -- convolutional networks -------------------------------------------------------------------------------------------
+@pytest.mark.slow
 def test_the_digits_cnn() -> None:
     """Three epochs already tell most digits apart; the statistics and keys have moved."""
     cnn = example("digits_cnn")

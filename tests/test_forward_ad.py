@@ -11,7 +11,7 @@ import mlc
 from mlc import nn
 from mlc.autograd import forward_ad as duals
 from mlc.ir.diag import UserError
-from tests.size_sweep import NATIVE
+from tests.execution import NATIVE
 
 pytestmark = pytest.mark.usefixtures("execution")
 

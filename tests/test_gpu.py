@@ -128,7 +128,7 @@ def test_products(name: str) -> None:
     check(*PRODUCTS[name]())
 
 
-@pytest.mark.parametrize("schedule", [(8, 8, 2, 4, 16), (4, 4, 2, 4, 8), (2, 8, 4, 2, 16), (8, 1, 1, 8, 8)])
+@pytest.mark.parametrize("schedule", thinned([(8, 1, 1, 8, 8), (8, 8, 2, 4, 16), (4, 4, 2, 4, 8), (2, 8, 4, 2, 16)], 4))
 def test_tiles_of_sums(schedule: tuple[int, ...]) -> None:
     """Tiles that only large products have, on one with boxes that stick out."""
     rows, columns, high, wide, terms = schedule

@@ -20,7 +20,7 @@ from mlc.frontend.language.parser import parse
 from mlc.ir.diag import Error, UserError
 from mlc.tools.cli import main
 from mlc.tools.fuzzing.language_texts import SOUND, mutated
-from tests.size_sweep import NATIVE
+from tests.execution import NATIVE
 from tests.test_language_page import BLOCKS
 
 pytestmark = pytest.mark.usefixtures("execution")
@@ -480,7 +480,7 @@ def check_mutations(first: int, last: int, folder: Path) -> None:
 
 
 def test_mutations(tmp_path: Path) -> None:
-    check_mutations(0, 100, tmp_path)
+    check_mutations(0, 50, tmp_path)
 
 
 @pytest.mark.slow

@@ -11,6 +11,8 @@ import torch
 import mlc
 from tests.arrays import Array
 
+pytestmark = pytest.mark.usefixtures("execution")
+
 
 def rms(x: Any) -> float:
     return float(np.sqrt(np.mean(np.square(np.asarray(x, np.float64)))))

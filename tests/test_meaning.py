@@ -62,7 +62,7 @@ def quick(samples: Sequence[Sample]) -> list[Sample]:
 QUICK = quick(SAMPLES)
 """Together with the programs, the corpus of the default run."""
 LONG = ("tensor.eigh", "tensor.matrix_exp", "tensor.pinv", "tensor.svd")
-"""Operations whose decompositions take seconds to interpret; the slow run does so after every pass."""
+"""Operations whose decompositions take seconds to interpret; the slow run does so after every pass, for one sample."""
 
 
 def check(module: Module, arguments: Sequence[Array], everywhere: bool = True) -> None:
@@ -122,7 +122,9 @@ def test_operations(sample: Sample) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("sample", SAMPLES, ids=str)
 def test_every_sample(sample: Sample) -> None:
-    check(sample.build()[0], sample.arguments())
+    """After every pass, but of what becomes thousands of operations the first sample, which is the smallest."""
+    first = next(s for s in SAMPLES if s.op == sample.op)
+    check(sample.build()[0], sample.arguments(), everywhere=sample is first or sample.op not in LONG)
 
 
 @pytest.mark.parametrize("name", PROGRAMS)

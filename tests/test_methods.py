@@ -10,7 +10,7 @@ import pytest
 
 import mlc
 from mlc.frontend import unsupported_api
-from mlc.frontend.trace import Tracer
+from mlc.frontend.tracer import Tracer
 from mlc.ir.diag import UserAttributeError, UserError
 from tests.public_case import B, C, Case, F, N, P, U, made
 from tests.test_public_functions import as_mlc, as_torch, close

@@ -1,6 +1,7 @@
 """Every public function refuses arguments that make no sense with a code, or takes them: nothing else comes out."""
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -54,6 +55,30 @@ def test_a_number_has_no_dimension_to_divide() -> None:
 
 def test_numbers_of_any_length() -> None:
     assert mlc.linspace(1 << 70, -(1 << 63), 2).tolist() == [2.0**70, -2.0**63]
+    with pytest.raises(UserError, match="MLC0360"):
+        mlc.histogram(mlc.zeros(0), 1 << 70)
+
+
+ANY: Any = mlc
+"""The same without types: what follows has none that fit."""
+ODD: list[tuple[str, Callable[[Any], Any]]] = [
+    ("MLC0421", lambda x: ANY.linspace([1, 2], slice(1), 0)),
+    ("MLC0111", lambda x: ANY.binomial(x, mlc.zeros(4, 4))),
+    ("MLC0321", lambda x: ANY.get_default_dtype(1)),
+    ("MLC0321", lambda x: ANY.random.fork_rng(x, -7, x)),
+    ("MLC0421", lambda x: ANY.nn.functional.feature_dropout(x, p=1 + 2j)),
+    ("MLC0356", lambda x: ANY.repeat_interleave(x, x, 3)),
+    ("MLC0421", lambda x: ANY.nn.functional.triplet_margin_with_distance_loss(x, x, x, distance_function=0.5)),
+    ("MLC0421", lambda x: ANY.nn.ParameterDict(-1.5)),
+    ("MLC0421", lambda x: x.bernoulli_((0, 1))),
+    ("MLC0421", lambda x: ANY.optim.Adafactor(eps=int)),
+    ("MLC0328", lambda x: x.resize_(1 << 70))]
+
+
+@pytest.mark.parametrize("code, call", ODD, ids=[f"{i}-{code}" for i, (code, _) in enumerate(ODD)])
+def test_calls_that_make_no_sense_are_refused(code: str, call: Callable[[Any], Any]) -> None:
+    with pytest.raises(UserError, match=code):
+        call(mlc.ones(2, 3))
 
 
 def test_differences_past_the_size_are_none_and_a_diagonal_may_be_any_integer() -> None:
@@ -74,12 +99,10 @@ def test_axis_is_dim_and_keepdims_keepdim() -> None:
         x.exp(axis=0)
 
 
-ANY: Any = mlc
-"""The same without types: what follows has none that fit."""
 
 
 @pytest.mark.parametrize(("f", "code", "text"), [
-    (lambda x: ANY.nn.functional.hardshrink(x, None), "MLC0421", "hardshrink: lambd is None, expected a number"),
+    (lambda x: ANY.nn.functional.hardshrink(x, None), "MLC0421", "hardshrink: lambd is None, expected a real number"),
     (lambda x: ANY.roll(x, "a"), "MLC0355", "integer"),
     (lambda x: ANY.roll(x.sum(), x, 0), "MLC0344", "no single number"),
     (lambda x: x + None, "MLC0421", "add of a tensor and None"),

@@ -2,11 +2,12 @@
 from __future__ import annotations
 
 import copy
+import importlib
 import os
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -14,13 +15,27 @@ import mlc
 
 pytest.importorskip("torch")
 pytest.importorskip("expecttest")
-import torch
-from torch.testing._internal.common_methods_invocations import op_db
-from torch.testing._internal.common_modules import module_db
+if TYPE_CHECKING:
+    import torch
+    from torch.testing._internal.common_methods_invocations import op_db
 
-from tests.peers import modules, mutated_files, opinfo, opinfo_names, torch_backend, torch_judging
+    from tests.peers import modules, mutated_files, opinfo, opinfo_names, torch_backend, torch_judging
 
-ENTRIES = {entry.formatted_name: entry for entry in op_db}
+ENTRIES = dict[str, Any]()
+LAYERS = dict[str, Any]()
+
+
+@pytest.fixture(autouse=True, scope="module")
+def database() -> None:
+    """Imports PyTorch's databases, which takes as long as it takes to collect a third of all tests."""
+    internal = "torch.testing._internal"
+    ops, layers = (importlib.import_module(f"{internal}.{name}") for name in ("common_methods_invocations",
+                                                                              "common_modules"))
+    ENTRIES.update({entry.formatted_name: entry for entry in ops.op_db})
+    LAYERS.update({entry.name: entry for entry in layers.module_db})
+    globals().update(op_db=ops.op_db, torch=importlib.import_module("torch"), **{
+        name: importlib.import_module(f"tests.peers.{name}")
+        for name in ("modules", "mutated_files", "opinfo", "opinfo_names", "torch_backend", "torch_judging")})
 
 
 def _refuses(*args: Any, **keywords: Any) -> Any:
@@ -73,9 +88,6 @@ def test_calls_that_pytorch_rejects(f: Callable[..., Any], verdict: str, monkeyp
     assert opinfo.judge(ENTRIES["roll"], "error", 9, "eager")["verdict"] == verdict
 
 
-LAYERS = {entry.name: i for i, entry in enumerate(module_db)}
-
-
 @pytest.mark.usefixtures("interpreted")
 @pytest.mark.parametrize(("change", "verdict"), [
     (lambda f: f, "pass"), (lambda f: None, "missing"), (lambda f: lambda *args, **keywords: _crashes(), "crash"),
@@ -85,14 +97,14 @@ LAYERS = {entry.name: i for i, entry in enumerate(module_db)}
 def test_verdicts_of_layers(change: Callable[..., Any], verdict: str, monkeypatch: pytest.MonkeyPatch) -> None:
     own = modules.layer
     monkeypatch.setattr(modules, "layer", lambda name: change(own(name)))
-    line = modules.judge(module_db[LAYERS["nn.Linear"]], 2)
+    line = modules.judge(LAYERS["nn.Linear"], 2)
     assert line["verdict"] == verdict and verdict in modules.summary([line])
 
 
 @pytest.mark.usefixtures("interpreted")
 @pytest.mark.parametrize("name", ["nn.LazyConv1d", "nn.BatchNorm1d", "nn.CTCLoss", "nn.FractionalMaxPool2d"])
 def test_layers_pass(name: str) -> None:
-    assert modules.judge(module_db[LAYERS[name]], 2)["verdict"] == "pass"
+    assert modules.judge(LAYERS[name], 2)["verdict"] == "pass"
 
 
 NET = b"""func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {
@@ -116,9 +128,10 @@ def test_verdicts_on_files(f: Callable[..., Any] | None, verdict: str, monkeypat
 
 
 def test_processes_that_end_or_do_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for f, verdict in ((lambda *args: os._exit(3), "crash"), (lambda *args: time.sleep(60), "timeout")):
+    for f, seconds, verdict in ((lambda *args: os._exit(3), 60.0, "crash"),
+                                (lambda *args: time.sleep(60), 0.5, "timeout")):
         monkeypatch.setattr(mutated_files, "load", f)
-        worker = mutated_files.Worker(0.5, 1 << 30, str(tmp_path))
+        worker = mutated_files.Worker(seconds, 1 << 30, str(tmp_path))
         assert worker.verdict("stablehlo", NET, False)[0] == verdict
         worker.stop()
 

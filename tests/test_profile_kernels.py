@@ -409,7 +409,7 @@ class Twice(nn.Module):
         return x
 
 
-@pytest.mark.parametrize("gradient", [False, True])
+@pytest.mark.parametrize("gradient", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_layers_that_share_a_function_have_their_own_lines(gradient: bool) -> None:
     net, x = Twice(), mlc.ones(32, 32)
     f = mlc.compile(lambda net, x: mlc.grad(lambda net: net(x).sum())(net) if gradient else net(x))

@@ -16,7 +16,8 @@ from mlc import nn
 from mlc.ir.diag import UserError
 from mlc.ir.profiling import state
 from mlc.profile_results import Event, averages, nested
-from mlc.profiler import ProfilerAction, ProfilerActivity, profile, record_function, schedule
+from mlc.profile_schedule import ProfilerAction, schedule
+from mlc.profiler import ProfilerActivity, profile, record_function
 from mlc.utils.data import DataLoader, TensorDataset
 
 THIS = Path(__file__).name

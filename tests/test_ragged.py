@@ -17,9 +17,9 @@ from mlc.ir.affine_syntax import parse_size
 from mlc.ir.bounds import certainly_natural, least, most
 from mlc.ir.sizes import Dim, sym
 from tests.arrays import Array
+from tests.execution import NATIVE
 from tests.fake_device import FakeDevice
 from tests.public_case import thinned
-from tests.size_sweep import NATIVE
 
 pytestmark = pytest.mark.usefixtures("execution")
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from mlc.dialects import tensor
+from mlc.tools.exit_status import OK, of_piped
 from mlc.tools.replay.__main__ import main
 
 SOME = ["--only", "sample (log_)?softmax-7xf64$", "--targets", "x86-64-v3,cuda:sm_90"]
@@ -29,3 +30,9 @@ def test_what_is_not_written_down_is_named(tmp_path: Path, capsys: pytest.Captur
     main(["compare", str(tmp_path), *SOME])
     assert "2 are not in the record" in capsys.readouterr().out
     assert main(["compare", str(tmp_path / "nothing"), *SOME]) == 1
+
+
+def test_output_that_nobody_reads_to_its_end_is_no_error() -> None:
+    def unread() -> int:
+        raise BrokenPipeError
+    assert of_piped(unread) == OK and of_piped(lambda: 1) == 1

@@ -14,8 +14,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 import mlc
 
@@ -137,7 +135,6 @@ def batched_np(f: Function) -> Function:
 
 
 TRANSFORMS = {"grad": (gradient, gradient_np), "jvp": (tangent, tangent_np), "vmap": (batched, batched_np)}
-MATRICES = st.lists(st.floats(-1.2, 1.2), min_size=4, max_size=4).map(lambda v: np.array(v).reshape(2, 2))
 PASSED: set[tuple[str, str, str]] = set()
 
 
@@ -173,19 +170,11 @@ def test_every_pair_of_transforms_compiled(outer: str, inner: str, kind: str) ->
     f, f_np = FUNCTIONS[kind]
     (first, first_np), (second, second_np) = TRANSFORMS[inner], TRANSFORMS[outer]
     once, twice = mlc.compile(first(f)), mlc.compile(second(first(f)))
-    tried: list[Any] = []
-
-    @settings(max_examples=4, deadline=None, derandomize=True, database=None)
-    @given(MATRICES)
-    def check(x: Any) -> None:
-        if not is_smooth(f_np, x):
-            return
-        tried.append(x)
+    random = np.random.default_rng(0)
+    smooth = (x for _ in range(100) if is_smooth(f_np, x := random.uniform(-1.2, 1.2, (2, 2))))
+    for x in (next(smooth), next(smooth)):
         np.testing.assert_allclose(float(once(x)), first_np(f_np)(x), rtol=1e-6, atol=1e-6)
         np.testing.assert_allclose(float(twice(x)), second_np(once)(x), rtol=1e-6, atol=1e-6)
-
-    check()
-    assert tried
     PASSED.add((outer, inner, kind))
 
 

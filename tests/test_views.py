@@ -28,7 +28,8 @@ def test_random_programs_agree_with_pytorch(seed: int, compiled: bool) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("compiled", [False, True], ids=["eager", "compiled"])
-@pytest.mark.parametrize("part", range(20))
+@pytest.mark.parametrize("execution, part", [("interpreted", i) for i in range(20)] + [("native", i) for i in range(4)],
+                         indirect=["execution"])
 def test_many_random_programs_agree_with_pytorch(part: int, compiled: bool) -> None:
     for seed in range(1000 + 100 * part, 1100 + 100 * part):
         program = aliasing.Program(seed, 14, compiled)

@@ -10,8 +10,8 @@ import mlc
 from mlc.ir.diag import Error, UserIndexError
 from mlc.ir.interp import run_function
 from mlc.ir.parser import parse_module
+from tests.execution import NATIVE
 from tests.public_case import thinned
-from tests.size_sweep import NATIVE
 
 pytestmark = pytest.mark.usefixtures("execution")
 

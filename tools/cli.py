@@ -7,11 +7,10 @@ Exit status: 0 done, 1 the input is wrong, 2 an error of the command line, a fil
 from __future__ import annotations
 
 import importlib
-import os
 import sys
 from collections.abc import Sequence
 
-from mlc.tools.exit_status import INTERRUPTED, OK, USAGE
+from mlc.tools.exit_status import INTERRUPTED, OK, USAGE, of_piped
 
 COMMANDS: dict[str, str] = {
     "compile": "compile a function to any level, from tensor IR to an object file",
@@ -72,12 +71,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; the result is the exit status."""
     words = list(sys.argv[1:] if argv is None else argv)
     try:
-        status = _run(words)
-        sys.stdout.flush()
-        return status
-    except BrokenPipeError:                      # whoever reads our output has seen enough
-        _silence_stdout()
-        return OK
+        return of_piped(lambda: _run(words))
     except KeyboardInterrupt:
         if "--debug" in words:
             raise
@@ -125,14 +119,6 @@ def _unknown(word: str) -> int:
 def version() -> str:
     import mlc
     return mlc.__version__
-
-
-def _silence_stdout() -> None:
-    """Discard buffered output after a broken pipe, so that it does not raise at exit."""
-    try:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    except (OSError, ValueError):                # stdout is no file, as in a test
-        pass
 
 
 if __name__ == "__main__":

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from mlc.dialects.tensor.reduce import *
     from mlc.dialects.tensor.scatter import *
     from mlc.dialects.tensor.shape import *
+    from mlc.dialects.tensor.slicing import *
     from mlc.dialects.tensor.sort import *
     from mlc.dialects.tensor.source import *
     from mlc.dialects.tensor.special import *

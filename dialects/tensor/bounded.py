@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from mlc.dialects.tensor.shape import Slice, pad
+from mlc.dialects.tensor.slicing import Slice, pad
 from mlc.ir.bounds import Bounds, most
 from mlc.ir.core import Value
 from mlc.ir.diag import IRError

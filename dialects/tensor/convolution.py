@@ -27,7 +27,8 @@ from mlc.dialects.tensor.base import (
 from mlc.dialects.tensor.composite import Composite, widened
 from mlc.dialects.tensor.contract import DotGeneral
 from mlc.dialects.tensor.reduce import ReduceSum
-from mlc.dialects.tensor.shape import Reverse, Slice, pad, transpose
+from mlc.dialects.tensor.shape import transpose
+from mlc.dialects.tensor.slicing import Reverse, Slice, pad
 from mlc.dialects.tensor.window import Windows, window_count
 from mlc.ir import sizes
 from mlc.ir.core import BatchResult, Value

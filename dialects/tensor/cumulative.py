@@ -29,7 +29,7 @@ from mlc.dialects.tensor.composite import Composite, exp, maximum, widened
 from mlc.dialects.tensor.control import as_index, from_index, while_loop
 from mlc.dialects.tensor.iteration import IndexingMap, IterationDomain
 from mlc.dialects.tensor.reduce import need_static
-from mlc.dialects.tensor.shape import Slice
+from mlc.dialects.tensor.slicing import Slice
 from mlc.dialects.tensor.source import Iota
 from mlc.dialects.tensor.traits import Cost, Iteration
 from mlc.ir.core import Value

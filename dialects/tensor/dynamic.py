@@ -24,7 +24,7 @@ from mlc.dialects.tensor.base import (
     zeros,
 )
 from mlc.dialects.tensor.iteration import IndexingMap, IterationDomain
-from mlc.dialects.tensor.shape import Slice
+from mlc.dialects.tensor.slicing import Slice
 from mlc.dialects.tensor.source import Full, Iota, check_shape, size
 from mlc.dialects.tensor.traits import Cost
 from mlc.ir import sizes

@@ -13,7 +13,7 @@ from mlc.dialects import tensor
 from mlc.dialects.combining import lowest
 from mlc.dialects.tensor.base import Array, SizedOp, compare, full, leading, less, reshape, rounded, select
 from mlc.dialects.tensor.composite import Composite
-from mlc.dialects.tensor.shape import Pad, Slice
+from mlc.dialects.tensor.slicing import Pad, Slice
 from mlc.dialects.tensor.source import Iota, check_dtype
 from mlc.dialects.tensor.window import Windows, overlapped, window_count
 from mlc.ir import sizes

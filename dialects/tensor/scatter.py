@@ -28,7 +28,7 @@ from mlc.dialects.tensor.base import (
 )
 from mlc.dialects.tensor.index import Take, TakeAlong, along, positions
 from mlc.dialects.tensor.iteration import IndexingMap, IterationDomain
-from mlc.dialects.tensor.shape import Slice
+from mlc.dialects.tensor.slicing import Slice
 from mlc.dialects.tensor.source import Iota
 from mlc.dialects.tensor.traits import Cost, Iteration
 from mlc.ir import sizes

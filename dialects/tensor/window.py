@@ -11,7 +11,7 @@ from mlc.dialects import tensor
 from mlc.dialects.tensor import parts
 from mlc.dialects.tensor.base import Array, CopyOp, SizedOp, along_axes, less, reshape
 from mlc.dialects.tensor.iteration import IndexingMap, IterationDomain
-from mlc.dialects.tensor.shape import Slice, pad
+from mlc.dialects.tensor.slicing import Slice, pad
 from mlc.dialects.tensor.traits import Cost
 from mlc.ir import sizes
 from mlc.ir.core import Value

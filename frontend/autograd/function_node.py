@@ -23,9 +23,10 @@ from mlc.frontend.devices import BackingArray, device_of_call
 from mlc.frontend.in_place import views_follow
 from mlc.frontend.location import user_loc
 from mlc.frontend.operands import broadcast_to, cast, tracer
-from mlc.frontend.signature import SHARING, Recorded
+from mlc.frontend.recorded_function import SHARING, Recorded
 from mlc.frontend.tensor import Tensor, as_backing_array, wrap
-from mlc.frontend.trace import Trace, Tracer
+from mlc.frontend.trace import Trace
+from mlc.frontend.tracer import Tracer
 from mlc.ir.core import Symbol, located
 from mlc.ir.diag import UserError
 from mlc.ir.profiling import state as profiling

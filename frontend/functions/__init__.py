@@ -5,6 +5,7 @@ import inspect
 from mlc.frontend import shared_memory  # noqa: F401 (methods of tensors)
 from mlc.frontend.arguments import coded_methods
 from mlc.frontend.autograd.differentiable import Differentiable
+from mlc.frontend.conversions import Conversions
 from mlc.frontend.functions import (
     attention,
     calculus,
@@ -98,5 +99,5 @@ for _name, _method in vars(Methods).items():
     _of = OPERATIONS.get(_name) or OPERATIONS.get(f"Tensor.{_name}")
     if not _name.startswith("_") and inspect.isfunction(_method) and not _method.__doc__ and _of is not None:
         _method.__doc__ = _of.__doc__                      # which calls the tensor `input`
-for _class in (Differentiable, MemoryLayout, Methods, Tensor):
+for _class in (Conversions, Differentiable, MemoryLayout, Methods, Tensor):
     coded_methods(_class)

@@ -17,10 +17,11 @@ from mlc.frontend.functions.reduce.sums import float_only
 from mlc.frontend.functions.scan import cumsum
 from mlc.frontend.functions.scatter import scatter_add
 from mlc.frontend.functions.sort import searchsorted
-from mlc.frontend.operands import broadcast_to, cast, full, reshape, tracer
+from mlc.frontend.operands import MAX_ELEMENTS, broadcast_to, cast, full, reshape, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Operand, Tensor
-from mlc.frontend.trace import Tracer, emit
+from mlc.frontend.trace import emit
+from mlc.frontend.tracer import Tracer
 from mlc.ir import sizes
 from mlc.ir.diag import UserError
 from mlc.ir.types import i1, i64
@@ -43,7 +44,7 @@ class HistogramDD(NamedTuple):
 def _even_edges(column: Tracer, count: Any, low: Any, high: Any) -> Tracer:
     """The ends of equal intervals, over the range of the elements if none is given."""
     n = plain_int(count, "bins")
-    if n < 1:
+    if not 0 < n < MAX_ELEMENTS:
         raise UserError(f"{n} bins", code="MLC0360")
     if low is None:
         if column.shape[0] == 0:

@@ -8,7 +8,8 @@ from mlc.dialects import tensor as T
 from mlc.frontend.operands import cast, integer, shape_of, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Operand, Tensor
-from mlc.frontend.trace import Tracer, emit
+from mlc.frontend.trace import emit
+from mlc.frontend.tracer import Tracer
 from mlc.ir.diag import UserError
 from mlc.ir.sizes import Dim
 

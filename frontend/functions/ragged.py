@@ -18,7 +18,8 @@ from mlc.frontend.functions import reduce as R
 from mlc.frontend.operands import boolean, broadcast_shapes, broadcast_to, cast, reshape, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Operand, Tensor
-from mlc.frontend.trace import Tracer, current, emit
+from mlc.frontend.trace import current, emit
+from mlc.frontend.tracer import Tracer
 from mlc.ir import sizes
 from mlc.ir.core import Value
 from mlc.ir.diag import UserError, UserTypeError

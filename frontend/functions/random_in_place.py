@@ -6,14 +6,14 @@ They are drawn from a `Generator`, as by the functions that make tensors (random
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from mlc.frontend.dtypes import float32
 from mlc.frontend.functions import elementwise as E
 from mlc.frontend.functions import random_sampling as R
 from mlc.frontend.functions.trigonometry import tan
 from mlc.frontend.generator import Generator
-from mlc.frontend.in_place import check_writable, copy_
+from mlc.frontend.in_place import check_writable
+from mlc.frontend.in_place_methods import copy_
 from mlc.frontend.location import user_loc
 from mlc.frontend.tensor import Tensor
 from mlc.ir.diag import UserError, UserTypeError
@@ -104,7 +104,7 @@ def random_(self: Tensor, a: int = 0, b: int | None = None, *, generator: Genera
     return copy_(self, R.randint(low, high, tuple(self.shape), generator=generator))
 
 
-def bernoulli_(self: Tensor, p: Any = 0.5, *, generator: Generator | None = None) -> Tensor:
+def bernoulli_(self: Tensor, p: float | Tensor = 0.5, *, generator: Generator | None = None) -> Tensor:
     """Write 1 with probability p to each element, else 0.
 
     Args:

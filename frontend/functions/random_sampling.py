@@ -24,7 +24,8 @@ from mlc.frontend.functions.random.distributions import DIGITS, float_type
 from mlc.frontend.generator import Generator, default_generator
 from mlc.frontend.operands import broadcast_shapes, count_of, fail_unless, tracer
 from mlc.frontend.tensor import OPERATIONS, Array, DTypeLike, Operand, Tensor, as_array, wrap
-from mlc.frontend.trace import Tracer, state
+from mlc.frontend.trace import state
+from mlc.frontend.tracer import Tracer
 from mlc.ir import sizes
 from mlc.ir.diag import UserError, UserTypeError
 from mlc.ir.sizes import Dim

@@ -20,7 +20,8 @@ from mlc.frontend.functions.random_sampling import draw_floats, shape_and_dtype_
 from mlc.frontend.generator import Generator
 from mlc.frontend.operands import count_of, fail_unless, tracer
 from mlc.frontend.tensor import OPERATIONS, Array, Operand, Tensor, as_array, wrap
-from mlc.frontend.trace import Tracer, state
+from mlc.frontend.trace import state
+from mlc.frontend.tracer import Tracer
 from mlc.ir.diag import UserError
 from mlc.ir.types import f64, to_numpy
 
@@ -190,8 +191,8 @@ def binomial(count: Operand, prob: Operand, generator: Generator | None = None) 
         Tensor of the broadcast shape and the dtype of `count`.
 
     Raises:
-        UserError: A count is negative, or `prob` is no probability (MLC0360), the counts are no floats (MLC0359), or a
-            function is being recorded (MLC0716).
+        UserError: A count is negative, or `prob` is no probability (MLC0360), the counts are no floats (MLC0359), the
+            shapes do not broadcast (MLC0111), or a function is being recorded (MLC0716).
 
     Example:
         >>> mlc.binomial(mlc.tensor([3.0, 5.0]), mlc.tensor([1.0, 0.0]))
@@ -202,5 +203,10 @@ def binomial(count: Operand, prob: Operand, generator: Generator | None = None) 
     float_type(trials.dtype)
     if not ((trials >= 0) & (trials <= 2.0**62)).all():
         raise UserError("the numbers of trials have to be from 0 to 2^62", code="MLC0360")
+    try:
+        np.broadcast_shapes(trials.shape, chance.shape)
+    except ValueError:
+        raise UserError(f"shapes {list(trials.shape)} and {list(chance.shape)} do not broadcast",
+                        code="MLC0111") from None
     drawn = source.numpy().binomial(trials.astype(np.int64), chance.astype(np.float64))
     return wrap(np.asarray(drawn).astype(trials.dtype))

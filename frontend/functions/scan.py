@@ -12,7 +12,8 @@ from mlc.frontend.functions.shape import cat, sliced
 from mlc.frontend.operands import cast, floating, number, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import DTypeLike, Operand, Tensor
-from mlc.frontend.trace import Tracer, emit
+from mlc.frontend.trace import emit
+from mlc.frontend.tracer import Tracer
 from mlc.ir.core import Value
 from mlc.ir.diag import UserError
 from mlc.ir.types import i64

@@ -11,7 +11,8 @@ from mlc.frontend.functions.index import from_the_front, known_integers
 from mlc.frontend.operands import broadcast_to, cast, count_of, full, integer, kind, reshape, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Operand, Tensor
-from mlc.frontend.trace import Tracer, emit
+from mlc.frontend.trace import emit
+from mlc.frontend.tracer import Tracer
 from mlc.ir import sizes
 from mlc.ir.diag import UserError, UserTypeError
 from mlc.ir.sizes import Dim

@@ -20,7 +20,8 @@ from mlc.frontend.functions.sort import searchsorted
 from mlc.frontend.operands import broadcast_to, cast, floating, full, integer, is_tensor, reshape, size, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import OPERATIONS, Operand, Tensor
-from mlc.frontend.trace import Tracer, emit
+from mlc.frontend.trace import emit
+from mlc.frontend.tracer import Tracer
 from mlc.ir import sizes
 from mlc.ir.diag import UserError
 from mlc.ir.sizes import Dim
@@ -87,7 +88,7 @@ def repeat_interleave(input: Operand, repeats: Any = None, dim: int | None = Non
         if isinstance(repeats, Tracer):
             raise UserError("repeats is a tensor: how long the result is would depend on its elements", code="MLC0365",
                             hint="pass output_size, the sum of repeats")
-        count = input.shape[dim] if dim is not None else math.prod(input.shape)
+        count = input.shape[axis(dim, input.ndim)] if dim is not None else math.prod(input.shape)
         known = repeats.array if isinstance(repeats, Tensor) else np.asarray(repeats)
         output_size = int(known.sum()) * (count if known.shape[0] == 1 else 1)
         if (known < 0).any():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,13 +14,14 @@ from mlc.frontend.dtypes import float32
 from mlc.frontend.functions.create import creation, empty
 from mlc.frontend.functions.scatter import scatter
 from mlc.frontend.functions.shape import permute
-from mlc.frontend.in_place import check_alone
+from mlc.frontend.in_place_methods import check_alone
 from mlc.frontend.location import user_loc
 from mlc.frontend.methods import listed
-from mlc.frontend.operands import broadcast_to, cast, reshape, tracer
+from mlc.frontend.operands import MAX_ELEMENTS, broadcast_to, cast, reshape, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import DTypeLike, Operand, Tensor, wrap
-from mlc.frontend.trace import Tracer, emit
+from mlc.frontend.trace import emit
+from mlc.frontend.tracer import Tracer
 from mlc.ir import sizes
 from mlc.ir.diag import UserError
 
@@ -196,14 +198,16 @@ def resize_(self: Tensor, *sizes: Any) -> Tensor:
         The tensor itself.
 
     Raises:
-        UserError: a size is negative (MLC0358), the tensor is recorded, a view or has views (MLC0760), or the write
-            would go unrecorded (MLC0439).
+        UserError: a size is negative (MLC0358), the tensor would be beyond all memory (MLC0328), it is recorded, a view
+            or has views (MLC0760), or the write would go unrecorded (MLC0439).
 
     Example:
         >>> mlc.tensor([[1, 2], [3, 4]]).resize_(3)
         tensor([1, 2, 3], dtype=mlc.int64)
     """
     shape = _numbers(listed(sizes), "sizes")
+    if math.prod(d for d in shape if d) >= MAX_ELEMENTS:
+        raise UserError(f"shape {list(shape)} is beyond all memory", code="MLC0328", loc=user_loc())
     check_alone(self, "resize_", "make a new tensor")
     if self.requires_grad:
         raise UserError("a tensor that requires a gradient cannot be resized", code="MLC0439", loc=user_loc(),

@@ -18,7 +18,8 @@ from mlc.frontend.language.library import call_library
 from mlc.frontend.language.values import ELEMENTS, POISON, Applicable, Environment, is_poisoned, shown
 from mlc.frontend.signature import Spec
 from mlc.frontend.tensor import OPERATIONS, Tensor
-from mlc.frontend.trace import Tracer, current
+from mlc.frontend.trace import current
+from mlc.frontend.tracer import Tracer
 from mlc.ir import sizes
 from mlc.ir.diag import UserError
 from mlc.ir.sizes import Dim, Size

@@ -28,7 +28,8 @@ from mlc.frontend.language.values import (
     session,
 )
 from mlc.frontend.signature import Spec
-from mlc.frontend.trace import Trace, Tracer
+from mlc.frontend.trace import Trace
+from mlc.frontend.tracer import Tracer
 from mlc.ir import sizes
 from mlc.ir.diag import UserAttributeError, UserError
 

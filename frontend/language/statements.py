@@ -32,7 +32,8 @@ from mlc.frontend.language.values import (
 from mlc.frontend.loop_carried import StackedRows
 from mlc.frontend.operands import tracer
 from mlc.frontend.tensor import OPERATIONS, Tensor
-from mlc.frontend.trace import Tracer, current
+from mlc.frontend.trace import current
+from mlc.frontend.tracer import Tracer
 from mlc.ir.diag import UserError
 
 NOTHING = object()

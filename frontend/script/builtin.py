@@ -24,7 +24,8 @@ from mlc.frontend.refusals import refusal
 from mlc.frontend.script import changes
 from mlc.frontend.symint import plain_sizes
 from mlc.frontend.tensor import OPERATIONS, Tensor
-from mlc.frontend.trace import Tracer, current
+from mlc.frontend.trace import current
+from mlc.frontend.tracer import Tracer
 from mlc.ir.core import Value, located
 from mlc.ir.diag import UserError, UserTypeError
 from mlc.ir.sizes import Size

@@ -32,7 +32,8 @@ from mlc.frontend.script.jumps import VALUE
 from mlc.frontend.script.report import UNRECORDED
 from mlc.frontend.script.undefined import Maybe, unbound
 from mlc.frontend.tensor import OPERATIONS
-from mlc.frontend.trace import Tracer, current, note, state, texts
+from mlc.frontend.trace import current, note, state
+from mlc.frontend.tracer import Tracer, texts
 from mlc.frontend.tree import AttributeTree
 from mlc.ir.core import located
 from mlc.ir.diag import UserError, UserTypeError

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from mlc.frontend import printing
 from mlc.frontend.devices import CPU
-from mlc.frontend.trace import Tracer
+from mlc.frontend.tracer import Tracer
 
 if TYPE_CHECKING:
     from mlc.frontend.sparse.tensor import SparseTensor

@@ -10,7 +10,7 @@ from mlc.frontend.functions.elementwise import cast_to
 from mlc.frontend.location import user_loc
 from mlc.frontend.memory_format import check_memory_format
 from mlc.frontend.tensor import DTypeLike, Tensor
-from mlc.frontend.trace import Tracer
+from mlc.frontend.tracer import Tracer
 from mlc.ir.diag import UserTypeError
 from mlc.nn.hierarchy import Hierarchy
 

@@ -15,7 +15,8 @@ from mlc.call import Call, record
 from mlc.frontend import tree
 from mlc.frontend.captures import CapturedGradient, CapturedNumber, CapturedTensor
 from mlc.frontend.location import user_loc
-from mlc.frontend.signature import Recorded, Spec
+from mlc.frontend.recorded_function import Recorded
+from mlc.frontend.signature import Spec
 from mlc.frontend.tensor import Array, Tensor, as_array
 from mlc.ir.core import Op
 from mlc.ir.diag import UserError

@@ -10,7 +10,8 @@ from mlc.frontend.fx.interpreter import Interpreter, Refusal
 from mlc.frontend.fx.refusing import CODE
 from mlc.frontend.fx.support import hint
 from mlc.frontend.fx.table import is_random
-from mlc.frontend.signature import Arguments, Spec, record_entry
+from mlc.frontend.recorded_function import record_entry
+from mlc.frontend.signature import Arguments, Spec
 from mlc.frontend.symint import plain, symbolic
 from mlc.frontend.tensor import OPERATIONS
 from mlc.ir import sizes

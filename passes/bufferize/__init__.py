@@ -31,7 +31,8 @@ from __future__ import annotations
 from mlc.dialects import func
 from mlc.dialects.builtin import Module
 from mlc.ir.passes import Pass
-from mlc.passes.bufferize.function import Bufferizer, Callee
+from mlc.passes.bufferize.function import Bufferizer
+from mlc.passes.bufferize.interface import Callee
 from mlc.passes.bufferize.numbers import kernel_names
 from mlc.passes.bufferize.plan import ALIGNMENT
 from mlc.passes.bufferize.totals import Sites

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from mlc.dialects import arith, func, memref, scf
 from mlc.dialects import tensor as tn
 from mlc.dialects.builtin import Module
-from mlc.dialects.func import Func, Return
+from mlc.dialects.func import Func
 from mlc.dialects.index_arithmetic import SizeBuilder
 from mlc.dialects.tensor.control import bounds_in
 from mlc.dialects.tensor.kernel import Kernel, Yield, buffer_type, copy_contract, to_buffer
 from mlc.ir import sizes
-from mlc.ir.abi import COMPLEX_ARGS, COMPLEX_RESULTS, complex_type
 from mlc.ir.bounds import most
 from mlc.ir.core import Block, BlockArg, Op, Region, Symbol, Value, at_end, before, clone_region
 from mlc.ir.interp import ELEMENTS
@@ -26,7 +24,6 @@ from mlc.ir.types import (
     MemRefType,
     TensorType,
     Type,
-    bind_symbols,
     i1,
     i8,
     i64,
@@ -35,38 +32,13 @@ from mlc.ir.types import (
     to_numpy,
 )
 from mlc.passes.analysis import kernel_boundary
-from mlc.passes.analysis.size_constraints import SizeConstraints, op_sizes, size_constraints
+from mlc.passes.analysis.size_constraints import op_sizes, size_constraints
 from mlc.passes.bufferize import regions
+from mlc.passes.bufferize.interface import Callee, add_companion, as_taken, describe
 from mlc.passes.bufferize.lifetimes import Lifetimes, Overwrites
 from mlc.passes.bufferize.numbers import kernel_names, symbols_of
 from mlc.passes.bufferize.plan import BufferPlan, Slot, updated
 from mlc.passes.bufferize.totals import Sites, sites_of, work_of
-
-
-@dataclass(frozen=True)
-class Callee:
-    """Interface of a bufferized function for its callers: its types as tensors, and its constraints on its symbols.
-
-    aliases     for each result the argument whose buffer it takes, or -1
-    overwrites  (argument, result): a caller may pass one buffer for both
-    """
-
-    inputs: tuple[Type, ...]
-    results: tuple[Type, ...]
-    symbols: tuple[str, ...]
-    aliases: tuple[int, ...]
-    overwrites: Overwrites
-    arena: Dim
-    temporaries: Dim
-    work: Dim | None
-    size_constraints: SizeConstraints
-
-    def sizes_at(self, call: func.Call) -> dict[str, Dim]:
-        """Values of the function's symbols at a call."""
-        return bind_symbols(self.inputs, [v.type for v in call.args])
-
-    def work_at(self, env: dict[str, Dim]) -> Dim | None:
-        return None if self.work is None else sizes.substitute(self.work, env)
 
 
 class Bufferizer:
@@ -132,9 +104,9 @@ class Bufferizer:
         block.erase_args(range(len(old_args)))
         function.attrs.pop("donate", None)
         if function.is_public:
-            self.describe(interface, names, aliases, work, constraints, temporaries)
+            describe(function, interface, names, aliases, self.sites, work, constraints, temporaries)
             function.attrs["arena"] = str(arena)
-            self.companion(names, arena)
+            add_companion(self.module, function, names, arena)
         function.update_type()
         return Callee(inputs, interface.results, tuple(names), tuple(aliases), overwrites, arena, temporaries, work,
                       constraints)
@@ -391,8 +363,8 @@ class Bufferizer:
         numbers = SizeBuilder(self.symbols)              # data-dependent sizes are defined here, not at the start
         operands: list[Value] = [numbers.value(env[name]) if self.is_bound(env[name]) else self.size(env[name])
                               for name in callee.symbols]
-        operands += [_cast(v, callee.inputs[i]) for i, v in inputs.items()]
-        operands += [_cast(results[v], t) for v, t in zip(op.results, callee.results) if v in results]
+        operands += [as_taken(v, callee.inputs[i]) for i, v in inputs.items()]
+        operands += [as_taken(results[v], t) for v, t in zip(op.results, callee.results) if v in results]
         scalars = [v for v in op.results if v not in tensors]
         arena = memref.Alloc(MemRefType((None,), i8), (numbers.value(self.heap_bytes[op]),)).result if heap else \
             self.arenas[op]
@@ -469,42 +441,3 @@ class Bufferizer:
         assert op.parent is not None
         op.parent.insert(data, op)
         return data.result
-
-    # -- what callers of a public function must know --------------------------------------------------------------
-    def describe(self, interface: FunctionType, names: Sequence[str], aliases: Sequence[int], work: Dim | None,
-                 constraints: SizeConstraints, temporaries: Dim) -> None:
-        function = self.function
-        seen = (_as_called(types, function.attrs.pop(name, ())) for name, types in (
-            (COMPLEX_ARGS, interface.inputs), (COMPLEX_RESULTS, interface.results)))
-        interface = FunctionType(*seen)
-        sites = self.sites.names if self.sites.reached[function.sym_name] else ()
-        function.attrs |= {"interface": str(interface), "symbols": tuple(names), "aliases": tuple(aliases),
-                           "error_sites": tuple(sites), "work": "-1" if work is None else str(work)}
-        if constraints:
-            function.attrs |= {"size_constraints": tuple(map(str, constraints)), "constraint_sites": tuple(
-                f"{loc}: {message}" for message, loc in constraints.values())}
-        if not isinstance(temporaries, int):
-            function.attrs["temporaries"] = str(temporaries)
-
-    def companion(self, names: Sequence[str], arena: Dim) -> None:
-        """Create `@f_arena_bytes`, which computes the size of the arena from the size symbols."""
-        name = f"{self.function.sym_name}_arena_bytes"
-        block = Block([index] * len(names), names)
-        with at_end(block, self.function.loc):
-            total = SizeBuilder(dict(zip(names, block.args))).value(arena)
-            Return((total,))
-        companion = Func.make([], {"sym_name": Symbol(name), "sym_visibility": None, "function_type": FunctionType(
-            (index,) * len(names), (index,))}, [], [Region(block)], loc=self.function.loc)
-        self.module.body.block.insert(companion)
-
-
-def _as_called(types: Sequence[Type], indices: Sequence[int]) -> tuple[Type, ...]:
-    """The types that callers see, complex at these indices."""
-    return tuple(complex_type(t) if i in indices and isinstance(t, TensorType) else t for i, t in enumerate(types))
-
-
-def _cast(v: Value, type: Type) -> Value:
-    """Cast a buffer to the type that a callee takes: sizes that are static here may be dynamic there."""
-    if not isinstance(type, TensorType) or v.type == buffer_type(type):
-        return v
-    return memref.Cast(v, buffer_type(type)).result

@@ -21,7 +21,7 @@ from mlc.dialects.func import Func
 from mlc.dialects.tensor.base import broadcast_to, full, reshape, select
 from mlc.dialects.tensor.control import for_loop, from_index, from_scalar, scalar_dtype
 from mlc.dialects.tensor.map import map_elements
-from mlc.dialects.tensor.shape import pad
+from mlc.dialects.tensor.slicing import pad
 from mlc.dialects.tensor.traits import checked_operand
 from mlc.ir.core import Block, Op, Symbol, Value, before, builder, located
 from mlc.ir.diag import Loc, UserError

@@ -10,6 +10,8 @@ import pytest
 import mlc
 from mlc import nn
 
+pytestmark = pytest.mark.usefixtures("execution")
+
 F = nn.functional
 
 

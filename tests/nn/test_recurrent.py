@@ -9,6 +9,8 @@ from mlc import nn
 from mlc.frontend import eager
 from tests.nn.both import same, torch
 
+pytestmark = pytest.mark.usefixtures("execution")
+
 CASES = {
     "rnn": "nn.RNN(4, 5, nonlinearity='relu', bias=False), T(6, 3, 4), T(1, 3, 5)",
     "gru": "nn.GRU(4, 5, 2, batch_first=True, bidirectional=True), T(3, 6, 4), None",

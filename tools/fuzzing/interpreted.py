@@ -35,7 +35,7 @@ class Interpreted:
             step.transform.run(module, **dict(step.options))
         self.module = module
         main = next(f for f in module.inside(Func) if f.sym_name == "main")
-        self.inputs = [a.type for a in main.args]
+        self.type, self.inputs = main.function_type, [a.type for a in main.args]
         self.size_constraints = list(size_constraints(main))
         for op in list(main.inside(tensor.ConstrainSize)):
             op.erase()

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from mlc.tools.mutants.fault import Fault, rows
 
-BINARY, UNARY, ELEMENTARY, SHAPE = (
-    f"dialects/tensor/{name}.py" for name in ("binary", "elementwise", "transcendental", "shape"))
+BINARY, UNARY, ELEMENTARY, SHAPE, SLICING = (
+    f"dialects/tensor/{name}.py" for name in ("binary", "elementwise", "transcendental", "shape", "slicing"))
 vjp = rows("derivative", "grad")
 transform = rows("transform", "grad")
 
@@ -46,13 +46,13 @@ FAULTS: tuple[Fault, ...] = (
         "reduce_max reduce_min"),
     vjp("dialects/tensor/reduce.py", 'select(compare("eq", count, one), self.spread(p), several)', "several",
         "tensor.reduce_prod", "reduce_prod"),
-    vjp(SHAPE, "low.append(start if step > 0 else start + (count - 1) * step)", "low.append(start)", "tensor.slice",
+    vjp(SLICING, "low.append(start if step > 0 else start + (count - 1) * step)", "low.append(start)", "tensor.slice",
         "slice"),
-    vjp(SHAPE, "rest = select(outside, ct, full(0, ct))", "rest = select(outside, full(0, ct), ct)", "tensor.pad",
+    vjp(SLICING, "rest = select(outside, ct, full(0, ct))", "rest = select(outside, full(0, ct), ct)", "tensor.pad",
         "pad"),
     vjp(SHAPE, "return [transpose(ct, inverse(self.perm))]", "return [transpose(ct, self.perm)]", "tensor.transpose",
         "transpose"),
-    vjp(SHAPE, "return [Reverse(ct, self.axes).result]", "return [ct]", "tensor.reverse", "reverse"),
+    vjp(SLICING, "return [Reverse(ct, self.axes).result]", "return [ct]", "tensor.reverse", "reverse"),
     vjp("dialects/tensor/contract.py", "return [self._side(ct, 0), self._side(ct, 1)]",
         "return [-self._side(ct, 0), self._side(ct, 1)]", "tensor.dot_general", "dot_general"),
     vjp("dialects/tensor/index.py", 'tensor.Scatter(zeros(self.x), self.indices, ct, self.axis, "add").result, None]',

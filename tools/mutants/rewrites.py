@@ -6,8 +6,9 @@ from mlc.tools.mutants.fault import Fault, rows
 
 KEYS = "passes/analysis/structural_key.py"
 
-BINARY, UNARY, SHAPE, COMPARE, REDUCE, ARITH = (
+BINARY, UNARY, SHAPE, SLICING, COMPARE, REDUCE, ARITH = (
     "dialects/tensor/binary.py", "dialects/tensor/elementwise.py", "dialects/tensor/shape.py",
+    "dialects/tensor/slicing.py",
     "dialects/tensor/compare.py", "dialects/tensor/reduce.py", "dialects/arith/rules.py")
 rule = rows("rule", "canonicalize")
 merge = rows("merging", "cse")
@@ -61,16 +62,16 @@ FAULTS: tuple[Fault, ...] = (
     rule(SHAPE, "long = [p for p in op.perm if op.x.type.shape[p] != 1]\n    return reshape(op.x, op.result.type.shape)"
          " if long == sorted(long) else None", "return reshape(op.x, op.result.type.shape) if 1 in op.x.type.shape "
          "else None", "transpose_of_single_axes", "transpose"),
-    rule(SHAPE, "starts.append(a + c * s)", "starts.append(a + c)", "slice_twice", "slice"),
-    rule(SHAPE, "stops.append(a + d if s == 1 else", "stops.append(d if s == 1 else", "slice_twice", "slice"),
-    rule(SHAPE, "same = op.result.type == op.x.type and all(s == 0 for s in op.starts) and all(s == 1 for s in "
+    rule(SLICING, "starts.append(a + c * s)", "starts.append(a + c)", "slice_twice", "slice"),
+    rule(SLICING, "stops.append(a + d if s == 1 else", "stops.append(d if s == 1 else", "slice_twice", "slice"),
+    rule(SLICING, "same = op.result.type == op.x.type and all(s == 0 for s in op.starts) and all(s == 1 for s in "
          "op.steps)",
          "same = op.result.type == op.x.type", "slice_everything", "slice"),
-    rule(SHAPE, "axes = tuple(sorted({*op.axes} ^ {*inner.axes}))", "axes = tuple(sorted({*op.axes} | {*inner.axes}))",
-         "reverse_twice", "reverse"),
-    rule(SHAPE, "kept = tuple(a for a in op.axes if op.x.type.shape[a] not in (0, 1))",
+    rule(SLICING, "axes = tuple(sorted({*op.axes} ^ {*inner.axes}))",
+         "axes = tuple(sorted({*op.axes} | {*inner.axes}))", "reverse_twice", "reverse"),
+    rule(SLICING, "kept = tuple(a for a in op.axes if op.x.type.shape[a] not in (0, 1))",
          "kept = tuple(a for a in op.axes if op.x.type.shape[a] not in (0, 1, 2))", "reverse_short", "reverse"),
-    rule(SHAPE, "return op.x if all(d == 0 for d in (*op.low, *op.high, *op.interior)) else None",
+    rule(SLICING, "return op.x if all(d == 0 for d in (*op.low, *op.high, *op.interior)) else None",
          "return op.x if op.x.type == op.result.type or op.x.type.rank == 0 else None", "pad_with_nothing", "pad"),
     rule("dialects/tensor/contract.py", "batch_pairs, contract = (tuple((b, a) for a, b in pairs)",
          "batch_pairs, contract = (tuple((a, b) for a, b in pairs)", "transpose_of_product", "dot_general"),

@@ -41,7 +41,7 @@ FAULTS: tuple[Fault, ...] = (
 
     # -- rewrite rules and folds ----------------------------------------------------------------------------------
     # x[::2][1:] starts at x[1], not x[2]
-    rule("dialects/tensor/shape.py", "starts.append(a + c * s)", "starts.append(a + c)", rule="slice_twice",
+    rule("dialects/tensor/slicing.py", "starts.append(a + c * s)", "starts.append(a + c)", rule="slice_twice",
          ops="slice"),
     # f16 to bf16 and on to f32: bf16 is as wide and does not hold every f16, so the rounding is lost
     rule("dialects/tensor/compare.py", "return source.width < target.width", "return source.width <= target.width",

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from mlc.backends.target import Target
+from mlc.tools.exit_status import of_piped
 from mlc.tools.replay.comparison import Comparison
 from mlc.tools.replay.records import Records, observed
 from mlc.tools.replay.subjects import subjects
@@ -59,4 +60,4 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(of_piped(main))

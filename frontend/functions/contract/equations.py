@@ -12,7 +12,7 @@ from mlc.frontend.functions.contract.products import check_inner_sizes, dot_gene
 from mlc.frontend.operands import broadcast_to, factors, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Operand, Tensor
-from mlc.frontend.trace import Tracer
+from mlc.frontend.tracer import Tracer
 from mlc.ir import sizes
 from mlc.ir.diag import UserError, UserTypeError
 

@@ -12,7 +12,8 @@ from mlc.frontend.functions import reduce as R
 from mlc.frontend.operands import broadcast_shapes, broadcast_to, conjugate, factors, reshape, together, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Operand, Tensor
-from mlc.frontend.trace import Tracer, emit
+from mlc.frontend.trace import emit
+from mlc.frontend.tracer import Tracer
 from mlc.ir import sizes
 from mlc.ir.diag import UserError, UserTypeError
 

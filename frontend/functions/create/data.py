@@ -29,7 +29,8 @@ from mlc.frontend.tensor import (
     as_backing_array,
     wrap,
 )
-from mlc.frontend.trace import Tracer, as_tracer, emit, state
+from mlc.frontend.trace import as_tracer, emit, state
+from mlc.frontend.tracer import Tracer
 from mlc.ir.diag import UserError, UserTypeError
 from mlc.ir.sizes import Size
 

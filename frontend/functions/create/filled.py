@@ -13,7 +13,8 @@ from mlc.frontend.functions.create.public import creation
 from mlc.frontend.memory_format import check_memory_format
 from mlc.frontend.operands import MAX_ELEMENTS, NUMBER, broadcast_to, cast, number, shape_of, tracer
 from mlc.frontend.tensor import DTypeLike, Number, Operand, Tensor, as_array, wrap
-from mlc.frontend.trace import Tracer, state
+from mlc.frontend.trace import state
+from mlc.frontend.tracer import Tracer
 from mlc.ir.diag import UserError
 from mlc.ir.sizes import Dim, Size
 from mlc.ir.types import ScalarType, to_numpy

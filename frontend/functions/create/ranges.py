@@ -15,7 +15,8 @@ from mlc.frontend.functions.create.filled import shape_from
 from mlc.frontend.functions.create.public import creation
 from mlc.frontend.operands import cast, count_of, size, tracer
 from mlc.frontend.tensor import OPERATIONS, Array, DTypeLike, Number, Tensor, wrap
-from mlc.frontend.trace import Tracer, current, emit, state
+from mlc.frontend.trace import current, emit, state
+from mlc.frontend.tracer import Tracer
 from mlc.ir.diag import UserError, UserTypeError
 from mlc.ir.types import f64, i64, to_numpy
 
@@ -98,7 +99,8 @@ def linspace(start: Any, end: Any, steps: int, *, dtype: DTypeLike = float32,
         1-D tensor of `steps` elements.
 
     Raises:
-        UserError: `steps` is negative (MLC0358) or no integer (MLC0355), or a tensor has dimensions (MLC0364).
+        UserError: `steps` is negative (MLC0358) or no integer (MLC0355), a tensor has dimensions (MLC0364), or an end
+            is neither a number nor a tensor (MLC0421).
 
     Example:
         >>> mlc.linspace(0, 1, 5)
@@ -123,6 +125,9 @@ def _spaced(start: Any, end: Any, steps: int, dtype: DTypeLike, f: Callable[[Any
         low, high = float(start), float(end)
     except OverflowError:
         raise UserError("an integer does not fit in a float64", code="MLC0348") from None
+    except TypeError:
+        raise UserTypeError(f"start and end are numbers or 0-d tensors, found {type(start).__name__} and "
+                            f"{type(end).__name__}", code="MLC0421") from None
     with np.errstate(all="ignore"):
         return _known(np.asarray(f(np.linspace(low, high, count))).astype(to_numpy(as_ir(dtype))))
 

@@ -7,7 +7,8 @@ from typing import Any
 from mlc.dialects import tensor as T
 from mlc.frontend.operands import together, tracer
 from mlc.frontend.tensor import Operand, Tensor
-from mlc.frontend.trace import Tracer, emit
+from mlc.frontend.trace import emit
+from mlc.frontend.tracer import Tracer
 from mlc.ir.diag import UserTypeError
 
 

@@ -13,7 +13,8 @@ from mlc.frontend.functions.elementwise.selection import where
 from mlc.frontend.operands import cast, floating, number, rounded_once, signed, together, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import DTypeLike, Operand, Tensor
-from mlc.frontend.trace import Tracer, emit
+from mlc.frontend.trace import emit
+from mlc.frontend.tracer import Tracer
 from mlc.ir.diag import UserError
 from mlc.ir.types import i64
 

@@ -12,7 +12,8 @@ from mlc.frontend.functions.elementwise.sign import sign
 from mlc.frontend.operands import broadcast_to, conjugate, floating, full, number, reshape, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Operand, Tensor
-from mlc.frontend.trace import Tracer, emit
+from mlc.frontend.trace import emit
+from mlc.frontend.tracer import Tracer
 from mlc.ir.diag import UserError, UserTypeError
 from mlc.ir.types import i1
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from typing import Any
 
 from mlc.dialects import tensor as T
 from mlc.frontend.functions.elementwise.apply import binary, numeric, unary
@@ -12,7 +14,8 @@ from mlc.frontend.functions.elementwise.sign import abs
 from mlc.frontend.operands import cast, floating, rounded_once, together, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Operand, Tensor
-from mlc.frontend.trace import Tracer, emit
+from mlc.frontend.trace import emit
+from mlc.frontend.tracer import Tracer
 from mlc.ir.diag import UserTypeError
 from mlc.ir.types import c128, f32, f64, i64
 
@@ -373,9 +376,14 @@ def xlogy(input: Operand, other: Operand) -> Tensor:
         >>> mlc.xlogy(mlc.tensor([0.0, 2.0]), mlc.tensor([0.0, 1.0]))
         tensor([0., 0.], dtype=mlc.float32)
     """
+    return times_log(input, other, log, 1.0, 0.0)
+
+
+def times_log(input: Operand, other: Operand, f: Callable[[Any], Tensor], root: float, pole: float) -> Tensor:
+    """input * f(other), and 0 where input is 0, for a logarithm f that is 0 at its `root` and -inf at its `pole`."""
     a, b = together(input, other, floating=True)
-    zero = (a == 0) & ((b <= 0) | (b == math.inf))
-    return where(zero, 0.0, a * log(where(zero, 1.0, b)))
+    zero = (a == 0) & ((b <= pole) | (b == math.inf))
+    return where(zero, 0.0, a * f(where(zero, root, b)))
 
 
 @operation()

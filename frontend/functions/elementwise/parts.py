@@ -14,7 +14,7 @@ from mlc.frontend.functions.elementwise.sign import abs, sign
 from mlc.frontend.operands import cast, full, together, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Operand, Tensor
-from mlc.frontend.trace import Tracer
+from mlc.frontend.tracer import Tracer
 from mlc.ir.diag import UserTypeError
 from mlc.ir.types import FloatType, bf16, f16, f32, f64, i32, i64
 

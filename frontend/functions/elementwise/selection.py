@@ -12,7 +12,8 @@ from mlc.frontend.functions.elementwise.comparison import isnan
 from mlc.frontend.operands import cast, full, kind, together, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Operand, Tensor
-from mlc.frontend.trace import Tracer, emit
+from mlc.frontend.trace import emit
+from mlc.frontend.tracer import Tracer
 from mlc.ir.diag import UserError, UserTypeError
 from mlc.ir.types import ScalarType, bf16, f16, f32, f64
 

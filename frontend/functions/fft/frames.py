@@ -18,7 +18,8 @@ from mlc.frontend.functions.scatter import index_add
 from mlc.frontend.operands import cast, fail_unless, floating, full, reshape, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Operand, Tensor
-from mlc.frontend.trace import Tracer, emit
+from mlc.frontend.trace import emit
+from mlc.frontend.tracer import Tracer
 from mlc.ir.diag import UserError
 
 

@@ -12,7 +12,8 @@ from mlc.frontend.functions.shape import cat, flip, narrow, sliced
 from mlc.frontend.operands import cast, floating, full, reshape, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Operand, Tensor
-from mlc.frontend.trace import Tracer, emit
+from mlc.frontend.trace import emit
+from mlc.frontend.tracer import Tracer
 from mlc.ir import sizes
 from mlc.ir.diag import UserError
 from mlc.ir.types import c64, c128, f32, f64

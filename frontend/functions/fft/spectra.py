@@ -11,7 +11,7 @@ from mlc.frontend.axes import plain_int
 from mlc.frontend.dtypes import as_ir
 from mlc.frontend.functions.create import creation
 from mlc.frontend.operands import count_of, tracer
-from mlc.frontend.tensor import DTypeLike, Tensor, wrap
+from mlc.frontend.tensor import Array, DTypeLike, Tensor, wrap
 from mlc.frontend.trace import state
 from mlc.ir.diag import UserError
 from mlc.ir.types import to_numpy
@@ -75,13 +75,20 @@ def rfftfreq(n: int, d: float = 1.0, *, dtype: DTypeLike = "float32") -> Tensor:
     return known_numbers(np.fft.rfftfreq(_spaced(n, d), d), dtype)
 
 
+HANN, HAMMING, BLACKMAN = (0.5, 0.5), (0.54, 0.46), (0.42, 0.5, 0.08)
+"""Coefficients of cosine windows."""
+
+
+def cosines(count: int, coefficients: Sequence[float], symmetric: bool) -> Array:
+    """sum of (-1)^k * coefficients[k] * cos(2 pi k i / N), for N = count - 1, or count if the window is periodic"""
+    if count == 1:
+        return np.ones(1)
+    phase = 2 * np.pi * np.arange(count) / (count - 1 if symmetric else max(1, count))
+    return np.asarray(sum((-1) ** k * c * np.cos(k * phase) for k, c in enumerate(coefficients)) + np.zeros(count))
+
+
 def _window(length: int, periodic: bool, coefficients: Sequence[float], dtype: DTypeLike) -> Tensor:
-    """sum of (-1)^k * coefficients[k] * cos(2 pi k i / n)"""
-    count = count_of(length, "window_length")
-    span = count if periodic else count - 1
-    i = np.arange(count)
-    values = sum((-1) ** k * c * np.cos(2 * np.pi * k * i / max(1, span)) for k, c in enumerate(coefficients))
-    return known_numbers(np.ones(count) if count == 1 else values, dtype)
+    return known_numbers(cosines(count_of(length, "window_length"), coefficients, not periodic), dtype)
 
 
 @creation
@@ -104,7 +111,7 @@ def hann_window(window_length: int, periodic: bool = True, *, dtype: DTypeLike =
         >>> mlc.hann_window(4)
         tensor([0. , 0.5, 1. , 0.5], dtype=mlc.float32)
     """
-    return _window(window_length, periodic, (0.5, 0.5), dtype)
+    return _window(window_length, periodic, HANN, dtype)
 
 
 @creation
@@ -153,7 +160,7 @@ def blackman_window(window_length: int, periodic: bool = True, *, dtype: DTypeLi
         >>> mlc.blackman_window(4)
         tensor([-1.3877788e-17,  3.4000000e-01,  1.0000000e+00,  3.4000000e-01], dtype=mlc.float32)
     """
-    return _window(window_length, periodic, (0.42, 0.5, 0.08), dtype)
+    return _window(window_length, periodic, BLACKMAN, dtype)
 
 
 @creation

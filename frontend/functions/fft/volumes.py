@@ -21,7 +21,7 @@ from mlc.frontend.functions.shape import roll
 from mlc.frontend.operands import tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Dims, Operand, Tensor
-from mlc.frontend.trace import Tracer
+from mlc.frontend.tracer import Tracer
 from mlc.ir.diag import UserError
 
 

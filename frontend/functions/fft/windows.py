@@ -9,20 +9,11 @@ import numpy as np
 
 from mlc.frontend.dtypes import as_dtype, as_ir
 from mlc.frontend.functions.create import creation
-from mlc.frontend.functions.fft.spectra import known_numbers
+from mlc.frontend.functions.fft.spectra import BLACKMAN, HAMMING, HANN, cosines, known_numbers
 from mlc.frontend.operands import count_of
 from mlc.frontend.tensor import Array, DTypeLike, Tensor
 from mlc.ir.diag import UserError
 from mlc.ir.types import f32, f64
-
-
-def _cosines(M: int, a: Sequence[float], sym: bool) -> Array:
-    """sum of (-1)^k * a[k] * cos(2 pi k i / N), for N = M - 1, or M if the window is periodic"""
-    count = count_of(M, "M")
-    if count == 1:
-        return np.ones(1)
-    phase = 2 * np.pi * np.arange(count) / (count - 1 if sym else max(1, count))
-    return np.asarray(sum((-1) ** k * c * np.cos(k * phase) for k, c in enumerate(a)) + np.zeros(count))
 
 
 def _distances(M: int, sym: bool) -> Array:
@@ -70,7 +61,7 @@ def general_cosine(M: int, *, a: Sequence[float], sym: bool = True, dtype: DType
     """
     if len(a) == 0:
         raise UserError("a window has at least one coefficient", code="MLC0360")
-    return _window(_cosines(M, a, sym), dtype)
+    return _window(cosines(count_of(M, "M"), a, sym), dtype)
 
 
 @creation
@@ -95,7 +86,7 @@ def general_hamming(M: int, *, alpha: float = 0.54, sym: bool = True, dtype: DTy
         >>> mlc.signal.windows.general_hamming(4, sym=False)
         tensor([0.08, 0.54, 1.  , 0.54], dtype=mlc.float32)
     """
-    return _window(_cosines(M, (alpha, 1 - alpha), sym), dtype)
+    return _window(cosines(count_of(M, "M"), (alpha, 1 - alpha), sym), dtype)
 
 
 @creation
@@ -118,7 +109,7 @@ def hamming(M: int, *, sym: bool = True, dtype: DTypeLike = "float32", device: A
         >>> mlc.signal.windows.hamming(4, sym=False)
         tensor([0.08, 0.54, 1.  , 0.54], dtype=mlc.float32)
     """
-    return _window(_cosines(M, (0.54, 0.46), sym), dtype)
+    return _window(cosines(count_of(M, "M"), HAMMING, sym), dtype)
 
 
 @creation
@@ -141,7 +132,7 @@ def hann(M: int, *, sym: bool = True, dtype: DTypeLike = "float32", device: Any 
         >>> mlc.signal.windows.hann(4, sym=False)
         tensor([0. , 0.5, 1. , 0.5], dtype=mlc.float32)
     """
-    return _window(_cosines(M, (0.5, 0.5), sym), dtype)
+    return _window(cosines(count_of(M, "M"), HANN, sym), dtype)
 
 
 @creation
@@ -164,7 +155,7 @@ def blackman(M: int, *, sym: bool = True, dtype: DTypeLike = "float32", device: 
         >>> mlc.signal.windows.blackman(3)
         tensor([-1.3877788e-17,  1.0000000e+00, -1.3877788e-17], dtype=mlc.float32)
     """
-    return _window(_cosines(M, (0.42, 0.5, 0.08), sym), dtype)
+    return _window(cosines(count_of(M, "M"), BLACKMAN, sym), dtype)
 
 
 @creation
@@ -187,7 +178,7 @@ def nuttall(M: int, *, sym: bool = True, dtype: DTypeLike = "float32", device: A
         >>> mlc.signal.windows.nuttall(3)
         tensor([3.628e-04, 1.000e+00, 3.628e-04], dtype=mlc.float32)
     """
-    return _window(_cosines(M, (0.3635819, 0.4891775, 0.1365995, 0.0106411), sym), dtype)
+    return _window(cosines(count_of(M, "M"), (0.3635819, 0.4891775, 0.1365995, 0.0106411), sym), dtype)
 
 
 @creation

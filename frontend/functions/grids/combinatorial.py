@@ -16,7 +16,8 @@ from mlc.frontend.functions.shape import stack
 from mlc.frontend.operands import broadcast_to, count_of, full, integer, reshape, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import DTypeLike, Operand, Tensor, wrap
-from mlc.frontend.trace import Tracer, emit, state
+from mlc.frontend.trace import emit, state
+from mlc.frontend.tracer import Tracer
 from mlc.ir import sizes
 from mlc.ir.diag import UserError
 from mlc.ir.types import to_numpy

@@ -12,7 +12,7 @@ from mlc.frontend.functions.shape import cat, sliced
 from mlc.frontend.operands import reshape, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import OPERATIONS, Operand, Tensor
-from mlc.frontend.trace import Tracer
+from mlc.frontend.tracer import Tracer
 from mlc.ir import sizes
 from mlc.ir.diag import UserError
 

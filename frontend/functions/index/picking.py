@@ -11,7 +11,8 @@ from mlc.frontend.functions.shape import sliced
 from mlc.frontend.operands import broadcast_shapes, broadcast_to, cast, full, integer, is_tensor, reshape, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Array, Operand, Tensor, as_array
-from mlc.frontend.trace import Tracer, current, emit, state
+from mlc.frontend.trace import current, emit, state
+from mlc.frontend.tracer import Tracer
 from mlc.ir import sizes
 from mlc.ir.diag import UserError
 from mlc.ir.sizes import Dim

@@ -16,7 +16,8 @@ from mlc.frontend.functions import elementwise as E
 from mlc.frontend.functions.index.picking import from_the_front, take
 from mlc.frontend.functions.ragged import coordinates, picked
 from mlc.frontend.hints import hint_for
-from mlc.frontend.in_place import copy_, put, put_number, without_leading_ones
+from mlc.frontend.in_place_methods import copy_
+from mlc.frontend.indexed_writes import put, put_number, without_leading_ones
 from mlc.frontend.location import user_loc
 from mlc.frontend.methods import SYNTAX
 from mlc.frontend.operands import broadcast_shapes, broadcast_to, cast, integer, is_tensor, number, reshape, tracer
@@ -24,7 +25,8 @@ from mlc.frontend.operation import operation
 from mlc.frontend.operation_errors import as_user_error
 from mlc.frontend.storage import storage_of
 from mlc.frontend.tensor import OPERATIONS, Array, Operand, Tensor, as_array
-from mlc.frontend.trace import Tracer, current, emit, state
+from mlc.frontend.trace import current, emit, state
+from mlc.frontend.tracer import Tracer
 from mlc.frontend.views import alias
 from mlc.ir import sizes
 from mlc.ir.diag import Error, UserError, UserIndexError, UserTypeError

@@ -20,7 +20,8 @@ from mlc.frontend.functions.shape import cat, narrow, tril, triu
 from mlc.frontend.operands import broadcast_to, cast, conjugate, full, reshape, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Operand, Tensor
-from mlc.frontend.trace import Tracer, emit
+from mlc.frontend.trace import emit
+from mlc.frontend.tracer import Tracer
 from mlc.ir import sizes
 from mlc.ir.diag import UserError
 from mlc.ir.types import i32, i64

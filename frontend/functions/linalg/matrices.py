@@ -9,7 +9,8 @@ from mlc.dialects.tensor.promotion import promote
 from mlc.frontend.functions import elementwise as E
 from mlc.frontend.operands import broadcast_shapes, broadcast_to, cast, conjugate, floating, reshape, same_shape, tracer
 from mlc.frontend.tensor import Operand, Tensor
-from mlc.frontend.trace import Tracer, emit
+from mlc.frontend.trace import emit
+from mlc.frontend.tracer import Tracer
 from mlc.ir import sizes
 from mlc.ir.diag import UserError
 from mlc.ir.types import f32, f64, i64

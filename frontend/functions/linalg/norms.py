@@ -18,7 +18,8 @@ from mlc.frontend.functions.shape import movedim
 from mlc.frontend.operands import cast, floating, full, reshape, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Dims, Operand, Tensor
-from mlc.frontend.trace import Tracer, emit
+from mlc.frontend.trace import emit
+from mlc.frontend.tracer import Tracer
 from mlc.ir.diag import UserError
 from mlc.ir.types import f64, i64
 

@@ -24,7 +24,8 @@ from mlc.frontend.functions.shape import narrow
 from mlc.frontend.operands import broadcast_to, cast, full, reshape, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Operand, Tensor
-from mlc.frontend.trace import Tracer, emit
+from mlc.frontend.trace import emit
+from mlc.frontend.tracer import Tracer
 from mlc.ir import sizes
 from mlc.ir.diag import UserError, UserTypeError
 from mlc.ir.types import ComplexType, f64

@@ -14,7 +14,8 @@ from mlc.frontend.functions.losses.regression import of_same_shape, reduced
 from mlc.frontend.operands import cast, integer, reals, reshape, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Operand, Tensor
-from mlc.frontend.trace import Tracer, emit
+from mlc.frontend.trace import emit
+from mlc.frontend.tracer import Tracer
 from mlc.ir import sizes
 from mlc.ir.diag import UserError
 from mlc.ir.types import f32, i64

@@ -9,7 +9,7 @@ from mlc.frontend.functions import reduce as R
 from mlc.frontend.operands import cast, reals, reshape, together, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Operand, Tensor
-from mlc.frontend.trace import Tracer
+from mlc.frontend.tracer import Tracer
 from mlc.ir import sizes
 from mlc.ir.diag import UserError
 

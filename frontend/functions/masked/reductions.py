@@ -16,7 +16,7 @@ from mlc.frontend.functions.sort import nanmedian
 from mlc.frontend.operands import broadcast_shapes, broadcast_to, cast, conjugate, floating, full, same_shape, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Dims, DTypeLike, Operand, Tensor
-from mlc.frontend.trace import Tracer
+from mlc.frontend.tracer import Tracer
 from mlc.ir import sizes
 from mlc.ir.diag import UserError
 from mlc.ir.types import IntType

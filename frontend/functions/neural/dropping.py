@@ -14,7 +14,8 @@ from mlc.frontend.generator import drawing
 from mlc.frontend.operands import cast, floating, full, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Operand, Tensor
-from mlc.frontend.trace import Tracer, emit
+from mlc.frontend.trace import emit
+from mlc.frontend.tracer import Tracer
 from mlc.ir.diag import UserError
 from mlc.ir.sizes import Dim
 from mlc.ir.types import i64

@@ -9,7 +9,8 @@ from mlc.frontend.functions import elementwise as E
 from mlc.frontend.operands import cast, floating, number, reshape, rounded_once, together, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Operand, Tensor
-from mlc.frontend.trace import Tracer, emit
+from mlc.frontend.trace import emit
+from mlc.frontend.tracer import Tracer
 from mlc.ir import sizes
 from mlc.ir.diag import UserError
 

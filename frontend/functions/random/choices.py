@@ -14,7 +14,8 @@ from mlc.frontend.functions.random.keys import Shape, bits_from, constant_like, 
 from mlc.frontend.operands import broadcast_shapes, cast, floating, shape_of, size, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import DTypeLike, Operand, Tensor
-from mlc.frontend.trace import Tracer, emit
+from mlc.frontend.trace import emit
+from mlc.frontend.tracer import Tracer
 from mlc.ir.diag import UserError
 from mlc.ir.types import f32, f64, i32, i64, ui32, ui64
 

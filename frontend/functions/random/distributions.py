@@ -14,7 +14,8 @@ from mlc.frontend.methods import listed
 from mlc.frontend.operands import cast, floating, shape_of, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import DTypeLike, Operand, Tensor
-from mlc.frontend.trace import Tracer, emit
+from mlc.frontend.trace import emit
+from mlc.frontend.tracer import Tracer
 from mlc.ir.diag import UserTypeError
 from mlc.ir.types import FloatType, bf16, f16, f32, f64, i32, i64, ui32, ui64
 

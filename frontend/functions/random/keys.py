@@ -17,7 +17,8 @@ from mlc.frontend.functions.shape import stack
 from mlc.frontend.operands import cast, shape_of, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import DTypeLike, Operand, Tensor, wrap
-from mlc.frontend.trace import Tracer, emit, state
+from mlc.frontend.trace import emit, state
+from mlc.frontend.tracer import Tracer
 from mlc.ir.core import Value
 from mlc.ir.diag import UserTypeError
 from mlc.ir.types import IntType, ScalarType, ui32, ui64

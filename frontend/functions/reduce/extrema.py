@@ -13,7 +13,8 @@ from mlc.frontend.functions.reduce.sums import check_not_empty, kept, reduce_ove
 from mlc.frontend.operands import cast, is_tensor, reshape, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import OPERATIONS, Dims, Operand, Tensor
-from mlc.frontend.trace import Tracer, emit
+from mlc.frontend.trace import emit
+from mlc.frontend.tracer import Tracer
 from mlc.ir import sizes
 from mlc.ir.types import i64
 

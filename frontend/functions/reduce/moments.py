@@ -15,7 +15,8 @@ from mlc.frontend.functions.reduce.sums import inexact_only, kept, nansum, reduc
 from mlc.frontend.operands import cast, floating, reshape, rounded_once, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Dims, DTypeLike, Operand, Tensor
-from mlc.frontend.trace import Tracer, emit
+from mlc.frontend.trace import emit
+from mlc.frontend.tracer import Tracer
 from mlc.ir.diag import UserError
 from mlc.ir.types import f32, f64
 

@@ -11,7 +11,8 @@ from mlc.frontend.functions import elementwise as E
 from mlc.frontend.operands import boolean, broadcast_shapes, cast, kind, need, reshape, shape_of, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Dims, DTypeLike, Operand, Tensor
-from mlc.frontend.trace import Tracer, emit
+from mlc.frontend.trace import emit
+from mlc.frontend.tracer import Tracer
 from mlc.ir import sizes
 from mlc.ir.diag import UserError, UserTypeError
 from mlc.ir.types import i64

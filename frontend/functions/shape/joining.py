@@ -12,7 +12,8 @@ from mlc.frontend.operands import integer, need, size, together, tracer
 from mlc.frontend.operands import reshape as to_shape
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Operand, Tensor
-from mlc.frontend.trace import Tracer, emit
+from mlc.frontend.trace import emit
+from mlc.frontend.tracer import Tracer
 from mlc.ir import sizes
 from mlc.ir.diag import UserError
 from mlc.ir.sizes import Size

@@ -14,7 +14,7 @@ from mlc.frontend.sparse.layout import layout as Layout
 from mlc.frontend.sparse.layout import sparse_bsc, sparse_bsr, sparse_coo, sparse_csc, sparse_csr
 from mlc.frontend.sparse.tensor import SparseTensor
 from mlc.frontend.tensor import OPERATIONS, DTypeLike, Tensor
-from mlc.frontend.trace import Tracer
+from mlc.frontend.tracer import Tracer
 from mlc.ir.diag import UserError, UserTypeError
 
 

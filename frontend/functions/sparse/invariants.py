@@ -13,7 +13,7 @@ import numpy as np
 from mlc.frontend.arguments import coded_methods
 from mlc.frontend.sparse.layout import layout as Layout
 from mlc.frontend.tensor import Tensor
-from mlc.frontend.trace import Tracer
+from mlc.frontend.tracer import Tracer
 from mlc.ir.diag import UserError
 
 

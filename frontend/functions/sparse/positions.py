@@ -19,7 +19,8 @@ from mlc.frontend.operands import cast, reshape, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.refusals import refusal
 from mlc.frontend.tensor import OPERATIONS, Operand, Tensor, wrap
-from mlc.frontend.trace import Tracer, emit
+from mlc.frontend.trace import emit
+from mlc.frontend.tracer import Tracer
 from mlc.ir import sizes
 from mlc.ir.types import i1, i64
 

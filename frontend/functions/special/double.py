@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from mlc.frontend.operands import cast, together, tracer
 from mlc.frontend.tensor import Operand, Tensor
-from mlc.frontend.trace import Tracer
+from mlc.frontend.tracer import Tracer
 from mlc.ir.types import f64
 
 

@@ -6,7 +6,7 @@ import math
 
 from mlc.frontend.functions import elementwise as E
 from mlc.frontend.functions.special.double import in_double, polynomial
-from mlc.frontend.operands import floating, together
+from mlc.frontend.operands import floating
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Operand, Tensor
 
@@ -113,9 +113,7 @@ def xlog1py(input: Operand, other: Operand) -> Tensor:
         >>> mlc.special.xlog1py(mlc.tensor([0.0, 2.0]), mlc.tensor([-1.0, 0.0]))
         tensor([0., 0.], dtype=mlc.float32)
     """
-    a, b = together(input, other, floating=True)
-    zero = (a == 0) & ((b <= -1) | (b == math.inf))
-    return E.where(zero, 0.0, a * E.log1p(E.where(zero, 0.0, b)))
+    return E.times_log(input, other, E.log1p, 0.0, -1.0)
 
 
 @operation(name="special.ndtri")

@@ -9,7 +9,8 @@ from mlc.frontend.arguments import coded
 from mlc.frontend.generator import Generator
 from mlc.frontend.location import user_loc
 from mlc.frontend.tensor import Tensor
-from mlc.frontend.trace import Tracer, state
+from mlc.frontend.trace import state
+from mlc.frontend.tracer import Tracer
 from mlc.ir.diag import UserTypeError
 from mlc.nn.init import distributions, scaled, structured
 

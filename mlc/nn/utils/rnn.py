@@ -24,7 +24,7 @@ from mlc.frontend.functions import create, index
 from mlc.frontend.functions import shape as S
 from mlc.frontend.location import user_loc
 from mlc.frontend.tensor import Tensor, wrap
-from mlc.frontend.trace import Tracer
+from mlc.frontend.tracer import Tracer
 from mlc.ir.diag import UserError, UserTypeError
 
 __all__ = ["PackedSequence", "invert_permutation", "pack_padded_sequence", "pack_sequence", "pad_packed_sequence",

@@ -1,0 +1,315 @@
+"""The recording of a whole function: its inputs, its results, and what a call changes besides."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from mlc.frontend import tree
+from mlc.frontend.abstract_values import Undefined
+from mlc.frontend.arguments import check_call
+from mlc.frontend.autograd.view_node import View
+from mlc.frontend.backward import depend_on_changed_leaf, dependences, depends_on_leaf
+from mlc.frontend.buffers import Buffers
+from mlc.frontend.captures import CapturedGradient, Captures
+from mlc.frontend.data_dependent import unpad
+from mlc.frontend.devices import BackingArray
+from mlc.frontend.eager import to_default_dtype
+from mlc.frontend.location import user_loc
+from mlc.frontend.operands import tracer
+from mlc.frontend.operation_errors import as_user_error
+from mlc.frontend.refusals import refusal
+from mlc.frontend.script.reach import Reached
+from mlc.frontend.signature import Arguments, name_of, parameters, roots
+from mlc.frontend.tensor import Consumed, Tensor, wrap
+from mlc.frontend.trace import Trace, captured
+from mlc.frontend.tracer import Tracer
+from mlc.ir import sizes
+from mlc.ir.core import located
+from mlc.ir.diag import Error, Loc, UserError, UserTypeError
+from mlc.ir.sizes import Size
+
+SHARING = ("argument", "leaf", "captured", "gradient")
+"""Kinds of outputs that may be tensors which were there before the call, or share their memory."""
+
+
+@dataclass
+class Recorded:
+    """A function recorded as a module with the entry @main, and how to rebuild the Python result from its results.
+
+    outputs   per leaf of the result: ("result", its number), ("value", the leaf itself), for a padded result of
+              data-dependent size, ("first", (its number, the axes and the results that are its sizes)), or, for an
+              argument or a view of one, ("argument", (its number, that of the result, the view or None)), or, for
+              another leaf or a view of one, ("leaf", (its number, that of the result, the view or None)), or, for a
+              tensor that the function reaches by itself, ("captured", (that, the number of the result, the view)), or,
+              for the gradient of one, ("gradient", (the tensor or the number of the argument, as above, the view))
+    captured  arrays that the function captured (globals, closures); it takes them after its arguments
+    captures  what the function reaches by itself: inputs after the arguments, and what happens after a call
+    stored    for those inputs that are changed in place: number of the input, number of the result
+    gradients tensors, or numbers of arguments, whose `grad` is set: to a result, by its number, or to None
+    assigned  for buffers of the argument modules that are assigned: number of the buffer, number of the result
+    written   for arguments that are changed in place: number of the array, number of the result
+    depends   per result: the numbers of the arguments and captured inputs that it has a derivative by
+    function  a copy of the module for derivatives, where a call is recorded for `backward`
+    """
+
+    trace: Trace
+    structure: tree.TreeDef
+    outputs: list[tuple[str, Any]]
+    captured: list[BackingArray] = field(default_factory=list)
+    assigned: dict[int, int] = field(default_factory=dict)
+    written: dict[int, int] = field(default_factory=dict)
+    captures: Captures | None = None
+    stored: dict[int, int] = field(default_factory=dict)
+    gradients: list[tuple[Tensor | int, int | None]] = field(default_factory=list)
+    depends: list[frozenset[int]] | None = None
+    function: Any = None
+
+    @property
+    def computes(self) -> bool:
+        """Whether there is anything to run."""
+        changes = self.assigned or self.written or self.stored
+        return (bool(changes) or any(number is not None for _, number in self.gradients)
+                or any(kind != "value" for kind, _ in self.outputs))
+
+    def result(self, results: Sequence[BackingArray], given: Sequence[Any] = ()) -> Any:
+        """Result of the Python function, rebuilt from those of the compiled one, and from the arguments."""
+        make = object.__new__
+        leaves = []
+        for kind, x in self.outputs:
+            if kind == "argument" and (found := _given(given, *x)) is not None:
+                leaves.append(found)
+            elif kind == "captured":
+                tensor, _, view = x
+                leaves.append(tensor if view is None else view.of(tensor))
+            elif kind == "gradient":
+                owner, _, view = x
+                gradient = (given[owner] if isinstance(owner, int) else owner).grad
+                leaves.append(gradient if view is None else view.of(gradient))
+            elif kind == "leaf":
+                number, _, view = x
+                leaves.append(leaves[number] if view is None else view.of(leaves[number]))
+            elif kind != "value":
+                out = make(Tensor)
+                out._array = (results[x] if kind == "result" else results[x[1]] if kind == "argument" else
+                              unpad(results, *x))
+                leaves.append(out)
+            else:
+                leaves.append(x)
+        return self.structure.unflatten(leaves)
+
+    def captured_operands(self, given: Sequence[Any]) -> list[Any]:
+        """The inputs of a call besides its arguments."""
+        return self.captures.operands(given) if self.captures is not None else []
+
+    @property
+    def differentiates(self) -> bool:
+        """Whether gradients are computed in the function."""
+        return self.captures is not None and self.captures.differentiates
+
+    @property
+    def accumulates(self) -> bool:
+        """Whether gradients are accumulated in leaves."""
+        return self.captures is not None and self.captures.accumulates
+
+    @property
+    def captures_gradients(self) -> bool:
+        """Whether inputs are gradients of tensors."""
+        return self.captures is not None and any(
+            isinstance(source, CapturedGradient) for source, _, _ in self.captures.inputs)
+
+    @property
+    def has_effects(self) -> bool:
+        """Whether a call changes anything but its arguments."""
+        captures = self.captures
+        return bool(self.stored or self.gradients) or (
+            captures is not None and bool(captures.effects or captures.requiring))
+
+    def plain_outputs(self) -> list[tuple[str, Any]]:
+        """The outputs where arguments that are returned are copies."""
+        return [("result", x[1]) if kind in SHARING else (kind, x)
+                for kind, x in self.outputs]
+
+    def assign(self, given: tuple[Any, ...], results: Sequence[BackingArray]) -> None:
+        """Store the buffers that the call assigned in the modules among the arguments `given` (args, keywords)."""
+        if self.assigned:
+            Buffers(*given).assign({i: wrap(results[n]) for i, n in self.assigned.items()})
+
+
+def _given(given: Sequence[Any], number: int, result: int, view: View | None) -> Tensor | None:
+    """An argument that is a result, or the view of it that is; None if it is no tensor, or no more."""
+    x = given[number] if given else None
+    if type(x) is not Tensor or type(x._array) is Consumed:
+        return None
+    return x if view is None else view.of(x)
+
+
+def record_entry(f: Callable[..., Any], arguments: Arguments, names: Sequence[str] = (), lifts: bool = False,
+                 donated: Sequence[int] = (), reached: Any = None, name: str = "", writes: bool = False,
+                 captures: bool = False) -> Recorded:
+    """Record f(*args, **keywords), where `arguments` holds the leaves of (args, keywords).
+
+    names    names of the leaves that are arrays
+    lifts    whether captured arrays become arguments instead of constants
+    donated  numbers of the arrays whose memory the results may reuse
+    reached  captured state, which the function may not change
+    name     name of the function in messages, if not its own
+    writes   whether the caller writes to the arguments that the function changes in place
+    captures whether tensors that the function reaches by itself are inputs, which it may change
+    """
+    loc, name = user_loc(), name or name_of(f)
+    trace = Trace("main", lifts=lifts)
+    trace.function.loc = loc
+    own = [trace.arg(type, _identifier(names[i]) if i < len(names) else "", weak, loc)
+           for i, (type, weak) in enumerate(zip(arguments.input_types(), arguments.weak))]
+    before = [t.value for t in own]
+    if captures:
+        trace.captures = Captures(trace, arguments.given)
+        for i, t in enumerate(own):
+            trace.captures.argument(t, i)
+    pending = iter(own)
+    leaves = [next(pending) if slot else (x.value if isinstance(x, tree.Static) else x)
+              for x, slot in zip(arguments.leaves, arguments.slots)]
+    args, keywords = arguments.structure.unflatten(leaves)
+    check_call(f, name, args, keywords)
+    buffers = Buffers(args, keywords)
+    around = [Reached(dict(roots([*parameters(f)], args, keywords)), buffers=False)]
+    around += [reached] if reached is not None else []
+    with trace.recording():
+        with unchanged(around, name, loc, trace.captures):
+            out, structure = tree.flatten(captured(f)(*args, **keywords))
+        try:
+            with located(loc):
+                outputs, results = _outputs(out, own, trace.captures, name, loc)
+                count = len(results)
+                returned = {r.value for r in results}
+                kept = {i: x for i, x in buffers.take().items() if trace.local(tracer(x)) not in returned}
+                assigned = {i: len(results) + n for n, i in enumerate(kept)}
+                results += [tracer(x) for x in kept.values()]
+                changed = [i for i, (t, value) in enumerate(zip(own, before)) if t.value is not value]
+                if changed and not writes:
+                    raise refusal(f"{name} changes an argument in place", code="MLC0756", loc=loc,
+                                  hint="write x = x + y in place of x += y, or change a clone")
+                written = {i: len(results) + n for n, i in enumerate(changed)}
+                results += [own[i] for i in changed]
+                stored, gradients = _effects(trace.captures, results)
+                depends = None
+                if trace.captures is not None and not trace.captures.accumulates:
+                    inputs = [*before, *(value for _, _, value in trace.captures.inputs)]
+                    depends = dependences(results, inputs)
+                    trace.captures.uses_changed_leaf = depend_on_changed_leaf(results[:count], inputs)
+                trace.finish(results, True)
+                outputs = [("first", (x, trace.unpadding[x]))
+                           if kind == "result" and x in trace.unpadding else (kind, x)
+                           for kind, x in outputs]
+        except Error as error:
+            raise as_user_error(error, "result", out, loc) from None
+    if donated:
+        trace.function.attrs["donate"] = tuple(donated)
+    if names:
+        trace.function.attrs["arg_names"] = (*names, *("" for _ in trace.block.args[len(names):]))
+    if trace.captures is not None:
+        trace.captures.given = ()                          # which belong to the program again
+    return Recorded(trace, structure, outputs, trace.lifted, assigned, written, trace.captures, stored, gradients,
+                    depends)
+
+
+def _outputs(out: Sequence[Any], own: Sequence[Tracer], captures: Captures | None, name: str,
+             loc: Loc) -> tuple[list[tuple[str, Any]], list[Tracer]]:
+    """How each leaf of the result is had, and the results that are tensors; UserError for what cannot be returned."""
+    results: list[Tracer] = []
+    outputs: list[tuple[str, Any]] = []
+    for x in out:
+        if isinstance(x, tree.Leaf | np.ndarray) or hasattr(type(x), "__dlpack__"):
+            outputs.append(_output(x, own, out[:len(outputs)], len(results), captures))
+            results.append(to_default_dtype(tracer(x)))
+        elif isinstance(x, Undefined):
+            raise UserError("a result may be unassigned", code="MLC0607", loc=loc,
+                            hint="give it a value on every path")
+        elif isinstance(x, Size):
+            raise UserError(f"the size {x} is part of the result, and known only when the compiled function runs",
+                            code="MLC0408", loc=loc, symbols=sizes.symbols(x),
+                            hint="return it as a tensor, or give the sizes as numbers (dynamic=False)")
+        elif isinstance(x, Iterator | Awaitable):
+            raise UserTypeError(f"{name} returns a {type(x).__name__}, which would be the same in every call, and used "
+                                "up after the first", code="MLC0616", loc=loc,
+                                hint="return a list or a tuple; `yield` and `async def` do not compile")
+        else:
+            outputs.append(("value", x))
+    return outputs, results
+
+
+def _effects(captures: Captures | None, results: list[Any]) -> tuple[dict[int, int], list[Any]]:
+    """The captured inputs that are changed, and the gradients that are set, each with the number of a result; the
+    results are appended."""
+    stored: dict[int, int] = {}
+    gradients: list[Any] = []
+    if captures is None:
+        return stored, gradients
+    for number, changed in captures.changed():
+        stored[number] = len(results)
+        results.append(changed)
+        captures.keeps_history |= changed.value not in captures.leaves and depends_on_leaf(changed)
+        held = captures.held_by(changed)
+        if held is not None:
+            captures.check_alone(held)
+    for owner, gradient in captures.changed_gradients():
+        gradients.append((owner, None if gradient is None else len(results)))
+        if gradient is not None:
+            results.append(tracer(gradient))
+    return stored, gradients
+
+
+def _output(x: Any, own: Sequence[Tracer], before: Sequence[Any], number: int,
+            captures: Captures | None) -> tuple[str, Any]:
+    """How a leaf of the result, which is result `number`, is had: as an argument or one of the leaves before it, as a
+    view of one of them, or as a result."""
+    if type(x) is Tensor and captures is not None:
+        x = tracer(x)
+    view = x._view if isinstance(x, Tracer) else None
+    base: Any = x if view is None else view.base
+    if not isinstance(base, Tracer) or (view is not None and not (base.type.is_static and x.type.is_static)):
+        return "result", number
+    for kind, those in (("argument", own), ("leaf", before)):
+        at = next((i for i, t in enumerate(those) if t is base and not t.weak), None)
+        if at is not None:
+            return kind, (at, number, view)
+    if captures is None:
+        return "result", number
+    held, holder = captures.held_by(base), captures.holder_of(base)
+    if holder is not None:
+        return "gradient", (holder, number, view)
+    return ("result", number) if held is None else ("captured", (held, number, view))
+
+
+@contextmanager
+def unchanged(around: Sequence[Any], name: str, loc: Loc, captures: Captures | None) -> Iterator[None]:
+    """Context in which a function is recorded that must not change the state `around` it, but for containers that
+    it has `made` the contents of; restores that state."""
+    try:
+        yield
+        for container in captures.made if captures is not None else ():
+            for reached in around:
+                reached.renew(container)
+        if captures is not None and any(r.reads_settings(captures.numbers, captures.hosts) for r in around):
+            raise refusal(f"{name} calls the step of a scheduler, and reads what that changes: it takes place after "
+                          "the call", code="MLC0722", loc=loc, hint="read the learning rate outside of the function")
+        around = [*around, *(captures.hooks if captures is not None else ())]
+        path = next((path for reached in around if (path := reached.change()) is not None), None)
+    finally:
+        for reached in around:
+            reached.restore()
+    if path is not None:
+        raise refusal(f"{name} changes {path}, which existed before the call: that happens once, while it is "
+                      "recorded, not in each call", code="MLC0615", loc=loc,
+                      hint="return the new value, or make it a buffer of a module that is passed (register_buffer)")
+
+
+def _identifier(path: str) -> str:
+    """A path as the name of an IR value."""
+    out = "".join(c if c.isalnum() or c == "_" else "_" for c in path.replace("'", "").replace("]", ""))
+    return out if out[:1].isalpha() or out[:1] == "_" else ""

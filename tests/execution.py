@@ -1,0 +1,37 @@
+"""How tests execute what is recorded: interpreted by default, and in the slow suite in machine code.
+
+A module of tests about what is recorded and differentiated begins with
+
+    pytestmark = pytest.mark.usefixtures("execution")
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from mlc import api, fast_path
+from mlc.frontend import eager
+from mlc.tools.fuzzing.interpreted import Interpreted
+
+
+@pytest.fixture
+def interpreted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Within the test, compiled functions and operations that run at once are interpreted: no machine code is made."""
+    monkeypatch.setattr(api, "native_code", lambda module, placement: Interpreted(module))
+    monkeypatch.setattr(fast_path, "offer", lambda *args: None)
+    monkeypatch.setattr(eager, "_kernels", {})
+    monkeypatch.setattr(eager, "_by_shape", {})
+
+
+@pytest.fixture(params=["interpreted", pytest.param("native", marks=pytest.mark.slow)])
+def execution(request: pytest.FixtureRequest) -> None:
+    """Tests of what is recorded and differentiated: interpreted, and in the slow suite in machine code.
+
+    Machine code takes about five times as long, most of it in LLVM.
+    """
+    if request.param == "interpreted":
+        request.getfixturevalue("interpreted")
+
+
+NATIVE = pytest.mark.parametrize("execution", ["native"], indirect=True)
+"""For a test about machine code, in a module whose tests use `execution`."""
