@@ -5,7 +5,8 @@ gives  FIXED: every float reduction and contraction has an `order`; elementary f
 why    results are bitwise reproducible across machines, schedules and batch sizes
 
 - A reduction that includes the last axis adds in L interleaved lanes, then by a tree: `lanes<L>`; any other adds in
-  ascending order, one chain per result: `chain`; a contraction in chains of B terms: `blocks<B>`. A long sum
+  ascending order, one chain per result: `chain`; a contraction in chains of B terms: `blocks<B>`, and in
+  lanes along the blocks of a quantised factor. A long sum
   adds in runs of RUN, so that its rounding error is close to that of pairwise summation: `lanes<L, RUN>`.
 - A reduction along non-adjacent axes, or of very many elements, is split in two: one along some of the axes, or
   within blocks of an axis, and one of its results.
@@ -169,8 +170,18 @@ TERMS = 256
 """Terms of a product that are added sequentially: enough to be fast, few enough to bound the rounding error."""
 
 
+LANES = 32
+"""Lanes of a product with a quantised factor: as many as the smallest block has numbers."""
+
+
 def product_order(op: tn.DotGeneral) -> str:
-    """`chain` for few terms and for integers, whose sums are associative, else `blocks<TERMS>`."""
+    """`chain` for few terms and for integers, whose sums are associative, else `blocks<TERMS>`.
+
+    `lanes<LANES>` if a factor is quantised and its rows are summed: code that adds along a block unpacks it in place.
+    """
+    if any(isinstance(v.op, tn.Dequantize) and [pair[side] for pair in op.contract] == [v.type.rank - 1]
+           for side, v in enumerate(op.operands)):
+        return f"lanes<{LANES}>"
     terms = sizes.product(op.lhs.type.shape[a] for a, _ in op.contract)
     few = isinstance(terms, int) and terms <= TERMS
     return "chain" if few or not isinstance(op.result.type.dtype, FloatType) else f"blocks<{TERMS}>"

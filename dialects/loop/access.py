@@ -10,10 +10,11 @@ import numpy as np
 
 from mlc.dialects.loop.kernel import Activation, InKernel, Yield
 from mlc.dialects.loop.types import ScratchType, TileType, spanned
+from mlc.dialects.tensor.encodings import ENCODINGS, decode
 from mlc.ir.affine import AffineMap
 from mlc.ir.core import Op, Region, ResultType, Value
 from mlc.ir.interp import ELEMENTS
-from mlc.ir.types import MemRefType, ScalarType, Type, i1, i64, index, to_numpy
+from mlc.ir.types import MemRefType, ScalarType, Type, f32, i1, i8, i64, index, to_numpy
 
 if TYPE_CHECKING:
     from mlc.ir.interp import Frame
@@ -91,6 +92,44 @@ class Load(InKernel, name="loop.load", pure=False):
             position = [np.broadcast_to(state.evaluate(e, tiles), out.shape)[where] for e in self.map.results]
             out[where] = buffer[tuple(position)]
             state.access(self, False, buffer, position, dims, where)
+        return out
+
+
+class Dequantize(Load, name="loop.dequantize", pure=False):
+    """result[p] = number e of the row i of blocks in buffer, where map(p) = (i, e), p is in the domain and mask[p] holds,
+    else 0
+
+    The numbers of a block follow from its bytes as `encoding` says (dialects/tensor/encodings.py).
+    """
+
+    buffer: Value
+    tiles: tuple[Value, ...]
+    mask: Value | None
+    map: AffineMap
+    encoding: str
+
+    def infer(self) -> Type:
+        type = _check_access(self, self.buffer, self.map, self.tiles)
+        layout, row = ENCODINGS.get(self.encoding), type.shape[-1] if type.shape else None
+        if layout is None or type.dtype != i8 or row is None or row % layout.bytes:
+            self.fail(f"{type} does not hold rows of blocks of {self.encoding}", code="MLC0151")
+        return TileType(super().infer().dims, f32)  # type: ignore[attr-defined]
+
+    def interpret(self, frame: Frame) -> Any:
+        state, tiles, layout = self.activation(frame), frame.all(self.tiles), ENCODINGS[self.encoding]
+        dims = self.result.type.dims
+        valid = state.inside(dims)
+        if self.mask is not None:
+            valid = valid & frame[self.mask]
+        out = np.zeros(state.shape(dims), np.float32)
+        if valid.any():
+            buffer, where = frame[self.buffer], np.nonzero(valid)
+            *row, element = (np.broadcast_to(state.evaluate(e, tiles), out.shape)[where] for e in self.map.results)
+            first = element // layout.elements * layout.bytes
+            spread = [*(r[:, None] for r in row), first[:, None] + np.arange(layout.bytes)]
+            numbers = decode(buffer[tuple(spread)].view(np.uint8), layout)
+            out[where] = np.take_along_axis(numbers, element[:, None] % layout.elements, 1)[:, 0]
+            state.access(self, False, buffer, [*row, first], dims, where)
         return out
 
 

@@ -17,8 +17,8 @@
                 Tensor cores agree up to the last bits: they align the products of a block to the largest one, and
                 truncate.
 
-A sum starts from +0.0, so that it is never -0.0 unless an operand's own rounding makes it so. A matrix product has no
-lanes; a step of its chains is fma(a, b, total), rounded once. The 16-bit floats accumulate in f32 and are rounded at
+A sum starts from +0.0, so that it is never -0.0 unless an operand's own rounding makes it so. A step of the chains of a
+matrix product is fma(a, b, total), rounded once; in lanes, which have no runs, L divides the number of terms. The 16-bit floats accumulate in f32 and are rounded at
 the end.
 """
 
@@ -134,6 +134,11 @@ def dot_in_order(lhs: Array, rhs: Array, order: str) -> Array:
         for k in range(0, lhs.shape[-1], block[0]):
             total = mma(total, lhs[:, :, None, k: k + block[0]], rhs[:, None, :, k: k + block[0]])
         return total
+    if (count := lanes(order)) > 1:
+        chains = np.zeros([lhs.shape[0], lhs.shape[1], rhs.shape[1], count], lhs.dtype)
+        for k in range(0, lhs.shape[-1], count):
+            chains = np.asarray(fma(lhs[:, :, None, k: k + count], rhs[:, None, :, k: k + count], chains))
+        return _tree(chains, np.add)
     total = np.zeros([lhs.shape[0], lhs.shape[1], rhs.shape[1]], lhs.dtype)
     for k in range(lhs.shape[-1]):
         total = np.asarray(fma(lhs[:, :, None, k], rhs[:, None, :, k], total))

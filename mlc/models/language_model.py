@@ -16,6 +16,8 @@ from mlc.ir.diag import UserError, UserTypeError
 from mlc.models.fields import Fields
 from mlc.models.folder import CausalLM, read_folder, read_json
 from mlc.models.generation import Piece, Request, completions, pieces
+from mlc.models.gguf import read_gguf, read_gguf_file
+from mlc.models.gguf.vocabulary import Vocabulary
 from mlc.models.sampling import Sampling
 from mlc.models.steps import Steps
 from mlc.models.text import ChatTemplate, Message, Tokenizer, read_template
@@ -194,32 +196,49 @@ def _wrong(name: str, value: Any, hint: str) -> UserError:
 
 @coded
 def load(folder: str | os.PathLike[str]) -> LanguageModel:
-    """Load a language model from a folder, as transformers and its hub have them.
+    """Load a language model from a folder, as transformers and its hub have them, or from a GGUF file of llama.cpp.
 
-    The folder has `config.json` and `model.safetensors` (or shards with an index), and mostly `tokenizer.json`,
+    A folder has `config.json` and `model.safetensors` (or shards with an index), and mostly `tokenizer.json`,
     `tokenizer_config.json` with the template of conversations, and `generation_config.json`. Weights are mapped into
-    memory, not copied, and stay of their type; 16-bit weights are widened where a product reads them. Nothing in the
-    folder is executed but the template, in jinja2's sandbox.
+    memory, not copied, and stay of their type: 16-bit and quantised weights are widened where a product reads them.
+    A file has all of that in it; its weights are F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q4_K, Q5_K or Q6_K. Nothing in a
+    folder or file is executed but the template, in jinja2's sandbox.
 
     Args:
-        folder: Path of the folder.
+        folder: Path of the folder or the file.
 
     Returns:
         The model, which `mlc.generate` takes.
 
     Raises:
         UserError: The folder holds no model (MLC0910), one that mlc does not run (MLC0911), or weights that are not
-            those of its configuration (MLC0912), its tokenizer (MLC0913) or template (MLC0914) cannot be read, or a
-            package is missing (MLC0917).
+            those of its configuration (MLC0912), its tokenizer (MLC0913) or template (MLC0914) cannot be read, a
+            package is missing (MLC0917), or the file is damaged (MLC0918).
 
     Example:
         >>> mlc.models.load("examples/assistant").config.layers
         4
     """
     path = Path(folder)
+    if path.suffix == ".gguf":
+        return _of_file(path)
     module = read_folder(path)
-    tokenizer = Tokenizer(path / "tokenizer.json") if (path / "tokenizer.json").exists() else None
+    tokenizer = Tokenizer.of_file(path / "tokenizer.json") if (path / "tokenizer.json").exists() else None
     return LanguageModel(module, tokenizer, read_template(path), _usual(path), str(folder))
+
+
+def _of_file(path: Path) -> LanguageModel:
+    """The model of a GGUF file; one without a vocabulary takes numbers of tokens."""
+    file = read_gguf_file(path)
+    module = read_gguf(file)
+    if "tokenizer.ggml.tokens" not in file.fields:
+        return LanguageModel(module, None, None, Usual(Sampling(), frozenset(), None), str(path))
+    vocabulary = Vocabulary(file)
+    if len(vocabulary.tokens) > module.config.vocabulary:
+        raise UserError(f"{path}: {len(vocabulary.tokens)} tokens, and embeddings of {module.config.vocabulary}",
+                        code="MLC0913", loc=user_loc())
+    return LanguageModel(module, vocabulary.tokenizer(), vocabulary.template(),
+                         Usual(Sampling(), vocabulary.ends(), None), str(path))
 
 
 def _usual(folder: Path) -> Usual:

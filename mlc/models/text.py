@@ -21,17 +21,26 @@ def missing_package(name: str, what: str) -> UserError:
                      hint="pip install 'mlc[lm]'")
 
 
+def unreadable_tokenizer(origin: str, why: str) -> UserError:
+    return UserError(f"{origin} is no tokenizer: {why}", code="MLC0913", loc=user_loc())
+
+
 class Tokenizer:
     """A tokenizer of the package tokenizers.
 
-    Args:
-        path: Its `tokenizer.json`.
-
-    Raises:
-        UserError: The file is missing or no tokenizer (MLC0913), or the package is not installed (MLC0917).
+    rules  its `tokenizers.Tokenizer`
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, rules: Any) -> None:
+        self.rules = rules
+
+    @classmethod
+    def of_file(cls, path: Path) -> Tokenizer:
+        """The tokenizer of a `tokenizer.json`.
+
+        Raises:
+            UserError: The file is missing or no tokenizer (MLC0913), or the package is not installed (MLC0917).
+        """
         try:
             from tokenizers import Tokenizer as Read
         except ImportError:
@@ -40,9 +49,9 @@ class Tokenizer:
             raise UserError(f"{path} does not exist", code="MLC0913", loc=user_loc(),
                             hint="without a tokenizer, pass prompts as numbers of tokens")
         try:
-            self.rules = Read.from_file(str(path))
+            return cls(Read.from_file(str(path)))
         except Exception as error:                         # it raises Exception itself
-            raise UserError(f"{path} is no tokenizer: {error}", code="MLC0913", loc=user_loc()) from None
+            raise unreadable_tokenizer(str(path), str(error)) from None
 
     def encode(self, text: str, special: bool = True) -> list[int]:
         """The tokens of a text; with `special`, with those that begin and end one, as the tokenizer has it."""

@@ -12,12 +12,12 @@ from mlc.dialects.loop import TileType
 from mlc.dialects.tensor.elementwise import Elementwise
 from mlc.dialects.tensor.iteration import IndexingMap, aligned, delinear, linear
 from mlc.dialects.tensor.kernel import Kernel, stored
-from mlc.dialects.tensor.orders import terms_in_block, terms_of_mma
+from mlc.dialects.tensor.orders import lanes, terms_in_block, terms_of_mma
 from mlc.ir import affine, sizes
 from mlc.ir.affine import AffineMap
 from mlc.ir.core import Block, Op, Region, Value, at_end, before, builder
 from mlc.ir.sizes import Dim, IndexTile, Leaf
-from mlc.ir.types import SCALARS, FloatType, IntType, MemRefType, ScalarType, i1, index
+from mlc.ir.types import SCALARS, FloatType, IntType, MemRefType, ScalarType, f32, i1, index
 from mlc.passes.tensor_to_loop import windows
 from mlc.passes.tensor_to_loop.scalar import cast_scalar, scalar
 
@@ -49,7 +49,7 @@ class KernelBuilder:
         if self.inner is not None:
             domain.append(self.length(self.inner))
             order = self.inner.order or "chain"
-            tile.append(terms_in_block(order) or (terms_of_mma(order) or (1,))[0])
+            tile.append(terms_in_block(order) or (terms_of_mma(order) or (lanes_of_product(self.inner),))[0])
         block = Block()
         with at_end(block, kernel.loc):
             if self.inner is not None:
@@ -63,8 +63,8 @@ class KernelBuilder:
             loop.End()
         with before(kernel):
             loop.Kernel(kernel.sizes, Region(block), symbols=kernel.symbols, domain=tuple(domain),
-                        iterator_types=loop.iterator_types(len(domain), rank), schedule=loop.Schedule(tuple(tile)),
-                        label=kernel.label)
+                        iterator_types=loop.iterator_types(len(domain), rank), label=kernel.label,
+                        schedule=loop.Schedule(tuple(tile), vector=rank if lanes_of_product(self.inner) > 1 else -1))
 
     def index_at(self, map: IndexingMap) -> Index:
         """Index of an indexing map at the current point."""
@@ -121,6 +121,14 @@ class KernelBuilder:
                 if axis not in at[side]:
                     at[side][axis] = loop.coordinate(d)
                     d += 1
+        if lanes_of_product(op) > 1:
+            def lane_step(acc: Value) -> Value:
+                lhs, rhs = (self.value(v, tuple(at[side][a] for a in range(v.type.rank)), None)
+                            for side, v in enumerate((op.lhs, op.rhs)))
+                return loop.Contract(acc, lhs, rhs, dim=last).result
+
+            total = self.carry(loop.Full(0.0, TileType(tuple(range(last + 1)), f32)).result, lane_step)
+            return loop.Reduce(total, dim=last, kind="add").result
         init = loop.Full(0.0 if isinstance(op.result.type.dtype, FloatType) else 0,
                          TileType(tuple(range(last)), signless(op.result.type.dtype))).result
 
@@ -181,6 +189,12 @@ class KernelBuilder:
                 row = memref.reinterpret(buffer, 0, [count], [1])
                 self.flat[buffer] = memref.Cast(row, MemRefType((None,), buffer.type.dtype)).result
         return self.flat[buffer]
+
+    def dequantize(self, op: tn.Dequantize, at: Index, mask: Value | None) -> Value:
+        if op.x not in self.buffers:
+            op.fail("reads blocks that its own kernel computes", code="MLC0170")
+        tiles, access = self.access(at)
+        return loop.Dequantize(self.buffers[op.x], tiles, mask, map=access, encoding=op.encoding).result
 
     def load_from(self, buffer: Value, dtype: ScalarType, at: Index, mask: Value | None) -> Value:
         tiles, access = self.access(at)
@@ -321,6 +335,12 @@ class KernelBuilder:
         return self.map([a, b], lambda x, y: arith.AndI(x, y).result)
 
 
+def lanes_of_product(op: tn.DotGeneral | None) -> int:
+    """Lanes that the terms of a product are added in; 1 for the other orders."""
+    order = op.order if op is not None and op.order is not None else "chain"
+    return lanes(order) if order.startswith("lanes") else 1
+
+
 def number_tile(value: float, dtype: ScalarType) -> Value:
     """A constant tile; unsigned integers become signless ones of the same bits."""
     if isinstance(dtype, IntType) and dtype.unsigned and value >= 1 << (dtype.width - 1):
@@ -340,7 +360,7 @@ def _to_index(x: Value, dtype: ScalarType) -> Value:
 
 _METHODS: dict[type, Callable[[KernelBuilder, Any, Index, Value | None], Value]] = {
     Elementwise: KernelBuilder.elementwise, tn.Select: KernelBuilder.elementwise, tn.Cast: KernelBuilder.elementwise,
-    tn.Bitcast: KernelBuilder.elementwise,
+    tn.Bitcast: KernelBuilder.elementwise, tn.Dequantize: KernelBuilder.dequantize,
     tn.Map: KernelBuilder.mapped, tn.Pad: KernelBuilder.pad, tn.Concat: KernelBuilder.concat,
     tn.Take: KernelBuilder.take, tn.TakeAlong: KernelBuilder.take_along,
     tn.Iota: KernelBuilder.iota, tn.Size: KernelBuilder.size, tn.Full: KernelBuilder.full,

@@ -1,0 +1,40 @@
+"""Weights of models that are quantised: blocks of bytes, whose numbers are computed where a kernel reads them."""
+
+from __future__ import annotations
+
+from mlc import nn
+from mlc.dialects.tensor.encodings import ENCODINGS
+from mlc.frontend.functions.quantized import dequantize_blocks
+from mlc.frontend.tensor import Tensor
+
+
+class QuantizedTensor(nn.Module):
+    """A tensor of which each row is a sequence of blocks of bytes.
+
+    Attributes:
+        blocks: Its memory, a parameter [.., bytes] of uint8 without a gradient.
+        encoding: How numbers lie in a block; dialects/tensor/encodings.py has the layouts.
+        shape: Of its numbers.
+
+    Args:
+        blocks: As above.
+        encoding: As above.
+
+    Example:
+        >>> from mlc.models.quantized import QuantizedTensor
+        >>> QuantizedTensor(mlc.zeros(3, 34, dtype="uint8"), "q8_0").float().shape
+        (3, 32)
+    """
+
+    def __init__(self, blocks: Tensor, encoding: str) -> None:
+        layout = ENCODINGS[encoding]
+        self.blocks, self.encoding = nn.Parameter(blocks, requires_grad=False), encoding
+        self.shape = (*blocks.shape[:-1], blocks.shape[-1] // layout.bytes * layout.elements)
+
+    def float(self) -> Tensor:  # type: ignore[override]
+        """Its numbers."""
+        out: Tensor = dequantize_blocks(self.blocks, self.encoding)
+        return out
+
+    def forward(self) -> Tensor:
+        return self.float()
