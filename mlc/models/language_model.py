@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from mlc.models.folder import CausalLM, read_folder, read_json
 from mlc.models.generation import Piece, Request, completions, pieces
 from mlc.models.gguf import read_gguf, read_gguf_file
 from mlc.models.gguf.vocabulary import Vocabulary
+from mlc.models.quantized import QuantizedTensor
 from mlc.models.sampling import Sampling
 from mlc.models.steps import Steps
 from mlc.models.text import ChatTemplate, Message, Tokenizer, read_template
@@ -113,7 +115,7 @@ class LanguageModel:
         if self.template is None:
             raise UserError(f"{self.origin} has no template of conversations", code="MLC0914", loc=user_loc(),
                             hint="it was not trained on conversations: use mlc.generate")
-        return self._text_tools().encode(self.template.text(messages), special=False)
+        return self.text_tools().encode(self.template.text(messages), special=False)
 
     def requests(self, prompts: Sequence[Prompt], *, max_tokens: int | None = None, temperature: float | None = None,
                  top_k: int | None = None, top_p: float | None = None, min_p: float | None = None,
@@ -135,7 +137,7 @@ class LanguageModel:
         if any(not isinstance(s, str) or s == "" for s in stops):
             raise _wrong("stop", stop, "it is a text, or several, none of them empty")
         if stops:
-            self._text_tools()
+            self.text_tools()
         ends = self.usual.stop_tokens if stop_tokens is None else frozenset(stop_tokens)
         self._check_tokens("stop_tokens", ends)
         seeds = self._seeds(seed, len(prompts))
@@ -150,7 +152,7 @@ class LanguageModel:
         return out, logprobs
 
     def _tokens(self, prompt: Prompt) -> tuple[int, ...]:
-        tokens = tuple(self._text_tools().encode(prompt) if isinstance(prompt, str) else map(int, prompt))
+        tokens = tuple(self.text_tools().encode(prompt) if isinstance(prompt, str) else map(int, prompt))
         if not tokens:
             raise UserError("a prompt has no tokens", code="MLC0915", loc=user_loc(), hint="it needs at least one")
         self._check_tokens("a prompt", tokens)
@@ -175,14 +177,16 @@ class LanguageModel:
             raise _wrong("seed", seed, f"it is a number, or a list of {count}, one per prompt")
         return list(seed)
 
-    def _text_tools(self) -> Tokenizer:
+    def text_tools(self) -> Tokenizer:
+        """The tokenizer; an error if there is none."""
         if self.tokenizer is None:
-            raise UserError(f"{self.origin} has no tokenizer.json", code="MLC0913", loc=user_loc(),
-                            hint="pass prompts as numbers of tokens, or add the file")
+            raise UserError(f"{self.origin} has no tokenizer", code="MLC0913", loc=user_loc(),
+                            hint="pass prompts as numbers of tokens, or add a tokenizer.json")
         return self.tokenizer
 
     def __repr__(self) -> str:
-        count = sum(p.numel() for p in self.module.parameters())
+        blocks = [m for m in self.module.modules() if isinstance(m, QuantizedTensor)]
+        count = sum(p.numel() for p in self.module.parameters()) + sum(prod(m.shape) - m.blocks.numel() for m in blocks)
         return f"<{self.config.architecture} of {count} parameters from {self.origin}>"
 
 

@@ -66,9 +66,9 @@ class Given:
         self.taken.add(name)
         return nn.Parameter(array, requires_grad=False)
 
-    def check_all_taken(self, ignored: tuple[str, ...] = ()) -> None:
+    def check_all_taken(self) -> None:
         """Refuse arrays that the model does not have: it would compute something else than what was trained."""
-        left = sorted(name for name in self.arrays.keys() - self.taken if not name.endswith(ignored))
+        left = sorted(self.arrays.keys() - self.taken)
         if left:
             shown = ", ".join(left[:4]) + (f" and {len(left) - 4} more" if len(left) > 4 else "")
             raise UserError(f"{self.origin} has weights that the model does not: {shown}", code="MLC0912",

@@ -18,7 +18,7 @@ Message = Mapping[str, Any]
 
 def missing_package(name: str, what: str) -> UserError:
     return UserError(f"the package {name}, which {what}, is not installed", code="MLC0917", loc=user_loc(),
-                     hint="pip install 'mlc[lm]'")
+                     hint="pip install 'mlc[lm,gguf]'")
 
 
 def unreadable_tokenizer(origin: str, why: str) -> UserError:
@@ -109,7 +109,7 @@ class ChatTemplate:
         environment.filters["tojson"] = _to_json
         environment.globals["raise_exception"] = _refused
         environment.globals["strftime_now"] = lambda form: datetime.datetime.now().strftime(form)
-        self.origin, self.special = origin, dict(special)
+        self.source, self.origin, self.special = source, origin, dict(special)
         try:
             self.template = environment.from_string(source)
         except jinja2.TemplateError as error:

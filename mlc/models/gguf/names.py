@@ -7,7 +7,7 @@ A tensor of all experts of a layer is one per expert: a part of it along its fir
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from mlc.models.config import DecoderConfig, GPT2Config, ModelConfig
 from mlc.models.gguf.file import Stored
@@ -34,7 +34,7 @@ _EXPERTS = {"mixtral": {"ffn_gate_exps": "w1", "ffn_up_exps": "w3", "ffn_down_ex
 
 def renamed(tensors: Mapping[str, Stored], config: ModelConfig) -> Iterator[tuple[str, Stored]]:
     """The weights of a file under the names of transformers; a name that is not known stays as it is."""
-    parts, layers, experts = _table(config), _layers(config), _experts(config)
+    parts, layers, experts = table_of(config), _layers(config), _experts(config)
     for name, found in tensors.items():
         if name in NOT_WEIGHTS:
             continue
@@ -50,7 +50,8 @@ def renamed(tensors: Mapping[str, Stored], config: ModelConfig) -> Iterator[tupl
             yield name, found
 
 
-def _table(config: ModelConfig) -> Mapping[str, str]:
+def table_of(config: ModelConfig) -> Mapping[str, str]:
+    """The parts of names of transformers by those of GGUF files."""
     if isinstance(config, GPT2Config):
         return _GPT2
     table = {**_DECODER, **(_AFTER_NORMS if config.after_norms else {})}
@@ -72,6 +73,15 @@ def _experts(config: ModelConfig) -> Mapping[str, str]:
     style = config.experts.style
     around = "block_sparse_moe" if style == "mixtral" else "mlp"
     return {part: f"{around}.experts.{{}}.{name}" for part, name in _EXPERTS[style].items()}
+
+
+def of_experts(config: DecoderConfig) -> Mapping[str, Sequence[str]]:
+    """The names of transformers of the weights that a tensor of all experts of a layer consists of."""
+    if config.experts is None:
+        return {}
+    return {f"blk.{i}.{part}.weight": [f"{_layers(config)}.{i}.{name.format(e)}.weight"
+                                       for e in range(config.experts.count)]
+            for i in range(config.layers) for part, name in _experts(config).items()}
 
 
 def _of_each(found: Stored, name: str) -> Iterator[tuple[str, Stored]]:

@@ -7,11 +7,13 @@ of SentencePiece, of which the neighbours with the best score are merged. Both a
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from mlc.models.fields import Fields
+from mlc.models.folder import read_json
 from mlc.models.gguf.file import GGUFFile
-from mlc.models.text import ChatTemplate, Tokenizer, missing_package, unreadable_tokenizer
+from mlc.models.text import ChatTemplate, Tokenizer, missing_package, read_template, unreadable_tokenizer
 
 _NUMBERS = r"\p{N}{1,3}"
 _LLAMA3 = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|" + _NUMBERS
@@ -26,7 +28,7 @@ _SPLITS: Mapping[str, Sequence[str]] = {
 (llama.cpp, src/llama-vocab.cpp)."""
 _WHOLE_WORDS = ("llama-bpe", "llama3", "llama-v3")
 """Those that take a word that is a token without merging pairs."""
-_UNKNOWN, _CONTROL, _OF_USER, _BYTE = 2, 3, 4, 6
+_NORMAL, _UNKNOWN, _CONTROL, _OF_USER, _UNUSED, _BYTE = 1, 2, 3, 4, 5, 6
 _SPACE = "\u2581"
 
 
@@ -150,3 +152,67 @@ class Vocabulary:
         named = {"bos": "bos_token", "eos": "eos_token", "unknown": "unk_token", "padding": "pad_token"}
         special = {name: self.tokens[x] for field, name in named.items() if (x := self.token(field)) is not None}
         return ChatTemplate(source, special, self.origin)
+
+
+def fields_of_tokenizer(folder: Path) -> dict[str, Any]:
+    """The fields for the tokenizer and the template of a folder of transformers; none if it has no tokenizer.
+
+    Raises:
+        UserError: The tokenizer is not one of bytes whose pairs are merged (MLC0913).
+    """
+    path = folder / "tokenizer.json"
+    if not path.exists():
+        return {}
+    rules = read_json(path)
+    model = rules.get("model") if isinstance(rules.get("model"), dict) else {}
+    split = _split_of(rules.get("pre_tokenizer"))
+    if model.get("type") != "BPE" or model.get("byte_fallback") or split is None:
+        raise unreadable_tokenizer(str(path), "it is not one of merged bytes that a GGUF file could describe")
+    numbers = {**model["vocab"], **{x["content"]: x["id"] for x in rules.get("added_tokens", [])}}
+    kinds = {x["id"]: _CONTROL if x.get("special") else _OF_USER for x in rules.get("added_tokens", [])}
+    texts = {i: text for text, i in numbers.items()}
+    count = max(texts) + 1
+    merges = [pair if isinstance(pair, str) else " ".join(pair) for pair in model["merges"]]
+    out: dict[str, Any] = {
+        "tokenizer.ggml.model": "gpt2", "tokenizer.ggml.pre": split, "tokenizer.ggml.merges": merges,
+        "tokenizer.ggml.tokens": [texts.get(i, f"[PAD{i}]") for i in range(count)],
+        "tokenizer.ggml.token_type": [kinds.get(i, _NORMAL) if i in texts else _UNUSED for i in range(count)]}
+    return out | _special_fields(folder, numbers, rules)
+
+
+def _split_of(found: Any) -> str | None:
+    """The name in llama.cpp of the way in which a tokenizer splits texts; None if it has none."""
+    steps = found.get("pretokenizers", [found]) if isinstance(found, dict) else []
+    if not steps or steps[-1].get("type") != "ByteLevel":
+        return None
+    patterns = [x.get("pattern", {}).get("Regex") if x.get("type") == "Split" else
+                r"\p{N}" if x.get("type") == "Digits" and x.get("individual_digits") else None for x in steps[:-1]]
+    if steps[-1].get("use_regex", True):
+        patterns.append(_GPT2)
+    names = [name for name, splits in _SPLITS.items() if list(splits) == patterns]
+    return next((name for name in ("gpt-2", *names) if name in names), None)
+
+
+def _special_fields(folder: Path, numbers: Mapping[str, int], rules: Mapping[str, Any]) -> dict[str, Any]:
+    """Which tokens begin and end texts, and the template."""
+    out: dict[str, Any] = {"tokenizer.ggml.add_bos_token": False}
+    settings = folder / "tokenizer_config.json"
+    held = read_json(settings) if settings.exists() else {}
+    config = read_json(folder / "config.json")
+    for name in ("bos", "eos"):
+        token = held.get(f"{name}_token")
+        text = token.get("content") if isinstance(token, dict) else token
+        number = numbers.get(text) if isinstance(text, str) else config.get(f"{name}_token_id")
+        if isinstance(number, int):
+            out[f"tokenizer.ggml.{name}_token_id"] = number
+    begins = any("SpecialToken" in part for x in _steps(rules.get("post_processor")) for part in x.get("single", [])[:1])
+    if begins and "tokenizer.ggml.bos_token_id" in out:
+        out["tokenizer.ggml.add_bos_token"] = True
+    template = read_template(folder)
+    if template is not None:
+        out["tokenizer.chat_template"] = template.source
+    return out
+
+
+def _steps(found: Any) -> Sequence[Mapping[str, Any]]:
+    return found.get("processors", [found]) if isinstance(found, dict) else []
