@@ -10,11 +10,10 @@ import numpy as np
 
 from mlc.dialects.loop.kernel import Activation, InKernel, Yield
 from mlc.dialects.loop.types import ScratchType, TileType, spanned
-from mlc.dialects.tensor.encodings import ENCODINGS, decode
 from mlc.ir.affine import AffineMap
 from mlc.ir.core import Op, Region, ResultType, Value
 from mlc.ir.interp import ELEMENTS
-from mlc.ir.types import MemRefType, ScalarType, Type, f32, i1, i8, i64, index, to_numpy
+from mlc.ir.types import MemRefType, ScalarType, Type, i1, i64, index, to_numpy
 
 if TYPE_CHECKING:
     from mlc.ir.interp import Frame
@@ -50,7 +49,7 @@ def check_number(op: Op, map: AffineMap, tiles: Sequence[Value]) -> None:
         op.fail(f"{map} has {len(map.results)} results, not one", code="MLC0155")
 
 
-def _check_access(op: Op, buffer: Value, map: AffineMap, tiles: Sequence[Value]) -> MemRefType:
+def check_access(op: Op, buffer: Value, map: AffineMap, tiles: Sequence[Value]) -> MemRefType:
     type = buffer.type
     if not isinstance(type, MemRefType):
         op.fail(f"{type} is not a memref", code="MLC0151")
@@ -69,7 +68,7 @@ class Load(InKernel, name="loop.load", pure=False):
     map: AffineMap
 
     def infer(self) -> Type:
-        type = _check_access(self, self.buffer, self.map, self.tiles)
+        type = check_access(self, self.buffer, self.map, self.tiles)
         dims = set(spanned(self.map.leaves, self.tiles))
         if self.mask is not None:
             dims |= set(as_tile(self, self.mask, i1).dims)
@@ -95,44 +94,6 @@ class Load(InKernel, name="loop.load", pure=False):
         return out
 
 
-class Dequantize(Load, name="loop.dequantize", pure=False):
-    """result[p] = number e of the row i of blocks in buffer, where map(p) = (i, e), p is in the domain and mask[p] holds,
-    else 0
-
-    The numbers of a block follow from its bytes as `encoding` says (dialects/tensor/encodings.py).
-    """
-
-    buffer: Value
-    tiles: tuple[Value, ...]
-    mask: Value | None
-    map: AffineMap
-    encoding: str
-
-    def infer(self) -> Type:
-        type = _check_access(self, self.buffer, self.map, self.tiles)
-        layout, row = ENCODINGS.get(self.encoding), type.shape[-1] if type.shape else None
-        if layout is None or type.dtype != i8 or row is None or row % layout.bytes:
-            self.fail(f"{type} does not hold rows of blocks of {self.encoding}", code="MLC0151")
-        return TileType(super().infer().dims, f32)  # type: ignore[attr-defined]
-
-    def interpret(self, frame: Frame) -> Any:
-        state, tiles, layout = self.activation(frame), frame.all(self.tiles), ENCODINGS[self.encoding]
-        dims = self.result.type.dims
-        valid = state.inside(dims)
-        if self.mask is not None:
-            valid = valid & frame[self.mask]
-        out = np.zeros(state.shape(dims), np.float32)
-        if valid.any():
-            buffer, where = frame[self.buffer], np.nonzero(valid)
-            *row, element = (np.broadcast_to(state.evaluate(e, tiles), out.shape)[where] for e in self.map.results)
-            first = element // layout.elements * layout.bytes
-            spread = [*(r[:, None] for r in row), first[:, None] + np.arange(layout.bytes)]
-            numbers = decode(buffer[tuple(spread)].view(np.uint8), layout)
-            out[where] = np.take_along_axis(numbers, element[:, None] % layout.elements, 1)[:, 0]
-            state.access(self, False, buffer, [*row, first], dims, where)
-        return out
-
-
 class Store(InKernel, name="loop.store", pure=False):
     """buffer[map(p)] = value[p] for every point p of the domain where mask[p] holds"""
 
@@ -143,7 +104,7 @@ class Store(InKernel, name="loop.store", pure=False):
     map: AffineMap
 
     def infer(self) -> tuple[Type, ...]:
-        type = _check_access(self, self.buffer, self.map, self.tiles)
+        type = check_access(self, self.buffer, self.map, self.tiles)
         if as_tile(self, self.value).dtype != type.dtype:
             self.fail(f"{self.value.type} does not fit a buffer {type}", code="MLC0151")
         if self.mask is not None:

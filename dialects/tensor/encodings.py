@@ -31,6 +31,13 @@ import numpy as np
 Array = np.ndarray[Any, Any]
 
 
+Parts = tuple[Array, Array, Array | None]
+"""Integers q [n, elements], and of each 16 numbers in a row the scale s and the minimum t, or None: x = q * s - t."""
+
+GROUP = 16
+"""Numbers in a row that share a scale, in every encoding."""
+
+
 @dataclass(frozen=True)
 class Encoding:
     """The layout of a block.
@@ -38,13 +45,29 @@ class Encoding:
     name      as in the IR
     elements  numbers in a block
     bytes     that it takes
-    decode    blocks [n, bytes] to numbers [n, elements] in f32
+    parts     of blocks [n, bytes]: integers, scales and minima
+    apart     whether pairs of numbers that lie in one byte are 16 apart; else neighbours are pairs
+    minima    whether there are minima
     """
 
     name: str
     elements: int
     bytes: int
-    decode: Callable[[Array], Array]
+    parts: Callable[[Array], Parts]
+    apart: bool = False
+    minima: bool = False
+
+    def decode(self, blocks: Array) -> Array:
+        """The numbers [n, elements] of blocks [n, bytes], in f32."""
+        q, s, t = self.parts(blocks)
+        x = q.astype(np.float32).reshape(len(q), -1, GROUP) * s[:, :, None]
+        return np.asarray(x if t is None else x - t[:, :, None]).reshape(len(q), -1)
+
+    def paired(self, x: Array) -> Array:
+        """Numbers [.., elements] as pairs [.., elements / 2, 2]."""
+        if not self.apart:
+            return x.reshape(*x.shape[:-1], -1, 2)
+        return x.reshape(*x.shape[:-1], -1, 2, GROUP).swapaxes(-1, -2).reshape(*x.shape[:-1], -1, 2)
 
 
 def _f16(blocks: Array, at: int) -> Array:
@@ -56,19 +79,24 @@ def _f16(blocks: Array, at: int) -> Array:
 def _nibbles(bytes: Array, group: int) -> Array:
     """Of every `group` bytes the low 4 bits, then the high ones."""
     grouped = bytes.reshape(len(bytes), -1, 1, group)
-    return np.concatenate([grouped & 15, grouped >> 4], 2).reshape(len(bytes), -1)
+    return np.concatenate([grouped & 15, grouped >> 4], 2).reshape(len(bytes), -1).astype(np.int8)
 
 
-def _q8_0(blocks: Array) -> Array:
-    return np.asarray(np.ascontiguousarray(blocks[:, 2:]).view(np.int8).astype(np.float32) * _f16(blocks, 0))
+def _twice(x: Array) -> Array:
+    """The value of 32 numbers for both halves of them."""
+    return np.repeat(x, 2, 1)
 
 
-def _q4_0(blocks: Array) -> Array:
-    return np.asarray((_nibbles(blocks[:, 2:], 16).astype(np.int8) - np.int8(8)).astype(np.float32) * _f16(blocks, 0))
+def _q8_0(blocks: Array) -> Parts:
+    return np.ascontiguousarray(blocks[:, 2:]).view(np.int8), _twice(_f16(blocks, 0)), None
 
 
-def _q4_1(blocks: Array) -> Array:
-    return np.asarray(_nibbles(blocks[:, 4:], 16).astype(np.float32) * _f16(blocks, 0) + _f16(blocks, 2))
+def _q4_0(blocks: Array) -> Parts:
+    return _nibbles(blocks[:, 2:], 16) - np.int8(8), _twice(_f16(blocks, 0)), None
+
+
+def _q4_1(blocks: Array) -> Parts:
+    return _nibbles(blocks[:, 4:], 16), _twice(_f16(blocks, 0)), _twice(-_f16(blocks, 2))
 
 
 def scales_of_k(bytes: Array) -> tuple[Array, Array]:
@@ -79,33 +107,32 @@ def scales_of_k(bytes: Array) -> tuple[Array, Array]:
     return s, t
 
 
-def _with_minima(blocks: Array, q: Array) -> Array:
+def _with_minima(blocks: Array, q: Array) -> Parts:
     s, t = scales_of_k(blocks[:, 4:16])
-    scale, least = (_f16(blocks, at) * x.astype(np.float32) for at, x in ((0, s), (2, t)))
-    q = q.reshape(-1, 8, 32).astype(np.float32)
-    return np.asarray(q * scale[:, :, None] - least[:, :, None]).reshape(-1, 256)
+    return q, *(_twice(_f16(blocks, at) * x.astype(np.float32)) for at, x in ((0, s), (2, t)))
 
 
-def _q4_k(blocks: Array) -> Array:
+def _q4_k(blocks: Array) -> Parts:
     return _with_minima(blocks, _nibbles(blocks[:, 16:], 32))
 
 
-def _q5_k(blocks: Array) -> Array:
+def _q5_k(blocks: Array) -> Parts:
     fifth = blocks[:, None, 16:48] >> np.arange(8, dtype=np.uint8)[None, :, None] & 1
-    return _with_minima(blocks, _nibbles(blocks[:, 48:], 32) | (fifth << 4).reshape(-1, 256))
+    return _with_minima(blocks, _nibbles(blocks[:, 48:], 32) | (fifth << 4).reshape(-1, 256).astype(np.int8))
 
 
-def _q6_k(blocks: Array) -> Array:
+def _q6_k(blocks: Array) -> Parts:
     low = _nibbles(blocks[:, :128], 64).reshape(-1, 2, 4, 32)
     high = blocks[:, 128:192].reshape(-1, 2, 1, 32) >> np.array([0, 2, 4, 6], np.uint8)[:, None] & 3
-    q = (low | high << 4).astype(np.int8).reshape(-1, 16, 16) - np.int8(32)
-    scale = _f16(blocks, 208) * np.ascontiguousarray(blocks[:, 192:208]).view(np.int8).astype(np.float32)
-    return np.asarray(q.astype(np.float32) * scale[:, :, None]).reshape(-1, 256)
+    q = (low | (high << 4).astype(np.int8)) - np.int8(32)
+    s = _f16(blocks, 208) * np.ascontiguousarray(blocks[:, 192:208]).view(np.int8).astype(np.float32)
+    return q.reshape(-1, 256), s, None
 
 
 ENCODINGS: Mapping[str, Encoding] = {e.name: e for e in (
-    Encoding("q8_0", 32, 34, _q8_0), Encoding("q4_0", 32, 18, _q4_0), Encoding("q4_1", 32, 20, _q4_1),
-    Encoding("q4_k", 256, 144, _q4_k), Encoding("q5_k", 256, 176, _q5_k), Encoding("q6_k", 256, 210, _q6_k))}
+    Encoding("q8_0", 32, 34, _q8_0), Encoding("q4_0", 32, 18, _q4_0, apart=True),
+    Encoding("q4_1", 32, 20, _q4_1, apart=True, minima=True), Encoding("q4_k", 256, 144, _q4_k, minima=True),
+    Encoding("q5_k", 256, 176, _q5_k, minima=True), Encoding("q6_k", 256, 210, _q6_k))}
 """The encodings by name."""
 
 
@@ -115,3 +142,14 @@ def decode(rows: Array, encoding: Encoding) -> Array:
     blocks = np.ascontiguousarray(rows).reshape(-1, encoding.bytes)
     with np.errstate(all="ignore"):
         return encoding.decode(blocks).reshape(*lead, size // encoding.bytes * encoding.elements)
+
+
+def parts_of_rows(rows: Array, encoding: Encoding) -> Parts:
+    """The same as integers in pairs [.., columns / 2, 2], and scales and minima [.., columns / 16]."""
+    *lead, size = rows.shape
+    count = size // encoding.bytes
+    with np.errstate(all="ignore"):
+        q, s, t = encoding.parts(np.ascontiguousarray(rows).reshape(-1, encoding.bytes))
+    pairs = encoding.paired(q).reshape(*lead, count * encoding.elements // 2, 2)
+    groups = (x if x is None else x.reshape(*lead, count * encoding.elements // GROUP) for x in (s, t))
+    return pairs, *groups  # type: ignore[return-value]

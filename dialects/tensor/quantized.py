@@ -1,4 +1,9 @@
-"""tensor, quantized: numbers of quantised tensors, whose blocks are bytes in memory (encodings.py)."""
+"""tensor, quantized: numbers of quantised tensors, whose blocks are bytes in memory (encodings.py), and products with
+them.
+
+A product may be exact, `dot_general` of `dequantize`, or one of integers, `quantized_dot`, which rounds the other factor
+to 8 bits: the choice is that of whoever writes the program.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +12,32 @@ from typing import Any
 
 import numpy as np
 
-from mlc.dialects.tensor.base import Array, TensorOp, leading, shape_text
-from mlc.dialects.tensor.encodings import ENCODINGS, Encoding, decode
+from mlc.dialects import tensor
+from mlc.dialects.tensor.base import Array, TensorOp, broadcast_to, cast, full, leading, reshape, shape_text
+from mlc.dialects.tensor.composite import Composite
+from mlc.dialects.tensor.encodings import ENCODINGS, GROUP, Encoding, decode, parts_of_rows
 from mlc.dialects.tensor.iteration import IndexingMap, IterationDomain
+from mlc.dialects.tensor.orders import tree
 from mlc.dialects.tensor.traits import Cost, Iteration
 from mlc.ir import sizes
+from mlc.ir.affine import dim
 from mlc.ir.core import Value
-from mlc.ir.types import TensorType, f32, ui8
+from mlc.ir.exact import fma
+from mlc.ir.sizes import Dim
+from mlc.ir.types import TensorType, f32, i32, ui8
+
+
+def numbers_in_row(op: TensorOp, blocks: TensorType, encoding: str) -> int:
+    """How many numbers a row of blocks has; IRError if it is none."""
+    if encoding not in ENCODINGS:
+        op.refuse(f"there is no encoding {encoding!r}", "MLC0919", hint="one of " + ", ".join(ENCODINGS))
+    if blocks.dtype != ui8:
+        op.refuse(f"blocks are ui8, not {blocks.dtype}", "MLC0113")
+    layout, row = ENCODINGS[encoding], blocks.shape[-1] if blocks.rank else 1
+    if not isinstance(row, int) or row % layout.bytes:
+        op.refuse(f"the last axis of {shape_text(blocks.shape)} is no sequence of blocks of {layout.bytes} bytes",
+                  "MLC0919", symbols=sizes.symbols(row))
+    return row // layout.bytes * layout.elements  # type: ignore[operator,no-any-return]
 
 
 class Dequantize(TensorOp, name="tensor.dequantize"):
@@ -41,15 +65,7 @@ class Dequantize(TensorOp, name="tensor.dequantize"):
 
     def infer(self) -> TensorType:
         x, = self.tensors()
-        if self.encoding not in ENCODINGS:
-            self.refuse(f"there is no encoding {self.encoding!r}", "MLC0919", hint="one of " + ", ".join(ENCODINGS))
-        if x.dtype != ui8:
-            self.refuse(f"blocks are ui8, not {x.dtype}", "MLC0113")
-        row = x.shape[-1] if x.rank else 1
-        if not isinstance(row, int) or row % self.layout.bytes:
-            self.refuse(f"the last axis of {shape_text(x.shape)} is no sequence of blocks of {self.layout.bytes} bytes",
-                        "MLC0919", symbols=sizes.symbols(row))
-        return TensorType((*x.shape[:-1], row // self.layout.bytes * self.layout.elements), f32)
+        return TensorType((*x.shape[:-1], numbers_in_row(self, x, self.encoding)), f32)
 
     def ref(self, x: Any) -> Array:
         return decode(np.asarray(x), self.layout)
@@ -59,3 +75,160 @@ class Dequantize(TensorOp, name="tensor.dequantize"):
 
     def vjp(self, ct: Value) -> list[Value | None]:
         return [None]
+
+
+class QuantizedDot(Composite, name="tensor.quantized_dot"):
+    """result[.., n] = the sum over k of x[.., k] * number k of the row of blocks w[n], with x rounded to 8 bits
+
+    Of each 32 numbers of x in a row, with the greatest magnitude a, d = a / 127, and each is rounded to the nearest
+    integer times d. Integers are multiplied exactly, and the scales after that (dot_blocks).
+
+        %r = tensor.quantized_dot %x, %w {encoding = "q8_0"} : (tensor<Bx64xf32>, tensor<9x68xui8>) -> tensor<Bx9xf32>
+    """
+
+    x: Value
+    w: Value
+    encoding: str
+    format = "$x `,` $w attr-dict `:` functional-type"
+
+    def infer(self) -> TensorType:
+        x, w = self.tensors()
+        if x.dtype != f32 or not x.rank or w.rank != 2:
+            self.refuse(f"takes rows of f32 and a matrix of blocks, not {x} and {w}", "MLC0113")
+        if (terms := numbers_in_row(self, w, self.encoding)) != x.shape[-1]:
+            self.refuse(f"rows of {x.shape[-1]} and of {terms} numbers have no product", "MLC0115",
+                        symbols=sizes.symbols(x.shape[-1]))
+        return TensorType((*x.shape[:-1], w.shape[0]), f32)
+
+    def ref(self, x: Any, w: Any) -> Array:
+        """The same arithmetic as the decomposition, which is exact up to rounding that both do."""
+        x, layout = np.asarray(x), ENCODINGS[self.encoding]
+        with np.errstate(all="ignore"):
+            blocks = x.reshape(*x.shape[:-1], -1, BLOCK)
+            scale = np.abs(blocks).max(-1, keepdims=True) / np.float32(MOST)
+            rounded = np.clip(np.rint(blocks / scale), -MOST, MOST)
+            q = np.where(np.isnan(rounded), 0, rounded).astype(np.int32)
+            pairs = layout.paired(q).reshape(*x.shape[:-1], -1, 2)
+            spread = np.broadcast_to(scale, (*blocks.shape[:-1], GROUP)).reshape(pairs.shape[:-1])
+            sums = spread * pairs.sum(-1).astype(np.float32)
+        return dot_of_pairs(pairs, spread, sums, np.asarray(w), layout)
+
+    def decompose(self) -> Value:
+        *lead, terms = self.x.type.shape
+        shape = (*lead, terms // BLOCK, BLOCK)
+        blocks = reshape(self.x, shape)
+        axis = len(shape) - 1
+        most = tensor.ReduceMax(tensor.Abs(blocks).result, (axis,)).result
+        scale = most / full(float(MOST), most)
+        wide = broadcast_to(reshape(scale, (*shape[:-1], 1)), shape)
+        rounded = tensor.Round(blocks / wide).result
+        limited = tensor.Minimum(tensor.Maximum(rounded, full(float(-MOST), rounded)).result, full(float(MOST), rounded))
+        q = cast(limited.result, i32)
+        low, high = self._pairs(q, (*lead, terms // 2))
+        packed = tensor.Or(tensor.And(low, full(0xFFFF, low)).result, tensor.Shl(high, full(16, high)).result).result
+        each = reshape(broadcast_to(reshape(scale, (*shape[:-1], 1)), (*shape[:-1], GROUP)), (*lead, terms // 2))
+        sums = each * cast(low + high, f32)
+        return DotBlocks(packed, each, sums, self.w, self.encoding).result
+
+    def _pairs(self, q: Value, shape: tuple[Dim, ...]) -> tuple[Value, Value]:
+        """The first and the second integers of pairs, of integers in blocks [.., 32]."""
+        *lead, _ = q.type.shape
+        apart = ENCODINGS[self.encoding].apart
+        split = reshape(q, (*lead, 2, GROUP) if apart else (*lead, GROUP, 2))
+        axis = len(lead) + (not apart)
+        out = []
+        for i in (0, 1):
+            starts = [i if a == axis else 0 for a in range(split.type.rank)]
+            stops = [i + 1 if a == axis else n for a, n in enumerate(split.type.shape)]
+            out.append(reshape(tensor.Slice(split, tuple(starts), tuple(stops), (1,) * split.type.rank).result, shape))
+        return out[0], out[1]
+
+    def vjp(self, ct: Value) -> list[Value | None]:
+        return [None, None]
+
+    def vmap(self, batch_size: Dim, operands: Sequence[Value], batched: Sequence[bool]) -> Value:
+        if batched[1]:
+            self.refuse("has one matrix of blocks, and not one per element of a batch", "MLC0919")
+        return QuantizedDot(operands[0], operands[1], self.encoding).result
+
+
+BLOCK, MOST = 32, 127
+"""Numbers of a row that are rounded together, and the greatest integer."""
+
+
+def dot_of_pairs(x: Array, scale: Array, sums: Array, w: Array, layout: Encoding) -> Array:
+    """The sums of `dot_blocks` of pairs x [.., n, 2]."""
+    q, s, t = parts_of_rows(w, layout)
+    lead, count = x.shape[:-2], x.shape[-2]
+    pairs = x.reshape(-1, count, 2).astype(np.int64)
+    scale, sums = (v.reshape(-1, 1, count) for v in (scale, sums))
+    each = np.broadcast_to(np.arange(count) * 2 // GROUP if not layout.apart else np.arange(count) // GROUP * 2, count)
+    total = np.zeros((len(pairs), len(q), GROUP), np.float32)
+    with np.errstate(all="ignore"):
+        for p in range(0, count, GROUP):
+            here = slice(p, p + GROUP)
+            dots = (pairs[:, None, here] * q[None, :, here].astype(np.int64)).sum(-1).astype(np.int32)
+            total = np.asarray(fma(dots.astype(np.float32), scale[:, :, here] * s[None, :, each[here]], total))
+            if t is not None:
+                total = np.asarray(fma(-t[None, :, each[here]], sums[:, :, here], total))
+    return tree(total, np.add).reshape(*lead, len(q))
+
+
+class DotBlocks(TensorOp, name="tensor.dot_blocks"):
+    """result[.., n] = the sum over p of (l * l' + h * h') * scale[.., p] * s - sums[.., p] * t
+
+    x[.., p] has a pair of integers l and h in its low and high 16 bits; l', h', s and t are the pair p of the row of
+    blocks w[n], its scale and its minimum, if the encoding has any (encodings.py). Pairs are added in 16 lanes, from 0:
+    total = fma(l * l' + h * h', scale * s, total), then total = fma(-t, sums, total); then a tree, as of lanes<16>.
+
+        %r = tensor.dot_blocks %x, %scale, %sums, %w {encoding = "q8_0"} : (tensor<Bx32xi32>, tensor<Bx32xf32>, tensor<Bx32xf32>, tensor<9x68xui8>) -> tensor<Bx9xf32>
+    """
+
+    x: Value
+    scale: Value
+    sums: Value
+    w: Value
+    encoding: str
+    format = "$x `,` $scale `,` $sums `,` $w attr-dict `:` functional-type"
+    cost = Cost.EXPENSIVE
+    iteration = Iteration.CONTRACT
+    moves_elements = False
+    checked_operand = None
+
+    def infer(self) -> TensorType:
+        x, scale, sums, w = self.tensors()
+        if (x.dtype, scale.dtype, sums.dtype) != (i32, f32, f32) or w.rank != 2 or not x.rank:
+            self.refuse(f"takes pairs of i32, their scales and sums in f32 and a matrix of blocks, not {x}, {scale}, "
+                        f"{sums} and {w}", "MLC0113")
+        pairs = numbers_in_row(self, w, self.encoding) // 2
+        if not x.shape == scale.shape == sums.shape or x.shape[-1] != pairs:
+            self.refuse(f"{shape_text(x.shape)}, {shape_text(scale.shape)} and {shape_text(sums.shape)} are not rows of "
+                        f"{pairs} pairs", "MLC0115")
+        return TensorType((*x.shape[:-1], w.shape[0]), f32)
+
+    def iteration_domain(self) -> IterationDomain:
+        shape = self.result.type.shape
+        return IterationDomain((*shape, self.x.type.shape[-1]), (len(shape),))
+
+    def home(self, domain: IterationDomain) -> tuple[Dim, ...]:
+        return tuple(domain.points[d] for d in domain.parallel)
+
+    def operand_maps(self, at: IndexingMap, domain: IterationDomain) -> Sequence[IndexingMap | None]:
+        if domain != self.iteration_domain():
+            return (None,) * 4
+        rows = tuple(0 if n == 1 else e for n, e in zip(self.x.type.shape, (*at[:-1], dim(domain.reduced[0]))))
+        return (rows, rows, rows, (at[-1], None))
+
+    def ref(self, x: Any, scale: Any, sums: Any, w: Any) -> Array:
+        x = np.ascontiguousarray(x)
+        pairs = np.stack([x.astype(np.int16), (x >> 16).astype(np.int16)], -1)
+        return dot_of_pairs(pairs, np.asarray(scale), np.asarray(sums), np.asarray(w), ENCODINGS[self.encoding])
+
+    def vjp(self, ct: Value) -> list[Value | None]:
+        return [None] * 4
+
+    def vmap(self, batch_size: Dim, operands: Sequence[Value], batched: Sequence[bool]) -> Value:
+        if batched[3]:
+            self.refuse("has one matrix of blocks, and not one per element of a batch", "MLC0919")
+        rows = [v if own else broadcast_to(v, (batch_size, *v.type.shape)) for v, own in zip(operands[:3], batched)]
+        return DotBlocks(*rows, operands[3], self.encoding).result

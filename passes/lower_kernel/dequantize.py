@@ -36,7 +36,48 @@ def _dequantize(low: Lowering, op: loop.Dequantize) -> None:
         low.define(op.result, lambda p: _one_by_one(low, op, rows, places, p))
 
 
-def _is_aligned(low: Lowering, op: loop.Dequantize) -> bool:
+@rule(loop.UnpackPairs)
+def _unpack_pairs(low: Lowering, op: loop.UnpackPairs) -> None:
+    _of_pairs(low, op, lambda b: _PAIRS[op.encoding](b))
+
+
+@rule(loop.BlockScales)
+def _block_scales(low: Lowering, op: loop.BlockScales) -> None:
+    _of_pairs(low, op, lambda b: _SCALES[op.encoding](b)[0])
+
+
+@rule(loop.BlockMinima)
+def _block_minima(low: Lowering, op: loop.BlockMinima) -> None:
+    _of_pairs(low, op, lambda b: _SCALES[op.encoding](b)[1])
+
+
+def _of_pairs(low: Lowering, op: loop.LoadEncoded, read: Callable[[Block], Value]) -> None:
+    """Read what the pairs of a block have, which are the lanes."""
+    if not low.in_lanes(op.result.type.dims) or not _is_aligned(low, op):
+        op.fail("the pairs of a block are the lanes of vectors: `vector` is their dimension", code="MLC0171")
+    *row, place = op.map.results
+    rows = Access(op.buffer, (*row, 0), op.tiles, op.mask)
+    low.define(op.result, lambda p: read(_block(
+        low, op, scalar_index(low, address(low, rows), op.tiles, p), scalar_index(low, place, op.tiles, p), low.lanes, 2)))
+
+
+@rule(loop.DotPairs)
+def _dot_pairs(low: Lowering, op: loop.DotPairs) -> None:
+    """LLVM knows the products of even and of odd lanes, added, as one instruction of x86 (vpmaddwd)."""
+    def halves(v: Value) -> list[Value]:
+        lanes = low.lanes
+        words = vector.Bitcast(low.spread(v), VectorType((2 * lanes,), i16)).result
+        return [arith.ExtSI(vector.Shuffle(words, words, tuple(range(i, 2 * lanes, 2))).result,
+                            VectorType((lanes,), i32)).result for i in (0, 1)]
+
+    def dot(point: Point) -> Value:
+        (a, b), (c, d) = (halves(low.part(v, point)) for v in (op.lhs, op.rhs))
+        return arith.AddI(arith.MulI(a, c).result, arith.MulI(b, d).result).result
+
+    low.define(op.result, dot)
+
+
+def _is_aligned(low: Lowering, op: loop.LoadEncoded) -> bool:
     """Whether the lanes are neighbours in one half of 32 numbers of a row: rows are whole blocks."""
     *row, element = op.map.results
     d = low.scope.vector
@@ -96,12 +137,17 @@ def _one_by_one(low: Lowering, op: loop.Dequantize, rows: Access, places: Access
 
 def _unpacked(low: Lowering, op: loop.Dequantize, row: Value, element: Value, lanes: int) -> Value:
     """The numbers of a row from an element on, as a vector of lanes."""
+    return _UNPACK[op.encoding](_block(low, op, row, element, lanes, 1))
+
+
+def _block(low: Lowering, op: loop.LoadEncoded, row: Value, place: Value, lanes: int, numbers: int) -> Block:
+    """The block that a place in a row is in, for places of one number or two."""
     layout = ENCODINGS[op.encoding]
-    bits = layout.elements.bit_length() - 1
-    number = arith.ShRUI(element, arith.constant(bits, index)).result
+    places = layout.elements // numbers
+    number = arith.ShRUI(place, arith.constant(places.bit_length() - 1, index)).result
     start = arith.AddI(row, arith.MulI(number, arith.constant(layout.bytes, index)).result).result
-    inside = arith.AndI(element, arith.constant(layout.elements - 1, index)).result
-    return _UNPACK[op.encoding](Block(flatten(low, op.buffer)[0], start, inside, lanes))
+    inside = arith.AndI(place, arith.constant(places - 1, index)).result
+    return Block(flatten(low, op.buffer)[0], start, inside, lanes)
 
 
 class Block:
@@ -231,3 +277,119 @@ def _q6_k(b: Block) -> Value:
 
 _UNPACK: Mapping[str, Callable[[Block], Value]] = {
     "q8_0": _q8_0, "q4_0": _q4_0, "q4_1": _q4_1, "q4_k": _q4_k, "q5_k": _q5_k, "q6_k": _q6_k}
+
+
+# -- pairs of integers ------------------------------------------------------------------------------------------------
+def _words(b: Block, at: Value, count: int = 2) -> Value:
+    """Bytes from one on, `count` per lane, in 16 bits each."""
+    raw = vector.Load(b.flat, (at,), VectorType((count * b.lanes,), i8)).result
+    return arith.ExtUI(raw, VectorType((count * b.lanes,), i16)).result
+
+
+def _bits(words: Value, shift: Value, mask: int) -> Value:
+    """Some bits of each word, from a place on."""
+    (n,) = words.type.shape
+    by = vector.splat(arith.IndexCast(shift, i16).result, n)
+    return arith.AndI(arith.ShRUI(words, by).result, arith.constant(mask, words.type)).result
+
+
+def _as_pairs(b: Block, words: Value) -> Value:
+    return vector.Bitcast(words, VectorType((b.lanes,), i32)).result
+
+
+def _less(words: Value, number: int) -> Value:
+    return arith.SubI(words, arith.constant(number, words.type)).result
+
+
+def _twice(b: Block) -> Value:
+    """The number of the first of the numbers of the lanes, which are two each, in the block."""
+    return arith.MulI(b.inside, arith.constant(2, index)).result
+
+
+def _pairs_q8_0(b: Block) -> Value:
+    raw = vector.Load(b.flat, (b.at(_twice(b), 2),), VectorType((2 * b.lanes,), i8)).result
+    return _as_pairs(b, arith.ExtSI(raw, VectorType((2 * b.lanes,), i16)).result)
+
+
+def _bytes_as_pairs(b: Block, offset: int) -> Value:
+    """The low and the high 4 bits of a byte per lane, as a pair."""
+    wide = b.wide(b.at(b.inside, offset))
+    both = arith.OrI(wide, arith.ShLI(wide, arith.constant(12, wide.type)).result).result
+    return arith.AndI(both, arith.constant(0x000F000F, wide.type)).result
+
+
+def _pairs_q4_0(b: Block) -> Value:
+    words = vector.Bitcast(_bytes_as_pairs(b, 2), VectorType((2 * b.lanes,), i16)).result
+    return _as_pairs(b, _less(words, 8))
+
+
+def _pairs_q4_1(b: Block) -> Value:
+    return _bytes_as_pairs(b, 4)
+
+
+def _nibbles_as_words(b: Block, offset: int, group: int) -> Value:
+    """4 bits per number, of groups of bytes whose low bits come first."""
+    log = group.bit_length() - 2                           # in pairs
+    start = arith.MulI(b.part(log + 1, 255), arith.constant(group, index)).result
+    within = arith.MulI(b.part(0, group // 2 - 1), arith.constant(2, index)).result
+    high = arith.MulI(b.part(log, 1), arith.constant(4, index)).result
+    return _bits(_words(b, b.at(arith.AddI(start, within).result, offset)), high, 15)
+
+
+def _above(words: Value, more: Value) -> Value:
+    return arith.OrI(words, arith.ShLI(more, arith.constant(4, more.type)).result).result
+
+
+def _pairs_q4_k(b: Block) -> Value:
+    return _as_pairs(b, _nibbles_as_words(b, 16, 32))
+
+
+def _pairs_q5_k(b: Block) -> Value:
+    within = arith.MulI(b.part(0, 15), arith.constant(2, index)).result
+    fifth = _bits(_words(b, b.at(within, 16)), b.part(4, 7), 1)
+    return _as_pairs(b, _above(_nibbles_as_words(b, 48, 32), fifth))
+
+
+def _pairs_q6_k(b: Block) -> Value:
+    part = arith.MulI(b.part(6, 1), arith.constant(32, index)).result
+    within = arith.MulI(b.part(0, 15), arith.constant(2, index)).result
+    two = _bits(_words(b, b.at(arith.AddI(part, within).result, 128)),
+                arith.MulI(b.part(4, 3), arith.constant(2, index)).result, 3)
+    return _as_pairs(b, _less(_above(_nibbles_as_words(b, 0, 64), two), 32))
+
+
+_PAIRS: Mapping[str, Callable[[Block], Value]] = {
+    "q8_0": _pairs_q8_0, "q4_0": _pairs_q4_0, "q4_1": _pairs_q4_1, "q4_k": _pairs_q4_k, "q5_k": _pairs_q5_k,
+    "q6_k": _pairs_q6_k}
+
+
+# -- scales and minima of pairs ---------------------------------------------------------------------------------------
+def _of_k(b: Block) -> tuple[Value, Value]:
+    scale, least = _scale_and_minimum(Block(b.flat, b.start, _twice(b), b.lanes))
+    return b.spread(scale), b.spread(least)
+
+
+def _of_q4_1(b: Block) -> tuple[Value, Value]:
+    return b.spread(b.half(0)), b.spread(arith.NegF(b.half(2)).result)
+
+
+def _of_d(b: Block) -> tuple[Value, ...]:
+    return (b.spread(b.half(0)),)
+
+
+def _of_q6_k(b: Block) -> tuple[Value, ...]:
+    """8 pairs share a scale."""
+    d, first = b.half(208), b.part(3, 15)
+
+    def scale(i: int) -> Value:
+        byte = b.byte(b.at(first, 192 + i), signed=True)
+        return b.spread(arith.MulF(d, arith.SIToFP(byte, f32).result).result)
+
+    if b.lanes <= 8:
+        return (scale(0),)
+    order = tuple(lane if lane < 8 else b.lanes + lane for lane in range(b.lanes))
+    return (vector.Shuffle(scale(0), scale(1), order).result,)
+
+
+_SCALES: Mapping[str, Callable[[Block], tuple[Value, ...]]] = {
+    "q8_0": _of_d, "q4_0": _of_d, "q4_1": _of_q4_1, "q4_k": _of_k, "q5_k": _of_k, "q6_k": _of_q6_k}

@@ -163,6 +163,18 @@ def schedule_lanes(kernel: Kernel, machine: Cpu) -> None:
     pack(kernel, "rhs" if n in contract.rhs.type.dims else "lhs", k)
 
 
+def schedule_pairs(kernel: Kernel, machine: Cpu) -> None:
+    """Schedule a product of pairs of integers: a tile of rows and columns, each with a sum in registers."""
+    n, k = kernel.parallel - 1, len(kernel.domain) - 1
+    lanes = min(LANES, machine.vector_bits // 32)
+    kernel.reschedule(lanes=lanes if lanes < kernel.schedule.tile[k] else 0)
+    m = next((d for d in reversed(range(n)) if kernel.domain[d] != 1), None)
+    rows = 1 if m is None else min(FEW, guess(kernel.domain[m]))
+    tile(kernel, n, min(guess(kernel.domain[n]), 4 if rows < FEW else 2))
+    if m is not None:
+        tile(kernel, m, even(kernel.domain[m], rows, 1))
+
+
 def columns_and_rows(kernel: Kernel) -> tuple[int | None, int | None]:
     """The last dimensions of a product that only the quantised factor has, and that only the other one has."""
     _, contract = contraction(kernel)
