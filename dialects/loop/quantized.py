@@ -78,7 +78,7 @@ class Dequantize(LoadEncoded, name="loop.dequantize", pure=False):
 class UnpackPairs(LoadEncoded, name="loop.unpack_pairs", pure=False):
     """result[p] = the pair e of integers of the row i of blocks in buffer, where map(p) = (i, e), in 16 bits each
 
-    The first is in the low bits. Which integers are pairs is a part of the encoding.
+    The first is in the low bits.
     """
 
     def of_blocks(self, blocks: Array, place: Array) -> Array:
@@ -95,8 +95,7 @@ class BlockScales(LoadEncoded, name="loop.block_scales", pure=False):
     def of_blocks(self, blocks: Array, place: Array) -> Array:
         found = parts_of_rows(blocks, self.layout)[self.part]
         assert found is not None
-        group = place // 16 * 2 if self.layout.apart else place // 8
-        return np.asarray(np.take_along_axis(found, group[:, None], 1)[:, 0])
+        return np.asarray(np.take_along_axis(found, place[:, None] // 8, 1)[:, 0])
 
 
 class BlockMinima(BlockScales, name="loop.block_minima", pure=False):

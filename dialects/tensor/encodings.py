@@ -46,7 +46,6 @@ class Encoding:
     elements  numbers in a block
     bytes     that it takes
     parts     of blocks [n, bytes]: integers, scales and minima
-    apart     whether pairs of numbers that lie in one byte are 16 apart; else neighbours are pairs
     minima    whether there are minima
     """
 
@@ -54,7 +53,6 @@ class Encoding:
     elements: int
     bytes: int
     parts: Callable[[Array], Parts]
-    apart: bool = False
     minima: bool = False
 
     def decode(self, blocks: Array) -> Array:
@@ -62,12 +60,6 @@ class Encoding:
         q, s, t = self.parts(blocks)
         x = q.astype(np.float32).reshape(len(q), -1, GROUP) * s[:, :, None]
         return np.asarray(x if t is None else x - t[:, :, None]).reshape(len(q), -1)
-
-    def paired(self, x: Array) -> Array:
-        """Numbers [.., elements] as pairs [.., elements / 2, 2]."""
-        if not self.apart:
-            return x.reshape(*x.shape[:-1], -1, 2)
-        return x.reshape(*x.shape[:-1], -1, 2, GROUP).swapaxes(-1, -2).reshape(*x.shape[:-1], -1, 2)
 
 
 def _f16(blocks: Array, at: int) -> Array:
@@ -130,8 +122,8 @@ def _q6_k(blocks: Array) -> Parts:
 
 
 ENCODINGS: Mapping[str, Encoding] = {e.name: e for e in (
-    Encoding("q8_0", 32, 34, _q8_0), Encoding("q4_0", 32, 18, _q4_0, apart=True),
-    Encoding("q4_1", 32, 20, _q4_1, apart=True, minima=True), Encoding("q4_k", 256, 144, _q4_k, minima=True),
+    Encoding("q8_0", 32, 34, _q8_0), Encoding("q4_0", 32, 18, _q4_0),
+    Encoding("q4_1", 32, 20, _q4_1, minima=True), Encoding("q4_k", 256, 144, _q4_k, minima=True),
     Encoding("q5_k", 256, 176, _q5_k, minima=True), Encoding("q6_k", 256, 210, _q6_k))}
 """The encodings by name."""
 
@@ -145,11 +137,11 @@ def decode(rows: Array, encoding: Encoding) -> Array:
 
 
 def parts_of_rows(rows: Array, encoding: Encoding) -> Parts:
-    """The same as integers in pairs [.., columns / 2, 2], and scales and minima [.., columns / 16]."""
+    """The same as integers in pairs of neighbours [.., columns / 2, 2], and scales and minima [.., columns / 16]."""
     *lead, size = rows.shape
     count = size // encoding.bytes
     with np.errstate(all="ignore"):
         q, s, t = encoding.parts(np.ascontiguousarray(rows).reshape(-1, encoding.bytes))
-    pairs = encoding.paired(q).reshape(*lead, count * encoding.elements // 2, 2)
+    pairs = q.reshape(*lead, count * encoding.elements // 2, 2)
     groups = (x if x is None else x.reshape(*lead, count * encoding.elements // GROUP) for x in (s, t))
     return pairs, *groups  # type: ignore[return-value]

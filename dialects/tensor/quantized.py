@@ -108,7 +108,7 @@ class QuantizedDot(Composite, name="tensor.quantized_dot"):
             scale = np.abs(blocks).max(-1, keepdims=True) / np.float32(MOST)
             rounded = np.clip(np.rint(blocks / scale), -MOST, MOST)
             q = np.where(np.isnan(rounded), 0, rounded).astype(np.int32)
-            pairs = layout.paired(q).reshape(*x.shape[:-1], -1, 2)
+            pairs = q.reshape(*x.shape[:-1], -1, 2)
             spread = np.broadcast_to(scale, (*blocks.shape[:-1], GROUP)).reshape(pairs.shape[:-1])
             sums = spread * pairs.sum(-1).astype(np.float32)
         return dot_of_pairs(pairs, spread, sums, np.asarray(w), layout)
@@ -133,9 +133,8 @@ class QuantizedDot(Composite, name="tensor.quantized_dot"):
     def _pairs(self, q: Value, shape: tuple[Dim, ...]) -> tuple[Value, Value]:
         """The first and the second integers of pairs, of integers in blocks [.., 32]."""
         *lead, _ = q.type.shape
-        apart = ENCODINGS[self.encoding].apart
-        split = reshape(q, (*lead, 2, GROUP) if apart else (*lead, GROUP, 2))
-        axis = len(lead) + (not apart)
+        split = reshape(q, (*lead, GROUP, 2))
+        axis = len(lead) + 1
         out = []
         for i in (0, 1):
             starts = [i if a == axis else 0 for a in range(split.type.rank)]
@@ -162,7 +161,7 @@ def dot_of_pairs(x: Array, scale: Array, sums: Array, w: Array, layout: Encoding
     lead, count = x.shape[:-2], x.shape[-2]
     pairs = x.reshape(-1, count, 2).astype(np.int64)
     scale, sums = (v.reshape(-1, 1, count) for v in (scale, sums))
-    each = np.broadcast_to(np.arange(count) * 2 // GROUP if not layout.apart else np.arange(count) // GROUP * 2, count)
+    each = np.arange(count) * 2 // GROUP
     total = np.zeros((len(pairs), len(q), GROUP), np.float32)
     with np.errstate(all="ignore"):
         for p in range(0, count, GROUP):

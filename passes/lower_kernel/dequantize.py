@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from mlc.dialects import arith, loop, scf, vector
+from mlc.dialects import arith, loop, memref, scf, vector
 from mlc.dialects.tensor.encodings import ENCODINGS
-from mlc.ir import sizes
+from mlc.ir.affine import dims_of, step_along
 from mlc.ir.core import Value, at_end
 from mlc.ir.types import VectorType, f16, f32, i8, i16, i32, index
 from mlc.passes.lower_kernel.access import Access
@@ -57,8 +57,29 @@ def _of_pairs(low: Lowering, op: loop.LoadEncoded, read: Callable[[Block], Value
         op.fail("the pairs of a block are the lanes of vectors: `vector` is their dimension", code="MLC0171")
     *row, place = op.map.results
     rows = Access(op.buffer, (*row, 0), op.tiles, op.mask)
-    low.define(op.result, lambda p: read(_block(
-        low, op, scalar_index(low, address(low, rows), op.tiles, p), scalar_index(low, place, op.tiles, p), low.lanes, 2)))
+
+
+    def part(point: Point) -> Value:
+        block = _block(low, op, scalar_index(low, address(low, rows), op.tiles, point),
+                       scalar_index(low, place, op.tiles, point), low.lanes, 2)
+        if isinstance(op, loop.UnpackPairs):
+            _prefetch_next(low, op, block, rows)
+        return read(block)
+
+    low.define(op.result, part)
+
+
+def _prefetch_next(low: Lowering, op: loop.LoadEncoded, block: Block, rows: Access) -> None:
+    """Ask for the same place in the rows of the next tile: processors foresee how single rows go on, but do not follow
+    several that lie close to each other.
+    """
+    place, ahead = address(low, rows), 0
+    for d in range(low.kernel.parallel):
+        step = step_along(place, d)
+        if step not in (None, 0) and isinstance(step, int):
+            ahead = step * low.kernel.schedule.tile[d]
+    if ahead:
+        memref.Prefetch(block.flat, (block.at(ahead),))
 
 
 @rule(loop.DotPairs)
@@ -83,14 +104,9 @@ def _is_aligned(low: Lowering, op: loop.LoadEncoded) -> bool:
     d = low.scope.vector
     step = low.kernel.schedule.tile[d]
     return (element == loop.coordinate(d) and not any(low.in_lanes(t.type.dims) for t in op.tiles)
-            and all(d not in _dims(e) for e in row) and HALF % low.lanes == 0 and step % low.lanes == 0
+            and d not in dims_of(*row) and HALF % low.lanes == 0 and step % low.lanes == 0
             and all(f.size % low.lanes == 0 for f in low.kernel.inside(loop.For) if f.dim == d)
             and (op.mask is None or not low.in_lanes(op.mask.type.dims)))
-
-
-def _dims(expr: object) -> tuple[int, ...]:
-    from mlc.ir.affine import dims_of
-    return tuple(dims_of(expr))  # type: ignore[arg-type]
 
 
 def _if(low: Lowering, op: loop.Dequantize, point: Point, read: Callable[[], Value], lanes: int = 0) -> Value:
@@ -311,20 +327,23 @@ def _pairs_q8_0(b: Block) -> Value:
     return _as_pairs(b, arith.ExtSI(raw, VectorType((2 * b.lanes,), i16)).result)
 
 
-def _bytes_as_pairs(b: Block, offset: int) -> Value:
-    """The low and the high 4 bits of a byte per lane, as a pair."""
-    wide = b.wide(b.at(b.inside, offset))
-    both = arith.OrI(wide, arith.ShLI(wide, arith.constant(12, wide.type)).result).result
-    return arith.AndI(both, arith.constant(0x000F000F, wide.type)).result
+def _halves_as_words(b: Block, offset: int) -> Value:
+    """4 bits per number of 16 bytes, of which the low bits come first."""
+    if 2 * b.lanes < 2 * HALF:
+        return _nibbles_as_words(b, offset, 16)
+    raw = vector.Load(b.flat, (b.at(offset),), VectorType((HALF,), i8)).result
+    words = arith.ExtUI(raw, VectorType((HALF,), i16)).result
+    low = arith.AndI(words, arith.constant(15, words.type)).result
+    high = arith.ShRUI(words, arith.constant(4, words.type)).result
+    return vector.Shuffle(low, high, tuple(range(2 * HALF))).result
 
 
 def _pairs_q4_0(b: Block) -> Value:
-    words = vector.Bitcast(_bytes_as_pairs(b, 2), VectorType((2 * b.lanes,), i16)).result
-    return _as_pairs(b, _less(words, 8))
+    return _as_pairs(b, _less(_halves_as_words(b, 2), 8))
 
 
 def _pairs_q4_1(b: Block) -> Value:
-    return _bytes_as_pairs(b, 4)
+    return _as_pairs(b, _halves_as_words(b, 4))
 
 
 def _nibbles_as_words(b: Block, offset: int, group: int) -> Value:
