@@ -57,17 +57,19 @@ class LanguageModel:
         template: As above.
         usual: As above.
         origin: The folder, for messages.
+        integer_products: Whether steps that generate multiply with quantised weights by integers.
     """
 
     def __init__(self, module: CausalLM, tokenizer: Tokenizer | None, template: ChatTemplate | None, usual: Usual,
-                 origin: str) -> None:
+                 origin: str, integer_products: bool = False) -> None:
         self.module, self.config = module, module.config
         self.tokenizer, self.template, self.usual, self.origin = tokenizer, template, usual, origin
+        self.integer_products = integer_products
 
     @cached_property
     def steps(self) -> Steps:
         """The compiled steps."""
-        return Steps(self.module)
+        return Steps(self.module, self.integer_products)
 
     # -- generation -----------------------------------------------------------------------------------------------
     def generate(self, prompts: Prompt | Sequence[Prompt], **options: Any) -> Any:
@@ -199,7 +201,7 @@ def _wrong(name: str, value: Any, hint: str) -> UserError:
 
 
 @coded
-def load(folder: str | os.PathLike[str]) -> LanguageModel:
+def load(folder: str | os.PathLike[str], *, integer_products: bool = False) -> LanguageModel:
     """Load a language model from a folder, as transformers and its hub have them, or from a GGUF file of llama.cpp.
 
     A folder has `config.json` and `model.safetensors` (or shards with an index), and mostly `tokenizer.json`,
@@ -210,6 +212,9 @@ def load(folder: str | os.PathLike[str]) -> LanguageModel:
 
     Args:
         folder: Path of the folder or the file.
+        integer_products: Whether tokens are generated with products of integers where weights are quantised: what they
+            are multiplied with is rounded to 8 bits, as llama.cpp does. Faster, and a little less exact. The tokens of
+            prompts are always read exactly.
 
     Returns:
         The model, which `mlc.generate` takes.
@@ -225,24 +230,24 @@ def load(folder: str | os.PathLike[str]) -> LanguageModel:
     """
     path = Path(folder)
     if path.suffix == ".gguf":
-        return _of_file(path)
+        return _of_file(path, integer_products)
     module = read_folder(path)
     tokenizer = Tokenizer.of_file(path / "tokenizer.json") if (path / "tokenizer.json").exists() else None
     return LanguageModel(module, tokenizer, read_template(path), _usual(path), str(folder))
 
 
-def _of_file(path: Path) -> LanguageModel:
+def _of_file(path: Path, integers: bool) -> LanguageModel:
     """The model of a GGUF file; one without a vocabulary takes numbers of tokens."""
     file = read_gguf_file(path)
     module = read_gguf(file)
     if "tokenizer.ggml.tokens" not in file.fields:
-        return LanguageModel(module, None, None, Usual(Sampling(), frozenset(), None), str(path))
+        return LanguageModel(module, None, None, Usual(Sampling(), frozenset(), None), str(path), integers)
     vocabulary = Vocabulary(file)
     if len(vocabulary.tokens) > module.config.vocabulary:
         raise UserError(f"{path}: {len(vocabulary.tokens)} tokens, and embeddings of {module.config.vocabulary}",
                         code="MLC0913", loc=user_loc())
     return LanguageModel(module, vocabulary.tokenizer(), vocabulary.template(),
-                         Usual(Sampling(), vocabulary.ends(), None), str(path))
+                         Usual(Sampling(), vocabulary.ends(), None), str(path), integers)
 
 
 def _usual(folder: Path) -> Usual:

@@ -46,6 +46,9 @@ class Linear(nn.Module):
 
 def product(x: Tensor, weight: Weight, bias: Weight | None = None) -> Tensor:
     """x @ weight.T + bias, with both widened to float32."""
+    if isinstance(weight, QuantizedTensor):
+        out = weight.product(x)
+        return out if bias is None else out + bias.float()
     return nn.functional.linear(x, weight.float(), None if bias is None else bias.float())
 
 

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
 from mlc import nn
 from mlc.dialects.tensor.encodings import ENCODINGS
-from mlc.frontend.functions.quantized import dequantize_blocks
+from mlc.frontend.functions.quantized import dequantize_blocks, quantized_linear
 from mlc.frontend.tensor import Tensor
 
 
@@ -36,5 +40,28 @@ class QuantizedTensor(nn.Module):
         out: Tensor = dequantize_blocks(self.blocks, self.encoding)
         return out
 
+    def product(self, x: Tensor) -> Tensor:
+        """x [.., columns] times the transposed matrix: by integers within `integer_products`, else exact."""
+        if not _integers.get():
+            return nn.functional.linear(x, self.float())
+        out: Tensor = quantized_linear(x, self.blocks, self.encoding)
+        return out
+
     def forward(self) -> Tensor:
         return self.float()
+
+
+_integers: ContextVar[bool] = ContextVar("integer_products", default=False)
+
+
+@contextmanager
+def integer_products(wanted: bool) -> Iterator[None]:
+    """Within it, products with quantised matrices round the other factor to 8 bits, or do not.
+
+    It holds for what is recorded within it: the choice is a part of the program that is compiled.
+    """
+    token = _integers.set(wanted)
+    try:
+        yield
+    finally:
+        _integers.reset(token)

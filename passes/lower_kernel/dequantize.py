@@ -29,9 +29,7 @@ def _dequantize(low: Lowering, op: loop.Dequantize) -> None:
     if not low.in_lanes(op.result.type.dims):
         low.define(op.result, lambda p: _if(low, op, p, lambda: _scalar(low, op, rows, p)))
     elif _is_aligned(low, op):
-        low.define(op.result, lambda p: _if(low, op, p, lambda: _unpacked(
-            low, op, scalar_index(low, address(low, rows), op.tiles, p), scalar_index(low, element, op.tiles, p),
-            low.lanes), low.lanes))
+        low.define(op.result, lambda p: _if(low, op, p, lambda: _aligned(low, op, rows, p), low.lanes))
     else:
         low.define(op.result, lambda p: _one_by_one(low, op, rows, places, p))
 
@@ -120,6 +118,14 @@ def _if(low: Lowering, op: loop.Dequantize, point: Point, read: Callable[[], Val
     with at_end(branch.else_body.block):
         scf.Yield((arith.constant(0.0, type),))
     return branch.results[0]
+
+
+def _aligned(low: Lowering, op: loop.Dequantize, rows: Access, point: Point) -> Value:
+    block = _block(low, op, scalar_index(low, address(low, rows), op.tiles, point),
+                   scalar_index(low, op.map.results[-1], op.tiles, point), low.lanes, 1)
+    if point[low.scope.vector] == 0 and not op.tiles:
+        _prefetch_next(low, op, block, rows)
+    return _UNPACK[op.encoding](block)
 
 
 def _scalar(low: Lowering, op: loop.Dequantize, rows: Access, point: Point) -> Value:
