@@ -22,7 +22,8 @@ from mlc.dialects.loop.schedule import Schedule
 from mlc.dialects.loop.types import ScratchType, TileType, coordinate, spanned, union
 
 __all__ = [
-    "Activation", "BlockMinima", "BlockScales", "Check", "Contract", "Dequantize", "DotPairs", "End", "Fold", "For", "Full", "InBounds", "InKernel", "Index",
-    "Kernel", "Load", "LoadEncoded", "LoadScratch", "Map", "Mma", "Pack", "Reduce", "Scan", "Schedule", "Scratch", "ScratchType",
-    "Store", "StoreScratch", "TileType", "UnpackPairs", "Yield", "coordinate", "iterator_types", "spanned", "union",
+    "Activation", "BlockMinima", "BlockScales", "Check", "Contract", "Dequantize", "DotPairs", "End", "Fold", "For",
+    "Full", "InBounds", "InKernel", "Index", "Kernel", "Load", "LoadEncoded", "LoadScratch", "Map", "Mma", "Pack",
+    "Reduce", "Scan", "Schedule", "Scratch", "ScratchType", "Store", "StoreScratch", "TileType", "UnpackPairs",
+    "Yield", "coordinate", "iterator_types", "spanned", "union",
 ]

@@ -21,7 +21,7 @@ Array = np.ndarray[Any, Any]
 
 
 class LoadEncoded(Load, pure=False):
-    """A load of what the bytes of blocks stand for: the last result of `map` is a place in the row, not a byte."""
+    """A load of numbers that the bytes of blocks stand for: the last result of `map` is a place in the row, no byte."""
 
     buffer: Value
     tiles: tuple[Value, ...]
@@ -44,7 +44,7 @@ class LoadEncoded(Load, pure=False):
         return TileType(tuple(sorted(dims)), type_of(self))
 
     def of_blocks(self, blocks: Array, place: Array) -> Array:
-        """What is at a place of each block [n, bytes]."""
+        """The number at a place of each block [n, bytes]."""
         raise NotImplementedError
 
     def interpret(self, frame: Frame) -> Any:
@@ -65,8 +65,8 @@ class LoadEncoded(Load, pure=False):
 
 
 class Dequantize(LoadEncoded, name="loop.dequantize", pure=False):
-    """result[p] = number e of the row i of blocks in buffer, where map(p) = (i, e), p is in the domain and mask[p] holds,
-    else 0
+    """result[p] = number e of the row i of blocks in buffer, where map(p) = (i, e), p is in the domain and mask[p]
+    holds, else 0
 
     The numbers of a block follow from its bytes as `encoding` says (dialects/tensor/encodings.py).
     """

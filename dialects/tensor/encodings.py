@@ -16,7 +16,7 @@ first bytes are numbers in f16, `q` is an integer:
 The scales of q4_k and q5_k: for j < 4, s is the low 6 bits of byte j and t those of byte j + 4; for the others, s has
 the low 4 bits of byte j + 4, and t its high 4 bits; their bits 4 and 5 are bits 6 and 7 of bytes j - 4 and j.
 
-Arithmetic is in f32 with every step rounded: the products ds and mt first, then q times the former, then the sum. This is
+Arithmetic is in f32 with every step rounded: the products ds and mt first, then q times the former, then the sum. It is
 the order of ggml's own dequantisation (ggml-quants.c), so that the numbers are the same, bit for bit.
 """
 
@@ -101,7 +101,8 @@ def scales_of_k(bytes: Array) -> tuple[Array, Array]:
 
 def _with_minima(blocks: Array, q: Array) -> Parts:
     s, t = scales_of_k(blocks[:, 4:16])
-    return q, *(_twice(_f16(blocks, at) * x.astype(np.float32)) for at, x in ((0, s), (2, t)))
+    scale, least = (_twice(_f16(blocks, at) * x.astype(np.float32)) for at, x in ((0, s), (2, t)))
+    return q, scale, least
 
 
 def _q4_k(blocks: Array) -> Parts:

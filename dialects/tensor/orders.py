@@ -18,8 +18,8 @@
                 truncate.
 
 A sum starts from +0.0, so that it is never -0.0 unless an operand's own rounding makes it so. A step of the chains of a
-matrix product is fma(a, b, total), rounded once; in lanes, which have no runs, L divides the number of terms. The 16-bit floats accumulate in f32 and are rounded at
-the end.
+matrix product is fma(a, b, total), rounded once; its lanes have no runs, and L divides the number of terms. The
+16-bit floats accumulate in f32 and are rounded at the end.
 """
 
 from __future__ import annotations

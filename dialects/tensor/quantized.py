@@ -1,8 +1,8 @@
 """tensor, quantized: numbers of quantised tensors, whose blocks are bytes in memory (encodings.py), and products with
 them.
 
-A product may be exact, `dot_general` of `dequantize`, or one of integers, `quantized_dot`, which rounds the other factor
-to 8 bits: the choice is that of whoever writes the program.
+A product may be exact, `dot_general` of `dequantize`, or one of integers, `quantized_dot`, which rounds the other
+factor to 8 bits: the choice is that of whoever writes the program.
 """
 
 from __future__ import annotations
@@ -37,15 +37,15 @@ def numbers_in_row(op: TensorOp, blocks: TensorType, encoding: str) -> int:
     if not isinstance(row, int) or row % layout.bytes:
         op.refuse(f"the last axis of {shape_text(blocks.shape)} is no sequence of blocks of {layout.bytes} bytes",
                   "MLC0919", symbols=sizes.symbols(row))
-    return row // layout.bytes * layout.elements  # type: ignore[operator,no-any-return]
+    return row // layout.bytes * layout.elements
 
 
 class Dequantize(TensorOp, name="tensor.dequantize"):
     """result[.., i] = number i of the row of blocks x[..]
 
-    `encoding` says how many numbers a block has, and how they follow from its bytes: q8_0, q4_0, q4_1, q4_k, q5_k or q6_k
-    (encodings.py). Every kernel that reads the result has the operation in it, so that nothing but the blocks is read
-    from memory.
+    `encoding` says how many numbers a block has, and how they follow from its bytes: q8_0, q4_0, q4_1, q4_k, q5_k or
+    q6_k (encodings.py). Every kernel that reads the result has the operation in it, so that nothing but the blocks is
+    read from memory.
 
         %r = tensor.dequantize %x {encoding = "q8_0"} : (tensor<Bx68xui8>) -> tensor<Bx64xf32>
     """
@@ -70,6 +70,10 @@ class Dequantize(TensorOp, name="tensor.dequantize"):
     def ref(self, x: Any) -> Array:
         return decode(np.asarray(x), self.layout)
 
+    def fold(self) -> Value | Array | None:
+        arrays = self.constants()
+        return None if arrays is None else self.ref(*arrays)
+
     def operand_maps(self, at: IndexingMap, domain: IterationDomain) -> Sequence[IndexingMap | None]:
         return [(*at[:-1], None)]
 
@@ -81,9 +85,11 @@ class QuantizedDot(Composite, name="tensor.quantized_dot"):
     """result[.., n] = the sum over k of x[.., k] * number k of the row of blocks w[n], with x rounded to 8 bits
 
     Of each 32 numbers of x in a row, with the greatest magnitude a, d = a / 127, and each is rounded to the nearest
-    integer times d. Integers are multiplied exactly, and the scales after that (dot_blocks).
+    integer times d. Integers are multiplied exactly, and the scales after that (dot_blocks). The cotangent of x is that
+    of the exact product.
 
-        %r = tensor.quantized_dot %x, %w {encoding = "q8_0"} : (tensor<Bx64xf32>, tensor<9x68xui8>) -> tensor<Bx9xf32>
+        %r = tensor.quantized_dot %x, %w {encoding = "q8_0"} : (tensor<Bx64xf32>, tensor<9x68xui8>)
+          -> tensor<Bx9xf32>
     """
 
     x: Value
@@ -122,8 +128,8 @@ class QuantizedDot(Composite, name="tensor.quantized_dot"):
         scale = most / full(float(MOST), most)
         wide = broadcast_to(reshape(scale, (*shape[:-1], 1)), shape)
         rounded = tensor.Round(blocks / wide).result
-        limited = tensor.Minimum(tensor.Maximum(rounded, full(float(-MOST), rounded)).result, full(float(MOST), rounded))
-        q = cast(limited.result, i32)
+        above = tensor.Maximum(rounded, full(float(-MOST), rounded)).result
+        q = cast(tensor.Minimum(above, full(float(MOST), rounded)).result, i32)
         low, high = self._pairs(q, (*lead, terms // 2))
         packed = tensor.Or(tensor.And(low, full(0xFFFF, low)).result, tensor.Shl(high, full(16, high)).result).result
         each = reshape(broadcast_to(reshape(scale, (*shape[:-1], 1)), (*shape[:-1], GROUP)), (*lead, terms // 2))
@@ -143,7 +149,9 @@ class QuantizedDot(Composite, name="tensor.quantized_dot"):
         return out[0], out[1]
 
     def vjp(self, ct: Value) -> list[Value | None]:
-        return [None, None]
+        """That of the exact product: the derivative of rounding itself is 0 or does not exist."""
+        numbers, rank = Dequantize(self.w, self.encoding).result, ct.type.rank
+        return [tensor.DotGeneral(ct, numbers, (), ((rank - 1, 0),)).result, None]
 
     def vmap(self, batch_size: Dim, operands: Sequence[Value], batched: Sequence[bool]) -> Value:
         if batched[1]:
@@ -180,7 +188,8 @@ class DotBlocks(TensorOp, name="tensor.dot_blocks"):
     blocks w[n], its scale and its minimum, if the encoding has any (encodings.py). Pairs are added in 16 lanes, from 0:
     total = fma(l * l' + h * h', scale * s, total), then total = fma(-t, sums, total); then a tree, as of lanes<16>.
 
-        %r = tensor.dot_blocks %x, %scale, %sums, %w {encoding = "q8_0"} : (tensor<Bx32xi32>, tensor<Bx32xf32>, tensor<Bx32xf32>, tensor<9x68xui8>) -> tensor<Bx9xf32>
+        %r = tensor.dot_blocks %x, %scale, %sums, %w {encoding = "q8_0"}
+          : (tensor<Bx32xi32>, tensor<Bx32xf32>, tensor<Bx32xf32>, tensor<9x68xui8>) -> tensor<Bx9xf32>
     """
 
     x: Value
@@ -201,8 +210,8 @@ class DotBlocks(TensorOp, name="tensor.dot_blocks"):
                         f"{sums} and {w}", "MLC0113")
         pairs = numbers_in_row(self, w, self.encoding) // 2
         if not x.shape == scale.shape == sums.shape or x.shape[-1] != pairs:
-            self.refuse(f"{shape_text(x.shape)}, {shape_text(scale.shape)} and {shape_text(sums.shape)} are not rows of "
-                        f"{pairs} pairs", "MLC0115")
+            shapes = ", ".join(shape_text(v.shape) for v in (x, scale, sums))
+            self.refuse(f"{shapes} are not rows of {pairs} pairs", "MLC0115")
         return TensorType((*x.shape[:-1], w.shape[0]), f32)
 
     def iteration_domain(self) -> IterationDomain:
@@ -223,11 +232,16 @@ class DotBlocks(TensorOp, name="tensor.dot_blocks"):
         pairs = np.stack([x.astype(np.int16), (x >> 16).astype(np.int16)], -1)
         return dot_of_pairs(pairs, np.asarray(scale), np.asarray(sums), np.asarray(w), ENCODINGS[self.encoding])
 
+    def fold(self) -> Value | Array | None:
+        arrays = self.constants()
+        return None if arrays is None else self.ref(*arrays)
+
     def vjp(self, ct: Value) -> list[Value | None]:
         return [None] * 4
 
     def vmap(self, batch_size: Dim, operands: Sequence[Value], batched: Sequence[bool]) -> Value:
         if batched[3]:
             self.refuse("has one matrix of blocks, and not one per element of a batch", "MLC0919")
-        rows = [v if own else broadcast_to(v, (batch_size, *v.type.shape)) for v, own in zip(operands[:3], batched)]
-        return DotBlocks(*rows, operands[3], self.encoding).result
+        x, scale, sums = (v if own else broadcast_to(v, (batch_size, *v.type.shape))
+                          for v, own in zip(operands[:3], batched))
+        return DotBlocks(x, scale, sums, operands[3], self.encoding).result

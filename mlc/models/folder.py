@@ -64,7 +64,7 @@ def read_config_of(folder: Path) -> ModelConfig:
     if not folder.is_dir():
         what = "is no folder" if folder.exists() else "does not exist"
         raise UserError(f"{folder} {what}", code="MLC0910", loc=user_loc(),
-                        hint="a model is a folder with config.json, model.safetensors and tokenizer.json, or a .gguf file")
+                        hint="a model is a folder with config.json, model.safetensors and tokenizer.json, or NAME.gguf")
     return read_config(Fields(read_json(folder / "config.json", "a folder of a model has one"),
                               str(folder / "config.json")))
 

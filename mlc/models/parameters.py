@@ -13,7 +13,6 @@ from mlc.frontend.tensor import Tensor
 from mlc.ir.diag import UserError
 from mlc.models.quantized import QuantizedTensor
 
-
 Weight = Tensor | QuantizedTensor
 
 

@@ -108,7 +108,7 @@ def _is_aligned(low: Lowering, op: loop.LoadEncoded) -> bool:
 
 
 def _if(low: Lowering, op: loop.Dequantize, point: Point, read: Callable[[], Value], lanes: int = 0) -> Value:
-    """What `read` gives where the mask holds, which is the same for all lanes; zeros elsewhere."""
+    """The result of `read` where the mask holds, which is the same for all lanes; zeros elsewhere."""
     if op.mask is None:
         return read()
     type = VectorType((lanes,), f32) if lanes else f32
@@ -142,8 +142,8 @@ def _one_by_one(low: Lowering, op: loop.Dequantize, rows: Access, places: Access
     numbers = []
     for lane in range(low.lanes):
         def read(lane: int = lane) -> Value:
-            at = (vector.Extract(v, (), (lane,)).result for v in (row, element))
-            return vector.Extract(_unpacked(low, op, *at, 1), (), (0,)).result
+            start, place = (vector.Extract(v, (), (lane,)).result for v in (row, element))
+            return vector.Extract(_unpacked(low, op, start, place, 1), (), (0,)).result
 
         if mask is None:
             numbers.append(read())

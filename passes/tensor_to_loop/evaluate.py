@@ -55,8 +55,9 @@ class KernelBuilder:
             if self.inner is not None:
                 with at_end(block, self.inner.loc):
                     home = self.index_at(self.inner.home(self.domain))
-                    build = self.contraction if isinstance(self.inner, tn.DotGeneral) else self.dot_of_pairs
-                    self.memo[self.inner.result, home, None] = build(self.inner)
+                    self.memo[self.inner.result, home, None] = (
+                        self.contraction(self.inner) if isinstance(self.inner, tn.DotGeneral)
+                        else self.dot_of_pairs(self.inner))
             maps = [self.index_at(map) for map in kernel.result_maps]
             values = [self.value(v, at, None) for v, at in zip(self.outputs, maps)]
             for v, at, value, buffer in zip(self.outputs, maps, values, kernel.outs):
@@ -167,7 +168,7 @@ class KernelBuilder:
         tiles, access = self.access((loop.coordinate(last - 1), p))
 
         def stored(kind: type[loop.LoadEncoded]) -> Value:
-            return kind(self.buffers[op.w], tiles, None, map=access, encoding=op.encoding).result  # type: ignore[no-any-return]
+            return kind(self.buffers[op.w], tiles, None, map=access, encoding=op.encoding).result
 
         def step(acc: Value) -> Value:
             pairs, scale, sums = (self.value(v, rows, None) for v in (op.x, op.scale, op.sums))

@@ -89,7 +89,7 @@ def _is_tied(keys: Keys) -> bool:
 
 
 def _common(keys: Keys) -> dict[str, Any]:
-    """What all architectures of the family say."""
+    """The fields that all architectures of the family have."""
     width, heads = keys.integer("embedding_length"), keys.integer("attention.head_count")
     size = keys.integer("attention.key_length", width // max(1, heads))
     if (values := keys.integer("attention.value_length", size)) != size:

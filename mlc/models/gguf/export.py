@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -30,14 +30,14 @@ _WINDOWED: Mapping[str, Callable[[int], bool]] = {
 
 
 def described(path: Path) -> Described:
-    """What the GGUF file of a model holds, of a folder or of another GGUF file.
+    """The content of the GGUF file of a model, of a folder or of another GGUF file.
 
     Raises:
         UserError: It is no model (MLC0910, MLC0918), or one that no GGUF file can describe (MLC0911).
     """
     if path.suffix == ".gguf":
         file = read_gguf_file(path)
-        return Described(file.fields, {name: (lambda x=x: x) for name, x in file.tensors.items()})
+        return Described(file.fields, {name: _ready(x) for name, x in file.tensors.items()})
     config = read_config_of(path)
     architecture = _ARCHITECTURES[config.architecture]
     fields = {"general.architecture": architecture, "general.name": path.resolve().name}
@@ -65,8 +65,9 @@ def _decoder(config: DecoderConfig, architecture: str, origin: str) -> dict[str,
            "rope.dimension_count": config.rotary.size, "rope.freq_base": config.rotary.theta,
            "vocab_size": config.vocabulary}
     sizes = {w for w in config.windows if w}
-    implied = _WINDOWED.get(architecture, lambda layer: False)
-    if sizes and config.windows != tuple(min(sizes) * implied(layer) for layer in range(config.layers)):
+    implied = _WINDOWED.get(architecture)
+    if sizes and (implied is None or config.windows != tuple(
+            min(sizes) * implied(layer) for layer in range(config.layers))):
         raise _refusal(origin, f"windows of {list(config.windows)[:8]} in layers of the architecture {architecture}")
     if sizes:
         out["attention.sliding_window"] = min(sizes)
@@ -96,6 +97,14 @@ def _scaling(config: DecoderConfig, origin: str) -> dict[str, Any]:
     raise _refusal(origin, f"a rotary embedding of the kind {rotary.kind}")
 
 
+def _ready(found: Stored) -> Made:
+    return lambda: found
+
+
+def _stacked(arrays: Sequence[Array]) -> Made:
+    return lambda: Stored(np.stack(arrays), (len(arrays), *arrays[0].shape), None)
+
+
 # -- weights ----------------------------------------------------------------------------------------------------------
 def _tensors(folder: Path, config: ModelConfig, architecture: str) -> Iterator[tuple[str, Made]]:
     """The tensors under their names in GGUF files, in the form that llama.cpp has them."""
@@ -105,8 +114,7 @@ def _tensors(folder: Path, config: ModelConfig, architecture: str) -> Iterator[t
             yield found, _made(array, found, config, architecture)
     if isinstance(config, DecoderConfig):
         for found, names in of_experts(config).items():
-            stacked = [arrays[n] for n in names]
-            yield found, lambda stacked=stacked: Stored(np.stack(stacked), (len(stacked), *stacked[0].shape), None)
+            yield found, _stacked([arrays[n] for n in names])
         yield from _factors(config)
 
 
@@ -123,7 +131,7 @@ def _place(name: str, config: ModelConfig) -> str | None:
 
 
 def _made(array: Array, name: str, config: ModelConfig, architecture: str) -> Made:
-    part, kind = name.split(".")[-2:]
+    part = name.split(".")[-2]
 
     def make() -> Stored:
         x = array
@@ -156,4 +164,4 @@ def _factors(config: DecoderConfig) -> Iterator[tuple[str, Made]]:
         found = {"rope_factors_short.weight": np.array(rotary.short, np.float32),
                  "rope_factors_long.weight": np.array(rotary.long, np.float32)}
     for name, values in found.items():
-        yield name, lambda values=values: Stored(values, values.shape, None)
+        yield name, _ready(Stored(values, values.shape, None))

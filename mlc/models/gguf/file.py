@@ -1,4 +1,4 @@
-"""GGUF files: fields by name, and tensors that are mapped into memory. All that a file says is checked before it is used.
+"""GGUF files: fields by name, and tensors that are mapped into memory. All that a file says is checked first.
 
 The layout is that of ggml's docs/gguf.md, versions 2 and 3, in little-endian order: magic, version, the numbers of
 tensors and fields, the fields, what is known of the tensors, and from the next multiple of the alignment their bytes.
@@ -53,7 +53,7 @@ class Stored:
 
 @dataclass(frozen=True)
 class GGUFFile:
-    """What a file holds: `fields` (numbers, texts, and arrays of them) and `tensors`, by name."""
+    """The content of a file: `fields` (numbers, texts, and arrays of them) and `tensors`, by name."""
 
     path: Path
     fields: Mapping[str, Any]

@@ -164,7 +164,7 @@ def fields_of_tokenizer(folder: Path) -> dict[str, Any]:
     if not path.exists():
         return {}
     rules = read_json(path)
-    model = rules.get("model") if isinstance(rules.get("model"), dict) else {}
+    model: Mapping[str, Any] = Fields(rules, str(path)).mapping("model") or {}
     split = _split_of(rules.get("pre_tokenizer"))
     if model.get("type") != "BPE" or model.get("byte_fallback") or split is None:
         raise unreadable_tokenizer(str(path), "it is not one of merged bytes that a GGUF file could describe")
@@ -205,7 +205,8 @@ def _special_fields(folder: Path, numbers: Mapping[str, int], rules: Mapping[str
         number = numbers.get(text) if isinstance(text, str) else config.get(f"{name}_token_id")
         if isinstance(number, int):
             out[f"tokenizer.ggml.{name}_token_id"] = number
-    begins = any("SpecialToken" in part for x in _steps(rules.get("post_processor")) for part in x.get("single", [])[:1])
+    ends = [part for x in _steps(rules.get("post_processor")) for part in x.get("single", [])[:1]]
+    begins = any("SpecialToken" in part for part in ends)
     if begins and "tokenizer.ggml.bos_token_id" in out:
         out["tokenizer.ggml.add_bos_token"] = True
     template = read_template(folder)

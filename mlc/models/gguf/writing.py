@@ -1,36 +1,37 @@
-"""GGUF files are written by the package gguf: fields, and tensors one by one, so that memory holds one at a time."""
+"""Writing GGUF files: fields, and tensors one by one, so that memory holds one at a time."""
 
 from __future__ import annotations
 
-import os
-import tempfile
-from collections.abc import Callable, Mapping
+import struct
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from math import prod
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from mlc.dialects.tensor.encodings import ENCODINGS, decode
-from mlc.frontend.location import user_loc
-from mlc.ir.diag import UserError
-from mlc.ir.types import bf16, to_numpy
-from mlc.models.gguf.file import Stored
+from mlc.frontend.output_files import write_file
+from mlc.ir.types import bf16, f16, f32, to_numpy
+from mlc.models.gguf.file import TYPE_NAMES, Stored
 from mlc.models.gguf.quantization import fits, quantize
-from mlc.models.text import missing_package
 
 Array = np.ndarray[Any, Any]
 
 PLAIN_TYPES = ("f32", "f16", "bf16")
 TYPES = (*PLAIN_TYPES, *ENCODINGS)
 """The types of weights that files can be written with."""
+ALIGNMENT = 32
+_TYPES = {name.lower(): number for number, name in TYPE_NAMES.items()}
+_TEXT, _ARRAY = 8, 9
 _FILE_TYPES = {"f32": 0, "f16": 1, "q4_0": 2, "q4_1": 3, "q8_0": 7, "q4_k": 14, "q5_k": 16, "q6_k": 18, "bf16": 32}
 """`general.file_type` of llama.cpp (llama.h, llama_ftype), of which K-quants are the S variants."""
 
 
 @dataclass(frozen=True)
 class Described:
-    """What a GGUF file is to hold: fields by name, and tensors, each of which is made when it is written."""
+    """The content of a GGUF file: fields by name, and tensors, each of which is made when it is written."""
 
     fields: Mapping[str, Any]
     tensors: Mapping[str, Callable[[], Stored]]
@@ -46,8 +47,8 @@ def numbers(found: Stored) -> Array:
 def type_for(name: str, found: Stored, wanted: str) -> str:
     """The type of a tensor in a file with weights of a type.
 
-    Vectors and the routers of experts are f32, as llama.cpp has them; a matrix whose rows are no whole blocks is q8_0, or
-    f16 where they are no blocks of that either.
+    Vectors and the routers of experts are f32, as llama.cpp has them; a matrix whose rows are no whole blocks is q8_0,
+    or f16 where they are no blocks of that either.
     """
     if len(found.shape) < 2 or name.endswith(("ffn_gate_inp.weight", "ffn_gate_inp_shexp.weight")):
         return "f32"
@@ -63,7 +64,7 @@ def converted(found: Stored, kind: str) -> Array:
         return found.bytes
     x = numbers(found)
     if kind in PLAIN_TYPES:
-        return x.astype({"f32": np.dtype(np.float32), "f16": np.dtype(np.float16), "bf16": to_numpy(bf16)}[kind])
+        return np.asarray(x.astype(to_numpy({"f32": f32, "f16": f16, "bf16": bf16}[kind])))
     return quantize(np.ascontiguousarray(x), kind)
 
 
@@ -73,57 +74,69 @@ def write_gguf(path: Path, content: Described, wanted: str) -> dict[str, str]:
     Raises:
         UserError: The file cannot be written (MLC0393), or the package gguf is not installed (MLC0917).
     """
-    try:
-        import gguf
-    except ImportError:
-        raise missing_package("gguf", "writes GGUF files") from None
-    out: dict[str, str] = {}
-    try:
-        handle, temporary = tempfile.mkstemp(suffix=".gguf", dir=path.parent)
-        os.close(handle)
-        try:
-            writer = gguf.GGUFWriter(temporary, content.fields["general.architecture"])
-            _write_fields(gguf, writer, {**content.fields, "general.file_type": _FILE_TYPES[wanted],
-                                         "general.quantization_version": 2})
-            for name, made in content.tensors.items():
-                found = made()
-                out[name] = kind = type_for(name, found, wanted)
-                raw = converted(found, kind)
-                encoding = gguf.GGMLQuantizationType[kind.upper()]
-                writer.add_tensor(name, raw.view(np.uint8) if kind == "bf16" else np.ascontiguousarray(raw),
-                                  raw_dtype=encoding)
-            writer.write_header_to_file()
-            writer.write_kv_data_to_file()
-            writer.write_tensors_to_file()
-            writer.close()
-            os.replace(temporary, path)
-        finally:
-            Path(temporary).unlink(missing_ok=True)
-    except OSError as error:
-        raise UserError(f"{path} cannot be written: {error.strerror}", code="MLC0393", loc=user_loc()) from None
-    return out
+    kinds, described, at = dict[str, str](), list[bytes](), 0
+    for name, make in content.tensors.items():
+        found = make()
+        kinds[name] = kind = type_for(name, found, wanted)
+        described.append(_text(name) + _numbers("<I", len(found.shape)) + _numbers("<Q", *reversed(found.shape))
+                         + _numbers("<I", _TYPES[kind]) + _numbers("<Q", at))
+        at += _padded(size_of(found.shape, kind))
+    fields = {**content.fields, "general.file_type": _FILE_TYPES[wanted], "general.quantization_version": 2,
+              "general.alignment": ALIGNMENT}
+    held = [(name, value) for name, value in fields.items() if value != []]
+    head = b"".join([b"GGUF", _numbers("<I", 3), _numbers("<Q", len(kinds), len(held)),
+                     *(_text(name) + _field(value) for name, value in held), *described])
+    write_file(path, _parts(head, content, kinds))
+    return kinds
 
 
-def _write_fields(gguf: Any, writer: Any, fields: Mapping[str, Any]) -> None:
-    for name, value in fields.items():
-        if name == "general.architecture" or isinstance(value, list) and not value:
-            continue                                       # the writer has the first one by itself; arrays have elements
-        kind = _kind(gguf, value[0] if isinstance(value, list) else value, isinstance(value, list))
-        if isinstance(value, list):
-            writer.add_key_value(name, value, gguf.GGUFValueType.ARRAY, kind)
-        else:
-            writer.add_key_value(name, value, kind)
+def _parts(head: bytes, content: Described, kinds: Mapping[str, str]) -> Iterator[bytes | memoryview]:
+    """The bytes of a file, one tensor in memory at a time."""
+    yield head + bytes(_padded(len(head)) - len(head))
+    for name, make in content.tensors.items():
+        raw = np.ascontiguousarray(converted(make(), kinds[name])).reshape(-1).view(np.uint8)
+        yield raw.data
+        yield bytes(_padded(raw.size) - raw.size)
 
 
-def _kind(gguf: Any, value: Any, in_list: bool) -> Any:
-    """The type of a field that llama.cpp expects for a value: numbers that are not negative are unsigned."""
-    types = gguf.GGUFValueType
+def size_of(shape: tuple[int, ...], kind: str) -> int:
+    """Bytes of a tensor of a type."""
+    if kind in PLAIN_TYPES:
+        return prod(shape) * (4 if kind == "f32" else 2)
+    return prod(shape) // ENCODINGS[kind].elements * ENCODINGS[kind].bytes
+
+
+def _padded(size: int) -> int:
+    return -(-size // ALIGNMENT) * ALIGNMENT
+
+
+def _numbers(form: str, *values: int) -> bytes:
+    return b"".join(struct.pack(form, value) for value in values)
+
+
+def _text(value: str) -> bytes:
+    data = value.encode()
+    return _numbers("<Q", len(data)) + data
+
+
+def _field(value: Any) -> bytes:
+    """The type and the value of a field."""
+    if not isinstance(value, list):
+        kind, form = _type_of(value, False)
+        return _numbers("<I", kind) + (_text(value) if form is None else struct.pack(form, value))
+    kind, form = _type_of(value[0], True)
+    data = b"".join(_text(x) if form is None else struct.pack(form, x) for x in value)
+    return _numbers("<I", _ARRAY, kind) + _numbers("<Q", len(value)) + data
+
+
+def _type_of(value: Any, in_list: bool) -> tuple[int, str | None]:
+    """The type that llama.cpp expects for a value, and its form: single numbers that are not negative are unsigned."""
     if isinstance(value, bool):
-        return types.BOOL
+        return 7, "<?"
     if isinstance(value, str):
-        return types.STRING
+        return _TEXT, None
     if isinstance(value, float):
-        return types.FLOAT32
-    if in_list:
-        return types.INT32
-    return types.UINT32 if 0 <= value < 1 << 32 else types.INT64
+        return 6, "<f"
+    if in_list and -(1 << 31) <= value < 1 << 31:
+        return 5, "<i"
+    return (4, "<I") if 0 <= value < 1 << 32 else (11, "<q")
