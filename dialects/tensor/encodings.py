@@ -58,8 +58,8 @@ class Encoding:
     def decode(self, blocks: Array) -> Array:
         """The numbers [n, elements] of blocks [n, bytes], in f32."""
         q, s, t = self.parts(blocks)
-        x = q.astype(np.float32).reshape(len(q), -1, GROUP) * s[:, :, None]
-        return np.asarray(x if t is None else x - t[:, :, None]).reshape(len(q), -1)
+        x = q.astype(np.float32).reshape(len(q), self.elements // GROUP, GROUP) * s[:, :, None]
+        return np.asarray(x if t is None else x - t[:, :, None]).reshape(len(q), self.elements)
 
 
 def _f16(blocks: Array, at: int) -> Array:
@@ -70,8 +70,8 @@ def _f16(blocks: Array, at: int) -> Array:
 
 def _nibbles(bytes: Array, group: int) -> Array:
     """Of every `group` bytes the low 4 bits, then the high ones."""
-    grouped = bytes.reshape(len(bytes), -1, 1, group)
-    return np.concatenate([grouped & 15, grouped >> 4], 2).reshape(len(bytes), -1).astype(np.int8)
+    grouped = bytes.reshape(len(bytes), bytes.shape[1] // group, 1, group)
+    return np.concatenate([grouped & 15, grouped >> 4], 2).reshape(len(bytes), 2 * bytes.shape[1]).astype(np.int8)
 
 
 def _twice(x: Array) -> Array:
@@ -111,15 +111,15 @@ def _q4_k(blocks: Array) -> Parts:
 
 def _q5_k(blocks: Array) -> Parts:
     fifth = blocks[:, None, 16:48] >> np.arange(8, dtype=np.uint8)[None, :, None] & 1
-    return _with_minima(blocks, _nibbles(blocks[:, 48:], 32) | (fifth << 4).reshape(-1, 256).astype(np.int8))
+    return _with_minima(blocks, _nibbles(blocks[:, 48:], 32) | (fifth << 4).reshape(len(blocks), 256).astype(np.int8))
 
 
 def _q6_k(blocks: Array) -> Parts:
-    low = _nibbles(blocks[:, :128], 64).reshape(-1, 2, 4, 32)
-    high = blocks[:, 128:192].reshape(-1, 2, 1, 32) >> np.array([0, 2, 4, 6], np.uint8)[:, None] & 3
+    low = _nibbles(blocks[:, :128], 64).reshape(len(blocks), 2, 4, 32)
+    high = blocks[:, 128:192].reshape(len(blocks), 2, 1, 32) >> np.array([0, 2, 4, 6], np.uint8)[:, None] & 3
     q = (low | (high << 4).astype(np.int8)) - np.int8(32)
     s = _f16(blocks, 208) * np.ascontiguousarray(blocks[:, 192:208]).view(np.int8).astype(np.float32)
-    return q.reshape(-1, 256), s, None
+    return q.reshape(len(blocks), 256), s, None
 
 
 ENCODINGS: Mapping[str, Encoding] = {e.name: e for e in (
@@ -132,7 +132,7 @@ ENCODINGS: Mapping[str, Encoding] = {e.name: e for e in (
 def decode(rows: Array, encoding: Encoding) -> Array:
     """The numbers [.., columns] of rows of blocks [.., bytes]."""
     *lead, size = rows.shape
-    blocks = np.ascontiguousarray(rows).reshape(-1, encoding.bytes)
+    blocks = np.ascontiguousarray(rows).reshape(rows.size // encoding.bytes, encoding.bytes)
     with np.errstate(all="ignore"):
         return encoding.decode(blocks).reshape(*lead, size // encoding.bytes * encoding.elements)
 
@@ -142,7 +142,7 @@ def parts_of_rows(rows: Array, encoding: Encoding) -> Parts:
     *lead, size = rows.shape
     count = size // encoding.bytes
     with np.errstate(all="ignore"):
-        q, s, t = encoding.parts(np.ascontiguousarray(rows).reshape(-1, encoding.bytes))
+        q, s, t = encoding.parts(np.ascontiguousarray(rows).reshape(rows.size // encoding.bytes, encoding.bytes))
     pairs = q.reshape(*lead, count * encoding.elements // 2, 2)
     groups = (x if x is None else x.reshape(*lead, count * encoding.elements // GROUP) for x in (s, t))
     return pairs, *groups  # type: ignore[return-value]

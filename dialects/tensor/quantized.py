@@ -8,6 +8,7 @@ factor to 8 bits: the choice is that of whoever writes the program.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,7 @@ from mlc.ir.affine import dim
 from mlc.ir.core import Value
 from mlc.ir.exact import fma
 from mlc.ir.sizes import Dim
-from mlc.ir.types import TensorType, f32, i32, ui8
+from mlc.ir.types import TensorType, f32, i32, i64, ui8
 
 
 def numbers_in_row(op: TensorOp, blocks: TensorType, encoding: str) -> int:
@@ -88,8 +89,7 @@ class QuantizedDot(Composite, name="tensor.quantized_dot"):
     integer times d. Integers are multiplied exactly, and the scales after that (dot_blocks). The cotangent of x is that
     of the exact product.
 
-        %r = tensor.quantized_dot %x, %w {encoding = "q8_0"} : (tensor<Bx64xf32>, tensor<9x68xui8>)
-          -> tensor<Bx9xf32>
+        %r = tensor.quantized_dot %x, %w {encoding = "q8_0"} : (tensor<Bx64xf32>, tensor<9x68xui8>) -> tensor<Bx9xf32>
     """
 
     x: Value
@@ -110,11 +110,11 @@ class QuantizedDot(Composite, name="tensor.quantized_dot"):
         """The same arithmetic as the decomposition, which is exact up to rounding that both do."""
         x, layout = np.asarray(x), ENCODINGS[self.encoding]
         with np.errstate(all="ignore"):
-            blocks = x.reshape(*x.shape[:-1], -1, BLOCK)
+            blocks = x.reshape(*x.shape[:-1], x.shape[-1] // BLOCK, BLOCK)
             scale = np.abs(blocks).max(-1, keepdims=True) / np.float32(MOST)
             rounded = np.clip(np.rint(blocks / scale), -MOST, MOST)
             q = np.where(np.isnan(rounded), 0, rounded).astype(np.int32)
-            pairs = q.reshape(*x.shape[:-1], -1, 2)
+            pairs = q.reshape(*x.shape[:-1], x.shape[-1] // 2, 2)
             spread = np.broadcast_to(scale, (*blocks.shape[:-1], GROUP)).reshape(pairs.shape[:-1])
             sums = spread * pairs.sum(-1).astype(np.float32)
         return dot_of_pairs(pairs, spread, sums, np.asarray(w), layout)
@@ -154,9 +154,11 @@ class QuantizedDot(Composite, name="tensor.quantized_dot"):
         return [tensor.DotGeneral(ct, numbers, (), ((rank - 1, 0),)).result, None]
 
     def vmap(self, batch_size: Dim, operands: Sequence[Value], batched: Sequence[bool]) -> Value:
-        if batched[1]:
-            self.refuse("has one matrix of blocks, and not one per element of a batch", "MLC0919")
-        return QuantizedDot(operands[0], operands[1], self.encoding).result
+        x, w = operands
+        if not batched[1]:
+            return QuantizedDot(x, w, self.encoding).result
+        x = x if batched[0] else broadcast_to(x, (batch_size, *x.type.shape))
+        return own_matrix(QuantizedDot(x, all_rows(w), self.encoding).result, batch_size, w)
 
 
 BLOCK, MOST = 32, 127
@@ -167,13 +169,15 @@ def dot_of_pairs(x: Array, scale: Array, sums: Array, w: Array, layout: Encoding
     """The sums of `dot_blocks` of pairs x [.., n, 2]."""
     q, s, t = parts_of_rows(w, layout)
     lead, count = x.shape[:-2], x.shape[-2]
-    pairs = x.reshape(-1, count, 2).astype(np.int64)
-    scale, sums = (v.reshape(-1, 1, count) for v in (scale, sums))
+    rows = prod(lead)
+    pairs = x.reshape(rows, count, 2).astype(np.int64)
+    scale, sums = (v.reshape(rows, 1, count) for v in (scale, sums))
     each = np.arange(count) * 2 // GROUP
-    total = np.zeros((len(pairs), len(q), GROUP), np.float32)
+    lanes = layout.elements // 2
+    total = np.zeros((len(pairs), len(q), lanes), np.float32)
     with np.errstate(all="ignore"):
-        for p in range(0, count, GROUP):
-            here = slice(p, p + GROUP)
+        for p in range(0, count, lanes):
+            here = slice(p, p + lanes)
             dots = (pairs[:, None, here] * q[None, :, here].astype(np.int64)).sum(-1).astype(np.int32)
             total = np.asarray(fma(dots.astype(np.float32), scale[:, :, here] * s[None, :, each[here]], total))
             if t is not None:
@@ -185,12 +189,12 @@ class DotBlocks(TensorOp, name="tensor.dot_blocks"):
     """result[.., n] = the sum over p of (l * l' + h * h') * scale[.., p] * s - sums[.., p] * t
 
     x[.., p] has a pair of integers l and h in its low and high 16 bits; l', h', s and t are the pair p of the row of
-    blocks w[n], its scale and its minimum, if the encoding has any (encodings.py). Pairs are added in 16 lanes, from 0:
-    total = fma(l * l' + h * h', scale * s, total), then total = fma(-t, sums, total); then a tree, as of lanes<16>.
+    blocks w[n], its scale and its minimum, if the encoding has any (encodings.py). Pairs are added in L lanes, as many as
+    a block has pairs, from 0: total = fma(l * l' + h * h', scale * s, total), then total = fma(-t, sums, total); then a
+    tree, as of lanes<L>.
 
-        %r = tensor.dot_blocks %x, %scale, %sums, %w {encoding = "q8_0"}
-          : (tensor<Bx32xi32>, tensor<Bx32xf32>, tensor<Bx32xf32>, tensor<9x68xui8>) -> tensor<Bx9xf32>
-    """
+        %r = tensor.dot_blocks %x, %s, %m, %w {encoding = "q8_0"} : (tensor<16xi32>, tensor<16xf32>, tensor<16xf32>, tensor<9x34xui8>) -> tensor<9xf32>
+    """  # noqa: E501
 
     x: Value
     scale: Value
@@ -240,8 +244,25 @@ class DotBlocks(TensorOp, name="tensor.dot_blocks"):
         return [None] * 4
 
     def vmap(self, batch_size: Dim, operands: Sequence[Value], batched: Sequence[bool]) -> Value:
-        if batched[3]:
-            self.refuse("has one matrix of blocks, and not one per element of a batch", "MLC0919")
+        w = operands[3]
         x, scale, sums = (v if own else broadcast_to(v, (batch_size, *v.type.shape))
                           for v, own in zip(operands[:3], batched))
-        return DotBlocks(x, scale, sums, operands[3], self.encoding).result
+        if not batched[3]:
+            return DotBlocks(x, scale, sums, w, self.encoding).result
+        return own_matrix(DotBlocks(x, scale, sums, all_rows(w), self.encoding).result, batch_size, w)
+
+
+def all_rows(w: Value) -> Value:
+    """The rows of the matrices of a batch, as one matrix."""
+    batch_size, rows, size = w.type.shape
+    return reshape(w, (batch_size * rows, size))
+
+
+def own_matrix(products: Value, batch_size: Dim, w: Value) -> Value:
+    """Of products [batch, .., batch * n] with the rows of all matrices of a batch, those with the own one."""
+    batch, *lead, _ = products.type.shape
+    shape = (batch, *lead, batch_size, w.type.shape[1])
+    own = tensor.Compare("eq", tensor.Iota(shape, 0, i64).result, tensor.Iota(shape, len(shape) - 2, i64).result).result
+    spread = reshape(products, shape)
+    kept = tensor.Select(own, spread, full(0, spread)).result
+    return tensor.ReduceSum(kept, (len(shape) - 2,)).result

@@ -41,12 +41,40 @@ def _unpack_pairs(low: Lowering, op: loop.UnpackPairs) -> None:
 
 @rule(loop.BlockScales)
 def _block_scales(low: Lowering, op: loop.BlockScales) -> None:
-    _of_pairs(low, op, lambda b: _SCALES[op.encoding](b)[0])
+    if op.encoding in _ALL_SCALES:
+        _of_whole_blocks(low, op)
+    else:
+        _of_pairs(low, op, lambda b: _SCALES[op.encoding](b)[0])
 
 
 @rule(loop.BlockMinima)
 def _block_minima(low: Lowering, op: loop.BlockMinima) -> None:
-    _of_pairs(low, op, lambda b: _SCALES[op.encoding](b)[1])
+    if op.encoding in _ALL_SCALES:
+        _of_whole_blocks(low, op)
+    else:
+        _of_pairs(low, op, lambda b: _SCALES[op.encoding](b)[1])
+
+
+def _of_whole_blocks(low: Lowering, op: loop.BlockScales) -> None:
+    """Compute all scales or minima of a block at once, as a vector, from which the pairs have theirs."""
+    places = op.layout.elements // 2
+    if low.scope.block[low.scope.vector] != places or not _is_aligned(low, op):
+        op.fail(f"the {places} pairs of a block are a tile of vectors", code="MLC0171")
+    *row, place = op.map.results
+    rows, found = Access(op.buffer, (*row, 0), op.tiles, op.mask), dict[Point, Value]()
+
+    def part(point: Point) -> Value:
+        d = low.scope.vector
+        first = (*point[:d], 0, *point[d + 1:])
+        if first not in found:
+            block = _block(low, op, scalar_index(low, address(low, rows), op.tiles, first),
+                           scalar_index(low, place, op.tiles, first), low.lanes, 2)
+            found[first] = _ALL_SCALES[op.encoding](block, op.part)
+        each = places // found[first].type.shape[0]
+        order = tuple((point[d] + lane) // each for lane in range(low.lanes))
+        return vector.Shuffle(found[first], found[first], order).result
+
+    low.define(op.result, part)
 
 
 def _of_pairs(low: Lowering, op: loop.LoadEncoded, read: Callable[[Block], Value]) -> None:
@@ -389,11 +417,6 @@ _PAIRS: Mapping[str, Callable[[Block], Value]] = {
 
 
 # -- scales and minima of pairs ---------------------------------------------------------------------------------------
-def _of_k(b: Block) -> tuple[Value, Value]:
-    scale, least = _scale_and_minimum(Block(b.flat, b.start, _twice(b), b.lanes))
-    return b.spread(scale), b.spread(least)
-
-
 def _of_q4_1(b: Block) -> tuple[Value, Value]:
     return b.spread(b.half(0)), b.spread(arith.NegF(b.half(2)).result)
 
@@ -402,19 +425,33 @@ def _of_d(b: Block) -> tuple[Value, ...]:
     return (b.spread(b.half(0)),)
 
 
-def _of_q6_k(b: Block) -> tuple[Value, ...]:
-    """8 pairs share a scale."""
-    d, first = b.half(208), b.part(3, 15)
-
-    def scale(i: int) -> Value:
-        byte = b.byte(b.at(first, 192 + i), signed=True)
-        return b.spread(arith.MulF(d, arith.SIToFP(byte, f32).result).result)
-
-    if b.lanes <= 8:
-        return (scale(0),)
-    order = tuple(lane if lane < 8 else b.lanes + lane for lane in range(b.lanes))
-    return (vector.Shuffle(scale(0), scale(1), order).result,)
+_SCALES: Mapping[str, Callable[[Block], tuple[Value, ...]]] = {"q8_0": _of_d, "q4_0": _of_d, "q4_1": _of_q4_1}
 
 
-_SCALES: Mapping[str, Callable[[Block], tuple[Value, ...]]] = {
-    "q8_0": _of_d, "q4_0": _of_d, "q4_1": _of_q4_1, "q4_k": _of_k, "q5_k": _of_k, "q6_k": _of_q6_k}
+def _all_of_k(b: Block, part: int) -> Value:
+    """The 8 scales (part 1) or minima (part 2)."""
+    four = VectorType((4,), i32)
+
+    def bytes(offset: int) -> Value:
+        return arith.ExtUI(vector.Load(b.flat, (b.at(offset),), VectorType((4,), i8)).result, four).result
+
+    own, high = bytes(4 * part), bytes(12)
+    low = arith.AndI(own, arith.constant(63, four)).result
+    top = arith.ShLI(arith.ShRUI(own, arith.constant(6, four)).result, arith.constant(4, four)).result
+    rest = arith.ShRUI(high, arith.constant(4, four)).result if part == 2 else arith.AndI(
+        high, arith.constant(15, four)).result
+    late = arith.OrI(rest, top).result
+    both = vector.Shuffle(low, late, tuple(range(8))).result
+    numbers = arith.SIToFP(both, VectorType((8,), f32)).result
+    return arith.MulF(vector.splat(b.half(2 * part - 2), 8), numbers).result
+
+
+def _all_of_q6_k(b: Block, part: int) -> Value:
+    """The 16 scales."""
+    raw = vector.Load(b.flat, (b.at(192),), VectorType((16,), i8)).result
+    numbers = arith.SIToFP(arith.ExtSI(raw, VectorType((16,), i32)).result, VectorType((16,), f32)).result
+    return arith.MulF(vector.splat(b.half(208), 16), numbers).result
+
+
+_ALL_SCALES: Mapping[str, Callable[[Block, int], Value]] = {
+    "q4_k": _all_of_k, "q5_k": _all_of_k, "q6_k": _all_of_q6_k}

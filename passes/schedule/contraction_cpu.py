@@ -169,8 +169,9 @@ def schedule_pairs(kernel: Kernel, machine: Cpu) -> None:
     lanes = min(LANES, machine.vector_bits // 32)
     kernel.reschedule(lanes=lanes if lanes < kernel.schedule.tile[k] else 0)
     m = next((d for d in reversed(range(n)) if kernel.domain[d] != 1), None)
-    rows = 1 if m is None else min(FEW, guess(kernel.domain[m]))
-    tile(kernel, n, min(guess(kernel.domain[n]), 4 if rows < FEW else 2))
+    vectors = max(1, kernel.schedule.tile[k] // lanes)
+    rows = 1 if m is None else min(FEW if vectors <= 2 else 2, guess(kernel.domain[m]))
+    tile(kernel, n, min(guess(kernel.domain[n]), max(1, min(4 if rows < FEW else 2, 16 // (vectors * rows)))))
     if m is not None:
         tile(kernel, m, even(kernel.domain[m], rows, 1))
 

@@ -10,7 +10,7 @@ from mlc.dialects import tensor as tn
 from mlc.dialects.index_arithmetic import SizeBuilder
 from mlc.dialects.loop import TileType
 from mlc.dialects.tensor.elementwise import Elementwise
-from mlc.dialects.tensor.encodings import ENCODINGS, GROUP
+from mlc.dialects.tensor.encodings import ENCODINGS
 from mlc.dialects.tensor.iteration import IndexingMap, aligned, delinear, linear
 from mlc.dialects.tensor.kernel import Kernel, stored
 from mlc.dialects.tensor.orders import lanes, terms_in_block, terms_of_mma
@@ -375,7 +375,7 @@ def adds_in_lanes(op: tn.DotGeneral | tn.DotBlocks) -> bool:
 def block_of_terms(op: tn.DotGeneral | tn.DotBlocks) -> int:
     """How many terms of a product are added together: a block of them, or one for each lane."""
     if isinstance(op, tn.DotBlocks):
-        return GROUP
+        return ENCODINGS[op.encoding].elements // 2
     order = op.order or "chain"
     return terms_in_block(order) or (terms_of_mma(order) or (lanes_of_product(op),))[0]
 
