@@ -477,6 +477,8 @@ ROWS: dict[type[Op], Row] = {
     llvm.MaskedScatter: lambda w, o: _masked(w, o, "scatter", o.operands, o.value, o.data),
     llvm.MemCpy: lambda w, o: w.intrinsic(o, "memcpy", [llvm.ptr, llvm.ptr, o.len.type], [(i1, "false")]),
     llvm.MemSet: lambda w, o: w.intrinsic(o, "memset", [llvm.ptr, o.len.type], [(i1, "false")]),
+    llvm.Prefetch: lambda w, o: w.intrinsic(o, "prefetch", [llvm.ptr],
+                                            [(i32, str(n)) for n in (o.rw, o.hint, o.cache)]),
     llvm.Br: _branch, llvm.CondBr: _branch, llvm.Switch: _switch,
     llvm.Return: lambda w, o: "ret void" if o.value is None else f"ret {w.t(o.value)}",
     llvm.Unreachable: lambda w, o: "unreachable",

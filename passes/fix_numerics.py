@@ -5,8 +5,9 @@ gives  FIXED: every float reduction and contraction has an `order`; elementary f
 why    results are bitwise reproducible across machines, schedules and batch sizes
 
 - A reduction that includes the last axis adds in L interleaved lanes, then by a tree: `lanes<L>`; any other, and one of
-  two elements, adds in ascending order, one chain per result: `chain`; a contraction in chains of B terms: `blocks<B>`.
-  A long sum adds in runs of RUN, so that its rounding error is close to that of pairwise summation: `lanes<L, RUN>`.
+  two elements, adds in ascending order, one chain per result: `chain`; a contraction in chains of B terms: `blocks<B>`,
+  and in lanes along the rows of a factor that is stored in 16 bits or quantised: `lanes<LANES>`. A long sum adds in
+  runs of RUN, so that its rounding error is close to that of pairwise summation: `lanes<L, RUN>`.
 - A reduction along non-adjacent axes, or of very many elements, is split in two: one along some of the axes, or
   within blocks of an axis, and one of its results.
 - These choices depend on the operation, its dtype and the lengths of the reduced axes, never on the number of rows,
@@ -33,7 +34,7 @@ from mlc.ir import sizes
 from mlc.ir.core import Op, Value, before
 from mlc.ir.diag import UserError
 from mlc.ir.passes import Pass
-from mlc.ir.types import FloatType, Type, bf16, f16, f32, f64, i32, i64
+from mlc.ir.types import FloatType, Type, bf16, f16, f32, f64, i32, i64, ui8
 from mlc.passes.forms import DECOMPOSED, FIXED
 
 
@@ -117,17 +118,17 @@ PRODUCTS = ("fma", "mma", "tf32")
 """Lowerings of matrix products; each includes the ones before it."""
 
 
-def run(module: Op, products: str = "fma") -> None:
-    """Rewrite every function of `module`."""
+def run(module: Op, products: str = "fma", lanes: bool = True) -> None:
+    """Rewrite every function of `module`; without `lanes`, which GPUs have no use for, products add in blocks alone."""
     if products not in PRODUCTS:
         raise UserError(f"pass fix_numerics: products={products}", code="MLC0333", hint="one of " + ", ".join(PRODUCTS))
     for op in list(module.walk()):
         if op.parent is None or not op.name.startswith("tensor."):
             continue
         with before(op, op.loc.through("fix_numerics")):
-            _widen(op, products)
+            _widen(op, products, lanes)
         if op.parent is not None:
-            _fix(op, products)
+            _fix(op, products, lanes)
 
 
 def is_expanded(op: Op) -> TypeGuard[Elementwise]:
@@ -135,14 +136,14 @@ def is_expanded(op: Op) -> TypeGuard[Elementwise]:
     return isinstance(op, Elementwise) and op.has_expansion() and isinstance(op.results[0].type.dtype, FloatType)
 
 
-def _fix(op: Op, products: str) -> None:
+def _fix(op: Op, products: str, lanes: bool) -> None:
     if isinstance(op, Reduce):
         if op.order is None:                         # keep an explicit order
             _reduce(op)
     elif isinstance(op, tn.Cumulative):
         op.attrs["order"] = "chain"
     elif isinstance(op, tn.DotGeneral):
-        op.attrs["order"] = (mma_order(op, products) if products != "fma" else None) or product_order(op)
+        op.attrs["order"] = (mma_order(op, products) if products != "fma" else None) or product_order(op, lanes)
     elif is_expanded(op):
         with before(op, op.loc.through("fix_numerics")):
             op.replace_by(map_elements(op.operands, lambda *xs: op.expand(Emitter(), *xs)))
@@ -156,7 +157,8 @@ def is_fixed(module: Op) -> bool:
             return False
         if isinstance(op, Reduce | tn.DotGeneral | tn.Cumulative):
             if op.order is None or (
-                    isinstance(op, tn.DotGeneral) and op.order not in (product_order(op), mma_order(op, "tf32"))):
+                    isinstance(op, tn.DotGeneral) and op.order not in (
+                        product_order(op), product_order(op, False), mma_order(op, "tf32"))):
                 return False
             decided = True
         elif is_expanded(op):
@@ -169,8 +171,24 @@ TERMS = 256
 """Terms of a product that are added sequentially: enough to be fast, few enough to bound the rounding error."""
 
 
-def product_order(op: tn.DotGeneral) -> str:
-    """`chain` for few terms and for integers, whose sums are associative, else `blocks<TERMS>`."""
+LANES = 32
+"""Lanes of a product with a stored factor: as many as the smallest block of a quantised tensor has numbers."""
+
+
+def product_order(op: tn.DotGeneral, lanes: bool = True) -> str:
+    """`chain` for few terms and for integers, whose sums are associative, else `blocks<TERMS>`.
+
+    `lanes<LANES>` if one factor, and not the other, is stored in fewer bits and its rows are summed: code that adds
+    along a row widens it in place, and passes over memory once.
+    """
+    stored = [v.op.operands[0].type.dtype if isinstance(v.op, tn.Cast | tn.Dequantize) else None for v in op.operands]
+    sides = [side for side, dtype in enumerate(stored) if dtype in (f16, bf16, ui8)]
+    if lanes and op.result.type.dtype == f32 and len(sides) == 1:
+        side, = sides
+        shape = op.operands[side].type.shape
+        if [pair[side] for pair in op.contract] == [len(shape) - 1] and isinstance(shape[-1], int) and (
+                shape[-1] and shape[-1] % LANES == 0):
+            return f"lanes<{LANES}>"
     terms = sizes.product(op.lhs.type.shape[a] for a, _ in op.contract)
     few = isinstance(terms, int) and terms <= TERMS
     return "chain" if few or not isinstance(op.result.type.dtype, FloatType) else f"blocks<{TERMS}>"
@@ -259,7 +277,7 @@ def _is_narrow(op: Op) -> bool:
         v.type.dtype in _NARROW for v in op.operands)
 
 
-def _widen(op: Op, products: str) -> None:
+def _widen(op: Op, products: str, lanes: bool) -> None:
     """Compute an operation on 16-bit floats in f32."""
     if not _is_narrow(op):
         return
@@ -271,7 +289,7 @@ def _widen(op: Op, products: str) -> None:
     wide_result = copy.results[0]
     narrow = tn.Cast(wide_result, dtype=result.dtype).result if result.dtype in _NARROW else wide_result
     op.replace_by(narrow)
-    _fix(copy, products)
+    _fix(copy, products, lanes)
 
 
 PASS = Pass(run, takes=DECOMPOSED, gives=FIXED)

@@ -137,8 +137,9 @@ def steps(level: str = "llvm", machine: Model = CPU, products: str = "fma",
 
 def _options(transform: Pass, machine: Model, products: str) -> tuple[tuple[str, object], ...]:
     """Machine-dependent options of a pass that differ from its defaults."""
-    if transform.name == "fix_numerics" and products != "fma":
-        return (("products", products),)
+    if transform.name == "fix_numerics":
+        changed = {"products": products, "lanes": machine.order == "cpu"}
+        return tuple((name, value) for name, value in changed.items() if value != transform.defaults[name])
     default = transform.defaults.get("machine")
     restricted = machine.of(type(default)) if isinstance(default, Machine) else None
     return () if restricted == default else (("machine", restricted),)

@@ -20,7 +20,7 @@ from mlc.ir.passes import Pass
 from mlc.ir.sizes import Dim
 from mlc.passes.analysis.accesses import best_dimension, element_width, pace
 from mlc.passes.forms import LOOP
-from mlc.passes.schedule.contraction_cpu import schedule_contraction
+from mlc.passes.schedule.contraction_cpu import schedule_contraction, schedule_pairs
 from mlc.passes.schedule.transforms import tile
 from mlc.passes.schedule.windows import schedule_windows
 
@@ -44,7 +44,9 @@ def run(module: Op, machine: Cpu = CPU, vectors: int = 4) -> None:
 
 def schedule(kernel: Kernel, machine: Cpu, vectors: int) -> None:
     """The default schedule of one kernel."""
-    if next(kernel.inside(loop.Contract), None) is not None:
+    if next(kernel.inside(loop.DotPairs), None) is not None:
+        schedule_pairs(kernel, machine)
+    elif next(kernel.inside(loop.Contract), None) is not None:
         schedule_contraction(kernel, machine)
     elif kernel.schedule.vector < 0 and (dim := best_dimension(kernel)) is not None:
         lanes = max(1, machine.vector_bits // element_width(kernel))

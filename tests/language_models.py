@@ -105,4 +105,4 @@ def write_tokenizer(folder: Path) -> Tokenizer:
     rules.pre_tokenizer = pre_tokenizers.Split("", "isolated")
     rules.decoder = decoders.Fuse()
     rules.save(str(folder / "tokenizer.json"))
-    return Tokenizer(folder / "tokenizer.json")
+    return Tokenizer.of_file(folder / "tokenizer.json")

@@ -17,7 +17,7 @@ from mlc.dialects.tensor.reduce import Reduce
 from mlc.ir.core import REGISTRY, Op, Value
 from mlc.ir.sizes import evaluate
 from mlc.ir.types import ScalarType, bf16, f32, f64, i1, i8, i32, i64, to_numpy
-from tests import op_samples_linalg, op_samples_windows
+from tests import op_samples_linalg, op_samples_quantized, op_samples_windows
 from tests.op_sample import FLOATS, INTS, NUMBERS, PAIRS, SHAPES, B, C, Sample, main_of, t
 
 __all__ = ["NUMBERS", "SAMPLES", "B", "Sample", "main_of", "samples_of", "t"]
@@ -227,7 +227,7 @@ def _composite() -> list[Sample]:
 
 SAMPLES: tuple[Sample, ...] = (
     *_source(), *_elementwise(), *_compare(), *_reduce(), *_shape(), *_index(), *_contract(), *_map(), *_composite(),
-    *op_samples_linalg.SAMPLES, *op_samples_windows.SAMPLES)
+    *op_samples_linalg.SAMPLES, *op_samples_windows.SAMPLES, *op_samples_quantized.SAMPLES)
 """Every sample, family by family."""
 COMPOSITES = {s.op for s in SAMPLES if hasattr(REGISTRY[s.op], "decompose")}
 _first = {s.op: s for s in reversed(SAMPLES)}

@@ -406,6 +406,23 @@ class MemCpy(Op, name="llvm.intr.memcpy", pure=False):
         return []
 
 
+class Prefetch(Op, name="llvm.intr.prefetch", pure=False):
+    """A hint that the memory at addr is accessed soon: nothing happens, whatever the address."""
+
+    addr: Value
+    rw: int
+    hint: int
+    cache: int
+    attr_types = {"rw": "i32", "hint": "i32", "cache": "i32"}
+
+    def infer(self) -> tuple[Type, ...]:
+        _check_address(self, self.addr)
+        return ()
+
+    def interpret(self, frame: Frame) -> list[Any]:
+        return []
+
+
 class MemSet(Op, name="llvm.intr.memset", pure=False):
     """the `len` bytes at dst = val"""
 

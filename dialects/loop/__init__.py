@@ -17,11 +17,13 @@ packed one is filled for the blocks of all threads that share it.
 from mlc.dialects.loop.access import Check, Load, LoadScratch, Pack, Scratch, Store, StoreScratch
 from mlc.dialects.loop.compute import Contract, Fold, Full, InBounds, Index, Map, Mma, Reduce, Scan
 from mlc.dialects.loop.kernel import Activation, End, For, InKernel, Kernel, Yield, iterator_types
+from mlc.dialects.loop.quantized import BlockMinima, BlockScales, Dequantize, DotPairs, LoadEncoded, UnpackPairs
 from mlc.dialects.loop.schedule import Schedule
 from mlc.dialects.loop.types import ScratchType, TileType, coordinate, spanned, union
 
 __all__ = [
-    "Activation", "Check", "Contract", "End", "Fold", "For", "Full", "InBounds", "InKernel", "Index",
-    "Kernel", "Load", "LoadScratch", "Map", "Mma", "Pack", "Reduce", "Scan", "Schedule", "Scratch", "ScratchType",
-    "Store", "StoreScratch", "TileType", "Yield", "coordinate", "iterator_types", "spanned", "union",
+    "Activation", "BlockMinima", "BlockScales", "Check", "Contract", "Dequantize", "DotPairs", "End", "Fold", "For",
+    "Full", "InBounds", "InKernel", "Index", "Kernel", "Load", "LoadEncoded", "LoadScratch", "Map", "Mma", "Pack",
+    "Reduce", "Scan", "Schedule", "Scratch", "ScratchType", "Store", "StoreScratch", "TileType", "UnpackPairs",
+    "Yield", "coordinate", "iterator_types", "spanned", "union",
 ]

@@ -49,7 +49,7 @@ def check_number(op: Op, map: AffineMap, tiles: Sequence[Value]) -> None:
         op.fail(f"{map} has {len(map.results)} results, not one", code="MLC0155")
 
 
-def _check_access(op: Op, buffer: Value, map: AffineMap, tiles: Sequence[Value]) -> MemRefType:
+def check_access(op: Op, buffer: Value, map: AffineMap, tiles: Sequence[Value]) -> MemRefType:
     type = buffer.type
     if not isinstance(type, MemRefType):
         op.fail(f"{type} is not a memref", code="MLC0151")
@@ -68,7 +68,7 @@ class Load(InKernel, name="loop.load", pure=False):
     map: AffineMap
 
     def infer(self) -> Type:
-        type = _check_access(self, self.buffer, self.map, self.tiles)
+        type = check_access(self, self.buffer, self.map, self.tiles)
         dims = set(spanned(self.map.leaves, self.tiles))
         if self.mask is not None:
             dims |= set(as_tile(self, self.mask, i1).dims)
@@ -104,7 +104,7 @@ class Store(InKernel, name="loop.store", pure=False):
     map: AffineMap
 
     def infer(self) -> tuple[Type, ...]:
-        type = _check_access(self, self.buffer, self.map, self.tiles)
+        type = check_access(self, self.buffer, self.map, self.tiles)
         if as_tile(self, self.value).dtype != type.dtype:
             self.fail(f"{self.value.type} does not fit a buffer {type}", code="MLC0151")
         if self.mask is not None:

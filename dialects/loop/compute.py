@@ -204,7 +204,10 @@ class Scan(Combining, name="loop.scan"):
 
 
 class Contract(Combining, name="loop.contract"):
-    """result[p] = acc[p] + sum over the block of dimension dim, ascending, of lhs * rhs: one fused multiply-add each"""
+    """result[p] = acc[p] + sum over the block of dimension dim, ascending, of lhs * rhs: one fused multiply-add each
+
+    If acc spans dim, each of its points has a sum of its own: result[p] = acc[p] + lhs[p] * rhs[p].
+    """
 
     acc: Value
     lhs: Value
@@ -222,8 +225,15 @@ class Contract(Combining, name="loop.contract"):
     def walked(self) -> set[int]:
         return {self.dim}
 
+    @property
+    def in_lanes(self) -> bool:
+        """Whether the points of a block have sums of their own."""
+        return self.dim in self.acc.type.dims
+
     def interpret(self, frame: Frame) -> Any:
         acc, lhs, rhs = frame.all(self.operands)
+        if self.in_lanes:
+            return np.asarray(fma(*np.broadcast_arrays(lhs, rhs, acc)))
         for k in range(int(self.activation(frame).inside((self.dim,)).sum())):
             a, b = (np.take(x, [min(k, x.shape[self.dim] - 1)], axis=self.dim) for x in (lhs, rhs))
             if isinstance(self.acc.type.dtype, FloatType):

@@ -109,6 +109,50 @@ class Store(Op, name="memref.store", pure=False):
                            *parser.resolve_all(refs, [index] * len(refs))], extra, None)
 
 
+class Prefetch(Op, name="memref.prefetch", pure=False):
+    """A hint that memref[indices] is read soon: nothing happens, also where there is no such element."""
+
+    memref: Value
+    indices: tuple[Value, ...]
+    isWrite: bool = False
+    localityHint: int = 3
+    isDataCache: bool = True
+
+    def infer(self) -> tuple[Type, ...]:
+        check_indices(self, self.memref, self.indices)
+        if not 0 <= self.localityHint <= 3:
+            self.fail(f"a locality of {self.localityHint} is not one from 0 to 3", code="MLC0162")
+        return ()
+
+    def interpret(self, frame: Frame) -> list[Any]:
+        return []
+
+    def print_form(self, p: Printer) -> None:
+        extra = p.attr_dict(self, ("isWrite", "localityHint", "isDataCache"))
+        p.append(f" {p.values([self.memref])}[{p.values(self.indices)}], {'write' if self.isWrite else 'read'}, "
+                 f"locality<{self.localityHint}>, {'data' if self.isDataCache else 'instr'}"
+                 f"{' ' + extra if extra else ''} : {p.type(self.memref.type)}")
+
+    @staticmethod
+    def parse_form(parser: Parser) -> Op:
+        memory = parser.operand()
+        parser.expect("[")
+        refs = parser.list_of(parser.operand, "]")
+        parser.expect(",")
+        attrs: dict[str, Any] = {"isWrite": parser.keyword(("read", "write")) == "write"}
+        for word in (",", "locality", "<"):
+            parser.expect(word)
+        attrs["localityHint"] = parser.integer()
+        for word in (">", ","):
+            parser.expect(word)
+        attrs["isDataCache"] = parser.keyword(("data", "instr")) == "data"
+        extra = parser.attr_dict() if parser.at("{") else {}
+        parser.expect(":")
+        type = parser.type()
+        return Prefetch.make([parser.resolve(memory, type), *parser.resolve_all(refs, [index] * len(refs))],
+                             {**attrs, **extra}, None)
+
+
 class AtomicRMW(Op, name="memref.atomic_rmw", pure=False):
     """result = memref[indices]; memref[indices] = result combined with value, atomically"""
 

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from mlc.dialects.tensor.loss import *
     from mlc.dialects.tensor.map import *
     from mlc.dialects.tensor.pooling import *
+    from mlc.dialects.tensor.quantized import *
     from mlc.dialects.tensor.random import *
     from mlc.dialects.tensor.reduce import *
     from mlc.dialects.tensor.scatter import *

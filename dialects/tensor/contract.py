@@ -79,8 +79,12 @@ class DotGeneral(TensorOp, name="tensor.dot_general"):
             if lhs.dtype != f32 or not isinstance(terms, int) or terms % block[0]:
                 self.refuse(f"{self.order} adds whole blocks of f32: not {terms} terms of {lhs.dtype}", "MLC0116")
         elif self.order is not None and terms_in_block(self.order) is None:
-            if lanes(self.order) > 1 or run_length(self.order):
-                self.refuse(f"a product of matrices is added in a chain or in blocks, not in {self.order}", "MLC0116")
+            terms = sizes.product(lhs.shape[i] for i, _ in self.contract)
+            if run_length(self.order):
+                self.refuse(f"a product of matrices is added in a chain, in lanes or in blocks, not in {self.order}",
+                            "MLC0116")
+            if lanes(self.order) > 1 and (not isinstance(terms, int) or terms % lanes(self.order)):
+                self.refuse(f"{self.order} adds whole blocks of lanes: not {terms} terms", "MLC0116")
         return lhs.with_shape([*(lhs.shape[i] for i, _ in self.batch), *(lhs.shape[i] for i in self.free(0)),
                                *(rhs.shape[j] for j in self.free(1))])
 

@@ -17,9 +17,9 @@
                 Tensor cores agree up to the last bits: they align the products of a block to the largest one, and
                 truncate.
 
-A sum starts from +0.0, so that it is never -0.0 unless an operand's own rounding makes it so. A matrix product has no
-lanes; a step of its chains is fma(a, b, total), rounded once. The 16-bit floats accumulate in f32 and are rounded at
-the end.
+A sum starts from +0.0, so that it is never -0.0 unless an operand's own rounding makes it so. A step of the chains of a
+matrix product is fma(a, b, total), rounded once; its lanes have no runs, and L divides the number of terms. The
+16-bit floats accumulate in f32 and are rounded at the end.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def reduce_in_order(x: Array, axes: Sequence[int], order: str, combine: np.ufunc
     length = int(np.prod([x.shape[i] for i in axes], dtype=np.int64))
     rows = _filled(np.moveaxis(x, axes, last).reshape([*kept, length, 1]), count, identity)[..., 0]
     if run == 0:
-        return _tree(_chain(rows, combine, identity), combine)
+        return tree(_chain(rows, combine, identity), combine)
     whole = length // count
     chains = rows[..., :whole, :]
     for _ in range(LEVELS - 1):
@@ -74,7 +74,7 @@ def reduce_in_order(x: Array, axes: Sequence[int], order: str, combine: np.ufunc
     chains = _chain(chains, combine, identity)
     if whole < rows.shape[-2]:
         chains = combine(chains, rows[..., whole, :])
-    return _tree(chains, combine)
+    return tree(chains, combine)
 
 
 def _filled(x: Array, count: int, identity: float) -> Array:
@@ -134,13 +134,18 @@ def dot_in_order(lhs: Array, rhs: Array, order: str) -> Array:
         for k in range(0, lhs.shape[-1], block[0]):
             total = mma(total, lhs[:, :, None, k: k + block[0]], rhs[:, None, :, k: k + block[0]])
         return total
+    if (count := lanes(order)) > 1:
+        chains = np.zeros([lhs.shape[0], lhs.shape[1], rhs.shape[1], count], lhs.dtype)
+        for k in range(0, lhs.shape[-1], count):
+            chains = np.asarray(fma(lhs[:, :, None, k: k + count], rhs[:, None, :, k: k + count], chains))
+        return tree(chains, np.add)
     total = np.zeros([lhs.shape[0], lhs.shape[1], rhs.shape[1]], lhs.dtype)
     for k in range(lhs.shape[-1]):
         total = np.asarray(fma(lhs[:, :, None, k], rhs[:, None, :, k], total))
     return total
 
 
-def _tree(chains: Array, combine: Callable[..., Any]) -> Array:
+def tree(chains: Array, combine: Callable[..., Any]) -> Array:
     """Tree reduction of the last axis: combine the upper half into the lower until one lane remains."""
     with np.errstate(all="ignore"):
         while (half := chains.shape[-1] // 2) > 0:

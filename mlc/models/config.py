@@ -54,6 +54,7 @@ class DecoderConfig:
     unit_norms       whether the weights of norms are deviations from 1
     after_norms      whether attention and feed-forward network have norms behind them, too
     experts          a mixture of experts; None for one feed-forward network
+    paired           whether the rows of queries and keys are in pairs (i, i + head_size / 2), as llama.cpp has them
     """
 
     architecture: str
@@ -83,6 +84,7 @@ class DecoderConfig:
     unit_norms: bool = False
     after_norms: bool = False
     experts: Experts | None = None
+    paired: bool = False
 
 
 @dataclass(frozen=True)
@@ -95,6 +97,7 @@ class GPT2Config:
     activation   of the feed-forward network
     tied         whether the scores are computed with the embeddings
     scaled       whether attention scores are divided by the square root of the head size
+    transposed   whether the weights of linear maps are [columns, rows]
     """
 
     vocabulary: int
@@ -107,6 +110,7 @@ class GPT2Config:
     activation: str
     tied: bool
     scaled: bool
+    transposed: bool = True
 
     architecture: str = "GPT2LMHeadModel"
 

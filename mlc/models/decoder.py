@@ -40,6 +40,8 @@ class Attention(nn.Module):
         k, v = (y.reshape(batch, n, config.kv_heads, config.head_size) for y in (k, v))
         if config.qk_norm:
             q, k = self.q_norm(q), self.k_norm(k)
+        if config.paired:
+            q, k = _halves(q), _halves(k)
         q, k = turned(q.transpose(1, 2), *angles), turned(k.transpose(1, 2), *angles).transpose(1, 2)
         keys, values, cache = seen.store(cache, k, v)
         return self.o_proj(attend(q, keys, values, mask, config.scale, config.score_cap)), cache
@@ -50,6 +52,15 @@ class Attention(nn.Module):
         inner, shared = (h * self.config.head_size for h in (self.config.heads, self.config.kv_heads))
         all = self.qkv_proj(x)
         return all[..., :inner], all[..., inner: inner + shared], all[..., inner + shared:]
+
+
+def _halves(x: Tensor) -> Tensor:
+    """The elements of heads [batch, n, heads, size] that lie in pairs as two halves, the form that `turned` takes.
+
+    The weights stay as they are in the file: their rows are computed in its order, and the results put into ours.
+    """
+    *lead, size = x.shape
+    return x.reshape(*lead, size // 2, 2).transpose(-1, -2).reshape(*lead, size)
 
 
 class FeedForward(nn.Module):

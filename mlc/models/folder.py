@@ -20,7 +20,7 @@ from mlc.nn.saving import load_safetensors
 
 CausalLM = DecoderForCausalLM | GPT2ForCausalLM
 
-_NOT_OF_THE_MODEL = ("rotary_emb.inv_freq", "attn.bias", "attn.masked_bias")
+_NOT_OF_THE_MODEL = (".rotary_emb.inv_freq", ".attn.bias", ".attn.masked_bias")
 """Buffers that old checkpoints hold, and that follow from the configuration."""
 _BIGGEST_JSON = 64 << 20
 
@@ -52,21 +52,31 @@ def read_folder(folder: Path) -> CausalLM:
         UserError: The folder is none, or holds no model (MLC0910), mlc does not run the model (MLC0911), or its weights
             are not those of its configuration (MLC0912).
     """
+    config = read_config_of(folder)
+    source = Given(weights_of(folder, config), str(folder))
+    model = build(config, source)
+    source.check_all_taken()
+    return model
+
+
+def read_config_of(folder: Path) -> ModelConfig:
+    """The configuration of the model in a folder."""
     if not folder.is_dir():
         what = "is no folder" if folder.exists() else "does not exist"
         raise UserError(f"{folder} {what}", code="MLC0910", loc=user_loc(),
-                        hint="a model is a folder with config.json, model.safetensors and tokenizer.json")
-    config = read_config(Fields(read_json(folder / "config.json", "a folder of a model has one"),
-                                str(folder / "config.json")))
+                        hint="a model is a folder with config.json, model.safetensors and tokenizer.json, or NAME.gguf")
+    return read_config(Fields(read_json(folder / "config.json", "a folder of a model has one"),
+                              str(folder / "config.json")))
+
+
+def weights_of(folder: Path, config: ModelConfig) -> dict[str, Tensor]:
+    """The weights in a folder, by the names of the parameters of the model."""
     arrays = _weights(folder)
     if isinstance(config, GPT2Config) and "wte.weight" in arrays:      # of the first checkpoints
         arrays = {f"transformer.{name}": x for name, x in arrays.items()}
     if config.tied:
         arrays.pop("lm_head.weight", None)
-    source = Given(arrays, str(folder))
-    model = build(config, source)
-    source.check_all_taken(_NOT_OF_THE_MODEL)
-    return model
+    return {name: x for name, x in arrays.items() if not name.endswith(_NOT_OF_THE_MODEL)}
 
 
 def build(config: ModelConfig, source: Source) -> CausalLM:

@@ -20,14 +20,19 @@ class Conv1D(nn.Module):
         return x @ self.weight.float() + self.bias.float()
 
 
+def linear_map(config: GPT2Config, place: Place, columns: int, rows: int) -> nn.Module:
+    """An affine map in the layout that the weights have: transposed in the files of transformers, and not in GGUF."""
+    return Conv1D(place, columns, rows) if config.transposed else Linear(place, columns, rows, bias=True)
+
+
 class Attention(nn.Module):
     """Each token looks at those before it and at itself."""
 
     def __init__(self, config: GPT2Config, place: Place) -> None:
         self.heads, self.size = config.heads, config.head_size
         self.scale = config.head_size ** -0.5 if config.scaled else 1.0
-        self.c_attn = Conv1D(place.at("c_attn"), config.width, 3 * config.width)
-        self.c_proj = Conv1D(place.at("c_proj"), config.width, config.width)
+        self.c_attn = linear_map(config, place.at("c_attn"), config.width, 3 * config.width)
+        self.c_proj = linear_map(config, place.at("c_proj"), config.width, config.width)
 
     def forward(self, x: Tensor, mask: Tensor, seen: Seen, cache: tuple[Tensor, Tensor] | None
                 ) -> tuple[Tensor, tuple[Tensor, Tensor] | None]:
@@ -42,8 +47,8 @@ class FeedForward(nn.Module):
 
     def __init__(self, config: GPT2Config, place: Place) -> None:
         self.activation = ACTIVATIONS[config.activation]
-        self.c_fc = Conv1D(place.at("c_fc"), config.width, config.inner_width)
-        self.c_proj = Conv1D(place.at("c_proj"), config.inner_width, config.width)
+        self.c_fc = linear_map(config, place.at("c_fc"), config.width, config.inner_width)
+        self.c_proj = linear_map(config, place.at("c_proj"), config.inner_width, config.width)
 
     def forward(self, x: Tensor) -> Tensor:
         out: Tensor = self.c_proj(self.activation(self.c_fc(x)))

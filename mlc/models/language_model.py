@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,9 @@ from mlc.ir.diag import UserError, UserTypeError
 from mlc.models.fields import Fields
 from mlc.models.folder import CausalLM, read_folder, read_json
 from mlc.models.generation import Piece, Request, completions, pieces
+from mlc.models.gguf import read_gguf, read_gguf_file
+from mlc.models.gguf.vocabulary import Vocabulary
+from mlc.models.quantized import QuantizedTensor
 from mlc.models.sampling import Sampling
 from mlc.models.steps import Steps
 from mlc.models.text import ChatTemplate, Message, Tokenizer, read_template
@@ -53,17 +57,19 @@ class LanguageModel:
         template: As above.
         usual: As above.
         origin: The folder, for messages.
+        integer_products: Whether steps that generate multiply with quantised weights by integers.
     """
 
     def __init__(self, module: CausalLM, tokenizer: Tokenizer | None, template: ChatTemplate | None, usual: Usual,
-                 origin: str) -> None:
+                 origin: str, integer_products: bool = False) -> None:
         self.module, self.config = module, module.config
         self.tokenizer, self.template, self.usual, self.origin = tokenizer, template, usual, origin
+        self.integer_products = integer_products
 
     @cached_property
     def steps(self) -> Steps:
         """The compiled steps."""
-        return Steps(self.module)
+        return Steps(self.module, self.integer_products)
 
     # -- generation -----------------------------------------------------------------------------------------------
     def generate(self, prompts: Prompt | Sequence[Prompt], **options: Any) -> Any:
@@ -111,7 +117,7 @@ class LanguageModel:
         if self.template is None:
             raise UserError(f"{self.origin} has no template of conversations", code="MLC0914", loc=user_loc(),
                             hint="it was not trained on conversations: use mlc.generate")
-        return self._text_tools().encode(self.template.text(messages), special=False)
+        return self.text_tools().encode(self.template.text(messages), special=False)
 
     def requests(self, prompts: Sequence[Prompt], *, max_tokens: int | None = None, temperature: float | None = None,
                  top_k: int | None = None, top_p: float | None = None, min_p: float | None = None,
@@ -133,7 +139,7 @@ class LanguageModel:
         if any(not isinstance(s, str) or s == "" for s in stops):
             raise _wrong("stop", stop, "it is a text, or several, none of them empty")
         if stops:
-            self._text_tools()
+            self.text_tools()
         ends = self.usual.stop_tokens if stop_tokens is None else frozenset(stop_tokens)
         self._check_tokens("stop_tokens", ends)
         seeds = self._seeds(seed, len(prompts))
@@ -148,7 +154,7 @@ class LanguageModel:
         return out, logprobs
 
     def _tokens(self, prompt: Prompt) -> tuple[int, ...]:
-        tokens = tuple(self._text_tools().encode(prompt) if isinstance(prompt, str) else map(int, prompt))
+        tokens = tuple(self.text_tools().encode(prompt) if isinstance(prompt, str) else map(int, prompt))
         if not tokens:
             raise UserError("a prompt has no tokens", code="MLC0915", loc=user_loc(), hint="it needs at least one")
         self._check_tokens("a prompt", tokens)
@@ -173,14 +179,16 @@ class LanguageModel:
             raise _wrong("seed", seed, f"it is a number, or a list of {count}, one per prompt")
         return list(seed)
 
-    def _text_tools(self) -> Tokenizer:
+    def text_tools(self) -> Tokenizer:
+        """The tokenizer; an error if there is none."""
         if self.tokenizer is None:
-            raise UserError(f"{self.origin} has no tokenizer.json", code="MLC0913", loc=user_loc(),
-                            hint="pass prompts as numbers of tokens, or add the file")
+            raise UserError(f"{self.origin} has no tokenizer", code="MLC0913", loc=user_loc(),
+                            hint="pass prompts as numbers of tokens, or add a tokenizer.json")
         return self.tokenizer
 
     def __repr__(self) -> str:
-        count = sum(p.numel() for p in self.module.parameters())
+        blocks = [m for m in self.module.modules() if isinstance(m, QuantizedTensor)]
+        count = sum(p.numel() for p in self.module.parameters()) + sum(prod(m.shape) - m.blocks.numel() for m in blocks)
         return f"<{self.config.architecture} of {count} parameters from {self.origin}>"
 
 
@@ -193,33 +201,53 @@ def _wrong(name: str, value: Any, hint: str) -> UserError:
 
 
 @coded
-def load(folder: str | os.PathLike[str]) -> LanguageModel:
-    """Load a language model from a folder, as transformers and its hub have them.
+def load(folder: str | os.PathLike[str], *, integer_products: bool = False) -> LanguageModel:
+    """Load a language model from a folder, as transformers and its hub have them, or from a GGUF file of llama.cpp.
 
-    The folder has `config.json` and `model.safetensors` (or shards with an index), and mostly `tokenizer.json`,
+    A folder has `config.json` and `model.safetensors` (or shards with an index), and mostly `tokenizer.json`,
     `tokenizer_config.json` with the template of conversations, and `generation_config.json`. Weights are mapped into
-    memory, not copied, and stay of their type; 16-bit weights are widened where a product reads them. Nothing in the
-    folder is executed but the template, in jinja2's sandbox.
+    memory, not copied, and stay of their type: 16-bit and quantised weights are widened where a product reads them.
+    A file has all of that in it; its weights are F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q4_K, Q5_K or Q6_K. Nothing in a
+    folder or file is executed but the template, in jinja2's sandbox.
 
     Args:
-        folder: Path of the folder.
+        folder: Path of the folder or the file.
+        integer_products: Whether tokens are generated with products of integers where weights are quantised: what they
+            are multiplied with is rounded to 8 bits, as llama.cpp does. Faster, and a little less exact. The tokens of
+            prompts are always read exactly.
 
     Returns:
         The model, which `mlc.generate` takes.
 
     Raises:
         UserError: The folder holds no model (MLC0910), one that mlc does not run (MLC0911), or weights that are not
-            those of its configuration (MLC0912), its tokenizer (MLC0913) or template (MLC0914) cannot be read, or a
-            package is missing (MLC0917).
+            those of its configuration (MLC0912), its tokenizer (MLC0913) or template (MLC0914) cannot be read, a
+            package is missing (MLC0917), or the file is damaged (MLC0918).
 
     Example:
         >>> mlc.models.load("examples/assistant").config.layers
         4
     """
     path = Path(folder)
+    if path.suffix == ".gguf":
+        return _of_file(path, integer_products)
     module = read_folder(path)
-    tokenizer = Tokenizer(path / "tokenizer.json") if (path / "tokenizer.json").exists() else None
+    tokenizer = Tokenizer.of_file(path / "tokenizer.json") if (path / "tokenizer.json").exists() else None
     return LanguageModel(module, tokenizer, read_template(path), _usual(path), str(folder))
+
+
+def _of_file(path: Path, integers: bool) -> LanguageModel:
+    """The model of a GGUF file; one without a vocabulary takes numbers of tokens."""
+    file = read_gguf_file(path)
+    module = read_gguf(file)
+    if "tokenizer.ggml.tokens" not in file.fields:
+        return LanguageModel(module, None, None, Usual(Sampling(), frozenset(), None), str(path), integers)
+    vocabulary = Vocabulary(file)
+    if len(vocabulary.tokens) > module.config.vocabulary:
+        raise UserError(f"{path}: {len(vocabulary.tokens)} tokens, and embeddings of {module.config.vocabulary}",
+                        code="MLC0913", loc=user_loc())
+    return LanguageModel(module, vocabulary.tokenizer(), vocabulary.template(),
+                         Usual(Sampling(), vocabulary.ends(), None), str(path), integers)
 
 
 def _usual(folder: Path) -> Usual:

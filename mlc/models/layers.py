@@ -1,5 +1,5 @@
-"""Layers that decoders are built of. Activations are float32, whatever weights are stored in: 16-bit weights are
-widened where a product reads them."""
+"""Layers that decoders are built of. Activations are float32, whatever weights are stored in: 16-bit weights
+and quantised ones are widened where a product reads them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from typing import Any
 import mlc
 from mlc import nn
 from mlc.frontend.tensor import Tensor
-from mlc.models.parameters import Place
+from mlc.models.parameters import Place, Weight
+from mlc.models.quantized import QuantizedTensor
 
 ACTIVATIONS: Mapping[str, Callable[[Any], Any]] = {
     "silu": nn.functional.silu, "gelu": nn.functional.gelu, "relu": nn.functional.relu,
@@ -43,8 +44,11 @@ class Linear(nn.Module):
         return product(x, self.weight, self.bias)
 
 
-def product(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+def product(x: Tensor, weight: Weight, bias: Weight | None = None) -> Tensor:
     """x @ weight.T + bias, with both widened to float32."""
+    if isinstance(weight, QuantizedTensor):
+        out = weight.product(x)
+        return out if bias is None else out + bias.float()
     return nn.functional.linear(x, weight.float(), None if bias is None else bias.float())
 
 
@@ -73,6 +77,8 @@ class Embedding(nn.Module):
         self.weight = place.take("weight", rows, width)
 
     def forward(self, numbers: Tensor) -> Tensor:
+        if isinstance(self.weight, QuantizedTensor):       # the rows that are read are all that is widened
+            return nn.functional.embedding(numbers, self.weight.float())
         return nn.functional.embedding(numbers, self.weight).float()
 
 

@@ -11,12 +11,15 @@ from mlc import nn
 from mlc.frontend.location import user_loc
 from mlc.frontend.tensor import Tensor
 from mlc.ir.diag import UserError
+from mlc.models.quantized import QuantizedTensor
+
+Weight = Tensor | QuantizedTensor
 
 
 class Source(Protocol):
     """Gives each parameter of a model by its name in transformers, such as `model.norm.weight`."""
 
-    def take(self, name: str, shape: tuple[int, ...]) -> Tensor:
+    def take(self, name: str, shape: tuple[int, ...]) -> Weight:
         """The parameter of this name and shape."""
 
 
@@ -29,7 +32,7 @@ class Place:
     def at(self, name: str) -> Place:
         return Place(self.source, f"{self.path}{name}.")
 
-    def take(self, name: str, *shape: int) -> Tensor:
+    def take(self, name: str, *shape: int) -> Weight:
         return self.source.take(self.path + name, shape)
 
 
@@ -39,31 +42,36 @@ class Given:
     origin  the folder or file, for messages
     """
 
-    def __init__(self, arrays: Mapping[str, Tensor], origin: str) -> None:
+    def __init__(self, arrays: Mapping[str, Weight], origin: str) -> None:
         self.arrays, self.origin = arrays, origin
         self.taken = set[str]()
 
-    def take(self, name: str, shape: tuple[int, ...]) -> Tensor:
+    def take(self, name: str, shape: tuple[int, ...]) -> Weight:
         array = self.arrays.get(name)
         if array is None:
             raise UserError(f"{self.origin} has no weight {name}", code="MLC0912", loc=user_loc(),
-                            hint="the folder is not complete, or its config.json is that of another model")
+                            hint="the files are not complete, or their configuration is that of another model")
         if array.shape != shape:
             raise UserError(f"{self.origin}: {name} has the shape {list(array.shape)}, expected {list(shape)}",
-                            code="MLC0912", loc=user_loc(), hint="is its config.json that of another model?")
+                            code="MLC0912", loc=user_loc(), hint="is its configuration that of another model?")
+        if isinstance(array, QuantizedTensor):
+            if len(shape) < 2:
+                raise UserError(f"{self.origin}: {name} is quantised, and no matrix", code="MLC0912", loc=user_loc())
+            self.taken.add(name)
+            return array
         if not array.dtype.ir.is_float:
             raise UserError(f"{self.origin}: {name} has elements of {array.dtype.name}, which a model does not compute "
                             "with", code="MLC0912", loc=user_loc(), hint="quantised safetensors are not supported")
         self.taken.add(name)
         return nn.Parameter(array, requires_grad=False)
 
-    def check_all_taken(self, ignored: tuple[str, ...] = ()) -> None:
+    def check_all_taken(self) -> None:
         """Refuse arrays that the model does not have: it would compute something else than what was trained."""
-        left = sorted(name for name in self.arrays.keys() - self.taken if not name.endswith(ignored))
+        left = sorted(self.arrays.keys() - self.taken)
         if left:
             shown = ", ".join(left[:4]) + (f" and {len(left) - 4} more" if len(left) > 4 else "")
             raise UserError(f"{self.origin} has weights that the model does not: {shown}", code="MLC0912",
-                            loc=user_loc(), hint="its config.json does not describe them")
+                            loc=user_loc(), hint="its configuration does not describe them")
 
 
 class Drawn:

@@ -21,7 +21,7 @@ Array = np.ndarray[Any, Any]
 class Rotary:
     """How a model turns queries and keys, as `rope_parameters` of a `config.json` says.
 
-    kind        "default", "linear", "dynamic", "yarn", "longrope" or "llama3", the names of transformers
+    kind        "default", "linear", "dynamic", "yarn", "longrope" or "llama3", the names of transformers, or "divided"
     size        number of elements of a head that are turned
     theta       base of the frequencies theta^(-2i / size)
     factor      by which the scaling extends the context
@@ -30,7 +30,7 @@ class Rotary:
     betas       of yarn: rotations within the trained context beyond which a frequency is kept, and below which it is
                 divided by `factor`; of llama3: the factors of its long and short wavelengths
     truncate    of yarn: whether the borders of the ramp are integers
-    short, long of longrope: divisors of the frequencies up to the trained context, and beyond it
+    short, long of longrope: divisors of the frequencies up to the trained context, and beyond it; short also of divided
     """
 
     kind: str
@@ -48,7 +48,7 @@ class Rotary:
         """The angle per position of each pair of elements, in float32."""
         if self.kind == "linear":
             return self.plain_frequencies([self.factor])
-        if self.kind == "longrope":
+        if self.kind in ("longrope", "divided"):
             return self.plain_frequencies(self.short)
         plain = np.array(self.plain_frequencies([1.0]), np.float32)
         if self.kind == "llama3":

@@ -17,6 +17,7 @@ import mlc
 from mlc.frontend.tensor import Tensor
 from mlc.models.cache import STEP, Cache, Seen
 from mlc.models.folder import CausalLM
+from mlc.models.quantized import integer_products
 from mlc.models.sampling import IN_PROMPT, Chosen, Kinds, Sampling, Settings, choose
 
 Array = np.ndarray[Any, Any]
@@ -46,10 +47,13 @@ class State:
 
 
 class Steps:
-    """The compiled steps of a model, for any number of sequences."""
+    """The compiled steps of a model, for any number of sequences.
 
-    def __init__(self, model: CausalLM) -> None:
-        self.model = model
+    integers  whether `write` multiplies with quantised weights by integers
+    """
+
+    def __init__(self, model: CausalLM, integers: bool = False) -> None:
+        self.model, self.integers = model, integers
         self._compiled: dict[Any, Any] = {}
         rotary = getattr(model.config, "rotary", None)
         self.turning_point = rotary.trained if rotary is not None and rotary.kind == "longrope" else -1
@@ -146,8 +150,9 @@ class Steps:
         batch, capacity = tokens.shape[0], room.shape[0]
         slots = mlc.arange(batch)[:, None] * capacity + positions[:, None]
         seen = Seen(positions[:, None], positions + 1, window.shape[0], slots, capacity=capacity)
-        hidden, cache = self.model.hidden(tokens[:, None], seen, cache)
-        scores = self.model.scores(hidden[:, 0])
+        with integer_products(self.integers):
+            hidden, cache = self.model.hidden(tokens[:, None], seen, cache)
+            scores = self.model.scores(hidden[:, 0])
         table = None if counts is None else counts.reshape(batch, -1)
         chosen = choose(scores, kinds, settings, numbers, table, bias)
         if counts is not None:

@@ -18,20 +18,29 @@ Message = Mapping[str, Any]
 
 def missing_package(name: str, what: str) -> UserError:
     return UserError(f"the package {name}, which {what}, is not installed", code="MLC0917", loc=user_loc(),
-                     hint="pip install 'mlc[lm]'")
+                     hint="pip install 'mlc[lm,gguf]'")
+
+
+def unreadable_tokenizer(origin: str, why: str) -> UserError:
+    return UserError(f"{origin} is no tokenizer: {why}", code="MLC0913", loc=user_loc())
 
 
 class Tokenizer:
     """A tokenizer of the package tokenizers.
 
-    Args:
-        path: Its `tokenizer.json`.
-
-    Raises:
-        UserError: The file is missing or no tokenizer (MLC0913), or the package is not installed (MLC0917).
+    rules  its `tokenizers.Tokenizer`
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, rules: Any) -> None:
+        self.rules = rules
+
+    @classmethod
+    def of_file(cls, path: Path) -> Tokenizer:
+        """The tokenizer of a `tokenizer.json`.
+
+        Raises:
+            UserError: The file is missing or no tokenizer (MLC0913), or the package is not installed (MLC0917).
+        """
         try:
             from tokenizers import Tokenizer as Read
         except ImportError:
@@ -40,9 +49,9 @@ class Tokenizer:
             raise UserError(f"{path} does not exist", code="MLC0913", loc=user_loc(),
                             hint="without a tokenizer, pass prompts as numbers of tokens")
         try:
-            self.rules = Read.from_file(str(path))
+            return cls(Read.from_file(str(path)))
         except Exception as error:                         # it raises Exception itself
-            raise UserError(f"{path} is no tokenizer: {error}", code="MLC0913", loc=user_loc()) from None
+            raise unreadable_tokenizer(str(path), str(error)) from None
 
     def encode(self, text: str, special: bool = True) -> list[int]:
         """The tokens of a text; with `special`, with those that begin and end one, as the tokenizer has it."""
@@ -100,7 +109,7 @@ class ChatTemplate:
         environment.filters["tojson"] = _to_json
         environment.globals["raise_exception"] = _refused
         environment.globals["strftime_now"] = lambda form: datetime.datetime.now().strftime(form)
-        self.origin, self.special = origin, dict(special)
+        self.source, self.origin, self.special = source, origin, dict(special)
         try:
             self.template = environment.from_string(source)
         except jinja2.TemplateError as error:

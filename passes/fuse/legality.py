@@ -108,6 +108,8 @@ class Legality:
             return f"a {producer.kind} is evaluated once"
         if _is_updated(producer, consumer):
             return "updates of one tensor are done in place"
+        if any(isinstance(op, tn.DotBlocks) for op in consumer.ops):
+            return "a product reads its factors many times"
         if consumer.kind == "contract" and not all(moves_elements(op) for op in producer.ops) and any(
                 self.graph.group_of[s] is producer for op in consumer.ops if isinstance(op, tn.DotGeneral)
                 for v in op.operands for s in self.graph.sources(v)):

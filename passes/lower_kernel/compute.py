@@ -119,6 +119,10 @@ def _scan(low: Lowering, op: loop.Scan) -> None:
 
 @rule(loop.Contract)
 def _contract(low: Lowering, op: loop.Contract) -> None:
+    if op.in_lanes:
+        operands = (op.lhs, op.rhs, op.acc)
+        low.define(op.result, lambda p: math.Fma(*[low.spread(low.part(v, p)) for v in operands]).result)
+        return
     if op.dim == low.scope.vector:
         op.fail("the dimension of a contraction cannot lie in vector registers: its sum is one chain",
                 code="MLC0171")

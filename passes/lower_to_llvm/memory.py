@@ -18,7 +18,7 @@ from mlc.ir.diag import BackendError
 from mlc.ir.types import MemRefType, ScalarType, Type, element, i1, i8, i64
 from mlc.passes.lower_to_llvm.lowering import Lowering, Memory, Number, Parts, convert, convert_scalar, is_narrow, rule
 
-ACCESSES = (memref.Load, memref.Store, memref.AtomicRMW, vector.Load, vector.Store, vector.MaskedLoad,
+ACCESSES = (memref.Load, memref.Store, memref.AtomicRMW, memref.Prefetch, vector.Load, vector.Store, vector.MaskedLoad,
             vector.MaskedStore, vector.Gather)
 
 
@@ -69,6 +69,11 @@ def _load(low: Lowering, op: memref.Load) -> list[Value]:
 def _store(low: Lowering, op: memref.Store) -> None:
     value = low.one(op.value)
     llvm.Store(value, address_of(low, op, op.memref, op.indices), element(value.type).itemsize)
+
+
+@rule(memref.Prefetch)
+def _prefetch(low: Lowering, op: memref.Prefetch) -> None:
+    llvm.Prefetch(address_of(low, op, op.memref, op.indices), int(op.isWrite), op.localityHint, int(op.isDataCache))
 
 
 @rule(memref.AtomicRMW)

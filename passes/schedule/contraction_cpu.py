@@ -25,6 +25,8 @@ UNKNOWN = 512
 """Assumed extent of a dimension of unknown size."""
 ROWS, COLUMN = 480, 512
 """Rows that share a packed panel, and bytes of a column of it: a panel takes half of a cache."""
+LANES, FEW = 16, 4
+"""Lanes of a vector of unpacked numbers, and rows of a tile of sums in lanes."""
 COLUMNS, LINES = 1024, 8
 """Columns and lines of memory that are streamed together where there are too few rows for reuse."""
 
@@ -97,10 +99,13 @@ def vector_dimension(kernel: Kernel) -> int | None:
 
 def schedule_contraction(kernel: Kernel, machine: Cpu) -> None:
     """The default schedule of a kernel with a contraction."""
+    sum, contract = contraction(kernel)
+    if isinstance(contract, loop.Contract) and contract.in_lanes:
+        schedule_lanes(kernel, machine)
+        return
     n = vector_dimension(kernel)
     if n is None:
         return
-    sum, contract = contraction(kernel)
     left, right = contract.lhs, contract.rhs
     if n in left.type.dims and n not in right.type.dims:
         left, right = right, left
@@ -132,6 +137,53 @@ def schedule_contraction(kernel: Kernel, machine: Cpu) -> None:
             schedule_few_rows(kernel, factor(right), n, k, shape.rows, machine)
     else:
         schedule_panels(kernel, shape, sides, m, n, k, machine)
+
+
+def schedule_lanes(kernel: Kernel, machine: Cpu) -> None:
+    """Schedule a product whose terms are added in lanes: a tile of rows and columns, each with a sum in registers.
+
+    A factor that many rows use is unpacked once for a panel of them.
+    """
+    _, contract = contraction(kernel)
+    k, n, m = contract.dim, *columns_and_rows(kernel)
+    lanes = min(LANES, machine.vector_bits // 32)
+    kernel.reschedule(lanes=lanes if lanes < kernel.schedule.tile[k] else 0)
+    sums = (machine.vector_registers - 4) // max(1, kernel.schedule.tile[k] // lanes)       # that fit in registers
+    rows = 1 if m is None else guess(kernel.domain[m])
+    few = min(rows, FEW)
+    if n is not None:
+        tile(kernel, n, min(guess(kernel.domain[n]), max(1, min(8, sums // few))))
+    if m is None:
+        return
+    if rows <= 2 * FEW or n is None:
+        tile(kernel, m, even(kernel.domain[m], few, 1))
+        return
+    tile(kernel, m, even(kernel.domain[m], ROWS, FEW))
+    strip_mine(kernel, m, FEW)
+    pack(kernel, "rhs" if n in contract.rhs.type.dims else "lhs", k)
+
+
+def schedule_pairs(kernel: Kernel, machine: Cpu) -> None:
+    """Schedule a product of pairs of integers: a tile of rows and columns, each with a sum in registers."""
+    n, k = kernel.parallel - 1, len(kernel.domain) - 1
+    lanes = min(LANES, machine.vector_bits // 32)
+    kernel.reschedule(lanes=lanes if lanes < kernel.schedule.tile[k] else 0)
+    m = next((d for d in reversed(range(n)) if kernel.domain[d] != 1), None)
+    vectors = max(1, kernel.schedule.tile[k] // lanes)
+    rows = 1 if m is None else min(FEW if vectors <= 2 else 2, guess(kernel.domain[m]))
+    tile(kernel, n, min(guess(kernel.domain[n]), max(1, min(4 if rows < FEW else 2, 16 // (vectors * rows)))))
+    if m is not None:
+        tile(kernel, m, even(kernel.domain[m], rows, 1))
+
+
+def columns_and_rows(kernel: Kernel) -> tuple[int | None, int | None]:
+    """The last dimensions of a product that only the quantised factor has, and that only the other one has."""
+    _, contract = contraction(kernel)
+    sides = [contract.lhs, contract.rhs]
+    if isinstance(contract.lhs.op, loop.Dequantize):
+        sides.reverse()
+    other, unpacked = ({d for d in v.type.dims if d != contract.dim and kernel.domain[d] != 1} for v in sides)
+    return max(unpacked - other, default=None), max(other - unpacked, default=None)
 
 
 def second_line_dimension(kernel: Kernel, shape: Shape, lines: list[int], registers: int) -> int | None:

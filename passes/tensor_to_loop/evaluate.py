@@ -5,19 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from mlc.dialects import arith, loop, memref
+from mlc.dialects import arith, loop, math, memref
 from mlc.dialects import tensor as tn
 from mlc.dialects.index_arithmetic import SizeBuilder
 from mlc.dialects.loop import TileType
 from mlc.dialects.tensor.elementwise import Elementwise
+from mlc.dialects.tensor.encodings import ENCODINGS
 from mlc.dialects.tensor.iteration import IndexingMap, aligned, delinear, linear
 from mlc.dialects.tensor.kernel import Kernel, stored
-from mlc.dialects.tensor.orders import terms_in_block, terms_of_mma
+from mlc.dialects.tensor.orders import lanes, terms_in_block, terms_of_mma
 from mlc.ir import affine, sizes
 from mlc.ir.affine import AffineMap
 from mlc.ir.core import Block, Op, Region, Value, at_end, before, builder
 from mlc.ir.sizes import Dim, IndexTile, Leaf
-from mlc.ir.types import SCALARS, FloatType, IntType, MemRefType, ScalarType, i1, index
+from mlc.ir.types import SCALARS, FloatType, IntType, MemRefType, ScalarType, f32, i1, index
 from mlc.passes.tensor_to_loop import windows
 from mlc.passes.tensor_to_loop.scalar import cast_scalar, scalar
 
@@ -31,7 +32,7 @@ class KernelBuilder:
         self.kernel = kernel
         self.body = kernel.body.block
         self.outputs = self.body.terminator.operands
-        self.inner = next((op for op in self.body if isinstance(op, tn.DotGeneral)), None)
+        self.inner = next((op for op in self.body if isinstance(op, tn.DotGeneral | tn.DotBlocks)), None)
         self.domain = kernel.iteration_domain()
         self.shape: Index = self.domain.slices
         self.dims = len(self.shape) + 1 if self.inner is not None else max(1, len(self.shape))    # rank of the domain
@@ -48,14 +49,15 @@ class KernelBuilder:
             domain, tile, rank = [1], [1], 1             # a single point
         if self.inner is not None:
             domain.append(self.length(self.inner))
-            order = self.inner.order or "chain"
-            tile.append(terms_in_block(order) or (terms_of_mma(order) or (1,))[0])
+            tile.append(block_of_terms(self.inner))
         block = Block()
         with at_end(block, kernel.loc):
             if self.inner is not None:
                 with at_end(block, self.inner.loc):
                     home = self.index_at(self.inner.home(self.domain))
-                    self.memo[self.inner.result, home, None] = self.contraction(self.inner)
+                    self.memo[self.inner.result, home, None] = (
+                        self.contraction(self.inner) if isinstance(self.inner, tn.DotGeneral)
+                        else self.dot_of_pairs(self.inner))
             maps = [self.index_at(map) for map in kernel.result_maps]
             values = [self.value(v, at, None) for v, at in zip(self.outputs, maps)]
             for v, at, value, buffer in zip(self.outputs, maps, values, kernel.outs):
@@ -63,8 +65,9 @@ class KernelBuilder:
             loop.End()
         with before(kernel):
             loop.Kernel(kernel.sizes, Region(block), symbols=kernel.symbols, domain=tuple(domain),
-                        iterator_types=loop.iterator_types(len(domain), rank), schedule=loop.Schedule(tuple(tile)),
-                        label=kernel.label)
+                        iterator_types=loop.iterator_types(len(domain), rank), label=kernel.label,
+                        schedule=loop.Schedule(tuple(tile), vector=rank if self.inner is not None and adds_in_lanes(
+                            self.inner) else -1))
 
     def index_at(self, map: IndexingMap) -> Index:
         """Index of an indexing map at the current point."""
@@ -92,8 +95,10 @@ class KernelBuilder:
         return loop.Map(tuple(tiles), Region(block)).results[0]
 
     # -- loops ----------------------------------------------------------------------------------------------------
-    def length(self, op: tn.DotGeneral) -> Dim:
+    def length(self, op: tn.DotGeneral | tn.DotBlocks) -> Dim:
         """Number of terms of each result of a contraction."""
+        if isinstance(op, tn.DotBlocks):
+            return op.x.type.shape[-1]  # type: ignore[no-any-return]
         return sizes.product(op.lhs.type.shape[a] for a, _ in op.contract)
 
     def carry(self, init: Value, body: Callable[[Value], Value]) -> Value:
@@ -121,6 +126,14 @@ class KernelBuilder:
                 if axis not in at[side]:
                     at[side][axis] = loop.coordinate(d)
                     d += 1
+        if lanes_of_product(op) > 1:
+            def lane_step(acc: Value) -> Value:
+                lhs, rhs = (self.value(v, tuple(at[side][a] for a in range(v.type.rank)), None)
+                            for side, v in enumerate((op.lhs, op.rhs)))
+                return loop.Contract(acc, lhs, rhs, dim=last).result
+
+            total = self.carry(loop.Full(0.0, TileType(tuple(range(last + 1)), f32)).result, lane_step)
+            return loop.Reduce(total, dim=last, kind="add").result
         init = loop.Full(0.0 if isinstance(op.result.type.dtype, FloatType) else 0,
                          TileType(tuple(range(last)), signless(op.result.type.dtype))).result
 
@@ -146,6 +159,29 @@ class KernelBuilder:
             return self.map([total, self.carry(start, step)], lambda a, b: arith.AddF(a, b).result)
 
         return self.carry(init, block)
+
+    def dot_of_pairs(self, op: tn.DotBlocks) -> Value:
+        """The products of pairs of integers, in lanes, each with its scales."""
+        last, x = len(self.shape), op.x.type.shape
+        p = loop.coordinate(last)
+        rows = (*(0 if n == 1 else loop.coordinate(d) for d, n in enumerate(x[:-1])), p)
+        tiles, access = self.access((loop.coordinate(last - 1), p))
+
+        def stored(kind: type[loop.LoadEncoded]) -> Value:
+            return kind(self.buffers[op.w], tiles, None, map=access, encoding=op.encoding).result
+
+        def step(acc: Value) -> Value:
+            pairs, scale, sums = (self.value(v, rows, None) for v in (op.x, op.scale, op.sums))
+            dots = loop.DotPairs(pairs, stored(loop.UnpackPairs)).result
+            scales = self.map([scale, stored(loop.BlockScales)], lambda a, b: arith.MulF(a, b).result)
+            acc = self.map([dots, scales, acc], lambda q, s, a: math.Fma(arith.SIToFP(q, f32).result, s, a).result)
+            if not ENCODINGS[op.encoding].minima:
+                return acc
+            return self.map([stored(loop.BlockMinima), sums, acc],
+                            lambda t, s, a: math.Fma(arith.NegF(t).result, s, a).result)
+
+        total = self.carry(loop.Full(0.0, TileType(tuple(range(last + 1)), f32)).result, step)
+        return loop.Reduce(total, dim=last, kind="add").result
 
     def narrow(self, v: Value, at: Index, dtype: ScalarType) -> Value:
         """The tile of a tensor converted to a narrower element type."""
@@ -181,6 +217,12 @@ class KernelBuilder:
                 row = memref.reinterpret(buffer, 0, [count], [1])
                 self.flat[buffer] = memref.Cast(row, MemRefType((None,), buffer.type.dtype)).result
         return self.flat[buffer]
+
+    def dequantize(self, op: tn.Dequantize, at: Index, mask: Value | None) -> Value:
+        if op.x not in self.buffers:
+            op.fail("reads blocks that its own kernel computes", code="MLC0170")
+        tiles, access = self.access(at)
+        return loop.Dequantize(self.buffers[op.x], tiles, mask, map=access, encoding=op.encoding).result
 
     def load_from(self, buffer: Value, dtype: ScalarType, at: Index, mask: Value | None) -> Value:
         tiles, access = self.access(at)
@@ -321,6 +363,23 @@ class KernelBuilder:
         return self.map([a, b], lambda x, y: arith.AndI(x, y).result)
 
 
+def lanes_of_product(op: tn.DotGeneral) -> int:
+    """Lanes that the terms of a product are added in; 1 for the other orders."""
+    return lanes(op.order) if op.order is not None and op.order.startswith("lanes") else 1
+
+
+def adds_in_lanes(op: tn.DotGeneral | tn.DotBlocks) -> bool:
+    return isinstance(op, tn.DotBlocks) or lanes_of_product(op) > 1
+
+
+def block_of_terms(op: tn.DotGeneral | tn.DotBlocks) -> int:
+    """How many terms of a product are added together: a block of them, or one for each lane."""
+    if isinstance(op, tn.DotBlocks):
+        return ENCODINGS[op.encoding].elements // 2
+    order = op.order or "chain"
+    return terms_in_block(order) or (terms_of_mma(order) or (lanes_of_product(op),))[0]
+
+
 def number_tile(value: float, dtype: ScalarType) -> Value:
     """A constant tile; unsigned integers become signless ones of the same bits."""
     if isinstance(dtype, IntType) and dtype.unsigned and value >= 1 << (dtype.width - 1):
@@ -340,7 +399,7 @@ def _to_index(x: Value, dtype: ScalarType) -> Value:
 
 _METHODS: dict[type, Callable[[KernelBuilder, Any, Index, Value | None], Value]] = {
     Elementwise: KernelBuilder.elementwise, tn.Select: KernelBuilder.elementwise, tn.Cast: KernelBuilder.elementwise,
-    tn.Bitcast: KernelBuilder.elementwise,
+    tn.Bitcast: KernelBuilder.elementwise, tn.Dequantize: KernelBuilder.dequantize,
     tn.Map: KernelBuilder.mapped, tn.Pad: KernelBuilder.pad, tn.Concat: KernelBuilder.concat,
     tn.Take: KernelBuilder.take, tn.TakeAlong: KernelBuilder.take_along,
     tn.Iota: KernelBuilder.iota, tn.Size: KernelBuilder.size, tn.Full: KernelBuilder.full,

@@ -65,4 +65,23 @@ Tokenizers are read by the package tokenizers, and templates of conversations ru
 example text:
     error[MLC0917]: the package tokenizers, which reads tokenizer.json, is not installed
 fix: pip install 'mlc[lm]'.
+
+MLC0918 A GGUF file cannot be read.
+All that it says is checked: counts, lengths and offsets against its size, names, types, and that nothing is nested.
+example python:
+    import pathlib, tempfile
+    import mlc
+    file = pathlib.Path(tempfile.mkdtemp()) / "model.gguf"
+    file.write_bytes(b"GGUF" + bytes(20))
+    mlc.models.load(file)
+fix: get the file again, or write it again with the current llama.cpp or with mlc quantize.
+
+MLC0919 Bytes are not the blocks of an encoding.
+A row of a quantised tensor is a sequence of whole blocks, and each encoding has blocks of a size of its own.
+example mlir:
+    func.func @f(%x: tensor<2x33xui8>) -> tensor<2x32xf32> {
+      %r = tensor.dequantize %x {encoding = "q8_0"} : (tensor<2x33xui8>) -> tensor<2x32xf32>
+      func.return %r : tensor<2x32xf32>
+    }
+fix: use the encoding that the bytes were written in; rows of q8_0 are multiples of 34 bytes, for instance.
 '''

@@ -1,0 +1,28 @@
+"""Samples of operations on quantised tensors."""
+
+from __future__ import annotations
+
+from mlc.dialects import tensor
+from tests.op_sample import Sample, t
+
+LEAST, MOST = 0, 60
+"""Of bytes: two of them are a number in f16 that is no more than 1.1."""
+
+
+def _samples() -> list[Sample]:
+    out = [Sample((t(rows),), lambda x, e=e: tensor.Dequantize(x, e), LEAST, MOST) for rows, e in (
+        ("34xui8", "q8_0"), ("0x34xui8", "q8_0"), ("1x68xui8", "q8_0"), ("3x18xui8", "q4_0"), ("Bx20xui8", "q4_1"),
+        ("2x3x36xui8", "q4_0"), ("2x144xui8", "q4_k"), ("3x176xui8", "q5_k"), ("3x420xui8", "q6_k"),
+        ("3x0xui8", "q8_0"))]
+    out += [Sample((t(x), t(w)), lambda x, w, e=e: tensor.QuantizedDot(x, w, e), LEAST, MOST) for x, w, e in (
+        ("32xf32", "3x34xui8", "q8_0"), ("1x64xf32", "5x68xui8", "q8_0"), ("0x32xf32", "3x18xui8", "q4_0"),
+        ("Bx32xf32", "1x20xui8", "q4_1"), ("2x3x32xf32", "7x18xui8", "q4_0"), ("2x256xf32", "3x144xui8", "q4_k"),
+        ("3x256xf32", "5x176xui8", "q5_k"), ("5x256xf32", "3x210xui8", "q6_k"))]
+    out += [Sample((t(f"{rows}xi32"), t(f"{rows}xf32"), t(f"{rows}xf32"), t(w)),
+                   lambda x, s, m, w, e=e: tensor.DotBlocks(x, s, m, w, e), LEAST, MOST) for rows, w, e in (
+        ("16", "3x34xui8", "q8_0"), ("1x32", "5x68xui8", "q8_0"), ("0x16", "3x18xui8", "q4_0"),
+        ("Bx16", "1x20xui8", "q4_1"), ("7x128", "5x144xui8", "q4_k"))]
+    return out
+
+
+SAMPLES = _samples()
