@@ -310,14 +310,14 @@ class Windowing:
         return not less(channels, 8) and any(k != 1 for k in self.elements)
 
 
-FEW = 16
-"""Most windows of an image that counts as small: vectors along its windows would be mostly empty."""
+FEW, SHORT = 64, 8
+"""Most windows of a small image, and of its rows: vectors along such rows would be half empty."""
 
 
 def is_small(out: Sequence[Dim]) -> bool:
-    """Whether an image has so few windows that combining several images fills vectors better."""
+    """Whether an image has so few windows that vectors are filled better by all of them, and by several images."""
     count = product(out)
-    return isinstance(count, int) and 0 < count <= FEW
+    return isinstance(count, int) and 0 < count <= FEW and (count <= 2 * SHORT or not less(SHORT, out[-1]))
 
 
 def pad_end(x: Value, amounts: Sequence[Dim]) -> Value:

@@ -1,9 +1,9 @@
 // test: pass decompose canonicalize cse
 
 // a convolution is one product of the weights and the windows of the image, whose last axes stay where they are
-func.func @image(%x: tensor<Bx3x8x8xf32>, %w: tensor<5x3x3x3xf32>) -> tensor<Bx5x8x8xf32> {
-  %0 = tensor.convolution %x, %w {low = [1, 1], high = [1, 1]} : (tensor<Bx3x8x8xf32>, tensor<5x3x3x3xf32>) -> tensor<Bx5x8x8xf32>
-  func.return %0 : tensor<Bx5x8x8xf32>
+func.func @image(%x: tensor<Bx3x9x9xf32>, %w: tensor<5x3x3x3xf32>) -> tensor<Bx5x9x9xf32> {
+  %0 = tensor.convolution %x, %w {low = [1, 1], high = [1, 1]} : (tensor<Bx3x9x9xf32>, tensor<5x3x3x3xf32>) -> tensor<Bx5x9x9xf32>
+  func.return %0 : tensor<Bx5x9x9xf32>
 }
 // CHECK-LABEL: @image
 // CHECK: [[Z:%\w+]] = tensor.pad %x
@@ -14,9 +14,9 @@ func.func @image(%x: tensor<Bx3x8x8xf32>, %w: tensor<5x3x3x3xf32>) -> tensor<Bx5
 // CHECK-NEXT: func.return [[R]]
 // -----
 // weights of one element need no windows
-func.func @point(%x: tensor<Bx3x16x16xf32>, %w: tensor<5x3x1x1xf32>) -> tensor<Bx5x8x8xf32> {
-  %0 = tensor.convolution %x, %w {stride = [2, 2]} : (tensor<Bx3x16x16xf32>, tensor<5x3x1x1xf32>) -> tensor<Bx5x8x8xf32>
-  func.return %0 : tensor<Bx5x8x8xf32>
+func.func @point(%x: tensor<Bx3x18x18xf32>, %w: tensor<5x3x1x1xf32>) -> tensor<Bx5x9x9xf32> {
+  %0 = tensor.convolution %x, %w {stride = [2, 2]} : (tensor<Bx3x18x18xf32>, tensor<5x3x1x1xf32>) -> tensor<Bx5x9x9xf32>
+  func.return %0 : tensor<Bx5x9x9xf32>
 }
 // CHECK-LABEL: @point
 // CHECK-NOT: tensor.windows
@@ -34,13 +34,13 @@ func.func @depthwise(%x: tensor<Bx3x8xf32>, %w: tensor<3x1x3xf32>) -> tensor<Bx3
 // CHECK-SAME: order = "chain"
 // -----
 // the few windows of a small image stand side by side with those of the others
-func.func @small(%x: tensor<Bx3x4x4xf32>, %w: tensor<5x3x3x3xf32>) -> tensor<Bx5x2x2xf32> {
-  %0 = tensor.convolution %x, %w : (tensor<Bx3x4x4xf32>, tensor<5x3x3x3xf32>) -> tensor<Bx5x2x2xf32>
-  func.return %0 : tensor<Bx5x2x2xf32>
+func.func @small(%x: tensor<Bx3x9x9xf32>, %w: tensor<5x3x3x3xf32>) -> tensor<Bx5x7x7xf32> {
+  %0 = tensor.convolution %x, %w : (tensor<Bx3x9x9xf32>, tensor<5x3x3x3xf32>) -> tensor<Bx5x7x7xf32>
+  func.return %0 : tensor<Bx5x7x7xf32>
 }
 // CHECK-LABEL: @small
 // CHECK: tensor.reshape
-// CHECK-SAME: tensor<27x(4*B)xf32>
+// CHECK-SAME: tensor<27x(49*B)xf32>
 // CHECK: tensor.dot_general
 // CHECK-SAME: batch = []
 // -----
