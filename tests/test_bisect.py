@@ -180,6 +180,7 @@ def test_a_crash_of_a_rule(run: Run) -> None:
     assert re.search(r"rule sinh_aborts: .*\n  tensor.sinh at model.mlir:3:3", out)
 
 
+@pytest.mark.slow
 def test_a_result_in_the_wrong_place(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Kernel, "may_overwrite", lambda self, operand, result: True)
     Path("model.mlir").write_text("""func.func @main(%x: tensor<40x40xf32>) -> tensor<40x40xf32> {

@@ -50,8 +50,8 @@ def examples_of(text: str) -> list[str]:
     return re.findall(r"(?m)^  ((?:mlc|cat) .*)$", text.split("examples:\n")[1])
 
 
-LONG = ("bench", "chat", "fuzz", "generate", "import")
-"""Commands whose examples take five seconds and more; each has other tests, of its own or of the README."""
+LONG = ("bench", "chat", "explain", "fuzz", "generate", "import", "run")
+"""Commands whose examples take seconds; each has other tests, of its own or of the README."""
 
 
 @pytest.mark.parametrize("command", [pytest.param(command, marks=[pytest.mark.slow] * (command in LONG))

@@ -301,7 +301,8 @@ def arguments(name: str, count: int, dtype: Float) -> tuple[Array, Array]:
 # Tests
 
 
-@pytest.mark.parametrize("name", UNARY)
+@pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.slow) if n in ("acosh", "atanh", "sinh") else n
+                                  for n in UNARY])
 def test_f32_error_over_samples(name: str) -> None:
     x = samples32()
     with np.errstate(all="ignore"):

@@ -112,6 +112,7 @@ def test_many_programs(way: str, block: int) -> None:
         WAYS[way](programs.generate(seed))
 
 
+@pytest.mark.slow
 def test_programs_of_functions() -> None:
     for seed in range(1):
         threaded(functions.generate(seed))

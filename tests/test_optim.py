@@ -12,6 +12,7 @@ import mlc
 from mlc import nn
 from mlc.frontend import tree
 from mlc.ir.diag import UserError
+from tests.public_case import thinned_by
 
 pytestmark = pytest.mark.usefixtures("execution")
 
@@ -41,7 +42,7 @@ OPTIMIZERS: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
-@pytest.mark.parametrize("name, settings", OPTIMIZERS, ids=str)
+@pytest.mark.parametrize("name, settings", thinned_by(lambda case: case[0], OPTIMIZERS, 3), ids=str)
 def test_twenty_steps_on_random_gradients(name: str, settings: dict[str, Any]) -> None:
     rng = np.random.default_rng(0)
     params = random_tree(rng)

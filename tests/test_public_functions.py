@@ -178,7 +178,7 @@ CASES = [
     *public_cases_nn.CASES, *public_cases_windows.CASES,
 ]
 
-NATIVE = 72
+NATIVE = 144
 """The default run makes native code of one case of so many: the operations' own is in test_meaning and test_reentry."""
 
 

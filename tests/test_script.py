@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import linecache
 import re
 from collections.abc import Callable
@@ -103,8 +102,8 @@ def changes_and_rebinds(body: list[str]) -> bool:
     indents = [len(line) - len(line.lstrip()) for line in body]
     for at, line in enumerate(body):
         if line.lstrip().startswith(("for ", "while ")):
-            deeper = itertools.takewhile(lambda i, depth=indents[at]: indents[i] > depth, range(at + 1, len(body)))
-            inside = [body[i].split()[:2] for i in deeper]
+            end = next((i for i in range(at + 1, len(body)) if indents[i] <= indents[at]), len(body))
+            inside = [row.split()[:2] for row in body[at + 1:end]]
             if any([v, "+="] in inside and [v, "="] in inside for v in NAMES):
                 return True
     return False

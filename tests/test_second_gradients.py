@@ -30,7 +30,7 @@ def differentiable(case: Case) -> bool:
     return any(y.is_floating_point() for y in (out if isinstance(out, tuple | list) else [out]))
 
 
-@pytest.mark.parametrize("case", marked((c for c in (*CASES, *TWICE) if differentiable(c)), 2), ids=str)
+@pytest.mark.parametrize("case", marked((c for c in (*CASES, *TWICE) if differentiable(c)), 3), ids=str)
 @pytest.mark.usefixtures("interpreted")
 def test_second_gradients(case: Case) -> None:
     """The gradient of <gradient of <f, w>, v>."""

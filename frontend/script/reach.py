@@ -45,7 +45,7 @@ from mlc.frontend.script.reached_state import (
     Variable,
     slots_of,
 )
-from mlc.frontend.script.unread import is_clear, names_of, reads_by_name, unread
+from mlc.frontend.script.unread import is_clear, names_of, reads_by_name, unread_attributes
 from mlc.frontend.tensor import Tensor
 from mlc.ir.sizes import Size
 
@@ -109,17 +109,17 @@ class Reached:
         in mappings that are inputs, the attributes of objects that host functions change, and those that cannot be read
         if attributes of these `names` are."""
         of_read, of_hosts = {id(t) for t in read}, {id(x) for x in hosts if not self._reads(x)}
-        spared: dict[int, set[str]] = {}
+        inputs: dict[int, set[str]] = {}
         for mapping, key in numbers:
             if self._names.isdisjoint((key, "param_groups", *BY_NAME)):       # or the program may read or set it
-                spared.setdefault(id(mapping), set()).add(key)
+                inputs.setdefault(id(mapping), set()).add(key)
         for place in self.places:
             if isinstance(place, Payload) and id(place.x) not in of_read:
                 place.loosen()
-            elif isinstance(place, Entries) and id(place.x) in spared:
-                place.spare(spared[id(place.x)])
-            elif isinstance(place, Attributes) and place.unread != (ignored := unread(place.x, names)):
-                place.ignore(ignored)
+            elif isinstance(place, Entries) and id(place.x) in inputs:
+                place.unguard(inputs[id(place.x)])
+            elif isinstance(place, Attributes) and place.unguarded != (found := unread_attributes(place.x, names)):
+                place.unguard(found)
         self.places = [p for p in self.places if not (isinstance(p, Attributes) and id(p.x) in of_hosts)]
 
     def _reads(self, host: Any) -> bool:
@@ -255,13 +255,13 @@ class Reached:
             self._add(Slots(path, x))
         if not hasattr(x, "__dict__"):
             return
-        spared = {*_cached_properties(kind)}  # type: ignore[arg-type]
-        if missing := [n for n in spared if n not in vars(x)]:
+        elsewhere = {*_cached_properties(kind)}  # type: ignore[arg-type]
+        if missing := [n for n in elsewhere if n not in vars(x)]:
             self._uncomputed.append((x, missing))
         if isinstance(x, tree.AttributeTree) and not self._buffers:
-            spared |= {*x._buffers}
-        self._add(Attributes(path, x, frozenset(spared)))
-        self._work += [(f"{path}.{name}", vars(x).get(name)) for name in spared]
+            elsewhere |= {*x._buffers}
+        self._add(Attributes(path, x, frozenset(elsewhere)))
+        self._work += [(f"{path}.{name}", vars(x).get(name)) for name in elsewhere]
 
 
 @functools.lru_cache(maxsize=4096)

@@ -238,27 +238,28 @@ class Items(ReachedState):
 
 
 class Entries(ReachedState):
-    """The entries of a dictionary or other mapping, except those in `spared`."""
+    """The entries of a dictionary or other mapping, except the values under `unguarded` keys."""
 
-    __slots__ = ("spared",)
+    __slots__ = ("unguarded",)
 
     def __init__(self, path: str, x: Any) -> None:
-        self.spared: frozenset[Any] = frozenset()
+        self.unguarded: frozenset[Any] = frozenset()
         super().__init__(path, x)
 
     def words(self) -> list[int] | None:
         if type(self.x) is not dict:
             return words.of_dict(self.x) if type(self.x) is OrderedDict else None
-        return words.of_entries(self.x, self.spared) or words.of_dict(self.x) if self.spared else words.of_dict(self.x)
+        entries = words.of_entries(self.x, self.unguarded) if self.unguarded else None
+        return entries or words.of_dict(self.x)
 
-    def spare(self, keys: Collection[Any]) -> None:
+    def unguard(self, keys: Collection[Any]) -> None:
         """Have the values under these keys not matter any more."""
-        self.spared |= frozenset(keys)
+        self.unguarded |= frozenset(keys)
         self.renew()
 
     def contents(self) -> Contents:
-        if self.spared:
-            return [*self.x], [None if key in self.spared else value for key, value in self.x.items()]
+        if self.unguarded:
+            return [*self.x], [None if key in self.unguarded else value for key, value in self.x.items()]
         return [*self.x], self.x.values()
 
     def holds(self) -> bool:
@@ -267,7 +268,7 @@ class Entries(ReachedState):
             a is b or same(a, b) for a, b in zip(values, self.values))
 
     def restore(self) -> None:
-        assert not self.spared, "restored after a recording that has succeeded"
+        assert not self.unguarded, "restored after a recording that has succeeded"
         if isinstance(self.x, MutableMapping):
             self.x.clear()
             self.x.update(zip(self.keys, self.values))
@@ -314,33 +315,33 @@ class Elements(ReachedState):
 
 
 class Attributes(ReachedState):
-    """The class of an object, and its attributes except those in `spared`, which are containers of their own or cached,
-    and those that are not read."""
+    """The class of an object, and its attributes except those that are guarded elsewhere, as containers of their
+    own, or cached, and those that are `unguarded` since nothing reads them."""
 
-    __slots__ = ("kind", "spared", "unread")
+    __slots__ = ("elsewhere", "kind", "unguarded")
     indexed = ".{}"
 
-    def __init__(self, path: str, x: Any, spared: frozenset[str]) -> None:
-        self.spared = spared
-        self.unread = frozenset[str]()
+    def __init__(self, path: str, x: Any, elsewhere: frozenset[str]) -> None:
+        self.elsewhere = elsewhere
+        self.unguarded = frozenset[str]()
         self.kind = type(x)
         super().__init__(path, x)
 
-    def ignore(self, names: Collection[str]) -> None:
-        """Have these attributes not matter, and all others."""
-        self.unread = frozenset(names)
+    def unguard(self, names: Collection[str]) -> None:
+        """Have these attributes not matter any more, and all others matter."""
+        self.unguarded = frozenset(names)
         self.renew()
 
     def holds(self) -> bool:
         return type(self.x) is self.kind and super().holds()
 
     def words(self) -> list[int] | None:
-        return words.of_object(self.x, self.unread)
+        return words.of_object(self.x, self.unguarded)
 
     def contents(self) -> Contents:
         own = vars(self.x)
-        if self.spared or self.unread:
-            own = {k: v for k, v in own.items() if k not in self.spared and k not in self.unread}
+        if self.elsewhere or self.unguarded:
+            own = {k: v for k, v in own.items() if k not in self.elsewhere and k not in self.unguarded}
         return [*own], own.values()
 
     def restore(self) -> None:

@@ -143,7 +143,7 @@ def names_read(every: Sequence[Reached]) -> frozenset[str] | None:
         called |= more
 
 
-def unread(x: Any, names: frozenset[str] | None) -> set[str]:
+def unread_attributes(x: Any, names: frozenset[str] | None) -> set[str]:
     """The numbers and texts among the attributes of an object that cannot be read."""
     kind: Any = type(x)
     bases = kind.__mro__[:-1]

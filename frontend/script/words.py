@@ -90,7 +90,7 @@ def of_entry(table: dict[str, Any], name: str) -> list[int] | None:
     return [id(table) + DICT_KEYS, entry, entry + WORD]
 
 
-def of_entries(table: dict[str, Any], spared: Collection[str]) -> list[int] | None:
+def of_entries(table: dict[str, Any], unguarded: Collection[str]) -> list[int] | None:
     """The addresses of the words that change with a dict, but for the values under some keys; None if the dict has no
     such table."""
     first, numbers = _entries(table)
@@ -98,12 +98,12 @@ def of_entries(table: dict[str, Any], spared: Collection[str]) -> list[int] | No
         return None
     found, values = [id(table) + at for at in (DICT_COUNT, DICT_KEYS, DICT_VALUES)], word(id(table) + DICT_VALUES)
     if values:                                             # of keys that all objects of a class share
-        ignored = {id(name) for name in table if name in spared}
+        ignored = {id(name) for name in table if name in unguarded}
         return [*found, word(id(table) + DICT_KEYS) + KEYS_COUNT,
                 *(values + WORD * number for name, number in numbers.items() if name not in ignored)]
     for name in table:
         entry = first + 2 * WORD * numbers[id(name)]
-        found += [entry] if name in spared else [entry, entry + WORD]
+        found += [entry] if name in unguarded else [entry, entry + WORD]
     return found
 
 
@@ -126,12 +126,12 @@ def of_list(x: Any) -> list[int] | None:
     return [id(x) + LIST_SIZE, id(x) + LIST_ITEMS, *range(start, start + WORD * len(x), WORD)]
 
 
-def of_object(x: Any, spared: Collection[str] = ()) -> list[int] | None:
+def of_object(x: Any, unguarded: Collection[str] = ()) -> list[int] | None:
     """The addresses of the words that change with the class and the attributes of an object, but for some of them."""
     own = vars(x)
     if type(own) is not dict or word(id(x) + DICT_OF_OBJECT) != id(own):
         return None
-    entries = of_entries(own, spared) if spared else None
+    entries = of_entries(own, unguarded) if unguarded else None
     return [id(x) + TYPE, id(x) + DICT_OF_OBJECT, *(entries or [id(own) + DICT_VERSION])]
 
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import mlc
 from mlc import nn
 from mlc.frontend.tensor import Tensor
-from mlc.models.cache import Cache, Seen, whole
+from mlc.models.cache import Cache, Seen
+from mlc.models.causal_lm import CausalLM
 from mlc.models.config import DecoderConfig
 from mlc.models.experts import MixtureOfExperts
-from mlc.models.layers import ACTIVATIONS, Embedding, Linear, RMSNorm, attend, product
+from mlc.models.layers import ACTIVATIONS, Embedding, Linear, RMSNorm, attend
 from mlc.models.parameters import Place
 from mlc.models.rotary import RotaryEmbedding, turned
 
@@ -137,7 +138,7 @@ class Decoder(nn.Module):
         return self.norm(x), written
 
 
-class DecoderForCausalLM(nn.Module):
+class DecoderForCausalLM(CausalLM):
     """A decoder with the scores of the next token.
 
     Shape:
@@ -163,17 +164,17 @@ class DecoderForCausalLM(nn.Module):
         self.model = Decoder(config, place.at("model"))
         self.lm_head = None if config.tied else Linear(place.at("lm_head"), config.width, config.vocabulary)
 
-    def forward(self, tokens: Tensor) -> Tensor:
-        return self.scores(self.hidden(tokens, whole(tokens))[0])
+    @property
+    def layers(self) -> Decoder:
+        return self.model
 
-    def hidden(self, tokens: Tensor, seen: Seen, cache: Cache | None = None) -> tuple[Tensor, Cache]:
-        """The numbers of each token that `scores` takes, and the cache with the tokens."""
-        out: tuple[Tensor, Cache] = self.model(tokens, seen, cache)
-        return out
+    @property
+    def embedding(self) -> Embedding:
+        return self.model.embed_tokens
 
     def scores(self, hidden: Tensor) -> Tensor:
         """The scores of the next token [..., vocabulary]."""
-        out: Tensor = product(hidden, self.model.embed_tokens.weight) if self.lm_head is None else self.lm_head(hidden)
+        out = super().scores(hidden)
         if (cap := self.config.logit_cap) is not None:
             out = mlc.tanh(out / cap) * cap
         return out

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from mlc import nn
 from mlc.frontend.tensor import Tensor
-from mlc.models.cache import Cache, Seen, whole
+from mlc.models.cache import Cache, Seen
+from mlc.models.causal_lm import CausalLM
 from mlc.models.config import GPT2Config
-from mlc.models.layers import ACTIVATIONS, Embedding, LayerNorm, Linear, attend, product
+from mlc.models.layers import ACTIVATIONS, Embedding, LayerNorm, Linear, attend
 from mlc.models.parameters import Place
 
 
@@ -88,7 +89,7 @@ class Transformer(nn.Module):
         return self.ln_f(x), written
 
 
-class GPT2ForCausalLM(nn.Module):
+class GPT2ForCausalLM(CausalLM):
     """GPT-2 with the scores of the next token.
 
     Shape:
@@ -114,15 +115,10 @@ class GPT2ForCausalLM(nn.Module):
         self.transformer = Transformer(config, place.at("transformer"))
         self.lm_head = None if config.tied else Linear(place.at("lm_head"), config.width, config.vocabulary)
 
-    def forward(self, tokens: Tensor) -> Tensor:
-        return self.scores(self.hidden(tokens, whole(tokens))[0])
+    @property
+    def layers(self) -> Transformer:
+        return self.transformer
 
-    def hidden(self, tokens: Tensor, seen: Seen, cache: Cache | None = None) -> tuple[Tensor, Cache]:
-        """The numbers of each token that `scores` takes, and the cache with the tokens."""
-        out: tuple[Tensor, Cache] = self.transformer(tokens, seen, cache)
-        return out
-
-    def scores(self, hidden: Tensor) -> Tensor:
-        """The scores of the next token [..., vocabulary]."""
-        out: Tensor = product(hidden, self.transformer.wte.weight) if self.lm_head is None else self.lm_head(hidden)
-        return out
+    @property
+    def embedding(self) -> Embedding:
+        return self.transformer.wte
