@@ -133,11 +133,13 @@ def measure(path: Path, kind: str) -> None:
     """Print tokens per second of both programs, and their ratio."""
     for sequences in SEQUENCES:
         ours, theirs = Mlc(path, sequences), LlamaCpp(path, sequences)
-        ours.step(), theirs.step()
+        for one in (ours, theirs):
+            one.step()
         times = [(best(ours.step, STEPS), best(theirs.step, STEPS)) for _ in range(ROUNDS)]
         report(f"{kind} decode {sequences:2} sequences", sequences, times)
         if sequences == 1:
-            ours.prefill(), theirs.prefill()
+            for one in (ours, theirs):
+                one.prefill()
             report(f"{kind} prefill {PREFILL} tokens", PREFILL,
                    [(best(ours.prefill, 1), best(theirs.prefill, 1)) for _ in range(ROUNDS)])
         theirs.close()
