@@ -50,7 +50,7 @@ def examples_of(text: str) -> list[str]:
     return re.findall(r"(?m)^  ((?:mlc|cat) .*)$", text.split("examples:\n")[1])
 
 
-LONG = ("bench", "chat", "explain", "fuzz", "generate", "import", "run")
+LONG = ("bench", "chat", "explain", "fuzz", "generate", "import", "quantize", "run")
 """Commands whose examples take seconds; each has other tests, of its own or of the README."""
 
 
@@ -60,7 +60,7 @@ def test_examples_of_the_help_run(command: str, run: Run) -> None:
     if command == "import":
         torch = pytest.importorskip("torch")
         torch.export.save(torch.export.export(torch.nn.Linear(2, 3), (torch.ones(1, 2),)), "model.pt2")
-    if command in ("chat", "generate"):
+    if command in ("chat", "generate", "quantize"):
         Path("text.txt").write_text("mlc is a")
         Path("examples").symlink_to(ROOT / "examples")
         Path("models").mkdir()

@@ -37,6 +37,8 @@ def add_sampling(p: argparse.ArgumentParser) -> None:
     add("--repetition-penalty", type=float, metavar="X", help="above 1: tokens of the text become less likely")
     add("--stop", action="append", default=[], metavar="TEXT", help="a text that ends the answer; may be repeated")
     add("--seed", type=int, metavar="N", help="of the random numbers")
+    add("--integer-products", action="store_true", help="generate with products of integers where weights are "
+        "quantised: faster, a little less exact")
     add("--stats", action="store_true", help="report times and tokens per second")
 
 
@@ -47,9 +49,10 @@ def sampling(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def parser() -> argparse.ArgumentParser:
-    p = report.Parser("chat", "Talk with a language model: a folder as transformers has it, with a template of "
-                      "conversations.", EXAMPLES)
-    p.add_argument("model", metavar="FOLDER", help="config.json, model.safetensors, tokenizer.json and the like")
+    p = report.Parser("chat", "Talk with a language model: a folder as transformers has it, or a GGUF file, "
+                      "with a template of conversations.", EXAMPLES)
+    p.add_argument("model", metavar="MODEL", help="a folder with config.json, model.safetensors, tokenizer.json and "
+                   "the like, or a GGUF file")
     p.add_argument("--system", metavar="TEXT", help="the message of the system that the conversation begins with")
     p.add_argument("--prompt", metavar="TEXT", help="say this, print the answer, and end")
     add_sampling(p)
@@ -59,7 +62,7 @@ def parser() -> argparse.ArgumentParser:
 def main(options: argparse.Namespace) -> int:
     started = time.perf_counter()
     from mlc import models
-    model = models.load(options.model)
+    model = models.load(options.model, integer_products=options.integer_products)
     conversation = Conversation(model, options.system, sampling(options))
     loading = time.perf_counter() - started
     if options.prompt is not None:

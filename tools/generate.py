@@ -22,7 +22,8 @@ EXAMPLES = """examples:
 
 def parser() -> argparse.ArgumentParser:
     p = report.Parser("generate", "Let a language model go on with a text, or with several at once.", EXAMPLES)
-    p.add_argument("model", metavar="FOLDER", help="config.json, model.safetensors, tokenizer.json and the like")
+    p.add_argument("model", metavar="MODEL", help="a folder with config.json, model.safetensors, tokenizer.json and "
+                   "the like, or a GGUF file")
     p.add_argument("prompts", metavar="TEXT", nargs="+", help="what it goes on with; - is stdin")
     add_sampling(p)
     p.add_argument("--json", action="store_true", help="print one object of JSON per prompt, with tokens and reasons")
@@ -35,7 +36,7 @@ def main(options: argparse.Namespace) -> int:
         raise report.usage_error("--logprobs goes with --json", "add --json", "MLC0391")
     started = time.perf_counter()
     from mlc import models
-    model = models.load(options.model)
+    model = models.load(options.model, integer_products=options.integer_products)
     loading = time.perf_counter() - started
     prompts = [sys.stdin.read() if p == "-" else p for p in options.prompts]
     if options.json or len(prompts) > 1:

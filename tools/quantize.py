@@ -11,9 +11,9 @@ from mlc.tools import report
 from mlc.tools.exit_status import OK
 
 EXAMPLES = """examples:
-  mlc quantize examples/assistant -o assistant.gguf --type=q8_0
+  mlc quantize examples/assistant -o assistant.gguf --type=q8_0 --tokens=0
   mlc quantize models/qwen -o qwen.gguf --type=q4_k --perplexity text.txt
-  mlc chat qwen.gguf
+  mlc chat qwen.gguf --prompt 'What is mlc?'
 """
 
 

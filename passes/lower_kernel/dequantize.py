@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 
 from mlc.dialects import arith, loop, memref, scf, vector
 from mlc.dialects.tensor.encodings import ENCODINGS
-from mlc.ir.affine import dims_of, step_along
+from mlc.ir.affine import AffineExpr, dims_of, step_along
 from mlc.ir.core import Value, at_end
 from mlc.ir.types import VectorType, f16, f32, i8, i16, i32, index
 from mlc.passes.lower_kernel.access import Access
@@ -36,32 +36,56 @@ def _dequantize(low: Lowering, op: loop.Dequantize) -> None:
 
 @rule(loop.UnpackPairs)
 def _unpack_pairs(low: Lowering, op: loop.UnpackPairs) -> None:
-    _of_pairs(low, op, lambda b: _PAIRS[op.encoding](b))
+    rows, place = _rows_and_place(low, op)
+
+    def part(point: Point) -> Value:
+        block = _block(low, op, scalar_index(low, address(low, rows), op.tiles, point),
+                       scalar_index(low, place, op.tiles, point), low.lanes, 2)
+        _prefetch_next(low, op, block, rows)
+        return _PAIRS[op.encoding](block)
+
+    low.define(op.result, part)
 
 
 @rule(loop.BlockScales)
+@rule(loop.BlockMinima)
 def _block_scales(low: Lowering, op: loop.BlockScales) -> None:
     if op.encoding in _ALL_SCALES:
         _of_whole_blocks(low, op)
     else:
-        _of_pairs(low, op, lambda b: _SCALES[op.encoding](b)[0])
+        _of_single_numbers(low, op)
 
 
-@rule(loop.BlockMinima)
-def _block_minima(low: Lowering, op: loop.BlockMinima) -> None:
-    if op.encoding in _ALL_SCALES:
-        _of_whole_blocks(low, op)
-    else:
-        _of_pairs(low, op, lambda b: _SCALES[op.encoding](b)[1])
+def _of_single_numbers(low: Lowering, op: loop.BlockScales) -> None:
+    """A block has one scale: those of all rows of the tile are widened at once."""
+    d, (rows, place) = low.scope.vector, _rows_and_place(low, op)
+    first = sorted({(*p[:d], 0, *p[d + 1:]) for p in low.points(op.result.type.dims)})
+    raw = [_block(low, op, scalar_index(low, address(low, rows), op.tiles, p), scalar_index(low, place, op.tiles, p),
+                  low.lanes, 2).raw_half(2 * op.part - 2) for p in first]
+    halves = vector.Bitcast(vector.FromElements(tuple(raw), VectorType((len(raw),), i16)).result,
+                            VectorType((len(raw),), f16)).result
+    wide = arith.ExtF(halves, VectorType((len(raw),), f32)).result
+    if op.part == 2:                                       # they are added
+        wide = arith.NegF(wide).result
+    number = {p: i for i, p in enumerate(first)}
+    low.define(op.result, lambda p: vector.Shuffle(
+        wide, wide, (number[*p[:d], 0, *p[d + 1:]],) * low.lanes).result)
+
+
+def _rows_and_place(low: Lowering, op: loop.LoadEncoded) -> tuple[Access, AffineExpr]:
+    """The start of the rows that are read, and the place in them."""
+    if not low.in_lanes(op.result.type.dims) or not _is_aligned(low, op):
+        op.fail("the pairs of a block are the lanes of vectors: `vector` is their dimension", code="MLC0171")
+    *row, place = op.map.results
+    return Access(op.buffer, (*row, 0), op.tiles, op.mask), place
 
 
 def _of_whole_blocks(low: Lowering, op: loop.BlockScales) -> None:
     """Compute all scales or minima of a block at once, as a vector, from which the pairs have theirs."""
     places = op.layout.elements // 2
-    if low.scope.block[low.scope.vector] != places or not _is_aligned(low, op):
+    if low.scope.block[low.scope.vector] != places:
         op.fail(f"the {places} pairs of a block are a tile of vectors", code="MLC0171")
-    *row, place = op.map.results
-    rows, found = Access(op.buffer, (*row, 0), op.tiles, op.mask), dict[Point, Value]()
+    (rows, place), found = _rows_and_place(low, op), dict[Point, Value]()
 
     def part(point: Point) -> Value:
         d = low.scope.vector
@@ -73,24 +97,6 @@ def _of_whole_blocks(low: Lowering, op: loop.BlockScales) -> None:
         each = places // found[first].type.shape[0]
         order = tuple((point[d] + lane) // each for lane in range(low.lanes))
         return vector.Shuffle(found[first], found[first], order).result
-
-    low.define(op.result, part)
-
-
-def _of_pairs(low: Lowering, op: loop.LoadEncoded, read: Callable[[Block], Value]) -> None:
-    """Read what the pairs of a block have, which are the lanes."""
-    if not low.in_lanes(op.result.type.dims) or not _is_aligned(low, op):
-        op.fail("the pairs of a block are the lanes of vectors: `vector` is their dimension", code="MLC0171")
-    *row, place = op.map.results
-    rows = Access(op.buffer, (*row, 0), op.tiles, op.mask)
-
-
-    def part(point: Point) -> Value:
-        block = _block(low, op, scalar_index(low, address(low, rows), op.tiles, point),
-                       scalar_index(low, place, op.tiles, point), low.lanes, 2)
-        if isinstance(op, loop.UnpackPairs):
-            _prefetch_next(low, op, block, rows)
-        return read(block)
 
     low.define(op.result, part)
 
@@ -232,11 +238,14 @@ class Block:
         one = vector.Load(self.flat, (at,), VectorType((1,), i8)).result
         return (arith.ExtSI if signed else arith.ExtUI)(vector.Extract(one, (), (0,)).result, i32).result
 
+    def raw_half(self, offset: int) -> Value:
+        """The bits of a number in f16."""
+        two = vector.Load(self.flat, (self.at(offset),), VectorType((2,), i8)).result
+        return vector.Extract(vector.Bitcast(two, VectorType((1,), i16)).result, (), (0,)).result
+
     def half(self, offset: int) -> Value:
         """A number in f16, as f32."""
-        two = vector.Load(self.flat, (self.at(offset),), VectorType((2,), i8)).result
-        raw = vector.Extract(vector.Bitcast(two, VectorType((1,), i16)).result, (), (0,)).result
-        return arith.ExtF(arith.Bitcast(raw, f16).result, f32).result
+        return arith.ExtF(arith.Bitcast(self.raw_half(offset), f16).result, f32).result
 
     def spread(self, x: Value) -> Value:
         return vector.splat(x, self.lanes)
@@ -417,17 +426,6 @@ _PAIRS: Mapping[str, Callable[[Block], Value]] = {
 
 
 # -- scales and minima of pairs ---------------------------------------------------------------------------------------
-def _of_q4_1(b: Block) -> tuple[Value, Value]:
-    return b.spread(b.half(0)), b.spread(arith.NegF(b.half(2)).result)
-
-
-def _of_d(b: Block) -> tuple[Value, ...]:
-    return (b.spread(b.half(0)),)
-
-
-_SCALES: Mapping[str, Callable[[Block], tuple[Value, ...]]] = {"q8_0": _of_d, "q4_0": _of_d, "q4_1": _of_q4_1}
-
-
 def _all_of_k(b: Block, part: int) -> Value:
     """The 8 scales (part 1) or minima (part 2)."""
     four = VectorType((4,), i32)

@@ -304,8 +304,10 @@ class Lowering:
     def lower(self, op: Op) -> None:
         if op.terminator:
             return
+        if (apply := self.rules.get(type(op))) is None:
+            op.fail("has no code for this kind of machine", code="MLC0171")
         with located(op.loc.through("loop_to_scf")):
-            self.rules[type(op)](self, op)
+            apply(self, op)  # type: ignore[misc]
 
 
 @rule(loop.For)

@@ -57,8 +57,8 @@ func.func @f(%x: tensor<7xf32>, %y: tensor<Nxf32>) -> tensor<Nxf32> {
   func.return %y : tensor<Nxf32>
 }
 // -----
-// code for a product adds in one chain, or in blocks that are chains
+// code for a product adds in one chain, in lanes of which all are full, or in blocks that are chains
 func.func @f(%x: tensor<2x4xf32>, %y: tensor<4x3xf32>) -> tensor<2x3xf32> {
-  %0 = tensor.dot_general %x, %y {batch = [], contract = [[1, 0]], order = "lanes<4>"} : (tensor<2x4xf32>, tensor<4x3xf32>) -> tensor<2x3xf32> // error: error[MLC0116]: tensor.dot_general: a product of matrices is added in a chain or in blocks, not in lanes<4>
+  %0 = tensor.dot_general %x, %y {batch = [], contract = [[1, 0]], order = "lanes<8>"} : (tensor<2x4xf32>, tensor<4x3xf32>) -> tensor<2x3xf32> // error: error[MLC0116]: tensor.dot_general: lanes<8> adds whole blocks of lanes: not 4 terms
   func.return %0 : tensor<2x3xf32>
 }
