@@ -13,6 +13,9 @@ from mlc.frontend.arguments import coded
 from mlc.frontend.generator import default_generator
 from mlc.frontend.location import user_loc
 from mlc.ir.diag import UserError, UserTypeError
+from mlc.models.constraints import Constraint
+from mlc.models.constraints.automaton import Automaton
+from mlc.models.constraints.vocabulary import Vocabulary, vocabulary_of
 from mlc.models.fields import Fields
 from mlc.models.folder import CausalLM, read_folder, read_json
 from mlc.models.generation import Piece, Request, completions, pieces
@@ -21,6 +24,9 @@ from mlc.models.steps import Steps
 from mlc.models.text import ChatTemplate, Message, Tokenizer, read_template
 
 Prompt = str | Sequence[int]
+
+_MOST_AUTOMATA, _MOST_STATES = 32, 20_000
+"""How many constraints a model keeps, and how large they may have become."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +65,12 @@ class LanguageModel:
                  origin: str) -> None:
         self.module, self.config = module, module.config
         self.tokenizer, self.template, self.usual, self.origin = tokenizer, template, usual, origin
+        self._automata: dict[str, Automaton] = {}
+
+    @cached_property
+    def vocabulary(self) -> Vocabulary:
+        """The tokens as bytes, for constraints."""
+        return vocabulary_of(self._text_tools(), self.config.vocabulary)
 
     @cached_property
     def steps(self) -> Steps:
@@ -118,8 +130,8 @@ class LanguageModel:
                  repetition_penalty: float | None = None, frequency_penalty: float = 0.0,
                  presence_penalty: float = 0.0, logit_bias: Mapping[int, float] | None = None,
                  stop: str | Sequence[str] = (), stop_tokens: Sequence[int] | None = None,
-                 seed: int | Sequence[int] | None = None, logprobs: int | None = None
-                 ) -> tuple[list[Request], int | None]:
+                 seed: int | Sequence[int] | None = None, logprobs: int | None = None,
+                 constraint: Constraint | None = None) -> tuple[list[Request], int | None]:
         """The requests that prompts and options say, and how many likely tokens are reported for each token."""
         given: dict[str, Any] = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "min_p": min_p,
                                  "repetition_penalty": repetition_penalty}
@@ -136,6 +148,7 @@ class LanguageModel:
             self._text_tools()
         ends = self.usual.stop_tokens if stop_tokens is None else frozenset(stop_tokens)
         self._check_tokens("stop_tokens", ends)
+        automaton = self._automaton(constraint)
         seeds = self._seeds(seed, len(prompts))
         limit = max_tokens if max_tokens is not None else self.usual.limit or 256
         if limit < 1:
@@ -144,8 +157,24 @@ class LanguageModel:
         for prompt, own in zip(prompts, seeds):
             tokens = self._tokens(prompt)
             out.append(Request(tokens, replace(sampling, seed=own), min(limit, self.config.context - len(tokens)),
-                               stops, ends))
+                               stops, ends, automaton))
         return out, logprobs
+
+    def _automaton(self, constraint: Constraint | None) -> Automaton | None:
+        """The automaton of a constraint; those of the last ones are kept, with the masks that they have found."""
+        if constraint is None:
+            return None
+        if not isinstance(constraint, Constraint):
+            raise UserTypeError(f"constraint is {type(constraint).__name__}", code="MLC0916", loc=user_loc(),
+                                hint="mlc.models.Constraint.json_schema, regex, grammar or json makes one")
+        key = repr(constraint)
+        found = self._automata.pop(key, None)
+        if found is None or found.size > _MOST_STATES:
+            found = constraint.automaton(self.vocabulary)
+        self._automata[key] = found
+        while len(self._automata) > _MOST_AUTOMATA:
+            del self._automata[next(iter(self._automata))]
+        return found
 
     def _tokens(self, prompt: Prompt) -> tuple[int, ...]:
         tokens = tuple(self._text_tools().encode(prompt) if isinstance(prompt, str) else map(int, prompt))
@@ -242,7 +271,8 @@ def generate(model: LanguageModel, prompts: Prompt | Sequence[Prompt], *, max_to
              min_p: float | None = None, repetition_penalty: float | None = None, frequency_penalty: float = 0.0,
              presence_penalty: float = 0.0, logit_bias: Mapping[int, float] | None = None,
              stop: str | Sequence[str] = (), stop_tokens: Sequence[int] | None = None,
-             seed: int | Sequence[int] | None = None, logprobs: int | None = None) -> Any:
+             seed: int | Sequence[int] | None = None, logprobs: int | None = None,
+             constraint: Constraint | None = None) -> Any:
     """Let a language model answer a prompt, or several at once.
 
     The answers to prompts are computed together, and each is the one that the prompt gets alone: the same tokens for
@@ -267,6 +297,8 @@ def generate(model: LanguageModel, prompts: Prompt | Sequence[Prompt], *, max_to
         seed: Of the random numbers, for all prompts or for each; by default drawn from the default generator.
         logprobs: How many of the most likely tokens are reported for each token, beside its own log-probability: 0 to
             64; None for no log-probabilities.
+        constraint: The texts that the answers may be: a JSON schema, a regular expression or a grammar, as
+            `mlc.models.Constraint` makes it. An answer is whole if `max_tokens` is enough for any that is.
 
     Returns:
         A `Completion` with `text`, `tokens`, `finish_reason`, `prompt_tokens` and `log_probabilities`; a list of them
@@ -275,7 +307,7 @@ def generate(model: LanguageModel, prompts: Prompt | Sequence[Prompt], *, max_to
     Raises:
         UserTypeError: `model` is no language model (MLC0916).
         UserError: An option is out of its range (MLC0916), a prompt is empty, too long or has numbers that are no
-            tokens (MLC0915), or there is a text and no tokenizer (MLC0913).
+            tokens (MLC0915), there is a text and no tokenizer (MLC0913), or a constraint cannot be kept (MLC0919).
 
     Example:
         >>> model = mlc.models.load("examples/assistant")
@@ -289,4 +321,4 @@ def generate(model: LanguageModel, prompts: Prompt | Sequence[Prompt], *, max_to
     return model.generate(prompts, max_tokens=max_tokens, temperature=temperature, top_k=top_k, top_p=top_p,
                           min_p=min_p, repetition_penalty=repetition_penalty, frequency_penalty=frequency_penalty,
                           presence_penalty=presence_penalty, logit_bias=logit_bias, stop=stop,
-                          stop_tokens=stop_tokens, seed=seed, logprobs=logprobs)
+                          stop_tokens=stop_tokens, seed=seed, logprobs=logprobs, constraint=constraint)

@@ -65,4 +65,23 @@ Tokenizers are read by the package tokenizers, and templates of conversations ru
 example text:
     error[MLC0917]: the package tokenizers, which reads tokenizer.json, is not installed
 fix: pip install 'mlc[lm]'.
+
+MLC0918 A scheduler has as many requests waiting as it takes.
+The memory of a scheduler is fixed: requests wait for a free slot, and no more than its `queue` do.
+example python:
+    import mlc
+    model = mlc.models.load("examples/assistant")
+    scheduler = mlc.models.Scheduler(model, slots=1, queue=0)
+    requests, _ = model.requests(["The", "The"])
+    for request in requests:
+        scheduler.submit(request, print)
+fix: submit the request later, or make the scheduler with more slots or a longer queue.
+
+MLC0919 A constraint of generation is wrong, or asks for something that is not enforced.
+Constraints are JSON schemas, regular expressions and grammars. What they say is enforced, or refused; nothing is left
+out silently.
+example python:
+    import mlc
+    mlc.models.Constraint.json_schema({"type": "array", "uniqueItems": True})
+fix: leave out or replace what the message names.
 '''
