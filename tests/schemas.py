@@ -56,7 +56,8 @@ def _choice(rng: np.random.Generator, depth: int) -> dict[str, Any]:
 
 def _object(rng: np.random.Generator, depth: int) -> dict[str, Any]:
     names = {"".join(rng.choice(list('abcdé_"'), int(rng.integers(1, 6)))) for _ in range(int(rng.integers(5)))}
-    extra: dict[str, Any] = [{"additionalProperties": False}, {"additionalProperties": _any(rng, depth + 1)}, {}][int(rng.integers(3))]
+    kinds: list[dict[str, Any]] = [{"additionalProperties": False}, {"additionalProperties": _any(rng, depth + 1)}, {}]
+    extra = kinds[int(rng.integers(3))]
     return {"type": "object", "properties": {n: _any(rng, depth + 1) for n in sorted(names)},
             "required": [n for n in sorted(names) if rng.integers(2)], **extra}
 

@@ -9,6 +9,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from mlc.frontend.arguments import coded
 from mlc.frontend.generator import default_generator
 from mlc.frontend.location import user_loc
@@ -23,6 +25,7 @@ from mlc.models.sampling import Sampling
 from mlc.models.steps import Steps
 from mlc.models.text import ChatTemplate, Message, Tokenizer, read_template
 
+Array = np.ndarray[Any, Any]
 Prompt = str | Sequence[int]
 
 _MOST_AUTOMATA, _MOST_STATES = 32, 20_000
@@ -107,11 +110,34 @@ class LanguageModel:
         requests, top = self.requests([prompt], **options)
         return pieces(self.steps, requests, self.tokenizer, top)
 
-    def chat_tokens(self, messages: Sequence[Message]) -> list[int]:
+    def embed(self, prompt: Prompt) -> Array:
+        """A vector for a text: the mean of the last hidden numbers of its tokens, of length 1.
+
+        A decoder is not trained to give vectors of whole texts: texts on the same subject are closer than others, but a
+        model that was trained for retrieval does that better.
+
+        Args:
+            prompt: A text, or its tokens.
+
+        Returns:
+            Array [width] of float32.
+
+        Raises:
+            UserError: As `generate` (MLC0913, MLC0915).
+
+        Example:
+            >>> mlc.models.load("examples/assistant").embed("The tensor dialect").shape
+            (128,)
+        """
+        found = self.steps.embedding(self._tokens(prompt)).astype(np.float32)
+        return found / np.linalg.norm(found)
+
+    def chat_tokens(self, messages: Sequence[Message], **more: Any) -> list[int]:
         """The tokens of a conversation, up to where the model goes on.
 
         Args:
             messages: Dicts with `role` ("system", "user" or "assistant") and `content`.
+            more: Further variables of the template, such as `tools`.
 
         Returns:
             List of tokens, a prompt of `generate` and `stream`.
@@ -123,7 +149,7 @@ class LanguageModel:
         if self.template is None:
             raise UserError(f"{self.origin} has no template of conversations", code="MLC0914", loc=user_loc(),
                             hint="it was not trained on conversations: use mlc.generate")
-        return self._text_tools().encode(self.template.text(messages), special=False)
+        return self._text_tools().encode(self.template.text(messages, **more), special=False)
 
     def requests(self, prompts: Sequence[Prompt], *, max_tokens: int | None = None, temperature: float | None = None,
                  top_k: int | None = None, top_p: float | None = None, min_p: float | None = None,

@@ -50,7 +50,9 @@ class Slots:
     @property
     def nbytes(self) -> int:
         """The size of the cache."""
-        return sum(4 * int(np.prod(x.shape)) for pair in self._state.cache for x in pair)
+        config = self.steps.model.config
+        size: int = 2 * config.layers * config.kv_heads * config.head_size * 4        # float32
+        return size * self.count * self._state.capacity
 
     def size_for(self, slot: int) -> int:
         """The number of sequences of the smallest step that includes a slot."""
@@ -105,6 +107,7 @@ class Slots:
     def warm_up(self) -> Iterator[tuple[int, Kinds]]:
         """Compile the steps, one by one; each that is about to be compiled."""
         self.read(0, [0], 1)
+        self.steps.embedding([0])
         for size in self.sizes:
             for kinds in KINDS[:-1]:
                 yield size, kinds

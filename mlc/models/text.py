@@ -100,7 +100,7 @@ class ChatTemplate:
         environment.filters["tojson"] = _to_json
         environment.globals["raise_exception"] = _refused
         environment.globals["strftime_now"] = lambda form: datetime.datetime.now().strftime(form)
-        self.origin, self.special = origin, dict(special)
+        self.origin, self.special, self.source = origin, dict(special), source
         try:
             self.template = environment.from_string(source)
         except jinja2.TemplateError as error:

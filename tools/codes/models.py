@@ -84,4 +84,10 @@ example python:
     import mlc
     mlc.models.Constraint.json_schema({"type": "array", "uniqueItems": True})
 fix: leave out or replace what the message names.
+
+MLC0920 Models are served, and a package that the server needs is not installed.
+The server runs in uvicorn, with routes of starlette and metrics of prometheus-client.
+example text:
+    error[MLC0920]: the package starlette, which mlc serve needs, is not installed
+fix: pip install 'mlc[serve]'.
 '''
