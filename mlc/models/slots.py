@@ -33,7 +33,7 @@ class Slots:
 
     def __init__(self, steps: Steps, count: int, capacity: int) -> None:
         self.steps, self.count, self.capacity = steps, count, capacity
-        self.sizes = [*(4 ** i for i in range(16) if 4 ** i < count), count]
+        self.sizes: list[int] = [*(4 ** i for i in range(16) if 4 ** i < count), count]
         rotary = getattr(steps.model.config, "rotary", None)
         self.reusable = rotary is None or rotary.kind not in ("dynamic", "longrope")
         """Whether rows depend on the tokens before them alone: these two turn keys by the length of the text."""

@@ -46,6 +46,7 @@ def parser() -> argparse.ArgumentParser:
     add("--timeout", type=float, default=600.0, metavar="SECONDS", help="longest time of an answer (default 600)")
     add("--max-body", type=report.integer(1), default=8 << 20, metavar="BYTES",
         help="size of a request (default 8 MiB)")
+    add("--no-warm-up", action="store_true", help="compile a step when a request first needs it, not at the start")
     add("--grace", type=float, default=30.0, metavar="SECONDS",
         help="time for answers in progress at the end (default 30)")
     return p
@@ -69,7 +70,7 @@ def main(options: argparse.Namespace) -> int:
     logging.basicConfig(stream=sys.stderr, format="%(asctime)s %(message)s")
     logging.getLogger("mlc.serve").setLevel(logging.INFO)
     limits = Limits(options.slots, options.queue, options.context, options.max_tokens, options.timeout,
-                    options.max_body)
+                    options.max_body, not options.no_warm_up)
     return OK if run(paths, limits, key, options.host, options.port, options.grace) else USAGE
 
 

@@ -35,6 +35,7 @@ class Limits:
     max_tokens  tokens of an answer
     seconds     that an answer may take
     body        bytes of a request
+    warm_up     whether all steps are compiled before the first request
     """
 
     slots: int = 8
@@ -43,6 +44,7 @@ class Limits:
     max_tokens: int = 4096
     seconds: float = 600.0
     body: int = 8 << 20
+    warm_up: bool = True
 
 
 class LanguageWorker:
@@ -162,7 +164,7 @@ class LanguageWorker:
         self._model = load(self.path)
         self._scheduler = Scheduler(self.model, slots=self.limits.slots, capacity=self.limits.context,
                                     queue=self.limits.queue)
-        for _ in self.scheduler.slots.warm_up():
+        for _ in self.scheduler.slots.warm_up() if self.limits.warm_up else ():
             if self._stop is not None:
                 return
         if self._stop is None:
