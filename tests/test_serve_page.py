@@ -22,7 +22,8 @@ PATIENCE = 120.0
 def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     path = str(tmp_path_factory.mktemp("saved") / "f.mlc")
     mlc.save(mlc.compile(lambda x: x * 2), path, args=[mlc.spec("B", 2)])
-    words = [sys.executable, "-m", "mlc.tools.cli", "serve", ASSISTANT, path, "--port", "0", "--slots", "1", "--grace", "1"]
+    words = [sys.executable, "-m", "mlc.tools.cli", "serve", ASSISTANT, path, "--port", "0", "--slots", "1",
+             "--grace", "1"]
     with subprocess.Popen(words, stderr=subprocess.PIPE, text=True) as server:
         assert server.stderr is not None
         lines: list[str] = []

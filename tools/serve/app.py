@@ -39,6 +39,11 @@ async def not_routed(request: Request, error: Exception) -> Response:
                     request.url.path.startswith("/v2"))
 
 
+async def failed(request: Request, error: Exception) -> Response:
+    """The answer to a request that a defect ends; the error is logged where it is raised on."""
+    return response(ApiError(500, "the server has failed"), request.url.path.startswith("/v2"))
+
+
 def application(registry: Registry, key: str | None = None) -> Starlette:
     """The application of a server, which starts its models when it starts.
 
@@ -57,6 +62,6 @@ def application(registry: Registry, key: str | None = None) -> Starlette:
     app = Starlette(routes=[Route("/", page), Route("/model", page), Route("/metrics", metrics),
                             *openai_routes.ROUTES, *inference_routes.ROUTES],
                     middleware=[Middleware(Guard, key=key, most=registry.limits.body)], lifespan=lifespan,
-                    exception_handlers={HTTPException: not_routed})
+                    exception_handlers={HTTPException: not_routed, Exception: failed})
     app.state.registry, app.state.metrics = registry, Metrics(registry)
     return app

@@ -136,6 +136,8 @@ def _content(fields: Fields) -> str:
     if value is None or isinstance(value, str):
         return value or ""
     texts = []
+    if not value:
+        raise wrong(fields.path("content"), f"{fields.path('content')} is neither a text nor a list of parts")
     for i, part in enumerate(fields.list("content", 256)):
         inner = Fields(part, f"{fields.path('content')}.{i}")
         kind = inner.text("type")

@@ -14,7 +14,10 @@ MOST_DEPTH = 64
 def parsed(body: bytes) -> Any:
     """The value of a body of JSON."""
     try:
-        return json.loads(body, parse_constant=_no_constant)
+        value = json.loads(body, parse_constant=_no_constant)
+        if b"\\u" in body:
+            json.dumps(value, ensure_ascii=False).encode() # half of a surrogate pair is no character
+        return value
     except (ValueError, RecursionError):
         raise ApiError(400, "the body is no JSON") from None
 
