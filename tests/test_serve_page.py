@@ -1,4 +1,4 @@
-"""The page of mlc serve in a browser: a conversation, its stop button, what is known of a model, and no other requests."""
+"""The page of mlc serve in a browser: a conversation, its stop button, the page of a model, and no other requests."""
 from __future__ import annotations
 
 import re

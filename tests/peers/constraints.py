@@ -47,8 +47,8 @@ def main() -> None:
     options = p.parse_args()
     model, rng = mlc.models.load(ASSISTANT), np.random.default_rng(0)
     schemas = [random_schema(rng) for _ in range(options.schemas)]
+    automata = automata_of(model, schemas)
     for name in ("new", "known"):
-        automata = automata_of(model, schemas) if name == "new" else automata
         valid, tokens, seconds = 0, 0, 0.0
         for schema, automaton in zip(schemas, automata):
             text, count, took = drawn(automaton, rng)

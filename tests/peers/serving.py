@@ -70,8 +70,9 @@ def _(c: Clients) -> None:
 
 @row("POST /v1/chat/completions", "content in parts, system and developer")
 def _(c: Clients) -> None:
-    parts = [{"role": "user", "content": [{"type": "text", "text": "What does "}, {"type": "text", "text": "mlc.cumsum do?"}]}]
-    assert c.chat(messages=[{"role": "developer", "content": "Be brief"}, *parts]).choices[0].message.content == SUM
+    parts = [{"type": "text", "text": "What does "}, {"type": "text", "text": "mlc.cumsum do?"}]
+    said = {"role": "user", "content": parts}
+    assert c.chat(messages=[{"role": "developer", "content": "Be brief"}, said]).choices[0].message.content == SUM
 
 
 @row("POST /v1/chat/completions", "stream, stream_options.include_usage")
@@ -106,7 +107,8 @@ def _(c: Clients) -> None:
 @row("POST /v1/chat/completions", "logprobs, top_logprobs")
 def _(c: Clients) -> None:
     content = c.chat(logprobs=True, top_logprobs=3, max_tokens=4).choices[0].logprobs.content
-    assert [len(t.top_logprobs) for t in content] == [3] * 4 and content[0].logprob == content[0].top_logprobs[0].logprob
+    assert [len(t.top_logprobs) for t in content] == [3] * 4
+    assert content[0].logprob == content[0].top_logprobs[0].logprob
     assert b"".join(bytes(t.bytes) for t in content).decode() == "".join(t.token for t in content)
 
 

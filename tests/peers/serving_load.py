@@ -44,7 +44,7 @@ class Server:
     def __init__(self, slots: int, queue: int) -> None:
         words = [sys.executable, "-m", "mlc.tools.cli", "serve", str(ASSISTANT), "--port", "0", "--slots", str(slots),
                  "--queue", str(queue), "--grace", "20"]
-        self.log = open("/dev/shm/serving_load.log", "w+")  # noqa: SIM115
+        self.log = open("/dev/shm/serving_load.log", "w+")
         self.process = subprocess.Popen(words, stderr=self.log)
         while "is ready" not in (text := Path(self.log.name).read_text()):
             assert self.process.poll() is None, text
@@ -150,7 +150,7 @@ def broken(rng: random.Random) -> tuple[str, bytes]:
     if kind == 2:
         return route, b"[" * rng.randrange(1, 100_000)
     fields = json.loads(good)
-    odd = rng.choice([None, -1, 1e400, "x" * 5000, [], {}, [[]], {"a": {}}, True, 2 ** 70, "\ud800", [None], -0.0])
+    odd: Any = rng.choice([None, -1, 1e400, "x" * 5000, [], {}, [[]], {"a": {}}, True, 2 ** 70, "\ud800", [None], -0.0])
     if kind == 3:                                          # what is wrong in each of the fields
         fields[rng.choice(sorted(fields))] = rng.choice(["\ud800", [], {}, [[]], {"a": {}}, 2 ** 70, 1e400, "x" * 5000])
     elif kind == 4:

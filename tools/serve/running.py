@@ -5,10 +5,10 @@ from __future__ import annotations
 import contextlib
 import logging
 import signal
-import socket
 import threading
 from collections.abc import Iterator
 from types import FrameType
+from typing import Any
 
 import uvicorn
 
@@ -48,7 +48,7 @@ class Server(uvicorn.Server):
             timer.daemon = True
             timer.start()
 
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+    async def startup(self, sockets: Any = None) -> None:
         """Listen, and say where."""
         await super().startup(sockets)
         for server in self.servers:

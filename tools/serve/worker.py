@@ -206,7 +206,7 @@ class Stream:
         self._queue = asyncio.Queue[tuple[int, Piece]]()
 
     def receiver(self, number: int) -> Callable[[Piece], None]:
-        """What the scheduler calls with the pieces of a request."""
+        """The function that the scheduler calls with the pieces of a request."""
         def receive(piece: Piece) -> None:
             if not self._loop.is_closed():
                 self._loop.call_soon_threadsafe(self._queue.put_nowait, (number, piece))

@@ -8,6 +8,7 @@ begins with itself would be called without end.
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Mapping
 
 from mlc.frontend.location import user_loc
@@ -122,18 +123,29 @@ class Network:
     # -- what the states lead to --------------------------------------------------------------------------------------
     def _distances(self) -> list[int]:
         """The least number of bytes from each state to the end of its rule."""
+        before: list[list[tuple[int, int]]] = [[] for _ in self.moves]     # states that lead to a state, and how far
+        calling: list[list[tuple[int, int, int]]] = [[] for _ in self.moves]   # with a rule and a state after it
+        for state, (moves, epsilon, calls) in enumerate(zip(self.moves, self.epsilon, self.calls)):
+            for _, _, t in moves:
+                before[t].append((state, 1))
+            for t in epsilon:
+                before[t].append((state, 0))
+            for rule, t in calls:
+                calling[rule].append((state, rule, t))
+                calling[t].append((state, rule, t))
         distance = [NEVER] * len(self.moves)
-        for end in self.ends:
-            distance[end] = 0
-        changed = True
-        while changed:
-            changed = False
-            for state in reversed(range(len(distance))):   # states are mostly made before those that they lead to
-                found = min([distance[state], *(1 + distance[t] for _, _, t in self.moves[state]),
-                             *(distance[t] for t in self.epsilon[state]),
-                             *(distance[rule] + distance[t] for rule, t in self.calls[state])])
-                if found < distance[state]:
-                    distance[state], changed = found, True
+        nearest = [(0, end) for end in sorted(self.ends)]
+        while nearest:                                     # Knuth's form of Dijkstra's algorithm, for grammars
+            far, state = heapq.heappop(nearest)
+            if distance[state] <= far:
+                continue
+            distance[state] = far
+            for p, step in before[state]:
+                if far + step < distance[p]:
+                    heapq.heappush(nearest, (far + step, p))
+            for p, rule, t in calling[state]:
+                if (found := distance[rule] + distance[t]) < distance[p]:
+                    heapq.heappush(nearest, (found, p))
         return distance
 
     def _refuse_left_recursion(self) -> None:
