@@ -15,8 +15,11 @@ import mlc
 starlette = pytest.importorskip("starlette")
 from starlette.testclient import TestClient  # noqa: E402
 
+from mlc.models.constraints.vocabulary import Vocabulary  # noqa: E402
 from mlc.tools.cli import main  # noqa: E402
 from mlc.tools.serve.app import application  # noqa: E402
+from mlc.tools.serve.conversations import read_conversation  # noqa: E402
+from mlc.tools.serve.fields import Fields  # noqa: E402
 from mlc.tools.serve.registry import Registry  # noqa: E402
 from mlc.tools.serve.worker import Limits  # noqa: E402
 
@@ -85,6 +88,8 @@ def test_other_errors(client: TestClient) -> None:
     assert client.post(CHAT, content=b"{").json()["error"]["type"] == "invalid_request_error"
     assert client.post(CHAT, content=b" " * (1 << 17)).status_code == 413
     assert client.post(CHAT, json={**QUESTION, "model": "x"}).json()["error"]["code"] == "model_not_found"
+    many = client.post("/v1/completions", json={"model": "assistant", "prompt": ["x"] * 64, "n": 2})
+    assert many.status_code == 429 and many.headers["Retry-After"] == "1"     # all are taken or none
     assert client.get(CHAT).status_code == 405 and client.get("/v1/x").status_code == 404
     assert client.post("/v2/models/assistant/infer", json={}).status_code == 400
     wrong = {"type": "json_schema", "json_schema": {"name": "x", "schema": {"type": "array", "contains": {}}}}
@@ -135,6 +140,32 @@ def test_tokens_of_callers() -> None:
         assert client.get("/v1/models").status_code == 401 and client.get("/").status_code == 200
         for given, status in (("Bearer wrong", 401), ("Bearer secret", 200), ("Basic secret", 401)):
             assert client.get("/v1/models", headers={"Authorization": given}).status_code == status
+
+
+TOOL = {"type": "function", "function": {"name": "f", "parameters": {"type": "object", "properties": {
+    "x": {"type": "integer"}}, "required": ["x"], "additionalProperties": False}}}
+
+
+def test_calls_of_tools() -> None:
+    said = {"messages": QUESTION["messages"], "tools": [TOOL]}
+    auto = read_conversation(Fields(said))
+    text, calls = auto.calls('I ask.<tool_call>\n{"name": "f", "arguments": {"x": 1}}\n</tool_call>')
+    assert text == "I ask." and calls[0]["function"] == {"name": "f", "arguments": '{"x": 1}'}
+    for other in ('{"name": "g", "arguments": {}}', "f", '{"name": "f"', "<tool_call>{}</tool_call>"):
+        assert auto.calls(other) == (other, [])
+    assert auto.calls('{"name": "f", "parameters": {}}')[1] and auto.constraint is None
+    named = read_conversation(Fields({**said, "tool_choice": {"type": "function", "function": {"name": "f"}}}))
+    assert named.constraint is not None and read_conversation(Fields({**said, "tool_choice": "none"})).tools == []
+    automaton = named.constraint.automaton(Vocabulary([bytes([i]) for i in range(256)]))
+    state = automaton.start
+    for byte in b'{"name":"f","arguments":{"x": 12}}':
+        state = automaton.next(state, byte)
+    assert automaton.final(state)
+
+
+def test_data_is_not_served(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    mlc.save({"w": mlc.ones(2)}, tmp_path / "w.mlc")
+    assert main(["serve", str(tmp_path / "w.mlc"), "--port", "0"]) == 1 and "MLC0921" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("words, code", [

@@ -90,4 +90,10 @@ The server runs in uvicorn, with routes of starlette and metrics of prometheus-c
 example text:
     error[MLC0920]: the package starlette, which mlc serve needs, is not installed
 fix: pip install 'mlc[serve]'.
+
+MLC0921 A file that is to be served holds no function that the Open Inference Protocol can call.
+The protocol has named arrays of numbers: no containers, complex numbers or files of data.
+example text:
+    error[MLC0921]: weights.mlc holds data and no compiled function
+fix: save a compiled function whose arguments and results are arrays.
 '''

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from mlc import artifact, extension
-from mlc.ir.diag import Error
+from mlc.ir.diag import UserError
 from mlc.ir.types import to_numpy
 from mlc.tools.serve.errors import ApiError
 from mlc.tools.serve.worker import Limits
@@ -109,7 +109,7 @@ def functions_of(name: str, path: str, limits: Limits) -> list[FunctionWorker]:
 def _of_artifact(path: str) -> Function:
     loaded = artifact.load(path)
     if not isinstance(loaded, artifact.Loaded):
-        raise ApiError(400, f"{path} holds data and no compiled function")
+        raise not_served(f"{path} holds data and no compiled function")
     inputs, outputs = loaded.described()
     return Function(tuple(_described(n, to_numpy(t.dtype).name, t.shape) for n, t in inputs),
                     tuple(_described(f"output{i}", to_numpy(t.dtype).name, t.shape) for i, t in enumerate(outputs)),
@@ -118,7 +118,7 @@ def _of_artifact(path: str) -> Function:
 
 def _described(name: str, dtype: str, shape: Sequence[Any]) -> Described:
     if dtype not in DATATYPES:
-        raise ApiError(400, f"{name} is of {dtype}, and the protocol has no such type")
+        raise not_served(f"{name} is of {dtype}, and the protocol has no such type")
     return Described(name, DATATYPES[dtype], tuple(n if isinstance(n, int) else -1 for n in shape))
 
 
@@ -140,7 +140,7 @@ def _of_function(function: Any, name: str, path: str) -> Function:
         where, dtype = match["path"], match["type"]
         shape = [int(n) if n.isdecimal() else n for n in re.split(r",\s*", match["shape"] or "") if n]
         if "[" in where.removeprefix("returns") and not re.fullmatch(r"returns\[\d+\]", where):
-            raise ApiError(400, f"{path}: {name} has arrays in containers ({where}), and the protocol has none")
+            raise not_served(f"{path}: {name} has arrays in containers ({where}), and the protocol has none")
         of_result = where.startswith("returns")
         label = f"output{len(outputs)}" if of_result else where
         (outputs if of_result else inputs).append(_described(label, dtype, shape))
@@ -152,6 +152,6 @@ def _of_function(function: Any, name: str, path: str) -> Function:
     return Function(tuple(inputs), tuple(outputs), call)
 
 
-def failed(error: Error) -> ApiError:
-    """The answer for a call that mlc refuses."""
-    return ApiError(400, error.message, None, error.code)
+def not_served(message: str) -> UserError:
+    """The error for a file that the protocol cannot serve."""
+    return UserError(message, code="MLC0921", hint="serve functions on arrays, which give an array or several")

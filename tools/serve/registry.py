@@ -26,9 +26,10 @@ class Registry:
         self._leaving: list[Worker] = []
 
     def start(self) -> None:
-        """Begin to load all models."""
-        for name, path in self.paths.items():
-            self._workers |= {w.name: w for w in self._started(name, path)}
+        """Begin to load all models, once."""
+        if not self._workers:
+            for name, path in self.paths.items():
+                self._workers |= {w.name: w for w in self._started(name, path)}
 
     def _started(self, name: str, path: str) -> list[Worker]:
         workers: list[Worker] = []

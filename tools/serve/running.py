@@ -60,6 +60,7 @@ class Server(uvicorn.Server):
 def run(paths: dict[str, str], limits: Limits, key: str | None, host: str, port: int, grace: float) -> bool:
     """Serve until a signal; whether the server could listen."""
     registry = Registry(paths, limits)
+    registry.start()                                       # a file that is none is an error of the command
     config = uvicorn.Config(application(registry, key), host=host, port=port, log_config=None, access_log=False,
                             lifespan="on", timeout_graceful_shutdown=int(grace) + 10, timeout_keep_alive=30,
                             server_header=False, h11_max_incomplete_event_size=64 << 10)
