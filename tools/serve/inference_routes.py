@@ -69,7 +69,11 @@ def _said(x: Described) -> dict[str, Any]:
 async def infer(request: Request) -> Response:
     """Call a function."""
     worker_of(request)
-    worker = registry_of(request).function(request.path_params["name"])
+    with registry_of(request).function(request.path_params["name"]) as worker:
+        return await _infer(request, worker)
+
+
+async def _infer(request: Request, worker: FunctionWorker) -> Response:
     if request.headers.get("content-encoding", "identity") != "identity":
         raise ApiError(415, "compressed bodies are not supported")
     body = await request.body()

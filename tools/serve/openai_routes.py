@@ -57,7 +57,11 @@ def _model(worker: LanguageWorker) -> dict[str, Any]:
 async def chat_completions(request: Request) -> Response:
     """Go on with a conversation."""
     fields = await fields_of(request)
-    worker = registry_of(request).language_model(fields.text("model"))
+    with registry_of(request).language_model(fields.text("model")) as worker:
+        return await _chat(request, fields, worker)
+
+
+async def _chat(request: Request, fields: Fields, worker: LanguageWorker) -> Response:
     generation = read_generation(fields)
     generation.logprobs = fields.flag("logprobs")
     generation.top = fields.integer("top_logprobs", 0, 20) or 0
@@ -80,7 +84,11 @@ async def chat_completions(request: Request) -> Response:
 async def completions(request: Request) -> Response:
     """Go on with texts."""
     fields = await fields_of(request)
-    worker = registry_of(request).language_model(fields.text("model"))
+    with registry_of(request).language_model(fields.text("model")) as worker:
+        return await _texts(request, fields, worker)
+
+
+async def _texts(request: Request, fields: Fields, worker: LanguageWorker) -> Response:
     generation = read_generation(fields, default_limit=16)
     top = fields.integer("logprobs", 0, 20)
     generation.logprobs, generation.top = top is not None, top or 0
@@ -184,7 +192,11 @@ async def _events(request: Request, writer: Writer) -> AsyncIterator[bytes]:
 async def embeddings(request: Request) -> Response:
     """Vectors of texts: the mean of the last hidden numbers of their tokens, of length 1."""
     fields = await fields_of(request)
-    worker = registry_of(request).language_model(fields.text("model"))
+    with registry_of(request).language_model(fields.text("model")) as worker:
+        return await _vectors(request, fields, worker)
+
+
+async def _vectors(request: Request, fields: Fields, worker: LanguageWorker) -> Response:
     form = fields.one_of("encoding_format", "float", "base64")
     fields.text("user", "")
     fields.refuse({"dimensions": "vectors are as wide as the model"})

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from mlc.tools.serve.errors import ApiError
@@ -24,6 +26,8 @@ class Registry:
         self.paths, self.limits = paths, limits
         self._workers: dict[str, Worker] = {}
         self._leaving: list[Worker] = []
+        self._holds = Counter[Worker]()                    # requests that a model has been found for, and has not yet
+        self._replaced = set[Worker]()                     # models that end once nobody holds them
 
     def start(self) -> None:
         """Begin to load all models, once."""
@@ -50,21 +54,38 @@ class Registry:
             raise ApiError(404, f"there is no model {name[:80]!r}", "model", "model_not_found")
         return worker
 
-    def language_model(self, name: str) -> LanguageWorker:
-        """The language model of a name, which takes requests now."""
+    @contextmanager
+    def language_model(self, name: str) -> Iterator[LanguageWorker]:
+        """The language model of a name, which takes requests as long as it is held."""
         worker = self.find(name)
         if not isinstance(worker, LanguageWorker):
             raise ApiError(400, f"{name} is a {worker.kind}: use /v2/models/{name}/infer", "model")
         worker.check_ready()
-        return worker
+        with self._held(worker):
+            yield worker
 
-    def function(self, name: str) -> FunctionWorker:
-        """The function of a name."""
+    @contextmanager
+    def _held(self, worker: Worker) -> Iterator[None]:
+        self._holds[worker] += 1
+        try:
+            yield
+        finally:
+            self._holds[worker] -= 1
+            if not self._holds[worker]:
+                del self._holds[worker]
+                if worker in self._replaced:
+                    self._replaced.remove(worker)
+                    worker.stop()
+
+    @contextmanager
+    def function(self, name: str) -> Iterator[FunctionWorker]:
+        """The function of a name, which takes requests as long as it is held."""
         worker = self.find(name)
         if not isinstance(worker, FunctionWorker):
             raise ApiError(400, f"{name} is a {worker.kind}: use /v1/chat/completions or /v1/completions", "model")
         worker.check_ready()
-        return worker
+        with self._held(worker):
+            yield worker
 
     async def load(self, name: str) -> None:
         """Load a model anew; requests go to the one before until the new one is ready, which ends its own."""
@@ -88,7 +109,10 @@ class Registry:
         self._leave(self._workers.pop(name))
 
     def _leave(self, worker: Worker) -> None:
-        worker.stop()
+        if worker in self._holds:
+            self._replaced.add(worker)
+        else:
+            worker.stop()
         self._leaving = [w for w in self._leaving if w.state != "stopped"] + [worker]
 
     def stop(self, reason: str = "") -> None:
