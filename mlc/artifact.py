@@ -38,6 +38,7 @@ from mlc.frontend.tensor import Array, Tensor, wrap
 from mlc.ir.abi import Interface
 from mlc.ir.diag import BackendError, UserAssertionError, UserError, UserIndexError, UserTypeError
 from mlc.ir.files import read_starting
+from mlc.ir.types import TensorType
 from mlc.variant import Variant
 from mlc.weights import Unreadable, from_bytes, to_bytes
 
@@ -399,6 +400,24 @@ class Loaded:
     def signature(self) -> str:
         """The first of `signatures`: most files have one."""
         return self.signatures[0]
+
+    def described(self) -> tuple[list[tuple[str, TensorType]], list[TensorType]]:
+        """The arrays that the first signature takes, by their names, and the types of those that it gives."""
+        signature = self._signatures[0]
+        if (interface := signature.interface) is None:
+            return [], []
+        first = len(interface.inputs) - len(signature.weak)
+        named = zip(interface.arg_names[first:] or [""] * len(signature.weak), interface.inputs[first:])
+        results = [x if kind == "result" else x[0] for kind, x in signature.outputs if kind != "value"]
+        return ([(name or f"input{i}", type) for i, (name, type) in enumerate(named)],
+                [interface.results[r] for r in results])
+
+    def call_flat(self, arrays: Sequence[Array]) -> list[Array]:
+        """The arrays that a call gives, with the arrays of its arguments one after the other."""
+        signature, rest = self._signatures[0], iter(arrays)
+        leaves = [next(rest) if known is None else known[0] for known in signature.leaves]
+        args, keywords = signature.structure.unflatten(leaves)
+        return [np.asarray(x.numpy()) for x in tree.leaves(self(*args, **keywords)) if isinstance(x, Tensor)]
 
     def __call__(self, *args: Any, **keywords: Any) -> Any:
         signature, arguments = self._find(args, keywords)

@@ -55,7 +55,7 @@ LONG = ("bench", "chat", "explain", "fuzz", "generate", "import", "quantize", "r
 
 
 @pytest.mark.parametrize("command", [pytest.param(command, marks=[pytest.mark.slow] * (command in LONG))
-                                     for command in cli.COMMANDS if command != "lsp"])     # which waits for an editor
+                                     for command in cli.COMMANDS if command not in ("lsp", "serve")])    # they wait
 def test_examples_of_the_help_run(command: str, run: Run) -> None:
     if command == "import":
         torch = pytest.importorskip("torch")

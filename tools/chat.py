@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mlc.tools import report
 from mlc.tools.exit_status import OK
 
 if TYPE_CHECKING:
-    from mlc.models import LanguageModel, Piece
+    from mlc.models import Constraint, LanguageModel, Piece
 
 EXAMPLES = """examples:
   mlc chat examples/assistant
@@ -39,13 +41,45 @@ def add_sampling(p: argparse.ArgumentParser) -> None:
     add("--seed", type=int, metavar="N", help="of the random numbers")
     add("--integer-products", action="store_true", help="generate with products of integers where weights are "
         "quantised: faster, a little less exact")
+    add("--json-schema", metavar="FILE", help="answer with a value of JSON that is valid by the schema in a file")
+    add("--regex", metavar="RE", help="answer with a text that a regular expression matches")
+    add("--grammar", metavar="FILE", help="answer with a text of the grammar in a file, as lark writes grammars")
     add("--stats", action="store_true", help="report times and tokens per second")
 
 
 def sampling(options: argparse.Namespace) -> dict[str, Any]:
     """The options of `mlc.generate` that were given."""
     names = ("max_tokens", "temperature", "top_k", "top_p", "min_p", "repetition_penalty", "seed")
-    return {"stop": options.stop, **{n: getattr(options, n) for n in names if getattr(options, n) is not None}}
+    found = {n: getattr(options, n) for n in names if getattr(options, n) is not None}
+    return {"stop": options.stop, "constraint": constraint(options), **found}
+
+
+def constraint(options: argparse.Namespace) -> Constraint | None:
+    """The constraint that was given, if one was."""
+    given = [n for n in ("json_schema", "regex", "grammar") if getattr(options, n) is not None]
+    if len(given) > 1:
+        raise report.usage_error(f"--{given[0].replace('_', '-')} and --{given[1]} exclude each other",
+                                 "use one of them", "MLC0391")
+    if not given:
+        return None
+    from mlc.models import Constraint
+    if given[0] == "regex":
+        return Constraint.regex(options.regex)
+    text = text_file(getattr(options, given[0]))
+    if given[0] == "grammar":
+        return Constraint.grammar(text)
+    try:
+        return Constraint.json_schema(json.loads(text))
+    except (ValueError, RecursionError) as error:
+        raise report.usage_error(f"{options.json_schema} is no JSON: {error}", "correct it", "MLC0391") from None
+
+
+def text_file(path: str) -> str:
+    """The text of a file that an option names."""
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise report.usage_error(f"cannot read {path}: {error}", "give a file of text", "MLC0391") from None
 
 
 def parser() -> argparse.ArgumentParser:
@@ -84,7 +118,9 @@ class Conversation:
     """A conversation: all that was said, and the model that answers."""
 
     def __init__(self, model: LanguageModel, system: str | None, options: dict[str, Any]) -> None:
+        from mlc.models import Scheduler
         self.model, self.options = model, options
+        self.scheduler = Scheduler(model, slots=1)           # keeps what is read: a turn reads what is new
         self.start = [{"role": "system", "content": system}] if system is not None else []
         self.messages = list(self.start)
         self.model.chat_tokens([*self.start, {"role": "user", "content": "Hello"}])    # whether it can talk at all
@@ -95,14 +131,16 @@ class Conversation:
     def ask(self, text: str) -> Iterator[Piece]:
         """The answer, piece by piece; what was first said is left out once the model cannot see all."""
         self.messages.append({"role": "user", "content": text})
-        room = min(self.options.get("max_tokens") or 64, self.model.config.context // 4)
+        sees = self.scheduler.slots.capacity
+        room = min(self.options.get("max_tokens") or 64, sees // 4)
         tokens, left = self.model.chat_tokens(self.messages), len(self.start)
-        while len(tokens) + room > self.model.config.context and len(self.messages) > left + 2:
+        while len(tokens) + room > sees and len(self.messages) > left + 2:
             del self.messages[left: left + 2]                # a question and its answer
             tokens = self.model.chat_tokens(self.messages)
         said = ""
         try:
-            for piece in self.model.stream(tokens, **self.options):
+            requests, top = self.model.requests([tokens], **self.options)
+            for piece in self.scheduler.stream(requests[0], top=top):
                 said += piece.text
                 yield piece
         finally:

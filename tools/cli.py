@@ -20,6 +20,7 @@ COMMANDS: dict[str, str] = {
     "chat": "talk with a language model in the terminal",
     "generate": "let a language model go on with a text",
     "quantize": "write a language model as a GGUF file, with weights in fewer bits",
+    "serve": "serve models over HTTP: OpenAI's routes, the Open Inference Protocol, a page for conversations",
     "run": "run a Python program or an entry of a .mlir file; --check names the pass that changes a result",
     "profile": "run a program or a function, and show where time and memory go: by kernel, line and module",
     "opt": "run passes over a .mlir file",

@@ -12,10 +12,11 @@ from mlc.tools import report
 from mlc.tools.chat import add_sampling, sampling, show
 from mlc.tools.exit_status import OK
 
-EXAMPLES = """examples:
+EXAMPLES = r"""examples:
   mlc generate examples/assistant 'mlc is a' --max-tokens 40
   mlc generate models/gpt2 'Once upon a time' --temperature 0.8 --seed 3
   mlc generate models/gpt2 'One' 'Two' --json --logprobs 3
+  mlc generate examples/assistant 'Its shape is ' --regex '\[[0-9]+(, [0-9]+)*\]'
   mlc generate models/gpt2 - < text.txt
 """
 

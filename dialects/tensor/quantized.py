@@ -31,13 +31,13 @@ from mlc.ir.types import TensorType, f32, i32, i64, ui8
 def numbers_in_row(op: TensorOp, blocks: TensorType, encoding: str) -> int:
     """How many numbers a row of blocks has; IRError if it is none."""
     if encoding not in ENCODINGS:
-        op.refuse(f"there is no encoding {encoding!r}", "MLC0919", hint="one of " + ", ".join(ENCODINGS))
+        op.refuse(f"there is no encoding {encoding!r}", "MLC0923", hint="one of " + ", ".join(ENCODINGS))
     if blocks.dtype != ui8:
         op.refuse(f"blocks are ui8, not {blocks.dtype}", "MLC0113")
     layout, row = ENCODINGS[encoding], blocks.shape[-1] if blocks.rank else 1
     if not isinstance(row, int) or row % layout.bytes:
         op.refuse(f"the last axis of {shape_text(blocks.shape)} is no sequence of blocks of {layout.bytes} bytes",
-                  "MLC0919", symbols=sizes.symbols(row))
+                  "MLC0923", symbols=sizes.symbols(row))
     return row // layout.bytes * layout.elements
 
 

@@ -25,7 +25,7 @@ def dequantize_blocks(input: Operand, encoding: str) -> Any:
         Tensor [.., numbers] of float32.
 
     Raises:
-        UserError: There is no such encoding, or the rows are no sequences of its blocks (MLC0919).
+        UserError: There is no such encoding, or the rows are no sequences of its blocks (MLC0923).
 
     Example:
         >>> import numpy as np
@@ -53,7 +53,7 @@ def quantized_linear(input: Operand, blocks: Operand, encoding: str) -> Any:
         Tensor [.., rows] of float32.
 
     Raises:
-        UserError: There is no such encoding, or the rows do not fit (MLC0919).
+        UserError: There is no such encoding, or the rows do not fit (MLC0923).
 
     Example:
         >>> from mlc.frontend.functions.quantized import quantized_linear

@@ -1,8 +1,8 @@
 """Language models: read from folders as transformers has them, and run by compiled code.
 
 `load` reads a folder: Llama, Mistral, Qwen, Gemma, Phi-3, Mixtral, GPT-2 and their like. `generate` answers prompts,
-also several at once; `mlc chat` and `mlc generate` do so in a terminal. README.md in this folder describes how it
-works.
+also several at once, with a `Constraint` on what they may be; a `Scheduler` takes requests as they come. `mlc chat` and
+`mlc generate` do so in a terminal, `mlc serve` for other programs. README.md in this folder describes how it works.
 
 Example:
     >>> model = mlc.models.load("examples/assistant")
@@ -12,8 +12,11 @@ Example:
 
 from __future__ import annotations
 
+from mlc.models.constraints import Constraint
 from mlc.models.generation import Completion, LogProbability, Piece
 from mlc.models.language_model import LanguageModel, generate, load
 from mlc.models.sampling import Sampling
+from mlc.models.scheduler import Scheduler
 
-__all__ = ["Completion", "LanguageModel", "LogProbability", "Piece", "Sampling", "generate", "load"]
+__all__ = ["Completion", "Constraint", "LanguageModel", "LogProbability", "Piece", "Sampling", "Scheduler", "generate",
+           "load"]

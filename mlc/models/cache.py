@@ -29,8 +29,8 @@ class Seen:
     lengths    of the sequences, these tokens included [batch]
     size       number of rows that are read per sequence
     slots      rows of the cache that the tokens write [batch, n]; None without a cache
-    first      row at which the only sequence of the call begins; None if the call has all sequences
-    capacity   rows of the cache for each sequence, where the call has all
+    first      row at which the only sequence of the call begins; None if the call has the first sequences
+    capacity   rows of the cache for each sequence, where the call has several: its first ones
     """
 
     positions: Tensor
@@ -62,7 +62,7 @@ class Seen:
         if self.first is not None:
             read = mlc.dynamic_slice(x, (self.first, 0, 0), (self.size, heads, size))[None]
         else:
-            read = x.reshape(self.positions.shape[0], self.capacity, heads, size)[:, : self.size]
+            read = x.reshape(-1, self.capacity, heads, size)[: self.positions.shape[0], : self.size]
         return read.transpose(1, 2)
 
 

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from mlc.frontend.autograd.grad_mode import no_grad
+from mlc.models.constraints.automaton import Automaton, Matcher
 from mlc.models.sampling import Chosen, Sampling, kinds_of
 from mlc.models.text import Tokenizer, Unfolding
 
 if TYPE_CHECKING:
     from mlc.models.steps import Steps
+
+Array = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True)
@@ -75,6 +78,7 @@ class Request:
     limit        greatest number of tokens of the answer
     stop         texts that end the answer, which they are not a part of
     stop_tokens  tokens that do
+    constraint   of the text of the answer, for the model's vocabulary
     """
 
     prompt: tuple[int, ...]
@@ -82,6 +86,11 @@ class Request:
     limit: int
     stop: tuple[str, ...] = ()
     stop_tokens: frozenset[int] = frozenset()
+    constraint: Automaton | None = None
+
+    def limited(self, limit: int) -> Request:
+        """The same request, with an answer of no more tokens than this."""
+        return replace(self, limit=min(limit, self.limit))
 
 
 @dataclass
@@ -93,10 +102,29 @@ class Answer:
     tokens: list[int] = field(default_factory=list)
     held: str = ""                                         # text that may be the start of a stop text
     finished: str | None = None
+    matcher: Matcher | None = None
+
+    def __post_init__(self) -> None:
+        if self.request.constraint is not None:
+            self.matcher = Matcher(self.request.constraint, self.request.stop_tokens)
+
+    @property
+    def last(self) -> int:
+        """The token that the next step reads."""
+        return self.tokens[-1] if self.tokens else self.request.prompt[-1]
+
+    def mask(self) -> Array | None:
+        """Which tokens may come next; None if all may."""
+        return None if self.matcher is None else self.matcher.mask(self.request.limit - len(self.tokens))
 
     def add(self, token: int) -> str:
         """The text that is certain after another token."""
         self.tokens.append(token)
+        if self.matcher is not None and token not in self.request.stop_tokens:
+            self.matcher.advance(token)
+            if self.matcher.complete:
+                self.finished = "stop"
+                return self._let_go((self.text.add(token) + self.text.rest()) if self.text is not None else "")
         if token in self.request.stop_tokens:
             self.finished = "stop"
             return self._let_go(self.text.rest() if self.text is not None and self.text.tokens else "")
@@ -139,8 +167,9 @@ def pieces(steps: Steps, requests: Sequence[Request], tokenizer: Tokenizer | Non
     answers = [Answer(r, Unfolding(tokenizer) if tokenizer else None) for r in requests]
     options = [r.sampling for r in requests]
     with no_grad():
-        state = steps.start([r.prompt for r in requests], options,
-                            max(len(r.prompt) + r.limit for r in requests), kinds_of(options, top))
+        kinds = kinds_of(options, top, any(a.matcher is not None for a in answers))
+        state = steps.start([r.prompt for r in requests], options, max(len(r.prompt) + r.limit for r in requests),
+                            kinds)
         for i, r in enumerate(requests):                   # the last token is read by the step that writes the next
             steps.read(state, i, r.prompt[:-1], 0, len(r.prompt))
     tokens = np.array([r.prompt[-1] for r in requests], np.int64)
@@ -153,21 +182,33 @@ def pieces(steps: Steps, requests: Sequence[Request], tokenizer: Tokenizer | Non
                 if positions[i] == steps.turning_point and numbers[i] > 0:
                     seen = (*answers[i].request.prompt, *answers[i].tokens)
                     steps.read(state, i, seen[:-1], 0, len(seen))
-            chosen = steps.write(state, tokens, positions, numbers)
+            masks = _masks(answers) if state.kinds.masks else None
+            chosen = steps.write(state, tokens, positions, numbers, masks)
         found = chosen.tokens.numpy()
         for i in running:
             text = answers[i].add(int(found[i]))
-            yield Piece(i, text, int(found[i]), _log_probability(chosen, i), answers[i].finished)
+            chance = None if top is None else log_probability(chosen, i, top)
+            yield Piece(i, text, int(found[i]), chance, answers[i].finished)
         goes_on = np.array([a.finished is None for a in answers])
         tokens = np.where(goes_on, found, tokens)
         positions, numbers = positions + goes_on, numbers + goes_on
 
 
-def _log_probability(chosen: Chosen, i: int) -> LogProbability | None:
+def _masks(answers: Sequence[Answer]) -> Array:
+    vocabulary = next(len(a.matcher.automaton.vocabulary) for a in answers if a.matcher is not None)
+    masks: Array = np.ones((len(answers), vocabulary), np.bool_)
+    for row, a in zip(masks, answers):
+        if a.finished is None and (mask := a.mask()) is not None:
+            row[:] = mask
+    return masks
+
+
+def log_probability(chosen: Chosen, i: int, top: int) -> LogProbability | None:
+    """That of the token of a sequence, with those of the `top` most likely ones."""
     if chosen.log_chances is None:
         return None
     best = () if chosen.best is None or chosen.best_chances is None else tuple(
-        (int(t), float(p)) for t, p in zip(chosen.best.numpy()[i], chosen.best_chances.numpy()[i]))
+        (int(t), float(p)) for t, p in zip(chosen.best.numpy()[i, :top], chosen.best_chances.numpy()[i, :top]))
     return LogProbability(int(chosen.tokens.numpy()[i]), float(chosen.log_chances.numpy()[i]), best)
 
 

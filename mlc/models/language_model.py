@@ -10,10 +10,15 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from mlc.frontend.arguments import coded
 from mlc.frontend.generator import default_generator
 from mlc.frontend.location import user_loc
 from mlc.ir.diag import UserError, UserTypeError
+from mlc.models.constraints import Constraint
+from mlc.models.constraints.automaton import Automaton
+from mlc.models.constraints.vocabulary import Vocabulary, vocabulary_of
 from mlc.models.fields import Fields
 from mlc.models.folder import CausalLM, read_folder, read_json
 from mlc.models.generation import Piece, Request, completions, pieces
@@ -24,7 +29,11 @@ from mlc.models.sampling import Sampling
 from mlc.models.steps import Steps
 from mlc.models.text import ChatTemplate, Message, Tokenizer, read_template
 
+Array = np.ndarray[Any, Any]
 Prompt = str | Sequence[int]
+
+_MOST_AUTOMATA, _MOST_STATES = 32, 20_000
+"""How many constraints a model keeps, and how large they may have become."""
 
 
 @dataclass(frozen=True)
@@ -65,6 +74,12 @@ class LanguageModel:
         self.module, self.config = module, module.config
         self.tokenizer, self.template, self.usual, self.origin = tokenizer, template, usual, origin
         self.integer_products = integer_products
+        self._automata: dict[str, Automaton] = {}
+
+    @cached_property
+    def vocabulary(self) -> Vocabulary:
+        """The tokens as bytes, for constraints."""
+        return vocabulary_of(self.text_tools(), self.config.vocabulary)
 
     @cached_property
     def steps(self) -> Steps:
@@ -101,11 +116,34 @@ class LanguageModel:
         requests, top = self.requests([prompt], **options)
         return pieces(self.steps, requests, self.tokenizer, top)
 
-    def chat_tokens(self, messages: Sequence[Message]) -> list[int]:
+    def embed(self, prompt: Prompt) -> Array:
+        """A vector for a text: the mean of the last hidden numbers of its tokens, of length 1.
+
+        A decoder is not trained to give vectors of whole texts: texts on the same subject are closer than others, but a
+        model that was trained for retrieval does that better.
+
+        Args:
+            prompt: A text, or its tokens.
+
+        Returns:
+            Array [width] of float32.
+
+        Raises:
+            UserError: As `generate` (MLC0913, MLC0915).
+
+        Example:
+            >>> mlc.models.load("examples/assistant").embed("The tensor dialect").shape
+            (128,)
+        """
+        found = self.steps.embedding(self._tokens(prompt)).astype(np.float32)
+        return found / np.linalg.norm(found)
+
+    def chat_tokens(self, messages: Sequence[Message], **more: Any) -> list[int]:
         """The tokens of a conversation, up to where the model goes on.
 
         Args:
             messages: Dicts with `role` ("system", "user" or "assistant") and `content`.
+            more: Further variables of the template, such as `tools`.
 
         Returns:
             List of tokens, a prompt of `generate` and `stream`.
@@ -117,15 +155,15 @@ class LanguageModel:
         if self.template is None:
             raise UserError(f"{self.origin} has no template of conversations", code="MLC0914", loc=user_loc(),
                             hint="it was not trained on conversations: use mlc.generate")
-        return self.text_tools().encode(self.template.text(messages), special=False)
+        return self.text_tools().encode(self.template.text(messages, **more), special=False)
 
     def requests(self, prompts: Sequence[Prompt], *, max_tokens: int | None = None, temperature: float | None = None,
                  top_k: int | None = None, top_p: float | None = None, min_p: float | None = None,
                  repetition_penalty: float | None = None, frequency_penalty: float = 0.0,
                  presence_penalty: float = 0.0, logit_bias: Mapping[int, float] | None = None,
                  stop: str | Sequence[str] = (), stop_tokens: Sequence[int] | None = None,
-                 seed: int | Sequence[int] | None = None, logprobs: int | None = None
-                 ) -> tuple[list[Request], int | None]:
+                 seed: int | Sequence[int] | None = None, logprobs: int | None = None,
+                 constraint: Constraint | None = None) -> tuple[list[Request], int | None]:
         """The requests that prompts and options say, and how many likely tokens are reported for each token."""
         given: dict[str, Any] = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "min_p": min_p,
                                  "repetition_penalty": repetition_penalty}
@@ -142,6 +180,7 @@ class LanguageModel:
             self.text_tools()
         ends = self.usual.stop_tokens if stop_tokens is None else frozenset(stop_tokens)
         self._check_tokens("stop_tokens", ends)
+        automaton = self._automaton(constraint)
         seeds = self._seeds(seed, len(prompts))
         limit = max_tokens if max_tokens is not None else self.usual.limit or 256
         if limit < 1:
@@ -150,8 +189,24 @@ class LanguageModel:
         for prompt, own in zip(prompts, seeds):
             tokens = self._tokens(prompt)
             out.append(Request(tokens, replace(sampling, seed=own), min(limit, self.config.context - len(tokens)),
-                               stops, ends))
+                               stops, ends, automaton))
         return out, logprobs
+
+    def _automaton(self, constraint: Constraint | None) -> Automaton | None:
+        """The automaton of a constraint; those of the last ones are kept, with the masks that they have found."""
+        if constraint is None:
+            return None
+        if not isinstance(constraint, Constraint):
+            raise UserTypeError(f"constraint is {type(constraint).__name__}", code="MLC0916", loc=user_loc(),
+                                hint="mlc.models.Constraint.json_schema, regex, grammar or json makes one")
+        key = repr(constraint)
+        found = self._automata.pop(key, None)
+        if found is None or found.size > _MOST_STATES:
+            found = constraint.automaton(self.vocabulary)
+        self._automata[key] = found
+        while len(self._automata) > _MOST_AUTOMATA:
+            del self._automata[next(iter(self._automata))]
+        return found
 
     def _tokens(self, prompt: Prompt) -> tuple[int, ...]:
         tokens = tuple(self.text_tools().encode(prompt) if isinstance(prompt, str) else map(int, prompt))
@@ -222,7 +277,7 @@ def load(folder: str | os.PathLike[str], *, integer_products: bool = False) -> L
     Raises:
         UserError: The folder holds no model (MLC0910), one that mlc does not run (MLC0911), or weights that are not
             those of its configuration (MLC0912), its tokenizer (MLC0913) or template (MLC0914) cannot be read, a
-            package is missing (MLC0917), or the file is damaged (MLC0918).
+            package is missing (MLC0917), or the file is damaged (MLC0922).
 
     Example:
         >>> mlc.models.load("examples/assistant").config.layers
@@ -270,7 +325,8 @@ def generate(model: LanguageModel, prompts: Prompt | Sequence[Prompt], *, max_to
              min_p: float | None = None, repetition_penalty: float | None = None, frequency_penalty: float = 0.0,
              presence_penalty: float = 0.0, logit_bias: Mapping[int, float] | None = None,
              stop: str | Sequence[str] = (), stop_tokens: Sequence[int] | None = None,
-             seed: int | Sequence[int] | None = None, logprobs: int | None = None) -> Any:
+             seed: int | Sequence[int] | None = None, logprobs: int | None = None,
+             constraint: Constraint | None = None) -> Any:
     """Let a language model answer a prompt, or several at once.
 
     The answers to prompts are computed together, and each is the one that the prompt gets alone: the same tokens for
@@ -295,6 +351,8 @@ def generate(model: LanguageModel, prompts: Prompt | Sequence[Prompt], *, max_to
         seed: Of the random numbers, for all prompts or for each; by default drawn from the default generator.
         logprobs: How many of the most likely tokens are reported for each token, beside its own log-probability: 0 to
             64; None for no log-probabilities.
+        constraint: The texts that the answers may be: a JSON schema, a regular expression or a grammar, as
+            `mlc.models.Constraint` makes it. An answer is whole if `max_tokens` is enough for any that is.
 
     Returns:
         A `Completion` with `text`, `tokens`, `finish_reason`, `prompt_tokens` and `log_probabilities`; a list of them
@@ -303,7 +361,7 @@ def generate(model: LanguageModel, prompts: Prompt | Sequence[Prompt], *, max_to
     Raises:
         UserTypeError: `model` is no language model (MLC0916).
         UserError: An option is out of its range (MLC0916), a prompt is empty, too long or has numbers that are no
-            tokens (MLC0915), or there is a text and no tokenizer (MLC0913).
+            tokens (MLC0915), there is a text and no tokenizer (MLC0913), or a constraint cannot be kept (MLC0919).
 
     Example:
         >>> model = mlc.models.load("examples/assistant")
@@ -317,4 +375,4 @@ def generate(model: LanguageModel, prompts: Prompt | Sequence[Prompt], *, max_to
     return model.generate(prompts, max_tokens=max_tokens, temperature=temperature, top_k=top_k, top_p=top_p,
                           min_p=min_p, repetition_penalty=repetition_penalty, frequency_penalty=frequency_penalty,
                           presence_penalty=presence_penalty, logit_bias=logit_bias, stop=stop,
-                          stop_tokens=stop_tokens, seed=seed, logprobs=logprobs)
+                          stop_tokens=stop_tokens, seed=seed, logprobs=logprobs, constraint=constraint)

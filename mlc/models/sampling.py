@@ -72,6 +72,7 @@ class Kinds:
     filters    top-k, top-p or min-p
     penalties  penalties of tokens that are in the text
     bias       a bias of scores
+    masks      tokens that may not be chosen, because of a constraint
     top        how many of the most likely tokens are reported, with their log-probabilities; None for no probabilities
     """
 
@@ -79,15 +80,16 @@ class Kinds:
     filters: bool = False
     penalties: bool = False
     bias: bool = False
+    masks: bool = False
     top: int | None = None
 
 
-def kinds_of(options: Sequence[Sampling], top: int | None) -> Kinds:
+def kinds_of(options: Sequence[Sampling], top: int | None, masks: bool = False) -> Kinds:
     """The kinds of options that sequences use."""
     draws = any(o.temperature > 0 for o in options)
     return Kinds(draws, draws and any(o.top_k > 0 or o.top_p < 1 or o.min_p > 0 for o in options),
                  any(o.repetition_penalty != 1 or o.frequency_penalty or o.presence_penalty for o in options),
-                 any(o.logit_bias for o in options), top)
+                 any(o.logit_bias for o in options), masks, top)
 
 
 @dataclass(frozen=True)
@@ -111,7 +113,7 @@ Settings = dict[str, Tensor]
 
 
 def choose(scores: Tensor, kinds: Kinds, settings: Settings, numbers: Tensor, counts: Tensor | None,
-           bias: Tensor | None) -> Chosen:
+           bias: Tensor | None, masks: Tensor | None = None) -> Chosen:
     """The next token of each sequence.
 
     scores    of the tokens [batch, vocabulary]
@@ -120,12 +122,15 @@ def choose(scores: Tensor, kinds: Kinds, settings: Settings, numbers: Tensor, co
     counts    how often each token was generated, and 2^24 more where it is in the prompt [batch, vocabulary]; for
               penalties
     bias      added to the scores [batch, vocabulary]
+    masks     whether a token may be chosen [batch, vocabulary]; not all are False
     """
     plain = scores
     if kinds.penalties and counts is not None:
         scores = _penalised(scores, settings, counts)
     if kinds.bias and bias is not None:
         scores = scores + bias
+    if kinds.masks and masks is not None:
+        scores = mlc.where(masks, scores, float("-inf"))
     greedy = mlc.argmax(scores, dim=-1)
     tokens = greedy
     if kinds.draws:
@@ -170,8 +175,8 @@ def _penalised(scores: Tensor, settings: Settings, counts: Tensor) -> Tensor:
 
 
 def _drawn(scores: Tensor, settings: Settings, uniform: Tensor) -> Tensor:
-    """A token by its probability."""
-    return _at(mlc.softmax(scores, dim=-1), uniform)
+    """A token by its probability, to the bit the one that filters which leave all tokens draw."""
+    return _at(mlc.exp(mlc.clamp(scores - scores.amax(-1, keepdim=True), min=_LEAST)), uniform)
 
 
 def _drawn_filtered(scores: Tensor, settings: Settings, uniform: Tensor) -> Tensor:
@@ -186,6 +191,7 @@ def _drawn_filtered(scores: Tensor, settings: Settings, uniform: Tensor) -> Tens
     chances = mlc.where(below >= least, mlc.exp(below), 0.0)
     enough = settings["top_p"] * chances.sum(-1)
     least = _greatest(lambda bound: mlc.where(below >= bound, chances, 0.0).sum(-1) >= enough, uniform)
+    least = mlc.where(settings["top_p"][:, None] < 1.0, least, _LEAST)           # sums of all would lose the smallest
     kept = (below >= least) & (chances >= settings["min_p"][:, None]) | (below == 0)
     return _at(mlc.where(kept, chances, 0.0), uniform)
 

@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 
 import mlc
+from mlc.frontend.autograd.grad_mode import no_grad
 from mlc.frontend.tensor import Tensor
-from mlc.models.cache import STEP, Cache, Seen
+from mlc.models.cache import STEP, Cache, Seen, whole
 from mlc.models.folder import CausalLM
 from mlc.models.quantized import integer_products
 from mlc.models.sampling import IN_PROMPT, Chosen, Kinds, Sampling, Settings, choose
@@ -45,6 +46,11 @@ class State:
     counts: Tensor | None
     bias: Tensor | None
 
+    @property
+    def sequences(self) -> int:
+        """How many there are room for."""
+        return int(self.cache[0][0].shape[0]) // self.capacity
+
 
 class Steps:
     """The compiled steps of a model, for any number of sequences.
@@ -64,13 +70,7 @@ class Steps:
         """Memory for sequences that begin with prompts, of which nothing is read yet."""
         config, batch = self.model.config, len(prompts)
         capacity = rounded_up(capacity)
-        shape = (batch * capacity, config.kv_heads, config.head_size)
-        cache = [(mlc.from_numpy(np.zeros(shape, np.float32)), mlc.from_numpy(np.zeros(shape, np.float32)))
-                 for _ in range(config.layers)]
-        settings = {name: mlc.from_numpy(np.array([getattr(o, name) for o in options], dtype)) for name, dtype in (
-            ("temperature", np.float32), ("top_p", np.float32), ("min_p", np.float32), ("top_k", np.int64),
-            ("repetition_penalty", np.float32), ("frequency_penalty", np.float32), ("presence_penalty", np.float32))}
-        settings["keys"] = mlc.from_numpy(np.array([[o.seed >> 32, o.seed & 0xFFFFFFFF] for o in options], np.uint32))
+        settings = settings_of(options)
         counts = bias = None
         if kinds.penalties:
             table: Array = np.zeros((batch, config.vocabulary), np.int32)
@@ -83,7 +83,14 @@ class Steps:
                 for token, value in option.logit_bias.items():
                     biases[i, token] = value
             bias = mlc.from_numpy(biases)
-        return State(cache, capacity, kinds, settings, counts, bias)
+        return State(self.cache(batch, capacity), capacity, kinds, settings, counts, bias)
+
+    def cache(self, sequences: int, capacity: int) -> Cache:
+        """Empty memory for sequences."""
+        config = self.model.config
+        shape = (sequences * capacity, config.kv_heads, config.head_size)
+        return [(mlc.from_numpy(np.zeros(shape, np.float32)), mlc.from_numpy(np.zeros(shape, np.float32)))
+                for _ in range(config.layers)]
 
     def read(self, state: State, sequence: int, tokens: Sequence[int], start: int, whole: int) -> None:
         """Have a sequence contain tokens from a position on, in chunks; `whole` is the length of its prompt."""
@@ -94,28 +101,42 @@ class Steps:
             state.cache = step(state.cache, chunk, np.int64(sequence * state.capacity), np.int64(start + at),
                                np.array([whole], np.int64), window)
 
-    def write(self, state: State, tokens: Array, positions: Array, numbers: Array) -> Chosen:
-        """Add a token to each sequence at its position, and choose the next one, which is the `numbers`-th."""
-        step = self._step("write", self._write, state)
+    def write(self, state: State, tokens: Array, positions: Array, numbers: Array, masks: Array | None = None
+              ) -> Chosen:
+        """Add a token to each of the first sequences at its position, and choose the next one, the `numbers`-th.
+
+        masks  whether each token may be chosen [sequences, vocabulary], for constraints
+        """
+        step = self._step("write", self._write, state, len(tokens))
         window = self._window(state, int(positions.max()) + 1)
         room = np.zeros(state.capacity, np.int8)
         state.cache, state.counts, chosen = step(state.cache, state.counts, tokens, positions, numbers, window, room,
-                                                 state.settings, state.bias)
+                                                 state.settings, state.bias, masks)
         return chosen  # type: ignore[no-any-return]
+
+    def embedding(self, tokens: Sequence[int]) -> Array:
+        """The mean of the last hidden numbers of the tokens of a text, without a cache."""
+        if "embedding" not in self._compiled:
+            def embedding(tokens: Tensor) -> Tensor:
+                return self.model.hidden(tokens, whole(tokens))[0].mean(1)[0]
+
+            self._compiled["embedding"] = mlc.compile(embedding, args=[mlc.spec(1, "N", dtype="int64")])
+        with no_grad():
+            return self._compiled["embedding"](np.array([tokens], np.int64)).numpy()  # type: ignore[no-any-return]
 
     def _window(self, state: State, length: int) -> Array:
         return np.zeros(min(rounded_up(length), state.capacity), np.int8)
 
-    def _step(self, name: str, function: Any, state: State) -> Any:
-        batch = len(state.settings["temperature"])
-        key = (name, batch, state.kinds) if name == "write" else name
+    def _step(self, name: str, function: Any, state: State, batch: int = 0) -> Any:
+        key = (name, batch, state.sequences, state.kinds) if name == "write" else name
         if key not in self._compiled:
-            self._compiled[key] = self._compile(name, function, batch, state.kinds)
+            self._compiled[key] = self._compile(name, function, batch, state.sequences, state.kinds)
         return self._compiled[key]
 
-    def _compile(self, name: str, function: Any, batch: int, kinds: Kinds) -> Any:
+    def _compile(self, name: str, function: Any, batch: int, sequences: int, kinds: Kinds) -> Any:
         config = self.model.config
-        rows = mlc.spec(f"{batch}*S" if name == "write" and batch > 1 else "S", config.kv_heads, config.head_size)
+        count = f"{sequences}*S" if name == "write" and sequences > 1 else "S"
+        rows = mlc.spec(count, config.kv_heads, config.head_size)
         cache, window, room = [(rows, rows)] * config.layers, mlc.spec("T", dtype="int8"), mlc.spec("S", dtype="int8")
         if name == "read":
             number = mlc.spec(dtype="int64")
@@ -129,15 +150,16 @@ class Steps:
                 cache, mlc.spec(1, "N", dtype="int64"), number, number, mlc.spec(1, dtype="int64"), window])
 
         def write(cache: Cache, counts: Tensor | None, tokens: Tensor, positions: Tensor, numbers: Tensor,
-                  window: Tensor, room: Tensor, settings: Settings, bias: Tensor | None
+                  window: Tensor, room: Tensor, settings: Settings, bias: Tensor | None,
+                  masks: Tensor | None
                   ) -> tuple[Cache, Tensor | None, Chosen]:
             out: tuple[Cache, Tensor | None, Chosen] = function(cache, counts, tokens, positions, numbers, window, room,
-                                                                settings, bias, kinds)
+                                                                settings, bias, masks, kinds)
             return out
 
         each = mlc.spec(batch, dtype="int64")
         return mlc.compile(write, donate=("cache", "counts"), args=[cache, None, each, each, each, window, room, None,
-                                                                    None])
+                                                                    None, None])
 
     def _read(self, cache: Cache, tokens: Tensor, first: Tensor, start: Tensor, whole: Tensor, window: Tensor) -> Cache:
         positions = start + mlc.arange(tokens.shape[1])[None]
@@ -145,16 +167,16 @@ class Steps:
         return self.model.hidden(tokens, seen, cache)[1]
 
     def _write(self, cache: Cache, counts: Tensor | None, tokens: Tensor, positions: Tensor, numbers: Tensor,
-               window: Tensor, room: Tensor, settings: Settings, bias: Tensor | None, kinds: Kinds
-               ) -> tuple[Cache, Tensor | None, Chosen]:
+               window: Tensor, room: Tensor, settings: Settings, bias: Tensor | None, masks: Tensor | None,
+               kinds: Kinds) -> tuple[Cache, Tensor | None, Chosen]:
         batch, capacity = tokens.shape[0], room.shape[0]
         slots = mlc.arange(batch)[:, None] * capacity + positions[:, None]
         seen = Seen(positions[:, None], positions + 1, window.shape[0], slots, capacity=capacity)
         with integer_products(self.integers):
             hidden, cache = self.model.hidden(tokens[:, None], seen, cache)
             scores = self.model.scores(hidden[:, 0])
-        table = None if counts is None else counts.reshape(batch, -1)
-        chosen = choose(scores, kinds, settings, numbers, table, bias)
+        table = None if counts is None else counts.reshape(-1, scores.shape[1])[:batch]
+        chosen = choose(scores, kinds, settings, numbers, table, bias, masks)
         if counts is not None:
             at = mlc.arange(batch) * scores.shape[1] + chosen.tokens
             counts = mlc.index_put(counts, (at,), mlc.ones(batch, dtype="int32"), accumulate=True)
@@ -164,3 +186,12 @@ class Steps:
 def rounded_up(length: int) -> int:
     """The next multiple of the step of windows."""
     return -(-length // STEP) * STEP
+
+
+def settings_of(options: Sequence[Sampling]) -> Settings:
+    """The options of sequences as arrays."""
+    settings = {name: mlc.from_numpy(np.array([getattr(o, name) for o in options], dtype)) for name, dtype in (
+        ("temperature", np.float32), ("top_p", np.float32), ("min_p", np.float32), ("top_k", np.int64),
+        ("repetition_penalty", np.float32), ("frequency_penalty", np.float32), ("presence_penalty", np.float32))}
+    settings["keys"] = mlc.from_numpy(np.array([[o.seed >> 32, o.seed & 0xFFFFFFFF] for o in options], np.uint32))
+    return settings

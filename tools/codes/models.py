@@ -66,7 +66,38 @@ example text:
     error[MLC0917]: the package tokenizers, which reads tokenizer.json, is not installed
 fix: pip install 'mlc[lm]'.
 
-MLC0918 A GGUF file cannot be read.
+MLC0918 A scheduler has as many requests waiting as it takes.
+The memory of a scheduler is fixed: requests wait for a free slot, and no more than its `queue` do.
+example python:
+    import mlc
+    model = mlc.models.load("examples/assistant")
+    scheduler = mlc.models.Scheduler(model, slots=1, queue=0)
+    requests, _ = model.requests(["The", "The"])
+    for request in requests:
+        scheduler.submit(request, print)
+fix: submit the request later, or make the scheduler with more slots or a longer queue.
+
+MLC0919 A constraint of generation is wrong, or asks for something that is not enforced.
+Constraints are JSON schemas, regular expressions and grammars. What they say is enforced, or refused; nothing is left
+out silently.
+example python:
+    import mlc
+    mlc.models.Constraint.json_schema({"type": "array", "uniqueItems": True})
+fix: leave out or replace what the message names.
+
+MLC0920 Models are served, and a package that the server needs is not installed.
+The server runs in uvicorn, with routes of starlette and metrics of prometheus-client.
+example text:
+    error[MLC0920]: the package starlette, which mlc serve needs, is not installed
+fix: pip install 'mlc[serve]'.
+
+MLC0921 A file that is to be served holds no function that the Open Inference Protocol can call.
+The protocol has named arrays of numbers: no containers, complex numbers or files of data.
+example text:
+    error[MLC0921]: weights.mlc holds data and no compiled function
+fix: save a compiled function whose arguments and results are arrays.
+
+MLC0922 A GGUF file cannot be read.
 All that it says is checked: counts, lengths and offsets against its size, names, types, and that nothing is nested.
 example python:
     import pathlib, tempfile
@@ -76,7 +107,7 @@ example python:
     mlc.models.load(file)
 fix: get the file again, or write it again with the current llama.cpp or with mlc quantize.
 
-MLC0919 Bytes are not the blocks of an encoding.
+MLC0923 Bytes are not the blocks of an encoding.
 A row of a quantised tensor is a sequence of whole blocks, and each encoding has blocks of a size of its own.
 example mlir:
     func.func @f(%x: tensor<2x33xui8>) -> tensor<2x32xf32> {

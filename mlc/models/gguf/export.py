@@ -33,7 +33,7 @@ def described(path: Path) -> Described:
     """The content of the GGUF file of a model, of a folder or of another GGUF file.
 
     Raises:
-        UserError: It is no model (MLC0910, MLC0918), or one that no GGUF file can describe (MLC0911).
+        UserError: It is no model (MLC0910, MLC0922), or one that no GGUF file can describe (MLC0911).
     """
     if path.suffix == ".gguf":
         file = read_gguf_file(path)

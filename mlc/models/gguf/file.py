@@ -64,7 +64,7 @@ def read_gguf_file(path: Path) -> GGUFFile:
     """The fields of a file, and its tensors, mapped and not copied.
 
     Raises:
-        UserError: The file cannot be read, or its bytes contradict each other or the format (MLC0918).
+        UserError: The file cannot be read, or its bytes contradict each other or the format (MLC0922).
     """
     try:
         if not path.is_file():
@@ -73,7 +73,7 @@ def read_gguf_file(path: Path) -> GGUFFile:
             mapped = mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_COPY)
     except (OSError, ValueError) as error:                 # a ValueError: it is empty
         reason = getattr(error, "strerror", None) or str(error)
-        raise UserError(f"cannot read {path}: {reason}", code="MLC0918", loc=user_loc()) from None
+        raise UserError(f"cannot read {path}: {reason}", code="MLC0922", loc=user_loc()) from None
     return _Reader(path, mapped).read()
 
 
@@ -84,7 +84,7 @@ class _Reader:
         self.path, self.mapped, self.at = path, mapped, 0
 
     def damaged(self, what: str) -> UserError:
-        return UserError(f"{self.path}: {what}", code="MLC0918", loc=user_loc(),
+        return UserError(f"{self.path}: {what}", code="MLC0922", loc=user_loc(),
                          hint="the file is damaged, or not a GGUF file of version 2 or 3")
 
     def read(self) -> GGUFFile:

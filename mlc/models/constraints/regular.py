@@ -1,0 +1,241 @@
+"""Regular expressions as expressions: the syntax that Python and ECMAScript share.
+
+`\\d`, `\\w` and `\\s` are the ASCII characters, and `\\D`, `\\W` and `\\S` the other ASCII characters, so that a text
+matches whatever the language of who checks it. Whether a repetition is lazy makes no difference. Anchors may stand at
+the ends of a whole alternative; back references and conditions on what is before or after are refused.
+"""
+
+from __future__ import annotations
+
+from mlc.models.constraints.expressions import (
+    ALL,
+    EMPTY,
+    Chars,
+    Choice,
+    Expression,
+    Ranges,
+    Repeat,
+    Sequence,
+    complement,
+    intersection,
+    union,
+)
+from mlc.models.constraints.network import unsupported
+
+_ASCII: Ranges = ((0, 0x7F),)
+_LINE_END: Ranges = ((0x0A, 0x0A), (0x0D, 0x0D), (0x2028, 0x2029))
+DIGIT: Ranges = ((0x30, 0x39),)
+_SETS: dict[str, Ranges] = {"d": DIGIT, "w": union([(0x30, 0x39), (0x41, 0x5A), (0x5F, 0x5F), (0x61, 0x7A)]),
+                            "s": ((0x09, 0x0D), (0x20, 0x20))}
+_CONTROL = {"n": 0x0A, "t": 0x09, "r": 0x0D, "f": 0x0C, "v": 0x0B, "a": 0x07, "0": 0x00}
+ANY_TEXT = Repeat(Chars(ALL))
+"""Any text at all."""
+MOST_REPETITIONS = 10_000
+
+
+def regular(pattern: str, *, search: bool = False, flags: str = "") -> Expression:
+    """The texts that a regular expression matches as a whole.
+
+    pattern  the regular expression
+    search   whether it may match anywhere in the text, as `pattern` of JSON schemas may
+    flags    "i" for letters of either case (of ASCII), "s" for a dot that is any character
+    """
+    if unknown := set(flags) - set("is"):
+        raise unsupported(f"a regular expression has the flag {min(unknown)}", "the flags i and s are supported")
+    return _Parser(pattern, search, flags).parse()
+
+
+class _Parser:
+    """Recursive descent over the characters of a pattern."""
+
+    def __init__(self, pattern: str, search: bool, flags: str) -> None:
+        self.pattern, self.search, self.flags, self.at, self.depth = pattern, search, flags, 0, 0
+
+    def parse(self) -> Expression:
+        out = self._alternatives(top=True)
+        if self.at < len(self.pattern):
+            raise self._error(f"{self._peek()} is not closed or opened")
+        return out
+
+    def _alternatives(self, top: bool = False) -> Expression:
+        parts = [self._alternative(top)]
+        while self._take("|"):
+            parts.append(self._alternative(top))
+        return parts[0] if len(parts) == 1 else Choice(tuple(parts))
+
+    def _alternative(self, top: bool) -> Expression:
+        begins = top and self._take("^")
+        parts: list[Expression] = []
+        ends = False
+        while self._peek() not in ("", "|", ")"):
+            if top and self.pattern.startswith("$", self.at) and self.pattern[self.at + 1: self.at + 2] in ("", "|"):
+                self.at, ends = self.at + 1, True
+                break
+            parts.append(self._repeated(self._atom()))
+        if self.search and top:
+            parts = [*([] if begins else [ANY_TEXT]), *parts, *([] if ends else [ANY_TEXT])]
+        return parts[0] if len(parts) == 1 else Sequence(tuple(parts)) if parts else EMPTY
+
+    def _repeated(self, body: Expression) -> Expression:
+        while True:
+            if self._take("*"):
+                body = Repeat(body)
+            elif self._take("+"):
+                body = Repeat(body, 1)
+            elif self._take("?"):
+                body = Repeat(body, 0, 1)
+            elif (bounds := self._bounds()) is not None:
+                body = Repeat(body, *bounds)
+            else:
+                return body
+            self._take("?")                                # lazy: the same texts
+            if self._peek() == "+":
+                raise self._error("possessive repetition is not supported")
+
+    def _bounds(self) -> tuple[int, int | None] | None:
+        """{m}, {m,} or {m,n}; any other brace is a character."""
+        end = self.pattern.find("}", self.at)
+        inner = self.pattern[self.at + 1: end] if self._peek() == "{" and end > 0 else ""
+        low, comma, high = inner.partition(",")
+        if not (low.isdecimal() or (comma and high.isdecimal() and not low)) or (high and not high.isdecimal()):
+            return None
+        self.at = end + 1
+        least, most = int(low or 0), int(high) if high else None if comma else int(low or 0)
+        if max(least, most or 0) > MOST_REPETITIONS:
+            raise self._error(f"a repetition is of more than {MOST_REPETITIONS} times")
+        if most is not None and most < least:
+            raise self._error(f"a repetition is of {least} to {most} times")
+        return least, most
+
+    def _atom(self) -> Expression:
+        c = self._next()
+        if c == "(":
+            return self._group()
+        if c == "[":
+            return Chars(self._cased(self._class()))
+        if c == ".":
+            return Chars(ALL if "s" in self.flags else complement(_LINE_END))
+        if c == "\\":
+            return Chars(self._cased(self._escape()))
+        if c in "^$":
+            raise self._error(f"{c} stands within the expression: anchors are supported at its ends")
+        if c in "*+?":
+            raise self._error(f"{c} repeats nothing")
+        return Chars(self._cased(((ord(c), ord(c)),)))
+
+    def _group(self) -> Expression:
+        self.depth += 1
+        if self.depth > 200:
+            raise self._error("groups are nested too deeply")
+        if self._take("?"):
+            if self._take("P"):
+                if not self._take("<"):
+                    raise self._error("back references are not supported")
+                self._name()
+            elif self._take("<"):
+                if self._peek() in ("=", "!"):
+                    raise self._error("conditions on what is before are not supported")
+                self._name()
+            elif not self._take(":"):
+                return self._with_flags()
+        return self._closed(self._alternatives())
+
+    def _with_flags(self) -> Expression:
+        """(?i:...): a group with flags of its own."""
+        end = self.pattern.find(":", self.at)
+        added = self.pattern[self.at: end]
+        if not added or set(added) - set("is"):
+            raise self._error(f"(?{self._peek()} is not supported")
+        before, self.flags, self.at = self.flags, self.flags + added, end + 1
+        out = self._closed(self._alternatives())
+        self.flags = before
+        return out
+
+    def _closed(self, out: Expression) -> Expression:
+        if not self._take(")"):
+            raise self._error("a group is not closed")
+        self.depth -= 1
+        return out
+
+    def _name(self) -> None:
+        end = self.pattern.find(">", self.at)
+        if not self.pattern[self.at: end].isidentifier():
+            raise self._error("the name of a group is none")
+        self.at = end + 1
+
+    def _class(self) -> Ranges:
+        negated = self._take("^")
+        found: list[tuple[int, int]] = []
+        first = True
+        while first or self._peek() != "]":
+            first = False
+            low = self._of_class()
+            if self._peek() == "-" and self.pattern[self.at + 1: self.at + 2] not in ("]", ""):
+                self.at += 1
+                high = self._of_class()
+                if len(low) != 1 or len(high) != 1 or low[0][0] != low[0][1] or high[0][0] < low[0][0]:
+                    raise self._error("a range of characters is none")
+                found.append((low[0][0], high[0][1]))
+            else:
+                found += low
+        self.at += 1
+        ranges = union(found)
+        if not negated:
+            return ranges
+        return complement(self._cased(ranges))
+
+    def _of_class(self) -> Ranges:
+        c = self._next()
+        if c == "\\":
+            return ((8, 8),) if self._take("b") else self._escape()
+        return ((ord(c), ord(c)),)
+
+    def _escape(self) -> Ranges:
+        c = self._next()
+        if c in _SETS:
+            return _SETS[c]
+        if c.lower() in _SETS:
+            return intersection(complement(_SETS[c.lower()]), _ASCII)
+        if c in _CONTROL and not (c == "0" and self._peek().isdecimal()):
+            return ((_CONTROL[c], _CONTROL[c]),)
+        if c in "xuU":
+            size = {"x": 2, "u": 4, "U": 8}[c]
+            digits = self.pattern[self.at: self.at + size]
+            if c == "u" and self._take("{"):
+                digits = self.pattern[self.at: self.pattern.find("}", self.at)]
+                size = len(digits) + 1
+            try:
+                number = int(digits, 16)
+                chr(number).encode()
+            except (ValueError, OverflowError):
+                raise self._error(f"\\{c}{digits} is no character") from None
+            self.at += size
+            return ((number, number),)
+        if c.isalnum():
+            raise self._error(f"\\{c} is not supported")
+        return ((ord(c), ord(c)),)
+
+    def _cased(self, ranges: Ranges) -> Ranges:
+        if "i" not in self.flags:
+            return ranges
+        upper, lower = (intersection(ranges, ((a, a + 25),)) for a in (0x41, 0x61))
+        return union([*ranges, *((a + 32, b + 32) for a, b in upper), *((a - 32, b - 32) for a, b in lower)])
+
+    # -- characters ---------------------------------------------------------------------------------------------------
+    def _peek(self) -> str:
+        return self.pattern[self.at: self.at + 1]
+
+    def _next(self) -> str:
+        if self.at >= len(self.pattern):
+            raise self._error("it ends too early")
+        self.at += 1
+        return self.pattern[self.at - 1]
+
+    def _take(self, c: str) -> bool:
+        taken = self._peek() == c
+        self.at += taken
+        return taken
+
+    def _error(self, message: str) -> Exception:
+        return unsupported(f"regular expression {self.pattern!r}, character {self.at}: {message}",
+                           "what is supported is what Python and ECMAScript have in common, without conditions")

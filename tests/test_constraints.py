@@ -1,0 +1,144 @@
+"""Constrained output: every answer keeps to its schema, expression or grammar, and what cannot be kept is refused."""
+from __future__ import annotations
+
+import json
+import re
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import jsonschema  # type: ignore[import-untyped]
+import numpy as np
+import pytest
+
+import mlc
+from mlc.models.constraints import Constraint
+from mlc.models.constraints.automaton import Matcher
+from mlc.models.constraints.vocabulary import Vocabulary, vocabulary_of
+from tests.schemas import random_schema
+
+ASSISTANT = Path(__file__).parent.parent / "examples" / "assistant"
+END = 2
+
+
+@cache
+def model() -> mlc.models.LanguageModel:
+    return mlc.models.load(ASSISTANT)
+
+
+def drawn(constraint: Constraint, rng: np.random.Generator, limit: int = 200) -> str:
+    """A text of random tokens that the masks allow."""
+    vocabulary = model().vocabulary
+    matcher, text = Matcher(constraint.automaton(vocabulary), [END]), b""
+    for i in range(limit):
+        token = int(rng.choice(np.flatnonzero(matcher.mask(limit - i))))
+        if token == END:
+            return text.decode()
+        text += vocabulary.of_token(token, i == 0)
+        matcher.advance(token)
+        if matcher.complete:
+            return text.decode()
+    raise AssertionError(f"no end after {limit} tokens: {text!r}")
+
+
+def test_tokens_are_the_bytes_that_the_tokenizer_decodes() -> None:
+    tokenizer = model().tokenizer
+    assert tokenizer is not None
+    for row in np.random.default_rng(0).integers(0, 1024, (50, 12)).tolist():
+        text = b"".join(model().vocabulary.of_token(t, i == 0) for i, t in enumerate(row))
+        assert text.decode(errors="replace") == tokenizer.decode(row)
+
+
+def test_tokens_of_sentencepiece(tmp_path: Path) -> None:
+    from tokenizers import Tokenizer, decoders, models
+    names = ["<s>", "<0xC3>", "<0xA9>", "▁a", "b", "▁"]
+    rules = Tokenizer(models.BPE({n: i for i, n in enumerate(names)}, [], byte_fallback=True))
+    rules.decoder = decoders.Sequence([decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse(),
+                                       decoders.Strip(" ", 1, 0)])
+    rules.add_special_tokens(["<s>"])
+    rules.save(str(tmp_path / "tokenizer.json"))
+    tokenizer = mlc.models.text.Tokenizer(tmp_path / "tokenizer.json")
+    found = vocabulary_of(tokenizer, 7)
+    assert found.tokens == (b"", b"\xc3", b"\xa9", b" a", b"b", b" ", b"")
+    for row in ([3, 4, 3, 1, 2], [5, 3], [4, 5, 4]):
+        assert b"".join(found.of_token(t, i == 0) for i, t in enumerate(row)).decode() == tokenizer.decode(row)
+
+
+@pytest.mark.parametrize("pattern", [
+    r"\d{3}-[a-c]+x?", r"(foo|ba[rz]){2,4}!", r"[^a-z]{5}", r".{3}é+", r"(?:a|b)*?c", r"\w+@\w+\.(com|org)",
+    r"(?i:abc)D", r"^a{,2}$|^[\]\-x]\x41€$", r"(?P<year>[12]\d{3})\s\S\D\W"])
+def test_texts_match_regular_expressions(pattern: str) -> None:
+    rng = np.random.default_rng(0)
+    for _ in range(5):
+        assert re.fullmatch(pattern, drawn(Constraint.regex(pattern), rng))
+
+
+GRAMMARS = [
+    'start: sum\nsum: sum "+" term | term\nterm: term "*" f | f\nf: INT | "(" sum ")"\n%import common.INT\n%ignore " "',
+    'start: pair+\npair: CNAME "=" ESCAPED_STRING ";"\n%import common (CNAME, ESCAPED_STRING, WS)\n%ignore WS',
+    'start: a\na: b "x" | "q"i\nb: a "y" | "z"']
+
+
+@pytest.mark.parametrize("grammar", GRAMMARS)
+def test_lark_accepts_texts_of_its_grammars(grammar: str) -> None:
+    from lark import Lark
+    accepts, rng = Lark(grammar, parser="earley", lexer="dynamic_complete"), np.random.default_rng(0)
+    for _ in range(4):
+        accepts.parse(drawn(Constraint.grammar(grammar), rng, 40))
+
+
+def test_values_are_valid_by_random_schemas() -> None:
+    rng = np.random.default_rng(1)
+    for _ in range(12):
+        schema = random_schema(rng)
+        text = drawn(Constraint.json_schema(schema), rng, 300)
+        jsonschema.Draft202012Validator(schema).validate(json.loads(text))
+
+
+@pytest.mark.parametrize("schema, good, bad", [
+    ({"type": "integer", "minimum": -12, "exclusiveMaximum": 105}, ["-12", "-9", "0", "99", "104"],
+     ["-13", "105", "01"]),
+    ({"type": "number", "exclusiveMinimum": 0.5, "maximum": 2}, ["0.51", "1", "1.75", "2", "2.0"],
+     ["0.5", "2.01", "-1"]),
+    ({"type": "number", "minimum": -1.25, "maximum": -1}, ["-1.25", "-1", "-1.1"], ["-1.26", "1", "-0.99"]),
+    ({"type": "string", "minLength": 2, "maxLength": 3}, ['"ab"', '"\\u00e9é"', '"\\n\\"x"'],
+     ['"a"', '"abcd"', '"\n\n"']),
+    ({"type": "string", "format": "date"}, ['"2024-02-28"'], ['"2024-02-31"', '"x"']),
+    ({"properties": {"a": {"type": "null"}, "b": True}, "required": ["b"]}, ['{"b":[1, {}]}', '{"a":null,"b": 1}'],
+     ['{"a":null}', '{"b":1,"a":null}', '{"b":1,"c":1}']),
+    ({"required": ["x"], "additionalProperties": {"type": "integer"}, "type": "object"}, ['{"x":1,"xy":2}'],
+     ['{"xy":2}', '{"x":1,"x":2}', '{"x":""}']),
+    ({"oneOf": [{"type": "string", "maxLength": 1}, {"type": "null"}]}, ['""', "null"], ["1"])])
+def test_texts_of_schemas(schema: dict[str, Any], good: list[str], bad: list[str]) -> None:
+    automaton = Constraint.json_schema(schema).automaton(Vocabulary([bytes([i]) for i in range(256)]))
+    for text in (*good, *bad):
+        state = automaton.start
+        for byte in text.encode():
+            state = automaton.next(state, byte) if state >= 0 else state
+        assert (state >= 0 and automaton.accepts[state]) == (text in good), text
+
+
+@pytest.mark.parametrize("make, message", [
+    (lambda: Constraint.json_schema({"type": "array", "items": {"uniqueItems": True}}), "#/items: the keyword uniqu"),
+    (lambda: Constraint.json_schema({"type": "string", "format": "iban"}), "the format 'iban'"),
+    (lambda: Constraint.json_schema({"oneOf": [{"type": "integer"}, {"type": "number"}]}), "may hold at once"),
+    (lambda: Constraint.json_schema({"$ref": "#/$defs/x"}), "leads to nothing"),
+    (lambda: Constraint.json_schema({"$ref": "#"}).automaton(Vocabulary([b"a"])), "no text satisfies"),
+    (lambda: Constraint.regex(r"(a)\1"), "\\\\1 is not supported"),
+    (lambda: Constraint.regex("(?=a)b"), "is not supported"), (lambda: Constraint.regex("a("), "too early|not closed"),
+    (lambda: Constraint.regex("[b-a]"), "range of characters"), (lambda: Constraint.regex("a{1,10001}"), "10000 times"),
+    (lambda: Constraint.grammar("start: b"), "lark does not take"),
+    (lambda: Constraint.grammar("%import .other.X\nstart: X"), "imports another file")])
+def test_refused_constraints(make: Any, message: str) -> None:
+    with pytest.raises(mlc.UserError, match=message) as caught:
+        make()
+    assert caught.value.code == "MLC0919"
+
+
+def test_a_model_keeps_to_a_schema() -> None:
+    schema = {"type": "object", "properties": {"name": {"type": "string"}, "axes": {"type": "array", "items": {
+        "type": "integer"}}}, "required": ["name", "axes"], "additionalProperties": False}
+    options: dict[str, Any] = {"constraint": Constraint.json_schema(schema), "max_tokens": 40, "seed": 3}
+    for found in model().generate(["A", "B c"], **options):
+        jsonschema.validate(json.loads(found.text), schema)    # although 40 tokens would cut many answers
+        assert found.finish_reason == "stop"

@@ -1,0 +1,104 @@
+"""The scheduler: each answer is the one of its request alone, requests join and leave, and what was read is kept."""
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import mlc
+from mlc.models.generation import Piece, Request, completions
+from mlc.models.scheduler import QueueFull, Scheduler
+from tests.language_models import CASES, write_folder, write_tokenizer
+
+ALL = {"temperature": 0.8, "top_p": 0.9, "repetition_penalty": 1.2, "logit_bias": {5: 2.0}}
+KINDS = [{}, {"logprobs": 3}, {"temperature": 1.0}, ALL, {**ALL, "presence_penalty": 0.5, "logprobs": 1}]
+LENGTHS = [1, 40, 3, 70, 9]
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> mlc.models.LanguageModel:
+    folder = write_folder({**CASES["llama"], "num_hidden_layers": 1}, tmp_path_factory.mktemp("llama"))
+    write_tokenizer(folder)
+    return mlc.models.load(folder)
+
+
+@pytest.fixture(scope="module")
+def scheduler(model: mlc.models.LanguageModel) -> Scheduler:
+    return Scheduler(model, slots=2, queue=5)
+
+
+def request(model: mlc.models.LanguageModel, prompt: list[int], **options: object) -> tuple[Request, int | None]:
+    requests, top = model.requests([prompt], **options)    # type: ignore[arg-type]
+    return requests[0], top
+
+
+def run(scheduler: Scheduler) -> None:
+    while scheduler.step():
+        pass
+
+
+@pytest.mark.parametrize("kinds", [[{}] * 5, pytest.param(KINDS, marks=pytest.mark.slow)])
+def test_answers_are_those_of_each_alone(model: mlc.models.LanguageModel, scheduler: Scheduler,
+                                         kinds: list[dict[str, object]]) -> None:
+    found: list[list[Piece]] = [[] for _ in kinds]
+    requests = []
+    for i, (options, length) in enumerate(zip(kinds, LENGTHS)):
+        prompt = [(7 * i + 3 * j) % 90 for j in range(length)]
+        own, top = request(model, prompt, max_tokens=6 + 5 * i, seed=i, **options)
+        scheduler.submit(own, found[i].append, top=top)
+        requests.append((prompt, own))
+        scheduler.step()                                   # so that the next one joins a batch that runs
+    run(scheduler)
+    for i, (prompt, own) in enumerate(requests):
+        alone = model.generate(prompt, max_tokens=6 + 5 * i, seed=i, **kinds[i])
+        assert completions(iter(found[i]), [own]) == [alone]       # log-probabilities too, to the last bit
+
+
+def test_few_steps_are_compiled(model: mlc.models.LanguageModel, scheduler: Scheduler) -> None:
+    of_scheduler = [key for key in model.steps._compiled if key[0] == "write" and key[2] == 2]
+    assert len(of_scheduler) <= 2 * 2                      # numbers of sequences, and kinds of options
+    for key in of_scheduler:                               # the cache is written in place
+        aliases = model.steps._compiled[key].compiled.entries[0].interface.aliases
+        assert sum(a >= 0 for a in aliases) >= 2 * model.config.layers
+
+
+def test_a_conversation_reads_what_is_new(model: mlc.models.LanguageModel, scheduler: Scheduler) -> None:
+    prompt = [5, 6] * 20
+    for turn in range(3):
+        reused = scheduler.counters.reused_tokens
+        own, _ = request(model, prompt, max_tokens=6)
+        pieces = list(scheduler.stream(own))
+        assert completions(iter(pieces), [own]) == [model.generate(prompt, max_tokens=6)]
+        assert (scheduler.counters.reused_tokens - reused > 30) == (turn > 0)
+        prompt = [*prompt, *(p.token for p in pieces if p.token is not None), 9]
+
+
+def test_cancelled_late_and_refused_requests(model: mlc.models.LanguageModel) -> None:
+    scheduler = Scheduler(model, slots=1, queue=1, capacity=32)
+    own, _ = request(model, [1, 2, 3], max_tokens=100)
+    assert own.limit == 100
+    pieces: list[Piece] = []
+    first = scheduler.submit(own, pieces.append)
+    second = scheduler.submit(own, pieces.append, seconds=-1.0)
+    with pytest.raises(QueueFull, match="MLC0918"):
+        scheduler.submit(own, pieces.append)
+    scheduler.step()
+    assert second.answer.finished == "timeout" and first.slot == 0
+    scheduler.cancel(first)
+    assert not scheduler.step() and pieces[-1].finish_reason == "cancelled"
+    scheduler.submit(own, pieces.append)
+    run(scheduler)
+    assert pieces[-1].finish_reason == "length" and pieces[-1].token is not None
+    assert scheduler.counters.finished == {"timeout": 1, "cancelled": 1, "length": 1}
+    with pytest.raises(mlc.UserError, match="MLC0915"):
+        scheduler.submit(request(model, [1] * 40)[0], pieces.append)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["llama-dynamic", "phi3-long", "gpt2", "qwen2-moe", "gemma3"])
+def test_other_architectures(name: str, tmp_path: Path) -> None:
+    model = mlc.models.load(write_folder(CASES[name], tmp_path))
+    scheduler = Scheduler(model, slots=2)
+    for prompt in ([3, 4, 5], [3, 4, 5, 6, 7, 8, 9, 10], [3, 4, 5, 6, 7, 8, 9, 10, 11]):
+        own, _ = request(model, prompt, max_tokens=18)     # beyond what longrope and dynamic scaling were trained with
+        assert completions(scheduler.stream(own), [own]) == [model.generate(prompt, max_tokens=18)]

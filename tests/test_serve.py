@@ -1,0 +1,188 @@
+"""mlc serve, called in the same process: routes, streams, errors, limits, functions, and a model that is replaced."""
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mlc
+
+starlette = pytest.importorskip("starlette")
+from starlette.testclient import TestClient  # noqa: E402
+
+from mlc.models.constraints.vocabulary import Vocabulary  # noqa: E402
+from mlc.tools.cli import main  # noqa: E402
+from mlc.tools.serve.app import application  # noqa: E402
+from mlc.tools.serve.conversations import read_conversation  # noqa: E402
+from mlc.tools.serve.fields import Fields  # noqa: E402
+from mlc.tools.serve.registry import Registry  # noqa: E402
+from mlc.tools.serve.worker import Limits  # noqa: E402
+
+ASSISTANT = str(Path(__file__).parent.parent / "examples" / "assistant")
+SUM = "mlc.cumsum: Running sums: result[i] = input[0] + ... + input[i] along a dimension."
+QUESTION = {"model": "assistant", "messages": [{"role": "user", "content": "What does mlc.cumsum do?"}]}
+CHAT = "/v1/chat/completions"
+
+
+@pytest.fixture(scope="module")
+def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
+    path = str(tmp_path_factory.mktemp("saved") / "f.mlc")
+    mlc.save(mlc.compile(lambda x, y: (x * 2, y.sum())), path, args=[mlc.spec("B", 2), mlc.spec("B", dtype="int64")])
+    registry = Registry({"assistant": ASSISTANT, "f": path}, Limits(slots=1, body=1 << 16, warm_up=False))
+    with TestClient(application(registry)) as found:
+        while found.get("/v2/health/ready").status_code != 200:
+            time.sleep(0.02)
+        yield found
+
+
+def ask(client: TestClient, route: str = CHAT, **fields: Any) -> Any:
+    answer = client.post(route, json={**QUESTION, **fields})
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+def events(client: TestClient, **fields: Any) -> list[Any]:
+    with client.stream("POST", CHAT, json={**QUESTION, "stream": True, **fields}) as answer:
+        lines = [line for line in answer.iter_lines() if line]
+    assert lines[-1] == "data: [DONE]" and answer.headers["content-type"].startswith("text/event-stream")
+    return [json.loads(line.removeprefix("data: ")) for line in lines[:-1]]
+
+
+def test_a_chat(client: TestClient) -> None:
+    found = ask(client)
+    choice = found["choices"][0]
+    assert choice["message"]["content"] == SUM and choice["finish_reason"] == "stop"
+    assert found["usage"]["total_tokens"] == found["usage"]["prompt_tokens"] + found["usage"]["completion_tokens"]
+    streamed = events(client, stream_options={"include_usage": True})
+    assert "".join(e["choices"][0]["delta"].get("content", "") for e in streamed if e["choices"]) == SUM
+    assert streamed[-1]["usage"] == {**found["usage"], "prompt_tokens_details": {"cached_tokens": 10}}
+    stopped = ask(client, stop=": Run", n=2)["choices"]
+    assert [c["message"]["content"] for c in stopped] == ["mlc.cumsum"] * 2
+
+
+def test_completions_and_models(client: TestClient) -> None:
+    found = client.post("/v1/completions", json={"model": "assistant", "prompt": ["The", [5, 6]], "max_tokens": 2})
+    assert [c["finish_reason"] for c in found.json()["choices"]] == ["length", "length"]
+    assert [m["id"] for m in client.get("/v1/models").json()["data"]] == ["assistant"]
+
+
+@pytest.mark.parametrize("fields, param", [
+    ({"messages": []}, "messages"), ({"frequency_penalty": 9}, "frequency_penalty"), ({"n": 99}, "n"),
+    ({"stop": ["", "x"]}, "stop"), ({"logit_bias": {"x": 1}}, "logit_bias"), ({"shape": 1}, "shape"),
+    ({"audio": {}}, "audio"), ({"stream_options": {}}, "stream_options"), ({"top_logprobs": 2}, "top_logprobs"),
+    ({"messages": [{"role": "king", "content": ""}]}, "messages.0.role"),
+    ({"messages": [{"role": "user", "content": [{"type": "image_url"}]}]}, "messages.0.content.0.type"),
+    ({"response_format": {"type": "xml"}}, "response_format.type"), ({"tool_choice": "required"}, "tool_choice"),
+    ({"tools": [{"type": "function", "function": {"name": "f"}}]}, "tools")])
+def test_fields_are_refused_by_name(client: TestClient, fields: dict[str, Any], param: str) -> None:
+    answer = client.post(CHAT, json={**QUESTION, **fields})
+    assert answer.status_code == 400 and answer.json()["error"]["param"] == param, answer.text
+
+
+def test_other_errors(client: TestClient) -> None:
+    assert client.post(CHAT, content=b"{").json()["error"]["type"] == "invalid_request_error"
+    assert client.post(CHAT, content=b" " * (1 << 17)).status_code == 413
+    assert client.post(CHAT, json={**QUESTION, "model": "x"}).json()["error"]["code"] == "model_not_found"
+    many = client.post("/v1/completions", json={"model": "assistant", "prompt": ["x"] * 64, "n": 2})
+    assert many.status_code == 429 and many.headers["Retry-After"] == "1"     # all are taken or none
+    assert client.get(CHAT).status_code == 405 and client.get("/v1/x").status_code == 404
+    assert client.post("/v2/models/assistant/infer", json={}).status_code == 400
+    wrong = {"type": "json_schema", "json_schema": {"name": "x", "schema": {"type": "array", "contains": {}}}}
+    answer = client.post(CHAT, json={**QUESTION, "response_format": wrong})
+    assert answer.status_code == 400 and "contains is not supported" in answer.json()["error"]["message"]
+
+
+def test_functions(client: TestClient) -> None:
+    said = client.get("/v2/models/f").json()
+    assert [x["shape"] for x in said["inputs"]] == [[-1, 2], [-1]]
+    names = [x["name"] for x in said["inputs"]]
+    x, y = np.array([[1, 2]], np.float32), np.array([7], np.int64)
+    inputs: list[dict[str, Any]] = [{"name": names[0], "shape": [1, 2], "datatype": "FP32", "data": [1, 2]},
+                                    {"name": names[1], "shape": [1], "datatype": "INT64", "data": [7]}]
+    found = client.post("/v2/models/f/infer", json={"inputs": inputs}).json()["outputs"]
+    assert [o["data"] for o in found] == [[2.0, 4.0], [7]]
+    for own, size in zip(inputs, (x.nbytes, y.nbytes)):
+        del own["data"]
+        own["parameters"] = {"binary_data_size": size}
+    outputs = [{"name": "output0", "parameters": {"binary_data": True}}]
+    head = json.dumps({"inputs": inputs, "outputs": outputs}).encode()
+    answer = client.post("/v2/models/f/versions/1/infer", content=head + x.tobytes() + y.tobytes(),
+                         headers={"Inference-Header-Content-Length": str(len(head))})
+    size = int(answer.headers["Inference-Header-Content-Length"])
+    assert np.frombuffer(answer.content[size:], np.float32).tolist() == [2, 4]
+    for change, message in (({"shape": [1, 3]}, "has the shape"), ({"datatype": "FP64"}, "is of FP64"),
+                            ({"name": "z"}, "there is no input"), ({"parameters": {"binary_data_size": 3}}, "bytes")):
+        broken = json.dumps({"inputs": [{**inputs[0], **change}, inputs[1]]}).encode()
+        answer = client.post("/v2/models/f/infer", content=broken + x.tobytes() + y.tobytes(),
+                             headers={"Inference-Header-Content-Length": str(len(broken))})
+        assert answer.status_code == 400 and message in answer.json()["error"]
+
+
+def test_metrics_and_replacement(client: TestClient) -> None:
+    before = client.get("/metrics").text
+    assert 'mlc_generated_tokens_total{model="assistant"}' in before and 'mlc_model_ready{model="f"} 1.0' in before
+    with client.stream("POST", CHAT, json={**QUESTION, "stream": True}) as answer:
+        assert client.post("/v2/repository/models/assistant/load").status_code == 200
+        assert "[DONE]" in answer.read().decode()
+    assert ask(client)["choices"][0]["message"]["content"] == SUM
+    assert client.post("/v2/repository/models/f/unload").status_code == 200
+    assert client.get("/v2/models/f").status_code == 404
+    assert client.post("/v2/repository/models/f/load", json={}).status_code == 200
+
+
+def test_tokens_of_callers() -> None:
+    with TestClient(application(Registry({}, Limits()), "secret")) as client:
+        assert client.get("/v1/models").status_code == 401 and client.get("/").status_code == 200
+        for given, status in (("Bearer wrong", 401), ("Bearer secret", 200), ("Basic secret", 401)):
+            assert client.get("/v1/models", headers={"Authorization": given}).status_code == status
+
+
+TOOL = {"type": "function", "function": {"name": "f", "parameters": {"type": "object", "properties": {
+    "x": {"type": "integer"}}, "required": ["x"], "additionalProperties": False}}}
+
+
+def test_calls_of_tools() -> None:
+    said = {"messages": QUESTION["messages"], "tools": [TOOL]}
+    auto = read_conversation(Fields(said))
+    text, calls = auto.calls('I ask.<tool_call>\n{"name": "f", "arguments": {"x": 1}}\n</tool_call>')
+    assert text == "I ask." and calls[0]["function"] == {"name": "f", "arguments": '{"x": 1}'}
+    for other in ('{"name": "g", "arguments": {}}', "f", '{"name": "f"', "<tool_call>{}</tool_call>"):
+        assert auto.calls(other) == (other, [])
+    assert auto.calls('{"name": "f", "parameters": {}}')[1] and auto.constraint is None
+    named = read_conversation(Fields({**said, "tool_choice": {"type": "function", "function": {"name": "f"}}}))
+    assert named.constraint is not None and read_conversation(Fields({**said, "tool_choice": "none"})).tools == []
+    automaton = named.constraint.automaton(Vocabulary([bytes([i]) for i in range(256)]))
+    state = automaton.start
+    for byte in b'{"name":"f","arguments":{"x": 12}}':
+        state = automaton.next(state, byte)
+    assert automaton.final(state)
+
+
+def test_data_is_not_served(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    mlc.save({"w": mlc.ones(2)}, tmp_path / "w.mlc")
+    assert main(["serve", str(tmp_path / "w.mlc"), "--port", "0"]) == 1 and "MLC0921" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("words, code", [
+    ([ASSISTANT, "--host", "0.0.0.0"], "MLC0391"), (["no-such-folder"], "MLC0392"),
+    ([ASSISTANT, ASSISTANT], "MLC0391"), (["a b=" + ASSISTANT], "MLC0391")])
+def test_errors_of_the_command(words: list[str], code: str, capsys: pytest.CaptureFixture[str],
+                               monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("MLC_API_KEY", raising=False)
+    assert main(["serve", *words]) == 2 and code in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_formats_and_log_probabilities(client: TestClient) -> None:
+    schema = {"type": "object", "properties": {"axis": {"type": "integer"}}, "required": ["axis"]}
+    form = {"type": "json_schema", "json_schema": {"name": "x", "schema": schema}}
+    assert "axis" in json.loads(ask(client, response_format=form)["choices"][0]["message"]["content"])
+    found = ask(client, logprobs=True, top_logprobs=2, max_tokens=3, seed=1, temperature=1.0)
+    assert [len(t["top_logprobs"]) for t in found["choices"][0]["logprobs"]["content"]] == [2, 2, 2]
+    vector = client.post("/v1/embeddings", json={"model": "assistant", "input": "a"}).json()
+    assert np.linalg.norm(vector["data"][0]["embedding"]) == pytest.approx(1.0, abs=1e-5)

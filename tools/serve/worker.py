@@ -1,0 +1,232 @@
+"""The thread of a language model: it loads the model, and runs the steps of its scheduler; nothing else does."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+import time
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Any
+
+from mlc.ir.diag import Error
+from mlc.models import Piece, Scheduler, load
+from mlc.models.generation import Request
+from mlc.models.language_model import LanguageModel
+from mlc.models.scheduler import Ticket
+from mlc.tools.serve.errors import ApiError
+
+log = logging.getLogger("mlc.serve")
+
+IDLE_SECONDS = 0.05
+"""How long a thread without work sleeps: deadlines of requests are noticed by then."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Limits of a server; each has an option of the command.
+
+    slots       requests that a model runs at once
+    queue       requests that may wait
+    context     tokens of a request, the answer included; None for the scheduler's default
+    max_tokens  tokens of an answer
+    seconds     that an answer may take
+    body        bytes of a request
+    warm_up     whether all steps are compiled before the first request
+    """
+
+    slots: int = 8
+    queue: int = 64
+    context: int | None = None
+    max_tokens: int = 4096
+    seconds: float = 600.0
+    body: int = 8 << 20
+    warm_up: bool = True
+
+
+class LanguageWorker:
+    """A language model that is served.
+
+    name    of the model in requests
+    path    its folder
+    limits  of the server
+    """
+
+    kind = "language model"
+
+    def __init__(self, name: str, path: str, limits: Limits) -> None:
+        self.name, self.path, self.limits = name, path, limits
+        self.created = int(time.time())
+        self.state = "loading"
+        self.reason = ""
+        self.lock = threading.Lock()                       # of what makes requests: tokenizer, automata, seeds
+        self._model: LanguageModel | None = None
+        self._scheduler: Scheduler | None = None
+        self._calls = deque[tuple[Callable[[], Any], Future[Any]]]()
+        self._wake = threading.Event()
+        self._stop: str | None = None                      # the reason that running requests are told; "" for none
+        self._thread = threading.Thread(target=self._run, name=f"mlc-{name}", daemon=True)
+
+    def start(self) -> None:
+        """Load the model, in its thread."""
+        self._thread.start()
+
+    @property
+    def model(self) -> LanguageModel:
+        """The model, once it is loaded."""
+        assert self._model is not None
+        return self._model
+
+    @property
+    def scheduler(self) -> Scheduler:
+        """Its scheduler."""
+        assert self._scheduler is not None
+        return self._scheduler
+
+    @property
+    def ready(self) -> bool:
+        """Whether it takes requests."""
+        return self.state == "ready"
+
+    # -- for the event loop -------------------------------------------------------------------------------------------
+    async def prepare(self, make: Callable[[LanguageModel], Any]) -> Any:
+        """The result of a function of the model that takes some time, such as to make tokens of a text."""
+        def locked() -> Any:
+            with self.lock:
+                return make(self.model)
+
+        return await asyncio.to_thread(locked)
+
+    async def call(self, function: Callable[[], Any]) -> Any:
+        """The result of a function that runs the model, in its thread, between two steps."""
+        self.check_ready()
+        if len(self._calls) >= self.limits.queue:
+            raise ApiError(429, f"{len(self._calls)} requests wait already", None, "MLC0918")
+        future: Future[Any] = Future()
+        self._calls.append((function, future))
+        self._wake.set()
+        return await asyncio.wrap_future(future)
+
+    def check_ready(self) -> None:
+        """Refuse a request that the model cannot take now."""
+        if self.state != "ready":
+            raise ApiError(503, f"the model {self.name} is {self.state}" + (f": {self.reason}" if self.reason else ""))
+
+    def submit(self, requests: Sequence[Request], top: int | None) -> Stream:
+        """Have requests answered together; all are taken or none."""
+        self.check_ready()
+        stream = Stream(self, len(requests))
+        try:
+            for i, request in enumerate(requests):
+                stream.tickets.append(self.scheduler.submit(
+                    request.limited(self.limits.max_tokens), stream.receiver(i), top=top, seconds=self.limits.seconds))
+        except Error:
+            stream.cancel()
+            raise
+        self._wake.set()
+        return stream
+
+    def wake(self) -> None:
+        """Have the thread look for something to do."""
+        self._wake.set()
+
+    def stop(self, reason: str = "") -> None:
+        """End the thread once its requests are answered, or, with a reason, now; each is told the reason."""
+        self.state = "stopping" if self.state != "failed" else self.state
+        self._stop = reason
+        self._wake.set()
+
+    def join(self, seconds: float) -> None:
+        """Wait for the thread."""
+        if self._thread.ident is not None:
+            self._thread.join(seconds)
+
+    # -- the thread ---------------------------------------------------------------------------------------------------
+    def _run(self) -> None:
+        try:
+            self._load()
+        except (Error, OSError, MemoryError) as error:
+            self.state, self.reason = "failed", error.message if isinstance(error, Error) else str(error)
+            log.error("model %s: %s", self.name, error)
+            return
+        while self._stop is None or (self._stop == "" and (self.scheduler.waiting or self.scheduler.running)):
+            self._turn()
+        self.scheduler.close(self._stop or "cancelled")
+        for _, future in self._calls:
+            future.set_exception(ApiError(503, f"the model {self.name} stops"))
+        self.state = "stopped"
+
+    def _load(self) -> None:
+        started = time.perf_counter()
+        self._model = load(self.path)
+        self._scheduler = Scheduler(self.model, slots=self.limits.slots, capacity=self.limits.context,
+                                    queue=self.limits.queue)
+        for _ in self.scheduler.slots.warm_up() if self.limits.warm_up else ():
+            if self._stop is not None:
+                return
+        if self._stop is None:
+            self.state = "ready"
+            log.info("model %s is ready after %.1f s: %d slots of %d tokens, %.1f MB", self.name,
+                     time.perf_counter() - started, self.limits.slots, self.scheduler.slots.capacity,
+                     self.scheduler.slots.nbytes / 1e6)
+
+    def _turn(self) -> None:
+        """One step, and the calls that wait; an error ends the requests that it concerns, and not the thread."""
+        while self._calls:
+            function, future = self._calls.popleft()
+            try:
+                future.set_result(function())
+            except Exception as error:
+                future.set_exception(error)
+        try:
+            busy = self.scheduler.step()
+        except Exception:
+            log.exception("model %s: a step failed; its requests end", self.name)
+            self.scheduler.close("error")
+            self.scheduler.slots.clear()
+            return
+        if not busy:
+            self._wake.wait(IDLE_SECONDS)
+            self._wake.clear()
+
+
+class Stream:
+    """The pieces of some requests, as they come, for one task of the event loop.
+
+    tickets  of the requests
+    """
+
+    def __init__(self, worker: LanguageWorker, count: int) -> None:
+        self.worker, self.count = worker, count
+        self.tickets: list[Ticket] = []
+        self._loop = asyncio.get_running_loop()
+        self._queue = asyncio.Queue[tuple[int, Piece]]()
+
+    def receiver(self, number: int) -> Callable[[Piece], None]:
+        """The function that the scheduler calls with the pieces of a request."""
+        def receive(piece: Piece) -> None:
+            if not self._loop.is_closed():
+                self._loop.call_soon_threadsafe(self._queue.put_nowait, (number, piece))
+
+        return receive
+
+    async def pieces(self) -> AsyncIterator[tuple[int, Piece]]:
+        """The pieces with the numbers of their requests, until all have ended."""
+        left = self.count
+        try:
+            while left:
+                number, piece = await self._queue.get()
+                left -= piece.finish_reason is not None
+                yield number, piece
+        finally:
+            self.cancel()
+
+    def cancel(self) -> None:
+        """End what has not ended."""
+        for ticket in self.tickets:
+            if ticket.answer.finished is None:
+                self.worker.scheduler.cancel(ticket)
+        self.worker.wake()
