@@ -57,7 +57,7 @@ def test_tokens_of_sentencepiece(tmp_path: Path) -> None:
                                        decoders.Strip(" ", 1, 0)])
     rules.add_special_tokens(["<s>"])
     rules.save(str(tmp_path / "tokenizer.json"))
-    tokenizer = mlc.models.text.Tokenizer(tmp_path / "tokenizer.json")
+    tokenizer = mlc.models.text.Tokenizer.of_file(tmp_path / "tokenizer.json")
     found = vocabulary_of(tokenizer, 7)
     assert found.tokens == (b"", b"\xc3", b"\xa9", b" a", b"b", b" ", b"")
     for row in ([3, 4, 3, 1, 2], [5, 3], [4, 5, 4]):

@@ -23,7 +23,7 @@ from mlc.models.fields import Fields
 from mlc.models.folder import CausalLM, read_folder, read_json
 from mlc.models.generation import Piece, Request, completions, pieces
 from mlc.models.gguf import read_gguf, read_gguf_file
-from mlc.models.gguf.vocabulary import Vocabulary
+from mlc.models.gguf.vocabulary import GGUFVocabulary
 from mlc.models.quantized import QuantizedTensor
 from mlc.models.sampling import Sampling
 from mlc.models.steps import Steps
@@ -297,7 +297,7 @@ def _of_file(path: Path, integers: bool) -> LanguageModel:
     module = read_gguf(file)
     if "tokenizer.ggml.tokens" not in file.fields:
         return LanguageModel(module, None, None, Usual(Sampling(), frozenset(), None), str(path), integers)
-    vocabulary = Vocabulary(file)
+    vocabulary = GGUFVocabulary(file)
     if len(vocabulary.tokens) > module.config.vocabulary:
         raise UserError(f"{path}: {len(vocabulary.tokens)} tokens, and embeddings of {module.config.vocabulary}",
                         code="MLC0913", loc=user_loc())

@@ -32,7 +32,7 @@ _NORMAL, _UNKNOWN, _CONTROL, _OF_USER, _UNUSED, _BYTE = 1, 2, 3, 4, 5, 6
 _SPACE = "\u2581"
 
 
-class Vocabulary:
+class GGUFVocabulary:
     """The fields of a file that tell of its tokens."""
 
     def __init__(self, file: GGUFFile) -> None:
