@@ -15,7 +15,7 @@ func.func @groups(%x: tensor<8x3x16x16xf32>, %y: tensor<8x3x1x2xf32>) -> (tensor
 // CHECK: [[B:%\w+]] = tensor.reduce_max %x {axes = [2, 3]
 // CHECK: reduce_max [[B]] {axes = [0]
 // CHECK: [[C:%\w+]] = tensor.reduce_sum %y {axes = [0], order = "chain"} : (tensor<8x3x1x2xf32>) -> tensor<3x1x2xf32>
-// CHECK: reduce_sum [[C]] {axes = [2], order = "lanes<16>"}
+// CHECK: reduce_sum [[C]] {axes = [2], order = "chain"}
 // -----
 // long sums add in runs; products, integers and extrema do not need to
 func.func @runs(%x: tensor<3000xf32>, %y: tensor<40x5xf32>, %i: tensor<3000xi32>) -> (tensor<f32>, tensor<5xf32>, tensor<f32>, tensor<f32>, tensor<i32>) {
