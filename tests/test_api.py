@@ -396,7 +396,8 @@ def test_public_names() -> None:
     with pytest.raises(AttributeError):
         mlc.nothing  # noqa: B018
     assert all(f.__doc__ for f in OPERATIONS.values()) and (
-        {".".join(f.__module__.split(".")[:4]) for f in OPERATIONS.values()} == {m.__name__ for m in functions.MODULES})
+        {".".join(f.__module__.split(".")[:4]) for f in OPERATIONS.values()} - {"mlc.frontend.functions.quantized"}
+        == {m.__name__ for m in functions.MODULES})            # mlc.models alone calls those of quantised tensors
 
 
 def test_size_mismatches_name_both_arguments() -> None:

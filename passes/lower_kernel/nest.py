@@ -15,7 +15,6 @@ from mlc.dialects.loop import Kernel
 from mlc.dialects.tensor.orders import LEVELS
 from mlc.ir import sizes
 from mlc.ir.core import Op, Value, at_end, located
-from mlc.ir.diag import UserError
 from mlc.ir.sizes import Dim
 from mlc.ir.types import FloatType, ScalarType, VectorType, i1, index
 
@@ -306,8 +305,7 @@ class Lowering:
         if op.terminator:
             return
         if (apply := self.rules.get(type(op))) is None:
-            raise UserError(f"{op.name} has no code for this kind of machine", code="MLC0172", loc=op.loc,
-                            hint="compile the function for a CPU")
+            op.fail("has no code for this kind of machine", code="MLC0171")
         with located(op.loc.through("loop_to_scf")):
             apply(self, op)  # type: ignore[misc]
 

@@ -164,10 +164,10 @@ example text:
     error[MLC0171]: loop.reduce: an ordered sum cannot lie in vector registers along its own dimension
 fix: choose another `vector` dimension for the kernel.
 
-MLC0172 An operation has no code for this kind of machine.
+MLC0172 An operation has no code for GPUs.
 Numbers of quantised tensors are unpacked in the vector registers of CPUs; there is no code for GPUs yet.
 example text:
-    model.py:4:12: error[MLC0172]: loop.dequantize has no code for this kind of machine
+    model.py:4:12: error[MLC0172]: loop.dequantize has no code for GPUs
 fix: compile the function for a CPU, or use weights that are not quantised.
 
 MLC0480 Checked code detected undefined behaviour.
