@@ -32,7 +32,8 @@ def refuse(low: Threads, op: Op) -> None:
                     hint="compile the function for a CPU, or use weights that are not quantised")
 
 
-THREAD_RULES.update(dict.fromkeys((loop.BlockMinima, loop.BlockScales, loop.Dequantize, loop.DotPairs, loop.UnpackPairs), refuse))
+THREAD_RULES.update(dict.fromkeys(
+    (loop.BlockMinima, loop.BlockScales, loop.Dequantize, loop.DotPairs, loop.UnpackPairs), refuse))
 
 
 class ThreadScope(LoopScope):
