@@ -73,6 +73,25 @@ def test_a_conversation_reads_what_is_new(model: mlc.models.LanguageModel, sched
         prompt = [*prompt, *(p.token for p in pieces if p.token is not None), 9]
 
 
+def test_a_constraint_that_the_vocabulary_cannot_keep_ends_its_own_request(model: mlc.models.LanguageModel,
+                                                                           scheduler: Scheduler) -> None:
+    reasons = dict[int, str | None]()
+    constraint = mlc.models.Constraint.json_schema({"const": "\N{EURO SIGN}"})
+    given: list[dict[str, object]] = [{"max_tokens": 3}, {"max_tokens": 3, "constraint": constraint}]
+    for i, options in enumerate(given):
+        def deliver(piece: Piece, i: int = i) -> None:
+            reasons[i] = piece.finish_reason
+
+        scheduler.submit(request(model, [1, 2], **options)[0], deliver)
+    run(scheduler)
+    assert reasons == {0: "length", 1: "constraint"}
+
+
+def test_temperatures_near_zero_are_zero(model: mlc.models.LanguageModel) -> None:
+    cold, tiny = (model.generate([1, 2, 3], max_tokens=4, temperature=t) for t in (0.0, 1e-40))
+    assert tiny.tokens == cold.tokens
+
+
 def test_cancelled_late_and_refused_requests(model: mlc.models.LanguageModel) -> None:
     scheduler = Scheduler(model, slots=1, queue=1, capacity=32)
     own, _ = request(model, [1, 2, 3], max_tokens=100)

@@ -34,7 +34,7 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
     path = str(tmp_path_factory.mktemp("saved") / "f.mlc")
     mlc.save(mlc.compile(lambda x, y: (x * 2, y.sum())), path, args=[mlc.spec("B", 2), mlc.spec("B", dtype="int64")])
     registry = Registry({"assistant": ASSISTANT, "f": path}, Limits(slots=1, body=1 << 16, warm_up=False))
-    with TestClient(application(registry)) as found:
+    with TestClient(application(registry), "http://localhost:8000") as found:
         while found.get("/v2/health/ready").status_code != 200:
             time.sleep(0.02)
         yield found
@@ -133,6 +133,20 @@ def test_metrics_and_replacement(client: TestClient) -> None:
     assert client.post("/v2/repository/models/f/unload").status_code == 200
     assert client.get("/v2/models/f").status_code == 404
     assert client.post("/v2/repository/models/f/load", json={}).status_code == 200
+
+
+@pytest.mark.parametrize("headers", [{"origin": "http://evil.example"}, {"host": "evil.example:8000"}, {"host": ""}])
+def test_pages_of_other_sites(client: TestClient, headers: dict[str, str]) -> None:
+    """A browser says where a page is from; by another name of the server, any site can be this one."""
+    assert client.post("/v2/repository/models/assistant/unload", headers=headers).status_code == 403
+    assert client.get("/v1/models", headers={"origin": "http://localhost:8000"}).status_code == 200
+
+
+def test_numbers_of_options_are_in_range(capsys: pytest.CaptureFixture[str]) -> None:
+    from mlc.tools.cli import main
+    for option in ("--port=70000", "--grace=nan", "--timeout=inf", "--timeout=-1"):
+        assert main(["serve", ASSISTANT, option]) == 2
+        assert option.split("=")[1] in capsys.readouterr().err
 
 
 def test_tokens_of_callers() -> None:

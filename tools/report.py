@@ -78,14 +78,26 @@ class Parser(argparse.ArgumentParser):
         raise usage_error(f"{self.prog}: {message}", hint, "MLC0391")
 
 
-def integer(least: int, note: str = "") -> Callable[[str], int]:
-    """A parser of an option's integer that is at least `least`; `note` says what a special one stands for."""
+def integer(least: int, note: str = "", most: int | None = None) -> Callable[[str], int]:
+    """A parser of an option's integer in a range; `note` says what a special one stands for."""
     def parse(text: str) -> int:
-        if not re.fullmatch(r"-?\d+", text) or int(text) < least:
-            raise argparse.ArgumentTypeError(f"{text!r} is no integer of at least {least}" + note)
+        if not re.fullmatch(r"-?\d+", text) or int(text) < least or (most is not None and int(text) > most):
+            range = f"at least {least}" if most is None else f"{least} to {most}"
+            raise argparse.ArgumentTypeError(f"{text!r} is no integer of {range}" + note)
         return int(text)
 
     return parse
+
+
+def seconds(text: str) -> float:
+    """The value of an option that is a time: a finite number, not negative."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds")
+    return value
 
 
 def usage_error(message: str, hint: str, code: str) -> UserError:

@@ -125,6 +125,8 @@ class GPT2Config:
 
 ModelConfig = DecoderConfig | GPT2Config
 
+MOST_LAYERS = 4096
+"""More layers are a damaged file, and not a model."""
 _ACTIVATIONS = {"silu": "silu", "swish": "silu", "gelu": "gelu", "gelu_pytorch_tanh": "gelu_tanh",
                 "gelu_new": "gelu_tanh", "relu": "relu"}
 _WINDOWED, _FULL = "sliding_attention", "full_attention"
@@ -154,6 +156,8 @@ def _llama(fields: Fields) -> DecoderConfig:
     kv_heads = fields.integer("num_key_value_heads", heads)
     if heads < 1 or kv_heads < 1 or heads % kv_heads or head_size < 2:
         raise fields.refusal(f"{heads} heads of {head_size} elements do not share {kv_heads} heads of keys and values")
+    if layers > MOST_LAYERS:
+        raise fields.refusal(f"{layers} layers are more than {MOST_LAYERS}")
     biased = fields.flag("attention_bias", False)
     act = fields.choice("hidden_act", fields.text("hidden_activation", "silu"), list(_ACTIVATIONS))
     fields.only("pretraining_tp", (1,))

@@ -103,6 +103,7 @@ class Answer:
     held: str = ""                                         # text that may be the start of a stop text
     finished: str | None = None
     matcher: Matcher | None = None
+    allowed: Array | None = None                           # the mask of the next token, once it is asked for
 
     def __post_init__(self) -> None:
         if self.request.constraint is not None:
@@ -115,11 +116,14 @@ class Answer:
 
     def mask(self) -> Array | None:
         """Which tokens may come next; None if all may."""
-        return None if self.matcher is None else self.matcher.mask(self.request.limit - len(self.tokens))
+        if self.allowed is None and self.matcher is not None:
+            self.allowed = self.matcher.mask(self.request.limit - len(self.tokens))
+        return self.allowed
 
     def add(self, token: int) -> str:
         """The text that is certain after another token."""
         self.tokens.append(token)
+        self.allowed = None
         if self.matcher is not None and token not in self.request.stop_tokens:
             self.matcher.advance(token)
             if self.matcher.complete:

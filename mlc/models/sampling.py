@@ -23,7 +23,7 @@ class Sampling:
     The order of the steps is that of transformers: penalties and bias, temperature, top-k, top-p, min-p.
 
     Args:
-        temperature: Divisor of the scores; 0 for the token of the highest score.
+        temperature: Divisor of the scores; 0, as all below 1e-5, for the token of the highest score.
         top_k: How many of the most likely tokens may be drawn; 0 for all.
         top_p: The least probability that the most likely tokens, of which one is drawn, have together; 1 for all.
         min_p: The least probability of a token, as a part of that of the most likely one; 0 for any.
@@ -134,7 +134,7 @@ def choose(scores: Tensor, kinds: Kinds, settings: Settings, numbers: Tensor, co
     greedy = mlc.argmax(scores, dim=-1)
     tokens = greedy
     if kinds.draws:
-        cold = settings["temperature"] <= 0
+        cold = settings["temperature"] < COLD
         heat = mlc.where(cold, 1.0, settings["temperature"])[:, None]
         draw = mlc.vmap(lambda key, number: mlc.random.uniform(mlc.random.fold_in(key, number)))
         drawn = (_drawn_filtered if kinds.filters else _drawn)(scores / heat, settings,
@@ -160,6 +160,8 @@ def _best(chances: Tensor, count: int) -> tuple[Tensor, Tensor]:
     return mlc.cat(tokens, 1), mlc.cat(values, 1)
 
 
+COLD = 1e-5
+"""Temperatures below are 0: scores divided by them would overflow."""
 IN_PROMPT = 1 << 24
 """This is added to the count of a token that is in the prompt."""
 

@@ -192,7 +192,8 @@ class Scheduler:
             unread = [(t, i) for i, t in enumerate(self._running) if t is not None and not self._ready(t, i)]
             if unread:
                 self._read_chunk(*min(unread, key=lambda pair: pair[0].number))
-            rows = [t if t is not None and self._ready(t, i) else None for i, t in enumerate(self._running)]
+            rows = [t if t is not None and self._ready(t, i) and self._goes_on(t) else None
+                    for i, t in enumerate(self._running)]
             if any(rows):
                 self._write(rows)
         return True
@@ -200,6 +201,15 @@ class Scheduler:
     def _ready(self, ticket: Ticket, slot: int) -> bool:
         """Whether all tokens but the last are in the slot: the step that writes reads that one."""
         return len(self.slots.contents[slot]) == ticket.length - 1
+
+    def _goes_on(self, ticket: Ticket) -> bool:
+        """Whether any token may come next; a request whose constraint the vocabulary cannot keep ends, and no other."""
+        try:
+            ticket.answer.mask()
+        except UserError:
+            self._finish(ticket, "constraint")
+            return False
+        return True
 
     def stream(self, request: Request, *, top: int | None = None) -> Iterator[Piece]:
         """Answer one request piece by piece, in this thread, beside whatever else was submitted.

@@ -36,18 +36,20 @@ def parser() -> argparse.ArgumentParser:
     add("models", metavar="[NAME=]MODEL", nargs="+", help="a folder of a language model, a file of mlc.save, or a "
         "module of mlc compile -o NAME.so; it is named after its file unless a name is given")
     add("--host", default="127.0.0.1", metavar="ADDRESS", help="address to listen at (default 127.0.0.1)")
-    add("--port", type=report.integer(0), default=8000, metavar="N", help="default 8000; 0 for any that is free")
+    add("--port", type=report.integer(0, most=65535), default=8000, metavar="N",
+        help="default 8000; 0 for any that is free")
     add("--api-key", metavar="TOKEN", help=f"token that requests have to bear (default: ${KEY})")
     add("--slots", type=report.integer(1), default=8, metavar="N", help="requests that run at once (default 8)")
     add("--queue", type=report.integer(0), default=64, metavar="N", help="requests that may wait (default 64)")
     add("--context", type=report.integer(2), metavar="N", help="tokens of a request, the answer included (default: "
         "those that the model sees, 4096 at most)")
     add("--max-tokens", type=report.integer(1), default=4096, metavar="N", help="tokens of an answer (default 4096)")
-    add("--timeout", type=float, default=600.0, metavar="SECONDS", help="longest time of an answer (default 600)")
+    add("--timeout", type=report.seconds, default=600.0, metavar="SECONDS",
+        help="longest time of an answer (default 600)")
     add("--max-body", type=report.integer(1), default=8 << 20, metavar="BYTES",
         help="size of a request (default 8 MiB)")
     add("--no-warm-up", action="store_true", help="compile a step when a request first needs it, not at the start")
-    add("--grace", type=float, default=30.0, metavar="SECONDS",
+    add("--grace", type=report.seconds, default=30.0, metavar="SECONDS",
         help="time for answers in progress at the end (default 30)")
     return p
 

@@ -55,6 +55,9 @@ class Writer:
             if piece.finish_reason == "timeout":
                 raise ApiError(408, "the answer took too long", None, "timeout")
             if piece.finish_reason not in REASONS:
+                if piece.finish_reason == "constraint":
+                    raise ApiError(400, "no token of the model goes on with an answer of this format",
+                                   "response_format")
                 raise ApiError(503, f"the answer ends early: {piece.finish_reason}", None, piece.finish_reason)
 
     # -- whole answers ------------------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ import asyncio
 import re
 import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from typing import Any
 
@@ -60,6 +60,7 @@ class FunctionWorker:
         self.name, self.path, self.function, self.limits = name, path, function, limits
         self.state, self.reason = "loading", ""
         self.calls = self.pending = 0
+        self._last: Future[Any] | None = None              # the last call: the others have ended when it has
         self._lock = threading.Lock()
         self._thread = ThreadPoolExecutor(1, f"mlc-{name}")
 
@@ -84,7 +85,8 @@ class FunctionWorker:
             raise ApiError(429, f"{self.pending} requests wait already", None, "MLC0918")
         self.pending += 1
         try:
-            return await asyncio.get_running_loop().run_in_executor(self._thread, self.function.call, arrays)
+            self._last = self._thread.submit(self.function.call, arrays)
+            return await asyncio.wrap_future(self._last)
         finally:
             self.pending -= 1
             self.calls += 1
@@ -95,8 +97,9 @@ class FunctionWorker:
         self.state = "stopped"
 
     def join(self, seconds: float) -> None:
-        """Wait for the thread."""
-        self._thread.shutdown(wait=True)
+        """Wait for what the thread computes, for some seconds at most."""
+        if self._last is not None:
+            wait([self._last], seconds)
 
 
 def functions_of(name: str, path: str, limits: Limits) -> list[FunctionWorker]:

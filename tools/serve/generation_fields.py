@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -86,7 +87,8 @@ def _bias(fields: Fields) -> dict[int, float]:
     if not isinstance(value, Mapping) or len(value) > 1024:
         raise wrong("logit_bias", "logit_bias is not an object of at most 1024 tokens and numbers")
     for token, bias in value.items():
-        if not str(token).isdecimal() or isinstance(bias, bool) or not isinstance(bias, int | float) or abs(bias) > 100:
+        if not re.fullmatch(r"[0-9]{1,9}", str(token)) or isinstance(bias, bool) or not (
+                isinstance(bias, int | float) and abs(bias) <= 100):
             raise wrong("logit_bias", f"logit_bias has {str(token)[:20]!r}: tokens are numbers, and a bias is one from "
                         "-100 to 100")
     return {int(token): float(bias) for token, bias in value.items()}

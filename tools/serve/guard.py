@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hmac
 import logging
+import re
 import time
 from typing import Any
 
@@ -17,6 +18,8 @@ log = logging.getLogger("mlc.serve")
 
 OPEN = ("/", "/model", "/v2/health/live", "/v2/health/ready")
 """Paths that need no token: the page asks for one, and a health check has none."""
+LOCAL = ("localhost", "127.0.0.1", "::1")
+"""Names of this machine, at which alone a server without a token listens."""
 
 
 class Guard:
@@ -43,6 +46,9 @@ class Guard:
 
         try:
             await self._checked(scope, receive, note)
+        except Exception:
+            line["status"] = 500                           # which is sent outside of here
+            raise
         finally:
             self._log(scope, line)
 
@@ -50,6 +56,7 @@ class Guard:
         request = Request(scope)
         try:
             self._check_key(request)
+            self._check_origin(request)
             self._check_size(request)
             await self.app(scope, self._limited(receive), send)
         except ApiError as error:
@@ -67,8 +74,19 @@ class Guard:
         if self.key is None or (request.method == "GET" and request.url.path in OPEN):
             return
         kind, _, given = request.headers.get("authorization", "").partition(" ")
-        if kind.lower() != "bearer" or not hmac.compare_digest(given.strip().encode(), self.key.encode()):
+        if kind.lower() != "bearer" or not hmac.compare_digest(given.strip().encode("latin-1"), self.key.encode()):
             raise ApiError(401, "the request bears no token, or a wrong one", None, "invalid_api_key")
+
+    def _check_origin(self, request: Request) -> None:
+        """Without a token, pages of other sites could have a browser ask: it says whose page it is (Origin), and by
+        which name it found the server (Host)."""
+        if self.key is not None:
+            return
+        host = request.headers.get("host", "")
+        origin = request.headers.get("origin")
+        name = host.rpartition(":")[0] if re.search(r":\d*$", host) else host
+        if name.strip("[]") not in LOCAL or (origin is not None and origin.partition("://")[2] != host):
+            raise ApiError(403, "pages of other sites may not use a server without a token", None, "forbidden_origin")
 
     def _check_size(self, request: Request) -> None:
         size = request.headers.get("content-length", "0")

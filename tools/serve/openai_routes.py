@@ -174,9 +174,9 @@ async def _disconnected(request: Request) -> None:
 
 
 async def _events(request: Request, writer: Writer) -> AsyncIterator[bytes]:
-    for data in writer.begin():
-        yield data
     try:
+        for data in writer.begin():
+            yield data
         async for number, piece in writer.stream.pieces():
             request.app.state.metrics.piece(request)
             writer.add(number, piece)
@@ -185,6 +185,8 @@ async def _events(request: Request, writer: Writer) -> AsyncIterator[bytes]:
     except ApiError as error:
         request.state.line["error"] = error.code or error.message
         yield event(error.body())
+    finally:
+        writer.stream.cancel()
     for data in writer.end():
         yield data
 

@@ -27,6 +27,7 @@ class Registry:
         self._workers: dict[str, Worker] = {}
         self._leaving: list[Worker] = []
         self._holds = Counter[Worker]()                    # requests that a model has been found for, and has not yet
+        self._loading = set[str]()
         self._replaced = set[Worker]()                     # models that end once nobody holds them
 
     def start(self) -> None:
@@ -92,9 +93,15 @@ class Registry:
         root = name if name in self.paths else name.partition(".")[0]
         if root not in self.paths:
             raise ApiError(404, f"there is no model {name[:80]!r} in the repository", "model", "model_not_found")
-        workers = await asyncio.to_thread(self._started, root, self.paths[root])
-        while any(w.state == "loading" for w in workers):
-            await asyncio.sleep(0.02)
+        if root in self._loading:
+            raise ApiError(409, f"{root} is being loaded already", "model")
+        self._loading.add(root)
+        try:
+            workers = await asyncio.to_thread(self._started, root, self.paths[root])
+            while any(w.state == "loading" for w in workers):
+                await asyncio.sleep(0.02)
+        finally:
+            self._loading.discard(root)
         if failed := next((w for w in workers if w.state == "failed"), None):
             raise ApiError(400, f"{name} cannot be loaded: {failed.reason}", "model")
         for worker in workers:

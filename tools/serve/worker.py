@@ -148,15 +148,16 @@ class LanguageWorker:
     def _run(self) -> None:
         try:
             self._load()
-        except (Error, OSError, MemoryError) as error:
+        except Exception as error:                         # whatever it is, requests are told, and the server goes on
             self.state, self.reason = "failed", error.message if isinstance(error, Error) else str(error)
-            log.error("model %s: %s", self.name, error)
+            log.error("model %s: %s", self.name, error, exc_info=not isinstance(error, Error | OSError | MemoryError))
             return
         while self._stop is None or (self._stop == "" and (self.scheduler.waiting or self.scheduler.running)):
             self._turn()
         self.scheduler.close(self._stop or "cancelled")
         for _, future in self._calls:
-            future.set_exception(ApiError(503, f"the model {self.name} stops"))
+            if future.set_running_or_notify_cancel():
+                future.set_exception(ApiError(503, f"the model {self.name} stops"))
         self.state = "stopped"
 
     def _load(self) -> None:
@@ -177,6 +178,8 @@ class LanguageWorker:
         """One step, and the calls that wait; an error ends the requests that it concerns, and not the thread."""
         while self._calls:
             function, future = self._calls.popleft()
+            if not future.set_running_or_notify_cancel():
+                continue
             try:
                 future.set_result(function())
             except Exception as error:

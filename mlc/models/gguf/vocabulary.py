@@ -138,10 +138,9 @@ class GGUFVocabulary:
         """Have texts begin and end with the tokens that the file wants there."""
         first = self.token("bos") if self.flag("add_bos_token", starts) else None
         last = self.token("eos") if self.flag("add_eos_token", False) else None
-        special = [(self.tokens[x], x) for x in dict.fromkeys((first, last)) if x is not None]
-        if special:
-            form = [*([self.tokens[first]] if first is not None else []), "$A",
-                    *([self.tokens[last]] if last is not None else [])]
+        special = [(name, x) for name, x in (("first", first), ("last", last)) if x is not None]
+        if special:                                        # by names of their own: `$A` may be the text of a token
+            form = [*(["first"] if first is not None else []), "$A", *(["last"] if last is not None else [])]
             rules.post_processor = tokenizers.processors.TemplateProcessing(single=form, special_tokens=special)
 
     def template(self) -> ChatTemplate | None:
