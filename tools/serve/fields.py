@@ -8,8 +8,6 @@ from typing import Any
 
 from mlc.tools.serve.errors import ApiError, wrong
 
-MOST_DEPTH = 64
-
 
 def parsed(body: bytes) -> Any:
     """The value of a body of JSON."""
