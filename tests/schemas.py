@@ -1,4 +1,4 @@
-"""Random JSON schemas of every keyword that constraints enforce."""
+"""Random JSON schemas of the keywords that constraints enforce, `oneOf` by types and by constants of a property."""
 from __future__ import annotations
 
 from typing import Any
@@ -19,8 +19,8 @@ def random_schema(rng: np.random.Generator) -> dict[str, Any]:
 
 def _any(rng: np.random.Generator, depth: int) -> dict[str, Any]:
     leaves = [_integer, _number, _string, _pattern, _choice]
-    return [*leaves, *([_object, _object, _array, _array, _any_of, _tree] if depth < 3 else [])][
-        int(rng.integers(len(leaves) + (6 if depth < 3 else 0)))](rng, depth)
+    return [*leaves, *([_object, _object, _array, _array, _any_of, _one_of, _tree] if depth < 3 else [])][
+        int(rng.integers(len(leaves) + (7 if depth < 3 else 0)))](rng, depth)
 
 
 def _integer(rng: np.random.Generator, depth: int) -> dict[str, Any]:
@@ -58,8 +58,12 @@ def _object(rng: np.random.Generator, depth: int) -> dict[str, Any]:
     names = {"".join(rng.choice(list('abcdé_"'), int(rng.integers(1, 6)))) for _ in range(int(rng.integers(5)))}
     kinds: list[dict[str, Any]] = [{"additionalProperties": False}, {"additionalProperties": _any(rng, depth + 1)}, {}]
     extra = kinds[int(rng.integers(3))]
+    required = [n for n in sorted(names) if rng.integers(2)]
+    counts = ({"minProperties": 1, "maxProperties": 2} if not names and extra.get("additionalProperties", True) else
+              {"minProperties": len(required)})
+    closed = {"maxProperties": len(names)} if extra.get("additionalProperties") is False and rng.integers(2) else {}
     return {"type": "object", "properties": {n: _any(rng, depth + 1) for n in sorted(names)},
-            "required": [n for n in sorted(names) if rng.integers(2)], **extra}
+            "required": required, **extra, **(counts if rng.integers(2) else {}), **closed}
 
 
 def _array(rng: np.random.Generator, depth: int) -> dict[str, Any]:
@@ -72,6 +76,13 @@ def _array(rng: np.random.Generator, depth: int) -> dict[str, Any]:
 
 def _any_of(rng: np.random.Generator, depth: int) -> dict[str, Any]:
     return {"anyOf": [_any(rng, depth + 1) for _ in range(int(rng.integers(1, 4)))]}
+
+
+def _one_of(rng: np.random.Generator, depth: int) -> dict[str, Any]:
+    if rng.integers(2):
+        return {"oneOf": [_integer(rng, depth), _string(rng, depth), {"type": "boolean"}]}
+    return {"oneOf": [{"type": "object", "properties": {"kind": {"const": kind}, "of": {"allOf": [_any(
+        rng, depth + 1)]}}, "required": ["kind"]} for kind in ("a", 1, None)]}
 
 
 def _tree(rng: np.random.Generator, depth: int) -> dict[str, Any]:

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import json
 import re
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -92,7 +92,12 @@ def test_values_are_valid_by_random_schemas() -> None:
     for _ in range(12):
         schema = random_schema(rng)
         text = drawn(Constraint.json_schema(schema), rng, 300)
-        jsonschema.Draft202012Validator(schema).validate(json.loads(text))
+        validator = jsonschema.Draft202012Validator        # which checks date, email, ipv4 and uuid by itself
+        validator(schema, format_checker=validator.FORMAT_CHECKER).validate(json.loads(text))
+
+
+TAGGED: dict[str, Any] = {"type": "object", "required": ["value"], "properties": {"value": {"const": 1}}}
+CHAIN: dict[str, Any] = {f"d{i}": {"type": "array", "items": {"$ref": f"#/$defs/d{i + 1}"}} for i in range(400)}
 
 
 @pytest.mark.parametrize("schema, good, bad", [
@@ -108,7 +113,21 @@ def test_values_are_valid_by_random_schemas() -> None:
      ['{"a":null}', '{"b":1,"a":null}', '{"b":1,"c":1}']),
     ({"required": ["x"], "additionalProperties": {"type": "integer"}, "type": "object"}, ['{"x":1,"xy":2}'],
      ['{"xy":2}', '{"x":1,"x":2}', '{"x":""}']),
-    ({"oneOf": [{"type": "string", "maxLength": 1}, {"type": "null"}]}, ['""', "null"], ["1"])])
+    ({"oneOf": [{"type": "string", "maxLength": 1}, {"type": "null"}]}, ['""', "null"], ["1"]),
+    ({"pattern": "^((){10000}){10000}$"}, ['""'], ['"a"']),
+    ({"pattern": r"^[^\s\d]$"}, ['"é"', '"a"'], ['"\u00a0"', '"\u0663"', '"\u3000"']),
+    ({"pattern": r"^[^\W]$"}, ['"a"'], ['"\u2014"', '"é"']),
+    ({"pattern": "^(?i:[^sé])$"}, ['"a"', '"ü"'], ['"\u017f"', '"S"', '"É"']),
+    ({"format": "date-time"}, ['"0001-01-01T00:00:00Z"'], ['"0000-01-01T00:00:00Z"']),
+    ({"properties": {"p": {"const": 1}, "p~after 0": {"const": 2}}, "required": ["p", "p~after 0"]},
+     ['{"p":1,"p~after 0":2}'], ['{"p":1,"p~after 0":1}', '{"p":1,"p~after 0":}']),
+    ({"properties": {"a": {"properties": {"b": {"const": 1}}}, "a/properties/b": {"const": 2}}},
+     ['{"a":{"b":1},"a/properties/b":2}'], ['{"a":{"b":2}}', '{"a/properties/b":1}']),
+    ({"properties": {"c": {"$ref": "#/properties/a~1b"}, "a/b": {"const": 1}, "a~1b": {"const": 2}}},
+     ['{"c":1,"a/b":1,"a~1b":2}'], ['{"c":2}', '{"a~1b":1}']),
+    ({"anyOf": [{"type": "array", "minItems": 3, "maxItems": 2}, {"type": "object", "minProperties": 1,
+      "maxProperties": 0}, {"type": "null"}]}, ["null"], ["[]", "[1,2,3]", "{}"]),
+    ({"$ref": "#/$defs/d0", "$defs": {**CHAIN, "d400": {}}}, ["[]", "[[],[[]]]"], ["[1]"])])
 def test_texts_of_schemas(schema: dict[str, Any], good: list[str], bad: list[str]) -> None:
     automaton = Constraint.json_schema(schema).automaton(Vocabulary([bytes([i]) for i in range(256)]))
     for text in (*good, *bad):
@@ -128,11 +147,35 @@ def test_texts_of_schemas(schema: dict[str, Any], good: list[str], bad: list[str
     (lambda: Constraint.regex("(?=a)b"), "is not supported"), (lambda: Constraint.regex("a("), "too early|not closed"),
     (lambda: Constraint.regex("[b-a]"), "range of characters"), (lambda: Constraint.regex("a{1,10001}"), "10000 times"),
     (lambda: Constraint.grammar("start: b"), "lark does not take"),
-    (lambda: Constraint.grammar("%import .other.X\nstart: X"), "imports another file")])
+    (lambda: Constraint.grammar("%import .other.X\nstart: X"), "imports another file"),
+    (lambda: Constraint.grammar("%import \\\n.other.X\nstart: X"), "imports another file"),
+    (lambda: Constraint.grammar("%import common \\\n.other.X\nstart: X"), "imports another file"),
+    (lambda: Constraint.grammar("%declare FOO\nstart: FOO"), "FOO is declared only"),
+    (lambda: Constraint.regex(f"({'()' * 500}a){{9999}}").automaton(Vocabulary([b"a"])), "has more than"),
+    (lambda: Constraint.json_schema({"format": []}), "the format"),
+    (lambda: Constraint.json_schema({"required": [1, {}]}), "wrong name"),
+    (lambda: Constraint.json_schema({"required": ["a", "a"]}), "wrong name"),
+    (lambda: Constraint.json_schema({"properties": {"a": {"$id": "b", "items": {"$ref": "#"}}}}), "a: .id stands"),
+    (lambda: Constraint.json_schema({"minItems": 3, "maxItems": 2}).automaton(Vocabulary([b"a"])), "no text satisfies"),
+    (lambda: Constraint.json_schema({"minProperties": 1, "additionalProperties": False}).automaton(Vocabulary([b"a"])),
+     "no text satisfies"),
+    *((partial(Constraint.json_schema, {"oneOf": parts}), "may hold at once") for parts in (
+        [{"const": 1}, {"const": 1.0}], [{"enum": [{"value": 1}]}, TAGGED],
+        [{**TAGGED, "required": [""], "properties": {"": {"const": "x"}}}, {"type": "object"}],
+        [{**TAGGED, "type": ["object", "null"]}, {"type": ["object", "null"], "required": ["value"],
+                                                  "properties": {"value": {"const": 2}}}]))])
 def test_refused_constraints(make: Any, message: str) -> None:
     with pytest.raises(mlc.UserError, match=message) as caught:
         make()
     assert caught.value.code == "MLC0919"
+
+
+@pytest.mark.parametrize("token", [0, 2, 3])
+def test_a_token_that_the_mask_forbids_is_refused(token: int) -> None:
+    matcher = Matcher(Constraint.regex("ab").automaton(Vocabulary([b"", b"a", b"b", b"bab"])), [])
+    with pytest.raises(mlc.UserError, match=f"the token {token} came"):
+        matcher.advance(token)
+    matcher.advance(1)                                     # the matcher is where it was
 
 
 def test_a_model_keeps_to_a_schema() -> None:

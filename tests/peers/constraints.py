@@ -70,9 +70,10 @@ def automata_of(model: mlc.models.LanguageModel, schemas: list[dict[str, object]
 
 
 def is_valid(text: str, schema: dict[str, object]) -> bool:
-    """Whether a text is a value that the schema allows."""
+    """Whether a text is a value that the schema allows; of the formats, date, email, ipv4 and uuid are checked."""
     try:
-        jsonschema.Draft202012Validator(schema).validate(json.loads(text))
+        validator = jsonschema.Draft202012Validator
+        validator(schema, format_checker=validator.FORMAT_CHECKER).validate(json.loads(text))
     except (ValueError, jsonschema.ValidationError) as error:
         print(f"not valid: {text[:100]!r} by {json.dumps(schema)[:200]}: {str(error)[:80]}")
         return False

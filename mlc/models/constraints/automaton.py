@@ -196,10 +196,15 @@ class Matcher:
         return self.automaton.final(self.state)
 
     def advance(self, token: int) -> None:
-        """Go on by a token, which the mask allows."""
-        for byte in self.automaton.vocabulary.of_token(token, self.count == 0):
-            self.state = self.automaton.next(self.state, byte)
-        assert self.state != DEAD, token
+        """Go on by a token; a token that the mask of the state does not allow is refused."""
+        text = self.automaton.vocabulary.of_token(token, self.count == 0)
+        state = self.state if text else DEAD               # special tokens are no text
+        for byte in text:
+            state = self.automaton.next(state, byte) if state != DEAD else DEAD
+        if state == DEAD:
+            raise unsupported(f"the token {token} came, which the constraint does not allow",
+                              "choose tokens by the mask")
+        self.state = state
         self.count += 1
 
     def mask(self, remaining: int) -> Array:

@@ -16,6 +16,9 @@ from mlc.models.constraints.regular import regular
 Alternative = tuple[Expression, ...]
 
 MOST_ALTERNATIVES = 10_000
+_IMPORT = re.compile(r"%import[ \t]+common(\.\w+([ \t]*->[ \t]*\w+)?|[ \t]*\([\w, \t]*\))[ \t]*((//|#)[^\n]*)?\r?$",
+                     re.MULTILINE)
+"""The imports that read no file but lark's own grammar `common`."""
 _ESCAPED_STRING = r'".*?(?<!\\)(\\\\)*?"'
 """The terminal ESCAPED_STRING of lark's grammar `common`: it looks at what is before, and can be said without that."""
 _ESCAPED_STRING_PLAIN = r'"([^"\\\n]|\\[^\n])*"'
@@ -25,14 +28,21 @@ def grammar_rules(text: str, start: str = "start") -> tuple[dict[str, Expression
     """The rules of a grammar, and the one to begin with."""
     from lark import Lark
     from lark.exceptions import LarkError
-    if re.search(r"^\s*%import\s*\(?\s*\.", text, re.MULTILINE):
-        raise unsupported("a grammar imports another file", "write what it needs into the grammar; %import common.X is "
-                                                            "supported")
+    if not isinstance(text, str):
+        raise unsupported(f"a grammar is {text!r}", "it is a text")
+    if any(not _IMPORT.match(text, found.start()) for found in re.finditer("%import", text)):
+        raise unsupported("a grammar imports another file", "write what it needs into the grammar; %import common.X "
+                                                            "on a line of its own is supported")
     try:
         read = Lark(text, parser="earley", lexer="dynamic", start=start, maybe_placeholders=False)
     except (LarkError, re.error, AssertionError) as error:
         raise unsupported(f"lark does not take the grammar: {error}", "correct the grammar") from None
+    except RecursionError:
+        raise unsupported("a grammar is nested too deeply", "give parts of it names of their own") from None
     terminals = {t.name: _terminal(t.pattern) for t in read.terminals}
+    used = {*read.ignore_tokens, *(str(s.name) for rule in read.rules for s in rule.expansion if s.is_term)}
+    if missing := used - terminals.keys():
+        raise unsupported(f"the terminal {min(missing)} is declared only", "say of which texts it consists")
     skipped = Repeat(Choice(tuple(terminals[name] for name in read.ignore_tokens)))
     rules: dict[str, list[Alternative]] = {}
     for rule in read.rules:

@@ -7,12 +7,10 @@ texts are some of those that the schema allows, which is what a generator needs.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
-from mlc.ir.diag import UserError
 from mlc.models.constraints.expressions import EMPTY, Choice, Expression, Repeat, Rule, choice, optional, sequence
 from mlc.models.constraints.json_numbers import INTEGER, NUMBER, Bounds, integers, numbers
 from mlc.models.constraints.json_strings import (
@@ -20,6 +18,7 @@ from mlc.models.constraints.json_strings import (
     FORMATS,
     any_string,
     bounded,
+    compared,
     escaped,
     other_keys,
     quoted,
@@ -57,7 +56,8 @@ def schema_rules(schema: Any) -> tuple[dict[str, Expression], str]:
     """The rules of a schema, and the one to begin with."""
     rules = json_rules()
     reader = _Reader(schema, rules)
-    return rules, reader.rule(schema, "#").name
+    reader.read()
+    return rules, "#"
 
 
 def _listed(item: Expression, least: int, most: int | None) -> Expression:
@@ -67,10 +67,19 @@ def _listed(item: Expression, least: int, most: int | None) -> Expression:
 
 
 class _Reader:
-    """Reads schemas into rules; each is named after its place."""
+    """Reads schemas into rules; each is named after its place, as a pointer of JSON.
+
+    In pointers 0 or 1 follows each ~, so that the names of further rules, which have ~ and a word, differ from them.
+    """
 
     def __init__(self, root: Any, rules: dict[str, Expression]) -> None:
         self.root, self.rules = root, rules
+        self.asked: list[tuple[Any, str]] = [(root, "#")]
+
+    def read(self) -> None:
+        """Make the rules of the whole schema, and one after the other of what `$ref` leads to."""
+        while self.asked:
+            self.rule(*self.asked.pop())
 
     def rule(self, schema: Any, at: str) -> Rule:
         """The rule of the schema at a place, which is made when it is first asked for."""
@@ -88,6 +97,10 @@ class _Reader:
             return Choice(())
         if not isinstance(schema, Mapping):
             raise unsupported(f"{at}: a schema is {schema!r}", "it is an object, true or false")
+        if any(not isinstance(keyword, str) for keyword in schema):
+            raise unsupported(f"{at}: a keyword is no text", "names in JSON are texts")
+        if "$id" in schema and at != "#":
+            raise unsupported(f"{at}: $id stands within a schema", "leave it out: $ref would lead elsewhere")
         used = {k: v for k, v in schema.items() if k not in ANNOTATIONS}
         for keyword, read in (("$ref", self._ref), ("anyOf", self._any_of), ("oneOf", self._one_of),
                               ("allOf", self._all_of), ("const", self._const), ("enum", self._enum)):
@@ -117,18 +130,22 @@ class _Reader:
     # -- several schemas ----------------------------------------------------------------------------------------------
     def _ref(self, schema: Mapping[str, Any], at: str) -> Expression:
         name = schema["$ref"]
-        if not isinstance(name, str) or not (name == "#" or name.startswith("#/")):
+        if not isinstance(name, str) or not (name == "#" or name.startswith("#/")) or "%" in name:
             raise unsupported(f"{at}: $ref is {name!r}", "it leads to a part of the same schema, as #/$defs/name does")
-        found = self.root
-        for part in name.split("/")[1:]:
-            part = part.replace("~1", "/").replace("~0", "~")
-            if isinstance(found, Sequence) and part.isdecimal() and int(part) < len(found):
+        found, place = self.root, "#"
+        for token in name.split("/")[1:]:
+            part = token.replace("~1", "/").replace("~0", "~")
+            place += f"/{_token(part)}"
+            if isinstance(found, Sequence) and part.isdecimal() and len(part) < 10 and int(part) < len(found):
                 found = found[int(part)]
             elif isinstance(found, Mapping) and part in found:
                 found = found[part]
             else:
                 raise unsupported(f"{at}: $ref {name} leads to nothing", "it names a part of the same schema")
-        return self.rule(found, name)
+            if isinstance(found, Mapping) and isinstance(found.get("$id"), str):
+                raise unsupported(f"{place}: $id stands within a schema", "leave it out: $ref would lead elsewhere")
+        self.asked.append((found, place))                  # read later: a chain of references may be long
+        return Rule(place)
 
     def _any_of(self, schema: Mapping[str, Any], at: str, keyword: str = "anyOf") -> Expression:
         parts = schema[keyword]
@@ -168,10 +185,16 @@ class _Reader:
         properties, required = schema.get("properties", {}), schema.get("required", [])
         if not isinstance(properties, Mapping) or not isinstance(required, list):
             raise unsupported(f"{at}: properties or required is wrong", "they are an object and a list of names")
+        if any(not isinstance(name, str) for name in (*properties, *required)) or len(set(required)) < len(required):
+            raise unsupported(f"{at}: properties or required has a wrong name", "names are texts, each given once")
         extra = schema.get("additionalProperties", not properties and not required)
         own = {**properties, **{name: extra if extra is not False or "additionalProperties" in schema else True
                                 for name in required if name not in properties}}
         least, most = (_count(schema, k, at) for k in ("minProperties", "maxProperties"))
+        greatest = len(own) if schema.get("additionalProperties") is False else MOST_REPETITIONS
+        greatest = min(greatest, MOST_REPETITIONS if most is None else most)
+        if max(least or 0, len(required)) > greatest:
+            return Choice(())                              # no value satisfies it
         if own and ((least or 0) > len(required) or (most is not None and (most < len(own) or extra is not False))):
             raise unsupported(f"{at}: minProperties and maxProperties stand beside properties that may be left out",
                               "say which are required")
@@ -185,10 +208,9 @@ class _Reader:
             begin = begin if least else optional(begin)
             rest = Repeat(sequence(SPACE, ",", SPACE, pair))
         for i, (name, part) in reversed(list(enumerate(own.items()))):
-            pair = sequence(text_of(name), SPACE, ":", SPACE, self.rule(part, f"{at}/properties/{name}"))
-            self.rules[f"{at} after {i}"] = rest
-            self.rules[f"{at} from {i + 1}"] = begin
-            after, skip = Rule(f"{at} after {i}"), Rule(f"{at} from {i + 1}")
+            pair = sequence(text_of(name), SPACE, ":", SPACE, self.rule(part, f"{at}/properties/{_token(name)}"))
+            after, skip = Rule(f"{at}~after {i}"), Rule(f"{at}~from {i + 1}")
+            self.rules[after.name], self.rules[skip.name] = rest, begin
             first, more = sequence(pair, after, SPACE), sequence(SPACE, ",", SPACE, pair, after)
             begin, rest = (first, more) if name in required else (choice(first, skip), choice(more, after))
         return sequence("{", SPACE, begin, "}")
@@ -198,6 +220,8 @@ class _Reader:
         if not isinstance(prefix, list):
             raise unsupported(f"{at}: prefixItems is {prefix!r}", "it is a list of schemas")
         least, most = _count(schema, "minItems", at) or 0, _count(schema, "maxItems", at)
+        if most is not None and most < least:
+            return Choice(())                              # no value satisfies it
         heads = [self.rule(p, f"{at}/prefixItems/{i}") for i, p in enumerate(prefix)][:most]
         left = None if most is None else most - len(heads)
         out: Expression = EMPTY
@@ -218,7 +242,7 @@ class _Reader:
             return any_string(least, most) if most is None or most >= least else Choice(())
         if "pattern" in schema and "format" in schema:
             raise unsupported(f"{at}: pattern stands beside format", "use one of them")
-        if "format" in schema and schema["format"] not in FORMATS:
+        if "format" in schema and schema["format"] not in tuple(FORMATS):
             raise unsupported(f"{at}: the format {schema['format']!r} is not supported", f"one of {', '.join(FORMATS)}")
         if not isinstance(schema.get("pattern", ""), str):
             raise unsupported(f"{at}: pattern is {schema['pattern']!r}", "it is a regular expression")
@@ -246,6 +270,11 @@ def _boolean(schema: Mapping[str, Any], at: str) -> Expression:
 
 def _null(schema: Mapping[str, Any], at: str) -> Expression:
     return choice("null")
+
+
+def _token(name: str) -> str:
+    """A name as it stands in a pointer of JSON."""
+    return name.replace("~", "~0").replace("/", "~1")
 
 
 def _types(schema: Mapping[str, Any], at: str) -> list[str]:
@@ -277,7 +306,7 @@ def _bounds(schema: Mapping[str, Any], at: str) -> Bounds:
     found: dict[str, Decimal] = {}
     for keyword in KEYWORDS["number"] & schema.keys():
         value = schema[keyword]
-        if isinstance(value, bool) or not isinstance(value, int | float) or abs(value) > 1e300:
+        if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= 1e300:
             raise unsupported(f"{at}: {keyword} is {value!r}", "it is a number")
         found[keyword] = Decimal(repr(value))
     low, above = max([(found[k], k == "exclusiveMinimum") for k in ("minimum", "exclusiveMinimum") if k in found],
@@ -287,25 +316,42 @@ def _bounds(schema: Mapping[str, Any], at: str) -> Bounds:
     return Bounds(low, high, above, not below)
 
 
-def _mark(schema: Any) -> dict[str, set[str]] | None:
-    """The certain content of a schema: its types under "", and the constants of its required properties, as JSON."""
+Mark = tuple[str, ...]
+"""A fact about a value: its `type`, its `value`, or the value of a `property` and the name of that."""
+
+
+def _mark(schema: Any) -> dict[Mark, set[str]] | None:
+    """The certain content of a schema: the types of its values, and the constants that they or required properties are.
+
+    Properties are certain only where all texts of the schema are objects.
+    """
     if not isinstance(schema, Mapping):
         return None
-    if "const" in schema or "enum" in schema:
-        values = schema["enum"] if isinstance(schema.get("enum"), list) else [schema.get("const")]
-        return {"value": {json.dumps(v, sort_keys=True) for v in values}, "": set().union(*map(_type_of, values))}
-    try:
-        out = {"": {"number" if k == "integer" else k for k in _types(schema, "")}}
-    except UserError:
-        return None
-    for name in schema.get("required", []) if isinstance(schema.get("required"), list) else []:
-        part = schema.get("properties", {}).get(name)
-        values = part.get("enum", [part["const"]] if "const" in part else None) if isinstance(part, Mapping) else None
-        if isinstance(values, list):
-            out[name] = {json.dumps(v, sort_keys=True) for v in values}
+    if (values := _constants(schema)) is not None:
+        return {("value",): set(map(compared, values)), ("type",): _kinds(set().union(*map(_type_of, values)))}
+    kinds = _kinds(_types(schema, ""))
+    out: dict[Mark, set[str]] = {("type",): kinds}
+    required, properties = schema.get("required"), schema.get("properties")
+    objects = kinds == {"object"} or (not kinds and schema.keys() <= KEYWORDS["object"] | ANNOTATIONS)
+    if objects and isinstance(required, list) and isinstance(properties, Mapping):
+        for name in required:
+            if (values := _constants(properties.get(name))) is not None:
+                out["property", name] = set(map(compared, values))
     return out
 
 
-def _apart(a: Mapping[str, set[str]], b: Mapping[str, set[str]]) -> bool:
+def _constants(schema: Any) -> list[Any] | None:
+    """The values that a schema gives as a list or as one constant."""
+    if not isinstance(schema, Mapping) or not schema.keys() & {"enum", "const"}:
+        return None
+    values = schema["enum"] if "enum" in schema else [schema["const"]]
+    return values if isinstance(values, list) else None
+
+
+def _kinds(types: Iterable[str]) -> set[str]:
+    return {"number" if k == "integer" else k for k in types}
+
+
+def _apart(a: Mapping[Mark, set[str]], b: Mapping[Mark, set[str]]) -> bool:
     """Whether no value satisfies both."""
     return any(a[k] and b[k] and not a[k] & b[k] for k in a.keys() & b.keys())

@@ -31,7 +31,9 @@ CHARACTER = choice(PLAIN, sequence("\\", Chars(union((ord(c), ord(c)) for c in '
                    sequence("\\u", regular("([0-9A-Ca-cE-Fe-f][0-9A-Fa-f]|[Dd][0-7])[0-9A-Fa-f]{2}")))
 """A character in any of its forms; halves of a pair of surrogates are no characters."""
 
-_DAY = r"(\d{4}-((01|03|05|07|08|10|12)-(0[1-9]|[12]\d|3[01])|(04|06|09|11)-(0[1-9]|[12]\d|30)|02-(0[1-9]|1\d|2[0-8])))"
+_YEAR = r"(\d{3}[1-9]|\d\d[1-9]\d|\d[1-9]\d\d|[1-9]\d{3})"
+_DAY = (rf"({_YEAR}-((01|03|05|07|08|10|12)-(0[1-9]|[12]\d|3[01])|(04|06|09|11)-(0[1-9]|[12]\d|30)|"
+        r"02-(0[1-9]|1\d|2[0-8])))")
 _TIME = r"(([01]\d|2[0-3]):[0-5]\d:[0-5]\d(\.\d{1,6})?(Z|[+-]([01]\d|2[0-3]):[0-5]\d))"
 _BYTE = r"(25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)"
 FORMATS = {
@@ -49,6 +51,17 @@ def text_of(value: object) -> Text:
         return Text(json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False))
     except (TypeError, ValueError):
         raise unsupported(f"a schema has the value {value!r}", "JSON has no such value") from None
+    except RecursionError:
+        raise unsupported("a schema has a value that is nested too deeply", "use a flatter value") from None
+
+
+def compared(value: object) -> str:
+    """A text that is the same for values of JSON that are equal, as 1 and 1.0 are."""
+    def number(text: str) -> int | float:
+        found = float(text)
+        return int(found) if found.is_integer() else found
+
+    return json.dumps(json.loads(text_of(value).text, parse_float=number), sort_keys=True)
 
 
 def quoted(body: Expression) -> Expression:

@@ -17,6 +17,8 @@ from mlc.models.constraints.expressions import Chars, Choice, Expression, Repeat
 from mlc.models.constraints.utf8 import byte_ranges
 
 MOST_STATES = 400_000
+MOST_TURNS = 1_000_000
+"""How many expressions are added at most, with those that make no state."""
 NEVER = 1 << 30
 """The distance of a state from an end that it does not lead to."""
 
@@ -37,6 +39,7 @@ class Network:
     """
 
     def __init__(self, rules: Mapping[str, Expression], start: str) -> None:
+        self._turns = 0
         self.moves: list[list[tuple[int, int, int]]] = []
         self.epsilon: list[list[int]] = []
         self.calls: list[list[tuple[int, int]]] = []
@@ -64,6 +67,9 @@ class Network:
 
     def _add(self, x: Expression, at: int) -> int:
         """Add states that read an expression from a state on; the state after it."""
+        self._turns += 1
+        if self._turns > MOST_TURNS:
+            raise unsupported(f"a constraint has more than {MOST_TURNS} parts", "use smaller numbers of repetitions")
         match x:
             case Text(text):
                 for byte in text.encode("utf-8", "surrogatepass"):
@@ -92,6 +98,8 @@ class Network:
                 return end
 
     def _repeat(self, body: Expression, least: int, most: int | None, at: int) -> int:
+        if _is_empty(body):
+            return at
         for _ in range(least):
             at = self._add(body, at)
         if most is None:
@@ -185,3 +193,16 @@ class Network:
                     seen.add(t)
                     work.append(t)
         return called
+
+
+def _is_empty(x: Expression) -> bool:
+    """Whether an expression is the empty text alone, however often it is repeated."""
+    match x:
+        case Text(text):
+            return not text
+        case Sequence(parts):
+            return all(map(_is_empty, parts))
+        case Repeat(body, _, most):
+            return most == 0 or _is_empty(body)
+        case _:
+            return False

@@ -1,15 +1,20 @@
 """Regular expressions as expressions: the syntax that Python and ECMAScript share.
 
 `\\d`, `\\w` and `\\s` are the ASCII characters, and `\\D`, `\\W` and `\\S` the other ASCII characters, so that a text
-matches whatever the language of who checks it. Whether a repetition is lazy makes no difference. Anchors may stand at
-the ends of a whole alternative; back references and conditions on what is before or after are refused.
+matches whatever the language of who checks it. For the same reason `[^\\d]`, `[^\\w]` and `[^\\s]` exclude all that any
+language counts among digits, words and spaces, and `(?i:[^s])` all that Unicode takes for an s. Anchors may stand at
+the ends of a whole alternative; back references and conditions on what is before or after are refused. Whether a
+repetition is lazy makes no difference.
 """
 
 from __future__ import annotations
 
+from functools import cache
+
 from mlc.models.constraints.expressions import (
     ALL,
     EMPTY,
+    LAST,
     Chars,
     Choice,
     Expression,
@@ -27,6 +32,10 @@ _LINE_END: Ranges = ((0x0A, 0x0A), (0x0D, 0x0D), (0x2028, 0x2029))
 DIGIT: Ranges = ((0x30, 0x39),)
 _SETS: dict[str, Ranges] = {"d": DIGIT, "w": union([(0x30, 0x39), (0x41, 0x5A), (0x5F, 0x5F), (0x61, 0x7A)]),
                             "s": ((0x09, 0x0D), (0x20, 0x20))}
+_SPACES = union([(0x09, 0x0D), (0x1C, 0x20), (0x85, 0x85), (0xA0, 0xA0), (0x1680, 0x1680), (0x180E, 0x180E),
+                 (0x2000, 0x200A), (0x2028, 0x2029), (0x202F, 0x202F), (0x205F, 0x205F), (0x3000, 0x3000),
+                 (0xFEFF, 0xFEFF)])
+"""All that Python, ECMAScript or an older version of Unicode counts among spaces."""
 _CONTROL = {"n": 0x0A, "t": 0x09, "r": 0x0D, "f": 0x0C, "v": 0x0B, "a": 0x07, "0": 0x00}
 ANY_TEXT = Repeat(Chars(ALL))
 """Any text at all."""
@@ -97,9 +106,13 @@ class _Parser:
         end = self.pattern.find("}", self.at)
         inner = self.pattern[self.at + 1: end] if self._peek() == "{" and end > 0 else ""
         low, comma, high = inner.partition(",")
+        if not inner.isascii():
+            return None
         if not (low.isdecimal() or (comma and high.isdecimal() and not low)) or (high and not high.isdecimal()):
             return None
         self.at = end + 1
+        if len(inner) > 100:
+            raise self._error("a number of repetitions is too long")
         least, most = int(low or 0), int(high) if high else None if comma else int(low or 0)
         if max(least, most or 0) > MOST_REPETITIONS:
             raise self._error(f"a repetition is of more than {MOST_REPETITIONS} times")
@@ -169,10 +182,10 @@ class _Parser:
         first = True
         while first or self._peek() != "]":
             first = False
-            low = self._of_class()
+            low = self._of_class(negated)
             if self._peek() == "-" and self.pattern[self.at + 1: self.at + 2] not in ("]", ""):
                 self.at += 1
-                high = self._of_class()
+                high = self._of_class(negated)
                 if len(low) != 1 or len(high) != 1 or low[0][0] != low[0][1] or high[0][0] < low[0][0]:
                     raise self._error("a range of characters is none")
                 found.append((low[0][0], high[0][1]))
@@ -182,20 +195,22 @@ class _Parser:
         ranges = union(found)
         if not negated:
             return ranges
-        return complement(self._cased(ranges))
+        return complement(_any_case(ranges) if "i" in self.flags else ranges)
 
-    def _of_class(self) -> Ranges:
+    def _of_class(self, negated: bool) -> Ranges:
         c = self._next()
         if c == "\\":
-            return ((8, 8),) if self._take("b") else self._escape()
+            return ((8, 8),) if self._take("b") else self._escape(negated)
         return ((ord(c), ord(c)),)
 
-    def _escape(self) -> Ranges:
+    def _escape(self, negated: bool = False) -> Ranges:
+        """The characters of an escape: those that it certainly stands for, or may stand for in a negated class."""
         c = self._next()
         if c in _SETS:
-            return _SETS[c]
+            return _possible(c) if negated else _SETS[c]
         if c.lower() in _SETS:
-            return intersection(complement(_SETS[c.lower()]), _ASCII)
+            return (complement(_SETS[c.lower()]) if negated else
+                    intersection(complement(_possible(c.lower())), _ASCII))
         if c in _CONTROL and not (c == "0" and self._peek().isdecimal()):
             return ((_CONTROL[c], _CONTROL[c]),)
         if c in "xuU":
@@ -239,3 +254,36 @@ class _Parser:
     def _error(self, message: str) -> Exception:
         return unsupported(f"regular expression {self.pattern!r}, character {self.at}: {message}",
                            "what is supported is what Python and ECMAScript have in common, without conditions")
+
+
+@cache
+def _possible(c: str) -> Ranges:
+    r"""All that some language counts among \d, \w or \s.
+
+    For words those are all characters that are not ASCII, and for digits all beyond U+FFFF: each version of Unicode has
+    more of them.
+    """
+    if c == "s":
+        return _SPACES
+    if c == "w":
+        return union([*_SETS[c], (0x80, LAST)])
+    return union([*((n, n) for n in range(0x10000) if chr(n).isdecimal()), (0x10000, LAST)])
+
+
+def _any_case(ranges: Ranges) -> Ranges:
+    """Some characters, and all that Unicode may take for the same letters in another case."""
+    return union([*ranges, *((n, n) for letters in _letters() for n in letters
+                             if any(low <= m <= high for m in letters for low, high in ranges))])
+
+
+@cache
+def _letters() -> list[set[int]]:
+    """Sets of characters that are one letter, by the first character of each of its forms."""
+    found: dict[int, set[int]] = {}
+    for n in range(0x20000):                               # no letter beyond has two cases
+        c = chr(n)
+        forms = {n, *(ord(form[0]) for form in (c.lower(), c.upper(), c.title(), c.casefold()))}
+        if len(forms) > 1:
+            joined = forms.union(*(found[m] for m in forms if m in found))
+            found.update(dict.fromkeys(joined, joined))
+    return list({id(letters): letters for letters in found.values()}.values())
