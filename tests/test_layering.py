@@ -363,6 +363,7 @@ GOES_ON = {
     "tools/cli.py:_run": "the command tells what ended it, a defect as a defect",
     "tools/gpu_check.py:check": "a check that dies is a row of the report",
     "tools/bench/measuring.py:measure": "another framework that cannot run a row is named in the table",
+    "tools/serve/worker.py:_run": "a model that cannot be loaded is named to who asks for it, and others are served",
     "tools/serve/worker.py:_turn": "an error of a step ends the requests it concerns, and is logged; others go on",
     "tools/trials.py:_run": "a program that ends with an error is what is bisected",
     "tools/fuzzing/": "whatever something dies of is a finding",
