@@ -67,7 +67,7 @@ def read_gguf_file(path: Path) -> GGUFFile:
         UserError: The file cannot be read, or its bytes contradict each other or the format (MLC0922).
     """
     try:
-        if not path.is_file():
+        if path.exists() and not path.is_file():           # a pipe would block
             raise OSError(0, "it is not a regular file")
         with open(path, "rb") as stream:
             mapped = mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_COPY)
