@@ -369,6 +369,7 @@ def lanes_of_product(op: tn.DotGeneral) -> int:
 
 
 def adds_in_lanes(op: tn.DotGeneral | tn.DotBlocks) -> bool:
+    """Whether the dimension of the terms of a product is that of the vectors."""
     return isinstance(op, tn.DotBlocks) or lanes_of_product(op) > 1
 
 
