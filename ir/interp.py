@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -36,10 +36,18 @@ ELEMENTS = 1 << 40
 """An error record is one word, trap id * ELEMENTS + element; the unsigned minimum is kept. -1 means no error."""
 
 
+class Ranks(Protocol):
+    """The other ranks of a program that several run together (dialects/shard/ranks.py)."""
+
+    def collective(self, op: Op, x: Any) -> Any:
+        """The result of this rank of an operation in which others take part, for its operand x."""
+
+
 class Interpreter:
     """Runs the functions of one module. `watch(op, results)` is called after every operation, if given.
 
     limit  most operations to execute; IRError beyond
+    ranks  the other ranks, in a program of one of several
     """
 
     def __init__(self, module: Op, watch: Callable[[Op, Sequence[Any]], None] | None = None,
@@ -51,6 +59,7 @@ class Interpreter:
         self.steps = 0
         self.globals: dict[str, Any] = {}
         self.heap = Heap()
+        self.ranks: Ranks | None = None
 
     def function(self, name: str) -> Op:
         if name not in self.functions:
@@ -64,7 +73,9 @@ class Interpreter:
 
     def another(self, module: Op) -> Interpreter:
         """An interpreter of the same kind for another module, one that implements an operation of this one."""
-        return Interpreter(module, self.watch)
+        out = Interpreter(module, self.watch)
+        out.ranks = self.ranks
+        return out
 
     def run(self, name: str, args: Sequence[Any]) -> list[Any]:
         """Like `run_function`; afterwards `steps` is the number of operations executed."""

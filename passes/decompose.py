@@ -11,14 +11,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from mlc.dialects.shard.constraint import Shard
 from mlc.ir.core import Op, Value, before
 from mlc.ir.passes import Pass
 from mlc.passes.forms import DECOMPOSED, DIFFERENTIATED, is_composite
 
 
-def run(module: Op) -> None:
-    """Expand composites until none is left."""
-    expand(module, lambda op: False)
+def run(module: Op, shardings: bool = False) -> None:
+    """Expand composites until none is left; with `shardings`, but those that say how tensors are divided."""
+    expand(module, lambda op: shardings and isinstance(op, Shard))
 
 
 def expand(module: Op, keeps: Callable[[Op], bool]) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 
 from mlc.dialects import tensor
 from mlc.dialects.tensor.iteration import IndexingMap, IterationDomain, aligned
+from mlc.dialects.tensor.sharding_rule import ShardingRule, by_indexing_maps
 from mlc.dialects.tensor.traits import FusionInterface, Iteration
 from mlc.ir import sizes
 from mlc.ir.core import Op, Value, builder, clone_region
@@ -68,6 +69,25 @@ class TensorOp(FusionInterface, pure=True):
         `domain` is that of the kernel. An operation with loops of its own reads by its coordinates.
         """
         return (None,) * len(self.operands)
+
+    def sharding_rule(self) -> ShardingRule:
+        """Along which factors the operation can be divided among ranks; by default as its indexing maps say."""
+        return by_indexing_maps(self)
+
+    def combining_name(self) -> str:
+        """The name of the combining kind of partial results of a reduction or contraction."""
+        return ""
+
+    def on_shard(self, operands: Sequence[Value], shape: tuple[Dim, ...]) -> Op:
+        """Build the operation on the shards of its operands; `shape` is that of the result's shard."""
+        return self.with_operands(operands)
+
+    def with_operands(self, operands: Sequence[Value], **attrs: Any) -> Op:
+        """Build the operation on other operands, with some attributes changed, at the insertion point."""
+        op = type(self).make(operands, {**self.attrs, **attrs}, None, segments=self.segments, loc=self.loc)
+        assert builder.block is not None
+        builder.block.insert(op, builder.before)
+        return op
 
     def tensors(self) -> list[TensorType]:
         """The types of the operands; IRError unless all are tensors."""

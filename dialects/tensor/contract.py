@@ -94,6 +94,9 @@ class DotGeneral(TensorOp, name="tensor.dot_general"):
         inner = tuple(self.lhs.type.shape[i] for i, _ in self.contract)
         return IterationDomain((*shape, *inner), tuple(range(len(shape), len(shape) + len(inner))))
 
+    def combining_name(self) -> str:
+        return "add"
+
     def home(self, domain: IterationDomain) -> tuple[Dim, ...]:
         return tuple(domain.points[d] for d in domain.parallel)
 

@@ -24,11 +24,12 @@ from mlc.dialects.tensor.base import (
     zeros,
 )
 from mlc.dialects.tensor.iteration import IndexingMap, IterationDomain
+from mlc.dialects.tensor.sharding_rule import ShardingRule, by_axes
 from mlc.dialects.tensor.slicing import Slice
 from mlc.dialects.tensor.source import Full, Iota, check_shape, size
 from mlc.dialects.tensor.traits import Cost
 from mlc.ir import sizes
-from mlc.ir.core import Value
+from mlc.ir.core import Op, Value
 from mlc.ir.rewrite import rewrite
 from mlc.ir.sizes import Dim
 from mlc.ir.types import TensorType, i64, ui64
@@ -75,6 +76,13 @@ class DynamicSlice(SizedOp, _Dynamic, name="tensor.dynamic_slice"):
     starts: tuple[Value, ...]
     shape: tuple[Dim, ...]
 
+    def sharding_rule(self) -> ShardingRule:
+        """The axes that the piece has whole."""
+        return by_axes(self, *(a for a, (n, d) in enumerate(zip(self.x.type.shape, self.shape)) if n != d))
+
+    def on_shard(self, operands: Sequence[Value], shape: tuple[Dim, ...]) -> Op:
+        return self.with_operands(operands, shape=shape)
+
     def infer(self) -> TensorType:
         x, *_ = self.tensors()
         check_shape(self, self.shape)
@@ -114,6 +122,11 @@ class DynamicUpdateSlice(_Dynamic, name="tensor.dynamic_update_slice"):
     x: Value
     update: Value
     starts: tuple[Value, ...]
+
+    def sharding_rule(self) -> ShardingRule:
+        """The axes that the piece has whole."""
+        shapes = zip(self.x.type.shape, self.update.type.shape)
+        return by_axes(self, *(a for a, (n, d) in enumerate(shapes) if n != d))
 
     def infer(self) -> TensorType:
         x, update, *_ = self.tensors()

@@ -21,6 +21,7 @@ from mlc.dialects.tensor.base import (
     zeros,
 )
 from mlc.dialects.tensor.iteration import IndexingMap, IterationDomain, aligned
+from mlc.dialects.tensor.sharding_rule import ShardingRule, labelled
 from mlc.dialects.tensor.traits import Cost, Iteration
 from mlc.ir import sizes
 from mlc.ir.core import Value
@@ -72,6 +73,12 @@ class Take(_Pick, name="tensor.take"):
         %r = tensor.take %x, %i {axis = 0} : (tensor<10x3xf32>, tensor<Bxi64>) -> tensor<Bx3xf32>
     """
 
+    def sharding_rule(self) -> ShardingRule:
+        """All axes but the one that elements are picked along."""
+        x, indices = ([(side, axis) for axis in range(v.type.rank)] for side, v in zip("xi", self.operands))
+        before, after = x[: self.axis], x[self.axis + 1:]
+        return labelled(self, [[*before, None, *after], indices], [*before, *indices, *after])
+
     def infer(self) -> TensorType:
         x, indices = self.operand_types()
         return x.with_shape((*x.shape[: self.axis], *indices.shape, *x.shape[self.axis + 1:]))
@@ -100,6 +107,11 @@ class TakeAlong(_Pick, name="tensor.take_along"):
 
         %r = tensor.take_along %x, %i {axis = 1} : (tensor<Bx3xf32>, tensor<Bx1xi64>) -> tensor<Bx1xf32>
     """
+
+    def sharding_rule(self) -> ShardingRule:
+        """All axes of the indices, but of x not the one that elements are picked along."""
+        axes = range(self.x.type.rank)
+        return labelled(self, [[None if a == self.axis else a for a in axes], axes], axes)
 
     def infer(self) -> TensorType:
         x, indices = self.operand_types()

@@ -61,6 +61,9 @@ class Reduce(TensorOp):
     def iteration_domain(self) -> IterationDomain:
         return IterationDomain(self.x.type.shape, self.axes)
 
+    def combining_name(self) -> str:
+        return self.combines
+
     def home(self, domain: IterationDomain) -> tuple[Dim, ...]:
         return tuple(domain.points[d] for d in domain.parallel)
 

@@ -18,6 +18,7 @@ from mlc.dialects.tensor.base import (
     cast,
     compare,
     full,
+    is_splat,
     kind,
     less,
     reshape,
@@ -28,6 +29,7 @@ from mlc.dialects.tensor.base import (
 )
 from mlc.dialects.tensor.index import Take, TakeAlong, along, positions
 from mlc.dialects.tensor.iteration import IndexingMap, IterationDomain
+from mlc.dialects.tensor.sharding_rule import ShardingRule, labelled
 from mlc.dialects.tensor.slicing import Slice
 from mlc.dialects.tensor.source import Iota
 from mlc.dialects.tensor.traits import Cost, Iteration
@@ -159,6 +161,13 @@ class Scatter(Scattering, name="tensor.scatter"):
         %r = tensor.scatter %x, %i, %u {axis = 0} : (tensor<5x3xf32>, tensor<Bxi64>, tensor<Bx3xf32>) -> tensor<5x3xf32>
     """
 
+    def sharding_rule(self) -> ShardingRule:
+        """The other axes; and the updates, if they are added to zeros, so that partial results add up."""
+        x, indices = ([(side, axis) for axis in range(v.type.rank)] for side, v in zip("xi", self.operands))
+        before, after = x[: self.axis], x[self.axis + 1:]
+        return labelled(self, [[*before, None, *after], indices, [*before, *indices, *after]],
+                        [*before, None, *after], "add" if self.kind == "add" and is_splat(self.x, 0) else "")
+
     def infer(self) -> TensorType:
         x, indices, updates = self.operand_types()
         expected = (*x.shape[: self.axis], *indices.shape, *x.shape[self.axis + 1:])
@@ -199,6 +208,13 @@ class ScatterAlong(Scattering, name="tensor.scatter_along"):
 
         %r = tensor.scatter_along %x, %i, %u {axis = 0} : (tensor<9xf32>, tensor<Bxi64>, tensor<Bxf32>) -> tensor<9xf32>
     """
+
+    def sharding_rule(self) -> ShardingRule:
+        """As of a scatter; other axes are divided only where the updates are as long as x."""
+        axes = [None if a == self.axis else a for a in range(self.x.type.rank)]
+        updates = [("updates", a) if a == self.axis else a for a in range(self.x.type.rank)]
+        return labelled(self, [axes, updates, updates], axes,
+                        "add" if self.kind == "add" and is_splat(self.x, 0) else "")
 
     def infer(self) -> TensorType:
         x, indices, updates = self.operand_types()

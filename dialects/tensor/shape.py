@@ -27,10 +27,11 @@ from mlc.dialects.tensor.iteration import (
     linear,
     long_axes,
 )
+from mlc.dialects.tensor.sharding_rule import ShardingRule, by_reshaping, labelled
 from mlc.dialects.tensor.source import check_shape
 from mlc.dialects.tensor.traits import Cost, Iteration
 from mlc.ir import sizes
-from mlc.ir.core import Value
+from mlc.ir.core import Op, Value
 from mlc.ir.rewrite import rewrite
 from mlc.ir.sizes import Dim
 from mlc.ir.types import TensorType
@@ -74,6 +75,11 @@ class Reshape(TypedOp, SizedOp, CopyOp, name="tensor.reshape"):
 
     def vmap(self, batch_size: Dim, operands: Sequence[Value], batched: Sequence[bool]) -> Value:
         return reshape(operands[0], (batch_size, *self.shape))
+
+    sharding_rule = by_reshaping
+
+    def on_shard(self, operands: Sequence[Value], shape: tuple[Dim, ...]) -> Op:
+        return self.with_operands(operands, shape=shape)
 
     def operand_maps(self, at: IndexingMap, domain: IterationDomain) -> Sequence[IndexingMap | None]:
         """If only axes of size 1 change, the others correspond in order; else by the row-major position."""
@@ -141,6 +147,15 @@ class BroadcastTo(TypedOp, SizedOp, CopyOp, name="tensor.broadcast_to"):
 
     def compute(self, size: Any, x: Any) -> Array:
         return np.broadcast_to(x, [size(d) for d in self.shape])
+
+    def sharding_rule(self) -> ShardingRule:
+        """The new axes can be divided as well."""
+        lead = len(self.shape) - self.x.type.rank
+        return labelled(self, [[None if n == 1 else lead + axis for axis, n in enumerate(self.x.type.shape)]],
+                        range(len(self.shape)))
+
+    def on_shard(self, operands: Sequence[Value], shape: tuple[Dim, ...]) -> Op:
+        return self.with_operands(operands, shape=shape)
 
     def vjp(self, ct: Value) -> list[Value | None]:
         return [unbroadcast(ct, self.x)]

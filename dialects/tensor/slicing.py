@@ -25,10 +25,11 @@ from mlc.dialects.tensor.base import (
 from mlc.dialects.tensor.binary import Add
 from mlc.dialects.tensor.iteration import IndexingMap, IterationDomain, moved
 from mlc.dialects.tensor.shape import BroadcastTo, Reshape, Transpose
+from mlc.dialects.tensor.sharding_rule import ShardingRule, by_axes
 from mlc.dialects.tensor.source import Full
 from mlc.dialects.tensor.traits import Cost
 from mlc.ir import sizes
-from mlc.ir.core import Value
+from mlc.ir.core import Op, Value
 from mlc.ir.rewrite import rewrite
 from mlc.ir.sizes import Dim
 from mlc.ir.types import TensorType, i1
@@ -60,6 +61,11 @@ class Slice(SizedOp, CopyOp, name="tensor.slice"):
 
     def operand_maps(self, at: IndexingMap, domain: IterationDomain) -> Sequence[IndexingMap | None]:
         return [tuple(moved(e, step, start) for e, step, start in zip(at, self.steps, self.starts))]
+
+    def on_shard(self, operands: Sequence[Value], shape: tuple[Dim, ...]) -> Op:
+        """Axes that are divided are whole."""
+        stops = tuple(n if n != whole else stop for n, whole, stop in zip(shape, self.result.type.shape, self.stops))
+        return self.with_operands(operands, stops=stops)
 
     def _check(self, axis: int, n: Dim, start: Dim, stop: Dim, step: int) -> None:
         if step == 0:
@@ -121,6 +127,9 @@ class Pad(SizedOp, CopyOp, name="tensor.pad"):
     format = "$x `,` $value attr-dict `:` functional-type"
     cost = Cost.CHEAP
     moves_elements = True
+
+    def sharding_rule(self) -> ShardingRule:
+        return by_axes(self, *(a for a, n in enumerate(zip(self.low, self.high, self.interior)) if n != (0, 0, 0)))
 
     def infer(self) -> TensorType:
         source, value = self.tensors()
@@ -184,6 +193,9 @@ class Concat(CopyOp, name="tensor.concat"):
     vmap = along_axes
     cost = Cost.CHEAP
     moves_elements = True
+
+    def sharding_rule(self) -> ShardingRule:
+        return by_axes(self, self.axis)
 
     def infer(self) -> TensorType:
         types = self.tensors()

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from mlc.dialects.tensor.base import Array, SizedOp, TensorOp, TypedOp, cast, kind, rounded
+from mlc.dialects.tensor.sharding_rule import ShardingRule, labelled
 from mlc.dialects.tensor.traits import Cost, Iteration
 from mlc.ir.core import OPERATORS, Op, Value
 from mlc.ir.literals import decode_numbers
@@ -64,6 +66,12 @@ class Full(SizedOp, name="tensor.full"):
         if not fits(self.value, self.dtype):
             self.refuse(f"{self.value} is not a value of {self.dtype}", "MLC0116")
         return TensorType(self.shape, self.dtype)
+
+    def sharding_rule(self) -> ShardingRule:
+        return labelled(self, [], range(len(self.shape)))
+
+    def on_shard(self, operands: Sequence[Value], shape: tuple[Dim, ...]) -> Op:
+        return self.with_operands(operands, shape=shape)
 
     def scalar(self) -> Array:
         """The value as a 0-d array."""
@@ -128,6 +136,13 @@ class Iota(SizedOp, TypedOp, name="tensor.iota"):
         check_dtype(self, self.dtype, "int", "float")
         self.check_axis(self.axis, len(self.shape))
         return TensorType(self.shape, self.dtype)
+
+    def sharding_rule(self) -> ShardingRule:
+        """Along its axis a shard would have to know its position."""
+        return labelled(self, [], [None if axis == self.axis else axis for axis in range(len(self.shape))])
+
+    def on_shard(self, operands: Sequence[Value], shape: tuple[Dim, ...]) -> Op:
+        return self.with_operands(operands, shape=shape)
 
     def compute(self, size: Any) -> Array:
         shape = [size(d) for d in self.shape]

@@ -11,6 +11,7 @@ from mlc.dialects import tensor
 from mlc.dialects.tensor import parts
 from mlc.dialects.tensor.base import Array, CopyOp, SizedOp, along_axes, less, reshape
 from mlc.dialects.tensor.iteration import IndexingMap, IterationDomain
+from mlc.dialects.tensor.sharding_rule import Label, ShardingRule, labelled
 from mlc.dialects.tensor.slicing import Slice, pad
 from mlc.dialects.tensor.traits import Cost
 from mlc.ir import sizes
@@ -45,6 +46,16 @@ class _Window(SizedOp, CopyOp):
             self.refuse(f"windows of {size} elements, {dilation} apart, do not fit in axis {self.axis} of size {n}",
                         "MLC0115", symbols=sizes.symbols(count))
         return count
+
+    def sharding_rule(self) -> ShardingRule:
+        """All axes but those of the windows, of their elements and of the positions."""
+        x, result = self.x.type.rank, self.result.type.rank
+        before, after = range(self.axis), [("after", a) for a in range(result - self.axis - 2)]
+
+        def labels(rank: int) -> list[Label]:
+            return [*before, *[None] * (rank - len(before) - len(after)), *after]
+
+        return labelled(self, [labels(x)], labels(result))
 
     def spread_types(self) -> TensorType:
         """The type of the operand, which has the window elements along the axis after `axis`."""

@@ -1,0 +1,202 @@
+"""shard, collectives: operations in which all ranks along some axes of the mesh take part.
+
+They are defined by `of_group`, from the operands of all members of a group to their results, in the order of their
+positions. Reductions combine in this order, in the accumulator type, so that their bits depend on nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mlc.dialects.combining import CombiningKind
+from mlc.dialects.shard.mesh import Axes, Mesh
+from mlc.dialects.tensor.base import Array, TensorOp, accumulator, kind, rounded
+from mlc.dialects.tensor.traits import HostOp
+from mlc.ir.core import Value
+from mlc.ir.sizes import Dim
+from mlc.ir.types import TensorType, to_numpy
+
+if TYPE_CHECKING:
+    from mlc.ir.interp import Frame
+
+
+class Collective(HostOp, TensorOp, pure=True):
+    """An operation of all ranks along `axes` of a mesh.
+
+    It is pure, since all ranks have the same program: one that is removed or merged is so everywhere.
+    """
+
+    x: Value
+    mesh: Mesh
+    axes: Axes
+
+    def group_size(self) -> int:
+        """The number of ranks that take part together."""
+        return self.mesh.size(self.axes)
+
+    def of_group(self, xs: Sequence[Array]) -> list[Array]:
+        """The results of all members of a group, given their operands, by position."""
+        raise NotImplementedError
+
+    def bytes_sent(self) -> int:
+        """The bytes that each rank sends, by the algorithms of `backends/transport`: the least that suffice."""
+        raise NotImplementedError
+
+    def interpret(self, frame: Frame) -> Any:
+        ranks = frame.interpreter.ranks
+        if ranks is None:
+            self.fail("needs all ranks of the mesh", code="MLC0963",
+                      hint="interpret the program by mlc.passes.analysis.ranks.Ranks")
+        return ranks.collective(self, frame[self.x])
+
+    def _operand(self) -> TensorType:
+        x, = self.tensors()
+        if len(set(self.axes)) < len(self.axes):
+            self.refuse(f"axes {list(self.axes)} are not distinct", "MLC0962")
+        self.group_size()
+        return x
+
+    def _bytes(self) -> int:
+        shape = self.x.type.shape
+        assert all(isinstance(n, int) for n in shape), "shards have static shapes"
+        return int(np.prod(shape, dtype=np.int64)) * int(self.x.type.dtype.itemsize)
+
+    def _divided(self, x: TensorType, axis: int) -> TensorType:
+        """A type with one dimension divided among the group."""
+        n, count = x.shape[axis], self.group_size()
+        if not isinstance(n, int) or n % count:
+            self.refuse(f"dimension {axis}, of size {n}, is no multiple of {count}", "MLC0962")
+        return x.with_shape((*x.shape[:axis], n // count, *x.shape[axis + 1:]))
+
+    def _joined(self, x: TensorType, axis: int) -> TensorType:
+        """A type with one dimension as long as those of the group together."""
+        n: Dim = x.shape[axis] * self.group_size()
+        return x.with_shape((*x.shape[:axis], n, *x.shape[axis + 1:]))
+
+
+class AllReduce(Collective, name="shard.all_reduce"):
+    """result = the combination of x of all ranks
+
+        %r = shard.all_reduce %x {mesh = #shard.mesh<axes = ["d"], sizes = [2]>, axes = ["d"]} : tensor<3xf32>
+    """
+
+    kind: str = "add"
+
+    def infer(self) -> TensorType:
+        x = self._operand()
+        return x
+
+    def of_group(self, xs: Sequence[Array]) -> list[Array]:
+        return [combined(xs, self.kind, self.x.type)] * len(xs)
+
+    def bytes_sent(self) -> int:
+        n = self.group_size()
+        return 2 * self._bytes() * (n - 1) // n
+
+
+class ReduceScatter(Collective, name="shard.reduce_scatter"):
+    """result = the block at the rank's position, along `axis`, of the combination of x of all ranks
+
+        %r = shard.reduce_scatter %x {mesh = #shard.mesh<axes = ["d"], sizes = [2]>, axes = ["d"], axis = 0} :
+            (tensor<4xf32>) -> tensor<2xf32>
+    """
+
+    axis: int
+    kind: str = "add"
+    format = "$x attr-dict `:` functional-type"
+
+    def infer(self) -> TensorType:
+        x = self._operand()
+        self.check_axis(self.axis, x.rank)
+        return self._divided(x, self.axis)
+
+    def of_group(self, xs: Sequence[Array]) -> list[Array]:
+        return np.split(combined(xs, self.kind, self.x.type), len(xs), self.axis)
+
+    def bytes_sent(self) -> int:
+        n = self.group_size()
+        return self._bytes() * (n - 1) // n
+
+
+class AllGather(Collective, name="shard.all_gather"):
+    """result = the blocks x of all ranks, one after the other along `axis`
+
+        %r = shard.all_gather %x {mesh = #shard.mesh<axes = ["d"], sizes = [2]>, axes = ["d"], axis = 0} :
+            (tensor<2xf32>) -> tensor<4xf32>
+    """
+
+    axis: int
+    format = "$x attr-dict `:` functional-type"
+
+    def infer(self) -> TensorType:
+        x = self._operand()
+        self.check_axis(self.axis, x.rank)
+        return self._joined(x, self.axis)
+
+    def of_group(self, xs: Sequence[Array]) -> list[Array]:
+        return [np.concatenate(list(xs), self.axis)] * len(xs)
+
+    def bytes_sent(self) -> int:
+        return self._bytes() * (self.group_size() - 1)
+
+
+class AllToAll(Collective, name="shard.all_to_all"):
+    """result = the blocks for this rank, along `split`, of x of all ranks, one after the other along `concat`
+
+        %r = shard.all_to_all %x {mesh = #shard.mesh<axes = ["d"], sizes = [2]>, axes = ["d"], split = 1, concat = 0} :
+            (tensor<2x4xf32>) -> tensor<4x2xf32>
+    """
+
+    split: int
+    concat: int
+    format = "$x attr-dict `:` functional-type"
+
+    def infer(self) -> TensorType:
+        x = self._operand()
+        self.check_axis(self.split, x.rank)
+        self.check_axis(self.concat, x.rank)
+        return self._joined(self._divided(x, self.split), self.concat)
+
+    def of_group(self, xs: Sequence[Array]) -> list[Array]:
+        pieces = [np.split(x, len(xs), self.split) for x in xs]
+        return [np.concatenate([p[i] for p in pieces], self.concat) for i in range(len(xs))]
+
+    def bytes_sent(self) -> int:
+        n = self.group_size()
+        return self._bytes() * (n - 1) // n
+
+
+class AllSlice(Collective, name="shard.all_slice"):
+    """result = the block at the rank's position, along `axis`, of x, which all ranks have
+
+        %r = shard.all_slice %x {mesh = #shard.mesh<axes = ["d"], sizes = [2]>, axes = ["d"], axis = 0} :
+            (tensor<4xf32>) -> tensor<2xf32>
+    """
+
+    axis: int
+    format = "$x attr-dict `:` functional-type"
+
+    def infer(self) -> TensorType:
+        x = self._operand()
+        self.check_axis(self.axis, x.rank)
+        return self._divided(x, self.axis)
+
+    def of_group(self, xs: Sequence[Array]) -> list[Array]:
+        return [np.split(x, len(xs), self.axis)[i] for i, x in enumerate(xs)]
+
+    def bytes_sent(self) -> int:
+        return 0
+
+
+def combined(xs: Sequence[Array], name: str, type: TensorType) -> Array:
+    """The combination of arrays in their order; floats are combined in the accumulator type and rounded at the end."""
+    combining = CombiningKind.of(name, type.dtype)
+    wide = to_numpy(accumulator(type.dtype)) if kind(type.dtype) == "float" else xs[0].dtype
+    out = np.asarray(xs[0], wide)
+    with np.errstate(all="ignore"):
+        for x in xs[1:]:
+            out = np.asarray(combining.combine(out, np.asarray(x, wide)))
+    return rounded(out, type.dtype)

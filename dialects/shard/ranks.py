@@ -1,0 +1,169 @@
+"""shard, ranks: the interpreter of all ranks of a program at once.
+
+Each rank is a thread with an interpreter of its own. A collective waits for the other members of its group; one that
+they do not all run, or that some never reach, is an error that names the ranks and the places.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from mlc.dialects.shard.collectives import Collective
+from mlc.dialects.shard.mesh import Mesh, Sharding
+from mlc.dialects.tensor.base import Array
+from mlc.ir.core import Op
+from mlc.ir.diag import IRError
+from mlc.ir.interp import Interpreter
+
+
+def interpret(module: Op, name: str, mesh: Mesh, args: Sequence[Sequence[Any]]) -> list[list[Array]]:
+    """The results of function `name` on each rank of a mesh.
+
+    args  the arguments of each rank
+    """
+    return _Meeting([module] * mesh.ranks).run(name, args)
+
+
+def interpret_each(modules: Sequence[Op], name: str, args: Sequence[Sequence[Any]]) -> list[list[Array]]:
+    """The same for ranks that have a program each."""
+    return _Meeting(modules).run(name, args)
+
+
+def shards(x: Array, sharding: Sharding, mesh: Mesh) -> list[Array]:
+    """The shard of a tensor that each rank has."""
+    return [x[sharding.piece(x.shape, mesh, rank)] for rank in range(mesh.ranks)]
+
+
+def joined(pieces: Sequence[Array], sharding: Sharding, mesh: Mesh) -> Array:
+    """The tensor of the shards of all ranks. IRError (MLC0964) if replicas differ."""
+    import numpy as np
+    shape = [n * mesh.size(axes) for n, axes in zip(pieces[0].shape, sharding.dims)]
+    out, known = np.zeros(shape, pieces[0].dtype), np.zeros(shape, bool)
+    for rank, x in enumerate(pieces):
+        at = sharding.piece(shape, mesh, rank)
+        if known[at].all() and known[at].size and out[at].tobytes() != x.tobytes():
+            raise IRError(f"rank {rank} has another replica than the ranks before it", code="MLC0964")
+        out[at], known[at] = x, True
+    return out
+
+
+@dataclass
+class _Arrival:
+    op: Collective
+    x: Array
+    result: Array | None = None
+
+
+class _Meeting:
+    """The place where the ranks meet.
+
+    waiting   the collective at which each waiting rank is
+    running   the number of ranks that are neither waiting nor at their end
+    problem   the error that ends all ranks
+    """
+
+    def __init__(self, modules: Sequence[Op]) -> None:
+        self.modules = modules
+        self.changed = threading.Condition()
+        self.waiting: dict[int, _Arrival] = {}
+        self.running = len(modules)
+        self.problem: Exception | None = None
+
+    def run(self, name: str, args: Sequence[Sequence[Any]]) -> list[list[Array]]:
+        results: list[list[Array]] = [[] for _ in self.modules]
+
+        def of(rank: int) -> None:
+            interpreter = Interpreter(self.modules[rank])
+            interpreter.ranks = _Member(self, rank)
+            try:
+                results[rank] = interpreter.call(name, args[rank])
+            except Exception as error:  # noqa: BLE001       raised again below, in the caller's thread
+                self._fail(error)
+            finally:
+                self._leave()
+
+        threads = [threading.Thread(target=of, args=(rank,)) for rank in range(len(self.modules))]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        if self.problem is not None:
+            raise self.problem
+        return results
+
+    def meet(self, rank: int, op: Collective, x: Array) -> Array:
+        """Wait for the group of a rank at a collective, and return the rank's result."""
+        arrival = _Arrival(op, x)
+        with self.changed:
+            self.waiting[rank] = arrival
+            self.running -= 1
+            self._proceed(rank)
+            self.changed.wait_for(lambda: arrival.result is not None or self.problem is not None)
+            if arrival.result is None:
+                assert self.problem is not None
+                raise self.problem
+            return arrival.result
+
+    def _proceed(self, rank: int) -> None:
+        """Complete the collective of a rank that has just arrived, if it is the last of its group."""
+        op = self.waiting[rank].op
+        group = op.mesh.group(rank, op.axes)
+        there = [self.waiting.get(member) for member in group]
+        for member, other in zip(group, there):
+            if other is not None and not _match(op, other.op) and rank in other.op.mesh.group(member, other.op.axes):
+                self.problem = IRError(f"rank {rank} is at {op.name} of {op.x.type} along {', '.join(op.axes)}, rank "
+                                       f"{member} at {other.op.name} of {other.op.x.type} along "
+                                       f"{', '.join(other.op.axes)} ({other.op.loc})", code="MLC0965", loc=op.loc,
+                                       hint="all ranks of a group have the same collectives in the same order")
+                self.changed.notify_all()
+                return
+        arrived = [a for a in there if a is not None and _match(op, a.op)]
+        if len(arrived) < len(group):
+            self._check_progress()
+            return
+        for member, arrival, result in zip(group, arrived, op.of_group([a.x for a in arrived])):
+            arrival.result = result
+            del self.waiting[member]
+        self.running += len(group)
+        self.changed.notify_all()
+
+    def _check_progress(self) -> None:
+        """End all ranks if none of them can go on."""
+        if self.running or not self.waiting or self.problem is not None:
+            return
+        rank, arrival = min(self.waiting.items())
+        op = arrival.op
+        missing = [r for r in op.mesh.group(rank, op.axes) if r not in self.waiting or not _match(
+            op, self.waiting[r].op)]
+        self.problem = IRError(f"rank {rank} waits at {op.name} along {', '.join(op.axes)} for rank "
+                               f"{', '.join(map(str, missing or [rank]))}, which never gets there", code="MLC0966",
+                               loc=op.loc, hint="all ranks of a group have the same collectives in the same order")
+        self.changed.notify_all()
+
+    def _leave(self) -> None:
+        with self.changed:
+            self.running -= 1
+            self._check_progress()
+
+    def _fail(self, error: Exception) -> None:
+        with self.changed:
+            self.problem = self.problem or error
+            self.changed.notify_all()
+
+
+@dataclass(frozen=True)
+class _Member:
+    meeting: _Meeting
+    rank: int
+
+    def collective(self, op: Op, x: Any) -> Any:
+        assert isinstance(op, Collective)
+        return self.meeting.meet(self.rank, op, x)
+
+
+def _match(a: Collective, b: Collective) -> bool:
+    """Whether two collectives are one, run by two ranks."""
+    return a is b or (type(a) is type(b) and a.attrs == b.attrs and a.x.type == b.x.type)
