@@ -357,6 +357,8 @@ def test_ci_runs_the_command_of_the_readme() -> None:
 # -- what catches every error ----------------------------------------------------------------------------------------
 GOES_ON = {
     "passes/differentiate/batch.py:_unwind": "the error is on its way already; any other is raised",
+    "backends/transport/pending.py:run": "the error is raised where the collective is waited for",
+    "backends/transport/threads.py:call": "the error is raised by `run`, for the thread that it is of",
     "mlc/checked.py:plain_run": "the program's error is what the compiled call is compared with; a defect is raised",
     "mlc/utils/data/worker.py:_answer_all": "the error is raised in the main process",
     "tools/child.py:__init__": "a forked child tells what ended it, and ends",

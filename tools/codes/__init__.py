@@ -56,6 +56,7 @@ def load() -> dict[str, Code]:
         command,
         control,
         data,
+        distributed,
         frontend,
         general,
         gpu,
@@ -70,8 +71,8 @@ def load() -> dict[str, Code]:
         tensor,
         text,
     )
-    parts = (general, tensor, levels, gpu, text, frontend, modules, autograd, control, data, random, language, command,
-             backend, onnx, pytorch, stablehlo, array_api, models)
+    parts = (general, tensor, levels, gpu, text, frontend, modules, autograd, control, data, distributed, random,
+             language, command, backend, onnx, pytorch, stablehlo, array_api, models)
     found = [code for part in parts for code in read(part.TEXT)]
     return {code.name: code for code in sorted(found, key=lambda c: c.name)}
 

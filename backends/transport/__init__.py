@@ -1,0 +1,1 @@
+"""Messages between the ranks of a job, and the collectives built on them."""

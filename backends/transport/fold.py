@@ -1,0 +1,74 @@
+"""Reductions over ranks, as a left fold in the order of positions: the same bits whatever carries the messages.
+
+Sums of f16 and narrower floats accumulate in f32 and are rounded once, at the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from mlc.backends.transport.errors import RankError
+from mlc.backends.transport.transport import Array
+from mlc.dialects import arith
+
+KINDS = ("add", "mul", "max", "min", "and", "or")
+"""The generic names of `mlc.dialects.combining.CombiningKind` that collectives have."""
+
+
+def check_kind(kind: str, dtype: np.dtype[Any]) -> None:
+    """RankError if elements of this type cannot be combined so."""
+    numbers = {"add", "mul"}
+    allowed = {"b": {"and", "or", "max", "min"}, "i": set(KINDS), "u": set(KINDS), "f": {*numbers, "max", "min"},
+               "c": numbers}[_family(dtype)]
+    if kind not in allowed:
+        raise RankError(f"{kind} does not combine elements of {dtype}", code="MLC0973",
+                        hint=f"it has {', '.join(k for k in KINDS if k in allowed)}")
+
+
+def accumulator(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """The element type in which a reduction is computed."""
+    narrow = _family(dtype) == "f" and dtype.itemsize < 4
+    return np.dtype(np.float32) if narrow else dtype
+
+
+def fold(pieces: Iterator[Array], kind: str, dtype: np.dtype[Any]) -> Array:
+    """((x0 + x1) + x2) + ... of equally shaped arrays, which are asked for one by one."""
+    into = accumulator(dtype)
+    result = next(pieces).astype(into)                 # a copy, which is written to
+    for piece in pieces:
+        _COMBINE[kind, _family(into)](result, piece.astype(into, copy=False))
+    return result.astype(dtype, copy=False)
+
+
+def _family(dtype: np.dtype[Any]) -> str:
+    if dtype.kind in "biufc":
+        return dtype.kind
+    try:
+        ml_dtypes.finfo(dtype)               # type: ignore[no-untyped-call]
+    except ValueError:
+        raise RankError(f"elements of {dtype} cannot be combined", code="MLC0973",
+                        hint="convert them to a type of numbers first") from None
+    return "f"
+
+
+def _in_place(ufunc: np.ufunc) -> Callable[[Array, Array], None]:
+    def combine(result: Array, x: Array) -> None:
+        ufunc(result, x, out=result)
+    return combine
+
+
+def _exact(f: Callable[[Any, Any], Any]) -> Callable[[Array, Array], None]:
+    """By the definition of IEEE 754-2019, which tells zeros apart."""
+    def combine(result: Array, x: Array) -> None:
+        result[...] = f(result, x)
+    return combine
+
+
+_UFUNCS = {"add": np.add, "mul": np.multiply, "max": np.maximum, "min": np.minimum, "and": np.bitwise_and,
+           "or": np.bitwise_or}
+_COMBINE = {(kind, family): _in_place(ufunc) for kind, ufunc in _UFUNCS.items() for family in "biufc"} | {
+    ("max", "f"): _exact(arith.MaximumF.f), ("min", "f"): _exact(arith.MinimumF.f)}

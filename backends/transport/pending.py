@@ -1,0 +1,66 @@
+"""Collectives in the background: each transport has one thread that runs those that were started, in their order."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from queue import SimpleQueue
+from typing import Any, Generic, TypeVar
+
+from mlc.backends.transport.errors import timed_out
+
+R = TypeVar("R")
+
+
+class Handle(Generic[R]):
+    """A collective that was started; `wait` gives its result or raises its error."""
+
+    def __init__(self, name: str, work: Callable[[], R]) -> None:
+        self._name, self._work = name, work
+        self._ended = threading.Event()
+        self._results: list[R] = []
+        self._error: BaseException | None = None
+
+    def run(self) -> None:
+        """Do the work; an error is kept for `wait`."""
+        try:
+            self._results.append(self._work())
+        except BaseException as error:
+            self._error = error
+        self._work = _done                                  # its arrays may be freed
+        self._ended.set()
+
+    def done(self) -> bool:
+        """Whether it has ended, with a result or an error."""
+        return self._ended.is_set()
+
+    def wait(self, timeout: float | None = None) -> R:
+        """The result; `RankError` if it does not come within so many seconds. Its own time-out ends it otherwise."""
+        if not self._ended.wait(timeout):
+            raise timed_out(self._name, ())
+        if self._error is not None:
+            raise self._error
+        return self._results[0]
+
+
+def _done() -> Any:
+    raise AssertionError("a collective runs once")
+
+
+class Worker:
+    """A thread that runs handles one by one; it ends with the process, whatever it waits for."""
+
+    def __init__(self, name: str) -> None:
+        self._queue = SimpleQueue[Handle[Any] | None]()
+        self._thread = threading.Thread(target=self._loop, name=name, daemon=True)
+        self._thread.start()
+
+    def submit(self, handle: Handle[Any]) -> None:
+        self._queue.put(handle)
+
+    def stop(self) -> None:
+        self._queue.put(None)
+
+    def _loop(self) -> None:
+        while (handle := self._queue.get()) is not None:
+            handle.run()

@@ -1,0 +1,134 @@
+"""Messages of bytes between the ranks of a job: what MPI, gloo and the threads of a process have in common.
+
+A message goes from one rank to another under a tag; those with equal source and tag arrive in the order of the calls.
+Sending and receiving return at once with a request, and whoever waits for it, waits at most for a time. A rank that
+fails says so to the others by `abort`, which ends their waiting with an error of the same message.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+import zlib
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mlc.backends.transport.errors import timed_out
+from mlc.backends.transport.pending import Handle, Worker
+from mlc.backends.transport.traffic import Traffic
+
+Array = NDArray[Any]
+Group = tuple[int, ...]
+R = TypeVar("R")
+DEFAULT_TIMEOUT = 1800.0
+"""Seconds, as of PyTorch's process groups."""
+SEQUENCE_BITS, GROUP_BITS = 16, 9
+USER_TAGS = 1 << (SEQUENCE_BITS + GROUP_BITS)
+"""Tags of collectives are below, those that programs choose are this plus their number."""
+
+
+class Request(Protocol):
+    """A message on its way."""
+
+    def done(self) -> bool:
+        """Whether the message has been sent or received; never blocks, and raises if it never will be."""
+
+    def wait(self, timeout: float | None = None) -> None:
+        """Wait until the memory of a sent message may change, or that of a received one holds it.
+
+        `TimeoutError` after `timeout` seconds, `RankError` if the other rank has ended or a rank aborted the job.
+        """
+
+
+class Transport(ABC):
+    """The messages of one rank.
+
+    rank, size  which of how many ranks this is
+    timeout     seconds that a collective waits if it is given no others
+    """
+
+    def __init__(self, rank: int, size: int, timeout: float = DEFAULT_TIMEOUT) -> None:
+        self.rank, self.size, self.timeout = rank, size, timeout
+        self.traffic = Traffic()
+        self._sequences: dict[Group, int] = {}
+        self._lock = threading.Lock()
+        self._worker: Worker | None = None
+
+    @abstractmethod
+    def send(self, to: int, tag: int, array: Array) -> Request:
+        """Start to send the bytes of a contiguous array, which must not change before the request is done."""
+
+    @abstractmethod
+    def receive(self, source: int, tag: int, into: Array) -> Request:
+        """Start to receive a message of exactly the bytes of a contiguous array, which it overwrites."""
+
+    @abstractmethod
+    def abort(self, message: str) -> None:
+        """End the waiting of all ranks, now and later, with an error of this message."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Leave the job: a rank that waits for this one gets an error."""
+
+    def next_tag(self, group: Group) -> int:
+        """The tag of this rank's next collective of a group; the same number on each, if they call in one order."""
+        with self._lock:
+            number = self._sequences[group] = self._sequences.get(group, -1) + 1
+        return _group_bits(group) | number & ((1 << SEQUENCE_BITS) - 1)
+
+    def start(self, name: str, work: Callable[[], R]) -> Handle[R]:
+        """Run a collective in the background: one thread runs those that were started, in their order."""
+        with self._lock:
+            if self._worker is None:
+                self._worker = Worker(f"collectives of rank {self.rank}")
+            handle = Handle(name, work)
+            self._worker.submit(handle)
+        return handle
+
+    def barrier(self, timeout: float | None = None, group: Group | None = None) -> None:
+        """Wait until all ranks (of a group) have called this; the error of a time-out names those that have not."""
+        group = tuple(range(self.size)) if group is None else group
+        tag, nothing = self.next_tag(group), np.empty(0, np.uint8)
+        others = [rank for rank in group if rank != self.rank]
+        requests = {rank: self.receive(rank, tag, np.empty(0, np.uint8)) for rank in others}
+        sent = {rank: self.send(rank, tag, nothing) for rank in others}
+        deadline = self.deadline(timeout)
+        wait_all("barrier", requests, deadline)
+        wait_all("barrier", sent, deadline)
+
+    def deadline(self, timeout: float | None) -> float:
+        """The end of a time-out that starts now, by `time.monotonic`."""
+        return time.monotonic() + (self.timeout if timeout is None else timeout)
+
+
+def _group_bits(group: Group) -> int:
+    """Groups with ranks in common may be in use at once: what tells their tags apart as far as a few bits can.
+
+    Where they cannot, messages still arrive in the order in which both ranks call the collectives.
+    """
+    hashed = zlib.crc32(np.asarray(group, np.int64).tobytes())
+    return (hashed & ((1 << GROUP_BITS) - 1)) << SEQUENCE_BITS
+
+
+def wait_for(name: str, rank: int, request: Request, deadline: float) -> None:
+    """Wait for one message to or from a rank."""
+    wait_all(name, {rank: request}, deadline)
+
+
+def wait_all(name: str, requests: dict[int, Request], deadline: float) -> None:
+    """Wait for messages to or from some ranks; the error of a time-out names all that have not answered."""
+    for request in requests.values():
+        try:
+            request.wait(max(0.0, deadline - time.monotonic()))
+        except TimeoutError:
+            raise timed_out(name, [rank for rank, r in requests.items() if not r.done()]) from None
+
+
+def as_bytes(array: Array) -> NDArray[np.uint8]:
+    """The memory of a contiguous array as bytes."""
+    assert array.flags.c_contiguous, "a message is one piece of memory"
+    return array.reshape(-1).view(np.uint8)
