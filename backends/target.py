@@ -9,7 +9,7 @@ from types import ModuleType
 from mlc.ir.diag import BackendError
 from mlc.ir.machine import Gpu, Model
 
-VENDORS = ("cpu", "cuda")
+VENDORS = ("cpu", "cuda", "mesh")
 """Vendors, each a folder named like its device prefix, with the modules `targets` and `toolchain`."""
 
 

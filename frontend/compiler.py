@@ -6,8 +6,6 @@ a `Compiler`, which mlc.api registers once (`use`).
 
 from __future__ import annotations
 
-import os
-import threading
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from types import CellType, ModuleType
@@ -19,11 +17,6 @@ from mlc.ir.diag import BackendError
 
 if TYPE_CHECKING:
     from mlc.frontend.devices import Array, BackingArray, DeviceArray
-
-compiling = threading.RLock()
-"""Held during a compilation. A fork waits for it, since a child cannot continue what another thread has begun."""
-os.register_at_fork(before=compiling.acquire, after_in_parent=compiling.release, after_in_child=compiling.release)
-
 
 class Entry(Protocol):
     """A compiled function."""

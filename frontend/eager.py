@@ -18,7 +18,7 @@ from mlc.dialects import func
 from mlc.dialects.builtin import Module
 from mlc.frontend import tree
 from mlc.frontend.autograd.graph import alone
-from mlc.frontend.compiler import Compile, Entry, compile_module, compiled_instead_by, compiling
+from mlc.frontend.compiler import Compile, Entry, compile_module, compiled_instead_by
 from mlc.frontend.data_dependent import unpad
 from mlc.frontend.devices import CPU, BackingArray, common_device, device_of
 from mlc.frontend.dispatch import general_path
@@ -31,6 +31,7 @@ from mlc.frontend.tensor import Tensor, as_backing_array, wrap
 from mlc.frontend.trace import Trace
 from mlc.frontend.tracer import Tracer
 from mlc.ir import sizes
+from mlc.ir.compilation_lock import compiling
 from mlc.ir.core import located
 from mlc.ir.diag import Error, UserError, UserIndexError, UserTypeError
 from mlc.ir.profiling import state as profiling

@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from mlc.frontend.compiler import compiling
 from mlc.frontend.devices import CPU
 from mlc.frontend.eager import Call, EagerKernel
 from mlc.frontend.tensor import Tensor
 from mlc.ir.call_pattern import Argument, Array, CallPattern, Constant, Items, Number
+from mlc.ir.compilation_lock import compiling
 
 
 def offer(call: Call, kernel: EagerKernel, record: Callable[[], Callable[..., Any] | None]) -> None:

@@ -10,10 +10,11 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar, overload
 
+from mlc.backends.cached_code import loaded
 from mlc.backends.cpu.threads import get_num_threads, set_num_threads
 from mlc.call import Call, Parameters, record
 from mlc.checks import Checks
-from mlc.code import Placement, loaded
+from mlc.code import Placement
 from mlc.compiled import CompiledFunction
 from mlc.debugged import DebuggedEntry, taken_out
 from mlc.dialects.builtin import Module

@@ -1,33 +1,19 @@
-"""Code of recorded modules, cached in the process and, if possible, on the machine."""
+"""Where and how code of recorded modules is to run: devices, targets, and what they require of the code."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from mlc.dialects.builtin import Module
-from mlc.frontend.compiler import compiling
 from mlc.frontend.devices import CPU, as_device, is_device
 from mlc.frontend.location import user_loc
-from mlc.ir import changes, logs
 from mlc.ir.diag import BackendError, UserError
 from mlc.ir.instrumentation import CHECKS, NONE, TIMES, Instrumentation
-from mlc.ir.printer import to_text
 
 if TYPE_CHECKING:
-    from mlc.backends.cuda.image import DeviceImage
     from mlc.backends.cuda.memory import DeviceMemory
-    from mlc.backends.fingerprint import LocationTable
-    from mlc.backends.image import Image
     from mlc.backends.target import Target
-    from mlc.backends.toolchain import Executable, Toolchain
-
-RECENT = 1024
-"""Number of unreferenced programs that stay loaded, so that one that is compiled repeatedly is compiled once."""
-_cache: dict[tuple[str, Any], Executable] = {}
-"""Loaded code by the key of its module and its placement, the least recently used first."""
-
+    from mlc.backends.toolchain import Toolchain
 
 class Checked:
     """Whether all code reports what is undefined, as of passes/insert_checks: what `mlc run --checked` asks for."""
@@ -104,69 +90,6 @@ def target_named(text: str | None) -> tuple[str | None, Target | None]:
         raise UserError(f"what is compiled here runs here, and {text} may be another machine", code="MLC0501",
                         loc=user_loc(), hint='use target="host"; mlc compile --target makes code for other machines')
     return f"{target.vendor}:0", target
-
-
-def loaded(module: Module, toolchain: Toolchain, make: Callable[[Module], Any], cache: bool = True) -> Executable:
-    """Load the code of a module of the tensor level, compiled once per process and, with the cache, once per machine.
-
-    Modules that differ in names and locations only share code.
-
-    make   compiles the module; called on a cache miss
-    cache  False compiles it anew and stores nothing
-    """
-    from mlc.backends.fingerprint import LocationTable
-    with compiling:
-        if logs.wants("graph"):
-            logs.write("graph", "\n" + to_text(module), module=to_text(module))
-        locations = LocationTable(module)
-        key = _key(module, toolchain) if cache else None
-        if key is None:
-            found: Executable = toolchain.load(make(module))
-            return found.at(locations.interface)              # type: ignore[no-any-return]
-        known = key, toolchain.load_context()
-        if known in _cache:
-            logs.write("cache", f"{key[:16]} is loaded already", key=key, found="process")
-        if known not in _cache:
-            _cache[known] = toolchain.load(_cached(key, module, toolchain, locations, make))
-        found = _cache[known] = _cache.pop(known)
-        if len(_cache) > RECENT:
-            del _cache[next(iter(_cache))]
-        return found.at(locations.interface)                  # type: ignore[no-any-return]
-
-
-def image_of(module: Module, toolchain: Toolchain) -> Image | DeviceImage:
-    """Image of a module of the tensor level, not loaded: its target need not be this machine."""
-    def make(module: Module) -> Any:
-        return toolchain.compile(toolchain.lower(module), cache=True)
-
-    from mlc.backends.fingerprint import LocationTable
-    with compiling:
-        locations = LocationTable(module)
-        key = _key(module, toolchain)
-        made = make(module) if key is None else _cached(key, module, toolchain, locations, make)
-        return made.at(locations.interface)                   # type: ignore[no-any-return]
-
-
-def _key(module: Module, toolchain: Toolchain) -> str | None:
-    """Cache key of the code of a module; None if it depends on rules or operations that are defined elsewhere."""
-    from mlc.backends import cache, fingerprint
-    text = fingerprint.structural_text(module)
-    if text is None or changes.choice():
-        return None
-    return cache.key_of(toolchain.kind, [text, *toolchain.key()])
-
-
-def _cached(key: str, module: Module, toolchain: Toolchain, locations: LocationTable,
-            make: Callable[[Module], Any]) -> Any:
-    """Look an image up in the compile cache, or make and store it."""
-    image = toolchain.lookup(key)
-    logs.write("cache", f"{key[:16]} is {'made' if image is None else 'in the cache of the machine'}", key=key,
-               found="" if image is None else "machine")
-    if image is None:
-        with locations.numbered():
-            image = make(module)
-        toolchain.store(key, image)
-    return image
 
 
 def device_memory(device: str) -> DeviceMemory:

@@ -13,8 +13,9 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any, Self
 
+from mlc.backends.cached_code import image_of
 from mlc.call import Parameters, Signature, called_module, record
-from mlc.code import Placement, image_of, target_named
+from mlc.code import Placement, target_named
 from mlc.dispatch_cache import DispatchCache
 from mlc.frontend import tree
 from mlc.frontend.devices import CPU

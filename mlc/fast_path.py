@@ -17,12 +17,12 @@ from mlc.frontend.autocast import process as autocast_guard
 from mlc.frontend.autograd.grad_mode import mode
 from mlc.frontend.autograd.tangents import duals
 from mlc.frontend.captures import CapturedKey, CapturedNumber, CapturedTensor, Input
-from mlc.frontend.compiler import compiling
 from mlc.frontend.devices import CPU
 from mlc.frontend.dispatch import GATE
 from mlc.frontend.recorded_function import Recorded
 from mlc.frontend.tensor import Consumed, Tensor
 from mlc.ir.abi import Interface
+from mlc.ir.compilation_lock import compiling
 from mlc.ir.profiling import state as profiling
 
 if TYPE_CHECKING:

@@ -11,9 +11,10 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import Any
 
 from mlc.compiled import without_fast_paths
-from mlc.frontend.compiler import compiler, compiling
+from mlc.frontend.compiler import compiler
 from mlc.frontend.dispatch import general_path
 from mlc.frontend.eager import compiled_by
+from mlc.ir.compilation_lock import compiling
 from mlc.ir.profiling import Recorder, state
 
 

@@ -29,13 +29,6 @@ def no_composites(module: Op) -> None:
             raise IRError(f"{op.name} is composite", code="MLC0141", loc=op.loc, hint="run decompose")
 
 
-def only_shardings(module: Op) -> None:
-    """Every operation is a primitive, or says how a tensor is divided among ranks."""
-    for op in module.walk():
-        if is_composite(op) and op.name != "shard.shard":
-            raise IRError(f"{op.name} is composite", code="MLC0141", loc=op.loc, hint="run decompose{shardings=true}")
-
-
 def in_kernels(module: Op) -> None:
     """Tensor computations are in kernels; outside are views, constants, scalars, calls and control flow only."""
     for op in module.walk():
@@ -60,7 +53,7 @@ def in_buffers(module: Op) -> None:
 
 
 COLLECTIVES = frozenset({"shard.all_gather", "shard.all_reduce", "shard.all_slice", "shard.all_to_all",
-                         "shard.reduce_scatter"})
+                         "shard.process_index", "shard.reduce_scatter"})
 """Operations of several ranks."""
 
 TENSOR = Form("tensor", frozenset({"builtin", "func", "tensor", "autodiff", "scf", "arith", "shard"}),
@@ -70,15 +63,12 @@ TENSOR = Form("tensor", frozenset({"builtin", "func", "tensor", "autodiff", "scf
 REAL = Form("real", TENSOR.dialects, (no_complex,))
 """Complex tensors are replaced by their parts."""
 
-DIFFERENTIATED = Form("differentiated", frozenset({"builtin", "func", "tensor", "scf", "arith", "shard"}), (no_complex,),
-                      without=COLLECTIVES)
+DIFFERENTIATED = Form("differentiated", frozenset({"builtin", "func", "tensor", "scf", "arith", "shard"}),
+                      (no_complex,), without=COLLECTIVES)
 """Derivatives are expanded to ordinary operations."""
 
-DECOMPOSED = Form("decomposed", frozenset({"builtin", "func", "tensor", "scf", "arith"}), (no_complex, no_composites))
+DECOMPOSED = Form("decomposed", DIFFERENTIATED.dialects, (no_complex, no_composites), without=COLLECTIVES)
 """Composites such as softmax are decomposed to primitives."""
-
-SHARDED = Form("sharded", DIFFERENTIATED.dialects, (no_complex, only_shardings), without=COLLECTIVES)
-"""The same, where shardings of tensors may be specified."""
 
 PARTITIONED = Form("partitioned", DIFFERENTIATED.dialects, (no_complex, no_composites))
 """The program of one rank: tensors are shards, and there are collectives."""

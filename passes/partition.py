@@ -22,7 +22,7 @@ from mlc.ir.core import Op, Value, at_end, builder, located
 from mlc.ir.diag import IRError
 from mlc.ir.passes import Pass
 from mlc.ir.types import TensorType, Type
-from mlc.passes.forms import PARTITIONED, SHARDED
+from mlc.passes.forms import DECOMPOSED, PARTITIONED
 
 Local = tuple[Value, Sharding]
 """A shard, and how the tensor is divided that it belongs to."""
@@ -227,4 +227,4 @@ def _used(op: Op) -> list[Value]:
     return [v for inner in op.walk() for v in inner.operands]
 
 
-PASS = Pass(run, takes=SHARDED, gives=PARTITIONED, whole=False)
+PASS = Pass(run, takes=DECOMPOSED, gives=PARTITIONED, whole=False)

@@ -23,6 +23,7 @@ Rows = tuple[tuple[str, str, str], ...]
 
 SHARED: Rows = (
     ("tensor", "constrain_sizes", "size constraints of a call, inferred from the operations as written"),
+    ("tensor", "erase_shardings", "the code is for one device, not for the ranks of a mesh"),
     ("tensor", "decompose_complex", "derivatives, fusion and code are of real numbers"),
     ("tensor", "grad", "composites are differentiated whole, by rules of their own"),
     ("tensor", "inline", "simplification and fusion work within functions; large shared functions stay outlined"),
@@ -64,6 +65,25 @@ def _rows(machine: Model) -> Rows:
     return (*SHARED, *(FOR_CPU if machine.order == "cpu" else FOR_GPU),
             ("llvm", machine.to_llvm, "one operation per instruction"))
 
+
+DISTRIBUTED: Rows = (
+    SHARED[0],
+    *SHARED[2:4],
+    ("tensor", "inline{all=true}", "shardings propagate within a function"),
+    ("tensor", "canonicalize", "derivatives contain sums with zero and products with one"),
+    ("tensor", "cse", "forward and backward function have common subexpressions"),
+    ("tensor", "decompose", "sharding rules are those of primitives"),
+    ("tensor", "canonicalize", "decompositions contain identities"),
+    ("tensor", "cse", "decompositions have common subexpressions"),
+    ("tensor", "dead_argument_elimination", "what is not used need not be divided"),
+    ("tensor", "propagate_shardings", "how each tensor is divided; operations change no more until it is carried out"),
+    ("tensor", "partition", "the program of one rank, with explicit collectives"),
+    ("tensor", "canonicalize", "slices of constants"),
+    ("tensor", "cse", "equal collectives of equal tensors"),
+    ("tensor", "dce", "collectives whose results are not used"),
+    ("tensor", "outline_segments", "what is between collectives is compiled like any program"),
+)
+"""(level, pass with options, reason for its place) of a program on a mesh, up to the segments of one rank."""
 
 ORDERS = {machine.order: _rows(machine) for machine in (CPU, GPU)}
 """The rows of the default machines, by kind."""

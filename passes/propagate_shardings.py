@@ -25,7 +25,7 @@ from mlc.ir.core import Op, Value
 from mlc.ir.diag import IRError
 from mlc.ir.passes import Pass
 from mlc.ir.types import TensorType
-from mlc.passes.forms import SHARDED
+from mlc.passes.forms import DECOMPOSED
 
 SWEEPS = 32
 """Most sweeps over a function; each but the last divides some tensor along one more axis."""
@@ -56,8 +56,9 @@ class _Propagation:
         ops = [op for op in self.function.block if isinstance(op, TensorOp) and len(op.results) == 1]
         rules = [(op, rule) for op in ops if (rule := op.sharding_rule()).extents]
         for _ in range(SWEEPS):
-            if not any([self._spread(op, rule) for op, rule in rules]) and not any(
-                    [self._spread(op, rule, to_operands=True) for op, rule in reversed(rules)]):
+            changed = sum(self._spread(op, rule) for op, rule in rules)
+            changed = changed or sum(self._spread(op, rule, to_operands=True) for op, rule in reversed(rules))
+            if not changed:
                 break
         for op in self.function.block:
             if op.results and isinstance(op, TensorOp):
@@ -182,4 +183,4 @@ def _bytes(value: Value) -> int:
     return prod(n if isinstance(n, int) else 1 for n in type.shape) * type.dtype.itemsize
 
 
-PASS = Pass(run, takes=SHARDED, gives=SHARDED, whole=False)
+PASS = Pass(run, takes=DECOMPOSED, gives=DECOMPOSED, whole=False)

@@ -1,13 +1,22 @@
 """shard: meshes of ranks, shardings of tensors over them, and the collectives of a program of one rank.
 
-The names are those of upstream's `shard` dialect (`mesh` before LLVM 21). A program on whole tensors has `shard.shard`,
-which says how a tensor is to lie; `propagate_shardings` decides the rest, and `partition` makes the program of one rank,
-in which tensors are shards and communication is explicit.
+The names are those of upstream's `shard` dialect (`mesh` before LLVM 21). A program on whole tensors has
+`shard.shard`, which says how a tensor is to lie; `propagate_shardings` decides the rest, and `partition` makes the
+program of one rank, in which tensors are shards and communication is explicit.
 """
 
-from mlc.dialects.shard.collectives import AllGather, AllReduce, AllSlice, AllToAll, Collective, ReduceScatter
+from mlc.dialects.shard.collectives import (
+    AllGather,
+    AllReduce,
+    AllSlice,
+    AllToAll,
+    Collective,
+    ProcessIndex,
+    ReduceScatter,
+)
 from mlc.dialects.shard.constraint import Shard
 from mlc.dialects.shard.mesh import Axes, Mesh, Sharding
 
-__all__ = ["AllGather", "AllReduce", "AllSlice", "AllToAll", "Axes", "Collective", "Mesh", "ReduceScatter", "Shard",
+__all__ = ["AllGather", "AllReduce", "AllSlice", "AllToAll", "Axes", "Collective", "Mesh", "ProcessIndex",
+           "ReduceScatter", "Shard",
            "Sharding"]

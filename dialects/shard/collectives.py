@@ -17,7 +17,7 @@ from mlc.dialects.tensor.base import Array, TensorOp, accumulator, kind, rounded
 from mlc.dialects.tensor.traits import HostOp
 from mlc.ir.core import Value
 from mlc.ir.sizes import Dim
-from mlc.ir.types import TensorType, to_numpy
+from mlc.ir.types import TensorType, i64, to_numpy
 
 if TYPE_CHECKING:
     from mlc.ir.interp import Frame
@@ -49,7 +49,7 @@ class Collective(HostOp, TensorOp, pure=True):
         ranks = frame.interpreter.ranks
         if ranks is None:
             self.fail("needs all ranks of the mesh", code="MLC0963",
-                      hint="interpret the program by mlc.passes.analysis.ranks.Ranks")
+                      hint="interpret all of them (dialects.shard.ranks)")
         return ranks.collective(self, frame[self.x])
 
     def _operand(self) -> TensorType:
@@ -189,6 +189,27 @@ class AllSlice(Collective, name="shard.all_slice"):
 
     def bytes_sent(self) -> int:
         return 0
+
+
+class ProcessIndex(HostOp, name="shard.process_index", pure=True):
+    """result[] = the position of the rank along some axes of the mesh
+
+        %r = shard.process_index {mesh = #shard.mesh<axes = ["d"], sizes = [2]>, axes = ["d"]} : () -> tensor<i64>
+    """
+
+    mesh: Mesh
+    axes: Axes
+    format = "attr-dict `:` functional-type"
+
+    def infer(self) -> TensorType:
+        self.mesh.size(self.axes)
+        return TensorType((), i64)
+
+    def interpret(self, frame: Frame) -> Any:
+        ranks = frame.interpreter.ranks
+        if ranks is None:
+            self.fail("needs all ranks of the mesh", code="MLC0963", hint="interpret all of them (dialects.shard.ranks)")
+        return np.int64(self.mesh.position(ranks.rank, self.axes))
 
 
 def combined(xs: Sequence[Array], name: str, type: TensorType) -> Array:

@@ -7,25 +7,29 @@ from typing import Any
 
 from mlc.dialects.shard.mesh import Axes
 from mlc.dialects.tensor import parts
-from mlc.dialects.tensor.composite import Composite
+from mlc.dialects.tensor.base import CopyOp
 from mlc.dialects.tensor.sharding_rule import ShardingRule, by_axes
+from mlc.dialects.tensor.traits import Cost, Iteration
 from mlc.ir.core import Value
 from mlc.ir.sizes import Dim
 from mlc.ir.types import TensorType
 
 
-class Shard(Composite, name="shard.shard"):
+class Shard(CopyOp, name="shard.shard"):
     """result = x, divided among the ranks along `dims`, the axes of the mesh for each dimension
 
         %r = shard.shard %x {dims = [["data"], []]} : tensor<8x3xf32>
 
-    A program that is not partitioned has no ranks; there the operation decomposes to x. Its cotangent is not
-    constrained.
+    A program that is not partitioned has no ranks; there the pass `erase_shardings` replaces it by x. Its cotangent is
+    not constrained.
     """
 
     on_parts = parts.each_part
     x: Value
     dims: tuple[Axes, ...]
+    cost = Cost.FREE
+    iteration = Iteration.POINTWISE
+    moves_elements = True
 
     def infer(self) -> TensorType:
         x, = self.tensors()
@@ -37,11 +41,11 @@ class Shard(Composite, name="shard.shard"):
     def sharding_rule(self) -> ShardingRule:
         return by_axes(self)
 
+    def fold(self) -> None:
+        """It says something of a constant, too."""
+
     def ref(self, x: Any) -> Any:
         return x
-
-    def decompose(self) -> Value:
-        return self.x
 
     def vjp(self, ct: Value) -> list[Value | None]:
         return [ct]

@@ -80,7 +80,7 @@ class _Meeting:
             interpreter.ranks = _Member(self, rank)
             try:
                 results[rank] = interpreter.call(name, args[rank])
-            except Exception as error:  # noqa: BLE001       raised again below, in the caller's thread
+            except Exception as error:
                 self._fail(error)
             finally:
                 self._leave()

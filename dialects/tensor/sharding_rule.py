@@ -99,7 +99,7 @@ def by_indexing_maps(op: TensorOp) -> ShardingRule:
 
 
 def by_axes(op: TensorOp, *without: int) -> ShardingRule:
-    """The rule of an operation whose operands of the result's rank correspond to it axis by axis, but `without` some."""
+    """The rule of an operation whose operands, those of the result's rank, correspond to it along all axes but some."""
     rank = op.results[0].type.rank
     labels = [None if axis in without else axis for axis in range(rank)]
     return labelled(op, [labels if v.type.rank == rank else [None] * v.type.rank for v in op.operands], labels)

@@ -18,7 +18,7 @@ from mlc.frontend.autograd.grad_mode import mode
 from mlc.frontend.autograd.graph import Node
 from mlc.frontend.autograd.saved_tensors import save, unpack
 from mlc.frontend.autograd.tangents import NoTangents, any_tangent, put_tangent, tangent_of
-from mlc.frontend.compiler import Entry, compile_module, compiling
+from mlc.frontend.compiler import Entry, compile_module
 from mlc.frontend.devices import BackingArray, device_of_call
 from mlc.frontend.in_place import views_follow
 from mlc.frontend.location import user_loc
@@ -27,6 +27,7 @@ from mlc.frontend.recorded_function import SHARING, Recorded
 from mlc.frontend.tensor import Tensor, as_backing_array, wrap
 from mlc.frontend.trace import Trace
 from mlc.frontend.tracer import Tracer
+from mlc.ir.compilation_lock import compiling
 from mlc.ir.core import Symbol, located
 from mlc.ir.diag import UserError
 from mlc.ir.profiling import state as profiling

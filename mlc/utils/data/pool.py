@@ -29,8 +29,8 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.context import BaseContext
 from typing import Any
 
-from mlc.frontend.compiler import compiling
 from mlc.frontend.location import user_loc
+from mlc.ir.compilation_lock import compiling
 from mlc.utils.data.shared_memory import SharedMemory
 from mlc.utils.data.worker import GRACE, Batch, Fetch, Job, Restart, WorkerError, run
 

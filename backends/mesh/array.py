@@ -1,0 +1,99 @@
+"""Arrays that are divided among the ranks of a mesh."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mlc.backends.mesh.meshes import RankMesh
+from mlc.backends.transport import collectives
+from mlc.dialects.shard.mesh import Sharding
+from mlc.ir.diag import UserError, UserTypeError
+
+Array = np.ndarray[Any, Any]
+
+
+class MeshArray:
+    """An array of which each rank has a shard, contiguous in row-major order.
+
+    mesh      the mesh, as this rank sees it
+    sharding  the axes of the mesh along each dimension
+    shape     the shape of the whole array
+    local     the shard of this rank
+    """
+
+    __slots__ = ("dtype", "local", "mesh", "shape", "sharding")
+
+    def __init__(self, mesh: RankMesh, sharding: Sharding, shape: tuple[int, ...], local: Array) -> None:
+        expected = sharding.local(shape, mesh.topology)
+        assert local.shape == expected, f"the shard of {shape} is {expected}, not {local.shape}"
+        self.mesh, self.sharding, self.shape, self.local = mesh, sharding, shape, local
+        self.dtype = local.dtype
+
+    @staticmethod
+    def of_whole(mesh: RankMesh, sharding: Sharding, array: Array) -> MeshArray:
+        """The array of which every rank has all elements; no message is sent."""
+        shard = array[sharding.piece(array.shape, mesh.topology, mesh.rank)]
+        return MeshArray(mesh, sharding, array.shape, np.array(shard, order="C"))
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """The number of elements of the whole array."""
+        return int(np.prod(self.shape, dtype=np.int64))
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of this rank's shard."""
+        return self.local.nbytes
+
+    @property
+    def device(self) -> str:
+        """The name of the device, such as mesh:0."""
+        return self.mesh.device
+
+    def numpy(self) -> Array:
+        """The whole array, gathered from all ranks, which have to call this together."""
+        out = self.local
+        for dim, axes in enumerate(self.sharding.dims):
+            if axes:
+                group = self.mesh.group(axes)
+                out = np.concatenate(collectives.all_gather(self.mesh.transport, group, out), dim)
+        return np.array(out) if out is self.local else out
+
+    def first(self, shape: tuple[int, ...]) -> MeshArray:
+        """The leading elements along each axis, on every rank."""
+        return MeshArray.of_whole(self.mesh, Sharding.replicated(len(shape)),
+                                  self.numpy()[tuple(map(slice, shape))])
+
+    def copy(self) -> MeshArray:
+        """A copy in new memory."""
+        return MeshArray(self.mesh, self.sharding, self.shape, self.local.copy())
+
+    def __deepcopy__(self, memo: Any) -> MeshArray:
+        return self.copy()
+
+    def __reduce__(self) -> Any:
+        raise UserTypeError(f"an array on {self.device} cannot be pickled", code="MLC0346", hint="gather it: x.cpu()")
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        raise UserError(f"an array on {self.device} is in several memories, and DLPack has none", code="MLC0884",
+                        hint="gather it (x.cpu()), or take this rank's shard (mlc.distributed.local(x))")
+
+    def __dlpack__(self, **keywords: Any) -> Any:
+        return self.__dlpack_device__()
+
+
+class MeshMemory:
+    """Makes arrays on a mesh."""
+
+    def __init__(self, mesh: RankMesh) -> None:
+        self.mesh = mesh
+
+    def array(self, array: Array) -> MeshArray:
+        """An array of which every rank has, and keeps, all elements."""
+        return MeshArray.of_whole(self.mesh, Sharding.replicated(array.ndim), array)

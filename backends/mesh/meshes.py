@@ -1,0 +1,64 @@
+"""The meshes of this process: a grid of ranks, and the transport that carries their messages."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, field
+
+from mlc.backends.transport import current
+from mlc.backends.transport.threads import Board, ThreadTransport
+from mlc.backends.transport.transport import Transport
+from mlc.dialects.shard.mesh import Axes, Mesh
+from mlc.ir.diag import BackendError, UserError
+
+_made: list[RankMesh] = []
+_making = threading.Lock()
+
+
+@dataclass(frozen=True, eq=False)
+class RankMesh:
+    """A mesh as one of its ranks sees it.
+
+    topology   the axes and their sizes
+    transport  the messages of this rank
+    number     N of its device `mesh:N`
+    """
+
+    topology: Mesh
+    transport: Transport = field(repr=False)
+    number: int = 0
+
+    @property
+    def device(self) -> str:
+        """The name of the device."""
+        return f"mesh:{self.number}"
+
+    @property
+    def rank(self) -> int:
+        """The number of this rank."""
+        return self.transport.rank
+
+    def group(self, axes: Axes) -> tuple[int, ...]:
+        """The ranks that differ from this one along some axes only, by position."""
+        return self.topology.group(self.rank, axes)
+
+
+def make(topology: Mesh) -> RankMesh:
+    """A mesh of all ranks of this thread's job; UserError (MLC0969) if it has not as many."""
+    transport = current.transport() or ThreadTransport(Board(1), 0)
+    if transport.size != topology.ranks:
+        raise UserError(f"a mesh of {' x '.join(map(str, topology.sizes))} needs {topology.ranks} ranks, and there "
+                        f"{'is' if transport.size == 1 else 'are'} {transport.size}", code="MLC0969",
+                        hint="start as many (mpiexec -n N, torchrun, mlc run --ranks N), and call "
+                             "mlc.distributed.init_process_group()")
+    with _making:
+        _made.append(RankMesh(topology, transport, len(_made)))
+        return _made[-1]
+
+
+def numbered(number: int) -> RankMesh:
+    """The mesh of the device `mesh:N`; BackendError (MLC0969) if there is none."""
+    if number >= len(_made):
+        raise BackendError(f"there is no mesh:{number}", code="MLC0969",
+                           hint='mlc.distributed.mesh({"data": 2}) makes one')
+    return _made[number]

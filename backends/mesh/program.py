@@ -1,0 +1,119 @@
+"""The program of one rank: compiled segments, and the collectives between them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mlc.backends.cached_code import loaded
+from mlc.backends.mesh.carry_out import carry_out
+from mlc.backends.mesh.meshes import RankMesh
+from mlc.backends.toolchain import Toolchain, toolchain_for
+from mlc.dialects import func, shard
+from mlc.dialects.builtin import Module
+from mlc.dialects.builtin import module as empty_module
+from mlc.dialects.func import Func
+from mlc.dialects.shard.mesh import Mesh, Sharding
+from mlc.ir.compilation_lock import compiling
+from mlc.ir.core import Op, Symbol, Value
+from mlc.ir.passes import Pipeline, parse_pipeline
+from mlc.ir.sizes import Dim
+from mlc.passes import pipeline
+
+Array = np.ndarray[Any, Any]
+
+
+def partitioned(module: Op, name: str, topology: Mesh, args: Sequence[Sharding | None],
+                sizes: Mapping[str, Dim] | None = None) -> Module:
+    """A copy of a recorded module in which function `name` is the program of one rank, of segments and collectives.
+
+    args   how each argument is divided; None for one that is whole on every rank
+    sizes  numbers for the size symbols
+    """
+    copy = module.clone(env=dict(sizes) if sizes else None)
+    assert isinstance(copy, Module)
+    function = function_of(copy, name)
+    function.attrs.pop("donate", None)
+    function.attrs["mesh"] = topology
+    function.attrs["arg_shardings"] = tuple(
+        Sharding.replicated(a.type.rank) if s is None else s for a, s in zip(function.args, args))
+    Pipeline([step for _, text, _ in pipeline.DISTRIBUTED for step in parse_pipeline(text)]).run(copy)
+    return copy
+
+
+def function_of(module: Op, name: str) -> Func:
+    """The function of a module with a name."""
+    return next(op for op in module.inside(Func) if op.sym_name == name)
+
+
+@dataclass
+class _Step:
+    """A call of a segment (`entry`), or an operation between segments, from and to numbered slots."""
+
+    op: Op
+    entry: Any
+    takes: list[int]
+    gives: list[int]
+    last: list[int]                          # slots that no later step takes
+
+
+class RankProgram:
+    """A partitioned function, loaded: its segments are compiled for this processor.
+
+    module     the partitioned module
+    shardings  how each result is divided
+    """
+
+    def __init__(self, module: Module, name: str, mesh: RankMesh) -> None:
+        self.module, self.mesh = module, mesh
+        function = function_of(module, name)
+        self.shardings: tuple[Sharding, ...] = function.attrs["result_shardings"]
+        slots: dict[Value, int] = {a: i for i, a in enumerate(function.args)}
+        host = toolchain_for("cpu")
+        self.steps: list[_Step] = []
+        for op in function.block:
+            slots |= {r: len(slots) + i for i, r in enumerate(op.results)}
+            if not op.terminator:
+                entry = _compiled(module, op.callee, host) if isinstance(op, func.Call) else None
+                self.steps.append(_Step(op, entry, [slots[v] for v in op.operands], [slots[r] for r in op.results], []))
+        self.results = [slots[v] for v in function.block.terminator.operands]
+        self.slots = len(slots)
+        kept = set(self.results)
+        for step in reversed(self.steps):
+            step.last = [slot for slot in {*step.takes, *step.gives} if slot not in kept]
+            kept |= {*step.takes, *step.gives}
+
+    def run(self, args: Sequence[Array]) -> list[Array]:
+        """The shards of the results, given those of the arguments."""
+        values: list[Any] = [*args, *[None] * (self.slots - len(args))]
+        for step in self.steps:
+            taken = [values[slot] for slot in step.takes]
+            if step.entry is not None:
+                given = step.entry.call(taken)
+            elif isinstance(step.op, shard.ProcessIndex):
+                given = [np.array(self.mesh.topology.position(self.mesh.rank, step.op.axes))]
+            else:
+                assert isinstance(step.op, shard.Collective)
+                given = [carry_out(step.op, taken[0], self.mesh)]
+            for slot, x in zip(step.gives, given):
+                values[slot] = x
+            for slot in step.last:
+                values[slot] = None
+        return [values[slot] for slot in self.results]
+
+
+def _compiled(module: Module, name: str, host: Toolchain) -> Any:
+    """The entry of a segment, compiled by itself."""
+    with compiling:
+        alone = empty_module()
+        segment = function_of(module, name).clone()
+        segment.attrs["sym_name"] = Symbol("main")
+        alone.body.block.insert(segment)
+
+        def image(module: Module) -> Any:
+            return host.compile(host.lower(module), True)
+
+        return loaded(alone, host, image).entry("main")

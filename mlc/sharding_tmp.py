@@ -1,0 +1,225 @@
+"""Tensors that are divided among the ranks of a mesh, and functions that compute with them.
+
+A mesh is a device: `mesh:0` and so on. A tensor on it is one tensor, of which each rank holds a shard. What computes
+with such tensors, eagerly or compiled, is divided among the ranks by passes over its IR, which insert the collectives;
+`lower` shows the program of one rank, `report` what it sends. All ranks run the same Python program.
+
+Example:
+    >>> mesh = mlc.distributed.mesh({"data": 1})         # in a job of one rank
+    >>> x = mlc.distributed.shard(mlc.ones(4, 2), "data", mesh=mesh)
+    >>> x.device, mlc.distributed.placement(x), x.sum().item()
+    ('mesh:0', ('data', None), 8.0)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from mlc.backends.mesh import meshes
+from mlc.backends.mesh.array import MeshArray
+from mlc.dialects.shard.constraint import Shard
+from mlc.dialects.shard.mesh import Axes, Sharding
+from mlc.dialects.shard.mesh import Mesh as Topology
+from mlc.frontend.location import user_loc
+from mlc.frontend.operands import tracer
+
+from mlc.frontend.tensor import Tensor, as_array, wrap
+from mlc.frontend.trace import emit, state
+from mlc.ir.diag import Error, UserError
+
+Spec = str | Sequence[str] | None
+"""The axes of the mesh that divide one dimension: a name, several (the major one first), or None."""
+
+
+class DeviceMesh:
+    """A grid of all ranks of the job, and the device on which tensors are divided among them.
+
+    Args:
+        axes: Name and number of ranks of each axis; ranks are numbered in row-major order.
+
+    Attributes:
+        device: Name of the device, such as "mesh:0".
+        rank: Number of this rank.
+
+    Raises:
+        UserError: An axis has no rank (MLC0960), or the job has another number of ranks (MLC0969).
+
+    Example:
+        >>> mesh = mlc.distributed.DeviceMesh({"data": 1, "model": 1})
+        >>> mesh.shape, mesh.coordinates
+        ({'data': 1, 'model': 1}, {'data': 0, 'model': 0})
+    """
+
+    def __init__(self, axes: Mapping[str, int]) -> None:
+        try:
+            self._ranks = meshes.make(Topology.of(axes))
+        except Error as error:
+            error.loc = user_loc()
+            raise
+        self.device = self._ranks.device
+        self.rank = self._ranks.rank
+
+    @property
+    def shape(self) -> dict[str, int]:
+        """The number of ranks along each axis."""
+        topology = self._ranks.topology
+        return dict(zip(topology.axes, topology.sizes))
+
+    @property
+    def coordinates(self) -> dict[str, int]:
+        """The position of this rank along each axis."""
+        topology = self._ranks.topology
+        return dict(zip(topology.axes, topology.coordinates(self.rank)))
+
+    def __repr__(self) -> str:
+        return f"DeviceMesh({self.shape})"
+
+
+def mesh(axes: Mapping[str, int]) -> DeviceMesh:
+    """Make a mesh of all ranks of the job.
+
+    Args:
+        axes: Name and number of ranks of each axis, the major one first.
+
+    Returns:
+        The mesh.
+
+    Raises:
+        UserError: As of `DeviceMesh`.
+
+    Example:
+        >>> mlc.distributed.mesh({"data": 1})
+        DeviceMesh({'data': 1})
+    """
+    return DeviceMesh(axes)
+
+
+def shard(x: Any, *spec: Spec, mesh: DeviceMesh | None = None) -> Tensor:
+    """Divide a tensor among the ranks; in a function that is recorded, have it be divided so.
+
+    Args:
+        x: Tensor or array that every rank has, the same on each; or a tensor on a mesh.
+        spec: For each dimension the axis of the mesh that divides it, several, or None; further ones are not divided.
+        mesh: The mesh. In a function that is recorded it is that of the arguments.
+
+    Returns:
+        The tensor on the mesh.
+
+    Raises:
+        UserError: A dimension is no multiple of its number of ranks, or an axis is used twice (MLC0962), or there is no
+            such axis (MLC0961), or no mesh is given (MLC0969).
+
+    Example:
+        >>> mesh = mlc.distributed.mesh({"data": 1})
+        >>> mlc.distributed.local(mlc.distributed.shard(mlc.arange(4), "data", mesh=mesh))
+        tensor([0, 1, 2, 3], dtype=mlc.int64)
+    """
+    if state.trace is not None:
+        traced = tracer(x)
+        return emit(Shard, traced, _dims(spec, traced.type.rank))
+    ranks = _mesh_of(x, mesh)
+    shape = tuple(x.shape)
+    sharding = Sharding(_dims(spec, len(shape)))
+    _check(sharding, shape, ranks.topology)
+    return wrap(MeshArray.of_whole(ranks, sharding, as_array(x)))
+
+
+def from_local(x: Any, *spec: Spec, mesh: DeviceMesh) -> Tensor:
+    """The tensor of which each rank brings its own shard, as a data loader that reads a part does.
+
+    Args:
+        x: The shard of this rank; those of all ranks have one shape.
+        spec: As of `shard`.
+        mesh: The mesh.
+
+    Returns:
+        The tensor on the mesh.
+
+    Raises:
+        UserError: As of `shard`.
+
+    Example:
+        >>> mesh = mlc.distributed.mesh({"data": 1})
+        >>> mlc.distributed.from_local(mlc.ones(4, 2), "data", mesh=mesh).shape
+        (4, 2)
+    """
+    shard = np.ascontiguousarray(as_array(x)).reshape(tuple(x.shape))
+    sharding, topology = Sharding(_dims(spec, shard.ndim)), mesh._ranks.topology
+    shape = tuple(n * topology.size(axes) for n, axes in zip(shard.shape, sharding.dims))
+    _check(sharding, shape, topology)
+    return wrap(MeshArray(mesh._ranks, sharding, shape, shard))
+
+
+def local(x: Tensor) -> Tensor:
+    """The shard of a tensor that this rank has, without a copy.
+
+    Args:
+        x: A tensor on a mesh.
+
+    Returns:
+        A tensor on the CPU.
+
+    Raises:
+        UserError: x is on no mesh (MLC0969).
+
+    Example:
+        >>> mesh = mlc.distributed.mesh({"data": 1})
+        >>> mlc.distributed.local(mlc.distributed.shard(mlc.ones(2), mesh=mesh))
+        tensor([1., 1.], dtype=mlc.float32)
+    """
+    return wrap(_array(x).local)
+
+
+def placement(x: Tensor) -> tuple[Spec, ...]:
+    """The axes of the mesh that divide each dimension of a tensor.
+
+    Args:
+        x: A tensor on a mesh.
+
+    Returns:
+        For each dimension a name, a tuple of several, or None.
+
+    Raises:
+        UserError: x is on no mesh (MLC0969).
+
+    Example:
+        >>> mesh = mlc.distributed.mesh({"data": 1})
+        >>> mlc.distributed.placement(mlc.distributed.shard(mlc.ones(2, 3), None, "data", mesh=mesh))
+        (None, 'data')
+    """
+    return tuple(None if not axes else axes[0] if len(axes) == 1 else axes for axes in _array(x).sharding.dims)
+
+
+def _dims(spec: Sequence[Spec], rank: int) -> tuple[Axes, ...]:
+    if len(spec) > rank:
+        raise UserError(f"{len(spec)} dimensions are specified, and the tensor has {rank}", code="MLC0962",
+                        loc=user_loc())
+    dims = tuple(() if s is None else (s,) if isinstance(s, str) else tuple(s) for s in spec)
+    return dims + ((),) * (rank - len(spec))
+
+
+def _check(sharding: Sharding, shape: Sequence[int], topology: Topology) -> None:
+    problem = sharding.problem(shape, topology)
+    if problem is not None:
+        raise UserError(f"a tensor of shape {list(shape)} cannot be divided as {sharding}: {problem}", code="MLC0962",
+                        loc=user_loc(), hint="divide another dimension, or make its size a multiple")
+
+
+def _mesh_of(x: Any, mesh: DeviceMesh | None) -> meshes.RankMesh:
+    if mesh is not None:
+        return mesh._ranks
+    if isinstance(x, Tensor) and isinstance(x.backing_array, MeshArray):
+        return x.backing_array.mesh
+    raise UserError("no mesh is given", code="MLC0969", loc=user_loc(),
+                    hint='pass mesh=mlc.distributed.mesh({"data": 2})')
+
+
+def _array(x: Tensor) -> MeshArray:
+    array = x.backing_array
+    if not isinstance(array, MeshArray):
+        raise UserError(f"the tensor is on {x.device}, and on no mesh", code="MLC0969", loc=user_loc(),
+                        hint="divide it: mlc.distributed.shard(x, ..., mesh=mesh)")
+    return array

@@ -1,0 +1,125 @@
+"""Outline what a rank computes between collectives into functions of their own.
+
+takes  PARTITIONED
+gives  PARTITIONED, in which @main has only collectives, the rank's position, and calls of functions @main_segment_N
+why    a segment is compiled like any program; the collectives between them are carried out by whoever calls them
+
+An operation is in the first segment that its operands allow, so there are as few as possible: in that of the operations
+that compute them, or after the collectives that they come from. A slice that depends on the rank's position is computed
+in the segments, from that position, so that all ranks have the same code.
+"""
+
+from __future__ import annotations
+
+from mlc.dialects import func, shard, tensor
+from mlc.dialects.func import Func
+from mlc.dialects.shard.mesh import Mesh
+from mlc.ir.core import Op, Symbol, Value, at_end, before, located
+from mlc.ir.passes import Pass
+from mlc.ir.types import TensorType, i64
+from mlc.passes.analysis.free_values import free_values
+from mlc.passes.forms import PARTITIONED
+
+
+def run(module: Op) -> None:
+    """Outline the segments of every function that has a mesh."""
+    for function in list(module.inside(Func)):
+        if isinstance(function.attrs.get("mesh"), Mesh):
+            _slice_by_position(function)
+            for number, ops in sorted(_segments(function).items()):
+                _outline(function, number, ops)
+
+
+def is_between_segments(op: Op) -> bool:
+    """Whether an operation is carried out by the caller of the segments."""
+    return isinstance(op, shard.Collective | shard.ProcessIndex)
+
+
+def _slice_by_position(function: Func) -> None:
+    """Replace slices of what every rank has by slices at the rank's position."""
+    for op in [op for op in function.block if isinstance(op, shard.AllSlice)]:
+        with before(op, op.loc):
+            size = tensor.Full(op.result.type.shape[op.axis], (), i64).result
+            at = tensor.Mul(shard.ProcessIndex(op.mesh, op.axes).result, size).result
+            zero = tensor.Full(0, (), i64).result
+            starts = tuple(at if axis == op.axis else zero for axis in range(op.x.type.rank))
+            op.replace_by(tensor.DynamicSlice(op.x, starts, op.result.type.shape).result)
+
+
+def _segments(function: Func) -> dict[int, list[Op]]:
+    """The operations of each segment, in order."""
+    ready: dict[Value, int] = {}             # the first segment that can use a value, besides the one that computes it
+    number: dict[Op, int] = {}
+    out: dict[int, list[Op]] = {}
+    for op in function.block:
+        if op.terminator:
+            continue
+        if is_between_segments(op):
+            ready |= dict.fromkeys(op.results, max((ready.get(v, 0) for v in op.operands), default=0))
+            continue
+        first = max((number[v.op] if v.op in number else ready.get(v, 0) for v in free_values(op)), default=0)
+        number[op] = first
+        ready |= dict.fromkeys(op.results, first + 1)
+        out.setdefault(first, []).append(op)
+    return out
+
+
+def _outline(function: Func, number: int, ops: list[Op]) -> None:
+    """Replace the operations of a segment by a call, behind the last of the operations that it needs."""
+    inside = set(ops)
+    ops = [*_scalars(ops), *ops]
+    own = {r for op in ops for r in op.results}
+    takes = list(dict.fromkeys(v for op in ops for v in free_values(op) if v not in own))
+    gives = [r for op in ops for r in op.results if op in inside and isinstance(r.type, TensorType)
+             and any(_in_block(user, function) not in inside for user in r.users)]
+    name = Symbol(f"{function.sym_name}_segment_{number}")
+    made = func.function(name, [v.type for v in takes], [v.name for v in takes])
+    mapping: dict[Value, Value] = dict(zip(takes, made.args))
+    with at_end(made.block):
+        for op in ops:
+            made.block.insert(op.clone(mapping))
+        func.Return(tuple(mapping[v] for v in gives))
+    made.update_type()
+    with before(_behind(function, takes)), located(ops[0].loc):
+        call = func.Call(name, tuple(takes), tuple(v.type for v in gives))
+    for old, new in zip(gives, call.results):
+        new.name = old.name
+        for user, i in list(old.uses):
+            if _in_block(user, function) not in inside:
+                user.set_operand(i, new)
+    for op in reversed([op for op in ops if op in inside]):
+        if not any(r.uses for r in op.results):            # else it computes a scalar of a later segment, too
+            op.erase()
+    assert function.parent is not None
+    function.parent.insert(made, function)
+
+
+def _in_block(op: Op, function: Func) -> Op:
+    """The operation of the function's block that is, or has inside, an operation."""
+    while op.parent is not function.block:
+        assert op.parent_op is not None
+        op = op.parent_op
+    return op
+
+
+def _behind(function: Func, values: list[Value]) -> Op:
+    """The first operation of a function behind those that define some values."""
+    ops = list(function.block)
+    order = {op: i for i, op in enumerate(ops)}
+    return ops[max((order[v.op] for v in values if v.op is not None), default=-1) + 1]
+
+
+def _scalars(ops: list[Op]) -> list[Op]:
+    """What computes the scalars that some operations take from earlier segments: it is computed again."""
+    own, out = {r for op in ops for r in op.results}, list[Op]()
+    work = [v for op in ops for v in free_values(op)]
+    while work:
+        v = work.pop()
+        if v.op is not None and v not in own and not isinstance(v.type, TensorType):
+            own |= set(v.op.results)
+            out.append(v.op)
+            work += free_values(v.op)
+    return out[::-1]
+
+
+PASS = Pass(run, takes=PARTITIONED, gives=PARTITIONED, whole=False)
