@@ -39,6 +39,8 @@ class DeviceMesh:
 
     Args:
         axes: Name and number of ranks of each axis; ranks are numbered in row-major order.
+        abstract: Whether the mesh is of no job: programs on it are lowered and reported, and not run. This process
+            stands for rank 0.
 
     Attributes:
         device: Name of the device, such as "mesh:0".
@@ -53,9 +55,9 @@ class DeviceMesh:
         ({'data': 1, 'model': 1}, {'data': 0, 'model': 0})
     """
 
-    def __init__(self, axes: Mapping[str, int]) -> None:
+    def __init__(self, axes: Mapping[str, int], abstract: bool = False) -> None:
         try:
-            self._ranks = meshes.make(Topology.of(axes))
+            self._ranks = meshes.make(Topology.of(axes), abstract)
         except Error as error:
             error.loc = user_loc()
             raise
@@ -78,11 +80,12 @@ class DeviceMesh:
         return f"DeviceMesh({self.shape})"
 
 
-def mesh(axes: Mapping[str, int]) -> DeviceMesh:
+def mesh(axes: Mapping[str, int], abstract: bool = False) -> DeviceMesh:
     """Make a mesh of all ranks of the job.
 
     Args:
         axes: Name and number of ranks of each axis, the major one first.
+        abstract: Whether it is of no job, as of `DeviceMesh`.
 
     Returns:
         The mesh.
@@ -94,7 +97,7 @@ def mesh(axes: Mapping[str, int]) -> DeviceMesh:
         >>> mlc.distributed.mesh({"data": 1})
         DeviceMesh({'data': 1})
     """
-    return DeviceMesh(axes)
+    return DeviceMesh(axes, abstract)
 
 
 def shard(x: Any, *spec: Spec, mesh: DeviceMesh | None = None) -> Tensor:

@@ -13,8 +13,8 @@ from __future__ import annotations
 
 from mlc.dialects import func, shard, tensor
 from mlc.dialects.func import Func
-from mlc.dialects.shard.mesh import Mesh
-from mlc.ir.core import Op, Symbol, Value, at_end, before, located
+from mlc.dialects.shard.mesh import Axes, Mesh
+from mlc.ir.core import Op, Symbol, Value, at_end, before
 from mlc.ir.passes import Pass
 from mlc.ir.types import TensorType, i64
 from mlc.passes.analysis.free_values import free_values
@@ -28,6 +28,7 @@ def run(module: Op) -> None:
             _slice_by_position(function)
             for number, ops in sorted(_segments(function).items()):
                 _outline(function, number, ops)
+            _order(function)
 
 
 def is_between_segments(op: Op) -> bool:
@@ -37,10 +38,13 @@ def is_between_segments(op: Op) -> bool:
 
 def _slice_by_position(function: Func) -> None:
     """Replace slices of what every rank has by slices at the rank's position."""
+    positions: dict[Axes, Value] = {}
     for op in [op for op in function.block if isinstance(op, shard.AllSlice)]:
         with before(op, op.loc):
             size = tensor.Full(op.result.type.shape[op.axis], (), i64).result
-            at = tensor.Mul(shard.ProcessIndex(op.mesh, op.axes).result, size).result
+            if op.axes not in positions:
+                positions[op.axes] = shard.ProcessIndex(op.mesh, op.axes).result
+            at = tensor.Mul(positions[op.axes], size).result
             zero = tensor.Full(0, (), i64).result
             starts = tuple(at if axis == op.axis else zero for axis in range(op.x.type.rank))
             op.replace_by(tensor.DynamicSlice(op.x, starts, op.result.type.shape).result)
@@ -65,7 +69,7 @@ def _segments(function: Func) -> dict[int, list[Op]]:
 
 
 def _outline(function: Func, number: int, ops: list[Op]) -> None:
-    """Replace the operations of a segment by a call, behind the last of the operations that it needs."""
+    """Replace the operations of a segment by a call at the end of the function."""
     inside = set(ops)
     ops = [*_scalars(ops), *ops]
     own = {r for op in ops for r in op.results}
@@ -80,7 +84,7 @@ def _outline(function: Func, number: int, ops: list[Op]) -> None:
             made.block.insert(op.clone(mapping))
         func.Return(tuple(mapping[v] for v in gives))
     made.update_type()
-    with before(_behind(function, takes)), located(ops[0].loc):
+    with before(function.block.terminator, ops[0].loc):
         call = func.Call(name, tuple(takes), tuple(v.type for v in gives))
     for old, new in zip(gives, call.results):
         new.name = old.name
@@ -102,11 +106,16 @@ def _in_block(op: Op, function: Func) -> Op:
     return op
 
 
-def _behind(function: Func, values: list[Value]) -> Op:
-    """The first operation of a function behind those that define some values."""
-    ops = list(function.block)
-    order = {op: i for i, op in enumerate(ops)}
-    return ops[max((order[v.op] for v in values if v.op is not None), default=-1) + 1]
+def _order(function: Func) -> None:
+    """Have every operation come behind those that it needs, calls of segments as late and collectives as early."""
+    waiting = {op: {v.op for v in op.operands if v.op is not None} for op in function.block if not op.terminator}
+    done: set[Op] = set()
+    while waiting:
+        ready = [op for op, needed in waiting.items() if needed <= done]
+        chosen = next((op for op in ready if is_between_segments(op)), ready[0])
+        del waiting[chosen]
+        done.add(chosen)
+        chosen.move_before(function.block.terminator)
 
 
 def _scalars(ops: list[Op]) -> list[Op]:

@@ -113,9 +113,10 @@ class _Propagation:
 
     def _extend(self, value: Value, dim: int, axes: Axes) -> bool:
         dims = list(self._dims(value))
-        used = {axis for d in dims for axis in d}
-        more = tuple(axis for axis in axes if axis not in used)
-        wanted = (*dims[dim], *more)
+        elsewhere = {axis for d, own in enumerate(dims) for axis in own if d != dim}
+        more = tuple(axis for axis in axes if axis not in elsewhere and axis not in dims[dim])
+        in_order = tuple(axis for axis in axes if axis not in elsewhere)
+        wanted = in_order if set(dims[dim]) <= set(in_order) else (*dims[dim], *more)
         if not more or value.type.shape[dim] % self.mesh.size(wanted):
             return False
         dims[dim] = wanted

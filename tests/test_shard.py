@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
 import zlib
-from collections.abc import Iterator, Sequence
-from typing import Any
 
 import numpy as np
 import pytest
@@ -14,38 +11,15 @@ from mlc.dialects.func import Func
 from mlc.dialects.shard import ranks
 from mlc.dialects.shard.mesh import Mesh, Sharding
 from mlc.ir.core import REGISTRY, Op
+from mlc.ir.diag import IRError, UserError
 from mlc.ir.interp import Interpreter
+from mlc.ir.parser import parse_module
 from mlc.ir.passes import Pipeline, parse_pipeline
 from mlc.ir.types import ComplexType
-from tests.arrays import Array
 from tests.op_samples import NUMBERS, Sample, samples_of
+from tests.sharded_program import difference, divided, examine, on_all_ranks, ways
 
-MESHES = Mesh.of({"a": 2, "b": 3}), Mesh.of({"a": 7})
-
-
-def divided(module: Op, mesh: Mesh, args: Sequence[Sharding], *results: Sharding) -> Op:
-    """@main of a module as the program of one rank."""
-    function = next(module.inside(Func))
-    function.attrs |= {"mesh": mesh, "arg_shardings": tuple(args), "result_shardings": results}
-    Pipeline(parse_pipeline("propagate-shardings,partition")).run(module)
-    return module
-
-
-def on_all_ranks(module: Op, mesh: Mesh, args: Sequence[Any]) -> list[Array]:
-    """The results of a partitioned @main, put together from those of all ranks."""
-    attrs = next(module.inside(Func)).attrs
-    pieces = zip(*(ranks.shards(np.asarray(x), s, mesh) for x, s in zip(args, attrs["arg_shardings"])))
-    out = ranks.interpret(module, "main", mesh, list(pieces) if args else [()] * mesh.ranks)
-    return [ranks.joined([np.asarray(of_rank[i]) for of_rank in out], s, mesh)
-            for i, s in enumerate(attrs["result_shardings"])]
-
-
-def ways(type: Any, mesh: Mesh) -> Iterator[Sharding]:
-    """The shardings of a tensor along at most one dimension per axis of a mesh."""
-    for at in itertools.product([None, *range(type.rank)], repeat=len(mesh.axes)):
-        dims = tuple(tuple(axis for axis, d in zip(mesh.axes, at) if d == n) for n in range(type.rank))
-        if Sharding(dims).problem(type.shape, mesh) is None:
-            yield Sharding(dims)
+MESHES = tuple(map(Mesh.of, ({"a": 2}, {"a": 3}, {"a": 2, "b": 3}, {"a": 7})))
 
 
 def static(sample: Sample) -> Op:
@@ -57,29 +31,69 @@ def static(sample: Sample) -> Op:
 
 @pytest.mark.parametrize("name", sorted(n for n in REGISTRY if n.startswith("tensor.") and samples_of(n)))
 def test_every_operation_divided_equals_the_whole(name: str) -> None:
-    """In up to four ways for each sample, of meshes that divide its sizes."""
+    """One way for each sample, on one of the meshes that divide its sizes."""
     rng = np.random.default_rng(zlib.crc32(name.encode()))
     for sample in samples_of(name):
         whole = static(sample)
-        if any(isinstance(r.type, ComplexType) for op in whole.walk() for r in op.results):
-            continue
-        args = sample.arguments()
         types = next(whole.inside(Func)).function_type
-        expected = Interpreter(whole).call("main", args)
-        for mesh in MESHES:
-            choices = [list(ways(t, mesh)) for t in (*types.inputs, *types.results)]
-            for _ in range(2 if any(len(c) > 1 for c in choices) else 0):
-                chosen = [c[rng.integers(len(c))] for c in choices]
-                rank = divided(whole.clone(), mesh, chosen[:len(args)], *chosen[len(args):])
-                for got, want in zip(on_all_ranks(rank, mesh, args), expected, strict=True):
-                    close(got, np.asarray(want))
+        meshes = [m for m in MESHES if any(len(list(ways(t, m))) > 1 for t in types.inputs)]
+        if not meshes or any(isinstance(r.type, ComplexType) for op in whole.walk() for r in op.results):
+            continue
+        args, mesh = sample.arguments(), meshes[rng.integers(len(meshes))]
+        chosen = [c[rng.integers(len(c))] for t in (*types.inputs, *types.results) for c in [list(ways(t, mesh))]]
+        rank = divided(whole.clone(), mesh, chosen[:len(args)], chosen[len(args):], "propagate-shardings,partition")
+        for got, want in zip(on_all_ranks(rank, mesh, args), Interpreter(whole).call("main", args), strict=True):
+            assert difference(got, np.asarray(want)) is None
 
 
-def close(got: Array, want: Array) -> None:
-    """Equal, but that sums of floats are added in another order."""
-    assert got.shape == want.shape and got.dtype == want.dtype
-    if want.dtype.kind in "biu":
-        np.testing.assert_array_equal(got, want)
-    else:
-        tolerance = {2: 2e-2, 4: 1e-5, 8: 1e-12}[want.dtype.itemsize]
-        np.testing.assert_allclose(got.astype(np.float64), want.astype(np.float64), tolerance, tolerance)
+@pytest.mark.parametrize("seeds", [range(60), pytest.param(range(60, 4000), marks=pytest.mark.slow)], ids=["few", "many"])
+def test_random_programs_divided_equal_one_device(seeds: range) -> None:
+    verdicts = [(seed, examine(seed)) for seed in seeds]
+    assert [v for v in verdicts if v[1] not in ("", "-")] == []
+    assert sum(v == "" for _, v in verdicts) > len(seeds) / 3
+
+
+MESH = '#shard.mesh<axes = ["d"], sizes = [2]>'
+
+
+def ranks_with(*bodies: str) -> list[Op]:
+    """A program of a tensor<2xf32> for each of two ranks."""
+    return [parse_module("func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {\n"
+                         + body.replace("MESH", f'mesh = {MESH}, axes = ["d"]')
+                         + "\n  func.return %r : tensor<2xf32>\n}", "p.mlir") for body in bodies]
+
+
+REDUCE = "%r = shard.all_reduce %x {MESH} : tensor<2xf32>"
+
+
+@pytest.mark.parametrize(("bodies", "code", "message"), [
+    ((REDUCE, "%r = shard.all_reduce %x {MESH, kind = \"max\"} : tensor<2xf32>"), "MLC0965", "rank"),
+    ((REDUCE, "%r = tensor.neg %x : tensor<2xf32>"), "MLC0966", "waits at shard.all_reduce along d for rank 1"),
+    ((REDUCE, "%y = tensor.neg %x : tensor<2xf32>\n" + REDUCE.replace("%r", "%a") + "\n" + REDUCE), "MLC0966",
+     "rank 1 waits at shard.all_reduce along d for rank 0"),
+], ids=["another kind", "one does not take part", "one does so twice"])
+def test_mismatched_collectives_are_found_before_anything_runs(bodies: tuple[str, ...], code: str,
+                                                               message: str) -> None:
+    x = np.ones(2, np.float32)
+    with pytest.raises(IRError, match=message) as error:
+        ranks.interpret_each(ranks_with(*bodies), "main", [[x], [x]])
+    assert error.value.code == code
+
+
+def test_one_rank_cannot_be_interpreted_alone() -> None:
+    with pytest.raises(IRError, match="needs all ranks of the mesh"):
+        Interpreter(ranks_with(REDUCE)[0]).call("main", [np.ones(2, np.float32)])
+
+
+@pytest.mark.parametrize(("axes", "message"), [({}, "no mesh"), ({"a": 0}, "no mesh"), ({"a": True}, "no mesh")])
+def test_meshes_without_ranks_are_refused(axes: dict[str, int], message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        Mesh.of(axes)
+
+
+def test_ranks_are_numbered_in_row_major_order() -> None:
+    mesh = Mesh.of({"a": 2, "b": 3})
+    assert [mesh.coordinates(r) for r in range(6)] == [(0, 0), (0, 1), (0, 2), (1, 0), (1, 1), (1, 2)]
+    assert mesh.group(4, ("a",)) == (1, 4) and mesh.group(4, ("b",)) == (3, 4, 5)
+    assert mesh.group(0, ("b", "a")) == (0, 3, 1, 4, 2, 5) and mesh.position(3, ("b", "a")) == 1
+    assert Sharding((("b",), ("a",))).piece((6, 4), mesh, 4) == (slice(2, 4), slice(2, 4))

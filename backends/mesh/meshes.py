@@ -20,12 +20,12 @@ class RankMesh:
     """A mesh as one of its ranks sees it.
 
     topology   the axes and their sizes
-    transport  the messages of this rank
+    carrier    the transport of its messages; None for an abstract mesh, on which nothing runs
     number     N of its device `mesh:N`
     """
 
     topology: Mesh
-    transport: Transport = field(repr=False)
+    carrier: Transport | None = field(repr=False)
     number: int = 0
 
     @property
@@ -35,18 +35,26 @@ class RankMesh:
 
     @property
     def rank(self) -> int:
-        """The number of this rank."""
-        return self.transport.rank
+        """The number of this rank; 0 on an abstract mesh."""
+        return 0 if self.carrier is None else self.carrier.rank
+
+    @property
+    def transport(self) -> Transport:
+        """The transport of messages; UserError (MLC0969) on an abstract mesh."""
+        if self.carrier is None:
+            raise UserError("the mesh is abstract: programs on it are lowered and reported, and not run", code="MLC0969",
+                            hint="leave out abstract=True, in a job of as many ranks")
+        return self.carrier
 
     def group(self, axes: Axes) -> tuple[int, ...]:
         """The ranks that differ from this one along some axes only, by position."""
         return self.topology.group(self.rank, axes)
 
 
-def make(topology: Mesh) -> RankMesh:
-    """A mesh of all ranks of this thread's job; UserError (MLC0969) if it has not as many."""
-    transport = current.transport() or ThreadTransport(Board(1), 0)
-    if transport.size != topology.ranks:
+def make(topology: Mesh, abstract: bool = False) -> RankMesh:
+    """A mesh of all ranks of this thread's job; UserError (MLC0969) if it has not as many, unless it is abstract."""
+    transport = None if abstract else current.transport() or ThreadTransport(Board(1), 0)
+    if transport is not None and transport.size != topology.ranks:
         raise UserError(f"a mesh of {' x '.join(map(str, topology.sizes))} needs {topology.ranks} ranks, and there "
                         f"{'is' if transport.size == 1 else 'are'} {transport.size}", code="MLC0969",
                         hint="start as many (mpiexec -n N, torchrun, mlc run --ranks N), and call "

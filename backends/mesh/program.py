@@ -88,6 +88,7 @@ class RankProgram:
 
     def run(self, args: Sequence[Array]) -> list[Array]:
         """The shards of the results, given those of the arguments."""
+        _ = self.mesh.transport                            # refuses an abstract mesh
         values: list[Any] = [*args, *[None] * (self.slots - len(args))]
         for step in self.steps:
             taken = [values[slot] for slot in step.takes]

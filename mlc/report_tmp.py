@@ -1,0 +1,202 @@
+"""The program of one rank as text, and what it costs, known before anything runs.
+
+Example:
+    >>> mesh = mlc.distributed.mesh({"data": 4}, abstract=True)
+    >>> w = mlc.distributed.shard(mlc.ones(8, 8), mesh=mesh)
+    >>> x = mlc.distributed.shard(mlc.ones(16, 8), "data", mesh=mesh)
+    >>> print(mlc.distributed.report(lambda w, x: (x @ w).sum(), w, x))
+    4 ranks: data 4
+    each rank: arguments 384 bytes, results 4 bytes, in between at most 128 bytes
+    collectives: 1, each rank sends 6 bytes
+      all_reduce over data: 1, 6 bytes sent
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from mlc.api import Compiled, compiled_function
+from mlc.backends.mesh.array import MeshArray
+from mlc.backends.mesh.meshes import RankMesh
+from mlc.backends.mesh.program import RankProgram, function_of, partitioned
+from mlc.call import record
+from mlc.dialects import func, shard
+from mlc.dialects.builtin import Module
+from mlc.frontend.location import user_loc
+from mlc.frontend.tensor import as_backing_array
+from mlc.ir.core import Op, Value
+from mlc.ir.diag import Loc, UserError
+from mlc.ir.printer import to_text
+from mlc.ir.types import TensorType
+
+
+def lower(f: Callable[..., Any], *args: Any, **keywords: Any) -> str:
+    """The program of one rank of a function whose arguments are on a mesh, as text.
+
+    Args:
+        f: Function, or result of `mlc.compile`.
+        args: Its arguments: tensors on a mesh, which may be abstract.
+        keywords: Its keyword arguments.
+
+    Returns:
+        The module, in which `@main` has the collectives, between calls of segments.
+
+    Raises:
+        UserError: No argument, and nothing that f reaches, is on a mesh (MLC0969).
+
+    Example:
+        >>> mesh = mlc.distributed.mesh({"data": 2}, abstract=True)
+        >>> x = mlc.distributed.shard(mlc.ones(4), "data", mesh=mesh)
+        >>> "shard.all_reduce" in mlc.distributed.lower(lambda x: x.sum(), x)
+        True
+    """
+    return to_text(_partitioned(f, args, keywords)[0])
+
+
+@dataclass(frozen=True)
+class Communication:
+    """One collective of the program of a rank.
+
+    Attributes:
+        kind: Name of the operation, such as "all_reduce".
+        axes: Axes of the mesh whose ranks take part.
+        bytes: Bytes that each rank sends.
+        place: Line of the program that it comes from.
+
+    Example:
+        >>> mlc.distributed.Communication("all_reduce", ("data",), 96, None).bytes
+        96
+    """
+
+    kind: str
+    axes: tuple[str, ...]
+    bytes: int
+    place: Loc | None
+
+
+@dataclass(frozen=True)
+class Report:
+    """What the program of one rank costs.
+
+    Attributes:
+        shape: Number of ranks along each axis of the mesh.
+        arguments: Bytes of the shards of the arguments, and of what the function reaches.
+        results: Bytes of the shards of the results.
+        between: Most bytes of other values that are there at once.
+        collectives: The collectives, in order.
+
+    Example:
+        >>> mlc.distributed.Report({"data": 2}, 8, 4, 0, ()).sent
+        0
+    """
+
+    shape: dict[str, int]
+    arguments: int
+    results: int
+    between: int
+    collectives: tuple[Communication, ...]
+
+    @property
+    def sent(self) -> int:
+        """Bytes that each rank sends."""
+        return sum(c.bytes for c in self.collectives)
+
+    def __str__(self) -> str:
+        groups: dict[tuple[str, tuple[str, ...]], list[int]] = {}
+        for c in self.collectives:
+            groups.setdefault((c.kind, c.axes), []).append(c.bytes)
+        ranks = 1
+        for n in self.shape.values():
+            ranks *= n
+        lines = [f"{ranks} ranks: {', '.join(f'{axis} {n}' for axis, n in self.shape.items())}",
+                 f"each rank: arguments {_bytes(self.arguments)}, results {_bytes(self.results)}, in between at most "
+                 f"{_bytes(self.between)}",
+                 f"collectives: {len(self.collectives)}, each rank sends {_bytes(self.sent)}"]
+        return "\n".join([*lines, *(f"  {kind} over {', '.join(axes)}: {len(sent)}, {_bytes(sum(sent))} sent"
+                                    for (kind, axes), sent in groups.items())])
+
+
+def report(f: Callable[..., Any], *args: Any, **keywords: Any) -> Report:
+    """What a function costs whose arguments are on a mesh: bytes per collective, and memory per rank.
+
+    Nothing runs; the segments are compiled for this processor, whose memory plan says what is in between.
+
+    Args:
+        f: Function, or result of `mlc.compile`.
+        args: Its arguments: tensors on a mesh, which may be abstract.
+        keywords: Its keyword arguments.
+
+    Returns:
+        The report, which prints as a table.
+
+    Raises:
+        UserError: No argument, and nothing that f reaches, is on a mesh (MLC0969).
+
+    Example:
+        >>> mesh = mlc.distributed.mesh({"data": 2}, abstract=True)
+        >>> x = mlc.distributed.shard(mlc.ones(4, 3), "data", mesh=mesh)
+        >>> mlc.distributed.report(lambda x: x.sum(0), x).sent
+        12
+    """
+    module, mesh = _partitioned(f, args, keywords)
+    main = function_of(module, "main")
+    program = RankProgram(module, "main", mesh)
+    collectives = tuple(
+        Communication(op.name.removeprefix("shard."), op.axes, op.bytes_sent(), op.loc)
+        for op in main.block if isinstance(op, shard.Collective))
+    topology = mesh.topology
+    return Report(dict(zip(topology.axes, topology.sizes)), sum(map(_size, main.args)),
+                  sum(map(_size, main.block.terminator.operands)), _between(program, main), collectives)
+
+
+def _partitioned(f: Callable[..., Any], args: Sequence[Any], keywords: dict[str, Any]) -> tuple[Module, RankMesh]:
+    call = (compiled_function(f) or Compiled(f)).signature.bind(tuple(args), keywords)
+    recorded = record(call)
+    arrays = [*call.arrays, *map(as_backing_array, recorded.captured_operands(call.given))]
+    mesh = next((x.mesh for x in arrays if isinstance(x, MeshArray)), None)
+    if mesh is None:
+        raise UserError("no argument, and nothing that the function reaches, is on a mesh", code="MLC0969",
+                        loc=user_loc(), hint="divide one: mlc.distributed.shard(x, ..., mesh=mesh)")
+    module = recorded.trace.module
+    shardings = [x.sharding if isinstance(x, MeshArray) else None for x in arrays]
+    return partitioned(module, "main", mesh.topology, shardings), mesh
+
+
+def _size(value: Value) -> int:
+    type = value.type
+    if not isinstance(type, TensorType):
+        return 0
+    size = type.size
+    assert isinstance(size, int), "shards have static shapes"
+    return size * type.dtype.itemsize
+
+
+def _between(program: RankProgram, main: func.Func) -> int:
+    """The most bytes that are there at once, besides the arguments and the results."""
+    kept = {*main.args, *main.block.terminator.operands}
+    sizes: dict[int, int] = {}
+    most = now = 0
+    for step in program.steps:
+        own = [(slot, v) for slot, v in zip(step.gives, step.op.results) if v not in kept]
+        sizes |= {slot: _size(v) for slot, v in own}
+        now += sum(sizes[slot] for slot, _ in own)
+        most = max(most, now + _temporary(step.op, step.entry))
+        now -= sum(sizes.pop(slot, 0) for slot in step.last)
+    return most
+
+
+def _temporary(op: Op, entry: Any) -> int:
+    """The bytes that an operation takes while it runs."""
+    if entry is not None:
+        return int(entry.interface.arena)
+    return sum(map(_size, op.operands)) if isinstance(op, shard.Collective) else 0
+
+
+def _bytes(n: float) -> str:
+    for unit in ("bytes", "kB", "MB", "GB"):
+        if n < 10_000 or unit == "GB":
+            return f"{n:.0f} {unit}"
+        n /= 1000
+    raise AssertionError
