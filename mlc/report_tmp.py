@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mlc.api import Compiled, compiled_function
-from mlc.backends.mesh.array import MeshArray
+from mlc.backends.mesh.array import MeshArray, sharding_of
 from mlc.backends.mesh.meshes import RankMesh
 from mlc.backends.mesh.program import RankProgram, function_of, partitioned
 from mlc.call import record
@@ -159,9 +159,7 @@ def _partitioned(f: Callable[..., Any], args: Sequence[Any], keywords: dict[str,
     if mesh is None:
         raise UserError("no argument, and nothing that the function reaches, is on a mesh", code="MLC0969",
                         loc=user_loc(), hint="divide one: mlc.distributed.shard(x, ..., mesh=mesh)")
-    module = recorded.trace.module
-    shardings = [x.sharding if isinstance(x, MeshArray) else None for x in arrays]
-    return partitioned(module, "main", mesh.topology, shardings), mesh
+    return partitioned(recorded.trace.module, "main", mesh.topology, [sharding_of(x) for x in arrays]), mesh
 
 
 def _size(value: Value) -> int:

@@ -17,7 +17,9 @@ from mlc.dialects.shard.mesh import Axes, Mesh
 from mlc.ir.core import Op, Symbol, Value, at_end, before
 from mlc.ir.passes import Pass
 from mlc.ir.types import TensorType, i64
+from mlc.passes.analysis.dependence_order import restore_dominance
 from mlc.passes.analysis.free_values import free_values
+from mlc.passes.analysis.segments import Segments, is_between_segments
 from mlc.passes.forms import PARTITIONED
 
 
@@ -26,14 +28,17 @@ def run(module: Op) -> None:
     for function in list(module.inside(Func)):
         if isinstance(function.attrs.get("mesh"), Mesh):
             _slice_by_position(function)
-            for number, ops in sorted(_segments(function).items()):
+            for number, ops in _by_number(Segments.of(function)).items():
                 _outline(function, number, ops)
-            _order(function)
+            restore_dominance(function.block, early=is_between_segments)
 
 
-def is_between_segments(op: Op) -> bool:
-    """Whether an operation is carried out by the caller of the segments."""
-    return isinstance(op, shard.Collective | shard.ProcessIndex)
+def _by_number(segments: Segments) -> dict[int, list[Op]]:
+    """The operations of each segment, in order."""
+    out: dict[int, list[Op]] = {number: [] for number in sorted(set(segments.number.values()))}
+    for op, number in segments.number.items():
+        out[number].append(op)
+    return out
 
 
 def _slice_by_position(function: Func) -> None:
@@ -48,24 +53,6 @@ def _slice_by_position(function: Func) -> None:
             zero = tensor.Full(0, (), i64).result
             starts = tuple(at if axis == op.axis else zero for axis in range(op.x.type.rank))
             op.replace_by(tensor.DynamicSlice(op.x, starts, op.result.type.shape).result)
-
-
-def _segments(function: Func) -> dict[int, list[Op]]:
-    """The operations of each segment, in order."""
-    ready: dict[Value, int] = {}             # the first segment that can use a value, besides the one that computes it
-    number: dict[Op, int] = {}
-    out: dict[int, list[Op]] = {}
-    for op in function.block:
-        if op.terminator:
-            continue
-        if is_between_segments(op):
-            ready |= dict.fromkeys(op.results, max((ready.get(v, 0) for v in op.operands), default=0))
-            continue
-        first = max((number[v.op] if v.op in number else ready.get(v, 0) for v in free_values(op)), default=0)
-        number[op] = first
-        ready |= dict.fromkeys(op.results, first + 1)
-        out.setdefault(first, []).append(op)
-    return out
 
 
 def _outline(function: Func, number: int, ops: list[Op]) -> None:
@@ -104,18 +91,6 @@ def _in_block(op: Op, function: Func) -> Op:
         assert op.parent_op is not None
         op = op.parent_op
     return op
-
-
-def _order(function: Func) -> None:
-    """Have every operation come behind those that it needs, calls of segments as late and collectives as early."""
-    waiting = {op: {v.op for v in op.operands if v.op is not None} for op in function.block if not op.terminator}
-    done: set[Op] = set()
-    while waiting:
-        ready = [op for op, needed in waiting.items() if needed <= done]
-        chosen = next((op for op in ready if is_between_segments(op)), ready[0])
-        del waiting[chosen]
-        done.add(chosen)
-        chosen.move_before(function.block.terminator)
 
 
 def _scalars(ops: list[Op]) -> list[Op]:

@@ -81,6 +81,7 @@ DISTRIBUTED: Rows = (
     ("tensor", "canonicalize", "slices of constants"),
     ("tensor", "cse", "equal collectives of equal tensors"),
     ("tensor", "dce", "collectives whose results are not used"),
+    ("tensor", "combine_collectives", "after those that are equal or unused are gone"),
     ("tensor", "outline_segments", "what is between collectives is compiled like any program"),
 )
 """(level, pass with options, reason for its place) of a program on a mesh, up to the segments of one rank."""

@@ -88,6 +88,11 @@ class MeshArray:
         return self.__dlpack_device__()
 
 
+def sharding_of(array: Array | MeshArray) -> Sharding:
+    """How an argument is divided: an array in host memory is the same on every rank."""
+    return array.sharding if isinstance(array, MeshArray) else Sharding.replicated(array.ndim)
+
+
 class MeshMemory:
     """Makes arrays on a mesh."""
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from mlc.backends.argument_checks import ArgumentChecks
-from mlc.backends.mesh.array import MeshArray
+from mlc.backends.mesh.array import MeshArray, sharding_of
 from mlc.backends.mesh.meshes import RankMesh
 from mlc.backends.mesh.program import RankProgram, partitioned
 from mlc.backends.target import Target
@@ -91,13 +91,13 @@ class Entry(ArgumentChecks):
         for i, array in enumerate(arrays):
             self._check_argument(i, array)
         env = self._bind(arrays, sizes or {})
-        program = self.program([x.sharding if isinstance(x, MeshArray) else None for x in arrays], env)
+        program = self.program([sharding_of(x) for x in arrays], env)
         self.calls += 1
         shards = program.run([x.local if isinstance(x, MeshArray) else x for x in arrays])
         return [MeshArray(self.mesh, sharding, shape, shard)
                 for sharding, shape, shard in zip(program.shardings, self._result_shapes(env), shards)]
 
-    def program(self, shardings: Sequence[Sharding | None], env: Mapping[str, int]) -> RankProgram:
+    def program(self, shardings: Sequence[Sharding], env: Mapping[str, int]) -> RankProgram:
         """The program for arguments that are divided in this way."""
         key = tuple(shardings), tuple(sorted(env.items()))
         with self._lock:

@@ -26,11 +26,11 @@ from mlc.passes import pipeline
 Array = np.ndarray[Any, Any]
 
 
-def partitioned(module: Op, name: str, topology: Mesh, args: Sequence[Sharding | None],
+def partitioned(module: Op, name: str, topology: Mesh, args: Sequence[Sharding],
                 sizes: Mapping[str, Dim] | None = None) -> Module:
     """A copy of a recorded module in which function `name` is the program of one rank, of segments and collectives.
 
-    args   how each argument is divided; None for one that is whole on every rank
+    args   how each argument is divided
     sizes  numbers for the size symbols
     """
     copy = module.clone(env=dict(sizes) if sizes else None)
@@ -38,8 +38,7 @@ def partitioned(module: Op, name: str, topology: Mesh, args: Sequence[Sharding |
     function = function_of(copy, name)
     function.attrs.pop("donate", None)
     function.attrs["mesh"] = topology
-    function.attrs["arg_shardings"] = tuple(
-        Sharding.replicated(a.type.rank) if s is None else s for a, s in zip(function.args, args))
+    function.attrs["arg_shardings"] = tuple(args)
     Pipeline([step for _, text, _ in pipeline.DISTRIBUTED for step in parse_pipeline(text)]).run(copy)
     return copy
 

@@ -59,7 +59,8 @@ class Collective(HostOp, TensorOp, pure=True):
         self.group_size()
         return x
 
-    def _bytes(self) -> int:
+    def operand_bytes(self) -> int:
+        """The bytes of the operand of a rank."""
         shape = self.x.type.shape
         assert all(isinstance(n, int) for n in shape), "shards have static shapes"
         return int(np.prod(shape, dtype=np.int64)) * int(self.x.type.dtype.itemsize)
@@ -94,7 +95,7 @@ class AllReduce(Collective, name="shard.all_reduce"):
 
     def bytes_sent(self) -> int:
         n = self.group_size()
-        return 2 * self._bytes() * (n - 1) // n
+        return 2 * self.operand_bytes() * (n - 1) // n
 
 
 class ReduceScatter(Collective, name="shard.reduce_scatter"):
@@ -118,7 +119,7 @@ class ReduceScatter(Collective, name="shard.reduce_scatter"):
 
     def bytes_sent(self) -> int:
         n = self.group_size()
-        return self._bytes() * (n - 1) // n
+        return self.operand_bytes() * (n - 1) // n
 
 
 class AllGather(Collective, name="shard.all_gather"):
@@ -140,7 +141,7 @@ class AllGather(Collective, name="shard.all_gather"):
         return [np.concatenate(list(xs), self.axis)] * len(xs)
 
     def bytes_sent(self) -> int:
-        return self._bytes() * (self.group_size() - 1)
+        return self.operand_bytes() * (self.group_size() - 1)
 
 
 class AllToAll(Collective, name="shard.all_to_all"):
@@ -166,7 +167,7 @@ class AllToAll(Collective, name="shard.all_to_all"):
 
     def bytes_sent(self) -> int:
         n = self.group_size()
-        return self._bytes() * (n - 1) // n
+        return self.operand_bytes() * (n - 1) // n
 
 
 class AllSlice(Collective, name="shard.all_slice"):

@@ -106,11 +106,11 @@ def _prepare(state: dict[Tensor, dict[str, Any]], params: Sequence[Tensor], rule
         wanted = rule.slots_of(p)
         if any(held.get(name) is None for name in wanted):
             fresh = dict(zip(rule.slots, rule.fresh(p)))
-            held.update({name: fresh[name] for name in wanted if held.get(name) is None})
+            held.update({name: fresh[name].to_device(p.device) for name in wanted if held.get(name) is None})
         counts.setdefault(int(held["step"]), []).append(p)
     for count, together in counts.items():
         shared = state[together[0]]["step"]
         if not isinstance(shared, Tensor) or not _hold_alone(state, together, shared):
-            shared = create.tensor(count)
+            shared = create.tensor(count).to_device(together[0].device)
             for p in together:
                 state[p]["step"] = shared
