@@ -33,9 +33,9 @@ class RankError(BackendError, RuntimeError):
         super().__init__(message, code=code, loc=loc, notes=notes, hint=hint)
         self.ranks = tuple(ranks)
 
-    def again(self) -> RankError:
-        """The same error to raise in another place, so that its traceback is of there."""
-        return RankError(self.message, self.code, self.ranks, self.loc, self.notes, self.hint)
+    def at(self, loc: Loc) -> RankError:
+        """The same error at a place of the program, with a traceback of its own."""
+        return RankError(self.message, self.code, self.ranks, loc, self.notes, self.hint)
 
 
 def ranks_text(ranks: Iterable[int]) -> str:

@@ -42,6 +42,7 @@ class GlooTransport(Transport):
         self._mailbox = Mailbox(self.rank)
         self._locks = [threading.Lock() for _ in range(self.size)]
         self._closed = False
+        self.unfinished = dict[int, _Sending]()            # gloo has their memory, also where nobody waits any more
         self._readers = [threading.Thread(target=self._read, args=(rank,), name=f"messages of rank {rank}", daemon=True)
                          for rank in range(self.size) if rank != self.rank]
         for reader in self._readers:
@@ -128,6 +129,7 @@ class _Sending:
 
     def __init__(self, transport: GlooTransport, to: int, works: list[Any], parts: list[Bytes]) -> None:
         self._transport, self._to, self._works, self._parts = transport, to, works, parts
+        transport.unfinished[id(self)] = self
 
     def done(self) -> bool:
         return all(work.is_completed() for work in self._works)
@@ -140,6 +142,7 @@ class _Sending:
             self._transport._lost(self._to, error)
             self._transport._mailbox.check(self._to)
         self._works = []
+        self._transport.unfinished.pop(id(self), None)
 
 
 def _tensor(array: Bytes) -> Any:

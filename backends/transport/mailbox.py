@@ -65,7 +65,7 @@ class Mailbox:
     def check(self, source: int) -> None:
         """RankError if nothing will come from a rank."""
         if self.failure is not None:
-            raise self.failure.again()
+            raise self.failure.at(self.failure.loc)
         if source in self._ended:
             raise RankError(f"rank {source} {self._ended[source]}, and rank {self.rank} waits for it", code="MLC0970",
                             ranks=[source])

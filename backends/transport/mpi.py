@@ -39,6 +39,7 @@ class MpiTransport(Transport):
         self._mailbox = Mailbox(self.rank)                 # for what became of other ranks only
         self._left: dict[int, float] = {}
         self._told = list[Any]()
+        self.unfinished = dict[int, _Request]()            # MPI has their memory, also where nobody waits any more
         self._next_check = 0.0
         self._closed = False
 
@@ -106,6 +107,7 @@ class _Request:
         self._transport, self._request, self._other = transport, request, other
         self._message, self._receives = message, receives
         self._finished = False
+        transport.unfinished[id(self)] = self
 
     def done(self) -> bool:
         if self._finished:
@@ -122,6 +124,7 @@ class _Request:
             raise RankError(f"rank {self._other} sent more than the {self._message.nbytes} bytes that rank {t.rank} "
                             "receives", code="MLC0973", ranks=[self._other, t.rank]) from None
         self._finished = True
+        del t.unfinished[id(self)]
         if self._receives:
             check_size(self._other, status.Get_count(mpi.BYTE), t.rank, self._message.nbytes)
         return True
