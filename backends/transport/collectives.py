@@ -10,7 +10,8 @@ bytes on the wire are those of the theory, for n ranks and arrays of S bytes, pe
     broadcast       S for each receiver     along a binomial tree
 
 A `start_...` variant returns a handle at once, whose `wait` gives the result. The collectives of a group have to be
-called, or started, in the same order on all of its ranks.
+called, or started, in the same order on all of its ranks; `tag` is for a call whose place in that order was taken
+before (`Transport.next_tag`).
 """
 
 from __future__ import annotations
@@ -25,68 +26,117 @@ from mlc.backends.transport.pending import Handle
 from mlc.backends.transport.transport import Array, Group, Request, Transport, wait_all, wait_for
 
 
-def all_gather(t: Transport, group: Group, x: Array, timeout: float | None = None) -> list[Array]:
-    """The array of each rank, by position; all have one shape and element type."""
-    return _all_gather(t, group, t.next_tag(group), x, timeout)
+def all_gather(t: Transport, group: Group, x: Array, timeout: float | None = None, tag: int | None = None,
+               name: str = "all_gather") -> list[Array]:
+    """The array of each rank, by position; all have one shape and element type. Errors and traffic have the name."""
+    x = _contiguous(x)
+    into = [np.empty_like(x) for _ in group]
+    into[position(t, group)][...] = x
+    _complete(t, group, name, [x] * len(group), into, t.deadline(timeout), tag)
+    t.traffic.add(name, x.nbytes * (len(group) - 1))
+    return into
 
 
+def all_to_all(t: Transport, group: Group, pieces: Sequence[Array], timeout: float | None = None,
+               tag: int | None = None, shapes: Sequence[tuple[int, ...]] | None = None) -> list[Array]:
+    """Send piece i to position i; the pieces that all positions have sent here, by position.
+
+    shapes  those of the results, by position; of none, all ranks send this one what it sends them
+    """
+    me, name = position(t, group), "all_to_all"
+    pieces = _checked(name, group, pieces)
+    into = [np.empty(shape, pieces[me].dtype) for shape in shapes or [piece.shape for piece in pieces]]
+    into[me][...] = pieces[me]
+    _complete(t, group, name, pieces, into, t.deadline(timeout), tag)
+    t.traffic.add(name, _bytes_for_others(me, pieces))
+    return into
+
+
+def reduce_scatter(t: Transport, group: Group, pieces: Sequence[Array], kind: str, timeout: float | None = None,
+                   tag: int | None = None) -> Array:
+    """The combination of the pieces that all ranks have for this position. They have one shape per position."""
+    name, pieces = "reduce_scatter", _checked("reduce_scatter", group, pieces)
+    result = _reduced(t, group, name, pieces, kind, t.deadline(timeout), tag)
+    t.traffic.add(name, _bytes_for_others(position(t, group), pieces))
+    return result
+
+
+def all_reduce(t: Transport, group: Group, x: Array, kind: str, timeout: float | None = None,
+               tag: int | None = None) -> Array:
+    """The combination of the arrays of all ranks, on each: kind is add, mul, max, min, and, or, xor."""
+    name, me, n = "all_reduce", position(t, group), len(group)
+    tag, deadline, flat = t.next_tag(group) if tag is None else tag, t.deadline(timeout), _contiguous(x).reshape(-1)
+    bounds = [flat.size * p // n for p in range(n + 1)]
+    pieces = [flat[start:end] for start, end in zip(bounds, bounds[1:])]
+    mine = _reduced(t, group, name, pieces, kind, deadline, tag)
+    result = np.empty_like(flat)
+    into = [result[start:end] for start, end in zip(bounds, bounds[1:])]
+    into[me][...] = mine
+    _complete(t, group, name, [mine] * n, into, deadline, tag)
+    t.traffic.add(name, _bytes_for_others(me, pieces) + mine.nbytes * (n - 1))
+    return result.reshape(x.shape)
+
+
+def broadcast(t: Transport, group: Group, x: Array, root: int, timeout: float | None = None,
+              tag: int | None = None) -> Array:
+    """The array of the rank at the position `root`, there x itself; that of others only says shape and element type.
+
+    Along a binomial tree: in round k, the 2^k ranks that have it send it 2^k positions on.
+    """
+    name, n, deadline = "broadcast", len(group), t.deadline(timeout)
+    me, tag = (position(t, group) - root) % n, t.next_tag(group) if tag is None else tag
+
+    def at(place: int) -> int:
+        return group[(place + root) % n]
+
+    if me == 0:
+        array, distance = _contiguous(x), 1
+    else:
+        array, distance = np.empty(x.shape, x.dtype), 1 << (me.bit_length() - 1)
+        source = at(me - distance)
+        wait_for(name, source, t.receive(source, tag, array), deadline)
+        distance *= 2
+    sent = dict[int, Request]()
+    while distance < n:
+        if me < distance and me + distance < n:
+            sent[at(me + distance)] = t.send(at(me + distance), tag, array)
+        distance *= 2
+    wait_all(name, sent, deadline)
+    t.traffic.add(name, array.nbytes * len(sent))
+    return array
+
+
+# -- in the background ------------------------------------------------------------------------------------------------
 def start_all_gather(t: Transport, group: Group, x: Array, timeout: float | None = None) -> Handle[list[Array]]:
     """`all_gather` in the background."""
     tag = t.next_tag(group)
-    return t.start("all_gather", lambda: _all_gather(t, group, tag, x, timeout))
-
-
-def all_to_all(t: Transport, group: Group, pieces: Sequence[Array], timeout: float | None = None) -> list[Array]:
-    """Send piece i to position i; the pieces that all positions have sent here. All have one shape."""
-    return _all_to_all(t, group, t.next_tag(group), pieces, [piece.shape for piece in pieces], timeout)
+    return t.start("all_gather", lambda: all_gather(t, group, x, timeout, tag))
 
 
 def start_all_to_all(t: Transport, group: Group, pieces: Sequence[Array],
                      timeout: float | None = None) -> Handle[list[Array]]:
     """`all_to_all` in the background."""
-    tag, shapes = t.next_tag(group), [piece.shape for piece in pieces]
-    return t.start("all_to_all", lambda: _all_to_all(t, group, tag, pieces, shapes, timeout))
-
-
-def all_to_all_uneven(t: Transport, group: Group, pieces: Sequence[Array], shapes: Sequence[tuple[int, ...]],
-                      timeout: float | None = None) -> list[Array]:
-    """`all_to_all` of pieces of any shapes; `shapes` are those that the positions send here."""
-    return _all_to_all(t, group, t.next_tag(group), pieces, shapes, timeout)
-
-
-def reduce_scatter(t: Transport, group: Group, pieces: Sequence[Array], kind: str,
-                   timeout: float | None = None) -> Array:
-    """The combination of the pieces that all ranks have for this position. They have one shape per position."""
-    return _reduce_scatter(t, group, t.next_tag(group), pieces, kind, timeout)
+    tag = t.next_tag(group)
+    return t.start("all_to_all", lambda: all_to_all(t, group, pieces, timeout, tag))
 
 
 def start_reduce_scatter(t: Transport, group: Group, pieces: Sequence[Array], kind: str,
                          timeout: float | None = None) -> Handle[Array]:
     """`reduce_scatter` in the background."""
     tag = t.next_tag(group)
-    return t.start("reduce_scatter", lambda: _reduce_scatter(t, group, tag, pieces, kind, timeout))
-
-
-def all_reduce(t: Transport, group: Group, x: Array, kind: str, timeout: float | None = None) -> Array:
-    """The combination of the arrays of all ranks, on each: kind is add, mul, max, min, and, or."""
-    return _all_reduce(t, group, t.next_tag(group), x, kind, timeout)
+    return t.start("reduce_scatter", lambda: reduce_scatter(t, group, pieces, kind, timeout, tag))
 
 
 def start_all_reduce(t: Transport, group: Group, x: Array, kind: str, timeout: float | None = None) -> Handle[Array]:
     """`all_reduce` in the background."""
     tag = t.next_tag(group)
-    return t.start("all_reduce", lambda: _all_reduce(t, group, tag, x, kind, timeout))
-
-
-def broadcast(t: Transport, group: Group, x: Array, root: int, timeout: float | None = None) -> Array:
-    """The array of the rank at the position `root`, there x itself; that of others only says shape and element type."""
-    return _broadcast(t, group, t.next_tag(group), x, root, timeout)
+    return t.start("all_reduce", lambda: all_reduce(t, group, x, kind, timeout, tag))
 
 
 def start_broadcast(t: Transport, group: Group, x: Array, root: int, timeout: float | None = None) -> Handle[Array]:
     """`broadcast` in the background."""
     tag = t.next_tag(group)
-    return t.start("broadcast", lambda: _broadcast(t, group, tag, x, root, timeout))
+    return t.start("broadcast", lambda: broadcast(t, group, x, root, timeout, tag))
 
 
 def position(t: Transport, group: Group) -> int:
@@ -110,7 +160,7 @@ def _exchange(t: Transport, group: Group, tag: int, pieces: Sequence[Array],
     return received, {group[p]: t.send(group[p], tag, pieces[p]) for p in around}
 
 
-def _in_order(t: Transport, group: Group, name: str, received: dict[int, Request], arrays: Sequence[Array],
+def _in_order(group: Group, name: str, received: dict[int, Request], arrays: Sequence[Array],
               deadline: float) -> Iterator[Array]:
     """The received arrays by position, each as soon as those before it are there."""
     for rank, array in zip(group, arrays):
@@ -119,86 +169,24 @@ def _in_order(t: Transport, group: Group, name: str, received: dict[int, Request
         yield array
 
 
-def _all_gather(t: Transport, group: Group, tag: int, x: Array, timeout: float | None) -> list[Array]:
-    name, deadline, x = "all_gather", t.deadline(timeout), _contiguous(x)
-    into = [np.empty_like(x) for _ in group]
-    into[position(t, group)][...] = x
-    received, sent = _exchange(t, group, tag, [x] * len(group), into)
+def _complete(t: Transport, group: Group, name: str, pieces: Sequence[Array], into: Sequence[Array], deadline: float,
+              tag: int | None) -> None:
+    """Send piece i to position i, and have its piece for this position."""
+    received, sent = _exchange(t, group, t.next_tag(group) if tag is None else tag, pieces, into)
     wait_all(name, received, deadline)
     wait_all(name, sent, deadline)
-    t.traffic.add(name, x.nbytes * len(sent))
-    return into
 
 
-def _all_to_all(t: Transport, group: Group, tag: int, pieces: Sequence[Array], shapes: Sequence[tuple[int, ...]],
-                timeout: float | None) -> list[Array]:
-    me, deadline, name = position(t, group), t.deadline(timeout), "all_to_all"
-    _check_count(name, group, pieces)
-    pieces = [_contiguous(piece) for piece in pieces]
-    into = [np.empty(shape, pieces[0].dtype) for shape in shapes]
-    into[me][...] = pieces[me]
-    received, sent = _exchange(t, group, tag, pieces, into)
-    wait_all(name, received, deadline)
-    wait_all(name, sent, deadline)
-    t.traffic.add(name, _bytes_for_others(me, pieces))
-    return into
-
-
-def _reduce_scatter(t: Transport, group: Group, tag: int, pieces: Sequence[Array], kind: str,
-                    timeout: float | None, name: str = "reduce_scatter") -> Array:
-    me, deadline = position(t, group), t.deadline(timeout)
-    _check_count(name, group, pieces)
-    check_kind(kind, pieces[me].dtype)
-    pieces = [_contiguous(piece) for piece in pieces]
+def _reduced(t: Transport, group: Group, name: str, pieces: Sequence[Array], kind: str, deadline: float,
+             tag: int | None) -> Array:
+    """The fold of the pieces for this position, which begins while some of them are on their way."""
+    me, dtype = position(t, group), pieces[0].dtype
+    check_kind(kind, dtype)
     arrays = [pieces[me] if p == me else np.empty_like(pieces[me]) for p in range(len(group))]
-    received, sent = _exchange(t, group, tag, pieces, arrays)
-    result = fold(_in_order(t, group, name, received, arrays, deadline), kind, pieces[me].dtype)
+    received, sent = _exchange(t, group, t.next_tag(group) if tag is None else tag, pieces, arrays)
+    result = fold(_in_order(group, name, received, arrays, deadline), kind, dtype)
     wait_all(name, sent, deadline)
-    if name == "reduce_scatter":
-        t.traffic.add(name, _bytes_for_others(me, pieces))
     return result
-
-
-def _all_reduce(t: Transport, group: Group, tag: int, x: Array, kind: str, timeout: float | None) -> Array:
-    name, me, n = "all_reduce", position(t, group), len(group)
-    deadline, flat = t.deadline(timeout), _contiguous(x).reshape(-1)
-    check_kind(kind, x.dtype)
-    bounds = [flat.size * p // n for p in range(n + 1)]
-    pieces = [flat[start:end] for start, end in zip(bounds, bounds[1:])]
-    mine = _reduce_scatter(t, group, tag, pieces, kind, timeout, name)
-    result = np.empty_like(flat)
-    into = [result[start:end] for start, end in zip(bounds, bounds[1:])]
-    into[me][...] = mine
-    received, sent = _exchange(t, group, tag, [mine] * n, into)
-    wait_all(name, received, deadline)
-    wait_all(name, sent, deadline)
-    t.traffic.add(name, _bytes_for_others(me, pieces) + mine.nbytes * (n - 1))
-    return result.reshape(x.shape)
-
-
-def _broadcast(t: Transport, group: Group, tag: int, x: Array, root: int, timeout: float | None) -> Array:
-    """Along a binomial tree: in round k, the 2^k ranks that have it send it 2^k positions on."""
-    name, n, deadline = "broadcast", len(group), t.deadline(timeout)
-    me = (position(t, group) - root) % n
-
-    def at(place: int) -> int:
-        return group[(place + root) % n]
-
-    if me == 0:
-        array = _contiguous(x)
-        distance = 1
-    else:
-        array, distance = np.empty(x.shape, x.dtype), 1 << (me.bit_length() - 1)
-        source = at(me - distance)
-        wait_for(name, source, t.receive(source, tag, array), deadline)
-        distance *= 2
-    sent = dict[int, Request]()
-    while me < distance and me + distance < n:
-        sent[at(me + distance)] = t.send(at(me + distance), tag, array)
-        distance *= 2
-    wait_all(name, sent, deadline)
-    t.traffic.add(name, array.nbytes * len(sent))
-    return array
 
 
 def _contiguous(x: Array) -> Array:
@@ -209,7 +197,8 @@ def _bytes_for_others(me: int, pieces: Sequence[Array]) -> int:
     return sum(piece.nbytes for p, piece in enumerate(pieces) if p != me)
 
 
-def _check_count(name: str, group: Group, pieces: Sequence[Array]) -> None:
+def _checked(name: str, group: Group, pieces: Sequence[Array]) -> list[Array]:
     if len(pieces) != len(group):
         raise RankError(f"{name}: {len(pieces)} pieces for a group of {len(group)} ranks", code="MLC0974",
                         hint="give one piece for each rank of the group")
+    return [_contiguous(piece) for piece in pieces]

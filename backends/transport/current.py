@@ -23,6 +23,11 @@ def transport() -> Transport | None:
     return _thread.transport or (_process[0] if _process else None)
 
 
+def of_thread() -> Transport | None:
+    """The transport of this thread alone; None unless it is a rank by itself."""
+    return _thread.transport
+
+
 def use(transport: Transport | None) -> None:
     """Set the transport of the process; None removes it."""
     _process[:] = [] if transport is None else [transport]

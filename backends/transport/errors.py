@@ -33,6 +33,10 @@ class RankError(BackendError, RuntimeError):
         super().__init__(message, code=code, loc=loc, notes=notes, hint=hint)
         self.ranks = tuple(ranks)
 
+    def at(self, loc: Loc) -> RankError:
+        """The same error at a place of the program, with a traceback of its own."""
+        return RankError(self.message, self.code, self.ranks, loc, self.notes, self.hint)
+
 
 def ranks_text(ranks: Iterable[int]) -> str:
     """`rank 3`, or `ranks 1, 4`."""

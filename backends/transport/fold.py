@@ -15,14 +15,14 @@ from mlc.backends.transport.errors import RankError
 from mlc.backends.transport.transport import Array
 from mlc.dialects import arith
 
-KINDS = ("add", "mul", "max", "min", "and", "or")
+KINDS = ("add", "mul", "max", "min", "and", "or", "xor")
 """The generic names of `mlc.dialects.combining.CombiningKind` that collectives have."""
 
 
 def check_kind(kind: str, dtype: np.dtype[Any]) -> None:
     """RankError if elements of this type cannot be combined so."""
     numbers = {"add", "mul"}
-    allowed = {"b": {"and", "or", "max", "min"}, "i": set(KINDS), "u": set(KINDS), "f": {*numbers, "max", "min"},
+    allowed = {"b": {"and", "or", "xor", "max", "min"}, "i": set(KINDS), "u": set(KINDS), "f": {*numbers, "max", "min"},
                "c": numbers}[_family(dtype)]
     if kind not in allowed:
         raise RankError(f"{kind} does not combine elements of {dtype}", code="MLC0973",
@@ -69,6 +69,6 @@ def _exact(f: Callable[[Any, Any], Any]) -> Callable[[Array, Array], None]:
 
 
 _UFUNCS = {"add": np.add, "mul": np.multiply, "max": np.maximum, "min": np.minimum, "and": np.bitwise_and,
-           "or": np.bitwise_or}
+           "or": np.bitwise_or, "xor": np.bitwise_xor}
 _COMBINE = {(kind, family): _in_place(ufunc) for kind, ufunc in _UFUNCS.items() for family in "biufc"} | {
     ("max", "f"): _exact(arith.MaximumF.f), ("min", "f"): _exact(arith.MinimumF.f)}

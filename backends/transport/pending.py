@@ -19,14 +19,14 @@ class Handle(Generic[R]):
         self._name, self._work = name, work
         self._ended = threading.Event()
         self._results: list[R] = []
-        self._error: BaseException | None = None
+        self.error: BaseException | None = None
 
     def run(self) -> None:
         """Do the work; an error is kept for `wait`."""
         try:
             self._results.append(self._work())
         except BaseException as error:
-            self._error = error
+            self.error = error
         self._work = _done                                  # its arrays may be freed
         self._ended.set()
 
@@ -38,8 +38,8 @@ class Handle(Generic[R]):
         """The result; `RankError` if it does not come within so many seconds. Its own time-out ends it otherwise."""
         if not self._ended.wait(timeout):
             raise timed_out(self._name, ())
-        if self._error is not None:
-            raise self._error
+        if self.error is not None:
+            raise self.error
         return self._results[0]
 
 

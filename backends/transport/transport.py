@@ -47,9 +47,12 @@ class Request(Protocol):
 class Transport(ABC):
     """The messages of one rank.
 
+    backend     the name of what carries them: mpi, gloo, threads
     rank, size  which of how many ranks this is
     timeout     seconds that a collective waits if it is given no others
     """
+
+    backend = ""
 
     def __init__(self, rank: int, size: int, timeout: float = DEFAULT_TIMEOUT) -> None:
         self.rank, self.size, self.timeout = rank, size, timeout
@@ -73,6 +76,8 @@ class Transport(ABC):
     @abstractmethod
     def close(self) -> None:
         """Leave the job: a rank that waits for this one gets an error."""
+        if self._worker is not None:
+            self._worker.stop()
 
     def next_tag(self, group: Group) -> int:
         """The tag of this rank's next collective of a group; the same number on each, if they call in one order."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from mlc.frontend.autograd.engine import Root, run_backward
+from mlc.frontend.autograd.engine import LeafHooks, Root, run_backward
 from mlc.frontend.autograd.grad_mode import GradMode, mode
 from mlc.frontend.autograd.graph import AutogradMeta, Node, tensor_of
 from mlc.frontend.autograd.hooks import Hook, RemovableHandle
@@ -237,6 +237,7 @@ class Differentiable:
         if meta.node is not None:
             raise UserError("only leaves accumulate gradients", code="MLC0434", loc=user_loc(),
                             hint="register_hook works for results of operations")
+        LeafHooks.registered = True
         handle = RemovableHandle(meta.after)
         meta.after[handle.key] = hook, self
         return handle

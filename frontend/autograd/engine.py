@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 import threading
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING
 
 from mlc.frontend.autograd import anomaly_mode
@@ -26,6 +26,12 @@ class _InProgress(threading.local):
     run: Run | None = None
 
 
+class LeafHooks:
+    """Whether any leaf ever had a function to call after its gradient: a pass looks for such leaves only then."""
+
+    registered = False
+
+
 in_progress = _InProgress()
 Root = tuple[AutogradMeta, "Tensor"]
 """A tensor to start from, and its cotangent."""
@@ -40,10 +46,23 @@ def run_backward(roots: Sequence[Root], retain_graph: bool, create_graph: bool,
     chosen = None if only is None else {meta.place: meta for meta in only}
     with GradMode(create_graph):
         run = Run(roots, retain_graph, create_graph, chosen)
-        run.go()
-        for meta, cotangent in run.gradients() if chosen is None else (
-                (meta, run.found[place]) for place, meta in chosen.items() if place in run.found and not meta.retains):
-            run.accumulate(meta, cotangent)
+        around, in_progress.run = in_progress.run, run
+        try:
+            run.go()
+            for meta, cotangent in run.gradients() if chosen is None else (
+                    (meta, run.found[place]) for place, meta in chosen.items()
+                    if place in run.found and not meta.retains):
+                run.accumulate(meta, cotangent)
+            for callback in run.at_end:
+                callback()
+        finally:
+            in_progress.run = around
+
+
+def queue_callback(callback: Callable[[], None]) -> None:
+    """Have a function be called at the end of the pass backward that calls a hook now."""
+    assert in_progress.run is not None, "no pass is in progress"
+    in_progress.run.at_end.append(callback)
 
 
 def gradients_of(roots: Sequence[Root], wanted: Sequence[AutogradMeta], retain_graph: bool,
@@ -61,6 +80,8 @@ class Run:
     wanted   the values whose gradients are kept in `found`; None to accumulate in all leaves
     pending  the cotangents of the outputs of nodes that are still to run
     leaves   the cotangents that have arrived at leaves
+    awaited  of leaves with functions to call after their gradient: the number of cotangents that are still to come
+    at_end   functions to call once all is accumulated
     """
 
     def __init__(self, roots: Sequence[Root], retain_graph: bool, create_graph: bool,
@@ -74,6 +95,8 @@ class Run:
         self.found: dict[Place, Tensor] = {}
         self.roots = [meta for meta, _ in roots]
         self.reached: frozenset[Place] | None = None
+        self.at_end: list[Callable[[], None]] = []
+        self.awaited: dict[AutogradMeta, int] = {}
         for meta, cotangent in roots:
             self.arrive(meta, cotangent)
 
@@ -106,6 +129,8 @@ class Run:
 
     def _go(self) -> None:
         needed = None if self.all_leaves else _leading_to(self.wanted, [node for _, node in self.queue])
+        if self.all_leaves and LeafHooks.registered:
+            self._await_leaves()
         while self.queue:
             _, node = heapq.heappop(self.queue)
             arrived = self.pending.pop(node)
@@ -119,6 +144,8 @@ class Run:
                 continue
             for edge, cotangent in zip(node.edges, _pulled(node, cotangents)):
                 self.arrive(edge, cotangent)
+            if self.awaited:
+                self._complete_leaves(node)
             if not self.retain_graph:
                 node.release()
         for meta, cotangent in self.leaves.items():
@@ -127,6 +154,26 @@ class Run:
             self.leaves[meta] = _hooked(meta.hooks.values(), cotangent)
             if meta.place in self.wanted:
                 self.found[meta.place] = self.leaves[meta]
+
+    def _await_leaves(self) -> None:
+        """Count the cotangents that leaves with functions to call after their gradient will get."""
+        for node in _nodes_from([node for _, node in self.queue]):
+            for edge in node.edges:
+                if isinstance(edge, LeafEdge) and edge.meta.after:
+                    self.awaited[edge.meta] = self.awaited.get(edge.meta, 0) + 1
+
+    def _complete_leaves(self, node: Node) -> None:
+        """Accumulate the gradients that are complete with what a node has given: whoever was promised a call for them
+        can work while the pass goes on, such as send them to other processes."""
+        for edge in node.edges:
+            if isinstance(edge, LeafEdge) and edge.meta in self.awaited:
+                meta = edge.meta
+                self.awaited[meta] -= 1
+                if not self.awaited[meta]:
+                    del self.awaited[meta]
+                    cotangent = self.leaves.pop(meta, None)
+                    if cotangent is not None and meta.requires_grad:
+                        self.accumulate(meta, _hooked(meta.hooks.values(), cotangent))
 
     def reaches(self, place: Place, node: Node | None) -> bool:
         """Whether a gradient by a value, an output of `node` or a leaf, arrives in this pass, to be given to hooks."""

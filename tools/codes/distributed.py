@@ -25,6 +25,20 @@ example python:
         raise error.__cause__
 fix: have all ranks of the group make the same calls in the same order; give slow ranks a longer time-out.
 
+MLC0972 The ranks of a group call different collectives, or one with tensors of different shapes or dtypes.
+Each rank would wait for data that never comes, or take it for something else.
+example python:
+    import mlc
+    from mlc.backends.transport import threads
+    def work(rank):
+        mlc.distributed.init_process_group()
+        mlc.distributed.all_reduce(mlc.ones(2 + rank))
+    try:
+        threads.run(2, work)
+    except RuntimeError as error:
+        raise error.__cause__
+fix: the message has the calls and lines of all ranks; have them make the same call.
+
 MLC0973 A collective has elements that it cannot combine, or a message of another size than the rank expects.
 example python:
     import numpy as np
@@ -37,7 +51,7 @@ example python:
         raise error.__cause__
 fix: give all ranks arrays of one shape and type, and a kind of reduction that the type has.
 
-MLC0974 A collective is called with ranks or arguments that do not fit its group.
+MLC0974 A process group, a rank or an argument of a collective does not exist or does not fit its group.
 example python:
     import numpy as np
     from mlc.backends.transport import collectives, current, threads
@@ -47,5 +61,35 @@ example python:
         threads.run(1, work)
     except RuntimeError as error:
         raise error.__cause__
-fix: call it only on the ranks of the group, with one piece for each of them.
+fix: call init_process_group once, and collectives only on the ranks of their group, with one tensor for each of them.
+
+MLC0975 The process is not one of several ranks, or what its launcher needs is not installed.
+example python:
+    import mlc
+    mlc.distributed.init_process_group()
+fix: start the program by mlc run --ranks 4 train.py, mpiexec -n 4 python train.py or torchrun --nproc-per-node 4
+train.py; the first two need mpi4py (pip install 'mlc[distributed]'), the last one torch.
+
+MLC0976 Process groups of mlc do not have this backend, tensor, or way to call them.
+Collectives take dense tensors in the CPU's memory, outside of compiled functions; messages name their sender.
+example python:
+    import mlc
+    mlc.distributed.init_process_group("nccl")
+fix: do what the message suggests.
+
+MLC0979 The ranks have different models, or parameters without a gradient.
+DistributedDataParallel averages every gradient over the ranks, and each waits for those of the others.
+example python:
+    import mlc
+    from mlc import nn
+    from mlc.backends.transport import threads
+    def work(rank):
+        mlc.distributed.init_process_group()
+        nn.parallel.DistributedDataParallel(nn.Linear(2 + rank, 1))
+    try:
+        threads.run(2, work)
+    except RuntimeError as error:
+        raise error.__cause__
+fix: make the same model on all ranks, and have the loss depend on all of its parameters, or give
+find_unused_parameters=True.
 '''

@@ -243,14 +243,15 @@ class DistributedSampler(Sampler[int]):
 
     Args:
         dataset: Dataset with a length.
-        num_replicas: Number of processes.
-        rank: Number of this process, from 0.
+        num_replicas: Number of processes; None for that of the ranks of the job.
+        rank: Number of this process, from 0; None for its rank.
         shuffle: Whether the order is random; it is the same in all processes.
         seed: Seed of the order, to which the epoch is added.
         drop_last: Whether indices that remain are left out.
 
     Raises:
-        UserError: `num_replicas` or `rank` is not given, or `rank` is out of range (MLC0704).
+        UserError: `num_replicas` or `rank` is not given, and there is no process group, or `rank` is out of range
+            (MLC0704).
 
     Example:
         >>> sampler = mlc.utils.data.DistributedSampler(range(5), num_replicas=2, rank=1, shuffle=False)
@@ -261,8 +262,13 @@ class DistributedSampler(Sampler[int]):
     def __init__(self, dataset: Sized, num_replicas: int | None = None, rank: int | None = None, shuffle: bool = True,
                  seed: int = 0, drop_last: bool = False) -> None:
         if num_replicas is None or rank is None:
-            raise UserError("DistributedSampler: num_replicas and rank have to be given, since mlc has no process "
-                            "groups", code="MLC0704", loc=user_loc(), hint="DistributedSampler(dataset, 2, rank=0)")
+            from mlc import distributed
+            if not distributed.is_initialized():
+                raise UserError("DistributedSampler: num_replicas and rank have to be given where there is no process "
+                                "group", code="MLC0704", loc=user_loc(),
+                                hint="call mlc.distributed.init_process_group() first")
+            num_replicas = distributed.get_world_size() if num_replicas is None else num_replicas
+            rank = distributed.get_rank() if rank is None else rank
         self.dataset = dataset
         self.num_replicas = positive(num_replicas, "num_replicas")
         self.rank = plain_int(rank, "rank")

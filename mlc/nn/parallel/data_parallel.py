@@ -1,12 +1,4 @@
-"""PyTorch's `torch.nn.parallel`, of which mlc has what one device can do.
-
-`data_parallel` calls a module on the one device of its parameters, with the result that several devices would give.
-Modules distributed over processes are not supported.
-
-Example:
-    >>> nn.parallel.data_parallel(nn.Linear(2, 1), mlc.ones(3, 2)).shape
-    (3, 1)
-"""
+"""PyTorch's `data_parallel`, of which mlc has what one device can do."""
 
 from __future__ import annotations
 

@@ -1,0 +1,60 @@
+"""All ranks of a group make the same call, or each has an error that names the calls and lines of all.
+
+Before its data, a collective exchanges a message of fixed size with the name, types and place of the call. So a rank
+that calls something else, or the same with another shape, is found out before anybody waits for data that never comes.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from mlc.backends.transport.collectives import all_gather
+from mlc.backends.transport.errors import RankError, ranks_text
+from mlc.ir.diag import Loc
+
+if TYPE_CHECKING:
+    from mlc.distributed.groups import ProcessGroup
+
+BYTES = 512
+
+
+def agree(group: ProcessGroup, call: str, loc: Loc, tag: int, timeout: float | None = None) -> None:
+    """Wait for the call of each rank of the group; RankError if they differ (MLC0972) or one is missing (MLC0971)."""
+    ranks, t = group.ranks, group.transport
+    if len(ranks) == 1:
+        return
+    mine = described(call, loc)
+    calls = all_gather(t, ranks, mine, group.timeout if timeout is None else timeout, tag, "agreement")
+    check(dict(zip(ranks, calls)), t.rank)
+
+
+def described(call: str, loc: Loc) -> np.ndarray[tuple[int, ...], np.dtype[np.uint8]]:
+    """A call and its place, as a message."""
+    message = np.zeros(BYTES, np.uint8)
+    name, place = call.encode()[:BYTES - 2], (str(loc) if loc.file else "").encode()
+    place = place[-max(0, BYTES - len(name) - 2):]           # the end of a long path says more
+    text = np.frombuffer(name + b"\0" + place, np.uint8)
+    message[:len(text)] = text
+    return message
+
+
+def check(calls: dict[int, np.ndarray[tuple[int, ...], np.dtype[np.uint8]]], rank: int) -> None:
+    """RankError if the calls of the ranks are not the same."""
+    found, places = defaultdict[str, list[int]](list), dict[int, str]()
+    for other, message in calls.items():
+        name, place, *_ = message.tobytes().split(b"\0")
+        found[name.decode("utf-8", "replace")].append(other)
+        places[other] = place.decode("utf-8", "replace")
+    if len(found) == 1:
+        return
+    text = ", ".join(f"{ranks_text(ranks)} {'calls' if len(ranks) == 1 else 'call'} {name}"
+                     for name, ranks in found.items())
+    notes = tuple(f"{ranks_text(ranks)}: {name}" + f" at {places[ranks[0]]}" * bool(places[ranks[0]])
+                  for name, ranks in found.items())
+    others = [r for name, ranks in found.items() if rank not in ranks for r in ranks]
+    raise RankError(f"the ranks call different collectives: {text}", code="MLC0972", ranks=others, notes=notes,
+                    hint="all ranks of a group make the same calls, in the same order, with tensors of one shape and "
+                         "dtype")

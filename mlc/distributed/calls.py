@@ -1,0 +1,143 @@
+"""What all collectives have in common: their tensors, the agreement of the ranks, errors at their lines, background."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+import numpy as np
+
+from mlc.backends.transport.errors import RankError, ranks_text
+from mlc.backends.transport.transport import Array, Transport
+from mlc.distributed.agreement import agree
+from mlc.distributed.groups import GroupMember, resolved
+from mlc.distributed.work import Work
+from mlc.frontend.autograd.grad_mode import GradMode
+from mlc.frontend.in_place import check_writable, store
+from mlc.frontend.location import user_loc
+from mlc.frontend.tensor import Tensor, wrap
+from mlc.frontend.trace import state
+from mlc.ir.diag import UserError, UserTypeError
+
+R = TypeVar("R")
+
+
+class Collective:
+    """One call of a collective: its name with the types of its tensors, its line, group and place in the order.
+
+    Made in the thread of the caller, it takes the next tag of the group; its work may be done in another thread.
+    """
+
+    def __init__(self, name: str, group: Any, details: str) -> None:
+        if state.trace is not None:
+            raise UserError(f"mlc.distributed.{name} is called while a function is recorded", code="MLC0976",
+                            loc=user_loc(), hint="call it between compiled functions")
+        self.group, self.text, self.loc = resolved(group), f"{name}({details})", user_loc()
+        self.transport: Transport = self.group.transport
+        self.ranks = self.group.ranks
+        self.tag = self.transport.next_tag(self.ranks)
+        self.timeout = self.group.timeout
+
+    def run(self, work: Callable[[], R], finish: Callable[[R], Any], background: bool = False) -> Work | None:
+        """Have the ranks agree, do the work, and finish with its result; in the background, at `Work.wait`."""
+        if background:
+            return Work(self.transport.start(self.text, lambda: self.agreed(work)), finish)
+        finish(self.agreed(work))
+        return None
+
+    def agreed(self, work: Callable[[], R]) -> R:
+        """The result of the work that follows the agreement."""
+        with self.reported():
+            agree(self.group, self.text, self.loc, self.tag, self.timeout)
+            return work()
+
+    @contextmanager
+    def reported(self) -> Iterator[None]:
+        """Context whose errors name the line of the call; what the other ranks would wait for ends them, too."""
+        try:
+            yield
+        except RankError as error:
+            where = f" at {self.loc}" if self.loc.file else ""
+            if error.code == "MLC0973":
+                self.transport.abort(f"{self.text}{where}: {error.message}")
+            if error.code == "MLC0971":
+                late = ranks_text(error.ranks)
+                self.transport.abort(f"rank {self.transport.rank} has waited {self.timeout:g} s for {late} in "
+                                     f"{self.text}{where}")
+                error = RankError(f"{self.text}: {late} {'has' if len(error.ranks) == 1 else 'have'} not made this "
+                                  f"call within {self.timeout:g} s", error.code, error.ranks, hint=error.hint)
+            raise error.at(self.loc) from None
+
+
+def member(name: str, group: Any) -> bool:
+    """Whether this process is in a group; a warning if not, as in PyTorch."""
+    if group is GroupMember.NON_GROUP_MEMBER:
+        warnings.warn(f"{name}: this process is not in the group, and the call does nothing", stacklevel=3)
+        return False
+    return True
+
+
+def position_of(collective: Collective, what: str, rank: int | None, position: int | None) -> int:
+    """The position in the group of a rank that is given by its number in the job, or by that position."""
+    ranks = collective.ranks
+    if (rank is None) == (position is None):
+        raise RankError(f"{collective.text}: give {what} or group_{what}", code="MLC0974", loc=user_loc())
+    found = position if position is not None else ranks.index(rank) if rank in ranks else None
+    if found is None or not 0 <= found < len(ranks):
+        raise RankError(f"{collective.text}: {what} {rank if position is None else position} is not in the group of "
+                        f"ranks {list(ranks)}", code="MLC0974", loc=user_loc())
+    return found
+
+
+# -- tensors ----------------------------------------------------------------------------------------------------------
+def array_of(x: Any, name: str) -> Array:
+    """The elements of a tensor in the CPU's memory."""
+    if type(x) is not Tensor or x.composite:
+        raise UserTypeError(f"{name}: a {type(x).__name__} is no dense tensor", code="MLC0976", loc=user_loc(),
+                            hint="collectives take dense tensors in the CPU's memory")
+    if not isinstance(x._array, np.ndarray):
+        raise UserTypeError(f"{name}: the tensor is on {x.device}", code="MLC0976", loc=user_loc(),
+                            hint='collectives take tensors in the CPU\'s memory: x.to("cpu")')
+    return x._array
+
+
+def target(x: Any, name: str) -> Array:
+    """The elements of a tensor that the collective will write to."""
+    found = array_of(x, name)
+    check_writable(x)
+    return found
+
+
+def write(x: Tensor, elements: Array) -> Tensor:
+    """Write the result of a collective to a tensor; nothing is recorded."""
+    with GradMode(False):
+        return store(x, wrap(np.ascontiguousarray(elements).reshape(x.shape)))
+
+
+def type_text(x: Array) -> str:
+    """Element type and shape, as `float32[2, 3]`."""
+    return f"{x.dtype}{list(x.shape)}"
+
+
+def types_text(xs: Sequence[Array]) -> str:
+    """The types of several arrays, once if they are equal."""
+    texts = [type_text(x) for x in xs]
+    return f"{len(xs)} x {texts[0]}" if len(set(texts)) == 1 else ", ".join(texts)
+
+
+def check_count(name: str, given: Sequence[Any], count: int) -> None:
+    """RankError if there is not one tensor or object per rank of the group."""
+    if len(given) != count:
+        raise RankError(f"{name}: {len(given)} given, expected {count}: one per rank of the group", code="MLC0974",
+                        loc=user_loc())
+
+
+def check_like(name: str, given: Sequence[Array], wanted: Sequence[tuple[Any, tuple[int, ...]]]) -> None:
+    """RankError if there are not as many tensors as expected, of these element types and shapes."""
+    check_count(name, given, len(wanted))
+    for i, (x, (dtype, shape)) in enumerate(zip(given, wanted)):
+        if x.dtype != dtype or x.shape != shape:
+            raise RankError(f"{name}: tensor {i} is {type_text(x)}, expected {np.dtype(dtype)}{list(shape)}",
+                            code="MLC0974", loc=user_loc())

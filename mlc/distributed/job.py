@@ -1,0 +1,221 @@
+"""Joining the job, leaving it, and telling the others when a rank fails."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import sys
+import traceback
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any
+
+from mlc.backends.cpu.threads import set_num_threads
+from mlc.backends.transport import current, launchers
+from mlc.backends.transport.errors import RankError
+from mlc.backends.transport.threads import ThreadTransport, summary
+from mlc.backends.transport.transport import DEFAULT_TIMEOUT, Transport
+from mlc.distributed.groups import ProcessGroup, Timeout, seconds, set_world, world
+from mlc.frontend.location import user_loc
+
+BACKENDS = ("mpi", "gloo", "threads")
+
+
+def is_available() -> bool:
+    """Whether there are process groups.
+
+    Returns:
+        True.
+
+    Example:
+        >>> mlc.distributed.is_available()
+        True
+    """
+    return True
+
+
+def is_initialized() -> bool:
+    """Whether the default process group has been made.
+
+    Returns:
+        A bool.
+
+    Example:
+        >>> mlc.distributed.is_initialized()
+        False
+    """
+    return world() is not None
+
+
+def is_mpi_available() -> bool:
+    """Whether mpi4py is installed, which the backend "mpi" needs.
+
+    Returns:
+        A bool.
+
+    Example:
+        >>> mlc.distributed.is_mpi_available() in (True, False)
+        True
+    """
+    return launchers.is_installed("mpi")
+
+
+def is_gloo_available() -> bool:
+    """Whether torch is installed, which the backend "gloo" needs.
+
+    Returns:
+        A bool.
+
+    Example:
+        >>> mlc.distributed.is_gloo_available() in (True, False)
+        True
+    """
+    return launchers.is_installed("gloo")
+
+
+def is_nccl_available() -> bool:
+    """Whether tensors on GPUs can be sent by NCCL.
+
+    Returns:
+        False.
+
+    Example:
+        >>> mlc.distributed.is_nccl_available()
+        False
+    """
+    return False
+
+
+def is_torchelastic_launched() -> bool:
+    """Whether torchrun started the process.
+
+    Returns:
+        A bool.
+
+    Example:
+        >>> mlc.distributed.is_torchelastic_launched()
+        False
+    """
+    return "TORCHELASTIC_RUN_ID" in os.environ
+
+
+def init_process_group(backend: str | None = None, init_method: str | None = None, timeout: Timeout = None,
+                       world_size: int = -1, rank: int = -1, store: Any = None, group_name: str = "",
+                       device_id: Any = None) -> None:
+    """Join the job: make the default process group, of all ranks.
+
+    On a host with several ranks, native code uses as many threads as there are processors for each of them, unless
+    MLC_NUM_THREADS says how many. An exception that ends the program of a rank ends the others, too, with an error
+    that names the rank.
+
+    Args:
+        backend: "mpi" in processes of `mlc run --ranks` and mpiexec, "gloo" in those of torchrun (it takes torch),
+            "threads" in threads of `mlc.backends.transport.threads.run`; None for that which started this one.
+        init_method: As in PyTorch, for gloo, where no launcher started the process.
+        timeout: Seconds or a timedelta that a collective waits for other ranks; None for 30 minutes.
+        world_size: Number of ranks, with `init_method` or `store`.
+        rank: Number of this rank, with `init_method` or `store`.
+        store: A store of torch.distributed, for gloo.
+        group_name: Not used.
+        device_id: Not used on a CPU.
+
+    Raises:
+        RankError: There is a default group already (MLC0974), the process is not one of several, or what the backend
+            needs is not installed (MLC0975), or the backend does not exist (MLC0976).
+
+    Example:
+        >>> from mlc.backends.transport import threads
+        >>> def job(rank):
+        ...     mlc.distributed.init_process_group(timeout=60)
+        ...     return mlc.distributed.get_rank(), mlc.distributed.get_world_size()
+        >>> threads.run(2, job)
+        [(0, 2), (1, 2)]
+    """
+    if world() is not None:
+        raise RankError("there is a default process group already", code="MLC0974", loc=user_loc(),
+                        hint="call init_process_group once, or destroy_process_group before")
+    name = None if backend is None else backend.rpartition(":")[2].lower()
+    wait = seconds(timeout, DEFAULT_TIMEOUT)
+    if (transport := current.of_thread()) is not None:
+        if name not in (None, "threads"):
+            raise RankError(f"the ranks are threads, and the backend is {backend!r}", code="MLC0975", loc=user_loc(),
+                            hint="leave the backend out: it is that which started the ranks")
+        if timeout is not None:
+            transport.timeout = wait
+    else:
+        if name is not None and name not in BACKENDS[:2]:
+            raise RankError(f"there is no backend {backend!r}", code="MLC0976", loc=user_loc(),
+                            hint='use "mpi" or "gloo"; None is that of the launcher')
+        given = {key: value for key, value, none in (
+            ("init_method", init_method, None), ("world_size", world_size, -1), ("rank", rank, -1),
+            ("store", store, None)) if value != none and value != "env://"}
+        try:
+            transport = launchers.join(name, wait, **given)
+        except RankError as error:
+            raise error.at(user_loc()) from None
+        current.use(transport)
+        _share_processors()
+        _guard(transport)
+    set_world(ProcessGroup(transport, tuple(range(transport.size)), transport.timeout))
+
+
+def destroy_process_group(group: ProcessGroup | None = None) -> None:
+    """Leave the job, or forget a group.
+
+    Args:
+        group: None for all groups, after which this process is no rank any more.
+
+    Raises:
+        RankError: There is no default group (MLC0974).
+
+    Example:
+        >>> from mlc.backends.transport import threads
+        >>> def job(rank):
+        ...     mlc.distributed.init_process_group()
+        ...     mlc.distributed.destroy_process_group()
+        ...     return mlc.distributed.is_initialized()
+        >>> threads.run(2, job)
+        [False, False]
+    """
+    found = world()
+    if found is None:
+        raise RankError("the default process group does not exist", code="MLC0974", loc=user_loc())
+    if group is not None and group is not found:
+        return
+    set_world(None)
+    if not isinstance(found.transport, ThreadTransport):   # whose thread may go on
+        found.transport.close()
+        current.use(None)
+
+
+def _share_processors() -> None:
+    """Have native code of the ranks of a host use each its part of the processors."""
+    ranks = launchers.ranks_on_host()
+    if ranks > 1 and "MLC_NUM_THREADS" not in os.environ:
+        set_num_threads(max(1, len(os.sched_getaffinity(0)) // ranks))
+
+
+def _guard(transport: Transport) -> None:
+    """Have an exception that ends this process end the others, and its end be known to them."""
+    before = sys.excepthook
+
+    def ended(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+        print(f"rank {transport.rank} of {transport.size} has failed:", file=sys.stderr)
+        before(kind, error, trace)
+        sys.stderr.flush()
+        report(transport.rank, error)
+        transport.abort(f"rank {transport.rank} has failed: {summary(error)}")
+        end_job: Callable[[], None] | None = getattr(transport, "end_job", None)
+        if end_job is not None:
+            end_job()
+
+    sys.excepthook = ended
+    atexit.register(transport.close)
+
+
+def report(rank: int, error: BaseException) -> None:
+    """Leave the traceback where the launcher finds it, which names the rank that failed first."""
+    from mlc.ir.files import write_text
+    if folder := os.environ.get("MLC_RANKS_FOLDER"):
+        text = "".join(traceback.format_exception(error))
+        write_text(os.path.join(folder, f"{rank}.error"), text)

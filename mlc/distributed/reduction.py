@@ -1,0 +1,65 @@
+"""How a collective combines the tensors of several ranks."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mlc.backends.transport.errors import RankError
+from mlc.backends.transport.fold import check_kind
+from mlc.backends.transport.transport import Array
+from mlc.frontend.location import user_loc
+
+
+class ReduceOp:
+    """An operation of `all_reduce`, `reduce` and `reduce_scatter`; `AVG` is of floats.
+
+    Sums and products are taken in the order of the ranks, those of f16 and bf16 in f32 with one rounding at the end, so
+    that all ranks, all backends and all repetitions have the same bits.
+
+    The operations are `SUM`, `AVG`, `PRODUCT`, `MIN`, `MAX`, `BAND`, `BOR` and `BXOR`.
+
+    Args:
+        name: Its name.
+        kind: The combining kind of the dialects that is folded.
+
+    Returns:
+        The operation.
+
+    Example:
+        >>> mlc.distributed.ReduceOp.SUM
+        ReduceOp.SUM
+    """
+
+    SUM: ReduceOp
+    AVG: ReduceOp
+    PRODUCT: ReduceOp
+    MIN: ReduceOp
+    MAX: ReduceOp
+    BAND: ReduceOp
+    BOR: ReduceOp
+    BXOR: ReduceOp
+
+    def __init__(self, name: str, kind: str) -> None:
+        self.name, self.kind = name, kind
+
+    def __repr__(self) -> str:
+        return f"ReduceOp.{self.name}"
+
+    def check(self, x: Array) -> None:
+        """RankError if elements of this type cannot be combined so."""
+        try:
+            check_kind(self.kind, x.dtype)
+        except RankError as error:
+            raise error.at(user_loc()) from None
+        if self is ReduceOp.AVG and x.dtype.kind in "biu":
+            raise RankError(f"AVG is of floats, and these elements are of {x.dtype}", code="MLC0973", loc=user_loc(),
+                            hint="convert the tensor first, or divide the sum")
+
+    def finish(self, folded: Array, count: int) -> Array:
+        """The result, after the fold of so many ranks."""
+        return np.divide(folded, count, dtype=folded.dtype) if self is ReduceOp.AVG else folded
+
+
+for _name, _kind in (("SUM", "add"), ("AVG", "add"), ("PRODUCT", "mul"), ("MIN", "min"), ("MAX", "max"),
+                     ("BAND", "and"), ("BOR", "or"), ("BXOR", "xor")):
+    setattr(ReduceOp, _name, ReduceOp(_name, _kind))

@@ -1,0 +1,74 @@
+"""Work: a collective that was started with `async_op=True`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+from mlc.backends.transport.pending import Handle
+
+
+class Work:
+    """A collective, or a message, that is on its way.
+
+    Its tensors must not be read or written before `wait` returns.
+
+    Args:
+        handle: The collective in the background.
+        finish: Function that writes its result to the tensors, in the thread that waits.
+
+    Returns:
+        Object with PyTorch's names.
+
+    Example:
+        >>> from mlc.backends.transport import threads
+        >>> def average(rank):
+        ...     mlc.distributed.init_process_group()
+        ...     x = mlc.tensor([float(rank)])
+        ...     work = mlc.distributed.all_reduce(x, async_op=True)
+        ...     work.wait()
+        ...     return x.item()
+        >>> threads.run(2, average)
+        [1.0, 1.0]
+    """
+
+    def __init__(self, handle: Handle[Any], finish: Callable[[Any], Any]) -> None:
+        self._handle, self._finish = handle, finish
+        self._finished = False
+        self._result: Any = None
+
+    def wait(self, timeout: float | timedelta | None = None) -> bool:
+        """Wait until the result is in the tensors.
+
+        Args:
+            timeout: Seconds or a timedelta; None for the time-out of the group.
+
+        Returns:
+            True.
+
+        Raises:
+            RankError: It failed, or does not end in time (MLC0971).
+        """
+        seconds = timeout.total_seconds() if isinstance(timeout, timedelta) else timeout
+        found = self._handle.wait(seconds)
+        if not self._finished:
+            self._finished, self._result = True, self._finish(found)
+        return True
+
+    def is_completed(self) -> bool:
+        """Whether `wait` would return, or raise, at once."""
+        return self._handle.done()
+
+    def is_success(self) -> bool:
+        """Whether it has ended without an error."""
+        return self._handle.done() and self.exception() is None
+
+    def exception(self) -> BaseException | None:
+        """The error that it ended with, if there is one."""
+        return self._handle.error
+
+    def result(self) -> Any:
+        """The tensors that it has written; it waits for them."""
+        self.wait()
+        return self._result

@@ -1,0 +1,169 @@
+"""Averages of gradients over the ranks of a group, in buckets that travel while backward goes on.
+
+Parameters are divided among buckets in the reverse of their order, which is about that in which their gradients are
+complete. A gradient that is complete is copied into its bucket, and a full bucket is sent at once, in the order of the
+buckets, which is the same on all ranks. At the end of backward the averages replace the gradients.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from mlc.backends.transport import collectives
+from mlc.backends.transport.errors import RankError
+from mlc.backends.transport.transport import Array
+from mlc.distributed.calls import Collective, type_text, write
+from mlc.distributed.groups import ProcessGroup
+from mlc.distributed.work import Work
+from mlc.frontend.autograd.engine import queue_callback
+from mlc.frontend.location import user_loc
+from mlc.frontend.tensor import Tensor
+
+ALIGNMENT = 16
+"""Elements that the place of each gradient in its bucket is a multiple of."""
+
+
+class Bucket:
+    """Gradients of one dtype that are sent together.
+
+    parameters  numbers of their parameters
+    places      where each begins in `flat`
+    flat        memory of what is sent
+    missing     parameters whose gradients are not there yet
+    """
+
+    def __init__(self, parameters: Sequence[int], arrays: Sequence[Array]) -> None:
+        self.parameters, self.places, end = list(parameters), list[int](), 0
+        for array in arrays:
+            self.places.append(end)
+            end += -(-array.size // ALIGNMENT) * ALIGNMENT
+        self.flat = np.zeros(end, arrays[0].dtype)
+        self.shapes = [array.shape for array in arrays]
+        self.missing = set(self.parameters)
+        self.work: Work | None = None
+        self.average: Array | None = None
+
+    def part(self, flat: Array, parameter: int) -> Array:
+        """The elements of one gradient."""
+        i = self.parameters.index(parameter)
+        return flat[self.places[i]:self.places[i] + int(np.prod(self.shapes[i]))].reshape(self.shapes[i])
+
+
+def divide(arrays: Sequence[Array], first: int, cap: int) -> list[Bucket]:
+    """The buckets of parameters: the first of at most `first` bytes, the others of `cap`, or of one parameter."""
+    buckets, waiting, sizes = list[Bucket](), dict[Any, list[int]](), dict[Any, int]()
+
+    def close(dtype: Any) -> None:
+        numbers = waiting.pop(dtype)
+        buckets.append(Bucket(numbers, [arrays[i] for i in numbers]))
+        sizes.pop(dtype)
+
+    for i in reversed(range(len(arrays))):
+        dtype, size = arrays[i].dtype, arrays[i].nbytes
+        if dtype in waiting and sizes[dtype] + size > (cap if buckets else first):
+            close(dtype)
+        waiting.setdefault(dtype, []).append(i)
+        sizes[dtype] = sizes.get(dtype, 0) + size
+    for dtype in list(waiting):
+        close(dtype)
+    return buckets
+
+
+class Reducer:
+    """What averages the gradients of some parameters after each backward that it expects.
+
+    names   of the parameters
+    unused  whether parameters may have no gradient, on some ranks or on all
+    """
+
+    def __init__(self, names: Sequence[str], parameters: Sequence[Tensor], group: ProcessGroup, cap: int,
+                 unused: bool) -> None:
+        self.names, self.parameters, self.group, self.unused = list(names), list(parameters), group, unused
+        self.buckets = divide([p._array for p in parameters], min(cap, 1 << 20), cap)
+        self.bucket_of = {i: bucket for bucket in self.buckets for i in bucket.parameters}
+        self.expecting = self.started = False
+        self.next = 0
+        self.handles = [p.register_post_accumulate_grad_hook(partial(self.ready, i)) for i, p in enumerate(parameters)]
+
+    def expect(self, expecting: bool) -> None:
+        """Average the gradients of the passes backward from now on, or leave them alone."""
+        self.expecting = expecting
+        self._reset()
+
+    def _reset(self) -> None:
+        self.started, self.next = False, 0
+        for bucket in self.buckets:
+            bucket.missing, bucket.work, bucket.average = set(bucket.parameters), None, None
+
+    def ready(self, number: int, parameter: Tensor) -> None:
+        """Take the gradient of a parameter, and send the buckets whose turn it is."""
+        if not self.expecting:
+            return
+        if not self.started:
+            self.started = True
+            queue_callback(self.finish)
+        bucket, gradient = self.bucket_of[number], parameter.grad
+        assert gradient is not None
+        if gradient.composite:
+            self._fail(f"the gradient of {self.names[number]} is sparse", "make the layer with sparse=False")
+        share = bucket.flat.dtype.type(1 / self.group.size())
+        np.multiply(gradient._array, share, out=bucket.part(bucket.flat, number))
+        bucket.missing.discard(number)
+        self._send()
+
+    def _send(self) -> None:
+        while self.next < len(self.buckets) and not self.buckets[self.next].missing:
+            bucket = self.buckets[self.next]
+            call = Collective("DistributedDataParallel", self.group,
+                              f"bucket {self.next} of {len(self.buckets)}, {type_text(bucket.flat)}")
+            bucket.work = call.run(partial(collectives.all_reduce, call.transport, call.ranks, bucket.flat, "add",
+                                           call.timeout, call.tag), partial(setattr, bucket, "average"), True)
+            self.next += 1
+
+    def finish(self) -> None:
+        """Send what is left, and replace the gradients by the averages."""
+        missing = sorted(i for bucket in self.buckets for i in bucket.missing)
+        if missing and not self.unused:
+            names = ", ".join(self.names[i] for i in missing[:5]) + ", ..." * (len(missing) > 5)
+            self._fail(f"{len(missing)} of {len(self.names)} parameters have no gradient: {names}",
+                       "have the loss depend on all of them, freeze them (requires_grad_(False)) before the model is "
+                       "wrapped, or give find_unused_parameters=True")
+        for bucket in self.buckets:
+            for i in bucket.missing:
+                bucket.part(bucket.flat, i)[...] = 0
+            bucket.missing = set()
+        self._send()
+        used = self._used_anywhere(missing) if self.unused else range(len(self.names))
+        for bucket in self.buckets:
+            assert bucket.work is not None
+            bucket.work.wait()
+            assert bucket.average is not None
+            for i in bucket.parameters:
+                if i in used:
+                    self._put(self.parameters[i], bucket.part(bucket.average, i))
+        self._reset()
+
+    def _put(self, parameter: Tensor, average: Array) -> None:
+        if parameter.grad is None:                         # other ranks have one
+            parameter.grad = Tensor(np.zeros(parameter.shape, average.dtype))
+        write(parameter.grad, average)
+
+    def _used_anywhere(self, missing: Sequence[int]) -> set[int]:
+        """The parameters that have a gradient on any rank."""
+        mine = np.ones(len(self.names), np.bool_)
+        mine[list(missing)] = False
+        found = list[Array]()
+        call = Collective("DistributedDataParallel", self.group, "used parameters")
+        call.run(lambda: collectives.all_reduce(call.transport, call.ranks, mine, "or", call.timeout, call.tag),
+                 found.append)
+        return set(np.flatnonzero(found[0]).tolist())
+
+    def _fail(self, what: str, hint: str) -> None:
+        """End the pass on all ranks: others wait for what this one cannot send."""
+        rank = self.group.transport.rank
+        self.group.transport.abort(f"DistributedDataParallel on rank {rank}: {what}")
+        raise RankError(f"DistributedDataParallel: {what}", code="MLC0979", ranks=[rank], loc=user_loc(), hint=hint)
