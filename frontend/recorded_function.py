@@ -129,6 +129,11 @@ class Recorded:
         return bool(self.stored or self.gradients) or (
             captures is not None and bool(captures.effects or captures.requiring))
 
+    def updates(self) -> dict[int, int]:
+        """The results that are new elements of inputs: number of the input, captured ones included, and of the result."""
+        own = len(self.trace.block.args) - (len(self.captures.inputs) if self.captures is not None else 0)
+        return self.written | {own + i: n for i, n in self.stored.items()}
+
     def plain_outputs(self) -> list[tuple[str, Any]]:
         """The outputs where arguments that are returned are copies."""
         return [("result", x[1]) if kind in SHARING else (kind, x)

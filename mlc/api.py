@@ -152,6 +152,8 @@ class Compiled(CompiledFunction):
         reached = recorded.captures.tensors() if recorded.captures is not None else []
         if not recorded.accumulates and requires_grad([*call.given, *reached]):     # lowering consumes the recording
             recorded.function = FunctionRecord(copy_of(recorded.trace.module), self.signature.name)
+        if call.device.startswith("mesh"):
+            recorded.trace.function.attrs["updates"] = tuple(recorded.updates().items())
         executable = native_code(recorded.trace.module, self.placement.at(call.device).timed(timed))
         entry = executable.entry("main")
         if debugged is not None:

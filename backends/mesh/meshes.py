@@ -6,7 +6,8 @@ import threading
 from dataclasses import dataclass, field
 
 from mlc.backends.transport import current
-from mlc.backends.transport.threads import Board, ThreadTransport
+from mlc.backends.transport.mailbox import Mailbox
+from mlc.backends.transport.threads import ThreadTransport
 from mlc.backends.transport.transport import Transport
 from mlc.dialects.shard.mesh import Axes, Mesh
 from mlc.ir.diag import BackendError, UserError
@@ -53,7 +54,7 @@ class RankMesh:
 
 def make(topology: Mesh, abstract: bool = False) -> RankMesh:
     """A mesh of all ranks of this thread's job; UserError (MLC0969) if it has not as many, unless it is abstract."""
-    transport = None if abstract else current.transport() or ThreadTransport(Board(1), 0)
+    transport = None if abstract else current.transport() or ThreadTransport([Mailbox(0)], 0)
     if transport is not None and transport.size != topology.ranks:
         raise UserError(f"a mesh of {' x '.join(map(str, topology.sizes))} needs {topology.ranks} ranks, and there "
                         f"{'is' if transport.size == 1 else 'are'} {transport.size}", code="MLC0969",

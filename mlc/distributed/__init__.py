@@ -35,6 +35,7 @@ from mlc.distributed.collectives import (
     reduce_scatter,
     reduce_scatter_tensor,
 )
+from mlc.distributed.device_mesh import DeviceMesh, from_local, local, mesh, placement, shard
 from mlc.distributed.groups import (
     GroupMember,
     ProcessGroup,
@@ -65,27 +66,31 @@ from mlc.distributed.objects import (
     scatter_object_list,
     send_object_list,
 )
+from mlc.distributed.plans import ByName, FullySharded, distribute, replicated, shard_optimizer
 from mlc.distributed.point_to_point import P2POp, batch_isend_irecv, irecv, isend, recv, send
+from mlc.distributed.rank_program import Communication, Report, lower, report
 from mlc.distributed.reduction import ReduceOp
 from mlc.distributed.rooted import broadcast, gather, reduce, scatter
 from mlc.distributed.work import Work
 from mlc.frontend import unsupported_api
 
 __all__ = [
-    "GroupMember", "P2POp", "ProcessGroup", "RankError", "ReduceOp", "Work", "all_gather", "all_gather_into_tensor",
-    "all_gather_object", "all_reduce", "all_to_all", "all_to_all_single", "barrier", "batch_isend_irecv", "broadcast",
-    "broadcast_object_list", "destroy_process_group", "gather", "gather_object", "get_backend", "get_global_rank",
-    "get_group_rank", "get_process_group_ranks", "get_rank", "get_world_size", "group", "init_process_group", "irecv",
-    "is_available", "is_gloo_available", "is_initialized", "is_mpi_available", "is_nccl_available",
-    "is_torchelastic_launched", "isend", "monitored_barrier", "new_group", "recv", "recv_object_list", "reduce",
-    "reduce_scatter", "reduce_scatter_tensor", "scatter", "scatter_object_list", "send", "send_object_list",
+    "ByName", "Communication", "DeviceMesh", "FullySharded", "GroupMember", "P2POp", "ProcessGroup", "RankError",
+    "ReduceOp", "Report", "Work", "all_gather", "all_gather_into_tensor", "all_gather_object", "all_reduce",
+    "all_to_all", "all_to_all_single", "barrier", "batch_isend_irecv", "broadcast", "broadcast_object_list",
+    "destroy_process_group", "distribute", "from_local", "gather", "gather_object", "get_backend",
+    "get_global_rank", "get_group_rank", "get_process_group_ranks", "get_rank", "get_world_size", "group",
+    "init_process_group", "irecv", "is_available", "is_gloo_available", "is_initialized", "is_mpi_available",
+    "is_nccl_available", "is_torchelastic_launched", "isend", "local", "lower", "mesh", "monitored_barrier",
+    "new_group", "placement", "recv", "recv_object_list", "reduce", "reduce_scatter", "reduce_scatter_tensor",
+    "replicated", "report", "scatter", "scatter_object_list", "send", "send_object_list", "shard",
+    "shard_optimizer",
 ]
 _STORE = ("gloo's stores are torch.distributed's, and MPI has none", "mlc.distributed.broadcast_object_list")
 _WHY = {
     **dict.fromkeys("Store TCPStore FileStore HashStore PrefixStore rendezvous".split(), _STORE),
     "rpc": ("a rank calls no functions of another one", "mlc.distributed.send_object_list"),
     "reduce_op": ("PyTorch replaced it", "mlc.distributed.ReduceOp"),
-    "DeviceMesh": ("it is in a module of its own", "mlc.distributed.mesh"),
 }
 
 

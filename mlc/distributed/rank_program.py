@@ -159,6 +159,7 @@ def _partitioned(f: Callable[..., Any], args: Sequence[Any], keywords: dict[str,
     if mesh is None:
         raise UserError("no argument, and nothing that the function reaches, is on a mesh", code="MLC0969",
                         loc=user_loc(), hint="divide one: mlc.distributed.shard(x, ..., mesh=mesh)")
+    recorded.trace.function.attrs["updates"] = tuple(recorded.updates().items())
     return partitioned(recorded.trace.module, "main", mesh.topology, [sharding_of(x) for x in arrays]), mesh
 
 

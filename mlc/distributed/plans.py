@@ -1,0 +1,185 @@
+"""Plans of how the tensors of a module, and of its optimiser, are divided: the recipes of parallel training.
+
+    data parallel        distribute(model, mesh), and batches that are divided
+    ZeRO 1 and 2         the same, and shard_optimizer(optimizer, mesh, "data")
+    ZeRO 3, FSDP         distribute(model, mesh, FullySharded("data"))
+    tensor parallel      distribute(model, mesh, ByName({"*.c_fc.weight": ("model",), ...}))
+
+A plan only says where tensors lie. Which collectives follow, the passes decide: `report` shows them.
+
+Example:
+    >>> mesh = mlc.distributed.mesh({"data": 2}, abstract=True)
+    >>> model = mlc.distributed.distribute(nn.Linear(4, 8), mesh, mlc.distributed.FullySharded("data", least=1))
+    >>> mlc.distributed.placement(model.weight), mlc.distributed.local(model.weight).shape
+    (('data', None), (4, 4))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from fnmatch import fnmatchcase
+from typing import TypeVar
+
+from mlc.distributed.device_mesh import DeviceMesh, Spec, placement, shard
+from mlc.frontend.autograd.grad_mode import no_grad
+from mlc.frontend.location import user_loc
+from mlc.frontend.tensor import Tensor
+from mlc.ir.diag import UserError
+from mlc.nn.module import Module
+from mlc.optim import Optimizer
+
+M = TypeVar("M", bound=Module)
+Plan = Callable[[str, Tensor, DeviceMesh], tuple[Spec, ...]]
+"""How a tensor of a module is divided: from its name, itself and the mesh to a specification, as of `shard`."""
+
+
+def replicated(name: str, x: Tensor, mesh: DeviceMesh) -> tuple[Spec, ...]:
+    """The plan by which every rank has all of each tensor: data parallelism.
+
+    Args:
+        name: Name of the tensor.
+        x: The tensor.
+        mesh: The mesh.
+
+    Returns:
+        An empty specification.
+
+    Example:
+        >>> mesh = mlc.distributed.mesh({"data": 2}, abstract=True)
+        >>> mlc.distributed.replicated("weight", mlc.ones(2), mesh)
+        ()
+    """
+    return ()
+
+
+class FullySharded:
+    """The plan by which tensors are divided along one dimension: ZeRO 3, FSDP.
+
+    They are gathered where they are used, and their gradients are scattered.
+
+    Args:
+        axis: Axis of the mesh.
+        least: Fewest elements of a tensor that is divided; smaller ones are on every rank.
+
+    Example:
+        >>> mesh = mlc.distributed.mesh({"data": 4}, abstract=True)
+        >>> plan = mlc.distributed.FullySharded("data", least=8)
+        >>> plan("weight", mlc.ones(3, 8), mesh), plan("bias", mlc.ones(4), mesh)
+        ((None, 'data'), ())
+    """
+
+    def __init__(self, axis: str, least: int = 1024) -> None:
+        self.axis, self.least = axis, least
+
+    def __call__(self, name: str, x: Tensor, mesh: DeviceMesh) -> tuple[Spec, ...]:
+        """The first dimension that is a multiple of the number of ranks is divided."""
+        return _divided(tuple(x.shape), (None,) * x.ndim, self.axis, mesh) if x.numel() >= self.least else ()
+
+
+class ByName:
+    """The plan that says for each name how a tensor is divided: tensor parallelism.
+
+    Args:
+        specs: Patterns of names, with `*` and `?`, and their specifications, as of `shard`; the first that fits counts.
+        otherwise: Plan of the tensors that no pattern fits.
+
+    Raises:
+        UserError: A pattern fits no tensor of the module (MLC0962); `distribute` finds out.
+
+    Example:
+        >>> mesh = mlc.distributed.mesh({"model": 2}, abstract=True)
+        >>> plan = mlc.distributed.ByName({"*.weight": (None, "model")})
+        >>> plan("0.weight", mlc.ones(4, 2), mesh), plan("0.bias", mlc.ones(4), mesh)
+        ((None, 'model'), ())
+    """
+
+    def __init__(self, specs: Mapping[str, tuple[Spec, ...]], otherwise: Plan = replicated) -> None:
+        self.specs, self.otherwise = dict(specs), otherwise
+        self.unused = set(self.specs)
+
+    def __call__(self, name: str, x: Tensor, mesh: DeviceMesh) -> tuple[Spec, ...]:
+        """The specification of the first pattern that fits the name."""
+        for pattern, spec in self.specs.items():
+            if fnmatchcase(name, pattern):
+                self.unused.discard(pattern)
+                return spec
+        return self.otherwise(name, x, mesh)
+
+
+def distribute(module: M, mesh: DeviceMesh, plan: Plan = replicated) -> M:
+    """Divide the parameters and buffers of a module among the ranks, in place.
+
+    Every rank has the same module before, as after the same seed or `load_state_dict`.
+
+    Args:
+        module: The module.
+        mesh: The mesh.
+        plan: How each tensor is divided.
+
+    Returns:
+        The module.
+
+    Raises:
+        UserError: A tensor cannot be divided so, or a pattern of the plan fits none (MLC0962).
+
+    Example:
+        >>> mesh = mlc.distributed.mesh({"data": 1})
+        >>> model = mlc.distributed.distribute(nn.Linear(2, 3), mesh)
+        >>> model(mlc.distributed.shard(mlc.ones(4, 2), "data", mesh=mesh)).shape
+        (4, 3)
+    """
+    with no_grad():
+        for name, x in [*module.named_parameters(), *module.named_buffers()]:
+            x.data = shard(x.data, *plan(name, x, mesh), mesh=mesh)
+            if x.grad is not None:
+                x.grad = shard(x.grad, *placement(x), mesh=mesh)
+    if isinstance(plan, ByName) and plan.unused:
+        raise UserError(f"no tensor of the module is named {min(plan.unused)}", code="MLC0962", loc=user_loc(),
+                        hint="names are those of named_parameters() and named_buffers()")
+    return module
+
+
+def shard_optimizer(optimizer: Optimizer, mesh: DeviceMesh, axis: str) -> Optimizer:
+    """Divide the state of an optimiser among the ranks, whatever its parameters are: ZeRO 1, and in compiled steps 2.
+
+    Each rank updates its part of a parameter, of a gradient that is scattered; the parameter is gathered.
+
+    Args:
+        optimizer: Optimiser of parameters on the mesh, before its first step.
+        mesh: The mesh.
+        axis: Axis of the mesh.
+
+    Returns:
+        The optimiser.
+
+    Raises:
+        UserError: There is no such axis (MLC0961).
+
+    Example:
+        >>> mesh = mlc.distributed.mesh({"data": 2}, abstract=True)
+        >>> model = mlc.distributed.distribute(nn.Linear(4, 8), mesh)
+        >>> adam = mlc.distributed.shard_optimizer(mlc.optim.Adam(model.parameters()), mesh, "data")
+        >>> mlc.distributed.placement(adam.state[model.weight]["exp_avg"])
+        ('data', None)
+    """
+    mesh._ranks.topology.index(axis)
+    for group in optimizer.param_groups:
+        rule = optimizer._with(group)
+        for p in group["params"]:
+            wanted = rule.slots_of(p)
+            held = optimizer.state.setdefault(p, {"step": 0})
+            for slot, x in zip(rule.slots, rule.fresh(p)):
+                if slot in wanted:
+                    shape = tuple(x.shape)
+                    own = placement(p) if shape == tuple(p.shape) else (None,) * x.ndim
+                    held[slot] = shard(x.cpu(), *_divided(shape, own, axis, mesh), mesh=mesh)
+    return optimizer
+
+
+def _divided(shape: tuple[int, ...], spec: tuple[Spec, ...], axis: str, mesh: DeviceMesh) -> tuple[Spec, ...]:
+    """A specification that divides one more dimension, the first that can be; the same if there is none."""
+    ranks = mesh.shape
+    if axis in [name for s in spec for name in ((s,) if isinstance(s, str) else s or ())]:
+        return spec
+    at = next((d for d, (n, s) in enumerate(zip(shape, spec)) if s is None and n and n % ranks[axis] == 0), None)
+    return spec if at is None else (*spec[:at], axis, *spec[at + 1:])
