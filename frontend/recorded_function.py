@@ -15,7 +15,7 @@ from mlc.frontend.arguments import check_call
 from mlc.frontend.autograd.view_node import View
 from mlc.frontend.backward import depend_on_changed_leaf, dependences, depends_on_leaf
 from mlc.frontend.buffers import Buffers
-from mlc.frontend.captures import CapturedGradient, Captures
+from mlc.frontend.captures import CapturedGradient, CapturedTensor, Captures
 from mlc.frontend.data_dependent import unpad
 from mlc.frontend.devices import BackingArray
 from mlc.frontend.eager import to_default_dtype
@@ -129,10 +129,19 @@ class Recorded:
         return bool(self.stored or self.gradients) or (
             captures is not None and bool(captures.effects or captures.requiring))
 
-    def updates(self) -> dict[int, int]:
-        """The results that are new elements of inputs: number of the input, captured ones included, and of the result."""
-        own = len(self.trace.block.args) - (len(self.captures.inputs) if self.captures is not None else 0)
-        return self.written | {own + i: n for i, n in self.stored.items()}
+    def like_inputs(self) -> dict[int, int]:
+        """The results that belong to inputs, as their new elements or their gradients: number of the result, and of the
+        input, captured or not."""
+        sources = self.captures.inputs if self.captures is not None else []
+        own = len(self.trace.block.args) - len(sources)
+        captured = {id(source.tensor): own + i for i, (source, _, _) in enumerate(sources)
+                    if isinstance(source, CapturedTensor)}
+        out = {n: i for i, n in self.written.items()} | {n: own + i for i, n in self.stored.items()}
+        for owner, n in self.gradients:
+            of = owner if isinstance(owner, int) else captured.get(id(owner))
+            if n is not None and of is not None:
+                out[n] = of
+        return out
 
     def plain_outputs(self) -> list[tuple[str, Any]]:
         """The outputs where arguments that are returned are copies."""

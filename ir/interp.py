@@ -39,7 +39,8 @@ ELEMENTS = 1 << 40
 class Ranks(Protocol):
     """The other ranks of a program that several run together (dialects/shard/ranks.py)."""
 
-    rank: int
+    @property
+    def rank(self) -> int: ...
 
     def collective(self, op: Op, x: Any) -> Any:
         """The result of this rank of an operation in which others take part, for its operand x."""

@@ -16,7 +16,6 @@ from typing import Any
 from mlc.dialects import shard, tensor
 from mlc.dialects.func import Func
 from mlc.dialects.shard.collectives import Collective
-from mlc.dialects.shard.mesh import Mesh
 from mlc.dialects.tensor.base import reshape
 from mlc.ir.changes import allowed
 from mlc.ir.core import Op, before
@@ -34,7 +33,7 @@ BUCKET = 16 << 20
 def run(module: Op, small: int = SMALL, bucket: int = BUCKET) -> None:
     """Combine collectives whose operands have at most `small` bytes, up to `bucket` bytes together."""
     for function in list(module.inside(Func)):
-        if isinstance(function.attrs.get("mesh"), Mesh):
+        if "partitioned" in function.attrs:
             for ops in _buckets(function, small, bucket):
                 _combine(function, ops)
 

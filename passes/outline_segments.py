@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from mlc.dialects import func, shard, tensor
 from mlc.dialects.func import Func
-from mlc.dialects.shard.mesh import Axes, Mesh
+from mlc.dialects.shard.mesh import Axes
 from mlc.ir.core import Op, Symbol, Value, at_end, before
 from mlc.ir.passes import Pass
 from mlc.ir.types import TensorType, i64
@@ -26,7 +26,7 @@ from mlc.passes.forms import PARTITIONED
 def run(module: Op) -> None:
     """Outline the segments of every function that has a mesh."""
     for function in list(module.inside(Func)):
-        if isinstance(function.attrs.get("mesh"), Mesh):
+        if "partitioned" in function.attrs:
             _slice_by_position(function)
             for number, ops in _by_number(Segments.of(function)).items():
                 _outline(function, number, ops)

@@ -1,7 +1,8 @@
 """Make the program of one rank of a program whose tensors are divided among a mesh.
 
 takes  DECOMPOSED with the decisions of `propagate_shardings`
-gives  the same form, with collectives of the dialect `shard`; arguments, results and all tensors are shards
+gives  PARTITIONED, with collectives of the dialect `shard`; arguments, results and all tensors are shards, and the
+       function has the attribute `partitioned`
 why    communication is explicit from here on: printed, counted, merged and interpreted with all ranks at once
 
 Each operation computes its shard, of operands that are divided as its factors are. Where a tensor lies otherwise, it is
@@ -31,7 +32,7 @@ Local = tuple[Value, Sharding]
 def run(module: Op) -> None:
     """Partition every function that has a mesh."""
     for function in list(module.inside(Func)):
-        if isinstance(function.attrs.get("mesh"), Mesh):
+        if isinstance(function.attrs.get("mesh"), Mesh) and "partitioned" not in function.attrs:
             _Partition(function, function.attrs["mesh"]).run()
 
 
@@ -65,6 +66,7 @@ class _Partition:
         made.attrs |= {name: x for name, x in self.function.attrs.items() if name not in made.attrs}
         made.attrs["arg_shardings"] = tuple(shardings)
         made.attrs["result_shardings"] = made.block.terminator.attrs.pop("shardings")
+        made.attrs["partitioned"] = True
         made.update_type()
         assert self.function.parent is not None
         self.function.parent.insert(made, self.function)

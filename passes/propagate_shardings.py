@@ -34,7 +34,7 @@ SWEEPS = 32
 def run(module: Op) -> None:
     """Write the decisions to all functions that have a mesh."""
     for function in module.inside(Func):
-        if isinstance(function.attrs.get("mesh"), Mesh):
+        if isinstance(function.attrs.get("mesh"), Mesh) and "partitioned" not in function.attrs:
             _Propagation(function, function.attrs["mesh"]).run()
 
 
@@ -70,7 +70,8 @@ class _Propagation:
     def _start(self) -> None:
         given = self.function.attrs.get("arg_shardings", ())
         for value, sharding in zip(self.function.args, given):
-            self._fix(value, sharding, self.function)
+            if isinstance(value.type, TensorType):
+                self._fix(value, sharding, self.function)
         for value in self.function.args:
             self.fixed.add(value)
         for op in self.function.block:

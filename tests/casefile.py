@@ -367,6 +367,7 @@ def _functions(module: Any) -> dict[str, Any]:
 def same_meaning(case: Case, before: Any, after: Any, name: str) -> None:
     """Interpret a function of two modules on the same random arguments: what it returns and writes is equal."""
     from mlc.ir.interp import run_function
+    from tests.sharded_program import is_of_one_rank, on_all_ranks
     function = _functions(before)[name]
     if name not in _functions(after):
         raise CaseFailure(f"{case.where(function.loc.line)}: @{name} is no longer there")
@@ -375,7 +376,9 @@ def same_meaning(case: Case, before: Any, after: Any, name: str) -> None:
         seen = list[list[Array]]()
         for module in (before, after):
             own = [a.copy() for a in args]
-            seen.append([np.asarray(x) for x in (*run_function(module, name, own), *own)])
+            results = on_all_ranks(module, own, name) if is_of_one_rank(_functions(module)[name]) else run_function(
+                module, name, own)
+            seen.append([np.asarray(x) for x in (*results, *own)])
         if len(seen[0]) != len(seen[1]):
             raise CaseFailure(f"{case.where(function.loc.line)}: @{name} returns another number of results")
         for i, (want, got) in enumerate(zip(*seen)):
@@ -389,6 +392,7 @@ def random_arguments(function: Any, seed: int, fixed: dict[str, int], sizes: tup
     """Arguments of the types a function takes, the same for the same seed."""
     from mlc.ir import types
     from mlc.ir.sizes import evaluate, symbols
+    from tests.sharded_program import is_of_one_rank
     rng, env = np.random.default_rng(seed), dict(fixed)
 
     def size(dim: Any) -> int:
@@ -398,14 +402,17 @@ def random_arguments(function: Any, seed: int, fixed: dict[str, int], sizes: tup
             env.setdefault(symbol, sizes[len(env) % len(sizes)])
         return evaluate(dim, env)
 
-    def value(type: Any) -> Argument:
+    def value(type: Any, number: int) -> Argument:
         shape = tuple(size(d) for d in type.shape) if isinstance(type, types.ShapedType) else ()
+        if is_of_one_rank(function):                       # the whole tensor, of which each rank gets its shard
+            dims, mesh = function.attrs["arg_shardings"][number].dims, function.attrs["mesh"]
+            shape = tuple(n * mesh.size(axes) for n, axes in zip(shape, dims))
         if not isinstance(type, types.ShapedType | types.ScalarType):
             raise CaseFailure(f"no random value of type {type}; write `// meaning: none, <reason>`")
         scalar = types.element(type)
         return random_array(rng, shape, types.to_numpy(scalar), low=0 if scalar == types.index else -4)[()]
 
-    return [value(arg.type) for arg in function.regions[0].blocks[0].args]
+    return [value(arg.type, i) for i, arg in enumerate(function.regions[0].blocks[0].args)]
 
 
 def _arguments(case: Case, module: Any, call: Call) -> list[Argument]:

@@ -33,11 +33,17 @@ def divided(module: Op, mesh: Mesh, args: Sequence[Sharding], results: Sequence[
     return module
 
 
-def on_all_ranks(module: Op, mesh: Mesh, args: Sequence[Any]) -> list[Array]:
-    """The results of a partitioned @main, put together from those of all ranks."""
-    attrs = next(op for op in module.inside(Func) if op.sym_name == "main").attrs
+def is_of_one_rank(function: Op) -> bool:
+    """Whether a function is the program of one rank, so that it takes and gives shards."""
+    return "partitioned" in function.attrs
+
+
+def on_all_ranks(module: Op, args: Sequence[Any], name: str = "main") -> list[Array]:
+    """The results of a partitioned function, put together from those of all ranks."""
+    attrs = next(op for op in module.inside(Func) if op.sym_name == name).attrs
+    mesh: Mesh = attrs["mesh"]
     pieces = zip(*(ranks.shards(np.asarray(x), s, mesh) for x, s in zip(args, attrs["arg_shardings"])))
-    out = ranks.interpret(module, "main", mesh, list(pieces) if args else [()] * mesh.ranks)
+    out = ranks.interpret(module, name, mesh, list(pieces) if args else [()] * mesh.ranks)
     return [ranks.joined([np.asarray(of_rank[i]) for of_rank in out], s, mesh)
             for i, s in enumerate(attrs["result_shardings"])]
 
@@ -89,7 +95,7 @@ def examine(seed: int) -> str:
     except Exception as error:                             # such as an index out of range: on every rank as well
         return "-" if "MLC" in str(error) else f"one device: {error}"
     rank = divided(module.clone(), mesh, chosen, results)
-    for i, (got, want) in enumerate(zip(on_all_ranks(rank, mesh, args), expected, strict=True)):
+    for i, (got, want) in enumerate(zip(on_all_ranks(rank, args), expected, strict=True)):
         found = difference(got, np.asarray(want))
         if found is not None:
             return f"result {i} on {dict(zip(mesh.axes, mesh.sizes))}, {[str(s) for s in chosen]}: {found}"

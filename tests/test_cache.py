@@ -18,8 +18,8 @@ import numpy as np
 import pytest
 
 import mlc
-from mlc import code
 from mlc.backends import cache, compilation_units, compile_many, kernel_units, private, versions
+from mlc.backends import cached_code as code
 from mlc.backends.cache import Store
 from mlc.backends.compilation_units import CompilationUnit
 from mlc.backends.cpu import targets

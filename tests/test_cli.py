@@ -485,7 +485,7 @@ def test_mistakes_in_programs(run: Run) -> None:
 
 
 def test_an_internal_error_in_a_program_is_reported_as_a_defect(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    from mlc import code
+    from mlc.backends import cached_code as code
     monkeypatch.setattr(code, "_cache", None)
     status, _, err = run("run", "model.py")
     assert status == 101 and "model.py:13: error[MLC0900]: " in err and "a defect of mlc" in err

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import mlc
-from mlc import code
+from mlc.backends import cached_code as code
 from mlc.backends import executable
 from mlc.backends.cpu.targets import host
 from mlc.backends.target import Target

@@ -43,8 +43,8 @@ class RankMesh:
     def transport(self) -> Transport:
         """The transport of messages; UserError (MLC0969) on an abstract mesh."""
         if self.carrier is None:
-            raise UserError("the mesh is abstract: programs on it are lowered and reported, and not run", code="MLC0969",
-                            hint="leave out abstract=True, in a job of as many ranks")
+            raise UserError("the mesh is abstract: programs on it are lowered and reported, and not run",
+                            code="MLC0969", hint="leave out abstract=True, in a job of as many ranks")
         return self.carrier
 
     def group(self, axes: Axes) -> tuple[int, ...]:

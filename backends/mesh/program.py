@@ -39,7 +39,7 @@ def partitioned(module: Op, name: str, topology: Mesh, args: Sequence[Sharding],
     function.attrs.pop("donate", None)
     function.attrs["mesh"] = topology
     function.attrs["arg_shardings"] = tuple(args)
-    kept = {result: args[arg] for arg, result in function.attrs.pop("updates", ())}
+    kept = {result: args[arg] for result, arg in function.attrs.pop("like_inputs", ())}
     function.attrs["result_shardings"] = tuple(map(kept.get, range(len(function.function_type.results))))
     Pipeline([step for _, text, _ in pipeline.DISTRIBUTED for step in parse_pipeline(text)]).run(copy)
     return copy

@@ -15,12 +15,13 @@ from mlc.dialects.combining import CombiningKind
 from mlc.dialects.shard.mesh import Axes, Mesh
 from mlc.dialects.tensor.base import Array, TensorOp, accumulator, kind, rounded
 from mlc.dialects.tensor.traits import HostOp
-from mlc.ir.core import Value
+from mlc.ir.core import Op, Value
+from mlc.ir.diag import IRError
 from mlc.ir.sizes import Dim
 from mlc.ir.types import TensorType, i64, to_numpy
 
 if TYPE_CHECKING:
-    from mlc.ir.interp import Frame
+    from mlc.ir.interp import Frame, Ranks
 
 
 class Collective(HostOp, TensorOp, pure=True):
@@ -46,11 +47,7 @@ class Collective(HostOp, TensorOp, pure=True):
         raise NotImplementedError
 
     def interpret(self, frame: Frame) -> Any:
-        ranks = frame.interpreter.ranks
-        if ranks is None:
-            self.fail("needs all ranks of the mesh", code="MLC0963",
-                      hint="interpret all of them (dialects.shard.ranks)")
-        return ranks.collective(self, frame[self.x])
+        return _ranks(self, frame).collective(self, frame[self.x])
 
     def _operand(self) -> TensorType:
         x, = self.tensors()
@@ -207,10 +204,15 @@ class ProcessIndex(HostOp, name="shard.process_index", pure=True):
         return TensorType((), i64)
 
     def interpret(self, frame: Frame) -> Any:
-        ranks = frame.interpreter.ranks
-        if ranks is None:
-            self.fail("needs all ranks of the mesh", code="MLC0963", hint="interpret all of them (dialects.shard.ranks)")
-        return np.int64(self.mesh.position(ranks.rank, self.axes))
+        return np.int64(self.mesh.position(_ranks(self, frame).rank, self.axes))
+
+
+def _ranks(op: Op, frame: Frame) -> Ranks:
+    """The ranks that an operation is interpreted with."""
+    if frame.interpreter.ranks is None:
+        raise IRError(f"{op.name} needs all ranks of the mesh", code="MLC0963", loc=op.loc,
+                      hint="interpret all of them: mlc.dialects.shard.ranks")
+    return frame.interpreter.ranks
 
 
 def combined(xs: Sequence[Array], name: str, type: TensorType) -> Array:

@@ -56,7 +56,7 @@ class Mesh(DialectAttribute):
         return tuple(out)
 
     def position(self, rank: int, axes: Sequence[str]) -> int:
-        """The position of a rank among those that differ from it along `axes` only; the last of these varies fastest."""
+        """The position of a rank among those that differ from it along `axes` only; the last varies fastest."""
         at, out = self.coordinates(rank), 0
         for axis in axes:
             i = self.index(axis)

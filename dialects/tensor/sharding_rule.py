@@ -83,7 +83,7 @@ def by_indexing_maps(op: TensorOp) -> ShardingRule:
     maps = [] if home is None else op.operand_maps(home, domain)
     if home is None or any(m is None and v.type.rank for m, v in zip(maps, op.operands)):
         return undivided(op)
-    number = {dim(d): d for d in range(len(domain.shape))}
+    number: dict[Dim | None, int] = {dim(d): d for d in range(len(domain.shape))}
     entries = [e for m in (*maps, home) if m is not None for e in m]
     blocked = dims_of(*(e for e in entries if e is not None and e not in number))
     if op.iteration is Iteration.SCAN:

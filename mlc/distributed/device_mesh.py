@@ -25,7 +25,6 @@ from mlc.dialects.shard.mesh import Axes, Sharding
 from mlc.dialects.shard.mesh import Mesh as Topology
 from mlc.frontend.location import user_loc
 from mlc.frontend.operands import tracer
-
 from mlc.frontend.tensor import Tensor, as_array, wrap
 from mlc.frontend.trace import emit, state
 from mlc.ir.diag import Error, UserError
@@ -122,7 +121,8 @@ def shard(x: Any, *spec: Spec, mesh: DeviceMesh | None = None) -> Tensor:
     """
     if state.trace is not None:
         traced = tracer(x)
-        return emit(Shard, traced, _dims(spec, traced.type.rank))
+        constrained: Tensor = emit(Shard, traced, _dims(spec, traced.type.rank))
+        return constrained
     ranks = _mesh_of(x, mesh)
     shape = tuple(x.shape)
     sharding = Sharding(_dims(spec, len(shape)))

@@ -154,12 +154,12 @@ def report(f: Callable[..., Any], *args: Any, **keywords: Any) -> Report:
 def _partitioned(f: Callable[..., Any], args: Sequence[Any], keywords: dict[str, Any]) -> tuple[Module, RankMesh]:
     call = (compiled_function(f) or Compiled(f)).signature.bind(tuple(args), keywords)
     recorded = record(call)
-    arrays = [*call.arrays, *map(as_backing_array, recorded.captured_operands(call.given))]
+    arrays: list[Any] = [*call.arrays, *map(as_backing_array, recorded.captured_operands(call.given))]
     mesh = next((x.mesh for x in arrays if isinstance(x, MeshArray)), None)
     if mesh is None:
         raise UserError("no argument, and nothing that the function reaches, is on a mesh", code="MLC0969",
                         loc=user_loc(), hint="divide one: mlc.distributed.shard(x, ..., mesh=mesh)")
-    recorded.trace.function.attrs["updates"] = tuple(recorded.updates().items())
+    recorded.trace.function.attrs["like_inputs"] = tuple(recorded.like_inputs().items())
     return partitioned(recorded.trace.module, "main", mesh.topology, [sharding_of(x) for x in arrays]), mesh
 
 

@@ -67,12 +67,13 @@ def load() -> dict[str, Code]:
         onnx,
         pytorch,
         random,
+        sharding,
         stablehlo,
         tensor,
         text,
     )
     parts = (general, tensor, levels, gpu, text, frontend, modules, autograd, control, data, distributed, random,
-             language, command, backend, onnx, pytorch, stablehlo, array_api, models)
+             language, command, backend, onnx, pytorch, stablehlo, array_api, models, sharding)
     found = [code for part in parts for code in read(part.TEXT)]
     return {code.name: code for code in sorted(found, key=lambda c: c.name)}
 

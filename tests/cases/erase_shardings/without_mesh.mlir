@@ -1,0 +1,14 @@
+// test: pass erase-shardings
+// tolerance: bits
+
+func.func @f(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = shard.shard %x {dims = [["d"]]} : tensor<4xf32>
+  %1 = tensor.neg %0 : tensor<4xf32>
+  func.return %1 : tensor<4xf32>
+}
+// CHECK:      module {
+// CHECK-NEXT:   func.func @f(%x: tensor<4xf32>) -> tensor<4xf32> {
+// CHECK-NEXT:     %0 = tensor.neg %x : tensor<4xf32>
+// CHECK-NEXT:     func.return %0 : tensor<4xf32>
+// CHECK-NEXT:   }
+// CHECK-NEXT: }

@@ -1,0 +1,13 @@
+// test: roundtrip
+
+func.func @f(%x: tensor<4x6xf32>) -> tensor<i64> {
+  %0 = shard.shard %x {dims = [["d"], ["m"]]} : tensor<4x6xf32>
+  %1 = shard.all_reduce %0 {mesh = #shard.mesh<axes = ["d", "m"], sizes = [2, 3]>, axes = ["d"]} : tensor<4x6xf32>
+  %2 = shard.all_reduce %1 {mesh = #shard.mesh<axes = ["d", "m"], sizes = [2, 3]>, axes = ["d", "m"], kind = "max"} : tensor<4x6xf32>
+  %3 = shard.reduce_scatter %2 {mesh = #shard.mesh<axes = ["d", "m"], sizes = [2, 3]>, axes = ["m"], axis = 1} : (tensor<4x6xf32>) -> tensor<4x2xf32>
+  %4 = shard.all_gather %3 {mesh = #shard.mesh<axes = ["d", "m"], sizes = [2, 3]>, axes = ["m"], axis = 0} : (tensor<4x2xf32>) -> tensor<12x2xf32>
+  %5 = shard.all_to_all %4 {mesh = #shard.mesh<axes = ["d", "m"], sizes = [2, 3]>, axes = ["d"], split = 0, concat = 1} : (tensor<12x2xf32>) -> tensor<6x4xf32>
+  %6 = shard.all_slice %5 {mesh = #shard.mesh<axes = ["d", "m"], sizes = [2, 3]>, axes = ["d"], axis = 0} : (tensor<6x4xf32>) -> tensor<3x4xf32>
+  %7 = shard.process_index {mesh = #shard.mesh<axes = ["d", "m"], sizes = [2, 3]>, axes = ["m"]} : () -> tensor<i64>
+  func.return %7 : tensor<i64>
+}

@@ -1,0 +1,186 @@
+"""Tensors on meshes: what a job of several ranks computes is what one device computes. The ranks are threads."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mlc
+import mlc.distributed as dist
+from mlc import nn
+from mlc.backends.transport import threads
+from mlc.ir.diag import UserError
+
+F = nn.functional
+RNG = np.random.default_rng(0)
+X = RNG.standard_normal((8, 6)).astype(np.float32)
+Y = RNG.integers(0, 4, 8)
+
+PLANS: dict[str, tuple[dict[str, int], Callable[[], dist.plans.Plan]]] = {
+    "data parallel": ({"data": 4}, lambda: dist.replicated),
+    "fully sharded": ({"data": 4}, lambda: dist.FullySharded("data", least=1)),
+    "tensor parallel": ({"model": 4}, lambda: dist.ByName(
+        {"0.weight": ("model",), "0.bias": ("model",), "2.weight": (None, "model")})),
+    "both": ({"data": 2, "model": 2}, lambda: dist.ByName(
+        {"0.weight": ("model",), "0.bias": ("model",), "2.weight": (None, "model")})),
+}
+
+
+def network() -> nn.Sequential:
+    mlc.manual_seed(0)
+    return nn.Sequential(nn.Linear(6, 8), nn.GELU(), nn.Linear(8, 4))
+
+
+def trained(model: nn.Module, optimizer: Any, x: Any, y: Any, compiled: bool) -> list[float]:
+    """The losses of four steps in PyTorch's form."""
+    def step(x: Any, y: Any) -> Any:
+        optimizer.zero_grad()
+        loss = F.cross_entropy(model(x), y)
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    run = mlc.compile(step) if compiled else step
+    return [run(x, y).item() for _ in range(4)]
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_training_on_a_mesh_is_training_on_one_device(name: str) -> None:
+    base = network()
+    alone = copy.deepcopy(base)
+    losses = trained(alone, mlc.optim.AdamW(alone.parameters(), lr=0.05), mlc.tensor(X), mlc.tensor(Y), True)
+    axes, plan = PLANS[name]
+
+    def rank(number: int) -> Any:
+        mesh = dist.mesh(axes)
+        model = dist.distribute(copy.deepcopy(base), mesh, plan())
+        placed = [dist.placement(p) for p in model.parameters()]
+        batch = ["data"] if "data" in axes else []
+        out = trained(model, mlc.optim.AdamW(model.parameters(), lr=0.05), dist.shard(X, *batch, mesh=mesh),
+                      dist.shard(Y, *batch, mesh=mesh), True)
+        assert [dist.placement(p) for p in model.parameters()] == placed
+        return out, [p.cpu().numpy() for p in model.parameters()]
+
+    for found, parameters in threads.run(4, rank):
+        np.testing.assert_allclose(found, losses, rtol=1e-5)
+        for got, want in zip(parameters, alone.parameters()):
+            np.testing.assert_allclose(got, want.numpy(), rtol=1e-3, atol=1e-5)
+
+
+def test_eager_operations_and_backward_are_divided_too() -> None:
+    base = network()
+    alone = copy.deepcopy(base)
+    losses = trained(alone, mlc.optim.SGD(alone.parameters(), lr=0.1), mlc.tensor(X), mlc.tensor(Y), False)
+
+    def rank(number: int) -> list[float]:
+        mesh = dist.mesh({"data": 2})
+        model = dist.distribute(copy.deepcopy(base), mesh)
+        return trained(model, mlc.optim.SGD(model.parameters(), lr=0.1), dist.shard(X, "data", mesh=mesh),
+                       dist.shard(Y, "data", mesh=mesh), False)
+
+    for found in threads.run(2, rank):
+        np.testing.assert_allclose(found, losses, rtol=1e-5)
+
+
+def test_the_state_of_an_optimizer_is_divided_and_parameters_stay_whole() -> None:
+    base = network()
+
+    def rank(number: int) -> Any:
+        mesh = dist.mesh({"data": 2})
+        model = dist.distribute(copy.deepcopy(base), mesh)
+        optimizer = dist.shard_optimizer(mlc.optim.Adam(model.parameters(), lr=0.05), mesh, "data")
+        losses = trained(model, optimizer, dist.shard(X, "data", mesh=mesh), dist.shard(Y, "data", mesh=mesh), True)
+        state = optimizer.state[model[0].weight]["exp_avg"]
+        return losses, dist.placement(model[0].weight), dist.placement(state), dist.local(state).shape
+
+    alone = copy.deepcopy(base)
+    losses = trained(alone, mlc.optim.Adam(alone.parameters(), lr=0.05), mlc.tensor(X), mlc.tensor(Y), True)
+    for found, *placed in threads.run(2, rank):
+        np.testing.assert_allclose(found, losses, rtol=1e-5)
+        assert placed == [(None, None), ("data", None), (4, 6)]
+
+
+def test_tensors_are_divided_and_put_together() -> None:
+    whole = np.arange(24, dtype=np.int32).reshape(4, 6)
+
+    def rank(number: int) -> Any:
+        mesh = dist.mesh({"a": 2, "b": 2})
+        x = dist.shard(whole, "b", "a", mesh=mesh)
+        again = dist.from_local(dist.local(x), "b", "a", mesh=mesh)
+        assert np.array_equal(again.cpu().numpy(), whole) and again.device == x.device == mesh.device
+        both = dist.shard(whole, ("a", "b"), mesh=mesh)
+        return mesh.coordinates, dist.local(x).numpy(), dist.local(both).numpy()
+
+    found = threads.run(4, rank)
+    assert [c for c, _, _ in found] == [{"a": a, "b": b} for a in range(2) for b in range(2)]
+    for number, (at, piece, row) in enumerate(found):
+        assert np.array_equal(piece, whole[2 * at["b"]:2 * at["b"] + 2, 3 * at["a"]:3 * at["a"] + 3])
+        assert np.array_equal(row, whole[number:number + 1])
+
+
+def test_a_function_says_how_its_values_lie() -> None:
+    def f(x: Any) -> Any:
+        return dist.shard(x * 2, None, "a") + 1
+
+    x = mlc.ones(4, 6)
+    assert np.array_equal(mlc.compile(f)(x).numpy(), x.numpy() * 2 + 1)       # on one device it says nothing
+
+    def rank(number: int) -> Any:
+        y = mlc.compile(f)(dist.shard(x, "a", mesh=dist.mesh({"a": 2})))
+        return dist.placement(y), y.cpu().numpy()
+
+    for placement, y in threads.run(2, rank):
+        assert placement == (None, "a") and np.array_equal(y, x.numpy() * 2 + 1)
+
+
+def test_the_program_of_a_rank_is_known_before_it_runs() -> None:
+    mesh = dist.mesh({"data": 4}, abstract=True)
+    model = dist.distribute(nn.Linear(8, 4, bias=False), mesh, dist.FullySharded("data", least=1))
+    x = dist.shard(mlc.ones(16, 8), "data", mesh=mesh)
+
+    def step(x: Any) -> Any:
+        loss = model(x).square().sum()
+        loss.backward()
+        return loss
+
+    report = dist.report(step, x)
+    weight, loss = 8 * 4 * 4, 4
+    assert [(c.kind, c.bytes) for c in report.collectives] == [
+        ("all_gather", weight * 3 // 4), ("all_reduce", loss * 2 * 3 // 4), ("reduce_scatter", weight * 3 // 4)]
+    assert report.arguments == weight // 4 + 16 * 8 * 4 // 4
+    assert "shard.reduce_scatter" in dist.lower(step, x)
+    with pytest.raises(UserError, match="the mesh is abstract"):
+        step(x)
+
+
+def test_each_rank_sends_what_the_report_says() -> None:
+    def rank(number: int) -> tuple[int, int]:
+        mesh = dist.mesh({"data": 2})
+        f = mlc.compile(lambda x, w: (x @ w).sum(0))
+        x, w = dist.shard(X, "data", mesh=mesh), dist.shard(mlc.ones(6, 4), "data", mesh=mesh)
+        before = mesh._ranks.transport.traffic.total
+        f(x, w)
+        return mesh._ranks.transport.traffic.total - before, dist.report(f, x, w).sent
+
+    assert {sent == told for sent, told in threads.run(2, rank)} == {True}
+
+
+@pytest.mark.parametrize(("make", "message"), [
+    (lambda m: dist.shard(mlc.ones(5), "a", mesh=m), "no multiple of 2"),
+    (lambda m: dist.shard(mlc.ones(4, 4), "a", "a", mesh=m), "axis 'a' divides it twice"),
+    (lambda m: dist.shard(mlc.ones(4), "z", mesh=m), "no axis 'z'"),
+    (lambda m: dist.shard(mlc.ones(4), "a", None, mesh=m), "2 dimensions are specified"),
+    (lambda m: dist.shard(mlc.ones(4), "a"), "no mesh is given"),
+    (lambda m: dist.placement(mlc.ones(4)), "on no mesh"),
+    (lambda m: dist.report(lambda x: x, mlc.ones(4)), "is on a mesh"),
+    (lambda m: dist.shard(mlc.ones(4), mesh=m) + mlc.ones(4), "operand 1 on cpu"),
+    (lambda m: dist.distribute(nn.Linear(2, 2), m, dist.ByName({"wieght": ("a",)})), "no tensor of the module"),
+    (lambda m: dist.mesh({"a": 2}), "needs 2 ranks, and there is 1"),
+])
+def test_mistakes_are_told(make: Callable[[Any], Any], message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        make(dist.mesh({"a": 2}, abstract=True))

@@ -1,0 +1,81 @@
+"""Error codes of meshes: how tensors are divided among ranks, and the program of one rank."""
+
+TEXT = r'''
+MLC0960 A mesh has an axis without ranks, or no axis.
+example python:
+    import mlc
+    mlc.distributed.mesh({"data": 0})
+fix: give each axis a positive number of ranks.
+
+MLC0961 A mesh has no axis of this name.
+example python:
+    import mlc
+    mesh = mlc.distributed.mesh({"data": 1})
+    mlc.distributed.shard(mlc.ones(2), "model", mesh=mesh)
+fix: use one of the axes that the message lists.
+
+MLC0962 A tensor cannot be divided as specified.
+Each dimension is divided into equal blocks, so its size is a multiple of the number of ranks, and an axis of the mesh
+divides one dimension only.
+example mlir propagate-shardings:
+    func.func @f(%x: tensor<5xf32>) -> tensor<5xf32> attributes {
+        mesh = #shard.mesh<axes = ["d"], sizes = [2]>, arg_shardings = [#shard.sharding<dims = [["d"]]>]} {
+      func.return %x : tensor<5xf32>
+    }
+fix: divide another dimension, pad the tensor, or leave it whole.
+
+MLC0963 A collective is interpreted without the other ranks.
+example python:
+    from mlc.ir.interp import run_function
+    from mlc.ir.parser import parse_module
+    import numpy as np
+    run_function(parse_module("""func.func @f(%x: tensor<2xf32>) -> tensor<2xf32> {
+      %0 = shard.all_reduce %x {mesh = #shard.mesh<axes = ["d"], sizes = [2]>, axes = ["d"]} : tensor<2xf32>
+      func.return %0 : tensor<2xf32>
+    }"""), "f", [np.ones(2, np.float32)])
+fix: interpret all ranks together, by mlc.dialects.shard.ranks.interpret.
+
+MLC0964 Ranks have different replicas of a tensor that they should have alike.
+It is found when the shards of all ranks are put together.
+example text:
+    error[MLC0964]: rank 1 has another replica than the ranks before it
+fix: give all ranks the same arguments where a tensor is not divided; if they have them, it is a defect of a pass.
+
+MLC0965 Two ranks that wait for each other are at different collectives.
+example text:
+    error[MLC0965]: rank 1 is at shard.all_reduce of tensor<2xf32> along d, rank 0 at shard.all_gather of
+    tensor<2xf32> along d
+fix: have all ranks of a group call the same collectives in the same order.
+
+MLC0966 A rank waits for another one that never gets to the collective.
+example text:
+    error[MLC0966]: rank 0 waits at shard.all_reduce along d for rank 1, which never gets there
+fix: have all ranks of a group call the same collectives in the same order.
+
+MLC0967 A program cannot be divided among ranks.
+Calls that cannot be inlined (recursion), and results that are no tensors, are not supported.
+example mlir partition:
+    func.func private @g(%x: tensor<2xf32>) -> tensor<2xf32> { func.return %x : tensor<2xf32> }
+    func.func @f(%x: tensor<2xf32>) -> tensor<2xf32> attributes {
+        mesh = #shard.mesh<axes = ["d"], sizes = [2]>, arg_shardings = [#shard.sharding<dims = [["d"]]>]} {
+      %0 = func.call @g(%x) : tensor<2xf32>
+      func.return %0 : tensor<2xf32>
+    }
+fix: compute this part outside of the mesh, on x.cpu().
+
+MLC0968 The factors of an operation are not those of its sharding rule.
+`factors` has the axes of the mesh along each factor; the pass propagate-shardings writes it.
+example mlir partition:
+    func.func @f(%x: tensor<2xf32>) -> tensor<2xf32> attributes {
+        mesh = #shard.mesh<axes = ["d"], sizes = [2]>, arg_shardings = [#shard.sharding<dims = [["d"]]>]} {
+      %0 = tensor.neg %x {factors = [["d"], []], shardings = [#shard.sharding<dims = [["d"]]>]} : tensor<2xf32>
+      func.return %0 : tensor<2xf32>
+    }
+fix: run propagate-shardings, or give one list of axes per factor.
+
+MLC0969 There is no such mesh, or the job has not as many ranks as the mesh.
+example python:
+    import mlc
+    mlc.distributed.mesh({"data": 2})
+fix: start as many ranks (mlc run --ranks 2, mpiexec -n 2, torchrun), or pass abstract=True to look at programs only.
+'''
