@@ -44,6 +44,7 @@ class DeviceMesh:
     Attributes:
         device: Name of the device, such as "mesh:0".
         rank: Number of this rank.
+        abstract: Whether the mesh is of no job.
 
     Raises:
         UserError: An axis has no rank (MLC0960), or the job has another number of ranks (MLC0969).
@@ -62,6 +63,7 @@ class DeviceMesh:
             raise
         self.device = self._ranks.device
         self.rank = self._ranks.rank
+        self.abstract = abstract
 
     @property
     def shape(self) -> dict[str, int]:
