@@ -36,7 +36,11 @@ def main(folder: str, rank: int, path: str) -> int:
     code = os.waitstatus_to_exitcode(status)
     if code:
         write_text(os.path.join(folder, f"{rank}.died"), str(code))
-    return code if code >= 0 else 128 - code
+    if code < 0:                                           # so that the launcher sees a signal, and ends the others
+        if -code not in (signal.SIGKILL, signal.SIGSTOP):
+            signal.signal(-code, signal.SIG_DFL)
+        os.kill(os.getpid(), -code)
+    return code
 
 
 def run(rank: int, path: str) -> None:

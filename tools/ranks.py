@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import shutil
 import signal
@@ -9,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import IO
@@ -19,6 +21,8 @@ from mlc.tools import report
 
 _SIGNALS = {str(-number) for number in signal.Signals if number != signal.SIGTERM}
 """Statuses of processes that were killed, other than by the launcher, which ends those that are left by SIGTERM."""
+GRACE = 3.0
+"""Seconds in which the launcher may end the other ranks of a job by itself, once one has died."""
 _BANNER = b"=   BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES"
 
 
@@ -28,7 +32,7 @@ def launch(path: str, arguments: Sequence[str], count: int, max_restarts: int) -
     command = [launcher(), "-n", str(count), sys.executable, "-m", "mlc.tools.rank", path, *arguments]
     for restart in range(max_restarts + 1):
         with tempfile.TemporaryDirectory(prefix="mlc-ranks-") as folder:
-            status = _run(command, {**os.environ, "MLC_RANKS_FOLDER": folder, "MLC_RESTART_COUNT": str(restart)})
+            status = _run(command, Path(folder), {"MLC_RANKS_FOLDER": folder, "MLC_RESTART_COUNT": str(restart)})
             if not status:
                 return 0
             error = failure(Path(folder), count, status)
@@ -47,23 +51,44 @@ def launcher() -> str:
     return found
 
 
-def _run(command: Sequence[str], environment: dict[str, str]) -> int:
+def _run(command: Sequence[str], folder: Path, environment: dict[str, str]) -> int:
     """The status of a command, which ends with this process."""
-    process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE)
+    process = subprocess.Popen(command, env={**os.environ, **environment}, stdout=subprocess.PIPE)
     assert process.stdout is not None
     forward = threading.Thread(target=_forward, args=(process.stdout,))
     forward.start()
     before = signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number)) \
         if threading.current_thread() is threading.main_thread() else None
     try:
-        return process.wait()
+        return _waited(process, folder)
     finally:
-        if process.poll() is None:
-            process.terminate()
-            process.wait()
+        _end(process)
         forward.join()
         if before is not None:
             signal.signal(signal.SIGTERM, before)
+
+
+def _waited(process: subprocess.Popen[bytes], folder: Path) -> int:
+    """The status of the launcher, which is ended if it does not end the other ranks when one has died."""
+    died = math.inf
+    while (status := process.poll()) is None:
+        time.sleep(0.05)
+        if died == math.inf and any(folder.glob("*.died")):
+            died = time.monotonic()
+        if time.monotonic() > died + GRACE:
+            _end(process)
+            return 1
+    return status
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    if process.poll() is None:
+        process.terminate()
+        try:
+            process.wait(GRACE)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
 
 
 def _forward(output: IO[bytes]) -> None:
