@@ -76,6 +76,15 @@ def replace(path: Path, parts: Iterable[bytes | memoryview], mode: int, exact: i
             raise
 
 
+def publish_folder(temporary: Path, target: Path) -> None:
+    """Give a folder, whose files are written and synced, the name that others look for; it must not exist."""
+    _sync_folder(temporary)
+    if target.exists():
+        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(target))
+    os.rename(temporary, target)
+    _sync_folder(target.parent)
+
+
 def read_at_most(path: str | os.PathLike[str], most: int) -> bytes:
     """Read at most `most` bytes of a file, a pipe or a device; OSError if there are more."""
     with open(path, "rb") as file:

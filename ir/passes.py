@@ -96,7 +96,9 @@ def find_pass(name: str) -> Pass:
     module = name.replace("-", "_")
     path = module if "." in module else f"mlc.passes.{module}"
     try:
-        found = getattr(sys.modules.get(path) or importlib.import_module(path), "PASS", None)
+        found = getattr(sys.modules.get(path), "PASS", None)
+        if found is None:                                  # or another thread is importing it, which this waits for
+            found = getattr(importlib.import_module(path), "PASS", None)
     except ModuleNotFoundError as error:
         if error.name is None or not path.startswith(error.name):
             raise

@@ -29,6 +29,7 @@ EXAMPLES = """examples:
   mlc run model.mlir --check
   mlc run --check model.py
   mlc run --checked model.py
+  mlc run --ranks 4 train.py -- --epochs 2
 """
 OF_FUNCTIONS = ("entry", "args", "sizes", "inputs", "seed", "exec", "pipeline", "output")
 """Options about the call of one function, which do not apply to a Python program."""
@@ -55,6 +56,10 @@ def parser() -> argparse.ArgumentParser:
     add("-p", "--pipeline", metavar="PASSES", help="run these passes first")
     add("--allow-pass", action="append", default=[], metavar="PACKAGE.MODULE",
         help="import this pass of your own where a reproducer asks for it")
+    add("--ranks", type=report.integer(1, most=4096), metavar="N", help="run a Python program as N processes that "
+        "communicate by MPI: mlc.distributed")
+    add("--max-restarts", type=report.integer(0), metavar="N", help="with --ranks: start again "
+        "after a rank has failed, at most so often")
     add("-o", "--output", metavar="FILE", help="write the results as .npy or .npz instead of printing them")
     return p
 
@@ -66,10 +71,15 @@ def main(options: argparse.Namespace) -> int:
         raise report.usage_error(f"--checked is about native code, {other} is not", f"leave {other} out", "MLC0482")
     path, name = named(options)
     if path.endswith(".py") and name is None:
+        if options.ranks is None:
+            refuse(options, ("max_restarts",), "there is one process", "give --ranks, too")
         refuse(options, OF_FUNCTIONS, "a Python program says itself what it calls",
                f"mlc run {path}:FUNCTION runs one function")
+        if options.ranks is not None:
+            return launch(path, options)
         with all_code_checked() if options.checked else nullcontext():
             return program(path, options.program_arguments, options.check)
+    refuse(options, ("ranks", "max_restarts"), "ranks are processes of a Python program", "give a .py file")
     if options.program_arguments:
         raise report.usage_error(f"{options.program_arguments[0]!r}: only a Python program takes arguments",
                                  "give types with --args, or arrays with --inputs", "MLC0391")
@@ -155,7 +165,7 @@ def refuse(options: argparse.Namespace, names: Sequence[str], why: str, hint: st
     """Usage error for the first of these options that is given, so that none is silently ignored."""
     for name in names:
         if getattr(options, name) is not None:
-            raise report.usage_error(f"--{name} has no meaning here: {why}", hint, "MLC0391")
+            raise report.usage_error(f"--{name.replace('_', '-')} has no meaning here: {why}", hint, "MLC0391")
 
 
 def module_of(path: str, name: str | None, options: argparse.Namespace) -> tuple[Op, str, list[Any]]:
@@ -218,12 +228,27 @@ def no_interface(entry: str, type: Any) -> UserError:
                      hint="mlc run --exec=interp runs it in the interpreter")
 
 
-# -- Python programs --------------------------------------------------------------------------------------------------
-def program(path: str, arguments: Sequence[str], check: bool) -> int:
-    """Run a Python file as a program, with its own arguments and folder."""
+def launch(path: str, options: argparse.Namespace) -> int:
+    """Run a Python program as several ranks."""
+    from mlc.tools import ranks
+    if options.check or options.checked:
+        raise report.usage_error("--ranks starts processes, which --check and --checked do not see into",
+                                 "check the program on one rank: leave --ranks out", "MLC0391")
+    readable(path)
+    return ranks.launch(path, options.program_arguments, options.ranks, options.max_restarts or 0)
+
+
+def readable(path: str) -> None:
+    """Usage error unless the path is that of a file."""
     if not os.path.isfile(path):
         raise report.usage_error(f"cannot read {path}: No such file" if not os.path.exists(path) else
                                  f"cannot read {path}: not a file", "give the path of a .py file", "MLC0392")
+
+
+# -- Python programs --------------------------------------------------------------------------------------------------
+def program(path: str, arguments: Sequence[str], check: bool) -> int:
+    """Run a Python file as a program, with its own arguments and folder."""
+    readable(path)
     saved = sys.argv, list(sys.path)
     sys.argv = [path, *arguments]
     sys.path.insert(0, os.path.dirname(os.path.abspath(path)))

@@ -16,7 +16,7 @@ before (`Transport.next_tag`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
@@ -62,13 +62,16 @@ def reduce_scatter(t: Transport, group: Group, pieces: Sequence[Array], kind: st
 
 
 def all_reduce(t: Transport, group: Group, x: Array, kind: str, timeout: float | None = None,
-               tag: int | None = None) -> Array:
-    """The combination of the arrays of all ranks, on each: kind is add, mul, max, min, and, or, xor."""
+               tag: int | None = None, before_receiving: Callable[[], None] | None = None) -> Array:
+    """The combination of the arrays of all ranks, on each: kind is add, mul, max, min, and, or, xor.
+
+    before_receiving  called once this rank's pieces are on their way, and before any are received under the same tag
+    """
     name, me, n = "all_reduce", position(t, group), len(group)
     tag, deadline, flat = t.next_tag(group) if tag is None else tag, t.deadline(timeout), _contiguous(x).reshape(-1)
     bounds = [flat.size * p // n for p in range(n + 1)]
     pieces = [flat[start:end] for start, end in zip(bounds, bounds[1:])]
-    mine = _reduced(t, group, name, pieces, kind, deadline, tag)
+    mine = _reduced(t, group, name, pieces, kind, deadline, tag, before_receiving)
     result = np.empty_like(flat)
     into = [result[start:end] for start, end in zip(bounds, bounds[1:])]
     into[me][...] = mine
@@ -148,16 +151,20 @@ def position(t: Transport, group: Group) -> int:
 
 
 # -- how they are done ------------------------------------------------------------------------------------------------
-def _exchange(t: Transport, group: Group, tag: int, pieces: Sequence[Array],
-              into: Sequence[Array]) -> tuple[dict[int, Request], dict[int, Request]]:
+def _exchange(t: Transport, group: Group, tag: int, pieces: Sequence[Array], into: Sequence[Array],
+              before_receiving: Callable[[], None] | None = None) -> tuple[dict[int, Request], dict[int, Request]]:
     """Start to send piece i to position i and to receive from there; the requests by rank.
 
     Each begins with its neighbour, so that not all send to the same rank at once.
     """
     me = position(t, group)
     around = [(me + i) % len(group) for i in range(1, len(group))]
-    received = {group[p]: t.receive(group[p], tag, into[p]) for p in reversed(around)}
-    return received, {group[p]: t.send(group[p], tag, pieces[p]) for p in around}
+    if before_receiving is None:
+        received = {group[p]: t.receive(group[p], tag, into[p]) for p in reversed(around)}
+        return received, {group[p]: t.send(group[p], tag, pieces[p]) for p in around}
+    sent = {group[p]: t.send(group[p], tag, pieces[p]) for p in around}
+    before_receiving()
+    return {group[p]: t.receive(group[p], tag, into[p]) for p in reversed(around)}, sent
 
 
 def _in_order(group: Group, name: str, received: dict[int, Request], arrays: Sequence[Array],
@@ -178,12 +185,13 @@ def _complete(t: Transport, group: Group, name: str, pieces: Sequence[Array], in
 
 
 def _reduced(t: Transport, group: Group, name: str, pieces: Sequence[Array], kind: str, deadline: float,
-             tag: int | None) -> Array:
+             tag: int | None, before_receiving: Callable[[], None] | None = None) -> Array:
     """The fold of the pieces for this position, which begins while some of them are on their way."""
     me, dtype = position(t, group), pieces[0].dtype
     check_kind(kind, dtype)
     arrays = [pieces[me] if p == me else np.empty_like(pieces[me]) for p in range(len(group))]
-    received, sent = _exchange(t, group, t.next_tag(group) if tag is None else tag, pieces, arrays)
+    tag = t.next_tag(group) if tag is None else tag
+    received, sent = _exchange(t, group, tag, pieces, arrays, before_receiving)
     result = fold(_in_order(group, name, received, arrays, deadline), kind, dtype)
     wait_all(name, sent, deadline)
     return result

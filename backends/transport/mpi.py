@@ -119,8 +119,8 @@ class _Request:
                 return False
         except mpi.Exception as error:
             if error.Get_error_class() != mpi.ERR_TRUNCATE:
-                raise RankError(f"rank {self._other} has ended or is unreachable ({error})", code="MLC0970",
-                                ranks=[self._other]) from None
+                raise RankError(f"rank {self._other} has ended or is unreachable ({str(error).splitlines()[0]})",
+                                code="MLC0970", ranks=[self._other]) from None
             raise RankError(f"rank {self._other} sent more than the {self._message.nbytes} bytes that rank {t.rank} "
                             "receives", code="MLC0973", ranks=[self._other, t.rank]) from None
         self._finished = True

@@ -79,6 +79,10 @@ class Transport(ABC):
         if self._worker is not None:
             self._worker.stop()
 
+    def end_job(self) -> None:
+        """End the processes of all ranks; nothing to do where the launcher does that when one fails."""
+        return
+
     def next_tag(self, group: Group) -> int:
         """The tag of this rank's next collective of a group; the same number on each, if they call in one order."""
         with self._lock:

@@ -24,6 +24,7 @@ from __future__ import annotations
 from typing import Any
 
 from mlc.backends.transport.errors import RankError
+from mlc.distributed import checkpoint
 from mlc.distributed.collectives import (
     all_gather,
     all_gather_into_tensor,
@@ -78,7 +79,7 @@ __all__ = [
     "ByName", "Communication", "DeviceMesh", "FullySharded", "GroupMember", "P2POp", "ProcessGroup", "RankError",
     "ReduceOp", "Report", "Work", "all_gather", "all_gather_into_tensor", "all_gather_object", "all_reduce",
     "all_to_all", "all_to_all_single", "barrier", "batch_isend_irecv", "broadcast", "broadcast_object_list",
-    "destroy_process_group", "distribute", "from_local", "gather", "gather_object", "get_backend",
+    "checkpoint", "destroy_process_group", "distribute", "from_local", "gather", "gather_object", "get_backend",
     "get_global_rank", "get_group_rank", "get_process_group_ranks", "get_rank", "get_world_size", "group",
     "init_process_group", "irecv", "is_available", "is_gloo_available", "is_initialized", "is_mpi_available",
     "is_nccl_available", "is_torchelastic_launched", "isend", "local", "lower", "mesh", "monitored_barrier",

@@ -7,12 +7,13 @@ that calls something else, or the same with another shape, is found out before a
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mlc.backends.transport.collectives import all_gather
 from mlc.backends.transport.errors import RankError, ranks_text
+from mlc.backends.transport.transport import wait_all
 from mlc.ir.diag import Loc
 
 if TYPE_CHECKING:
@@ -23,12 +24,28 @@ BYTES = 512
 
 def agree(group: ProcessGroup, call: str, loc: Loc, tag: int, timeout: float | None = None) -> None:
     """Wait for the call of each rank of the group; RankError if they differ (MLC0972) or one is missing (MLC0971)."""
-    ranks, t = group.ranks, group.transport
-    if len(ranks) == 1:
-        return
-    mine = described(call, loc)
-    calls = all_gather(t, ranks, mine, group.timeout if timeout is None else timeout, tag, "agreement")
-    check(dict(zip(ranks, calls)), t.rank)
+    begin(group, call, loc, tag, timeout)()
+
+
+def begin(group: ProcessGroup, call: str, loc: Loc, tag: int, timeout: float | None = None) -> Callable[[], None]:
+    """Tell the other ranks of this call; the function that waits for theirs, and raises as `agree` does.
+
+    Data may be sent meanwhile, but is to be received after it: no message of a rank that differs is taken for data.
+    """
+    t, mine = group.transport, described(call, loc)
+    others = [rank for rank in group.ranks if rank != t.rank]
+    calls = {rank: np.empty(BYTES, np.uint8) if rank != t.rank else mine for rank in group.ranks}
+    received = {rank: t.receive(rank, tag, calls[rank]) for rank in others}
+    sent = {rank: t.send(rank, tag, mine) for rank in others}
+    deadline = t.deadline(group.timeout if timeout is None else timeout)
+
+    def finish() -> None:
+        wait_all(call, received, deadline)
+        wait_all(call, sent, deadline)
+        t.traffic.add("agreement", mine.nbytes * len(others))
+        check(calls, t.rank)
+
+    return finish
 
 
 def described(call: str, loc: Loc) -> np.ndarray[tuple[int, ...], np.dtype[np.uint8]]:

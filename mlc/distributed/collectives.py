@@ -56,9 +56,8 @@ def all_reduce(tensor: Tensor, op: ReduceOp = ReduceOp.SUM, group: Any = None, a
     x = target(tensor, "all_reduce")
     op.check(x)
     call = Collective("all_reduce", group, f"{op.name}, {type_text(x)}")
-    t, ranks = call.transport, call.ranks
-    return call.run(lambda: op.finish(collectives.all_reduce(t, ranks, x, op.kind, call.timeout, call.tag), len(ranks)),
-                    lambda result: write(tensor, result), async_op)
+    return call.run(lambda: op.finish(call.all_reduce(x, op.kind), len(call.ranks)),
+                    lambda result: write(tensor, result), async_op, agreed=True)
 
 
 def all_gather(tensor_list: Sequence[Tensor], tensor: Tensor, group: Any = None, async_op: bool = False) -> Work | None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import atexit
 import os
 import sys
-import traceback
 from collections.abc import Callable
 from types import TracebackType
 from typing import Any
@@ -14,11 +13,14 @@ from mlc.backends.cpu.threads import set_num_threads
 from mlc.backends.transport import current, launchers
 from mlc.backends.transport.errors import RankError
 from mlc.backends.transport.threads import ThreadTransport, summary
-from mlc.backends.transport.transport import DEFAULT_TIMEOUT, Transport
+from mlc.backends.transport.transport import DEFAULT_TIMEOUT
 from mlc.distributed.groups import ProcessGroup, Timeout, seconds, set_world, world
-from mlc.frontend.location import user_loc
+from mlc.frontend.location import programs_line, user_loc
+from mlc.ir.files import write_text
 
 BACKENDS = ("mpi", "gloo", "threads")
+_told: list[Callable[..., Any]] = []
+"""The hook for exceptions that was there before ours, once that is."""
 
 
 def is_available() -> bool:
@@ -155,7 +157,8 @@ def init_process_group(backend: str | None = None, init_method: str | None = Non
             raise error.at(user_loc()) from None
         current.use(transport)
         _share_processors()
-        _guard(transport)
+        tell_others(transport.rank)
+        atexit.register(transport.close)
     set_world(ProcessGroup(transport, tuple(range(transport.size)), transport.timeout))
 
 
@@ -195,27 +198,27 @@ def _share_processors() -> None:
         set_num_threads(max(1, len(os.sched_getaffinity(0)) // ranks))
 
 
-def _guard(transport: Transport) -> None:
-    """Have an exception that ends this process end the others, and its end be known to them."""
-    before = sys.excepthook
+def tell_others(rank: int) -> None:
+    """Have an exception that ends this process end the other ranks, too, with an error that names it."""
+    if _told:
+        return
+    _told.append(sys.excepthook)
 
     def ended(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-        print(f"rank {transport.rank} of {transport.size} has failed:", file=sys.stderr)
-        before(kind, error, trace)
+        print(f"rank {rank} has failed:", file=sys.stderr)
+        _told[0](kind, error, trace)
         sys.stderr.flush()
-        report(transport.rank, error)
-        transport.abort(f"rank {transport.rank} has failed: {summary(error)}")
-        end_job: Callable[[], None] | None = getattr(transport, "end_job", None)
-        if end_job is not None:
-            end_job()
+        report(rank, error)
+        transport = current.transport()
+        if transport is not None:
+            transport.abort(f"rank {rank} has failed: {summary(error)}")
+            transport.end_job()
 
     sys.excepthook = ended
-    atexit.register(transport.close)
 
 
 def report(rank: int, error: BaseException) -> None:
-    """Leave the traceback where the launcher finds it, which names the rank that failed first."""
-    from mlc.ir.files import write_text
+    """Leave the error and its line where the launcher finds them, which names the rank that failed first."""
     if folder := os.environ.get("MLC_RANKS_FOLDER"):
-        text = "".join(traceback.format_exception(error))
-        write_text(os.path.join(folder, f"{rank}.error"), text)
+        place = programs_line(error)
+        write_text(os.path.join(folder, f"{rank}.error"), f"{summary(error)}\n{place or ''}\n")

@@ -77,6 +77,18 @@ example python:
     mlc.distributed.init_process_group("nccl")
 fix: do what the message suggests.
 
+MLC0977 A checkpoint of a job cannot be read, or a rank cannot write its part of it.
+It is damaged, or not whole, or the state has other names, shapes or dtypes than it.
+example python:
+    import mlc
+    mlc.distributed.checkpoint.load({"w": mlc.ones(2)}, "no-such-folder")
+fix: read the last whole one, which mlc.distributed.checkpoint.latest finds, into the state that was saved.
+
+MLC0978 A rank of a job that mlc run --ranks started has failed.
+example text:
+    error[MLC0978]: rank 2 of 4 was killed by SIGKILL
+fix: the message names the rank that failed first; if it was killed, look whether the machine has run out of memory.
+
 MLC0979 The ranks have different models, or parameters without a gradient.
 DistributedDataParallel averages every gradient over the ranks, and each waits for those of the others.
 example python:

@@ -120,9 +120,10 @@ class Reducer:
             bucket = self.buckets[self.next]
             call = Collective("DistributedDataParallel", self.group,
                               f"bucket {self.next} of {len(self.buckets)}, {type_text(bucket.flat)}")
-            bucket.work = call.run(partial(collectives.all_reduce, call.transport, call.ranks, bucket.flat, "add",
-                                           call.timeout, call.tag), partial(setattr, bucket, "average"), True)
             self.next += 1
+            more = self.next < len(self.buckets)           # backward has nothing left to do beside the last one
+            bucket.work = call.run(partial(call.all_reduce, bucket.flat, "add"), partial(setattr, bucket, "average"),
+                                   more, agreed=True)
 
     def finish(self) -> None:
         """Send what is left, and replace the gradients by the averages."""
@@ -139,8 +140,8 @@ class Reducer:
         self._send()
         used = self._used_anywhere(missing) if self.unused else range(len(self.names))
         for bucket in self.buckets:
-            assert bucket.work is not None
-            bucket.work.wait()
+            if bucket.work is not None:
+                bucket.work.wait()
             assert bucket.average is not None
             for i in bucket.parameters:
                 if i in used:
