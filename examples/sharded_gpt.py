@@ -5,7 +5,7 @@
     mpiexec -n 4 python examples/sharded_gpt.py --plan zero3               # weights and state divided, too
     python examples/sharded_gpt.py --ranks 64 --plan zero3                 # no ranks: what 64 would send and hold
 
-Each rank runs this program. `mlc.distributed.mesh` is the grid of them; tensors on it are divided, and the passes insert
+Each rank runs this program. `mlc.distributed.mesh` is the grid of them; tensors on it are divided, and passes insert
 the communication. Losses are those of one rank, but that sums are added in another order.
 """
 
@@ -23,7 +23,7 @@ import mlc
 import mlc.distributed as dist
 
 sys.path.insert(0, str(Path(__file__).parent))
-import gpt  # noqa: E402
+import gpt
 
 F = mlc.nn.functional
 TENSOR_PARALLEL = {"*mlp.c_fc.*": ("model",), "*mlp.c_proj.weight": (None, "model")}
@@ -63,7 +63,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Train a small GPT on several ranks.")
     parser.add_argument("--model", type=int, default=1, help="ranks that a layer is divided among (default 1)")
     parser.add_argument("--plan", choices=["data", "zero1", "zero3"], default="data",
-                        help="what is divided besides the batch: nothing, the state of the optimiser, weights and state")
+                        help="what is divided besides the batch: nothing, the optimiser's state, weights and state")
     parser.add_argument("--steps", type=int, default=50, help="training steps (default 50)")
     parser.add_argument("--batch", type=int, default=64, help="texts per step, of all ranks (default 64)")
     parser.add_argument("--ranks", type=int, help="only report what so many ranks would send and hold")

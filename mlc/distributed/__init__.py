@@ -1,9 +1,18 @@
-"""Process groups and collectives, with the names of `torch.distributed`.
+"""Several ranks: tensors that are divided among them, and process groups with the names of `torch.distributed`.
+
+A mesh is a device of all ranks. Functions of tensors on it, eager or compiled, are divided by passes, which insert the
+communication; `report` says before anything runs what is sent and held:
+
+    mesh = mlc.distributed.mesh({"data": 2, "model": 2})
+    model = mlc.distributed.distribute(model, mesh, mlc.distributed.FullySharded("data"))
+    x = mlc.distributed.shard(x, "data", mesh=mesh)
 
 A program for several ranks is started by `mlc run --ranks 4 train.py`, by `mpiexec -n 4 python train.py`, or by
 `torchrun --nproc-per-node 4 train.py`, and begins with `init_process_group()`. Collectives take tensors in the CPU's
 memory. Results are the same bits on all ranks, with all backends. A rank that fails, does not answer, or makes another
 call than the others is an error on each that names the rank, the calls and their lines; nothing waits for ever.
+
+Without a mesh, programs call collectives themselves, as in PyTorch:
 
     mlc.distributed.init_process_group()
     model = mlc.nn.parallel.DistributedDataParallel(model)
