@@ -408,6 +408,12 @@ def fork_rng(devices: Any = None, enabled: bool = True) -> Iterator[None]:
             default_generator.set_state(saved)
 
 
+def _on_device_of(args: tuple[Any, ...], key: Tensor) -> Tensor:
+    """A key where the tensors are that it is used with."""
+    elsewhere = next((x.device for x in args if type(x) is Tensor and not isinstance(x._array, np.ndarray)), None)
+    return key if elsewhere is None or type(key) is not Tensor else key.to_device(elsewhere)
+
+
 def drawing(needed: Callable[[Mapping[str, Any]], Any],
             key: str = "key") -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Let calls of a public function that leave its argument `key` out draw one from the default generator.
@@ -428,7 +434,7 @@ def drawing(needed: Callable[[Mapping[str, Any]], Any],
         @functools.wraps(f)
         def public(*args: P.args, **keywords: P.kwargs) -> R:
             if not state.in_operation and keywords.get(key) is None and draws(args, keywords):
-                keywords[key] = default_generator.next_key()
+                keywords[key] = _on_device_of(args, default_generator.next_key())
             return f(*args, **keywords)
 
         OPERATIONS[f.__name__] = public

@@ -30,6 +30,9 @@ def run(module: Op) -> None:
             _slice_by_position(function)
             for number, ops in _by_number(Segments.of(function)).items():
                 _outline(function, number, ops)
+            for op in reversed(list(function.block)):      # scalars, which each segment has for itself
+                if not op.terminator and op.pure and not any(r.uses for r in op.results):
+                    op.erase()
             restore_dominance(function.block, early=is_between_segments)
 
 

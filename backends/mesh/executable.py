@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -38,6 +38,10 @@ class MeshImage:
         """The image of a module of the tensor level."""
         public = [f for f in module.inside(Func) if f.is_public]
         return MeshImage(module, {f.sym_name: _interface(f) for f in public}, target)
+
+    def head(self) -> NoReturn:
+        """UserError: programs of a mesh are not saved."""
+        raise UserError("a saved model has no code for a mesh", code="MLC0482", hint="save what is on one device")
 
     def at(self, interface: Callable[[Interface], Interface]) -> MeshImage:
         """The same under mapped interfaces: other names and locations."""

@@ -17,10 +17,13 @@ from mlc.dialects.builtin import Module
 from mlc.dialects.builtin import module as empty_module
 from mlc.dialects.func import Func
 from mlc.dialects.shard.mesh import Mesh, Sharding
+from mlc.dialects.tensor.control import BindSize
 from mlc.ir.compilation_lock import compiling
 from mlc.ir.core import Op, Symbol, Value
+from mlc.ir.diag import UserError
 from mlc.ir.passes import Pipeline, parse_pipeline
 from mlc.ir.sizes import Dim
+from mlc.ir.types import ComplexType, TensorType
 from mlc.passes import pipeline
 
 Array = np.ndarray[Any, Any]
@@ -37,12 +40,25 @@ def partitioned(module: Op, name: str, topology: Mesh, args: Sequence[Sharding],
     assert isinstance(copy, Module)
     function = function_of(copy, name)
     function.attrs.pop("donate", None)
+    _check(copy)
     function.attrs["mesh"] = topology
     function.attrs["arg_shardings"] = tuple(args)
     kept = {result: args[arg] for result, arg in function.attrs.pop("like_inputs", ())}
     function.attrs["result_shardings"] = tuple(map(kept.get, range(len(function.function_type.results))))
     Pipeline([step for _, text, _ in pipeline.DISTRIBUTED for step in parse_pipeline(text)]).run(copy)
     return copy
+
+
+def _check(module: Op) -> None:
+    """Refuse what is not divided among ranks; UserError MLC0967."""
+    for op in module.walk():
+        if isinstance(op, BindSize):
+            raise UserError("a size that depends on data is not the same on every rank, and not divided",
+                            code="MLC0967", loc=op.loc, hint="compute it outside of the mesh, on x.cpu()")
+        if any(isinstance(v.type, TensorType) and isinstance(v.type.dtype, ComplexType)
+               for v in (*op.operands, *op.results)):
+            raise UserError("complex tensors are not divided among ranks", code="MLC0967", loc=op.loc,
+                            hint="compute with the real and the imaginary part, or outside of the mesh, on x.cpu()")
 
 
 def function_of(module: Op, name: str) -> Func:

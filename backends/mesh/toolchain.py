@@ -49,6 +49,8 @@ class Toolchain:
 def toolchain(device: str, target: Target | None = None, *, graph: bool = False, precision: str | None = None,
               added: Instrumentation = NONE, threads: int | None = None, here: bool = True) -> Toolchain:
     """The toolchain of `mesh:N`. Raises UserError if checked code is requested, or another target than this machine."""
+    if not here:
+        raise UserError("a saved model has no code for a mesh", code="MLC0482", hint="save what is on one device")
     if added is CHECKS or target is not None:
         raise UserError("code for a mesh is neither checked nor made for another machine", code="MLC0482",
                         hint="check the same function on one device")

@@ -53,7 +53,8 @@ example text:
 fix: have all ranks of a group call the same collectives in the same order.
 
 MLC0967 A program cannot be divided among ranks.
-Calls that cannot be inlined (recursion), and results that are no tensors, are not supported.
+Calls that cannot be inlined (recursion), results that are no tensors, sizes that depend on data and complex tensors are
+not supported.
 example mlir partition:
     func.func private @g(%x: tensor<2xf32>) -> tensor<2xf32> { func.return %x : tensor<2xf32> }
     func.func @f(%x: tensor<2xf32>) -> tensor<2xf32> attributes {

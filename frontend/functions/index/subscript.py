@@ -70,6 +70,8 @@ def getitem(input: Tensor, key: Any) -> Tensor:
     if state.trace is not None:
         input = captured(input)
     out = _getitem(input, static, arrays)
+    if type(out) is Tensor and type(input) is Tensor and not arrays and out is not input:
+        storage_of(input).add(out)                         # on a device a copy, where PyTorch has a view
     if not isinstance(out, Tracer) or not all(map(_is_number, arrays)):
         return out
     return linked(input, out, lambda x: getitem(x, key)) if isinstance(input, Tracer) else uncertain(out, input)
@@ -110,6 +112,9 @@ def setitem(input: Tensor, key: Any, value: Any) -> None:
         return setitem(OPERATIONS["unsqueeze"](input, 0), _row_of(keys[0]), value)
     loc = user_loc()
     try:
+        if type(input) is Tensor and state.trace is None and not isinstance(input.backing_array, np.ndarray):
+            _set_on_device(input, keys, value)
+            return
         parts = _expanded(keys, input.ndim)
         covered = [k.ndim if _is_mask(k) else 1 for k in parts]
         arrays = [is_tensor(k) and not _is_number(k) for k in parts]
@@ -125,6 +130,19 @@ def setitem(input: Tensor, key: Any, value: Any) -> None:
         raise as_user_error(error, "assignment", (input,), loc) from None
     except IndexError as error:
         raise UserIndexError(str(error), code="MLC0366", loc=loc, hint=hint_for("MLC0366", "indexing")) from None
+
+
+def _set_on_device(input: Tensor, keys: tuple[Any, ...], value: Any) -> None:
+    """input[keys] = value where elements are not in host memory: at positions that are computed on the host."""
+    places = np.arange(input.numel()).reshape(input.shape)
+    at = np.asarray(places[tuple(as_array(k) if is_tensor(k) else k for k in keys)])
+    f = OPERATIONS
+    given = value if isinstance(value, Tensor) else f["cast"](value, input.dtype)
+    source = f["broadcast_to"](f["cast"](without_leading_ones(given, at.ndim), input.dtype), at.shape)
+    index, source = (x.to_device(input.device) if isinstance(x, Tensor) else x
+                     for x in (f["reshape"](at, (-1,)), f["reshape"](source, (-1,))))
+    flat = f["index_put"](f["reshape"](input, (-1,)), [index], source)
+    copy_(input, f["reshape"](flat, input.shape))
 
 
 def _number_of(k: Any) -> Any:
