@@ -33,8 +33,8 @@ SPACES = ("", "nn", "nn.functional", "nn.grad", "nn.init", "nn.utils", "nn.utils
           "autograd", "autograd.function", "autograd.functional", "autograd.grad_mode",
           "autograd.forward_ad", "autograd.graph", "func", "accelerator", "distributions",
           "distributions.constraints", "serialization", "onnx", "torch", "nn.parallel", "tree",
-          "array_api", "array_api.linalg", "array_api.fft", "api", "distributed", "hub", "multiprocessing",
-          "onnx.backend", "optim.schedules", "stablehlo", "utils")
+          "array_api", "array_api.linalg", "array_api.fft", "api", "distributed", "distributed.checkpoint", "hub",
+          "multiprocessing", "onnx.backend", "optim.schedules", "stablehlo", "utils")
 NUMBER = re.compile(r"(?<![\w.])[-+]?(?:\d+\.?\d*(?:e[-+]?\d+)?|\.\d+)")
 LINES = 4
 """A sentence, and an example with its heading and its result, are no shorter."""

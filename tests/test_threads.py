@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import ctypes
+import importlib
 import itertools
 import os
 import subprocess
@@ -10,7 +11,7 @@ import threading
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -395,3 +396,11 @@ def test_a_library_without_a_pool_runs_alone() -> None:
     before, hook.value = hook.value, None
     assert before and entry.call(arguments("chain"))[0].tobytes() == alone("chain")
     hook.value = before
+
+
+def test_a_pass_that_another_thread_imports_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Until it is executed, a module is in sys.modules without its names."""
+    whole = find_pass("cse")
+    monkeypatch.setitem(sys.modules, "mlc.passes.cse", ModuleType("mlc.passes.cse"))
+    monkeypatch.setattr(importlib, "import_module", lambda path: {"mlc.passes.cse": SimpleNamespace(PASS=whole)}[path])
+    assert find_pass("cse") is whole

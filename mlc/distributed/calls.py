@@ -1,4 +1,4 @@
-"""What all collectives have in common: their tensors, the agreement of the ranks, errors at their lines, background."""
+"""The common parts of collectives: their tensors, the agreement of ranks, errors at their lines, the background."""
 
 from __future__ import annotations
 

@@ -204,7 +204,7 @@ def _started(target: Path, group: ProcessGroup | None) -> Path:
 
 
 def _leaves(x: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[str, Any]]:
-    """What is in nested dicts, lists and tuples, by path."""
+    """The values in nested dicts, lists and tuples, by path."""
     children = x.items() if isinstance(x, Mapping) else enumerate(x) if isinstance(x, list | tuple) else None
     if children is None:
         yield _key(path), x

@@ -74,7 +74,7 @@ def divide(arrays: Sequence[Array], first: int, cap: int) -> list[Bucket]:
 
 
 class Reducer:
-    """What averages the gradients of some parameters after each backward that it expects.
+    """Averages the gradients of some parameters after each backward that it expects.
 
     names   of the parameters
     unused  whether parameters may have no gradient, on some ranks or on all
