@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from mlc.frontend import functionalization
+from mlc.frontend.autograd.copy_node import same_elements
 from mlc.frontend.autograd.grad_mode import GradMode, mode
 from mlc.frontend.autograd.tangents import active
 from mlc.frontend.autograd.view_node import CopySlices, ViewNode
@@ -77,11 +78,20 @@ def _fitting(x: Tensor, new: Tensor) -> Tensor:
         raise UserError(f"a result of shape {list(new.shape)} does not fit in place of {list(x.shape)}",
                         code="MLC0439", loc=user_loc())
     if new.dtype is x.dtype:
-        return new
+        return _placed(x, new)
     if _kind(new) > _kind(x):
         raise UserTypeError(f"a result of {new.dtype.name} does not fit in place of {x.dtype.name}",
                             code="MLC0439", loc=user_loc(), hint="convert the tensor first, as in x = x.float()")
-    return new.to(x.dtype)
+    return _placed(x, new.to(x.dtype))
+
+
+def _placed(x: Tensor, new: Tensor) -> Tensor:
+    """A result where `x` is, on a device with several places for it."""
+    old, made = x._array, new._array
+    if isinstance(old, np.ndarray) or isinstance(made, np.ndarray) or old.device != made.device:
+        return new
+    placed = made.placed_like(old)
+    return new if placed is made else same_elements(wrap(placed), new)
 
 
 def _kind(x: Tensor) -> int:
@@ -154,7 +164,9 @@ def converted(src: Any, like: Tensor) -> Any:
             raise UserError(f"shape {list(array.shape)} does not broadcast to {list(like.shape)}", code="MLC0111",
                             loc=user_loc())
     if not isinstance(array, np.ndarray):
-        return array if array.shape == like.shape else OPERATIONS["broadcast_to"](given, like.shape)._array
+        if array.shape != like.shape:
+            array = OPERATIONS["broadcast_to"](given, like.shape)._array
+        return array.placed_like(like._array)
     shared = given._storage is not None or (type(src) is not Tensor and np.may_share_memory(array, src))
     return array.copy() if shared else array
 

@@ -196,6 +196,10 @@ class DeviceArray:
         self.memory.device.copy(out.address, self.address, self.nbytes)
         return out
 
+    def placed_like(self, other: DeviceArray) -> DeviceArray:
+        """The array itself: a device has one memory."""
+        return self
+
     def __deepcopy__(self, memo: Any) -> DeviceArray:
         return self.copy()
 

@@ -74,6 +74,12 @@ class MeshArray:
         """A copy in new memory."""
         return MeshArray(self.mesh, self.sharding, self.shape, self.local.copy())
 
+    def placed_like(self, other: MeshArray) -> MeshArray:
+        """The array divided as another one of its shape; all ranks call this together if it is divided otherwise."""
+        if self.sharding == other.sharding:
+            return self
+        return MeshArray.of_whole(self.mesh, other.sharding, self.numpy())
+
     def __deepcopy__(self, memo: Any) -> MeshArray:
         return self.copy()
 

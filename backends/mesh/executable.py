@@ -107,7 +107,7 @@ class Entry(ArgumentChecks):
         with self._lock:
             if key not in self.programs:
                 name = self.interface.name
-                with compiling:
+                with self.mesh.compiling_once(), compiling:
                     module = partitioned(self.executable.linked.module, name, self.mesh.topology, shardings, env)
                     self.programs[key] = RankProgram(module, name, self.mesh)
             return self.programs[key]

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import socket
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from mlc.backends.transport import current
+import numpy as np
+
+from mlc.backends.transport import collectives, current
 from mlc.backends.transport.mailbox import Mailbox
 from mlc.backends.transport.threads import ThreadTransport
 from mlc.backends.transport.transport import Transport
@@ -23,11 +29,13 @@ class RankMesh:
     topology   the axes and their sizes
     carrier    the transport of its messages; None for an abstract mesh, on which nothing runs
     number     N of its device `mesh:N`
+    neighbours the ranks that are processes of this host, in order, with this one
     """
 
     topology: Mesh
     carrier: Transport | None = field(repr=False)
     number: int = 0
+    neighbours: tuple[int, ...] = (0,)
 
     @property
     def device(self) -> str:
@@ -47,6 +55,16 @@ class RankMesh:
                             code="MLC0969", hint="leave out abstract=True, in a job of as many ranks")
         return self.carrier
 
+    @contextmanager
+    def compiling_once(self) -> Iterator[None]:
+        """Context in which the first process of each host compiles, and the others after it, from the cache."""
+        together, first = len(self.neighbours) > 1, self.rank == self.neighbours[0]
+        if together and not first:
+            self.transport.barrier(group=self.neighbours)
+        yield
+        if together and first:
+            self.transport.barrier(group=self.neighbours)
+
     def group(self, axes: Axes) -> tuple[int, ...]:
         """The ranks that differ from this one along some axes only, by position."""
         return self.topology.group(self.rank, axes)
@@ -60,9 +78,21 @@ def make(topology: Mesh, abstract: bool = False) -> RankMesh:
                         f"{'is' if transport.size == 1 else 'are'} {transport.size}", code="MLC0969",
                         hint="start as many (mpiexec -n N, torchrun, mlc run --ranks N), and call "
                              "mlc.distributed.init_process_group()")
+    neighbours = (0,) if transport is None else _neighbours(transport)
     with _making:
-        _made.append(RankMesh(topology, transport, len(_made)))
+        _made.append(RankMesh(topology, transport, len(_made), neighbours))
         return _made[-1]
+
+
+def _neighbours(transport: Transport) -> tuple[int, ...]:
+    """The ranks that are processes of this host; all ranks call this together."""
+    if transport.size == 1 or transport.backend == "threads":
+        return (transport.rank,)
+    name = np.zeros(64, np.uint8)
+    host = os.fsencode(socket.gethostname())[:64]
+    name[:len(host)] = np.frombuffer(host, np.uint8)
+    names = collectives.all_gather(transport, tuple(range(transport.size)), name)
+    return tuple(rank for rank, other in enumerate(names) if np.array_equal(other, name))
 
 
 def numbered(number: int) -> RankMesh:
