@@ -111,6 +111,17 @@ def test_the_state_of_an_optimizer_is_divided_and_parameters_stay_whole() -> Non
         assert placed == [(None, None), ("data", None), (4, 6)]
 
 
+def test_a_tensor_stays_where_it_is_when_it_is_written() -> None:
+    def rank(number: int) -> Any:
+        mesh = dist.mesh({"a": 2})
+        w, rows = dist.shard(mlc.ones(4, 2), mesh=mesh), dist.shard(mlc.ones(4, 2), "a", mesh=mesh)
+        w += rows
+        rows.copy_(w)
+        return dist.placement(w), dist.placement(rows), w.tolist() == rows.tolist() == [[2.0, 2.0]] * 4
+
+    assert threads.run(2, rank) == [((None, None), ("a", None), True)] * 2
+
+
 def test_tensors_are_divided_and_put_together() -> None:
     whole = np.arange(24, dtype=np.int32).reshape(4, 6)
 

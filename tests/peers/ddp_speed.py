@@ -1,4 +1,6 @@
-"""The speed of DistributedDataParallel on two ranks of this machine: mlc over MPI and PyTorch over gloo, in turns.
+"""The speed of data parallel training on two ranks of this machine: mlc over MPI and PyTorch over gloo, in turns.
+
+mlc trains by DistributedDataParallel, as PyTorch does, and by a compiled step on a mesh.
 
     python -m tests.peers.ddp_speed --rounds 4
 
@@ -53,6 +55,26 @@ def ours(sizes: tuple[int, ...], batch: int, alone: bool) -> tuple[int, Callable
     return rank, step
 
 
+def on_mesh(sizes: tuple[int, ...], batch: int) -> tuple[int, Callable[[], Any]]:
+    import mlc
+    from mlc import distributed, nn
+    distributed.init_process_group(timeout=300)
+    mesh = distributed.mesh({"data": 2})
+    x, y = (distributed.from_local(a, "data", mesh=mesh) for a in data(sizes, mesh.rank, batch))
+    model = distributed.distribute(layers(nn, sizes), mesh)
+    optimizer = mlc.optim.SGD(model.parameters(), lr=1e-3)
+
+    @mlc.compile
+    def step() -> Any:
+        optimizer.zero_grad()
+        loss = nn.functional.cross_entropy(model(x), y)
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    return mesh.rank, step
+
+
 def theirs(sizes: tuple[int, ...], batch: int, alone: bool) -> tuple[int, Callable[[], Any]]:
     import torch
     from torch import distributed, nn
@@ -72,7 +94,10 @@ def theirs(sizes: tuple[int, ...], batch: int, alone: bool) -> tuple[int, Callab
 
 
 def child(which: str, size: str, batch: int, alone: bool) -> None:
-    rank, step = (ours if which == "mlc" else theirs)(SIZES[size], batch, alone)
+    if which == "mesh":
+        rank, step = on_mesh(SIZES[size], batch)
+    else:
+        rank, step = (ours if which == "mlc" else theirs)(SIZES[size], batch, alone)
     times = []
     for _ in range(WARM + STEPS):
         start = time.perf_counter()
@@ -83,7 +108,7 @@ def child(which: str, size: str, batch: int, alone: bool) -> None:
 
 
 def measure(which: str, size: str, batch: int, alone: bool) -> float:
-    start = [launcher(), "-n", "2", sys.executable] if which == "mlc" else \
+    start = [launcher(), "-n", "2", sys.executable] if which != "torch" else \
         [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--master-port", "29531"]
     done = subprocess.run([*start, "-m", "tests.peers.ddp_speed", "--child", which, "--size", size, "--batch",
                            str(batch), *["--alone"] * alone], capture_output=True, text=True,
@@ -95,7 +120,7 @@ def measure(which: str, size: str, batch: int, alone: bool) -> float:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--child", choices=["mlc", "torch"], help=argparse.SUPPRESS)
+    parser.add_argument("--child", choices=["mlc", "mesh", "torch"], help=argparse.SUPPRESS)
     parser.add_argument("--size", choices=SIZES, help="one network only")
     parser.add_argument("--batch", type=int, default=64, help="of each rank")
     parser.add_argument("--alone", action="store_true", help=argparse.SUPPRESS)
@@ -106,11 +131,14 @@ def main() -> None:
     for size in [options.size] if options.size else SIZES:
         best = dict[tuple[str, bool], float]()
         for _ in range(options.rounds):
-            for key in (("mlc", False), ("torch", False), ("mlc", True), ("torch", True)):
+            for key in (("mlc", False), ("torch", False), ("mesh", False), ("mlc", True), ("torch", True)):
                 best[key] = min(best.get(key, np.inf), measure(key[0], size, options.batch, key[1]))
-        print(f"{size} {SIZES[size]}, batch {options.batch} per rank: mlc {best['mlc', False]:.2f} ms, torch "
-              f"{best['torch', False]:.2f} ms, ratio {best['mlc', False] / best['torch', False]:.2f}; without averages "
-              f"{best['mlc', True]:.2f} and {best['torch', True]:.2f} ms; load {os.getloadavg()[0]:.1f}", flush=True)
+        torch = best["torch", False]
+        print(f"{size} {SIZES[size]}, batch {options.batch} per rank, ms: torch {torch:.2f}; "
+              f"mlc {best['mlc', False]:.2f}, "
+              f"{torch / best['mlc', False]:.2f} times as fast; compiled on a mesh {best['mesh', False]:.2f}, "
+              f"{torch / best['mesh', False]:.2f} times; without averages: torch {best['torch', True]:.2f}, mlc "
+              f"{best['mlc', True]:.2f}; load {os.getloadavg()[0]:.1f}", flush=True)
 
 
 if __name__ == "__main__":
