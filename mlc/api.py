@@ -27,6 +27,7 @@ from mlc.frontend.autograd.grad_mode import mode
 from mlc.frontend.batching import hessian, jacfwd, jacrev, vmap
 from mlc.frontend.control import cond, fori_loop, scan, while_loop
 from mlc.frontend.derivatives import grad, value_and_grad, vjp
+from mlc.frontend.devices import device_of_call
 from mlc.frontend.forward import hvp, jvp, linearize
 from mlc.frontend.functions import MODULES
 from mlc.frontend.location import user_loc
@@ -148,13 +149,14 @@ class Compiled(CompiledFunction):
         """Code for the recording of a call, loaded on the device of the call; on a processor it may be timed."""
         if not recorded.computes:
             return Specialization(recorded)
-        debugged = taken_out(recorded.trace.module, call.device)
         reached = recorded.captures.tensors() if recorded.captures is not None else []
+        device = device_of_call([*call.arrays, *(t.backing_array for t in reached)])
+        debugged = taken_out(recorded.trace.module, device)
         if not recorded.accumulates and requires_grad([*call.given, *reached]):     # lowering consumes the recording
             recorded.function = FunctionRecord(copy_of(recorded.trace.module), self.signature.name)
-        if call.device.startswith("mesh"):
+        if device.startswith("mesh"):
             recorded.trace.function.attrs["like_inputs"] = tuple(recorded.like_inputs().items())
-        executable = native_code(recorded.trace.module, self.placement.at(call.device).timed(timed))
+        executable = native_code(recorded.trace.module, self.placement.at(device).timed(timed))
         entry = executable.entry("main")
         if debugged is not None:
             entry = DebuggedEntry(entry, debugged)

@@ -1,4 +1,4 @@
-"""Writes to tensors in device memory: at subscripts in place, and never to a copy that nobody sees."""
+"""Tensors in device memory: writes are never lost in copies that nobody sees, and work is done where they are."""
 
 from __future__ import annotations
 
@@ -45,3 +45,10 @@ def test_dropout_draws_where_the_tensor_is(device: FakeDevice) -> None:
     here = mlc.nn.functional.dropout(mlc.ones(8), 0.5)
     mlc.manual_seed(3)
     assert np.array_equal(mlc.nn.functional.dropout(mlc.ones(8).to("cuda"), 0.5).numpy(), here.numpy())
+
+
+def test_a_compiled_function_runs_where_the_tensors_are_that_it_reaches(device: FakeDevice) -> None:
+    w = mlc.tensor([1.0, 2.0]).to("cuda")
+    doubled = mlc.compile(lambda: w * 2)()
+    assert doubled.device == "cuda:0" and doubled.tolist() == [2.0, 4.0]
+    assert mlc.compile(lambda x: w * x)(np.float32(3)).tolist() == [3.0, 6.0]
