@@ -88,7 +88,8 @@ def _fitting(x: Tensor, new: Tensor) -> Tensor:
 def _placed(x: Tensor, new: Tensor) -> Tensor:
     """A result where `x` is, on a device with several places for it."""
     old, made = x._array, new._array
-    if state.trace is not None or isinstance(old, np.ndarray) or isinstance(made, np.ndarray) or old.device != made.device:
+    here = state.trace is not None or isinstance(old, np.ndarray) or isinstance(made, np.ndarray)
+    if here or old.device != made.device:
         return new
     placed = made.placed_like(old)
     return new if placed is made else same_elements(wrap(placed), new)

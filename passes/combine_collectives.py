@@ -34,8 +34,10 @@ def run(module: Op, small: int = SMALL, bucket: int = BUCKET) -> None:
     """Combine collectives whose operands have at most `small` bytes, up to `bucket` bytes together."""
     for function in list(module.inside(Func)):
         if "partitioned" in function.attrs:
+            order = {op: i for i, op in enumerate(function.block)}
             for ops in _buckets(function, small, bucket):
-                _combine(function, ops)
+                _combine(ops, max(ops, key=order.__getitem__))
+            restore_dominance(function.block)
 
 
 def _buckets(function: Func, small: int, bucket: int) -> list[list[Collective]]:
@@ -60,12 +62,14 @@ def _buckets(function: Func, small: int, bucket: int) -> list[list[Collective]]:
     return [group for group in out if len(group) > 1]
 
 
-def _combine(function: Func, ops: Sequence[Collective]) -> None:
-    """Replace some collectives by one on the rows of their operands, next to each other, behind the last of them."""
+def _combine(ops: Sequence[Collective], last: Collective) -> None:
+    """Replace some collectives by one on the rows of their operands, next to each other, in place of the last of them.
+
+    What uses the results of the others may come before it: dominance is restored afterwards.
+    """
     first, n = ops[0], ops[0].group_size()
     rows = n if isinstance(first, shard.ReduceScatter) else 1
-    place = max(ops, key=list(function.block).index)
-    with before(place, first.loc):
+    with before(last, first.loc):
         parts = [reshape(op.x, (rows, op.x.type.size // rows)) for op in ops]
         widths = [part.type.shape[1] for part in parts]
         together = first.with_operands([tensor.Concat(tuple(parts), 1).result]).results[0]
@@ -79,7 +83,6 @@ def _combine(function: Func, ops: Sequence[Collective]) -> None:
                 user.set_operand(i, new)
     for op in ops:
         op.erase()
-    restore_dominance(function.block)
 
 
 PASS = Pass(run, takes=PARTITIONED, gives=PARTITIONED, whole=False)

@@ -159,6 +159,8 @@ class _Partition:
     def _lying(self, v: Value, target: Sharding) -> Value:
         """The shard of a tensor that lies as `target` says."""
         x, own = self.local[v]
+        if own != target and isinstance(v.op, shard.Shard) and self.local[v.op.x][1] == target:
+            return self.local[v.op.x][0]                   # as it lay before
         if (v, target) not in self.moved:
             self.moved[v, target] = self._moved(x, own, target)
         return self.moved[v, target]

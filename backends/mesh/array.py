@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from mlc.backends.mesh.meshes import RankMesh
+from mlc.backends.mesh.program import Placement
 from mlc.backends.transport import collectives
 from mlc.dialects.shard.mesh import Sharding
 from mlc.ir.diag import UserError, UserTypeError
@@ -21,21 +22,23 @@ class MeshArray:
     sharding  the axes of the mesh along each dimension
     shape     the shape of the whole array
     local     the shard of this rank
+    used      how it is divided where it is used, if otherwise: it is gathered there
     """
 
-    __slots__ = ("dtype", "local", "mesh", "shape", "sharding")
+    __slots__ = ("dtype", "local", "mesh", "shape", "sharding", "used")
 
-    def __init__(self, mesh: RankMesh, sharding: Sharding, shape: tuple[int, ...], local: Array) -> None:
+    def __init__(self, mesh: RankMesh, sharding: Sharding, shape: tuple[int, ...], local: Array,
+                 used: Sharding | None = None) -> None:
         expected = sharding.local(shape, mesh.topology)
         assert local.shape == expected, f"the shard of {shape} is {expected}, not {local.shape}"
         self.mesh, self.sharding, self.shape, self.local = mesh, sharding, shape, local
-        self.dtype = local.dtype
+        self.dtype, self.used = local.dtype, used
 
     @staticmethod
-    def of_whole(mesh: RankMesh, sharding: Sharding, array: Array) -> MeshArray:
+    def of_whole(mesh: RankMesh, sharding: Sharding, array: Array, used: Sharding | None = None) -> MeshArray:
         """The array of which every rank has all elements; no message is sent."""
         shard = array[sharding.piece(array.shape, mesh.topology, mesh.rank)]
-        return MeshArray(mesh, sharding, array.shape, np.array(shard, order="C"))
+        return MeshArray(mesh, sharding, array.shape, np.array(shard, order="C"), used)
 
     @property
     def ndim(self) -> int:
@@ -72,13 +75,14 @@ class MeshArray:
 
     def copy(self) -> MeshArray:
         """A copy in new memory."""
-        return MeshArray(self.mesh, self.sharding, self.shape, self.local.copy())
+        return MeshArray(self.mesh, self.sharding, self.shape, self.local.copy(), self.used)
 
     def placed_like(self, other: MeshArray) -> MeshArray:
         """The array divided as another one of its shape; all ranks call this together if it is divided otherwise."""
         if self.sharding == other.sharding:
-            return self
-        return MeshArray.of_whole(self.mesh, other.sharding, self.numpy())
+            return self if self.used == other.used else MeshArray(self.mesh, self.sharding, self.shape, self.local,
+                                                                  other.used)
+        return MeshArray.of_whole(self.mesh, other.sharding, self.numpy(), other.used)
 
     def __deepcopy__(self, memo: Any) -> MeshArray:
         return self.copy()
@@ -94,9 +98,11 @@ class MeshArray:
         return self.__dlpack_device__()
 
 
-def sharding_of(array: Array | MeshArray) -> Sharding:
-    """How an argument is divided: an array in host memory is the same on every rank."""
-    return array.sharding if isinstance(array, MeshArray) else Sharding.replicated(array.ndim)
+def placement_of(array: Array | MeshArray) -> Placement:
+    """How an argument is divided; an array in host memory is the same on every rank."""
+    if isinstance(array, MeshArray):
+        return Placement(array.sharding, array.used)
+    return Placement(Sharding.replicated(array.ndim))
 
 
 class MeshMemory:

@@ -10,13 +10,12 @@ from typing import Any, NoReturn
 import numpy as np
 
 from mlc.backends.argument_checks import ArgumentChecks
-from mlc.backends.mesh.array import MeshArray, sharding_of
+from mlc.backends.mesh.array import MeshArray, placement_of
 from mlc.backends.mesh.meshes import RankMesh
-from mlc.backends.mesh.program import RankProgram, partitioned
+from mlc.backends.mesh.program import Placement, RankProgram, partitioned
 from mlc.backends.target import Target
 from mlc.dialects.builtin import Module
 from mlc.dialects.func import Func
-from mlc.dialects.shard.mesh import Sharding
 from mlc.ir.abi import Interface
 from mlc.ir.compilation_lock import compiling
 from mlc.ir.diag import UserError, UserTypeError
@@ -95,21 +94,21 @@ class Entry(ArgumentChecks):
         for i, array in enumerate(arrays):
             self._check_argument(i, array)
         env = self._bind(arrays, sizes or {})
-        program = self.program([sharding_of(x) for x in arrays], env)
+        program = self.program([placement_of(x) for x in arrays], env)
         self.calls += 1
         shards = program.run([x.local if isinstance(x, MeshArray) else x for x in arrays])
-        return [MeshArray(self.mesh, sharding, shape, shard)
-                for sharding, shape, shard in zip(program.shardings, self._result_shapes(env), shards)]
+        return [MeshArray(self.mesh, placed.sharding, shape, shard, placed.used)
+                for placed, shape, shard in zip(program.placed, self._result_shapes(env), shards)]
 
-    def program(self, shardings: Sequence[Sharding], env: Mapping[str, int]) -> RankProgram:
+    def program(self, args: Sequence[Placement], env: Mapping[str, int]) -> RankProgram:
         """The program for arguments that are divided in this way."""
-        key = tuple(shardings), tuple(sorted(env.items()))
+        key = tuple(args), tuple(sorted(env.items()))
         with self._lock:
             if key not in self.programs:
                 name = self.interface.name
                 with self.mesh.compiling_once(), compiling:
-                    module = partitioned(self.executable.linked.module, name, self.mesh.topology, shardings, env)
-                    self.programs[key] = RankProgram(module, name, self.mesh)
+                    module = partitioned(self.executable.linked.module, name, self.mesh.topology, args, env)
+                    self.programs[key] = RankProgram(module, name, self.mesh, args)
             return self.programs[key]
 
     def _check_argument(self, i: int, array: Any) -> None:

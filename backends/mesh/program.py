@@ -19,7 +19,7 @@ from mlc.dialects.func import Func
 from mlc.dialects.shard.mesh import Mesh, Sharding
 from mlc.dialects.tensor.control import BindSize
 from mlc.ir.compilation_lock import compiling
-from mlc.ir.core import Op, Symbol, Value
+from mlc.ir.core import Op, Symbol, Value, before
 from mlc.ir.diag import UserError
 from mlc.ir.passes import Pipeline, parse_pipeline
 from mlc.ir.sizes import Dim
@@ -29,7 +29,15 @@ from mlc.passes import pipeline
 Array = np.ndarray[Any, Any]
 
 
-def partitioned(module: Op, name: str, topology: Mesh, args: Sequence[Sharding],
+@dataclass(frozen=True)
+class Placement:
+    """How an argument is divided, and how where it is used, if otherwise."""
+
+    sharding: Sharding
+    used: Sharding | None = None
+
+
+def partitioned(module: Op, name: str, topology: Mesh, args: Sequence[Placement],
                 sizes: Mapping[str, Dim] | None = None) -> Module:
     """A copy of a recorded module in which function `name` is the program of one rank, of segments and collectives.
 
@@ -42,11 +50,26 @@ def partitioned(module: Op, name: str, topology: Mesh, args: Sequence[Sharding],
     function.attrs.pop("donate", None)
     _check(copy)
     function.attrs["mesh"] = topology
-    function.attrs["arg_shardings"] = tuple(args)
-    kept = {result: args[arg] for result, arg in function.attrs.pop("like_inputs", ())}
-    function.attrs["result_shardings"] = tuple(map(kept.get, range(len(function.function_type.results))))
+    function.attrs["arg_shardings"] = tuple(a.sharding for a in args)
+    like = dict(function.attrs.get("like_inputs", ()))
+    function.attrs["result_shardings"] = tuple(args[like[i]].sharding if i in like else None
+                                               for i in range(len(function.function_type.results)))
+    _gather_where_used(function, args)
     Pipeline([step for _, text, _ in pipeline.DISTRIBUTED for step in parse_pipeline(text)]).run(copy)
     return copy
+
+
+def _gather_where_used(function: Func, args: Sequence[Placement]) -> None:
+    """Have arguments be divided otherwise where they are used."""
+    first = next(iter(function.block))
+    for value, placed in zip(function.args, args):
+        if placed.used is not None:
+            users = list(value.uses)
+            with before(first, first.loc):
+                gathered = shard.Shard(value, placed.used.dims).result
+            for user, i in users:
+                if not user.terminator:
+                    user.set_operand(i, gathered)
 
 
 def _check(module: Op) -> None:
@@ -81,13 +104,15 @@ class RankProgram:
     """A partitioned function, loaded: its segments are compiled for this processor.
 
     module     the partitioned module
-    shardings  how each result is divided
+    placed     how each result is divided
     """
 
-    def __init__(self, module: Module, name: str, mesh: RankMesh) -> None:
+    def __init__(self, module: Module, name: str, mesh: RankMesh, args: Sequence[Placement]) -> None:
         self.module, self.mesh = module, mesh
         function = function_of(module, name)
-        self.shardings: tuple[Sharding, ...] = function.attrs["result_shardings"]
+        like = dict(function.attrs.get("like_inputs", ()))
+        self.placed = [Placement(sharding, args[like[i]].used if i in like else None)
+                       for i, sharding in enumerate(function.attrs["result_shardings"])]
         slots: dict[Value, int] = {a: i for i, a in enumerate(function.args)}
         host = toolchain_for("cpu")
         self.steps: list[_Step] = []

@@ -101,13 +101,15 @@ def mesh(axes: Mapping[str, int], abstract: bool = False) -> DeviceMesh:
     return DeviceMesh(axes, abstract)
 
 
-def shard(x: Any, *spec: Spec, mesh: DeviceMesh | None = None) -> Tensor:
+def shard(x: Any, *spec: Spec, mesh: DeviceMesh | None = None, used: Sequence[Spec] | None = None) -> Tensor:
     """Divide a tensor among the ranks; in a function that is recorded, have it be divided so.
 
     Args:
         x: Tensor or array that every rank has, the same on each; or a tensor on a mesh.
         spec: For each dimension the axis of the mesh that divides it, several, or None; further ones are not divided.
         mesh: The mesh. In a function that is recorded it is that of the arguments.
+        used: How it is divided where it is used, as `spec`, if not in the way that moves the fewest bytes: () for a
+            tensor that is gathered, as the weights of a fully sharded model are.
 
     Returns:
         The tensor on the mesh.
@@ -129,7 +131,10 @@ def shard(x: Any, *spec: Spec, mesh: DeviceMesh | None = None) -> Tensor:
     shape = tuple(x.shape)
     sharding = Sharding(_dims(spec, len(shape)))
     _check(sharding, shape, ranks.topology)
-    return wrap(MeshArray.of_whole(ranks, sharding, as_array(x)))
+    where_used = None if used is None else Sharding(_dims(used, len(shape)))
+    if where_used is not None:
+        _check(where_used, shape, ranks.topology)
+    return wrap(MeshArray.of_whole(ranks, sharding, as_array(x), where_used))
 
 
 def from_local(x: Any, *spec: Spec, mesh: DeviceMesh) -> Tensor:

@@ -75,6 +75,10 @@ class FullySharded:
         """The first dimension that is a multiple of the number of ranks is divided."""
         return _divided(tuple(x.shape), (None,) * x.ndim, self.axis, mesh) if x.numel() >= self.least else ()
 
+    def used(self, name: str, x: Tensor, mesh: DeviceMesh) -> tuple[Spec, ...] | None:
+        """Where it is used, a tensor is whole."""
+        return ()
+
 
 class ByName:
     """The plan that says for each name how a tensor is divided: tensor parallelism.
@@ -105,6 +109,12 @@ class ByName:
                 return spec
         return self.otherwise(name, x, mesh)
 
+    def used(self, name: str, x: Tensor, mesh: DeviceMesh) -> tuple[Spec, ...] | None:
+        """As it lies, if a pattern fits the name."""
+        if any(fnmatchcase(name, pattern) for pattern in self.specs):
+            return None
+        return self.otherwise.used(name, x, mesh) if isinstance(self.otherwise, FullySharded | ByName) else None
+
 
 def distribute(module: M, mesh: DeviceMesh, plan: Plan = replicated) -> M:
     """Divide the parameters and buffers of a module among the ranks, in place.
@@ -130,7 +140,9 @@ def distribute(module: M, mesh: DeviceMesh, plan: Plan = replicated) -> M:
     """
     with no_grad():
         for name, x in [*module.named_parameters(), *module.named_buffers()]:
-            x.data = shard(x.data, *plan(name, x, mesh), mesh=mesh)
+            spec = plan(name, x, mesh)
+            used = plan.used(name, x, mesh) if isinstance(plan, FullySharded | ByName) and any(spec) else None
+            x.data = shard(x.data, *spec, mesh=mesh, used=used)
             if x.grad is not None:
                 x.grad = shard(x.grad, *placement(x), mesh=mesh)
     if isinstance(plan, ByName) and plan.unused:

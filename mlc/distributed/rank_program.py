@@ -18,9 +18,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from mlc.api import Compiled, compiled_function
-from mlc.backends.mesh.array import MeshArray, sharding_of
+from mlc.backends.mesh.array import MeshArray, placement_of
 from mlc.backends.mesh.meshes import RankMesh
-from mlc.backends.mesh.program import RankProgram, function_of, partitioned
+from mlc.backends.mesh.program import Placement, RankProgram, function_of, partitioned
 from mlc.call import record
 from mlc.dialects import func, shard
 from mlc.dialects.builtin import Module
@@ -140,9 +140,9 @@ def report(f: Callable[..., Any], *args: Any, **keywords: Any) -> Report:
         >>> mlc.distributed.report(lambda x: x.sum(0), x).sent
         12
     """
-    module, mesh = _partitioned(f, args, keywords)
+    module, mesh, placed = _partitioned(f, args, keywords)
     main = function_of(module, "main")
-    program = RankProgram(module, "main", mesh)
+    program = RankProgram(module, "main", mesh, placed)
     collectives = tuple(
         Communication(op.name.removeprefix("shard."), op.axes, op.bytes_sent(), op.loc)
         for op in main.block if isinstance(op, shard.Collective))
@@ -151,7 +151,9 @@ def report(f: Callable[..., Any], *args: Any, **keywords: Any) -> Report:
                   sum(map(_size, main.block.terminator.operands)), _between(program, main), collectives)
 
 
-def _partitioned(f: Callable[..., Any], args: Sequence[Any], keywords: dict[str, Any]) -> tuple[Module, RankMesh]:
+def _partitioned(f: Callable[..., Any], args: Sequence[Any], keywords: dict[str, Any]
+                 ) -> tuple[Module, RankMesh, list[Placement]]:
+    """The program of one rank of a function, its mesh, and how its inputs are divided."""
     call = (compiled_function(f) or Compiled(f)).signature.bind(tuple(args), keywords)
     recorded = record(call)
     arrays: list[Any] = [*call.arrays, *map(as_backing_array, recorded.captured_operands(call.given))]
@@ -160,7 +162,8 @@ def _partitioned(f: Callable[..., Any], args: Sequence[Any], keywords: dict[str,
         raise UserError("no argument, and nothing that the function reaches, is on a mesh", code="MLC0969",
                         loc=user_loc(), hint="divide one: mlc.distributed.shard(x, ..., mesh=mesh)")
     recorded.trace.function.attrs["like_inputs"] = tuple(recorded.like_inputs().items())
-    return partitioned(recorded.trace.module, "main", mesh.topology, [sharding_of(x) for x in arrays]), mesh
+    placed = [placement_of(x) for x in arrays]
+    return partitioned(recorded.trace.module, "main", mesh.topology, placed), mesh, placed
 
 
 def _size(value: Value) -> int:
