@@ -129,7 +129,7 @@ def test_the_example_goes_on_from_its_checkpoint(tmp_path: Path) -> None:
 @pytest.mark.parametrize("how", ["", "raise", "late"])
 def test_torchrun(how: str, program: Path) -> None:
     pytest.importorskip("torch")
-    done = command("torch.distributed.run", "--nproc-per-node", 2, "--master-port", 29517, program, how)
+    done = command("torch.distributed.run", "--standalone", "--nproc-per-node", 2, program, how)
     assert done.returncode == bool(how), done.stderr
     assert done.stdout.count("gloo [4.0, 4.0, 4.0]") == 2 * (not how)
     assert {"": "", "raise": "rank 1 has failed: ValueError: bad data",

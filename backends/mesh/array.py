@@ -77,7 +77,7 @@ class MeshArray:
         """A copy in new memory."""
         return MeshArray(self.mesh, self.sharding, self.shape, self.local.copy(), self.used)
 
-    def placed_like(self, other: MeshArray) -> MeshArray:
+    def placed_like(self, other: Any) -> MeshArray:
         """The array divided as another one of its shape; all ranks call this together if it is divided otherwise."""
         if self.sharding == other.sharding:
             return self if self.used == other.used else MeshArray(self.mesh, self.sharding, self.shape, self.local,

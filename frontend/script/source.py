@@ -6,17 +6,21 @@ import ast
 import copy
 import inspect
 import linecache
+import threading
 from functools import lru_cache
 from types import CodeType
 
 Function = ast.FunctionDef | ast.Lambda
+_parsing = threading.Lock()
+"""Held while a tree is made: in CPython 3.11, two threads that do so at once fail (python/cpython#106905)."""
 
 
 @lru_cache(maxsize=256)
 def _functions(text: str) -> dict[int, list[tuple[Function, str]]]:
     """The functions of a file by their first line, each with the enclosing class."""
     found: dict[int, list[tuple[Function, str]]] = {}
-    work: list[tuple[ast.AST, str]] = [(ast.parse(text), "")]
+    with _parsing:
+        work: list[tuple[ast.AST, str]] = [(ast.parse(text), "")]
     while work:
         node, owner = work.pop()
         if isinstance(node, ast.FunctionDef | ast.Lambda):

@@ -109,7 +109,7 @@ def child(which: str, size: str, batch: int, alone: bool) -> None:
 
 def measure(which: str, size: str, batch: int, alone: bool) -> float:
     start = [launcher(), "-n", "2", sys.executable] if which != "torch" else \
-        [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--master-port", "29531"]
+        [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
     done = subprocess.run([*start, "-m", "tests.peers.ddp_speed", "--child", which, "--size", size, "--batch",
                            str(batch), *["--alone"] * alone], capture_output=True, text=True,
                           env={**os.environ, "OMP_NUM_THREADS": "1"}, timeout=300)
