@@ -47,7 +47,8 @@ FIRST: dict[str, tuple[str, ...]] = {
     "aliasing": ("reuse", "memory", "control", "sizes"), "loops": ("numbers", "sizes", "moves"),
     "schedule": ("reuse", "moves", "sizes", "products", "memory"), "tails and accesses": ("sizes", "moves", "products"),
     "lowering": ("vectors", "numbers", "moves", "control"), "emission": ("numbers", "control", "moves"),
-    "call": ("calls",), "cache key": ("calls", "moves"), "recorder": ("control",),
+    "call": ("calls", "steps"), "cache key": ("calls", "moves", "steps"), "recorder": ("control", "writes"),
+    "state": ("steps", "writes"), "complex": ("complex_numbers",), "quantized": ("quantized",),
 }
 """The programs with which a fault of an area is looked for, in this order."""
 
