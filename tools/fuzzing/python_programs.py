@@ -54,6 +54,8 @@ REDUCED = ("T.sum({x}, {d})", "T.mean({x}, {d})", "T.amax({x}, {d})", "T.amin({x
            "T.std(T.cumsum({x}, {d}), {d}, correction=0)", "T.unbind({x}, {d})[-1]")
 LIMITS = ("nn.functional.hardswish", "nn.functional.silu")
 """Functions that give their limit at -inf, where PyTorch has NaN."""
+SORTED = ("bucketize", "searchsorted")
+"""Functions of numbers in order, which say nothing of others."""
 TOLERANCE = 1e-6
 """Relative to an element and to the largest of its array."""
 LOSS = """
@@ -107,7 +109,7 @@ def functions() -> list[str]:
     """The public functions of tensors, as `T.` has them."""
     names = [name.removeprefix("mlc.") for name in odd_calls.public_functions() if name.startswith("mlc.")]
     return sorted({n for n in names if not n.endswith("_") and (                     # in place: the first run changes x
-        n.startswith(("nn.functional.", "linalg.", "fft.")) or "." not in n)} - {*LIMITS})
+        n.startswith(("nn.functional.", "linalg.", "fft.")) or "." not in n)} - {*LIMITS, *SORTED})
 
 
 class Writer:
