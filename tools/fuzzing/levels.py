@@ -168,14 +168,15 @@ def first_failure(program: Program, depth: str, run_native: bool) -> Failure:
 def stages(depth: str, program: Program) -> list[tuple[Step, bool]]:
     """The passes of an examination down to `depth`, and whether each must preserve every bit.
 
-    All do but those from decompose to fix_numerics, which choose how numbers are computed, and `grad`: what it makes
-    of a derivative is what the interpreter runs, of a batch it is not.
+    All do but those from decompose to fix_numerics, and decompose_complex, which choose how numbers are computed, and
+    `grad`: what it makes of a derivative is what the interpreter runs, of a batch it is not.
     """
     steps = pipeline.steps("llvm", host().machine)
     names = [step.transform.name for step in steps]
     chosen = range(names.index("decompose"), names.index("fix_numerics") + 1)
     plain = "autodiff." not in program.text
-    rows = [(step, i > chosen.stop - 1 or (plain and i < chosen.start)) for i, step in enumerate(steps)]
+    rows = [(step, i > chosen.stop - 1 or (plain and i < chosen.start and names[i] != "decompose_complex"))
+            for i, step in enumerate(steps)]
     return rows if depth == "llvm" else rows[: len(names) - names[::-1].index(depth)]
 
 

@@ -52,7 +52,7 @@ REDUCED = ("T.sum({x}, {d})", "T.mean({x}, {d})", "T.amax({x}, {d})", "T.amin({x
            "T.logsumexp({x}, {d})", "T.var({x}, {d}, correction=0)", "{x}.max({d})[0]", "{x}.min({d}).values",
            "T.norm({x}, dim={d})", "T.nansum({x}, {d})", "{x}.select({d}, 0)", "T.median({x}, {d})[0]",
            "T.std(T.cumsum({x}, {d}), {d}, correction=0)", "T.unbind({x}, {d})[-1]")
-LIMITS = ("nn.functional.hardswish", "nn.functional.silu")
+LIMITS = ("nn.functional.hardswish", "nn.functional.silu", "var_mean", "std_mean")
 """Functions that give their limit at -inf, where PyTorch has NaN."""
 SORTED = ("bucketize", "searchsorted")
 """Functions of numbers in order, which say nothing of others."""
