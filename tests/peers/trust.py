@@ -134,8 +134,8 @@ def main() -> None:
     options = p.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         os.environ |= {"MLC_CACHE_DIR": str(Path(folder) / "cache"), "MLC_CACHE": "1"}
-        wrong = {"damage": damage, "processes": lambda: processes(options.count or 64, options.programs),
-                 "saves": lambda: saves(options.count or 1000)}[options.what]()
+        wrong = damage() if options.what == "damage" else saves(options.count or 1000) if options.what == "saves" else (
+            processes(options.count or 64, options.programs))
     print("\n".join(wrong[:50]))
     sys.exit(bool(wrong))
 

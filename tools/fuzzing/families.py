@@ -67,13 +67,13 @@ def complex_numbers(g: Generator, x: Value) -> Value | None:
     rng, dtype = g.rng, x.type.dtype
     if dtype not in (f32, f64):
         return None
-    z = tn.Complex(x, g.like(dtype, x.type.shape)).result
+    z: Value = tn.Complex(x, g.like(dtype, x.type.shape)).result
     if rng.random() < 0.2:
         z = tn.ViewAsComplex(tn.ViewAsReal(z).result).result
     for _ in range(rng.randint(1, 4)):
         z = _complex_step(g, z)
     part = rng.choice((tn.Real, tn.Imag, tn.ViewAsReal))
-    return part(z).result  # type: ignore[no-any-return]
+    return part(z).result
 
 
 def _complex_step(g: Generator, z: Value) -> Value:
@@ -81,7 +81,7 @@ def _complex_step(g: Generator, z: Value) -> Value:
     other = tn.Complex(g.like(part, z.type.shape), g.like(part, z.type.shape)).result
     way = g.rng.randrange(4)
     if way == 0:
-        return g.rng.choice((tn.Add, tn.Sub, tn.Mul))(z, other).result  # type: ignore[no-any-return]
+        return g.rng.choice((tn.Add, tn.Sub, tn.Mul))(z, other).result
     if way == 1:
         return tn.Select(g.like(i1, z.type.shape), z, other).result
     return tn.Neg(z).result if way == 2 else g.rng.choice((tn.Reverse, tn.ReduceSum))(z, g.axes(z)).result
