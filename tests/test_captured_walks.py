@@ -81,7 +81,7 @@ ACTIONS: tuple[Action, ...] = (
     _data, lambda t, n: t.held.append(t.parameter(n).detach().numpy()), lambda t, n: t.held.append(t.table.numpy()),
     lambda t, n: t.views.append(t.table[0]), lambda t, n: t.views.append(t.parameter(n).detach()),
     lambda t, n: t.views and t.views[-1].mul_(1.5), lambda t, n: t.drop(), lambda t, n: t.table.copy_(mlc.ones(2, 3)),
-    lambda t, n: t.parameter(n).grad is not None and t.views.append(t.parameter(n).grad),
+    lambda t, n: t.views.extend([] if (g := t.parameter(n).grad) is None else [g]),
     lambda t, n: t.parameter(n).requires_grad_(n % 3 > 0), lambda t, n: t.model.train(n % 2 > 0),
     lambda t, n: t.model.load_state_dict({k: v * 0.9 if v.dtype.is_floating_point else v
                                           for k, v in t.model.state_dict().items()}))
