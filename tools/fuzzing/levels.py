@@ -161,7 +161,9 @@ def first_failure(program: Program, depth: str, run_native: bool) -> Failure:
     except Exception as error:                             # whatever a pass dies of is a finding
         where = "" if at is None else f"pass {at.transform.name}"
         held = program.text if checked is None or at is None else held_by(checked.run, at)
-        return Failure(key_of(error, where), f"{type(error).__name__}: {error}", held, steps=str(at or ""),
+        message = f"{type(error).__name__}: {error}"
+        message = f"{where} fails: {message}" if where not in message else message
+        return Failure(key_of(error, where), message, held, steps=str(at or ""),
                        exact=checked is not None and checked.run.exact)
     return Failure("only between landmarks", "every pass keeps the meaning, but not all together", program.text)
 
