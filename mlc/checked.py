@@ -33,6 +33,9 @@ from mlc.ir.diag import Error, InternalError, Loc, UserError
 from mlc.ir.interp import Interpreter, in_parts, run_function
 from mlc.passes import decompose_complex, grad
 
+REFUSALS = UNRECORDED | {"MLC0329", "MLC0720", "MLC0722", *(f"MLC075{n}" for n in range(6, 10))}
+"""Codes of errors of compiled functions alone: they cannot be recorded, or have two tensors of the same memory."""
+
 
 @dataclass
 class Run:
@@ -105,7 +108,7 @@ def _compared_call(function: CompiledFunction, call: Call, run: Callable[[Call],
     except Error as error:
         compiled.error = error
     if isinstance(compiled.error, UserError) and plain.error is None and not isinstance(
-            compiled.error, AssertionError) and compiled.error.code in UNRECORDED | {"MLC0329"}:
+            compiled.error, AssertionError) and compiled.error.code in REFUSALS:
         raise compiled.error                               # it is refused, and not computed otherwise
     compiled.buffers, compiled.state = buffers_of((args, call.keywords)), state.values()
 

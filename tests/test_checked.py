@@ -77,6 +77,14 @@ def test_what_is_refused_is_no_difference() -> None:
     with pytest.raises(UserError, match="MLC0350"):
         mlc.compile(lambda v: v * int(v.sum().item()), check=True)(V)
 
+    def write(v: Any) -> Any:
+        shared = (v := v * 1).t().flatten()
+        v.add_(1)
+        return shared
+
+    with pytest.raises(UserError, match="MLC0756"):
+        mlc.compile(write, check=True)(np.ones((2, 3)))
+
 
 def test_a_wrapper_that_does_not_look_at_strides_is_found() -> None:
     def careless(x: Any) -> Any:

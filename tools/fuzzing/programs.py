@@ -304,7 +304,8 @@ class Generator:
             return None
         rng, rank = self.rng, x.type.rank
         order = rng.sample(range(rank), rank)
-        contract, batch = order[: rng.choice((0, 1, 1, 1, 2))], order[2: 2 + rng.choice((0, 0, 1))]
+        count = rng.choice((0, 1, 1, 1, 2))
+        contract, batch = order[:count], order[count: count + rng.choice((0, 0, 1, 2))]
         shared = [*contract, *batch]
         shape = [x.type.shape[a] for a in shared] + [rng.choice(SIZES) for _ in range(rng.choice((0, 1, 1, 2)))]
         perm = rng.sample(range(len(shape)), len(shape))          # axis i of the factor is entry perm[i] of `shape`

@@ -1,5 +1,7 @@
 """Writes in compiled functions: to views, views of views, arguments, and tensors of outside, in branches and loops."""
 
+import contextlib
+
 import numpy as np
 
 import mlc
@@ -47,6 +49,14 @@ def either(x, flag):
     return z
 
 
+def copied(x):
+    """A copy that may not be used afterwards: it is refused, and not taken for a view."""
+    x = x * 1
+    y = x.t().flatten()
+    x.add_(1)
+    return y
+
+
 def argument(x):
     x.diagonal().zero_()
     return x.sum(0)
@@ -72,5 +82,7 @@ if __name__ == "__main__":
         written(np.abs(x[:, :, 0]) + 1, mlc.tensor(flag))
         mlc.compile(either)(x[0], mlc.tensor(flag))
     mlc.compile(argument)(mlc.tensor(x[0]))
+    with contextlib.suppress(mlc.UserError):
+        mlc.compile(copied)(x[0])
     mlc.compile(mlc.grad(loss, argnums=(0, 1)))(x[0], x[0, 0])
     mlc.compile(lambda w, x: mlc.jvp(loss, (w, x), (w, x)))(x[0], x[0, 0])
