@@ -123,6 +123,16 @@ class Entry(ArgumentChecks):
         self._free: deque[Arena] = deque()       # append and pop are atomic; a lock could stay held after a fork
 
     @property
+    def direct(self) -> Entry | None:
+        """The entry that native code may call without asking this object."""
+        return self
+
+    @property
+    def repeats(self) -> bool:
+        """Whether calls may go past this object."""
+        return True
+
+    @property
     def calls(self) -> int:
         """The number of calls of the compiled function, by either path."""
         return self._slow_calls + self.fast_calls.value

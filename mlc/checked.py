@@ -14,7 +14,9 @@ from typing import Any
 import numpy as np
 
 from mlc import rounding
+from mlc.array_difference import Array, shown, unlike
 from mlc.call import Call, record
+from mlc.checked_paths import again, compare_reaching, compare_wrappers
 from mlc.checked_state import StateOfCall
 from mlc.checks import Checks
 from mlc.compiled import CompiledFunction
@@ -31,10 +33,8 @@ from mlc.ir.diag import Error, InternalError, Loc, UserError
 from mlc.ir.interp import Interpreter, in_parts, run_function
 from mlc.passes import decompose_complex, grad
 
-Array = np.ndarray[Any, Any]
-
-TOLERANCES = {"float16": (1e-2, 1e-4), "bfloat16": (3e-2, 1e-3), "float32": (1e-4, 1e-5), "float64": (1e-7, 1e-8)}
-"""Relative and absolute tolerances by dtype: eager code rounds after every operation, compiled code less often."""
+REFUSALS = UNRECORDED | {"MLC0329", "MLC0720", "MLC0722", *(f"MLC075{n}" for n in range(6, 10))}
+"""Codes of errors of compiled functions alone: they cannot be recorded, or have two tensors of the same memory."""
 
 
 @dataclass
@@ -108,7 +108,7 @@ def _compared_call(function: CompiledFunction, call: Call, run: Callable[[Call],
     except Error as error:
         compiled.error = error
     if isinstance(compiled.error, UserError) and plain.error is None and not isinstance(
-            compiled.error, AssertionError) and compiled.error.code in UNRECORDED | {"MLC0329"}:
+            compiled.error, AssertionError) and compiled.error.code in REFUSALS:
         raise compiled.error                               # it is refused, and not computed otherwise
     compiled.buffers, compiled.state = buffers_of((args, call.keywords)), state.values()
 
@@ -123,6 +123,8 @@ def _compared_call(function: CompiledFunction, call: Call, run: Callable[[Call],
     if arguments is not None:
         donated = [i for i, name in enumerate(signature.names[: len(args)]) if name in signature.donate]
         Checks.apart(lambda: compare_wrappers(signature.name, function.wrappers, arguments, compiled.result, donated))
+        Checks.apart(lambda: compare_reaching(signature.name, function.reaching, arguments, state,
+                                              (compiled.result, compiled.state)))
     return compiled.result
 
 
@@ -143,101 +145,6 @@ def compare(name: str, plain: Run, compiled: Run, again: Callable[[], tuple[Reco
             notes.append(line)
     raise InternalError(f"compiled {name} is not what Python gives: {message}", code="MLC0903", loc=user_loc(),
                         notes=tuple(notes)) from plain.error
-
-
-REFUSED = object()
-"""Sentinel that a wrapper returns to decline a call, which then takes the slow path."""
-
-
-def refused(*args: Any, **keywords: Any) -> Any:
-    """The slow path of a wrapper that is checked by itself."""
-    return REFUSED
-
-
-def again(args: Sequence[Any], copied: bool) -> Callable[[], list[Any]] | None:
-    """Factory of arguments to call wrappers with, which may write to them if they are `copied`; None if there are
-    other things among them than arrays."""
-    if not all(isinstance(x, Tensor | np.ndarray) for x in args):
-        return None
-    arguments = [np.array(x.array) if isinstance(x, Tensor) else np.array(x) if copied else x for x in args]
-    tensors = [isinstance(x, Tensor) for x in args]
-    return lambda: [wrap(np.array(x)) if is_tensor else np.array(x) if copied else x
-                    for x, is_tensor in zip(arguments, tensors)]
-
-
-def compare_wrappers(name: str, wrappers: Sequence[Any], arguments: Callable[[], list[Any]], want: Any,
-                     donated: Sequence[int] = ()) -> None:
-    """InternalError where an emitted wrapper takes a call and gives it other bits than the call through Python had.
-
-    All are asked that were made for the function: one whose variables have changed since has to refuse. They are asked
-    with the arguments, with the same elements laid out otherwise in memory, and with others that they have to refuse:
-    among them a `donated` argument that is another one, too.
-    """
-    wanted = [np.asarray(x.array) for x in tree.leaves(want) if isinstance(x, Tensor)]
-    for wrapper in wrappers:
-        taken = _compared(name, "its emitted wrapper", wrapper(*arguments()), wanted)
-        for layout, change in LAYOUTS.items():
-            _compared(name, f"its emitted wrapper, of {layout} arguments",
-                      wrapper(*(change(x) if isinstance(x, np.ndarray) else x for x in arguments())), wanted)
-        for i in range(len(arguments()) if taken else 0):
-            for what, changed in _others(arguments()[i]):
-                given = arguments()
-                given[i] = changed
-                if wrapper(*given) is not REFUSED:
-                    raise InternalError(f"compiled {name}, by its emitted wrapper, takes an argument {i} of {what}",
-                                        code="MLC0903", loc=user_loc())
-        for i in donated if taken else ():
-            for j, other in enumerate(arguments()):
-                given = arguments()
-                if j == i or type(other) is not type(given[i]) or other.shape != given[i].shape or (
-                        other.dtype != given[i].dtype):
-                    continue
-                if wrapper(*(given[i] if k == j else x for k, x in enumerate(given))) is not REFUSED:
-                    raise InternalError(f"compiled {name}, by its emitted wrapper, takes donated argument {i} as "
-                                        f"argument {j}, too", code="MLC0903", loc=user_loc())
-
-
-def _compared(name: str, way: str, found: Any, wanted: Sequence[Array]) -> bool:
-    """Whether the wrapper accepted a call; InternalError if it did and gives other bits."""
-    if found is REFUSED:
-        return False
-    for i, (a, b) in enumerate(zip((np.asarray(x.array) for x in tree.leaves(found)), wanted, strict=True)):
-        if a.shape != b.shape or a.dtype != b.dtype or a.tobytes() != b.tobytes():
-            how = unlike(a, b) if a.shape == b.shape and a.dtype == b.dtype else None
-            raise InternalError(f"compiled {name} gives other bits by {way}: result {i} is "
-                                f"{how or f'{_short(a)} in place of {_short(b)}'}", code="MLC0903", loc=user_loc())
-    return True
-
-
-def _strided(x: Array) -> Array:
-    """Every second element of a longer array."""
-    storage = np.repeat(x, 2, -1) if x.ndim else x
-    return storage[..., ::2] if x.ndim else x
-
-
-def _backwards(x: Array) -> Array:
-    return np.ascontiguousarray(x[::-1])[::-1] if x.ndim else x
-
-
-def _unaligned(x: Array) -> Array:
-    storage = np.zeros(x.nbytes + 1, np.uint8)
-    storage[1:] = np.frombuffer(x.tobytes(), np.uint8)
-    return np.ndarray(x.shape, x.dtype, storage, 1)
-
-
-LAYOUTS: dict[str, Callable[[Array], Array]] = {
-    "strided": _strided, "reversed": _backwards, "unaligned": _unaligned, "transposed": np.asfortranarray}
-"""A copy at another address."""
-
-
-def _others(x: Any) -> list[tuple[str, Any]]:
-    """Arguments that are not what a wrapper was made for, whatever its sizes: of another type, or rank."""
-    array = np.array(x.array if isinstance(x, Tensor) else x)
-    swapped = np.zeros(array.shape, np.uint16 if array.dtype.itemsize != 2 else np.uint64)
-    twin = np.zeros(array.shape, f"{'i' if array.dtype.kind == 'u' else 'u'}{min(8, array.dtype.itemsize)}")
-    found = [("another element type", swapped), ("as many bits in another element type", twin),
-             ("one dimension more", array[None])]
-    return [(what, wrap(y) if isinstance(x, Tensor) else y) for what, y in found]
 
 
 def _is_rounding(plain: Run, compiled: Run, recorded: Recorded, arrays: Sequence[Any]) -> bool:
@@ -315,23 +222,6 @@ def _unlike(got: Any, want: Any) -> str | None:
     return unlike(a, b)
 
 
-def unlike(a: Array, b: Array) -> str | None:
-    """Where two arrays differ by more than rounding; NaNs are alike."""
-    a, b = in_parts(a), in_parts(b)
-    rtol, atol = TOLERANCES.get(a.dtype.name, (0.0, 0.0))
-    if a.dtype.name not in TOLERANCES:
-        same = np.asarray(a == b)
-    else:
-        x, y = a.astype(np.float64), b.astype(np.float64)
-        with np.errstate(all="ignore"):
-            scale = np.max(np.abs(y), initial=0.0, where=np.isfinite(y))
-            same = np.isclose(x, y, rtol=rtol, atol=atol * max(1.0, float(scale)), equal_nan=True)
-    if np.all(same):
-        return None
-    at = tuple(int(i) for i in np.argwhere(~same)[0])
-    return f"{a[at]} in place of {b[at]} at {list(at)} ({int((~same).sum())} of {same.size} differ)"
-
-
 def first_difference(plain: Run, module: Op, arrays: Sequence[Any]) -> str | None:
     """The first operation of the eager run whose value no recorded operation of its line has."""
     found: dict[tuple[str, int, int], list[Array]] = {}
@@ -353,13 +243,9 @@ def first_difference(plain: Run, module: Op, arrays: Sequence[Any]) -> str | Non
             if recorded is None:
                 return f"{name} at {loc} is run by Python and was not recorded"
             if not any(r.shape == value.shape and unlike(r.astype(value.dtype), value) is None for r in recorded):
-                return (f"the first value that differs is that of {name} at {loc}: {_short(value)} in Python, "
-                        f"{_short(recorded[-1])} recorded")
+                return (f"the first value that differs is that of {name} at {loc}: {shown(value)} in Python, "
+                        f"{shown(recorded[-1])} recorded")
     return None
-
-
-def _short(x: Array) -> str:
-    return f"{x.dtype}{list(x.shape)} {np.array2string(x.ravel()[:4], threshold=4)}"
 
 
 def _own(array: BackingArray, given: Any, weak: bool) -> Any:

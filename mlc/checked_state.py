@@ -19,7 +19,7 @@ class StateOfCall:
     they are before a call."""
 
     def __init__(self, f: Any) -> None:
-        self.reached = Reached({"": f})
+        self.f, self.reached = f, Reached({"": f})
         self.tensors = [place.x for place in self.reached.places if isinstance(place, Payload)]
         objects = [place.x for place in self.reached.places if isinstance(place, Attributes)]
         modules = [x for x in objects if isinstance(x, tree.AttributeTree)]

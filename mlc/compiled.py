@@ -66,6 +66,7 @@ class CompiledFunction:
     cache       its specializations; those whose kernels are timed, while a profile asks for them
     reports     one report per specialization
     wrappers    the fast paths, when each is checked by itself
+    reaching    those of them that take tensors which the function reaches, each with these
     dispatcher  the callable that users hold, if it learns fast paths
     """
 
@@ -91,6 +92,7 @@ class CompiledFunction:
         self._caches = {False: DispatchCache(self.signature)}
         self.reports: list[Report] = []
         self.wrappers = list[Any]()
+        self.reaching = list[tuple[Any, Any]]()
         self.dispatcher: Any = None
         _functions.add(self)
         functools.update_wrapper(self, self.signature.f, updated=())

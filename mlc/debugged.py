@@ -39,6 +39,8 @@ def taken_out(module: Module, device: str) -> Module | None:
 class DebuggedEntry:
     """A compiled function whose module is interpreted first."""
 
+    direct = None
+
     def __init__(self, entry: Any, module: Module) -> None:
         self._entry, self._module = entry, module
 

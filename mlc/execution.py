@@ -262,7 +262,7 @@ def _check_shared(code: Specialization, call: Call) -> None:
 def _called(code: Specialization, call: Call) -> Sequence[BackingArray]:
     """The results of the code for a call."""
     repeated = code.repeated
-    if repeated is None or call.device != CPU or not repeated.lock.acquire(blocking=False):
+    if repeated is None or call.device != CPU or not code.entry.repeats or not repeated.lock.acquire(blocking=False):
         return code.entry.call(_brought(call))  # type: ignore[no-any-return]
     try:
         return repeated.run(call.arrays, call.captured)

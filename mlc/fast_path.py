@@ -51,15 +51,16 @@ def _offer_now(function: CompiledFunction, state: State, call: Call, code: Speci
     """The same while no profile is on."""
     recorded, captures, captured = code.recorded, code.recorded.captures, None
     returned = _returned(call, recorded)
-    if (call.target_device != CPU or type(code.entry) is not Entry or function.dispatcher is None
+    entry = getattr(code.entry, "direct", None)
+    if (call.target_device != CPU or type(entry) is not Entry or function.dispatcher is None
             or Checks.anomaly is not None or call.autocast is not None or returned is None):
         return
     variables, checks = state.reached[0].variables, function.check or Checks.every_call
     changes = recorded.has_effects or (captures is not None and captures.asks_autograd)
     if changes or (captures is not None and captures.inputs):
-        if code.repeated is None or checks:
+        if code.repeated is None:
             return
-        captured = code.repeated.fast = _captured(call, code, state, returned if changes else None)
+        captured = _captured(call, code, state, returned if changes else None)
         if captured is None:
             return
         variables = []                                     # the guards of the state have them, too
@@ -69,10 +70,16 @@ def _offer_now(function: CompiledFunction, state: State, call: Call, code: Speci
     how = "tensor", Tensor, "_array", Consumed(None, call.signature.name), [
         *variables, (GATE, None, None), (autocast_guard, "autocast", None), (duals, "level", None)]
     if checks:                                             # every call is checked, and this way beside it
-        from mlc import checked
-        function.wrappers.append(make_callable(code.entry, checked.refused, *how))
-    else:
-        add_fast_path(function.dispatcher, code.entry, *how, captured)
+        from mlc import checked_paths
+        path = make_callable(entry, checked_paths.refused, *how, captured)
+        if captured is None:
+            function.wrappers.append(path)
+        else:
+            function.reaching.append((path, captured))
+        return
+    if captured is not None:
+        code.repeated.fast = captured  # type: ignore[union-attr]
+    add_fast_path(function.dispatcher, entry, *how, captured)
 
 
 def _returned(call: Call, recorded: Recorded) -> tuple[int, ...] | None:

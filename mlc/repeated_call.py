@@ -51,10 +51,10 @@ class RepeatedCall:
     @staticmethod
     def of(entry: Any, recorded: Recorded, own: int) -> RepeatedCall | None:
         """The calls of an entry; None if they cannot be repeated, since sizes are symbolic or it runs on a device."""
-        if not isinstance(entry, Entry) or entry.interface.symbols or recorded.captures is None or not (
-                recorded.captures.inputs):
+        direct = getattr(entry, "direct", None)
+        if direct is None or direct.interface.symbols or recorded.captures is None or not recorded.captures.inputs:
             return None
-        return RepeatedCall(entry, recorded, own)
+        return RepeatedCall(direct, recorded, own)
 
     def run(self, arrays: Sequence[Any], captured: Sequence[Any]) -> list[Array]:
         """The results of a call on these arguments and captured inputs."""

@@ -98,6 +98,17 @@ def test_results_keep_their_gradient_on_demand_only() -> None:
     assert y.grad.tolist() == [3, 3] and z.grad is None and x.grad.tolist() == [12, 12]
 
 
+def test_hooks_of_a_node_run_in_the_order_in_which_they_came() -> None:
+    x = leaf(2)
+    y = x * 2
+    node: Any = y.grad_fn
+    for before, after in ((lambda g: g * 10, lambda g: g + 1), (lambda g: g + 3, lambda g: g * 2)):
+        node.register_prehook(lambda outputs, f=before: (f(outputs[0]),))
+        node.register_hook(lambda inputs, outputs, f=after: (f(inputs[0]), *inputs[1:]))
+    y.sum().backward()
+    assert x.grad is not None and x.grad.tolist() == [((1 * 10 + 3) * 2 + 1) * 2] * 2
+
+
 def test_hooks_see_whole_gradients_and_may_change_them() -> None:
     x, seen = leaf(2), list[Any]()
     y = x * 2

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 import mlc
+from mlc import checked_paths
 from mlc.backends.cpu import threads
 from mlc.backends.cpu.targets import host
 from mlc.dialects import arith, tensor
@@ -291,6 +292,37 @@ def test_a_failure_that_the_program_catches_is_reported(planted: Plant, sample_f
     assert cli.main(["run", "--check", "catching.py"]) == 101
     out, err = capsys.readouterr()
     assert out == "caught\n" and "rule tanh_is_identity at" in err
+
+
+def test_calls_without_python_are_compared(sample_folder: Path, monkeypatch: pytest.MonkeyPatch,
+                                           capsys: pytest.CaptureFixture[str]) -> None:
+    Path("calls.py").write_text("import mlc\nt = mlc.zeros(2)\n"
+                                "mlc.compile(lambda x: x * 2)(mlc.ones(3))\n"
+                                "mlc.compile(lambda x: t.add_(x).sum())(mlc.ones(2))\n")
+    monkeypatch.setattr(checked_paths, "refused", lambda *args: mlc.ones(1))           # as if it took all calls
+    for line in ("x * 2", "add_"):
+        Path("call.py").write_text("\n".join(x for x in Path("calls.py").read_text().splitlines()
+                                             if "lambda" not in x or line in x))
+        assert cli.main(["run", "--check", "call.py"]) == 101
+        assert "its emitted wrapper" in capsys.readouterr().err
+
+
+def test_a_rule_may_look_at_operations_around_its_loop_or_branch() -> None:
+    module = parse_module("""func.func @main(%x: tensor<8xf32>, %c: tensor<i1>) -> tensor<2xf32> {
+  %0 = tensor.slice %x {starts = [1], stops = [7], steps = [1]} : (tensor<8xf32>) -> tensor<6xf32>
+  %1 = tensor.item %c : (tensor<i1>) -> i1
+  %2 = scf.if %1 -> (tensor<2xf32>) {
+    %3 = tensor.slice %0 {starts = [2], stops = [4], steps = [1]} : (tensor<6xf32>) -> tensor<2xf32>
+    scf.yield %3 : tensor<2xf32>
+  } else {
+    %4 = tensor.slice %0 {starts = [0], stops = [2], steps = [1]} : (tensor<6xf32>) -> tensor<2xf32>
+    scf.yield %4 : tensor<2xf32>
+  }
+  func.return %2 : tensor<2xf32>
+}""")
+    check.Check(module, "main", [np.arange(8, dtype=np.float32), np.array(True)], keep=False).run(
+        parse_pipeline("canonicalize"))
+    assert len(list(module.inside(tensor.Slice))) == 2
 
 
 def test_rewrites_are_checked_on_special_values(planted: Plant) -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
 import pytest
 
 import mlc
-from mlc import checked, nn
+from mlc import checked, checked_paths, nn
 from mlc.call import Signature, record
 from mlc.frontend import loop_carried
 from mlc.frontend.script import runtime
@@ -76,13 +77,54 @@ def test_what_is_refused_is_no_difference() -> None:
     with pytest.raises(UserError, match="MLC0350"):
         mlc.compile(lambda v: v * int(v.sum().item()), check=True)(V)
 
+    def write(v: Any) -> Any:
+        shared = (v := v * 1).t().flatten()
+        v.add_(1)
+        return shared
+
+    with pytest.raises(UserError, match="MLC0756"):
+        mlc.compile(write, check=True)(np.ones((2, 3)))
+
 
 def test_a_wrapper_that_does_not_look_at_strides_is_found() -> None:
     def careless(x: Any) -> Any:
         return mlc.from_numpy(np.lib.stride_tricks.as_strided(x, x.shape, (x.itemsize,)) * 2)
 
     with pytest.raises(InternalError, match=r"emitted wrapper, of strided arguments: result 0 is"):
-        checked.compare_wrappers("f", [careless], lambda: [V.copy()], mlc.from_numpy(V * 2))
+        checked_paths.compare_wrappers("f", [careless], lambda: [V.copy()], mlc.from_numpy(V * 2))
+
+
+def counting() -> tuple[Any, Any]:
+    """A function that changes a tensor which it reaches, through views, compiled and called; and the tensor."""
+    table = mlc.zeros(2, 3)
+
+    def count(x: Any) -> Any:
+        table.t()[0].add_(x[:2])
+        table[1].mul_(2)
+        return table.sum() + x
+
+    f = mlc.compile(count, check=True)
+    for _ in range(2):
+        f(mlc.tensor(V))
+    return f, table
+
+
+def test_what_native_code_changes_is_compared() -> None:
+    f, table = counting()
+    assert len(f.compiled.reaching) == 1 and table.tolist() == [[2, 0, 0], [12, 0, 0]]
+
+
+@pytest.mark.parametrize("careless, message", [
+    (lambda path, x: path(x) * 2, "gives other bits by its emitted wrapper the first time"),
+    (lambda path, x: mlc.tensor(V) + 31, "leaves other elements"),
+    (lambda path, x: checked_paths.REFUSED, None),
+])
+def test_native_code_that_overlooks_what_it_reaches_is_found(careless: Any, message: str | None) -> None:
+    f, _ = counting()
+    (path, inputs), = f.compiled.reaching
+    f.compiled.reaching[0] = lambda x: careless(path, x), inputs
+    with pytest.raises(InternalError, match=message) if message is not None else nullcontext():
+        f(mlc.tensor(V))
 
 
 def test_one_array_given_twice_is_refused_where_it_is_donated() -> None:

@@ -147,6 +147,11 @@ def test_messages(f: Any, code: str, text: str) -> None:
     (lambda: mlc.combinations(mlc.ones(3), 1 << 70), "MLC0358"), (lambda: mlc.fft.ifftshift(1.0, 0), "MLC0364"),
     (lambda: mlc.select(mlc.tensor(1), -1, 0), "MLC0364"),
     (lambda: mlc.detect_anomaly(odd=1), "MLC0321"),  # type: ignore[call-arg]
+    (lambda: mlc.linspace(-7, "", 3), "MLC0421"), (lambda: mlc.logspace(b"0", 3, 3), "MLC0421"),
+    (lambda: mlc.nn.functional.fractional_max_pool2d(mlc.ones(1, 2, 4, 4), 3, output_ratio=""), "MLC0360"),
+    (lambda: mlc.repeat_interleave(mlc.ones(2), np.array([None], object)), "MLC0354"),
+    (lambda: mlc.ones(2).round_(decimals=-2**63), "MLC0360"), (lambda: mlc.round(mlc.ones(2), decimals=400), "MLC0360"),
+    (lambda: mlc.diagonal(mlc.ones(2, 3), 0.5), "MLC0355"),  # type: ignore[arg-type]
 ])
 def test_what_random_calls_found(f: Any, code: str) -> None:
     with pytest.raises(UserError, match=code):

@@ -75,13 +75,17 @@ class _Nothing:
 
 
 def _slice(op: Op, values: Sequence[Value]) -> tuple[list[Op], list[Value]]:
-    """The operations that compute both sides, in topological order, and their input values.
+    """The operations that compute both sides, in topological order, and their input values: those of the operation's
+    block and of the blocks around it, which a rule may look at, too.
     """
     depth: dict[Op, int] = {}
+    around = [op.parent]
+    while (outer := around[-1].parent_op if around[-1] is not None else None) is not None:
+        around.append(outer.parent)
     work = [(op, 0), *((v.op, 0) for v in values if v.op is not None)]
     while work:
         current, level = work.pop()
-        if (current.parent is not op.parent and current.operands) or depth.get(current, DEPTH + 1) <= level:
+        if (current.parent not in around and current.operands) or depth.get(current, DEPTH + 1) <= level:
             continue
         depth[current] = level
         work += [(v.op, level + 1) for v in current.operands

@@ -412,6 +412,10 @@ class CheckedEntry:
         self.native = native
         self.done = False
 
+    @property
+    def repeats(self) -> bool:
+        return self.done
+
     def call(self, arrays: Sequence[Any], sizes: Any = None) -> Any:
         if not self.done:
             from mlc.tools import check

@@ -288,22 +288,30 @@ def tan(x: Parts) -> Parts:
     return over_i(tanh(times_i(x)))
 
 
+def first_quadrant(f: Callable[[Parts], Parts]) -> Callable[[Parts], Parts]:
+    """The function whose parts have the signs of those of its argument, of which `f` is given the magnitudes: so sums
+    do not cancel, and zeros keep their signs, on branch cuts, too."""
+    def signed(x: Parts) -> Parts:
+        below = [is_negative(v) for v in x]
+        out = f(Parts(*(select(p, -v, v) for p, v in zip(below, x))))
+        return Parts(*(select(p, -v, v) for p, v in zip(below, out)))
+    return signed
+
+
 @wide
 def asinh(x: Parts) -> Parts:
-    """s log(sx + sqrt(1 + x^2)), where s = -1 if the real part is negative, so that the sum does not cancel"""
     return _asinh(x)
 
 
+@first_quadrant
 def _asinh(x: Parts) -> Parts:
-    below = is_negative(x.real)
-    x = Parts(*(select(below, -v, v) for v in x))
+    """log(x + sqrt(1 + x^2))"""
     a, b = x
     root = mul(sqrt(Parts(1.0 - b, a)), sqrt(Parts(1.0 + b, -a)))              # 1 + x^2 = (1 + ix) (1 - ix)
     out = log(add(x, root))
     endless = _either(_is_infinite(a), _is_infinite(b))
-    out = Parts(select(endless, full(math.inf, a), out.real),
-                select(_real_at_edge(Parts(a, b)), b, select(endless, _made(tensor.Atan2, b, a), out.imag)))
-    return Parts(*(select(below, -v, v) for v in out))
+    return Parts(select(endless, full(math.inf, a), out.real),
+                 select(_real_at_edge(x), b, select(endless, _made(tensor.Atan2, b, a), out.imag)))
 
 
 @wide
@@ -333,15 +341,14 @@ def atanh(x: Parts) -> Parts:
     return _atanh(x)
 
 
+@first_quadrant
 def _atanh(x: Parts) -> Parts:
     """(log(1 + x) - log(1 - x)) / 2"""
     a, b = x
     out = scaled(sub(log(Parts(1.0 + a, b)), log(Parts(1.0 - a, -b))), 0.5)
     endless, quarter = _either(_is_infinite(a), _is_infinite(b)), full(math.pi / 2, a)
-    nothing = select(is_negative(a), full(-0.0, a), full(0.0, a))
-    imag = select(_is_nan(b), b, select(is_negative(b), -quarter, quarter))
-    real = select(_both(_is(a, 0.0), _is_nan(b)), a, select(endless, nothing, out.real))
-    return Parts(real, select(endless, imag, out.imag))
+    real = select(_both(_is(a, 0.0), _is_nan(b)), a, select(endless, full(0.0, a), out.real))
+    return Parts(real, select(endless, select(_is_nan(b), b, quarter), out.imag))
 
 
 @wide

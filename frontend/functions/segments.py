@@ -23,7 +23,7 @@ from mlc.frontend.tensor import OPERATIONS, Operand, Tensor
 from mlc.frontend.trace import emit
 from mlc.frontend.tracer import Tracer
 from mlc.ir import sizes
-from mlc.ir.diag import UserError
+from mlc.ir.diag import UserError, UserTypeError
 from mlc.ir.sizes import Dim
 from mlc.ir.types import i64
 
@@ -90,6 +90,8 @@ def repeat_interleave(input: Operand, repeats: Any = None, dim: int | None = Non
                             hint="pass output_size, the sum of repeats")
         count = input.shape[axis(dim, input.ndim)] if dim is not None else math.prod(input.shape)
         known = repeats.array if isinstance(repeats, Tensor) else np.asarray(repeats)
+        if known.dtype.kind not in "biu":
+            raise UserTypeError(f"repeats has element type {known.dtype}, expected an integer type", code="MLC0354")
         output_size = int(known.sum()) * (count if known.shape[0] == 1 else 1)
         if (known < 0).any():
             raise UserError("repeats has negative elements", code="MLC0360")

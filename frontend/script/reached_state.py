@@ -164,8 +164,13 @@ class Payload(ReachedState):
             *found, *of_meta, *of_hooks, *of_after]
 
     def restore(self) -> None:
-        if not self.loose:
-            self.x._array = self.values[0]
+        """Where the tensor has the storage that it had, its array is that of the storage, whose memory may be another
+        one now; what was written to it stays."""
+        if self.loose:
+            return
+        array, _, _, storage, _ = self.values
+        if storage is None or self.x._storage is not storage:
+            self.x._array, self.x._storage = array, storage
 
     def variables(self) -> list[tuple[Any, str, Any]] | None:
         if self.loose:

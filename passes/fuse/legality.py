@@ -69,6 +69,8 @@ class Legality:
             return f"both have a loop of their own ({home.kind} and {guest.kind})"
         if home.kind == "scatter":
             return "a scatter is over when all updates are there"
+        if home.kind == "scan" and self.has_results_of_slices(home, guest):
+            return "a scan gives an element for each point, and the other one has one for a slice"
         if _is_updated(home, guest) or _is_updated(guest, home):
             return "updates of one tensor are done in place"
         if len(home.orders | guest.orders) > 1:
@@ -76,6 +78,11 @@ class Legality:
         if home.work + guest.work > self.max_ops:
             return f"the kernel would have more than {self.max_ops} operations"
         return None
+
+    def has_results_of_slices(self, home: Group, guest: Group) -> bool:
+        """Whether an operation of `guest` has an element for each slice of `home`, and is read elsewhere, too."""
+        return any(not home.domain.has_all_points(op.results[0].type.shape) and any(
+            user not in home.ops and user not in guest.ops for user in self.graph.readers(op)) for op in guest.ops)
 
     def why_not_stages(self, home: Group, guest: Group) -> str | None:
         """Why a kernel with several stages, or with stores at every point of its slices, does not pay off."""

@@ -121,8 +121,9 @@ def examine(program: Program, depth: str = "llvm", run_native: bool = False) -> 
     """None if the results of the program are the same at each landmark down to the pass `depth`, and as native code."""
     try:
         checked = StepwiseCheck(program)
-        agrees = all(checked.take(step, exact, step.transform.name in LANDMARKS)
-                     for step, exact in stages(depth, program))
+        agrees = all(checked.take(step, exact, step.transform.name in LANDMARKS or (
+            "complex<" in program.text and step.transform.name == "decompose_complex"))
+            for step, exact in stages(depth, program))
         if agrees and run_native and depth == "llvm":
             checked.run.native()
     except Exception:                                      # whatever a pass dies of is a finding
@@ -160,7 +161,9 @@ def first_failure(program: Program, depth: str, run_native: bool) -> Failure:
     except Exception as error:                             # whatever a pass dies of is a finding
         where = "" if at is None else f"pass {at.transform.name}"
         held = program.text if checked is None or at is None else held_by(checked.run, at)
-        return Failure(key_of(error, where), f"{type(error).__name__}: {error}", held, steps=str(at or ""),
+        message = f"{type(error).__name__}: {error}"
+        message = f"{where} fails: {message}" if where not in message else message
+        return Failure(key_of(error, where), message, held, steps=str(at or ""),
                        exact=checked is not None and checked.run.exact)
     return Failure("only between landmarks", "every pass keeps the meaning, but not all together", program.text)
 
@@ -168,14 +171,15 @@ def first_failure(program: Program, depth: str, run_native: bool) -> Failure:
 def stages(depth: str, program: Program) -> list[tuple[Step, bool]]:
     """The passes of an examination down to `depth`, and whether each must preserve every bit.
 
-    All do but those from decompose to fix_numerics, which choose how numbers are computed, and `grad`: what it makes
-    of a derivative is what the interpreter runs, of a batch it is not.
+    All do but those from decompose to fix_numerics, and decompose_complex, which choose how numbers are computed, and
+    `grad`: what it makes of a derivative is what the interpreter runs, of a batch it is not.
     """
     steps = pipeline.steps("llvm", host().machine)
     names = [step.transform.name for step in steps]
     chosen = range(names.index("decompose"), names.index("fix_numerics") + 1)
     plain = "autodiff." not in program.text
-    rows = [(step, i > chosen.stop - 1 or (plain and i < chosen.start)) for i, step in enumerate(steps)]
+    rows = [(step, i > chosen.stop - 1 or (plain and i < chosen.start and names[i] != "decompose_complex"))
+            for i, step in enumerate(steps)]
     return rows if depth == "llvm" else rows[: len(names) - names[::-1].index(depth)]
 
 

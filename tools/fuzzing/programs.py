@@ -28,7 +28,7 @@ from mlc.ir.printer import to_text
 from mlc.ir.sizes import Dim, evaluate, product, sym, symbols
 from mlc.ir.types import FloatType, IntType, ScalarType, TensorType, bf16, f16, f32, f64, i1, i8, i32, i64, to_numpy
 from mlc.ir.verify import verify
-from mlc.tools.fuzzing import registry
+from mlc.tools.fuzzing import families, registry
 
 Array = np.ndarray[Any, Any]
 
@@ -304,7 +304,8 @@ class Generator:
             return None
         rng, rank = self.rng, x.type.rank
         order = rng.sample(range(rank), rank)
-        contract, batch = order[: rng.choice((0, 1, 1, 1, 2))], order[2: 2 + rng.choice((0, 0, 1))]
+        count = rng.choice((0, 1, 1, 1, 2))
+        contract, batch = order[:count], order[count: count + rng.choice((0, 0, 1, 2))]
         shared = [*contract, *batch]
         shape = [x.type.shape[a] for a in shared] + [rng.choice(SIZES) for _ in range(rng.choice((0, 1, 1, 2)))]
         perm = rng.sample(range(len(shape)), len(shape))          # axis i of the factor is entry perm[i] of `shape`
@@ -347,8 +348,10 @@ class Generator:
 
     def registered(self, x: Value) -> Value | None:
         """An operation of any registered class."""
-        op = registry.drawn(self.rng.choice(registry.functions()), [*self.values, x], self.rng)
-        return op.results[0] if op is not None else None
+        for cls in self.rng.sample(registry.functions(), 4):                 # most are refused
+            if (op := registry.drawn(cls, [*self.values, x], self.rng)) is not None:
+                return op.results[0]
+        return None
 
     def window(self, x: Value) -> Value | None:
         """A convolution or a maximum over windows of one or two axes."""
@@ -376,7 +379,7 @@ WEIGHTS: tuple[tuple[Callable[[Generator, Value], Value | None], int], ...] = (
     (Generator.reduce, 5), (Generator.reshape, 3), (Generator.transpose, 2), (Generator.broadcast, 2),
     (Generator.slice, 2), (Generator.pad, 2), (Generator.concat, 2), (Generator.reverse, 1), (Generator.take, 1),
     (Generator.take_along, 1), (Generator.dot, 4), (Generator.source, 1), (Generator.composite, 1),
-    (Generator.registered, 3), (Generator.window, 1))
+    (Generator.registered, 3), (Generator.window, 1), *families.FAMILIES)
 FAMILIES = [family for family, _ in WEIGHTS]
 
 
@@ -398,7 +401,8 @@ def random_array(rng: np.random.Generator, shape: Sequence[int], dtype: ScalarTy
         return np.asarray(rng.random(shape) < 0.5)
     rare = rng.random(shape) < 0.02
     if isinstance(dtype, IntType):
-        out = np.asarray(rng.integers(0 if dtype.unsigned else -9, 12, shape)).astype(target)
+        most = 256 if dtype.width == 8 and dtype.unsigned else 12             # bytes may be blocks of quantised tensors
+        out = np.asarray(rng.integers(0 if dtype.unsigned else -9, most, shape)).astype(target)
         bounds = np.iinfo(target)
         return np.where(rare, rng.choice(np.array([bounds.min, bounds.max], target), shape), out)
     numbers = np.asarray(rng.standard_normal(shape) * 2)

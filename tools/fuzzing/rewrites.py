@@ -22,6 +22,7 @@ from mlc.ir.core import REGISTRY, Op, Value, at_end
 from mlc.ir.rewrite import RULES
 from mlc.ir.sizes import Dim, sym
 from mlc.ir.types import IntType, ScalarType, TensorType, f32, f64, i1, i8, i32
+from mlc.tools.fuzzing import families as families_of
 from mlc.tools.fuzzing import registry
 from mlc.tools.fuzzing.programs import DTYPES, Generator, Program, broadcasts, kind, program
 
@@ -33,7 +34,8 @@ MADE_BY: tuple[tuple[type[Op], Family], ...] = (
     (tn.Slice, Generator.slice), (tn.Pad, Generator.pad), (tn.Concat, Generator.concat),
     (tn.Reverse, Generator.reverse), (tn.Take, Generator.take), (tn.TakeAlong, Generator.take_along),
     (tn.DotGeneral, Generator.dot), (tn.Full, Generator.source), (tn.Constant, Generator.source),
-    (tn.MaxPool, Generator.window))
+    (tn.MaxPool, Generator.window), (tn.Windows, families_of.windows), (tn.Place, families_of.windows),
+    (tn.Pick, families_of.windows), (tn.DynamicSlice, families_of.pieces), (tn.DynamicUpdateSlice, families_of.pieces))
 """The family that makes operations of a class with operands that suit it."""
 ATTEMPTS = 25
 SIZES: tuple[Dim, ...] = (1, 2, 3, 4, 5, 6, 7, 2, 3, 4, 5, 0, sym("B"), sym("N"))

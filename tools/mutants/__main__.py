@@ -37,6 +37,12 @@ TESTS = {"passes/differentiate": "test_grad test_transforms", "dialects/expansio
          "passes/vectorize": "test_vectorize", "passes/parallelize.py": "test_threads",
          "passes/loop_to_scf": "test_loop_to_scf", "passes/scf_to_llvm": "test_scf_to_llvm",
          "passes/loop_to_gpu": "test_gpu test_warps", "passes": "test_passes_basic", "backends/cpu": "test_wrapper",
+         "passes/lower_kernel": "test_loop_to_scf test_gguf", "backends/cpu/captured": "test_captured_changes",
+         "backends/cpu/pattern": "test_dispatch test_calls", "frontend/autograd": "test_autograd test_views",
+         "frontend/autocast.py": "test_amp", "frontend/functions/sparse": "test_sparse",
+         "frontend/functionalization.py": "test_views test_script", "frontend/captures.py": "test_captured_changes",
+         "mlc/fast_path.py": "test_captured_changes", "mlc/call.py": "test_amp test_compiled_step",
+         "mlc/dispatch_cache.py": "test_captured_inputs",
          "backends/fingerprint.py": "test_fingerprint", "backends": "test_scf_to_llvm test_link",
          "frontend/functions": "test_public_functions test_corner_shapes",
          "frontend": "test_script test_control_flow", "mlc": "test_reach test_cache"}

@@ -47,7 +47,8 @@ FIRST: dict[str, tuple[str, ...]] = {
     "aliasing": ("reuse", "memory", "control", "sizes"), "loops": ("numbers", "sizes", "moves"),
     "schedule": ("reuse", "moves", "sizes", "products", "memory"), "tails and accesses": ("sizes", "moves", "products"),
     "lowering": ("vectors", "numbers", "moves", "control"), "emission": ("numbers", "control", "moves"),
-    "call": ("calls",), "cache key": ("calls", "moves"), "recorder": ("control",),
+    "call": ("calls", "steps"), "cache key": ("calls", "moves", "steps"), "recorder": ("control", "writes"),
+    "state": ("steps", "writes"), "complex": ("complex_numbers",), "quantized": ("quantized",),
 }
 """The programs with which a fault of an area is looked for, in this order."""
 
@@ -62,6 +63,7 @@ KERNELS: dict[str, tuple[Callable[..., Any], tuple[tuple[int, ...], ...]]] = {
 }
 """Functions, and the shapes of their arguments, whose kernels for a GPU have blocks that stick out."""
 RANDOM: dict[str, tuple[tuple[str, ...], str, int]] = {
+    "rule": (("tensor",), "dead_argument_elimination", 120),
     "transform": (("derivatives", "functions"), "cse", 120), "merging": (("functions", "tensor"), "fuse", 120),
     "numerics": (("tensor", "derivatives"), "fix_numerics", 120), "fusion": (("tensor", "functions"), "bufferize", 100),
     "aliasing": (("functions", "tensor"), "bufferize", 120), "loops": (("tensor",), "tensor_to_loop", 60),
@@ -206,9 +208,11 @@ def main() -> None:
     if options.area == "gpu":
         found = of_samples(["dot_general", "reduce_sum", "softmax", "add", "reduce_max"], "gpu") or of_kernels()
     else:
-        area = options.area
-        found = (of_cases(CASES) or of_random_rewrites() if area == "rule" else None) or of_samples(
-            names, "grad" if area == "derivative" else "cpu") or of_programs(programs(area)) or of_random_programs(area)
+        area, found = options.area, None
+        if area == "rule":
+            found = of_random_programs(area) or of_cases(CASES) or of_random_rewrites()
+        found = found or of_samples(names, "grad" if area == "derivative" else "cpu") or of_programs(
+            programs(area)) or (of_random_programs(area) if area != "rule" else None)
     print(json.dumps({"found": found, "seconds": round(time.monotonic() - started, 1)}))
 
 

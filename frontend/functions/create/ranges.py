@@ -122,6 +122,8 @@ def _spaced(start: Any, end: Any, steps: int, dtype: DTypeLike, f: Callable[[Any
         values = OPERATIONS["where"](at < half, first + step * at, last - step * (count - 1 - at))
         return cast(tracer(f(values)), as_ir(dtype))
     try:
+        if isinstance(start, str | bytes) or isinstance(end, str | bytes):          # which float() may take
+            raise TypeError
         low, high = float(start), float(end)
     except OverflowError:
         raise UserError("an integer does not fit in a float64", code="MLC0348") from None

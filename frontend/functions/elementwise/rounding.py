@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import sys
 from typing import Any
 
 from mlc.dialects import tensor as T
@@ -12,7 +13,7 @@ from mlc.frontend.functions.elementwise.selection import where
 from mlc.frontend.operands import floating, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Operand, Tensor
-from mlc.ir.diag import UserTypeError
+from mlc.ir.diag import UserError, UserTypeError
 
 
 def _rounding(cls: Any, input: Operand) -> Tensor:
@@ -66,7 +67,7 @@ def round(input: Operand, *, decimals: int = 0) -> Tensor:
         Tensor of the shape and dtype of `input`; the derivative is 0.
 
     Raises:
-        UserError: `decimals` is not 0 and `input` is not of floats (MLC0359).
+        UserError: `decimals` is not 0 and `input` is not of floats (MLC0359), or it is beyond -308 to 308 (MLC0360).
 
     Example:
         >>> mlc.round(mlc.tensor([0.5, 1.5, 2.7]))
@@ -80,6 +81,9 @@ def round(input: Operand, *, decimals: int = 0) -> Tensor:
     x = tracer(input)
     if not x.type.dtype.is_float:
         raise UserTypeError(f"decimals = {places} need floats, found {x.dtype}", code="MLC0359")
+    if builtins.abs(places) > sys.float_info.max_10_exp:
+        raise UserError(f"decimals = {places}, expected {-sys.float_info.max_10_exp} to {sys.float_info.max_10_exp}",
+                        code="MLC0360")
     scale = 10.0 ** builtins.abs(places)
     return round(x * scale) / scale if places > 0 else round(x / scale) * scale
 

@@ -78,7 +78,7 @@ def padding_row(padding_idx: int, rows: Dim) -> Dim:
 
 
 def _diagonal_view(array: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Any:
-    return np.diagonal(array, offset, dim1, dim2)
+    return np.diagonal(array, plain_int(offset, "offset"), dim1, dim2)
 
 
 @operation(view=_diagonal_view)

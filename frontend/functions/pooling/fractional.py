@@ -59,7 +59,7 @@ def _outputs(output_size: Any, output_ratio: Any, image: Any, spatial: int) -> t
     if output_ratio is None:
         return each(output_size, spatial, "output_size", 1)
     ratios = tuple(output_ratio) if isinstance(output_ratio, tuple | list) else (output_ratio,) * spatial
-    if len(ratios) != spatial or not all(0 < r < 1 for r in ratios):
+    if len(ratios) != spatial or not all(isinstance(r, int | float) and 0 < r < 1 for r in ratios):
         raise UserError(f"output_ratio = {output_ratio}, expected numbers between 0 and 1", code="MLC0360")
     return tuple(int(n * r) for n, r in zip(image, ratios))
 

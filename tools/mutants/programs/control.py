@@ -65,6 +65,12 @@ def iterations(x):
     return (a * b).sum()
 
 
+def between(start, stop, x):
+    for i in range(start, stop):
+        x = x * 1.5 + i
+    return x
+
+
 def scanned(x):
     return mlc.scan(lambda carry, row: (carry * 0.5 + row, carry * row), x[0], x)
 
@@ -105,6 +111,9 @@ if __name__ == "__main__":
     mlc.compile(mlc.value_and_grad(iterations))(x[:3])
     mlc.compile(lambda x, t: mlc.jvp(iterations, (x,), (t,)))(x[:3], x[1:4])
     mlc.compile(scanned)(x.reshape(5, 1))
+    ends = np.array([[0, 2, 5], [3, 3, 4]])
+    mlc.compile(mlc.vmap(between))(*ends, x[:3])
+    mlc.compile(mlc.vmap(mlc.grad(between, argnums=2)))(*ends, x[:3])
     mlc.compile(stops)(x[2:4])
     mlc.compile(stops)(x[3:])
     mlc.compile(lambda x, y: mlc.jvp(loops, (x, y), (y, x)))(x[:2] * 0.3, x[3:])

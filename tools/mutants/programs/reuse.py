@@ -53,6 +53,19 @@ def shifted(x):
     return mlc.fori_loop(0, 3, lambda i, c: (mlc.tanh(c[0] @ x) + c[1], c[0]), (x, x + 1))
 
 
+@mlc.compile
+def inner(a, b):
+    c = mlc.exp((a * 0.2 + 1) @ b * 0.1)
+    return mlc.tanh(a) + (c.T @ a).sum(0), b * c.sum(1)
+
+
+def called(x):
+    """Both arguments of the first call are one value once equal operations are merged."""
+    p, q = inner(mlc.tanh(x) * 3, mlc.tanh(x) * 3)
+    r, s = inner(p + 1, q)
+    return r @ s, s
+
+
 rng = np.random.default_rng(0)
 
 
@@ -63,3 +76,4 @@ if __name__ == "__main__":
         mlc.compile(f)(x)
     mlc.compile(in_place)(rng.standard_normal((3, 40)), rng.standard_normal(40))
     mlc.compile(swept)(rng.standard_normal((9, 9)) * 0.5, rng.standard_normal((9, 9)))
+    mlc.compile(called)(x)
