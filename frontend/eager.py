@@ -1,8 +1,8 @@
 """Eager execution: one kernel per operation, non-array arguments, element types and ranks.
 
 The operation is recorded as a module of its own, and compiled by the same pipeline as any function. Every size but 0
-and 1 becomes a symbol, equal sizes the same one, so a new shape seldom requires a new kernel. If the operation needs
-static sizes, its kernel is specialized to the shapes.
+and 1 becomes a symbol, equal sizes the same one, so a new shape seldom requires a new kernel. Symbols that the
+operation cannot be recorded for, such as those that a normalized shape names, become the numbers that they stand for.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from mlc.passes import pipeline
 MAX_SHAPES = 100_000
 """Number of shapes after which the table of shapes is cleared; the kernels are kept."""
 
-_kernels: dict[Any, EagerKernel | None] = {}        # by pattern; None: this pattern needs the exact shapes
+_kernels: dict[Any, EagerKernel | frozenset[str]] = {}     # by pattern; or the symbols that have to be numbers
 _by_shape: dict[Any, EagerKernel] = {}
 
 
@@ -259,24 +259,28 @@ def _unhashable(args: tuple[Any, ...], keywords: dict[str, Any]) -> str:
 def _find(call: Call) -> EagerKernel:
     """The kernel for a call with new shapes, compiled if there is none."""
     static = {n for x in call.op.static_operands(call.args, call.keywords) for n in getattr(x, "shape", ())}
-    names: dict[int, Dim] = {n: sizes.sym(f"n{i}") for i, n in enumerate(call.sizes) if n not in static}
-    shapes: list[tuple[Dim, ...]] = [tuple(names.get(n, n) for n in a.shape) for a in call.arrays]
-    pattern = (without_shapes(call.key), tuple(shapes))   # the key contains the device
-    kernel = _kernels.get(pattern)
-    if kernel is None and pattern not in _kernels:
-        try:
-            kernel = _build(call, shapes)
-        except Error as error:
-            if not asks_for_numbers(error):
-                raise
-            kernel = None
-        _kernels[pattern] = kernel
-    if kernel is None:
-        kernel = _build(call, [a.shape for a in call.arrays])
+    names = {n: f"n{i}" for i, n in enumerate(call.sizes) if n not in static}
+    while True:
+        shapes: list[tuple[Dim, ...]] = [tuple(sizes.sym(names[n]) if n in names else n for n in a.shape)
+                                         for a in call.arrays]
+        pattern = (without_shapes(call.key), tuple(shapes))    # the key contains the device
+        known = _kernels.get(pattern)
+        if known is None:
+            try:
+                known = _build(call, shapes)
+            except Error as error:
+                if not names or not asks_for_numbers(error):
+                    raise
+                known = frozenset(names.values())
+                known = known & error.symbols or known
+            _kernels[pattern] = known
+        if isinstance(known, EagerKernel):
+            break
+        names = {n: name for n, name in names.items() if name not in known}
     if len(_by_shape) >= MAX_SHAPES:
         _by_shape.clear()
-    _by_shape[call.key] = kernel
-    return kernel
+    _by_shape[call.key] = known
+    return known
 
 
 def without_shapes(key: Any) -> Any:
