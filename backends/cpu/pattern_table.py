@@ -62,7 +62,8 @@ class PatternTable:
             self.table(ctypes.c_int64, order),
             largest_symbol([*computed, *bytes_of, interface.temporaries, interface.arena]), _long(interface),
             not pattern.in_tuple, not self.unambiguous(interface),
-            self.table(ctypes.c_int64, fixed), len(fixed), pattern.finished)
+            self.table(ctypes.c_int64, fixed), len(fixed) if pattern.distinct else 0,
+            pattern.finished, distinct=pattern.distinct)
         for name, type in (("float_type", float), ("int_type", int), ("str_type", str), ("list_type", list),
                            ("tuple_type", tuple)):
             setattr(self.pattern, name, id(type))
