@@ -70,6 +70,11 @@ class EagerKernel:
         self.is_new = self.distinct = True
         self.is_timed = profiling.kernels                  # kernels are built while `compiling` is held
 
+    def for_any_sizes(self) -> EagerKernel:
+        """The kernel, whose symbols may stand for equal sizes."""
+        self.distinct = False
+        return self
+
     @property
     def computes_all(self) -> bool:
         """Whether the leaves of the output are the results of the code, each once and in order."""
@@ -295,23 +300,28 @@ def _find(call: Call) -> EagerKernel:
 
 
 def _of_axes(call: Call) -> EagerKernel | None:
-    """The kernel with a symbol for each axis, of which only those are the same that the operation requires to be; None
-    if it cannot be recorded so. It serves sizes that are equal by chance, too."""
-    shape = call.one_shape
-    axes = [[f"d{axis}" if shape else f"d{i}_{axis}" for axis in range(a.ndim)] for i, a in enumerate(call.arrays)]
-    numbers = {name: n for row, a in zip(axes, call.arrays) for name, n in zip(row, a.shape) if n > 1}
-    means = {name: name for name in numbers}
-    for _ in range(MAX_JOINS):
-        found = _known(call, [tuple(sizes.sym(means[name]) if name in means else n for name, n in zip(row, a.shape))
-                              for row, a in zip(axes, call.arrays)], bool(means))
+    """The kernel with a symbol for each axis, of which only those are the same that the operation requires to be, and
+    only those are numbers that it names; None if that cannot be found out. It serves sizes that are equal by chance."""
+    found: EagerKernel | frozenset[str]
+    if (shape := call.one_shape) is not None:
+        row = [sizes.sym(f"d{axis}") if n > 1 else n for axis, n in enumerate(shape)]
+        found = _known(call, [tuple(row[:a.ndim]) for a in call.arrays], max(shape) > 1)
         if isinstance(found, EagerKernel):
-            found.distinct = False
-            return found
+            return found.for_any_sizes()
+    numbers = {f"d{i}_{axis}": n for i, a in enumerate(call.arrays) for axis, n in enumerate(a.shape) if n > 1}
+    means: dict[str, Dim] = {name: sizes.sym(name) for name in numbers}
+    for _ in range(MAX_JOINS):
+        found = _known(call, [tuple(means.get(f"d{i}_{axis}", n) for axis, n in enumerate(a.shape))
+                              for i, a in enumerate(call.arrays)], any(sizes.symbols(*means.values())))
+        if isinstance(found, EagerKernel):
+            return found.for_any_sizes()
         first: dict[int, str] = {}
-        joined = {name: first.setdefault(numbers[name], name) for name in sorted(found & means.keys())}
-        if all(name == other for name, other in joined.items()):
+        joined = {name: first.setdefault(numbers[name], name) for name in sorted(found & numbers.keys())}
+        if not joined:
             return None
-        means = {name: joined.get(now, now) for name, now in means.items()}
+        equal = {name: sizes.sym(other) for name, other in joined.items() if name != other}
+        now = equal or {name: numbers[name] for name in joined}
+        means = {name: sizes.substitute(meaning, now) for name, meaning in means.items()}
     return None
 
 

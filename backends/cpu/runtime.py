@@ -38,7 +38,7 @@ REQUESTS: dict[str, Request] = {}
 
 
 def library(what: str, source: Callable[[Target], str], exports: Sequence[str], allowed: frozenset[str]) -> Library:
-    """Compile and load the LLVM IR text that `source` returns for this machine; the arguments are those of `Request`."""
+    """Compile and load the LLVM IR text that `source` returns for this machine; the arguments are as in `Request`."""
     request = REQUESTS[what] = Request(what, source, exports, allowed)
     target, store = host(), cache.store()
     names: dict[str, str] | None = {} if named_code.folder() else None

@@ -2,6 +2,6 @@
 
     python -m mlc.tools.kernel_library FOLDER [--level LEVEL ...]
 
-writes the library of each level to a folder; the build of a wheel does so (setup.py). `mlc cache warm` compiles the same
-operations for this machine, into the compile cache.
+writes the library of each level to a folder; the build of a wheel does so (setup.py). `mlc cache warm` compiles the
+same operations for this machine, into the compile cache.
 """
