@@ -78,5 +78,5 @@ def test_only_sizes_that_an_operation_names_are_numbers(built: list[tuple[str, A
 def test_errors_of_a_shared_kernel_name_the_sizes_of_the_call(interpreted: None) -> None:
     x, at = mlc.ones(3, 5), mlc.tensor([7])
     x.index_select(0, mlc.tensor([2]))
-    with pytest.raises(IndexError, match="index 7 at .* is out of range for size 3 of axis 0"):
+    with pytest.raises(IndexError, match=r"index 7 at .* is out of range for size 3 of axis 0"):
         x.index_select(0, at)

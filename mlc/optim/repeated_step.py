@@ -17,6 +17,7 @@ from mlc.dispatch_cache import Specialization
 from mlc.frontend import tree
 from mlc.frontend.autocast import process as autocast
 from mlc.frontend.autograd.tangents import duals
+from mlc.frontend.captures import take_over
 from mlc.frontend.dispatch import GATE
 from mlc.frontend.tensor import Tensor
 from mlc.ir.types import to_numpy
@@ -39,11 +40,11 @@ class RepeatedStep:
                  names: Sequence[str], entry: Entry, numbers: Mapping[str, Any], results: Sequence[int]) -> None:
         self.settings, self.params, self.held = {**settings}, [*params], [*held]
         self.slots = [(h, name, h[name]) for name in names for h in held]
+        self.moved = [*params, *(x for _, _, x in self.slots)]
         self.count, self.rate = np.zeros((), np.int64), np.zeros(())
         constants = [np.asarray(x) for x in tree.leaves(numbers)]
-        self.captured = [self.count, self.rate, *constants, *params, *(x for _, _, x in self.slots)]
-        first = 2 + len(constants)
-        size = sum(x.numel() * x.element_size() for x in self.captured[first:])
+        self.captured, first = [self.count, self.rate, *constants, *self.moved], 2 + len(constants)
+        size = sum(x.numel() * x.element_size() for x in self.moved)
         self.call = RepeatedCall(entry, len(params), [(first + i, n) for i, n in enumerate(results)],
                                  results if size <= MAX_RECYCLED else ())
         self.results = results
@@ -81,11 +82,11 @@ class RepeatedStep:
         for p, known, held in zip(params, self.params, self.held):
             grad = None if p._autograd is None else p._autograd.grad
             if (p is not known or grad is None or type(grad) is not Tensor or type(grad._array) is not np.ndarray
-                    or p._storage is not None or state.get(p) is not held or held["step"] is not count
+                    or type(p._array) is not np.ndarray or state.get(p) is not held or held["step"] is not count
                     or grad._array.shape != p._array.shape or grad._array.dtype != p._array.dtype):
                 return False
             grads.append(grad._array)
-        if type(count) is not int or any(held.get(name) is not x or x._storage is not None
+        if type(count) is not int or any(held.get(name) is not x or type(x._array) is not np.ndarray
                                          for held, name, x in self.slots):
             return False
         check("lr", lr)
@@ -96,11 +97,11 @@ class RepeatedStep:
             results = self.call.run(grads, self.captured)
         finally:
             self.call.lock.release()
-        moved = len(self.params)
-        for p, n in zip(self.params, self.results):
-            p._array = results[n]
-        for (_, _, x), n in zip(self.slots, self.results[moved:]):
-            x._array = results[n]
+        for x, n in zip(self.moved, self.results):
+            if x._storage is None:
+                x._array = results[n]
+            else:
+                take_over(x, results[n])
         count += 1
         for held in self.held:
             held["step"] = count

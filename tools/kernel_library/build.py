@@ -5,7 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from multiprocessing.pool import Pool
 from pathlib import Path
@@ -29,7 +29,7 @@ from mlc.tools.kernel_library.programs import PROGRAMS
 
 def build(folder: Path, levels: Sequence[Target]) -> Iterator[tuple[Path, int, float]]:
     """Write the library of each level; yields its path, the number of its entries and the seconds that it took."""
-    modules = [*collected().values()]
+    modules = [*collected(PROGRAMS).values()]
     for level in levels:
         start = time.perf_counter()
         entries = [*compiled(modules, level), *runtime_of(level)]
@@ -38,7 +38,7 @@ def build(folder: Path, levels: Sequence[Target]) -> Iterator[tuple[Path, int, f
 
 def warm() -> int:
     """Compile for this machine, into its compile cache, what is not there yet; returns the number of modules."""
-    modules = [*collected().values()]
+    modules = [*collected(PROGRAMS).values()]
     with _pool() as pool:
         pool.map(partial(_cached, modules), range(len(modules)), chunksize=1)
     runtime_of(host())
@@ -53,8 +53,8 @@ def _pool() -> Pool:
     return multiprocessing.get_context("fork").Pool(len(os.sched_getaffinity(0)))
 
 
-def collected(programs: Sequence[str] = tuple(PROGRAMS)) -> dict[str, Module]:
-    """The modules that the programs compile, by their texts. They run in the interpreter meanwhile."""
+def collected(programs: Iterable[str]) -> dict[str, Module]:
+    """The modules that programs compile, by their texts. They run in the interpreter meanwhile."""
     found: dict[str, Module] = {}
 
     def compile(module: Module, device: str) -> compiler.Entry:
