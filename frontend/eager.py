@@ -9,7 +9,7 @@ operation cannot be recorded for, such as those that a normalized shape names, b
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -70,8 +70,14 @@ class EagerKernel:
         self.is_new = self.distinct = True
         self.is_timed = profiling.kernels                  # kernels are built while `compiling` is held
 
-    def for_any_sizes(self) -> EagerKernel:
-        """The kernel, whose symbols may stand for equal sizes."""
+    def for_any_sizes(self, numbers: Mapping[str, int]) -> EagerKernel | None:
+        """The kernel, whose symbols may stand for equal sizes; None if it has to compare sizes that are equal here, as
+        those of indices with those of what they index: native calls do not."""
+        interface = getattr(self.entry, "interface", None)
+        for size in () if interface is None else interface.size_constraints:
+            known = [numbers[name] for name in sizes.symbols(size) if name in numbers]
+            if len({*known}) < len(known):
+                return None
         self.distinct = False
         return self
 
@@ -307,14 +313,14 @@ def _of_axes(call: Call) -> EagerKernel | None:
         row = [sizes.sym(f"d{axis}") if n > 1 else n for axis, n in enumerate(shape)]
         found = _known(call, [tuple(row[:a.ndim]) for a in call.arrays], max(shape) > 1)
         if isinstance(found, EagerKernel):
-            return found.for_any_sizes()
+            return found.for_any_sizes({f"d{axis}": n for axis, n in enumerate(shape)})
     numbers = {f"d{i}_{axis}": n for i, a in enumerate(call.arrays) for axis, n in enumerate(a.shape) if n > 1}
     means: dict[str, Dim] = {name: sizes.sym(name) for name in numbers}
     for _ in range(MAX_JOINS):
         found = _known(call, [tuple(means.get(f"d{i}_{axis}", n) for axis, n in enumerate(a.shape))
                               for i, a in enumerate(call.arrays)], any(sizes.symbols(*means.values())))
         if isinstance(found, EagerKernel):
-            return found.for_any_sizes()
+            return found.for_any_sizes(numbers)
         first: dict[int, str] = {}
         joined = {name: first.setdefault(numbers[name], name) for name in sorted(found & numbers.keys())}
         if not joined:
