@@ -1,4 +1,4 @@
-"""Eager programs in a new process: how long the first call takes over a later one, and how many kernels are made for it.
+"""Eager programs in a new process: how long the first call takes, and how many kernels are made for it.
 
 Run `python -m mlc.tools.bench.first_call [NAME ...]`. Each program runs in three processes: with an empty compile cache
 and no kernel library, with that cache, and with an empty cache and the kernel library of the installation, if there is
