@@ -2,8 +2,8 @@
 
 Without a library everything works, and the first use of each operation is compiled; so a machine that cannot build one,
 such as one that is no x86-64 Linux, gets a warning and a wheel without. The library is that of the machine's own level;
-MLC_KERNEL_LIBRARY=x86-64-v3,x86-64-v4 makes those of others, and MLC_KERNEL_LIBRARY=0 none. An editable install has none, since its sources change:
-`mlc cache warm` compiles the same operations into the compile cache.
+MLC_KERNEL_LIBRARY=x86-64-v3,x86-64-v4 makes those of others, and MLC_KERNEL_LIBRARY=0 none. An editable install has
+none, since its sources change: `mlc cache warm` compiles the same operations into the compile cache.
 """
 
 import os

@@ -254,7 +254,7 @@ class Call:
         return shapes.pop() if len(shapes) == 1 else None
 
     def number_of(self, symbol: re.Match[str]) -> str:
-        """What a symbol of a kernel stands for in this call: n0, ... for sizes, d0, ... for the axes of all operands,
+        """The size that a symbol of a kernel stands for in this call: n0, ... for sizes, d0, ... for the axes of all operands,
         d0_1 for axis 1 of operand 0."""
         kind, number, axis = symbol.groups()
         shape = self.sizes if kind == "n" else self.one_shape or () if axis is None else self.arrays[int(number)].shape

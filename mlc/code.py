@@ -149,7 +149,7 @@ def image_of(module: Module, toolchain: Toolchain) -> Image | DeviceImage:
 
 
 def _text(module: Module) -> str | None:
-    """What the code of a module depends on; None if that includes rules or operations that are defined elsewhere."""
+    """The text that the code of a module depends on; None if it depends on rules or operations of others, too."""
     from mlc.backends import fingerprint
     return None if changes.choice() else fingerprint.structural_text(module)
 

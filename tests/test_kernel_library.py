@@ -49,7 +49,7 @@ def library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def compiled(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """What is compiled from now on."""
+    """The targets that code is compiled for from now on."""
     found, compile = list[str](), Toolchain.compile
 
     def noted(chain: Toolchain, module: Any, cache: bool) -> Any:
@@ -123,6 +123,7 @@ def test_warm_fills_the_cache_once(library: Path, compiled: list[str], capsys: p
     library.unlink()
     assert cli.main(["cache", "warm"]) == 0
     assert " 0 entries added" not in (first := capsys.readouterr().out) and "entries added" in first
+    compiled.clear()
     run()
     assert not compiled
     assert cli.main(["cache", "warm"]) == 0

@@ -48,14 +48,16 @@ class Steps:
         self.repeated = list[bool]()
 
     def step(self, seed: int) -> None:
-        give_gradients(self.params, seed), give_gradients(self.plain, seed)
+        give_gradients(self.params, seed)
+        give_gradients(self.plain, seed)
         self.opt.step()
         self.anew._repeated.clear()
         self.anew.step()
         assert bits(self.opt, self.params) == bits(self.anew, self.plain)
 
     def both(self, change: Callable[[Any, Any], None]) -> None:
-        change(self.opt, self.params), change(self.anew, self.plain)
+        change(self.opt, self.params)
+        change(self.anew, self.plain)
 
 
 @pytest.fixture
@@ -108,7 +110,8 @@ def test_a_change_between_steps_is_seen(what: str, ran: list[bool]) -> None:
 
 def test_parameters_without_a_gradient_stay(ran: list[bool]) -> None:
     steps = Steps("momentum")
-    steps.step(0), steps.step(1)
+    steps.step(0)
+    steps.step(1)
     before = steps.params[1].detach().numpy().copy()
     for params, opt in ((steps.params, steps.opt), (steps.plain, steps.anew)):
         give_gradients(params, 2)
@@ -131,7 +134,8 @@ def test_elements_that_others_hold_are_not_overwritten(ran: list[bool]) -> None:
 
 def test_a_bad_learning_rate_is_refused() -> None:
     steps = Steps("sgd")
-    steps.step(0), steps.step(1)
+    steps.step(0)
+    steps.step(1)
     steps.opt.param_groups[0]["lr"] = -1.0
     give_gradients(steps.params, 2)
     with pytest.raises(UserError, match="lr"):

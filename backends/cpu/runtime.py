@@ -13,7 +13,7 @@ from mlc.ir.abi import ALLOWED_EXTERNALS
 
 
 class Request(NamedTuple):
-    """What `library` is asked for.
+    """The arguments of `library`.
 
     what     identifies everything that the text depends on except the target and the version of mlc
     source   the LLVM IR text for a target

@@ -63,7 +63,7 @@ class Toolchain:
         return None if found is None else Image.of(*found)
 
     def library_key(self, text: str) -> Sequence[str]:
-        """What the code of a module depends on besides the sources and the level, for the kernel library."""
+        """Everything that the code of a module depends on besides the sources and the level, for the kernel library."""
         return text, self._order()
 
     def _order(self) -> str:

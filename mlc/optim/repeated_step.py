@@ -39,7 +39,7 @@ class RepeatedStep:
     def __init__(self, settings: Mapping[str, Any], params: Sequence[Tensor], held: Sequence[dict[str, Any]],
                  names: Sequence[str], entry: Entry, numbers: Mapping[str, Any], results: Sequence[int]) -> None:
         self.settings, self.params, self.held = {**settings}, [*params], [*held]
-        self.slots = [(h, name, h[name]) for name in names for h in held]
+        self.slots: list[tuple[dict[str, Any], str, Tensor]] = [(h, name, h[name]) for name in names for h in held]
         self.moved = [*params, *(x for _, _, x in self.slots)]
         self.count, self.rate = np.zeros((), np.int64), np.zeros(())
         constants = [np.asarray(x) for x in tree.leaves(numbers)]
@@ -78,22 +78,24 @@ class RepeatedStep:
                 or autocast["autocast"] is not None or duals.level is not None or Checks.anomaly is not None
                 or Checks.every_call or any(group[name] is not x for name, x in self.settings.items())):
             return False
-        grads, count = [], self.held[0]["step"]
+        grads: list[Any] = []
+        count = self.held[0]["step"]
         for p, known, held in zip(params, self.params, self.held):
-            grad = None if p._autograd is None else p._autograd.grad
+            grad: Any = None if p._autograd is None else p._autograd.grad
             if (p is not known or grad is None or type(grad) is not Tensor or type(grad._array) is not np.ndarray
-                    or type(p._array) is not np.ndarray or state.get(p) is not held or held["step"] is not count
-                    or grad._array.shape != p._array.shape or grad._array.dtype != p._array.dtype):
+                    or type(array := p._array) is not np.ndarray or state.get(p) is not held
+                    or held["step"] is not count or grad._array.shape != array.shape
+                    or grad._array.dtype != array.dtype):
                 return False
             grads.append(grad._array)
         if type(count) is not int or any(held.get(name) is not x or type(x._array) is not np.ndarray
                                          for held, name, x in self.slots):
             return False
         check("lr", lr)
-        self.count[()], self.rate[()] = count, lr
         if not self.call.lock.acquire(blocking=False):
             return False
         try:
+            self.count[()], self.rate[()] = count, lr
             results = self.call.run(grads, self.captured)
         finally:
             self.call.lock.release()

@@ -60,7 +60,9 @@ def collected(programs: Iterable[str]) -> dict[str, Module]:
     def compile(module: Module, device: str) -> compiler.Entry:
         text = fingerprint.structural_text(module)
         if text is not None and device == CPU:
-            found.setdefault(text, module.clone())
+            copy = module.clone()
+            assert isinstance(copy, Module)
+            found.setdefault(text, copy)
         entry: compiler.Entry = Interpreted(module).entry("main")
         return entry
 
