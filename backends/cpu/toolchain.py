@@ -33,7 +33,8 @@ class Toolchain:
         self.threads = threads
 
     def key(self) -> Sequence[str]:
-        return self._order(), repr(self.target), *["names"] * bool(named_code.folder())
+        return str(pipeline.order(self.target.machine, self.added)), repr(self.target), *["names"] * bool(
+            named_code.folder())
 
     def load_context(self) -> int | None:
         return self.threads
@@ -64,10 +65,7 @@ class Toolchain:
 
     def library_key(self, text: str) -> Sequence[str]:
         """Everything that the code of a module depends on besides the sources and the level, for the kernel library."""
-        return text, self._order()
-
-    def _order(self) -> str:
-        return str(pipeline.order(self.target.machine, self.added))
+        return text, str(pipeline.order(self.target.machine, self.added))
 
     def store(self, key: str, made: Image) -> None:
         image.store(key, made)
