@@ -42,8 +42,13 @@ _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 def key_of(kind: str, parts: Sequence[str]) -> str:
     """The key of an entry that depends on these texts and on the versions of the code generator."""
+    return digest_of([kind, *(f"{name} {version}" for name, version in versions().items()), *parts])
+
+
+def digest_of(parts: Sequence[str]) -> str:
+    """The SHA-256 of some texts."""
     digest = hashlib.sha256()
-    for part in (kind, *(f"{name} {version}" for name, version in versions().items()), *parts):
+    for part in parts:
         raw = part.encode("utf-8", "surrogatepass")
         digest.update(len(raw).to_bytes(8, "little"))      # keeps the concatenation unambiguous
         digest.update(raw)

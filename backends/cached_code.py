@@ -35,15 +35,16 @@ def loaded(module: Module, toolchain: Toolchain, make: Callable[[Module], Any], 
         if logs.wants("graph"):
             logs.write("graph", "\n" + to_text(module), module=to_text(module))
         locations = LocationTable(module)
-        key = _key(module, toolchain) if cache else None
-        if key is None:
+        text = _text(module) if cache else None
+        if text is None:
             found: Executable = toolchain.load(make(module))
             return found.at(locations.interface)              # type: ignore[no-any-return]
+        key = _key(text, toolchain)
         known = key, toolchain.load_context()
         if known in _cache:
             logs.write("cache", f"{key[:16]} is loaded already", key=key, found="process")
         if known not in _cache:
-            _cache[known] = toolchain.load(_cached(key, module, toolchain, locations, make))
+            _cache[known] = toolchain.load(_cached(text, module, toolchain, locations, make))
         found = _cache[known] = _cache.pop(known)
         if len(_cache) > RECENT:
             del _cache[next(iter(_cache))]
@@ -58,26 +59,32 @@ def image_of(module: Module, toolchain: Toolchain) -> Image | DeviceImage:
     from mlc.backends.fingerprint import LocationTable
     with compiling:
         locations = LocationTable(module)
-        key = _key(module, toolchain)
-        made = make(module) if key is None else _cached(key, module, toolchain, locations, make)
+        text = _text(module)
+        made = make(module) if text is None else _cached(text, module, toolchain, locations, make)
         return made.at(locations.interface)                   # type: ignore[no-any-return]
 
 
-def _key(module: Module, toolchain: Toolchain) -> str | None:
-    """Cache key of the code of a module; None if it depends on rules or operations that are defined elsewhere."""
-    from mlc.backends import cache, fingerprint
-    text = fingerprint.structural_text(module)
-    if text is None or changes.choice():
-        return None
+def _text(module: Module) -> str | None:
+    """The text that the code of a module depends on; None if it depends on rules or operations of others, too."""
+    from mlc.backends import fingerprint
+    return None if changes.choice() else fingerprint.structural_text(module)
+
+
+def _key(text: str, toolchain: Toolchain) -> str:
+    """Cache key of the code of a module with this text."""
+    from mlc.backends import cache
     return cache.key_of(toolchain.kind, [text, *toolchain.key()])
 
 
-def _cached(key: str, module: Module, toolchain: Toolchain, locations: LocationTable,
+def _cached(text: str, module: Module, toolchain: Toolchain, locations: LocationTable,
             make: Callable[[Module], Any]) -> Any:
-    """Look an image up in the compile cache, or make and store it."""
+    """Look an image up in the compile cache and in what has come with mlc, or make and store it."""
+    key, found = _key(text, toolchain), "machine"
     image = toolchain.lookup(key)
-    logs.write("cache", f"{key[:16]} is {'made' if image is None else 'in the cache of the machine'}", key=key,
-               found="" if image is None else "machine")
+    if image is None:
+        image, found = toolchain.installed(text), "installation"
+    how = "made" if image is None else f"in the {'cache of the machine' if found == 'machine' else found}"
+    logs.write("cache", f"{key[:16]} is {how}", key=key, found="" if image is None else found)
     if image is None:
         with locations.numbered():
             image = make(module)

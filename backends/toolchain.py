@@ -63,6 +63,9 @@ class Toolchain(Protocol):
     def lookup(self, key: str) -> Any:
         """Image of a key in the compile cache; None if there is none."""
 
+    def installed(self, text: str) -> Any:
+        """Image of a module, by its structural text, that has come with mlc; None if there is none."""
+
     def store(self, key: str, image: Any) -> None:
         """Put an image into the compile cache, if there is one."""
 

@@ -357,9 +357,15 @@ def _cotangents(results: Sequence[Tracer], is_result: Sequence[bool], structure:
         ct = cast(ct, result.type.dtype)
         if ct.shape != () and (ct.ndim != result.ndim or not all(map(_fits, ct.shape, result.shape))):
             raise UserError(f"a cotangent has type {ct.type}, its result {result.type}", code="MLC0375",
-                            loc=user_loc())
+                            loc=user_loc(), symbols=_plain(ct.shape, result.shape))
         out.append(ct if ct.shape else broadcast_to(ct, result.shape))
     return out
+
+
+def _plain(given: Sequence[Any], wanted: Sequence[Any]) -> set[str]:
+    """The symbols in which shapes differ first, if these are symbols; code for sizes computed of others is slow."""
+    differing = next(((d, e) for d, e in zip(given, wanted) if d != e), ())
+    return {*map(str, differing)} if all(sizes.symbol_name(d) is not None for d in differing) else set()
 
 
 def _fits(n: Any, wanted: Any) -> bool:

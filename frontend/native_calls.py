@@ -1,7 +1,8 @@
 """Native callables for eager calls: the code that has run a call takes all calls of its pattern from then on.
 
 A call has a pattern if its code computes all results from arrays on the CPU, numbers and constants. Its sizes are those
-that the code was compiled for: symbols stand for different numbers above 1, as they do in frontend/eager.py.
+that the code was compiled for: symbols stand for numbers above 1, and for different ones where frontend/eager.py names
+them by numbers.
 """
 
 from __future__ import annotations
@@ -72,7 +73,8 @@ def pattern_of(call: Call, kernel: EagerKernel) -> CallPattern | None:
         arguments += [argument(x, name) for name, x in call.keywords.items()]
     except _NoPattern:
         return None
-    return CallPattern(tuple(arguments), tuple(call.keywords), len(kernel.structure) > 1, not kernel.is_plain)
+    return CallPattern(tuple(arguments), tuple(call.keywords), len(kernel.structure) > 1, not kernel.is_plain,
+                       kernel.distinct)
 
 
 def _has_integers(call: Call) -> bool:

@@ -52,9 +52,11 @@ class CallPattern:
     keywords  the names of the latter
     in_tuple  whether the results are in a tuple although there may be one
     finished  whether they are given to a function in any case, and not only to record the call for autograd
+    distinct  whether the symbols of the code stand for different sizes, and for none that it has as a number
     """
 
     arguments: tuple[Argument, ...]
     keywords: tuple[str, ...] = ()
     in_tuple: bool = False
     finished: bool = False
+    distinct: bool = True

@@ -30,19 +30,19 @@ _OURS = 2
 class RepeatedCall:
     """The arrays of the last call of an entry without symbolic sizes.
 
-    own    number of the arguments, before the captured inputs
-    fast   the fast path of such calls, if there is one
-    known  per captured input: the array of the last call, or the one that a call has stored since; None for a copy
+    own       number of the arguments, before the captured inputs
+    stored    numbers of captured inputs that take over results, with those of the results
+    recycled  numbers of the results whose memory serves later calls
+    fast      the fast path of such calls, if there is one
+    known     per captured input: the array of the last call, or the one that a call has stored since; None for a copy
     """
 
-    def __init__(self, entry: Entry, recorded: Recorded, own: int) -> None:
-        self.entry, self.own = entry, own
+    def __init__(self, entry: Entry, own: int, stored: Sequence[tuple[int, int]], recycled: Sequence[int]) -> None:
+        self.entry, self.own, self.stored, self.recycled = entry, own, stored, recycled
         self.results = entry.static_results
         self.known: list[Any] = [None] * (len(entry.interface.inputs) - own)
         self.pointers = [0] * len(self.known)
         self.fitting: list[Any] = [None] * len(self.known)             # what the pointers point into
-        self.stored = list(recorded.stored.items())
-        self.recycled = [n for _, n in self.stored] + [n for _, n in recorded.gradients if n is not None]
         self.spare: list[tuple[Array, int] | None] = [None] * len(self.results)
         self.last: list[tuple[Array, int] | None] = [None] * len(self.results)
         self.lock = threading.Lock()
@@ -54,7 +54,9 @@ class RepeatedCall:
         direct = getattr(entry, "direct", None)
         if direct is None or direct.interface.symbols or recorded.captures is None or not recorded.captures.inputs:
             return None
-        return RepeatedCall(direct, recorded, own)
+        stored = [*recorded.stored.items()]
+        gradients = [n for _, n in recorded.gradients if n is not None]
+        return RepeatedCall(direct, own, stored, [*(n for _, n in stored), *gradients])
 
     def run(self, arrays: Sequence[Any], captured: Sequence[Any]) -> list[Array]:
         """The results of a call on these arguments and captured inputs."""

@@ -391,7 +391,8 @@ def test_public_names() -> None:
     missing -= {n for n, f in OPERATIONS.items() for m in spaces
                 if getattr(m, n.split(".")[-1], None) is f}
     missing = {n for n in missing if not n.startswith("_sparse")}
-    assert missing <= {"getitem", "_getitem", "_copied", "_repeat_interleave", "recurrent", "recurrent_cell"}, missing
+    assert missing <= {"getitem", "_getitem", "_copied", "_repeat_interleave", "recurrent", "recurrent_cell",
+                       "moved_statistics"}, missing
     assert set(dir(mlc)) >= set(mlc.__all__)
     with pytest.raises(AttributeError):
         mlc.nothing  # noqa: B018

@@ -219,3 +219,10 @@ def test_an_interpreter_that_lays_objects_out_differently_has_the_general_path(m
     for _ in range(2):
         assert mlc.logaddexp2(mlc.zeros(2), mlc.zeros(2)).tolist() == [1, 1]
     assert op.patterns == 0
+
+
+def test_indices_run_natively_although_their_sizes_are_compared(natively: Callable[[], None]) -> None:
+    x, at = mlc.tensor(X), mlc.tensor(np.array([[0, 1], [1, 0], [3, 2]]))
+    first = mlc.take_along_dim(x, at, 1).numpy()
+    natively()
+    np.testing.assert_array_equal(mlc.take_along_dim(x, at, 1).numpy(), first)

@@ -1,4 +1,4 @@
-"""mlc cache: show the location and contents of the compile cache, clear it, or verify its entries."""
+"""mlc cache: show the location and contents of the compile cache, clear it, verify its entries, or fill it."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ EXAMPLES = """examples:
   mlc cache info
   mlc cache verify
   mlc cache clear
+  mlc cache warm
 """
 WHAT = {"module": "compiled functions", "object": "kernels", "runtime": "parts of the runtime",
         "host": "processors"}
@@ -24,7 +25,7 @@ WHAT = {"module": "compiled functions", "object": "kernels", "runtime": "parts o
 
 def parser() -> argparse.ArgumentParser:
     p = report.Parser("cache", "The compile cache of this machine.", EXAMPLES)
-    p.add_argument("action", choices=["info", "clear", "verify"],
+    p.add_argument("action", choices=["info", "clear", "verify", "warm"],
                    help="info: where it is, how much is in it; clear: delete all of it; verify: check every entry, "
                         "delete those that are damaged, and exit with 1 if there were any")
     return p
@@ -40,7 +41,18 @@ def main(options: argparse.Namespace) -> int:
         count, size = store.clear()
         print(f"deleted {count} entries, {megabytes(size)}")
         return 0
-    return verify(store) if options.action == "verify" else info(store)
+    actions = {"verify": verify, "info": info, "warm": warm}
+    return actions[options.action](store)
+
+
+def warm(store: cache.Store) -> int:
+    """Compile what the kernel library has into the cache."""
+    from mlc.tools.kernel_library import build
+    before = {path.name for path, _ in store.entries()}
+    count = build.warm()
+    added = sum(path.name not in before for path, _ in store.entries())
+    print(f"{count} operations, {added} entries added to {store.folder}")
+    return 0
 
 
 def info(store: cache.Store) -> int:

@@ -62,6 +62,7 @@ class Pattern(ctypes.Structure):
     constant   whether calls with such a tensor take the slow path
     record     called if a tensor among the arguments has a record for autograd; may be null
     always     whether it is called in any case
+    distinct   whether different symbols are different sizes
     bare       whether the result is not in a tuple
     empty      offsets of the slots of a new tensor that are None
     """
@@ -73,7 +74,7 @@ class Pattern(ctypes.Structure):
                 ("constant", ctypes.c_int64), ("fixed", ctypes.c_void_p), ("fixed_count", ctypes.c_int64),
                 ("always", ctypes.c_int64), ("record", ctypes.c_void_p), ("empty", ctypes.c_int64 * 3),
                 ("float_type", ctypes.c_void_p), ("int_type", ctypes.c_void_p), ("str_type", ctypes.c_void_p),
-                ("list_type", ctypes.c_void_p), ("tuple_type", ctypes.c_void_p)]
+                ("list_type", ctypes.c_void_p), ("tuple_type", ctypes.c_void_p), ("distinct", ctypes.c_int64)]
 
 
 class Frame(ctypes.Structure):
@@ -195,7 +196,7 @@ def same_constant(builder: ModuleBuilder) -> None:
 
 def bind_sizes(builder: ModuleBuilder) -> None:
     """bind_sizes(pattern, dims, sizes, rank, frame): whether the dimensions of an array have these sizes. A symbol is
-    bound where it first appears, to a size above 1 that no other symbol and no number is."""
+    bound where it first appears, to a size above 1 that, if the symbols are distinct, no other one and no number is."""
     a = Matching(builder, "bind_sizes", [PTR, PTR, PTR, I64, PTR])
     pattern, dims, sizes, rank, frame = a.args
     elements = a.alloca(1)
@@ -218,7 +219,8 @@ def bind_sizes(builder: ModuleBuilder) -> None:
         a.goto(following)
         a.start(first)
         a.need(a.compare("sgt", found, a.i64(1)), a.compare("sle", found, field(a, Pattern, pattern, "largest")))
-        loop(a, count, lambda i: a.need(a.compare("ne", found, a.load(I64, place(a, "symbols", frame, i)))))
+        others = a.select(a.compare("eq", field(a, Pattern, pattern, "distinct"), a.i64(0)), a.i64(0), count)
+        loop(a, others, lambda i: a.need(a.compare("ne", found, a.load(I64, place(a, "symbols", frame, i)))))
         fixed = field(a, Pattern, pattern, "fixed")
         loop(a, field(a, Pattern, pattern, "fixed_count"), lambda i: a.need(a.compare(
             "ne", found, a.load(I64, a.at(fixed, a.mul(i, a.i64(8)))))))

@@ -61,19 +61,20 @@ class PatternTable:
             self.table(Argument, arguments), self.table(Result, results), len(results), len(order),
             self.table(ctypes.c_int64, order),
             largest_symbol([*computed, *bytes_of, interface.temporaries, interface.arena]), _long(interface),
-            not pattern.in_tuple, not self.unambiguous(interface),
-            self.table(ctypes.c_int64, fixed), len(fixed), pattern.finished)
+            not pattern.in_tuple, not self.unambiguous(interface, pattern.distinct),
+            self.table(ctypes.c_int64, fixed), len(fixed) if pattern.distinct else 0,
+            pattern.finished, distinct=pattern.distinct)
         for name, type in (("float_type", float), ("int_type", int), ("str_type", str), ("list_type", list),
                            ("tuple_type", tuple)):
             setattr(self.pattern, name, id(type))
 
     @staticmethod
-    def unambiguous(interface: Interface) -> bool:
+    def unambiguous(interface: Interface, distinct: bool) -> bool:
         """Whether no size of a result may be that of a symbol by chance, so that calls of the pattern have gradients of
-        one pattern."""
+        one pattern; or it does not matter that it may, since symbols are axes and not distinct."""
         if all(t.is_static for t in interface.inputs):
             return True
-        return all(d < 2 if isinstance(d, int) else sizes.symbol_name(d) is not None
+        return all(d < 2 or not distinct if isinstance(d, int) else sizes.symbol_name(d) is not None
                    for t in interface.results for d in t.shape)
 
     @staticmethod

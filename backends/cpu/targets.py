@@ -72,6 +72,12 @@ def host() -> Target:
                   x86_64(vector_bits_for(available)))
 
 
+def level_of(target: Target) -> Target | None:
+    """The level whose code is that of a target down to the choice of instructions, and runs there; None if none is."""
+    fitting = (level for level in LEVELS.values() if level.machine == target.machine and target.runs(level))
+    return next(fitting, None)
+
+
 def _detected() -> dict[str, bool]:
     """Every feature known to LLVM, and whether this machine has it; cached, to avoid loading LLVM."""
     kept, processor = store.store(), _processor()

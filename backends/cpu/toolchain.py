@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mlc.backends import image, named_code
+from mlc.backends import image, kernel_library, named_code
 from mlc.backends.cpu import targets
 from mlc.backends.executable import Executable
 from mlc.backends.image import Image
@@ -56,6 +56,16 @@ class Toolchain:
 
     def lookup(self, key: str) -> Image | None:
         return image.lookup(key)
+
+    def installed(self, text: str) -> Image | None:
+        if self.target != targets.host() or named_code.folder():
+            return None
+        found = kernel_library.lookup("module", self.library_key(text))
+        return None if found is None else Image.of(*found)
+
+    def library_key(self, text: str) -> Sequence[str]:
+        """Everything that the code of a module depends on besides the sources and the level, for the kernel library."""
+        return text, str(pipeline.order(self.target.machine, self.added))
 
     def store(self, key: str, made: Image) -> None:
         image.store(key, made)

@@ -55,6 +55,9 @@ class Toolchain:
     def lookup(self, key: str) -> DeviceImage | None:
         return image.lookup(key)
 
+    def installed(self, text: str) -> None:
+        """None has."""
+
     def store(self, key: str, made: DeviceImage) -> None:
         image.store(key, made)
 

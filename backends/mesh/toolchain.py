@@ -42,6 +42,9 @@ class Toolchain:
     def lookup(self, key: str) -> None:
         """Nothing: the segments of the programs are cached as any code is."""
 
+    def installed(self, text: str) -> None:
+        """Nothing, as of `lookup`."""
+
     def store(self, key: str, made: MeshImage) -> None:
         """Nothing, as of `lookup`."""
 

@@ -9,6 +9,7 @@ from mlc.dialects import tensor as T
 from mlc.frontend.axes import plain_int
 from mlc.frontend.functions import contract as C
 from mlc.frontend.functions import elementwise as E
+from mlc.frontend.functions import reduce as R
 from mlc.frontend.functions import shape as S
 from mlc.frontend.functions.convolution import padded
 from mlc.frontend.functions.neural import dropout, softmax
@@ -98,6 +99,27 @@ def batch_norm(input: Operand, running_mean: Operand = None, running_var: Operan
         scale = scale * _per_channel(weight, wide, "weight")
     shift = -mean * scale if bias is None else _per_channel(bias, wide, "bias") - mean * scale
     return cast(tracer(wide * scale + shift), x.type.dtype)
+
+
+@operation()
+def moved_statistics(input: Operand, mean: Operand, var: Operand, keep: Operand, part: Operand) -> list[Tensor]:
+    """keep * mean + part * (the mean of the batch), and the same of the variance, for each channel, dimension 1.
+
+    Args:
+        input: Tensor of shape (n, channels, ...); statistics of narrow floats are computed in float32.
+        mean: The running mean, of shape (channels,).
+        var: The running variance, likewise; that of the batch has Bessel's correction.
+        keep: Weight of the running statistics.
+        part: Weight of those of the batch.
+
+    Returns:
+        The new running mean and variance, in the dtypes of those given.
+    """
+    x, wide = _channels(input, "batch_norm")
+    axes = tuple(a for a in range(x.ndim) if a != 1)
+    old = tracer(mean), tracer(var)
+    return [tracer(keep * o + part * E.cast_to(new, o.dtype))
+            for o, new in zip(old, (R.mean(wide, axes), R.var(wide, axes)))]
 
 
 @operation()

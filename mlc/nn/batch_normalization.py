@@ -114,12 +114,14 @@ class _BatchNorm(_Tracking):
         if self.training and self.running_mean is not None:
             axes = tuple(a for a in range(len(input.shape)) if a != 1)
             self.check_count(sizes.product([input.shape[a] for a in axes]))
-            wide = input.float() if input.dtype.itemsize < 4 else input
             assert self.num_batches_tracked is not None
-            self.advance("num_batches_tracked", self.num_batches_tracked + 1)
-            if 0 not in input.shape:                       # an empty batch has no statistics
-                self.track(R.mean(wide, axes), R.var(wide, axes),
-                           1 / self.num_batches_tracked if self.momentum is None else self.momentum)
+            with no_grad():
+                self.advance("num_batches_tracked", self.num_batches_tracked + 1)
+                if 0 not in input.shape:                   # an empty batch has no statistics
+                    part: Any = 1 / self.num_batches_tracked if self.momentum is None else self.momentum
+                    moved = normalization.moved_statistics(input, self.running_mean, self.running_var, 1 - part, part)
+                    for name, new in zip(("running_mean", "running_var"), moved):
+                        self.advance(name, new)
         return normalization.batch_norm(input, self.running_mean, self.running_var, self.weight, self.bias, of_batch,
                                         eps=self.eps)
 

@@ -25,6 +25,7 @@ from mlc.frontend.trace import state as recording
 from mlc.frontend.tree import AttributeTree
 from mlc.ir.diag import UserError, UserTypeError
 from mlc.optim.recorded_step import advance, record_step
+from mlc.optim.repeated_step import RepeatedStep
 from mlc.optim.row_step import step_of_rows
 
 if TYPE_CHECKING:
@@ -109,15 +110,16 @@ class ParameterGroups(metaclass=OptimizerType):
     """Whether a saved state says how many updates a parameter has had."""
     param_groups: list[dict[str, Any]]
     state: dict[Tensor, dict[str, Any]]
-    _updates: dict[Any, Callable[..., Any]]
+    _updates: dict[Any, Any]
+    _repeated: dict[int, RepeatedStep | None]
 
     def __getstate__(self) -> dict[str, Any]:
         """Its attributes, without code, which copies compile for themselves."""
         held = dict(vars(self))
-        return {**held, "_updates": {}} if "_updates" in held else held
+        return {**held, "_updates": {}, "_repeated": {}} if "_updates" in held else held
 
     def __getattr__(self, name: str) -> Any:
-        why = _NO_PARAMETERS if name in ("param_groups", "state", "_updates", "_flags") else None
+        why = _NO_PARAMETERS if name in ("param_groups", "state", "_updates", "_repeated", "_flags") else None
         raise unsupported_api.error(type(self).__name__, name, why, self)
 
     def hold(self, params: Iterable[Any]) -> None:
@@ -125,7 +127,7 @@ class ParameterGroups(metaclass=OptimizerType):
         if self.groups:
             raise UserError("groups are chosen by names, which parameters that are held do not have", code="MLC0383",
                             loc=user_loc(), hint='pass dicts: [{"params": [w]}, {"params": [b], "lr": 0.01}]')
-        self.param_groups, self.state, self._updates = [], {}, {}
+        self.param_groups, self.state, self._updates, self._repeated = [], {}, {}, {}
         given = list(params)
         if not given:
             raise UserError(f"{type(self).__name__} was given no parameters", code="MLC0378", loc=user_loc(),
@@ -253,8 +255,10 @@ class ParameterGroups(metaclass=OptimizerType):
             with GradMode(True):
                 loss = closure()
         with GradMode(False):
-            for group in self.param_groups:
-                self._step(group)
+            for number, group in enumerate(self.param_groups):
+                repeated = self._repeated.get(number)
+                if recording.trace is not None or repeated is None or not repeated.run(group, self.state, self.check):
+                    self._repeated[number] = self._step(group)
         return loss
 
     def state_dict(self) -> dict[str, Any]:
@@ -320,13 +324,13 @@ class ParameterGroups(metaclass=OptimizerType):
         return {id(p): i for i, p in enumerate(every)}
 
     def _settings(self: Any) -> dict[str, Any]:
-        held = {"groups", "param_groups", "state", "_updates", "_flags"}
+        held = {"groups", "param_groups", "state", "_updates", "_repeated", "_flags"}
         return {name: x for name, x in vars(self).items() if name not in held}
 
     def _with(self: Any, group: dict[str, Any]) -> Optimizer:
         """The optimizer under the settings of a group."""
         other = copy.copy(self)
-        for name in ("param_groups", "state", "_updates", "_flags"):
+        for name in ("param_groups", "state", "_updates", "_repeated", "_flags"):
             vars(other).pop(name)
         vars(other).update({name: group[name] for name in self._settings()})
         if isinstance(other.lr, int | float):
@@ -334,13 +338,14 @@ class ParameterGroups(metaclass=OptimizerType):
         other.validate()
         return other  # type: ignore[no-any-return]
 
-    def _step(self, group: dict[str, Any]) -> None:
-        """Update the parameters of a group: together those that have been updated as often."""
+    def _step(self, group: dict[str, Any]) -> RepeatedStep | None:
+        """Update the parameters of a group: together those that have been updated as often. Returns the steps after
+        this one, if they may be repeated."""
         rule, together = self._with(group), dict[int, list[Tensor]]()
         if recording.trace is not None:
             rule.check_dense()
             record_step(self, group, rule)
-            return
+            return None
         for p in group["params"]:
             if p.grad is not None:
                 held = self.state.setdefault(p, {"step": 0})
@@ -354,20 +359,25 @@ class ParameterGroups(metaclass=OptimizerType):
                     rule.check_dense()
                     together.setdefault(int(held["step"]), []).append(p)
         if not together:
-            return
+            return None
         update, numbers = self._update_of(group, rule)
         for count, params in together.items():
             own = [self.state[p] for p in params]
             every = [own[i] if len(rule.slots_of(p)) == len(rule.slots) else
                      {**dict(zip(rule.slots, rule.fresh(p))), **own[i]} for i, p in enumerate(params)]
-            state = {"step": create.tensor(count), **{name: [x[name] for x in every] for name in rule.slots}}
+            slots = {name: [x[name] for x in every] for name in rule.slots}
             lr = group["lr"](count) if callable(group["lr"]) else group["lr"]
-            new, after = update(params, [p.grad for p in params], state, float(lr), numbers)
+            new, after = update([p.grad for p in params], create.tensor(count), float(lr), numbers, params, slots)
             for i, (p, moved) in enumerate(zip(params, new)):
                 p.copy_(moved)
                 for name in rule.slots_of(p):
                     take_over(own[i][name], after[name][i].backing_array)
             advance(self.state, params, count + 1)
+        if len(together) > 1 or len(params) != len(group["params"]) or any(
+                len(rule.slots_of(p)) != len(rule.slots) for p in params):
+            return None
+        settings = {name: x for name, x in group.items() if name not in ("params", "lr")}
+        return RepeatedStep.of(settings, params, own, rule.slots, update.compiled.cache.all(), numbers)
 
     def with_settings(self: Any, settings: Mapping[str, Any]) -> Any:
         """The optimizer with other settings, which are not checked.
@@ -382,7 +392,7 @@ class ParameterGroups(metaclass=OptimizerType):
         vars(other).update(settings)
         return other
 
-    def _update_of(self, group: dict[str, Any], rule: Optimizer) -> tuple[Callable[..., Any], dict[str, Any]]:
+    def _update_of(self, group: dict[str, Any], rule: Optimizer) -> tuple[Any, dict[str, Any]]:
         """The compiled `update` under the settings of a group, and those of them that are its arguments."""
         numbers, constants = dict[str, Any](), list[str]()
         for name in self._settings().keys() - {"lr"}:
@@ -393,8 +403,11 @@ class ParameterGroups(metaclass=OptimizerType):
                 constants.append(f"{name} = {x!r}")
         key = tuple(sorted(constants))
         if key not in self._updates:
-            self._updates[key] = compile(lambda params, grads, state, lr, numbers: rule.with_settings(
-                numbers).update(grads, state, params, lr), dynamic=False)
+            def update(grads: Any, count: Any, lr: Any, numbers: Any, params: Any, slots: Any) -> Any:
+                new, after = rule.with_settings(numbers).update(grads, {"step": count, **slots}, params, lr)
+                return new, {name: after[name] for name in rule.slots}
+
+            self._updates[key] = compile(update, dynamic=False)
         return self._updates[key], numbers
 
 

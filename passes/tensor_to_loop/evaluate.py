@@ -18,7 +18,7 @@ from mlc.ir import affine, sizes
 from mlc.ir.affine import AffineMap
 from mlc.ir.core import Block, Op, Region, Value, at_end, before, builder
 from mlc.ir.sizes import Dim, IndexTile, Leaf
-from mlc.ir.types import SCALARS, FloatType, IntType, MemRefType, ScalarType, f32, i1, index
+from mlc.ir.types import SCALARS, FloatType, IntType, MemRefType, ScalarType, TensorType, f32, i1, index
 from mlc.passes.tensor_to_loop import windows
 from mlc.passes.tensor_to_loop.scalar import cast_scalar, scalar
 
@@ -61,7 +61,7 @@ class KernelBuilder:
             maps = [self.index_at(map) for map in kernel.result_maps]
             values = [self.value(v, at, None) for v, at in zip(self.outputs, maps)]
             for v, at, value, buffer in zip(self.outputs, maps, values, kernel.outs):
-                self.store(value, v.type.dtype, buffer, at)
+                self.store_tensor(value, v.type, buffer, at)
             loop.End()
         with before(kernel):
             loop.Kernel(kernel.sizes, Region(block), symbols=kernel.symbols, domain=tuple(domain),
@@ -73,6 +73,10 @@ class KernelBuilder:
         """Index of an indexing map at the current point."""
         assert None not in map, "a result of a kernel has an index at each point"
         return map  # type: ignore[return-value]
+
+    def store_tensor(self, value: Value, type: TensorType, buffer: Value, at: Index) -> None:
+        """Store a tile of a tensor of this type."""
+        self.store(value, type.dtype, *self.without_quotients(buffer, type, at))
 
     def store(self, value: Value, dtype: ScalarType, buffer: Value, at: Index, mask: Value | None = None) -> None:
         if dtype == i1:
@@ -202,12 +206,20 @@ class KernelBuilder:
         return self.memo[key]
 
     def load(self, v: Value, at: Index, mask: Value | None) -> Value:
-        buffer, shape = self.buffers[v], v.type.shape
-        if not v.type.is_static and any(True for e in at for _ in sizes.quotients(e)):
-            place = sizes.joined(linear(at, shape))         # symbolic sizes have names only here
-            if not any(True for _ in sizes.quotients(place)):
-                buffer, at = self.flattened(buffer, sizes.product(shape)), (place,)
+        buffer, at = self.without_quotients(self.buffers[v], v.type, at)
         return self.load_from(buffer, v.type.dtype, at, mask)
+
+    def without_quotients(self, buffer: Value, type: TensorType, at: Index) -> tuple[Value, Index]:
+        """The buffer of a tensor and an index, or the same in one dimension, where the index then divides by no size.
+
+        Divisions by symbolic sizes keep accesses from being vectorized.
+        """
+        if type.is_static or not any(True for e in at for _ in sizes.quotients(e)):
+            return buffer, at
+        place = sizes.joined(linear(at, type.shape))           # symbolic sizes have names only here
+        if any(True for _ in sizes.quotients(place)):
+            return buffer, at
+        return self.flattened(buffer, sizes.product(type.shape)), (place,)
 
     def flattened(self, buffer: Value, length: Dim) -> Value:
         """Flatten a buffer to one dimension."""

@@ -129,14 +129,14 @@ class ReductionBuilder(KernelBuilder):
         at = [self.index_at(self.stages.maps[i]) for i in mine]
         values = [self.value(self.outputs[i], index, None) for i, index in zip(mine, at)]
         for i, index, value in zip(mine, at, values):
-            self.store(value, self.outputs[i].type.dtype, self.kernel.outs[i], index)
+            self.store_tensor(value, self.outputs[i].type, self.kernel.outs[i], index)
 
     def materialize(self, v: Value, value: Value) -> None:
         """Materialize a value for later stages."""
         if v in self.scratch:
             loop.StoreScratch(value, self.scratch[v])
         else:
-            self.store(value, v.type.dtype, self.buffers[v], self.index_at(self.domain.points))
+            self.store_tensor(value, v.type, self.buffers[v], self.index_at(self.domain.points))
 
     def value(self, v: Value, at: Index, mask: Value | None) -> Value:
         if (v, at, None) in self.memo:
