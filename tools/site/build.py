@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from mlc.ir.diag import UserError
+from mlc.ir.files import write_text
 from mlc.tools.site import docstrings, lexers, reference
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -71,9 +72,9 @@ def build(sources: Path, out: Path, jobs: int = 2) -> None:
         raise UserError(f"the site has {app._warncount} warnings", code="MLC0930",
                         hint="each is named above, with its page and line")
     shutil.rmtree(out / ".doctrees")
-    (out / "index.html").write_text(f'<!doctype html><meta charset="utf-8"><title>mlc</title>'
-                                    f'<meta http-equiv="refresh" content="0; url={HOME}.html">'
-                                    f'<a href="{HOME}.html">mlc</a>\n', "utf-8")
+    write_text(out / "index.html", f'<!doctype html><meta charset="utf-8"><title>mlc</title>'
+                                 f'<meta http-equiv="refresh" content="0; url={HOME}.html">'
+                                 f'<a href="{HOME}.html">mlc</a>\n')
 
 
 def _docstring(app: Any, kind: str, name: str, value: Any, options: Any, lines: list[str]) -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mlc.backends.target import Target
+from mlc.ir.files import write_text
 from mlc.ir.passes import no_collection
 from mlc.tools import inputs
 from mlc.tools.explain import collect, page, subjects
@@ -75,9 +76,9 @@ def write(examples: Path, out: Path, home: str, programs: Iterable[Program] = PR
     out.mkdir(parents=True, exist_ok=True)
     programs = list(programs)
     for program in programs:
-        (out / f"{program.name}.html").write_text(page_of(program, examples), "utf-8")
+        write_text(out / f"{program.name}.html", page_of(program, examples))
     links = "".join(f'<a target="program" href="{p.name}.html">{html.escape(p.title)}</a>' for p in programs)
-    (out / "index.html").write_text(FRAME.format(home=home, links=links, first=programs[0].name), "utf-8")
+    write_text(out / "index.html", FRAME.format(home=home, links=links, first=programs[0].name))
 
 
 def page_of(program: Program, examples: Path) -> str:

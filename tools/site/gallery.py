@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 from types import ModuleType
 
+from mlc.ir.files import write_text
 from mlc.tools.site import docstrings, pictures
 
 FOLDER = "gallery"
@@ -41,14 +42,14 @@ def write(folder: Path, sources: Path, draw: bool = True) -> None:
     found = examples(folder)
     for path in found:
         lines = _page(path, path.suffix == ".py" and path.stem in shown)
-        (out / f"{path.name}.rst").write_text("\n".join(lines), "utf-8")
+        write_text(out / f"{path.name}.rst", "\n".join(lines))
     title = "Gallery"
     cards = [line for name in shown for line in (f".. image:: {name}.png", f"   :target: {name}.py.html",
                                                  f"   :alt: {name}", "   :width: 48%", "")]
     listed = [f"   {path.name}" for path in found]
-    (out / "index.rst").write_text("\n".join([
+    write_text(out / "index.rst", "\n".join([
         title, "=" * len(title), "", "The programs in ``examples/``; the pictures are drawn when this site is made, by "
-        "what the programs compute.", "", *cards, ".. toctree::", "   :maxdepth: 1", "", *listed, ""]), "utf-8")
+        "what the programs compute.", "", *cards, ".. toctree::", "   :maxdepth: 1", "", *listed, ""]))
 
 
 def _page(path: Path, picture: bool) -> list[str]:

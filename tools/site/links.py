@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
 
 LINK = re.compile(r"(?<!`)\[[^\]\n]*\]\(([^)\s]+)\)")
+ADDRESS = re.compile(r"(?P<site>[a-z][a-z0-9+.-]*:(?://)?|//)?(?P<path>[^#?]*)(?:\?[^#]*)?(?:#(?P<place>.*))?")
 FENCE = re.compile(r"(?ms)^(`{3,}|~{3,}).*?^\1\s*$")
 
 
@@ -57,13 +57,27 @@ def _parsed(path: Path) -> _Page:
 
 
 def _leads_somewhere(path: Path, address: str, pages: dict[Path, _Page]) -> bool:
-    parts = urlsplit(address)
-    if parts.scheme or parts.netloc:
+    elsewhere, file, place = parts(address)
+    if elsewhere:
         return True
-    target = (path.parent / unquote(parts.path)).resolve() if parts.path else path
+    target = (path.parent / file).resolve() if file else path
     if target not in pages:
-        return target.is_file() and not parts.fragment
-    return not parts.fragment or unquote(parts.fragment) in pages[target].anchors
+        return target.is_file() and not place
+    return not place or place in pages[target].anchors
+
+
+def parts(address: str) -> tuple[bool, str, str]:
+    """(whether it is on another site, the file, the place in it)"""
+    found = ADDRESS.fullmatch(address)
+    assert found is not None                               # the pattern matches every line
+    return found["site"] is not None, _decoded(found["path"]), _decoded(found["place"] or "")
+
+
+def _decoded(text: str) -> str:
+    """A text in which %XX stands for the bytes of a character."""
+    def characters(found: re.Match[str]) -> str:
+        return bytes.fromhex(found[0].replace("%", "")).decode(errors="replace")
+    return re.sub(r"(?:%[0-9A-Fa-f]{2})+", characters, text)
 
 
 def dead_in_markdown(root: Path, pages: Iterator[Path]) -> list[str]:
@@ -87,7 +101,7 @@ def dead_in_markdown(root: Path, pages: Iterator[Path]) -> list[str]:
     found = []
     for page in pages:
         for address in LINK.findall(FENCE.sub("", (root / page).read_text("utf-8"))):
-            parts = urlsplit(address)
-            if not parts.scheme and parts.path and not (root / page.parent / unquote(parts.path)).exists():
+            elsewhere, file, _ = parts(address)
+            if not elsewhere and file and not (root / page.parent / file).exists():
                 found.append(f"{page}: {address}")
     return found

@@ -7,6 +7,7 @@ import inspect
 from pathlib import Path
 from typing import Any
 
+from mlc.ir.files import write_text
 from mlc.tools.codes import load
 from mlc.tools.site import docstrings, names
 
@@ -21,13 +22,12 @@ def write(sources: Path) -> None:
     folder.mkdir(parents=True)
     pages = names.pages()
     for name, page in pages.items():
-        (folder / f"{name}.rst").write_text("\n".join(lines_of(name, page)) + "\n", "utf-8")
-    (folder / f"{ALL}.rst").write_text(all_names(pages), "utf-8")
-    (folder / "codes.rst").write_text(error_codes(), "utf-8")
+        write_text(folder / f"{name}.rst", "\n".join(lines_of(name, page)) + "\n")
+    write_text(folder / f"{ALL}.rst", all_names(pages))
+    write_text(folder / "codes.rst", error_codes())
     listed = "\n".join(f"   {name}" for name in (*pages, ALL, "codes"))
-    (folder / "index.rst").write_text(f"{heading('Reference', '=')}\nEvery public name, by module. :doc:`{ALL}` lists "
-                                      f"them all, :doc:`codes` explains every error.\n\n.. toctree::\n\n{listed}\n",
-                                      "utf-8")
+    write_text(folder / "index.rst", f"{heading('Reference', '=')}\nEvery public name, by module. :doc:`{ALL}` lists "
+                                   f"them all, :doc:`codes` explains every error.\n\n.. toctree::\n\n{listed}\n")
 
 
 def heading(text: str, line: str) -> str:
