@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from mlc.frontend.location import user_loc
+from mlc.ir import html
 from mlc.ir.diag import UserError
 from mlc.ir.kernel_sites import KernelSite, SourceLine
 
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 
 SORTS = ("total", "calls", "mean", "flops", "bytes")
 """The keys by which rows can be sorted."""
+ROWS_OF_NOTEBOOK = 30
+"""Rows of a table that a notebook shows."""
 OPERATIONS = "(operations)"
 """The name of the function that operations outside of compiled functions are in."""
 
@@ -237,6 +240,20 @@ class Kernels:
         parts.append(f"{time_text(self.seconds)} in kernels of {time_text(self.wall)} in calls of compiled code "
                      f"({100 * self.coverage:.1f}%)")
         return "\n\n".join(parts)
+
+    def _repr_html_(self) -> str:
+        tables = []
+        for title, rows in {"kernels": self.sorted_by("total"), "lines": self.by_line(),
+                            "modules": self.by_module()}.items():
+            cells = [(f"{100 * r.seconds / (self.seconds or 1):.1f}%", time_text(r.seconds), str(r.calls),
+                      time_text(r.mean), f"{r.gflops:.1f}", f"{r.gbytes:.1f}", r.kernel, _lines(r), r.module)
+                     for r in rows[:ROWS_OF_NOTEBOOK]]
+            head = ("share", "total", "calls", "mean", "GF/s", "GB/s", "kernel", "line", "module")
+            shown_columns = [i for i in range(len(head)) if any(row[i] for row in cells)]
+            more = f", the first {ROWS_OF_NOTEBOOK}" if len(rows) > ROWS_OF_NOTEBOOK else ""
+            tables.append(html.table([head[i] for i in shown_columns],
+                                     [[row[i] for i in shown_columns] for row in cells], f"{len(rows)} {title}{more}"))
+        return "".join(tables)
 
     def to_json(self) -> dict[str, Any]:
         """Describe the kernels, lines and modules as JSON data.

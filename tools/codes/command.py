@@ -209,6 +209,13 @@ example text:
     error[MLC0930]: the site has 1 warnings
 fix: mend what the warnings name, in the docstring or the page that they name.
 
+MLC0932 A cell of a notebook has no function to show.
+%mlc shows a function of the notebook, by its name; %%mlc shows the functions of its cell.
+example text:
+    %mlc scores --emit=loop
+    error[MLC0932]: the notebook has no scores
+fix: run the cell that defines the function, or define one with def in a cell of %%mlc.
+
 MLC0931 Links of the documentation site lead nowhere.
 After the pages are made, each link within the site is followed to its file and to its place there.
 example text:

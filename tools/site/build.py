@@ -34,7 +34,8 @@ def gather(sources: Path) -> None:
         target = sources / page
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(ROOT / page, target)
-    shutil.copyfile(ROOT / "LICENSE", sources / "LICENSE")                # which the README links to
+    for other in ("LICENSE", "examples/notebook.ipynb"):                   # which the README links to
+        shutil.copyfile(ROOT / other, sources / other)
     reference.write(sources)
 
 
