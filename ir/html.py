@@ -24,8 +24,8 @@ LARGEST = 400_000
 """Characters of IR above which it is shown without colours, which a browser would take long to draw."""
 OPEN_LINES = 40
 """Regions with more lines are folded at first."""
-PRE = "margin:0;font-family:ui-monospace,Menlo,Consolas,monospace;font-size:12px;line-height:1.4;text-align:left;max-height:36em;"\
-    "overflow:auto"
+PRE = ("margin:0;font-family:ui-monospace,Menlo,Consolas,monospace;font-size:12px;line-height:1.4;text-align:left;"
+       "max-height:36em;overflow:auto")
 
 
 def highlighted(line: str) -> str:
@@ -94,7 +94,7 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]], title: str = "") -
         True
     """
     cells = [list(row) for row in rows]
-    right = [all(re.fullmatch(r"[-+]?[\d.,e+-]*\s?[\w%/]*", row[i]) for row in cells) for i in range(len(head))]
+    right = [all(re.fullmatch(r"[-+]?\d[\d.,e+-]*\s?[\w%/]*|-?", row[i]) for row in cells) for i in range(len(head))]
 
     def line(tag: str, row: Sequence[str]) -> str:
         return "<tr>" + "".join(f'<{tag} style="text-align:{"right" if r else "left"}">{escape(cell)}</{tag}>'

@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import asdict, dataclass, field, replace
+from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from mlc.frontend.location import user_loc
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 
 SORTS = ("total", "calls", "mean", "flops", "bytes")
 """The keys by which rows can be sorted."""
+LIKE, UNLIKE = 4, 3
+"""How many modules a list has that one of them may be compared with, and how many times their median is too long."""
 ROWS_OF_NOTEBOOK = 30
 """Rows of a table that a notebook shows."""
 OPERATIONS = "(operations)"
@@ -237,6 +240,7 @@ class Kernels:
             if title == "modules" and len(rows) < 2:
                 continue
             parts.append(_table(title, rows, texts, self.seconds, row_limit, width))
+        parts += ["\n".join(notes)] if (notes := unlike_siblings(self.by_module(), self.seconds)) else []
         parts.append(f"{time_text(self.seconds)} in kernels of {time_text(self.wall)} in calls of compiled code "
                      f"({100 * self.coverage:.1f}%)")
         return "\n\n".join(parts)
@@ -325,6 +329,22 @@ def numberless(module: str) -> str:
     return ".".join("*" if name.isdecimal() else name for name in module.split("."))
 
 
+def unlike_siblings(rows: Iterable[KernelRow], total: float) -> list[str]:
+    """What is said of modules of a list that take far longer than those beside them."""
+    lists: dict[str, list[KernelRow]] = {}
+    for row in rows:
+        around, _, name = row.module.rpartition(".")
+        if name.isdecimal():
+            lists.setdefault(around, []).append(row)
+    said = []
+    for around, beside in lists.items():
+        usual = median(row.seconds for row in beside)
+        said += [f"{row.module} takes {100 * row.seconds / total:.1f}% of the time, {row.seconds / usual:.1f} times as "
+                 f"long as is usual of the {len(beside)} modules of {around}" for row in beside
+                 if len(beside) >= LIKE and row.seconds > max(UNLIKE * usual, total / 5)]
+    return said
+
+
 def _indented(module: str) -> str:
     names = module.split(".")
     return "  " * (len(names) - 1) + names[-1]
@@ -332,7 +352,7 @@ def _indented(module: str) -> str:
 
 def _lines(row: KernelRow) -> str:
     more = len(row.lines) - 1
-    return row.line + (f" +{more}" if more else "")
+    return row.line + (f" +{more}" if more > 0 else "")
 
 
 Text = tuple[str, Callable[[KernelRow], str]]
