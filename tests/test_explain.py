@@ -176,6 +176,7 @@ def test_kernels_have_what_fuse_recorded(found: Explanation) -> None:
     assert product.label == "dot_general" and product.flops == "64*B" and product.bytes == "48*B + 128"
     assert product.schedule.startswith("#loop.schedule<") and product.code == "kernel_dot_general"
     assert any("both have a loop of their own" in why for k in others for why in k.unfused)
+    assert any("at its own point" in why for k in others for why in k.fused)
     assert all(x.source == -1 or x.source in {k.op for k in found.kernels} for k in found.kernels for x in k.inputs)
 
 

@@ -53,8 +53,8 @@ def parser() -> argparse.ArgumentParser:
     add("--check", action="store_true", help="interpret after every pass and compare, down to native code")
     add("--checked", action="store_true", help="native code that reports accesses out of bounds, overflow of index "
         "arithmetic and use of what is not written, with the line")
-    add("--detect-anomaly", action="store_true", help="of a program: stop at the first operation that makes a NaN or an "
-        "infinity of finite numbers, with its line and module")
+    add("--detect-anomaly", action="store_true", help="of a program: stop at the first operation that makes a NaN or "
+        "an infinity of finite numbers, with its line and module")
     add("-p", "--pipeline", metavar="PASSES", help="run these passes first")
     add("--allow-pass", action="append", default=[], metavar="PACKAGE.MODULE",
         help="import this pass of your own where a reproducer asks for it")
