@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -149,21 +150,23 @@ def image_of(module: Module, toolchain: Toolchain) -> Image | DeviceImage:
 
 def _key(module: Module, toolchain: Toolchain) -> str | None:
     """Cache key of the code of a module; None if it depends on rules or operations that are defined elsewhere."""
-    from mlc.backends import cache, fingerprint
+    from mlc.backends import cache, fingerprint, named_code
     text = fingerprint.structural_text(module)
     if text is None or changes.choice():
         return None
-    return cache.key_of(toolchain.kind, [text, *toolchain.key()])
+    places = [str(op.loc) for op in module.walk()] if named_code.folder() else []       # which the code then has
+    return cache.key_of(toolchain.kind, [text, *places, *toolchain.key()])
 
 
 def _cached(key: str, module: Module, toolchain: Toolchain, locations: LocationTable,
             make: Callable[[Module], Any]) -> Any:
     """Look an image up in the compile cache, or make and store it."""
+    from mlc.backends import named_code
     image = toolchain.lookup(key)
     logs.write("cache", f"{key[:16]} is {'made' if image is None else 'in the cache of the machine'}", key=key,
                found="" if image is None else "machine")
     if image is None:
-        with locations.numbered():
+        with nullcontext() if named_code.folder() else locations.numbered():
             image = make(module)
         toolchain.store(key, image)
     return image
