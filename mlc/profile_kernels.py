@@ -69,6 +69,10 @@ class KernelRow:
         flops: Floating-point operations, in all.
         bytes: Bytes that it has to read and write, in all.
         limit: Seconds that the machine needs at least; 0 where its limits are not known.
+        shared: Seconds of it in which several threads could take part.
+        busy: Seconds of work in these, of all threads together.
+        longest: Seconds of the thread that worked longest, in each.
+        workers: The most threads that took part.
     """
 
     kernel: str
@@ -81,6 +85,10 @@ class KernelRow:
     flops: int = 0
     bytes: int = 0
     limit: float = 0.0
+    shared: float = 0.0
+    busy: float = 0.0
+    longest: float = 0.0
+    workers: int = 1
 
     @property
     def line(self) -> str:
@@ -107,6 +115,11 @@ class KernelRow:
         """The share of what the machine could do: the least possible time by the time; 0 where it is not known."""
         return self.limit / self.seconds if self.seconds else 0.0
 
+    @property
+    def balance(self) -> float:
+        """How evenly the threads share its work: that of the mean thread by that of the busiest; 0 if one works."""
+        return self.busy / (self.longest * self.workers) if self.workers > 1 and self.longest else 0.0
+
     def add(self, other: KernelRow) -> None:
         """Add the sums of another row.
 
@@ -118,6 +131,10 @@ class KernelRow:
         self.flops += other.flops
         self.bytes += other.bytes
         self.limit += other.limit
+        self.shared += other.shared
+        self.busy += other.busy
+        self.longest += other.longest
+        self.workers = max(self.workers, other.workers)
 
 
 @dataclass(frozen=True)
@@ -267,7 +284,7 @@ class Kernels:
         """
         def described(row: KernelRow) -> dict[str, Any]:
             return {**asdict(row), "mean": row.mean, "gflops": row.gflops, "gbytes": row.gbytes,
-                    "roofline": row.roofline}
+                    "roofline": row.roofline, "balance": row.balance}
 
         return {"kernels": [described(r) for r in self.rows], "lines": [described(r) for r in self.by_line()],
                 "modules": [described(r) for r in self.by_module()], "seconds": self.seconds,
@@ -281,7 +298,8 @@ def kernels_of(calls: Iterable[TimedCall], seconds_per_cycle: float, limits: Lim
     for call in calls:
         times = call.times
         wall += (times.end - times.start) / 1e9
-        for site, (count, cycles, flops, moved) in zip(times.entry.sites, times.sums.tolist()):
+        for site, (count, cycles, flops, moved), (*work, workers) in zip(times.entry.sites, times.sums.tolist(),
+                                                                         times.shares.tolist()):
             if not count:
                 continue
             lines = site.lines if call.line is None else (call.line,)
@@ -291,7 +309,9 @@ def kernels_of(calls: Iterable[TimedCall], seconds_per_cycle: float, limits: Lim
             if key not in rows:
                 rows[key] = KernelRow(label, function, tuple(dict.fromkeys(map(shown, lines))), scope,
                                       site.threads)
-            rows[key].add(KernelRow("", "", (), "", False, count, cycles * seconds_per_cycle, flops, moved))
+            seconds = [n * seconds_per_cycle for n in (cycles, *work)]
+            rows[key].add(KernelRow("", "", (), "", False, count, seconds[0], flops, moved, 0.0, *seconds[1:],
+                                    max(workers, 1)))
     found = list(rows.values())
     if limits is not None:
         for row in found:
@@ -360,12 +380,13 @@ Text = tuple[str, Callable[[KernelRow], str]]
 
 def _table(title: str, rows: Sequence[KernelRow], texts: Sequence[Text], total: float, limit: int, width: int) -> str:
     """A table that fits the width: what is too long of the texts is left out, in their middle."""
-    roof = any(row.limit for row in rows)
-    head = ["share", "total", "calls", "mean", "GF/s", "GB/s", *["roof"] * roof]
+    roof, threads = any(row.limit for row in rows), any(row.workers > 1 for row in rows)
+    head = ["share", "total", "calls", "mean", "GF/s", "GB/s", *["roof"] * roof, *["threads", "even"] * threads]
     shown_rows = rows[:limit] if limit >= 0 else rows
     numbers = [[f"{100 * r.seconds / (total or 1):.1f}%", time_text(r.seconds), str(r.calls), time_text(r.mean),
                 f"{r.gflops:.1f}" if r.flops else "-", f"{r.gbytes:.1f}" if r.bytes else "-",
-                *[f"{100 * r.roofline:.0f}%"] * roof] for r in shown_rows]
+                *[f"{100 * r.roofline:.0f}%"] * roof, *[str(r.workers), f"{100 * r.balance:.0f}%" if r.balance else "-"]
+                * threads] for r in shown_rows]
     widths = [max(map(len, column)) for column in zip(head, *numbers)]
     left = max(width - sum(widths) - 2 * len(widths), 8 * len(texts))
     cells = [[of(r) for _, of in texts] for r in shown_rows]
