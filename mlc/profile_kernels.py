@@ -309,8 +309,8 @@ def kernels_of(calls: Iterable[TimedCall], seconds_per_cycle: float, limits: Lim
             if key not in rows:
                 rows[key] = KernelRow(label, function, tuple(dict.fromkeys(map(shown, lines))), scope,
                                       site.threads)
-            seconds = [n * seconds_per_cycle for n in (cycles, *work)]
-            rows[key].add(KernelRow("", "", (), "", False, count, seconds[0], flops, moved, 0.0, *seconds[1:],
+            seconds, shared, busy, longest = (n * seconds_per_cycle for n in (cycles, *work))
+            rows[key].add(KernelRow("", "", (), "", False, count, seconds, flops, moved, 0.0, shared, busy, longest,
                                     max(workers, 1)))
     found = list(rows.values())
     if limits is not None:

@@ -492,11 +492,11 @@ def test_an_imbalance_is_seen() -> None:
     library: Any = Hooked()
     threads.attach(library, timed=True)
     part_type = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
-    part = part_type(lambda env, begin, end: time.sleep(sum(0.08 if i == 0 else 0.002 for i in range(begin, end))))
+    part = part_type(lambda env, begin, end: time.sleep(sum(0.01 if i else 0.3 for i in range(begin, end))))
     regions = threads.regions(library)
     assert regions is not None
     before = regions.count
-    ctypes.CFUNCTYPE(None, part_type, ctypes.c_void_p, ctypes.c_int64)(library.hook.value)(part, None, 8)
+    ctypes.CFUNCTYPE(None, part_type, ctypes.c_void_p, ctypes.c_int64)(library.hook.value)(part, None, 2)
     row, = regions.since(before, threading.get_native_id())
     _, start, stop, busy, longest, count = row
     assert count in (1, 2) and longest <= busy and stop - start >= longest

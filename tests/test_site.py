@@ -62,15 +62,7 @@ def test_examples_of_the_pages_run(page: Path) -> None:
 
 
 def test_docstrings_become_markup() -> None:
-    text = """|x|, as `mlc.abs` or `a*b`; see MLC0345.
-
-    Args:
-        x: A tensor_.
-
-    Example:
-        >>> 1
-        1
-    """
+    text = "|x|, as `mlc.abs` or `a*b`; see MLC0345.\n\nArgs:\n    x: A tensor_.\n\nExample:\n    >>> 1\n    1\n"
     assert docstrings.to_rst(text, lambda name: ":py:obj:`x`" if name == "mlc.abs" else None) == [
         r"\|x\|, as :py:obj:`x` or ``a*b``\ ; see :ref:`MLC0345 <mlc0345>`.", "", ":Parameters:",
         r"    * **x** -- A tensor\_.", "", "", ".. rubric:: Example", "", ".. code-block:: pycon", "", "    >>> 1",

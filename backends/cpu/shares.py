@@ -130,7 +130,7 @@ class Regions:
         self.library = library
         self._count = ctypes.c_int64.from_address(library.address("count"))
         words = (ctypes.c_int64 * (ROWS * WORDS)).from_address(library.address("regions"))
-        self._rows = np.frombuffer(words, np.int64).reshape(ROWS, WORDS)
+        self._rows: np.ndarray[Any, Any] = np.ctypeslib.as_array(words).reshape(ROWS, WORDS)
 
     @property
     def count(self) -> int:
@@ -141,4 +141,5 @@ class Regions:
         """The rows of a thread that have been written since there were `before`, as far as the ring still has them."""
         now = self.count
         rows = self._rows[np.arange(max(before, now - ROWS), now) % ROWS]
-        return rows[rows[:, 0] == thread]
+        mine: np.ndarray[Any, Any] = rows[rows[:, 0] == thread]
+        return mine

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from html import escape
 from typing import Any
 
 from mlc.frontend.tensor import Tensor
@@ -19,4 +20,4 @@ def module_html(module: Any, name: str = "", opened: bool = True) -> str:
     inside += "".join(module_html(child, child_name, len(children) <= 8) for child_name, child in children)
     settings = module.extra_repr()
     label = f"{name + ': ' if name else ''}{type(module).__name__}({settings}){f'  {count:,} parameters' * bool(count)}"
-    return html.folded(label, inside, opened) if inside else f'<div style="margin-left:2em">{html.escape(label)}</div>'
+    return html.folded(label, inside, opened) if inside else f'<div style="margin-left:2em">{escape(label)}</div>'

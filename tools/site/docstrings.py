@@ -35,8 +35,8 @@ def to_rst(text: str, links: Links) -> list[str]:
         Lines without newlines, which Sphinx reads without a warning whatever signs the prose has.
 
     Example:
-        >>> to_rst("|x|, as `abs`.", lambda name: None)
-        ['\\\\|x\\\\|, as ``abs``.', '']
+        >>> to_rst("|x|, as in `abs` here", lambda name: None)
+        ['\\\\|x\\\\|, as in ``abs`` here', '']
     """
     found = sections(text)
     out = list(blocks(found.pop(""), links))

@@ -6,7 +6,7 @@ from importlib.resources import files
 from re import findall
 from typing import ClassVar
 
-from pygments.lexer import RegexLexer, bygroups, words
+from pygments.lexer import RegexLexer, words
 from pygments.token import Comment, Keyword, Name, Number, Operator, Punctuation, String, Text
 
 GRAMMAR = (files("mlc.frontend.language") / "grammar.lark").read_text("utf-8")
@@ -46,11 +46,11 @@ class MlcLexer(RegexLexer):
         (r'"""(?:.|\n)*?"""', String.Doc),
         (r"#[^\n]*", Comment.Single),
         (r'"[^"\n]*"', String),
-        (r"\b(def|model)(\s+)(\w+)", bygroups(Keyword, Text, Name.Function)),
+        (r"\b(?:def|model)\b", Keyword, "defined"),
         (words(KEYWORDS, prefix=r"\b", suffix=r"\b"), Keyword),
         (r"\b(?:bool|u?i\d+|b?f\d+|c\d+)\b", Keyword.Type),
         (r"\d+(?:\.\d+)?(?:e[-+]?\d+)?", Number),
         (r"[a-zA-Z_]\w*", Name),
         (r"->|=>|<-|\.\.|[-+*/@=<>~^'!%]+", Operator),
         (r"\s+|.", Text),
-    ]}
+    ], "defined": [(r"\s+", Text), (r"\w+", Name.Function, "#pop"), (r".", Text, "#pop")]}
