@@ -1,4 +1,4 @@
-"""What debuggers read of compiled code, in a linked shared object: the sections of an object that tell its lines.
+"""Sections for debuggers in a linked shared object: those of the object that it was made of, which tell its lines.
 
 The loader does not map them. gdb and perf find them by the table of sections, at the end of the file.
 """

@@ -22,6 +22,7 @@ from mlc.ir import html
 from mlc.ir.core import Op
 from mlc.ir.diag import Error, UserError
 from mlc.ir.files import write_text
+from mlc.passes import pipeline
 from mlc.tools import compile as compiling
 from mlc.tools import inputs, report, sources
 
@@ -43,7 +44,7 @@ class Shown:
         return self.text
 
     def _repr_html_(self) -> str:
-        return html.folded(self.level, html.module(self.text) if self.level in compiling.pipeline.LEVELS or
+        return html.folded(self.level, html.module(self.text) if self.level in pipeline.LEVELS or
                            self.level == "trace" else html.plain(self.text), True)
 
 

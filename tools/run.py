@@ -256,7 +256,7 @@ def anomalies(wanted: bool) -> AbstractContextManager[None]:
     if not wanted:
         return nullcontext()
     from mlc.anomaly import detect_anomaly
-    return detect_anomaly()  # type: ignore[no-any-return]  # the decorator has no types
+    return detect_anomaly()
 
 
 @contextmanager
