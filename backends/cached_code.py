@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 from mlc.dialects.builtin import Module
@@ -66,8 +67,11 @@ def image_of(module: Module, toolchain: Toolchain) -> Image | DeviceImage:
 
 def _text(module: Module) -> str | None:
     """The text that the code of a module depends on; None if it depends on rules or operations of others, too."""
-    from mlc.backends import fingerprint
-    return None if changes.choice() else fingerprint.structural_text(module)
+    from mlc.backends import fingerprint, named_code
+    text = None if changes.choice() else fingerprint.structural_text(module)
+    if text is None or not named_code.folder():
+        return text
+    return "\n".join([text, *(str(op.loc) for op in module.walk())])      # places, which the code then has
 
 
 def _key(text: str, toolchain: Toolchain) -> str:
@@ -79,6 +83,7 @@ def _key(text: str, toolchain: Toolchain) -> str:
 def _cached(text: str, module: Module, toolchain: Toolchain, locations: LocationTable,
             make: Callable[[Module], Any]) -> Any:
     """Look an image up in the compile cache and in what has come with mlc, or make and store it."""
+    from mlc.backends import named_code
     key, found = _key(text, toolchain), "machine"
     image = toolchain.lookup(key)
     if image is None:
@@ -86,7 +91,7 @@ def _cached(text: str, module: Module, toolchain: Toolchain, locations: Location
     how = "made" if image is None else f"in the {'cache of the machine' if found == 'machine' else found}"
     logs.write("cache", f"{key[:16]} is {how}", key=key, found="" if image is None else found)
     if image is None:
-        with locations.numbered():
+        with nullcontext() if named_code.folder() else locations.numbered():
             image = make(module)
         toolchain.store(key, image)
     return image

@@ -143,6 +143,24 @@ def read_object(obj: bytes) -> ObjectFile:
     return _ObjectReader(obj).read()
 
 
+@dataclass(frozen=True)
+class DebugSection:
+    """A section of an object that describes its code to debuggers.
+
+    content   its bytes, in which references to other such sections are offsets already
+    places    references to code: the offset of 8 bytes, the name of the section, the offset in that
+    """
+
+    name: str
+    content: bytes
+    places: tuple[tuple[int, str, int], ...]
+
+
+def read_debug(obj: bytes) -> list[DebugSection]:
+    """The sections of a relocatable object that debuggers read, checked like the rest."""
+    return _ObjectReader(obj).read_debug()
+
+
 def corrupt(what: str) -> NoReturn:
     raise BackendError(f"corrupt object file: {what}", code="MLC0520", hint="delete the cached object and recompile")
 
@@ -194,6 +212,35 @@ class _ObjectReader:
                        if header.kind in (SHT.RELA, SHT.REL) and header.info in sections
                        for relocation in self.read_relocations(header, tables[0], sections[header.info], symbols)]
         return ObjectFile(self.machine, sections, symbols, relocations)
+
+    def read_debug(self) -> list[DebugSection]:
+        self.read_headers()
+        names = [_string(self.section_names, header.name) for header in self.headers]
+        table = next(i for i, header in enumerate(self.headers) if header.kind == SHT.SYMTAB)
+        symbols = self.read_symbols(table, {})
+        out = []
+        for index, header in enumerate(self.headers):
+            if header.kind != SHT.PROGBITS or not names[index].startswith(".debug_"):
+                continue
+            content, places = bytearray(self.content(index, names[index])), list[tuple[int, str, int]]()
+            for relocations in self.headers:
+                if relocations.kind != SHT.RELA or relocations.info != index:
+                    continue
+                if relocations.entry_size != RELA.size or relocations.size % RELA.size:
+                    corrupt(f"relocations of {names[index]}")
+                table_of = self.slice(relocations.offset, relocations.size, "relocations")
+                for offset, info, addend in RELA.iter_unpack(table_of):
+                    if info >> 32 >= len(symbols) or offset + 4 > len(content):
+                        corrupt(f"a reference of {names[index]}")
+                    symbol, width = symbols[info >> 32], self.machine.in_debug.get(info & 0xFFFFFFFF)
+                    if width is None or not 0 < symbol.section < len(names):
+                        unsupported(f"relocation type {info & 0xFFFFFFFF} in {names[index]}")
+                    if names[symbol.section].startswith(".debug_"):        # the only one of its name
+                        content[offset:offset + width] = (symbol.value + addend).to_bytes(width, "little")
+                    else:
+                        places.append((offset, names[symbol.section], symbol.value + addend))
+            out.append(DebugSection(names[index], bytes(content), tuple(places)))
+        return out
 
     def read_headers(self) -> None:
         fields = FILE_HEADER.unpack(self.slice(0, FILE_HEADER.size, "file header"))

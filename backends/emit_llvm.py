@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from mlc.backends.emulation import emulate
-from mlc.backends.line_table import LineTable
+from mlc.backends.line_table import LineTable, SourceTable
 from mlc.dialects import arith, llvm, nvvm
 from mlc.ir.core import Block, Op, Value
 from mlc.ir.diag import BackendError
@@ -43,6 +43,7 @@ class Part:
     outside  functions and globals of other parts that it uses
     hints    whether values keep their names; without them equal functions have equal texts
     lines    numbers of operations, for the line table of the code (backends/line_table.py)
+    sources  whether the table has the lines of the program instead, for debuggers
     """
 
     names: Mapping[str, str] = field(default_factory=dict)
@@ -50,6 +51,7 @@ class Part:
     outside: Sequence[Op] = ()
     hints: bool = True
     lines: Mapping[Op, int] = field(default_factory=dict)
+    sources: bool = False
 
 
 def emit(module: Op, target: TargetLike, part: Part | None = None) -> str:
@@ -61,7 +63,9 @@ def emit_part(ops: Sequence[Op], target: TargetLike, part: Part) -> str:
     """The LLVM IR of some functions and globals of a module."""
     declared: dict[str, str] = {}
     parts = [f'target triple = "{target.triple}"\n']
-    table = LineTable(part.lines, target.triple.startswith("nvptx")) if part.lines else None
+    table: LineTable | None = SourceTable() if part.sources else None
+    if part.lines:
+        table = LineTable(part.lines, target.triple.startswith("nvptx"))
     bodies = []
     for op in ops:
         if isinstance(op, llvm.Global):

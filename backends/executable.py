@@ -69,6 +69,7 @@ class Executable:
     """
 
     entry_type: ClassVar[type[Entry]]                      # set below the class of entries
+    timed: ClassVar[bool] = False                          # whether what each thread does is measured
 
     def __init__(self, linked: Image, library: Library | None = None, threads: int | None = None) -> None:
         if any(i.kernels for i in linked.interfaces.values()) and self.entry_type is Entry:
@@ -85,7 +86,7 @@ class Executable:
         check_runs(self.target)
         library = load(self.image)
         if self.linked.shares:
-            threads.attach(library, max_threads)
+            threads.attach(library, max_threads, self.timed)
         return library
 
     def at(self, interface: Callable[[Interface], Interface]) -> Executable:

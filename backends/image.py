@@ -67,10 +67,21 @@ def compile_image(module: Op, target: Target, opt_level: int = 2,
     """Compile a module of the llvm dialect, with the kernels that it only declares."""
     from mlc.backends import compile_many
     from mlc.backends.compilation_units import compilation_units
+    if named_code.folder():
+        return _for_debuggers(module, target, opt_level, allowed)
     units = compilation_units(module, target)
     objects = compile_many.objects([*kernels, *units], target, opt_level)
-    names = [*(k.names(target) for k in kernels), *(u.names for u in units)] if named_code.folder() else None
-    return link_image(objects, abi.interfaces(module), target, allowed, names)
+    return link_image(objects, abi.interfaces(module), target, allowed)
+
+
+def _for_debuggers(module: Op, target: Target, opt_level: int, allowed: frozenset[str]) -> Image:
+    """The image of a module as one object, whose functions keep their names, and which has the lines of the program."""
+    from mlc.backends.debug_sections import attached
+    from mlc.backends.emit_llvm import Part, emit
+    from mlc.backends.object_code import compile_object
+    made = compile_object(emit(module, target, Part(sources=True)), target, opt_level)
+    image = link_image([made], abi.interfaces(module), target, allowed, [{}])
+    return replace(image, code=attached(image.code, made))
 
 
 def compile_kernels(module: Op, target: Target, opt_level: int = 2,
@@ -79,7 +90,7 @@ def compile_kernels(module: Op, target: Target, opt_level: int = 2,
     from mlc.backends.kernel_units import split_kernels
     from mlc.ir.passes import Pipeline
     from mlc.passes import pipeline
-    kernels = split_kernels(module, target)
+    kernels = [] if named_code.folder() else split_kernels(module, target)
     Pipeline(pipeline.below_loop(target.machine)).run(module)
     return compile_image(module, target, opt_level, allowed, kernels)
 

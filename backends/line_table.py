@@ -7,6 +7,7 @@ do not change the code (tests/test_line_table.py). An instruction that LLVM make
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -31,9 +32,13 @@ class LineTable:
              LLVM has no such kind
     """
 
+    kind = ""
+    """What LLVM writes of it; "" for lines alone, as the machine needs them."""
+
     def __init__(self, numbers: Mapping[Op, int], ptx: bool) -> None:
         self.numbers = numbers
-        self._lines = _HEAD.replace("KIND", "DebugDirectivesOnly" if ptx else "LineTablesOnly").splitlines()
+        kind = self.kind or ("DebugDirectivesOnly" if ptx else "LineTablesOnly")
+        self._lines = _HEAD.replace("KIND", kind).splitlines()
         self._count = 5
         self._scope = 0
         self._known: dict[int, int] = {}
@@ -61,6 +66,49 @@ class LineTable:
         self._lines.append(f"!{self._count} = {node}")
         self._count += 1
         return self._count - 1
+
+
+class SourceTable(LineTable):
+    """A line table for debuggers: the lines of the program that operations come from, and the names of functions."""
+
+    kind = "FullDebug"
+
+    def __init__(self) -> None:
+        super().__init__({}, ptx=False)
+        self._files: dict[str, int] = {}
+        self._outer = 0
+        self._scopes: dict[str, int] = {}
+        self._places: dict[str, int] = {}
+
+    def function(self, op: Op, name: str) -> str:
+        """See `LineTable.function`."""
+        self._scopes = {op.loc.file: self._add(
+            f'distinct !DISubprogram(name: "{quoted(name)}", scope: !{self._file(op.loc.file)}, '
+            f"file: !{self._file(op.loc.file)}, line: {op.loc.line}, type: !4, unit: !0, spFlags: DISPFlagDefinition)")}
+        self._outer = self._scopes[op.loc.file]
+        return f" !dbg !{self._outer}"
+
+    def at(self, op: Op) -> str:
+        """See `LineTable.at`. An operation of another file than its function has a scope of that file in it."""
+        loc = op.loc
+        if loc.file not in self._scopes:
+            self._scopes[loc.file] = self._add(
+                f"!DILexicalBlockFile(scope: !{self._outer}, file: !{self._file(loc.file)}, discriminator: 0)")
+        place = f"!DILocation(line: {loc.line}, column: {min(loc.col, 65535)}, scope: !{self._scopes[loc.file]})"
+        if place not in self._places:
+            self._places[place] = self._add(place)
+        return f", !dbg !{self._places[place]}"
+
+    def _file(self, path: str) -> int:
+        if path not in self._files:
+            folder, name = os.path.split(path or "unknown")
+            self._files[path] = self._add(f'!DIFile(filename: "{quoted(name)}", directory: "{quoted(folder)}")')
+        return self._files[path]
+
+
+def quoted(text: str) -> str:
+    """Text as it stands in a string of LLVM IR."""
+    return "".join(chr(b) if 32 <= b < 127 and chr(b) not in '"\\' else f"\\{b:02X}" for b in text.encode())
 
 
 @dataclass(frozen=True)

@@ -26,9 +26,11 @@ class Library:
     A process is limited to about 65,000 memory mappings, and each library takes a few of them.
 
     max_threads  maximum number of threads that its code may use at once; None: that of the process
+    timed        whether what each thread does of its parallel work is measured
     """
 
     max_threads: int | None = None
+    timed: bool = False
 
     def __init__(self, handle: ctypes.CDLL) -> None:
         self._handle = handle

@@ -31,6 +31,7 @@ class Machine:
     relocations        supported relocations by number
     absolute, glob_dat, relative  numbers of the dynamic relocations
     not_independent    relocations of position-dependent code
+    in_debug           relocations in sections for debuggers, and the bytes of each
     stub_size          bytes of a PLT stub
     stub               (address of the stub, address of its GOT slot) -> its code
     """
@@ -43,6 +44,7 @@ class Machine:
     glob_dat: int
     relative: int
     not_independent: Mapping[int, str]
+    in_debug: Mapping[int, int]
     stub_size: int
     stub: Callable[[int, int], bytes]
 
@@ -79,7 +81,7 @@ def _aarch64_stub(place: int, slot: int) -> bytes:
 X86_64 = Machine("x86-64", 62, 0x1000, {
     0: Kind("none", 0), 1: Kind("absolute", 8), 2: Kind("relative", 4), 4: Kind("relative", 4, "call"),
     9: Kind("relative", 4, "got"), 24: Kind("relative", 8), 41: Kind("relative", 4, "got"),
-    42: Kind("relative", 4, "got")}, 1, 6, 8, {10: "R_X86_64_32", 11: "R_X86_64_32S"}, 8, _x86_64_stub)
+    42: Kind("relative", 4, "got")}, 1, 6, 8, {10: "R_X86_64_32", 11: "R_X86_64_32S"}, {1: 8, 10: 4}, 8, _x86_64_stub)
 
 AARCH64 = Machine("AArch64", 183, 0x10000, {
     0: Kind("none", 0), 257: Kind("absolute", 8), 260: Kind("relative", 8), 261: Kind("relative", 4),
@@ -87,6 +89,6 @@ AARCH64 = Machine("AArch64", 183, 0x10000, {
     285: Kind("low", 4, scale=2), 286: Kind("low", 4, scale=3), 299: Kind("low", 4, scale=4),
     282: Kind("branch", 4, "call"), 283: Kind("branch", 4, "call"), 311: Kind("page", 4, "got"),
     312: Kind("low", 4, "got", 3), 314: Kind("relative", 4, "call")},
-    257, 1025, 1027, {258: "R_AARCH64_ABS32"}, 16, _aarch64_stub)
+    257, 1025, 1027, {258: "R_AARCH64_ABS32"}, {257: 8, 258: 4}, 16, _aarch64_stub)
 
 MACHINES = {m.number: m for m in (X86_64, AARCH64)}

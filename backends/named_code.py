@@ -1,7 +1,9 @@
-"""Compiled code for `perf` and `gdb`: with MLC_PERF=FOLDER it is loaded from files there that name all functions.
+"""Compiled code for `perf` and `gdb`: with MLC_PERF=FOLDER it is loaded from files there that name all functions, and
+say which line of the program each instruction is of.
 
-The files stay when the process ends, as `perf report` reads them. Other code has the names of its entry points only,
-and is loaded from memory that has no name.
+Each module is then compiled as one object with its locations, which no other lines share. The files stay when the
+process ends, as `perf report` reads them. Other code has the names of its entry points only, and is loaded from memory
+that has no name.
 """
 
 from __future__ import annotations

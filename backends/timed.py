@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from mlc.backends.cpu.layout import data_address
+from mlc.backends.cpu.threads import regions
 from mlc.backends.executable import Arena, Array, Entry, Executable
 from mlc.backends.load import Library
 from mlc.ir.abi import Interface, TimedContext
@@ -31,9 +32,12 @@ class Times:
     start    nanoseconds of `perf_counter_ns` before the call
     end      the same after it
     numbers  the values of the symbolic sizes
+    shares   per slot, of its parallel regions that are among the events: their cycles, those of all threads together,
+             those of the busiest thread, and the most threads
     """
 
-    def __init__(self, entry: TimedEntry, buffer: Array, start: int, end: int, numbers: Sequence[int]) -> None:
+    def __init__(self, entry: TimedEntry, buffer: Array, start: int, end: int, numbers: Sequence[int],
+                 regions: Array | None = None) -> None:
         slots = len(entry.sites)
         self.entry, self.start, self.end = entry, start, end
         self.numbers: Mapping[str, int] = dict(zip(entry.interface.symbols, numbers))
@@ -41,13 +45,31 @@ class Times:
         self.sums = buffer[HEADER:first].reshape(slots, SLOT).copy()
         self.events = buffer[first:buffer[0]].reshape(-1, EVENT).copy()
         self.thread = threading.get_native_id()
-
+        self.shares = shares_of(slots, self.events, regions)
 
     def add(self, other: Times) -> None:
         """Add the sums and the time of another call of the function; its events are not kept."""
         values = np.array([bool(site.live) for site in self.entry.sites])
         self.sums = np.where(values[:, None], other.sums, self.sums + other.sums)
+        self.shares[:, :3] += other.shares[:, :3]
+        self.shares[:, 3] = np.maximum(self.shares[:, 3], other.shares[:, 3])
         self.end += other.end - other.start
+
+
+def shares_of(slots: int, events: Array, regions: Array | None) -> Array:
+    """What the threads did within the events of each slot; a region is of the event that it is within."""
+    out = np.zeros((slots, 4), np.int64)
+    if regions is None or not len(regions) or not len(events):
+        return out
+    starts = events[np.argsort(events[:, 1])]
+    at = np.searchsorted(starts[:, 1], regions[:, 1], side="right") - 1
+    within = (at >= 0) & (regions[:, 2] <= starts[at, 2])
+    slot = starts[at, 0][within]
+    _, start, stop, busy, longest, threads = regions[within].T
+    for column, values in enumerate((stop - start, busy, longest)):
+        np.add.at(out[:, column], slot, values)
+    np.maximum.at(out[:, 3], slot, threads)
+    return out
 
 
 class TimedEntry(Entry):
@@ -71,12 +93,15 @@ class TimedEntry(Entry):
         first = words(slots, 0)
         buffer[:first] = 0
         buffer[0], buffer[1] = first, len(buffer)
+        ring = regions(self.library)
+        written = ring.count if ring is not None else 0
         start = perf_counter_ns()
         status = super()._invoke(arena, *pointers)
         end = perf_counter_ns()
         recorder = state.recorder
         if recorder is not None:
-            recorder.add_times(Times(self, buffer, start, end, pointers[1]))
+            found = ring.since(written, threading.get_native_id()) if ring is not None else None
+            recorder.add_times(Times(self, buffer, start, end, pointers[1], found))
         ran = int(buffer[HEADER:first:SLOT].sum())
         if ran > self._room:
             self._room = min(2 * ran, MOST)
@@ -90,3 +115,4 @@ class TimedExecutable(Executable):
     """Loaded code whose entries are timed."""
 
     entry_type = TimedEntry
+    timed = True

@@ -44,6 +44,10 @@ def search(table, width=4, longest=12):
     return words, scores
 
 
+def best_score(table):
+    return search(table)[1][0]
+
+
 def spelled(word):
     return "".join(LETTERS[i] for i in word).split(" ")[0]
 
@@ -53,7 +57,7 @@ def main():
     words, scores = mlc.compile(search)(table)
     for word, score in zip(words.numpy(), scores.numpy()):
         print(f"{spelled(word):12} {score:.3f}")
-    slope = mlc.compile(mlc.grad(lambda table: search(table)[1][0]))(table).numpy()
+    slope = mlc.compile(mlc.grad(best_score))(table).numpy()
     used = [f"{LETTERS[a]}{LETTERS[b]}" for a, b in zip(*np.nonzero(slope))]
     print("the best word's score depends on the pairs", ", ".join(used))
     return [spelled(w) for w in words.numpy()], used

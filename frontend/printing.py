@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from mlc.frontend.location import user_loc
+from mlc.ir import html
 from mlc.ir.diag import UserError
+
+if TYPE_CHECKING:
+    from mlc.frontend.tensor import Tensor
 
 PROFILES: dict[str, dict[str, Any]] = {
     "default": {}, "short": {"precision": 2, "threshold": 1000, "edgeitems": 2},
@@ -56,3 +60,24 @@ def set_printoptions(precision: int | None = None, threshold: int | None = None,
 def shown(array: np.ndarray[Any, Any], prefix: str) -> str:
     """Text of the elements, for a line that begins with `prefix`."""
     return np.array2string(array, separator=", ", prefix=prefix, **_options)
+
+
+MOST = 1 << 24
+"""Elements above which a notebook shows no statistics, which would take long to compute."""
+
+
+def as_html(x: Tensor) -> str:
+    """A tensor as notebooks show it: its type, statistics of its elements, and these, folded if they are many."""
+    text = repr(x)
+    if text.startswith("tensor(<"):                        # donated
+        return html.plain(text)
+    head = f"{list(x.shape)} {x.dtype}, {x.numel() * x.element_size():,} bytes on {x.device}"
+    if 1 < x.numel() <= MOST and not x.is_complex():
+        numbers = np.asarray(x.array).astype(np.float64)
+        finite = numbers[np.isfinite(numbers)]
+        if finite.size:
+            head += f"; {finite.min():.4g} to {finite.max():.4g}, mean {finite.mean():.4g}, std {finite.std():.4g}"
+        if finite.size < numbers.size:
+            head += f"; {int(np.isnan(numbers).sum())} NaN, {int(np.isinf(numbers).sum())} infinite"
+    head += "; requires grad" * bool(x.requires_grad)
+    return html.folded(head, html.plain(text), text.count("\n") < html.OPEN_LINES)

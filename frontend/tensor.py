@@ -291,6 +291,9 @@ class Tensor(Differentiable, MemoryLayout, Conversions, Operators, Methods):
         history = f", grad_fn={self.grad_fn}" if self.grad_fn else ", requires_grad=True" if self.requires_grad else ""
         return f"{prefix}{text}, dtype={self.dtype}{device}{history})"
 
+    def _repr_html_(self) -> str:
+        return printing.as_html(self)
+
     def __format__(self, spec: str) -> str:
         is_number = not self.shape and (spec or (type(self) is Tensor and self.frozen is None))
         return format(self.item(), spec) if is_number else format(repr(self), spec)

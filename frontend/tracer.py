@@ -15,7 +15,7 @@ from mlc.frontend.refusals import refusal
 from mlc.frontend.symint import symbolic
 from mlc.frontend.tensor import Tensor
 from mlc.frontend.unsupported_api import Unsupported
-from mlc.ir import sizes
+from mlc.ir import html, sizes
 from mlc.ir.core import Block, Op, Value
 from mlc.ir.diag import Loc, UserError
 from mlc.ir.sizes import Dim
@@ -128,6 +128,9 @@ class Tracer(Tensor):
         if self.shape and not isinstance(self.shape[0], int):
             self._unknown(f"its length {self.shape[0]} is", "x.shape[0] may be used in sizes and in arithmetic")
         return super().__len__()
+
+    def _repr_html_(self) -> str:
+        return html.plain(repr(self))
 
     def __repr__(self) -> str:
         return self._text(sys._getframe(1).f_globals)

@@ -419,6 +419,11 @@ class Op:
 
     __repr__ = __str__
 
+    def _repr_html_(self) -> str:
+        from mlc.ir.html import module
+        from mlc.ir.printer import to_text
+        return module(to_text(self) if self.regions else f"{self}\n")
+
 
 def _types(types: Sequence[Type]) -> str:
     return ", ".join(map(str, types)) or "nothing"

@@ -291,5 +291,18 @@ def _absent(name: str) -> AttributeError:
     return table.error("mlc", name, table.PACKAGE.get(name), sys.modules[__name__])  # type: ignore[no-any-return]
 
 
+def load_ipython_extension(shell: Any) -> None:
+    """Bring the magics `%mlc` and `%%mlc`: IPython calls this for `%load_ext mlc`.
+
+    Args:
+        shell: IPython's shell.
+
+    Example:
+        >>> mlc.load_ipython_extension.__name__
+        'load_ipython_extension'
+    """
+    importlib.import_module("mlc.tools.notebook").load(shell)
+
+
 def __dir__() -> list[str]:
     return sorted({*globals(), *sys.modules[__name__].__all__})

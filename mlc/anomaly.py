@@ -211,6 +211,13 @@ class _Watched(Interpreter):
     def __init__(self, module: Op, look: _Look) -> None:
         super().__init__(module)
         self.look = look
+        self.calls: list[Op] = []                          # those that have not ended, the outermost first
+
+    def place(self, loc: Loc) -> Loc:
+        """Where an operation is that runs now: equal layers share a function, and its calls are of other modules."""
+        for call in reversed(self.calls):
+            loc = loc.called(self.function(call.attrs["callee"]).loc, call.loc)
+        return loc
 
     def frame(self) -> Frame:
         return _WatchedFrame(self)
@@ -220,15 +227,20 @@ class _WatchedFrame(Frame):
     __slots__ = ()
 
     def step(self, op: Op) -> None:
-        super().step(op)
         assert isinstance(self.interpreter, _Watched)
+        if op.name == "func.call":
+            self.interpreter.calls.append(op)
+            super().step(op)
+            self.interpreter.calls.pop()
+            return
+        super().step(op)
         if op.regions or not op.results or not op.name.startswith("tensor.") or op.name in _GIVEN:
             return
         what = self.interpreter.look.found(self.env[r] for r in op.results)
         operands = [np.asarray(x) for x in self.all(op.operands)]
         if what is not None and _finite(operands):
             through = " in the derivative of this line" if "grad" in op.loc.via else ""
-            _born(what, op.name.removeprefix("tensor."), op.loc, operands, through)
+            _born(what, op.name.removeprefix("tensor."), self.interpreter.place(op.loc), operands, through)
 
 
 _EDGE = "at the edge of a function's domain its slope is infinite, and 0 times that is NaN: look at the operands there"
@@ -244,5 +256,6 @@ def _finite(arrays: Sequence[Any]) -> bool:
 def _born(what: str, name: str, loc: Loc, operands: Sequence[Any], through: str = "") -> NoReturn:
     shown = tuple(f"operand {i}: {a.dtype}{list(a.shape)} from {np.min(a)} to {np.max(a)}"
                   for i, a in enumerate(operands) if a.size)
-    raise AnomalyError(f"{name} makes {what} of finite operands{through}", code="MLC0672", loc=Loc(
+    module = f", in the module {loc.scope}" if loc.scope else ""
+    raise AnomalyError(f"{name} makes {what} of finite operands{through}{module}", code="MLC0672", loc=Loc(
         loc.file, loc.line, loc.col), notes=shown, hint="the operands' ranges tell which of them is at fault")

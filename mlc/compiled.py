@@ -22,7 +22,7 @@ from mlc.frontend.devices import CPU
 from mlc.frontend.location import user_loc
 from mlc.frontend.script.report import Report
 from mlc.frontend.signature import name_of
-from mlc.ir import sizes
+from mlc.ir import html, sizes
 from mlc.ir.diag import UserError
 from mlc.ir.instrumentation import CHECKS, NONE
 from mlc.ir.profiling import state as profiling
@@ -247,6 +247,12 @@ class CompiledFunction:
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         """Bind to an instance, as a method does."""
         return self if instance is None else functools.partial(self, instance)
+
+    def _repr_html_(self) -> str:
+        rows = [(str(e.interface.type), str(e.calls)) for e in self.entries]
+        made = html.table(("compiled for", "calls"), rows) if rows else html.plain("not yet called")
+        told = html.folded("report", html.plain(self.report()))
+        return html.folded(f"mlc.compile({self.signature.name})", made + told, True)
 
     def __repr__(self) -> str:
         return f"<mlc.compile({self.signature.name}), {len(self.cache.all())} signatures>"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from mlc.frontend.location import user_loc
+from mlc.ir import html
 from mlc.ir.core import Op
 from mlc.ir.diag import UserError
 from mlc.ir.printer import to_text
@@ -34,6 +35,9 @@ class Lowered:
         >>> lowered.level, "tensor.add" in lowered.to_text()
         ('trace', True)
     """
+
+    def _repr_html_(self) -> str:
+        return html.folded(f"level {self.level}", html.module(self.to_text()), True)
 
     def __init__(self, module: Op, level: str, gpu: Target | None = None,
                  precision: str | None = None) -> None:

@@ -7,9 +7,11 @@ import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import asdict, dataclass, field, replace
+from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from mlc.frontend.location import user_loc
+from mlc.ir import html
 from mlc.ir.diag import UserError
 from mlc.ir.kernel_sites import KernelSite, SourceLine
 
@@ -18,6 +20,10 @@ if TYPE_CHECKING:
 
 SORTS = ("total", "calls", "mean", "flops", "bytes")
 """The keys by which rows can be sorted."""
+LIKE, UNLIKE = 4, 3
+"""How many modules a list has that one of them may be compared with, and how many times their median is too long."""
+ROWS_OF_NOTEBOOK = 30
+"""Rows of a table that a notebook shows."""
 OPERATIONS = "(operations)"
 """The name of the function that operations outside of compiled functions are in."""
 
@@ -63,6 +69,10 @@ class KernelRow:
         flops: Floating-point operations, in all.
         bytes: Bytes that it has to read and write, in all.
         limit: Seconds that the machine needs at least; 0 where its limits are not known.
+        shared: Seconds of it in which several threads could take part.
+        busy: Seconds of work in these, of all threads together.
+        longest: Seconds of the thread that worked longest, in each.
+        workers: The most threads that took part.
     """
 
     kernel: str
@@ -75,6 +85,10 @@ class KernelRow:
     flops: int = 0
     bytes: int = 0
     limit: float = 0.0
+    shared: float = 0.0
+    busy: float = 0.0
+    longest: float = 0.0
+    workers: int = 1
 
     @property
     def line(self) -> str:
@@ -101,6 +115,11 @@ class KernelRow:
         """The share of what the machine could do: the least possible time by the time; 0 where it is not known."""
         return self.limit / self.seconds if self.seconds else 0.0
 
+    @property
+    def balance(self) -> float:
+        """How evenly the threads share its work: that of the mean thread by that of the busiest; 0 if one works."""
+        return self.busy / (self.longest * self.workers) if self.workers > 1 and self.longest else 0.0
+
     def add(self, other: KernelRow) -> None:
         """Add the sums of another row.
 
@@ -112,6 +131,10 @@ class KernelRow:
         self.flops += other.flops
         self.bytes += other.bytes
         self.limit += other.limit
+        self.shared += other.shared
+        self.busy += other.busy
+        self.longest += other.longest
+        self.workers = max(self.workers, other.workers)
 
 
 @dataclass(frozen=True)
@@ -234,9 +257,24 @@ class Kernels:
             if title == "modules" and len(rows) < 2:
                 continue
             parts.append(_table(title, rows, texts, self.seconds, row_limit, width))
+        parts += ["\n".join(notes)] if (notes := unlike_siblings(self.by_module(), self.seconds)) else []
         parts.append(f"{time_text(self.seconds)} in kernels of {time_text(self.wall)} in calls of compiled code "
                      f"({100 * self.coverage:.1f}%)")
         return "\n\n".join(parts)
+
+    def _repr_html_(self) -> str:
+        tables = []
+        for title, rows in {"kernels": self.sorted_by("total"), "lines": self.by_line(),
+                            "modules": self.by_module()}.items():
+            cells = [(f"{100 * r.seconds / (self.seconds or 1):.1f}%", time_text(r.seconds), str(r.calls),
+                      time_text(r.mean), f"{r.gflops:.1f}", f"{r.gbytes:.1f}", r.kernel, _lines(r), r.module)
+                     for r in rows[:ROWS_OF_NOTEBOOK]]
+            head = ("share", "total", "calls", "mean", "GF/s", "GB/s", "kernel", "line", "module")
+            shown_columns = [i for i in range(len(head)) if any(row[i] for row in cells)]
+            more = f", the first {ROWS_OF_NOTEBOOK}" if len(rows) > ROWS_OF_NOTEBOOK else ""
+            tables.append(html.table([head[i] for i in shown_columns],
+                                     [[row[i] for i in shown_columns] for row in cells], f"{len(rows)} {title}{more}"))
+        return "".join(tables)
 
     def to_json(self) -> dict[str, Any]:
         """Describe the kernels, lines and modules as JSON data.
@@ -246,7 +284,7 @@ class Kernels:
         """
         def described(row: KernelRow) -> dict[str, Any]:
             return {**asdict(row), "mean": row.mean, "gflops": row.gflops, "gbytes": row.gbytes,
-                    "roofline": row.roofline}
+                    "roofline": row.roofline, "balance": row.balance}
 
         return {"kernels": [described(r) for r in self.rows], "lines": [described(r) for r in self.by_line()],
                 "modules": [described(r) for r in self.by_module()], "seconds": self.seconds,
@@ -260,7 +298,8 @@ def kernels_of(calls: Iterable[TimedCall], seconds_per_cycle: float, limits: Lim
     for call in calls:
         times = call.times
         wall += (times.end - times.start) / 1e9
-        for site, (count, cycles, flops, moved) in zip(times.entry.sites, times.sums.tolist()):
+        for site, (count, cycles, flops, moved), (*work, workers) in zip(times.entry.sites, times.sums.tolist(),
+                                                                         times.shares.tolist()):
             if not count:
                 continue
             lines = site.lines if call.line is None else (call.line,)
@@ -270,7 +309,9 @@ def kernels_of(calls: Iterable[TimedCall], seconds_per_cycle: float, limits: Lim
             if key not in rows:
                 rows[key] = KernelRow(label, function, tuple(dict.fromkeys(map(shown, lines))), scope,
                                       site.threads)
-            rows[key].add(KernelRow("", "", (), "", False, count, cycles * seconds_per_cycle, flops, moved))
+            seconds, shared, busy, longest = (n * seconds_per_cycle for n in (cycles, *work))
+            rows[key].add(KernelRow("", "", (), "", False, count, seconds, flops, moved, 0.0, shared, busy, longest,
+                                    max(workers, 1)))
     found = list(rows.values())
     if limits is not None:
         for row in found:
@@ -308,6 +349,22 @@ def numberless(module: str) -> str:
     return ".".join("*" if name.isdecimal() else name for name in module.split("."))
 
 
+def unlike_siblings(rows: Iterable[KernelRow], total: float) -> list[str]:
+    """What is said of modules of a list that take far longer than those beside them."""
+    lists: dict[str, list[KernelRow]] = {}
+    for row in rows:
+        around, _, name = row.module.rpartition(".")
+        if name.isdecimal():
+            lists.setdefault(around, []).append(row)
+    said = []
+    for around, beside in lists.items():
+        usual = median(row.seconds for row in beside)
+        said += [f"{row.module} takes {100 * row.seconds / total:.1f}% of the time, {row.seconds / usual:.1f} times as "
+                 f"long as is usual of the {len(beside)} modules of {around}" for row in beside
+                 if len(beside) >= LIKE and row.seconds > max(UNLIKE * usual, total / 5)]
+    return said
+
+
 def _indented(module: str) -> str:
     names = module.split(".")
     return "  " * (len(names) - 1) + names[-1]
@@ -315,7 +372,7 @@ def _indented(module: str) -> str:
 
 def _lines(row: KernelRow) -> str:
     more = len(row.lines) - 1
-    return row.line + (f" +{more}" if more else "")
+    return row.line + (f" +{more}" if more > 0 else "")
 
 
 Text = tuple[str, Callable[[KernelRow], str]]
@@ -323,12 +380,13 @@ Text = tuple[str, Callable[[KernelRow], str]]
 
 def _table(title: str, rows: Sequence[KernelRow], texts: Sequence[Text], total: float, limit: int, width: int) -> str:
     """A table that fits the width: what is too long of the texts is left out, in their middle."""
-    roof = any(row.limit for row in rows)
-    head = ["share", "total", "calls", "mean", "GF/s", "GB/s", *["roof"] * roof]
+    roof, threads = any(row.limit for row in rows), any(row.workers > 1 for row in rows)
+    head = ["share", "total", "calls", "mean", "GF/s", "GB/s", *["roof"] * roof, *["threads", "even"] * threads]
     shown_rows = rows[:limit] if limit >= 0 else rows
     numbers = [[f"{100 * r.seconds / (total or 1):.1f}%", time_text(r.seconds), str(r.calls), time_text(r.mean),
                 f"{r.gflops:.1f}" if r.flops else "-", f"{r.gbytes:.1f}" if r.bytes else "-",
-                *[f"{100 * r.roofline:.0f}%"] * roof] for r in shown_rows]
+                *[f"{100 * r.roofline:.0f}%"] * roof, *[str(r.workers), f"{100 * r.balance:.0f}%" if r.balance else "-"]
+                * threads] for r in shown_rows]
     widths = [max(map(len, column)) for column in zip(head, *numbers)]
     left = max(width - sum(widths) - 2 * len(widths), 8 * len(texts))
     cells = [[of(r) for _, of in texts] for r in shown_rows]

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from mlc.ir import sizes
+from mlc.ir import html, sizes
 from mlc.ir.kernel_sites import KernelSite
 from mlc.ir.weak_references import FinalizationQueue
 from mlc.profile_kernels import TimedCall, numberless, shortened, shown
@@ -57,6 +57,9 @@ class Peak:
     def bytes(self) -> int:
         """All bytes."""
         return sum(owner.bytes for owner in self.owners)
+
+    def _repr_html_(self) -> str:
+        return html.plain(self.table(width=140))
 
     def table(self, row_limit: int = 20, width: int | None = None) -> str:
         """Format the owners as a table.

@@ -12,6 +12,7 @@ from typing import Any
 
 from mlc.frontend.location import user_loc
 from mlc.frontend.output_files import write_file
+from mlc.ir import html
 from mlc.ir.diag import UserError
 
 
@@ -180,6 +181,9 @@ class Averages:
                           f"Self CPU time total: {_time(total)}"])
 
     __str__ = table
+
+    def _repr_html_(self) -> str:
+        return html.plain(self.table())
 
 
 def _short(text: str, width: int) -> str:

@@ -51,6 +51,7 @@ from mlc.frontend.location import user_loc
 from mlc.frontend.output_files import write_file
 from mlc.frontend.tensor import Tensor
 from mlc.frontend.tree import leaves
+from mlc.ir import html
 from mlc.ir.diag import UserError
 from mlc.ir.kernel_sites import SourceLine
 from mlc.ir.profiling import state
@@ -392,6 +393,13 @@ class profile:
             UserError: The profile times no kernels (MLC0796), or the file cannot be written (MLC0393).
         """
         write_file(path, [flame_graph(self.kernels().by_module_path, title).encode()])
+
+    def _repr_html_(self) -> str:
+        found = self.kernels()
+        if not found.rows:
+            return html.plain(self.key_averages().table(row_limit=20))
+        graph = flame_graph(found.by_module_path, "mlc")
+        return found._repr_html_() + html.framed(graph, 40 + int(graph.split('height="')[1].split('"')[0]))
 
     def export_chrome_trace(self, path: str) -> None:
         """Write a trace for chrome://tracing and https://ui.perfetto.dev, in which events have their lines.

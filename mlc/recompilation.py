@@ -35,7 +35,7 @@ def log(function: CompiledFunction, cache: DispatchCache, state: State, call: Ca
 def reason_of(function: CompiledFunction, cache: DispatchCache, state: State, call: Call, report: Report) -> str:
     """The difference from the most similar of the earlier compilations."""
     if not state.known and (changed := cache.changed(state)):
-        return f"{changed} has changed, which the function reaches"
+        return f"{changed} has changed, which the function reaches; as an argument it would be no part of the code"
     paths = call.paths()
     best = min((_differences(earlier, report, paths) for earlier in function.reports), key=len)
     if not best:

@@ -97,7 +97,7 @@ def _in_block(op: Op, function: Func) -> Op:
 
 
 def _scalars(ops: list[Op]) -> list[Op]:
-    """What computes the scalars that some operations take from earlier segments: it is computed again."""
+    """The operations for the scalars that some operations take from earlier segments: they are computed again."""
     own, out = {r for op in ops for r in op.results}, list[Op]()
     work = [v for op in ops for v in free_values(op)]
     while work:

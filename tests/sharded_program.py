@@ -70,8 +70,8 @@ def difference(got: Array, want: Array) -> str | None:
 
 
 def examine(seed: int) -> str:
-    """What is wrong with the random program of a seed, divided in a random way; "" if nothing is, "-" if it is not
-    divided at all."""
+    """A fault of the random program of a seed, divided in a random way; "" if there is none, "-" if it is not divided
+    at all."""
     generator = programs.Generator(seed)
     symbolic, rng = generator.make(), random.Random(seed)
     module = symbolic.clone(env=generator.numbers)

@@ -9,7 +9,6 @@ import inspect
 import linecache
 import math
 import re
-from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from types import ModuleType
@@ -23,18 +22,9 @@ from mlc import nn
 from mlc.checked import Meaning
 from mlc.frontend import eager
 from mlc.tools import codes
+from mlc.tools.site import names
 
 ROOT = Path(__file__).parent.parent
-SPACES = ("", "nn", "nn.functional", "nn.grad", "nn.init", "nn.utils", "nn.utils.rnn", "nn.utils.parametrize",
-          "nn.utils.parametrizations", "nn.utils.prune", "nn.utils.fusion", "nn.utils.stateless", "nn.modules.module",
-          "optim", "optim.lr_scheduler", "optim.swa_utils", "amp", "cpu", "cpu.amp", "cuda.amp",
-          "linalg", "fft", "random", "signal.windows", "special", "masked", "cuda", "utils.data", "sparse",
-          "utils.checkpoint", "utils.tensorboard", "utils.benchmark", "hub", "profiler",
-          "autograd", "autograd.function", "autograd.functional", "autograd.grad_mode",
-          "autograd.forward_ad", "autograd.graph", "func", "accelerator", "distributions",
-          "distributions.constraints", "serialization", "onnx", "torch", "nn.parallel", "tree",
-          "array_api", "array_api.linalg", "array_api.fft", "api", "distributed", "distributed.checkpoint", "hub",
-          "multiprocessing", "onnx.backend", "optim.schedules", "stablehlo", "utils")
 NUMBER = re.compile(r"(?<![\w.])[-+]?(?:\d+\.?\d*(?:e[-+]?\d+)?|\.\d+)")
 LINES = 4
 """A sentence, and an example with its heading and its result, are no shorter."""
@@ -42,32 +32,6 @@ HEADING = re.compile(r"(?m)^(Args|Shape|Attributes|Returns|Raises|Example):$")
 
 
 # -- public names -----------------------------------------------------------------------------------------------------
-def public_names() -> dict[str, Any]:
-    """Functions, classes and modules by their names; an object with several names once."""
-    found = dict[int, tuple[str, Any]]()
-    for space in SPACES:
-        module = importlib.import_module(f"mlc.{space}".rstrip("."))
-        for name in getattr(module, "__all__", None) or defined_in(module):
-            value = getattr(module, name)
-            if is_documented(value) and module_of(value).partition(".")[0] == "mlc":
-                found.setdefault(id(value), (f"{space}.{name}".lstrip("."), value))
-    return dict(found.values())
-
-
-def is_documented(value: Any) -> bool:
-    return inspect.isroutine(value) or inspect.isclass(value) or inspect.ismodule(value)
-
-
-def module_of(value: Any) -> str:
-    """The module that a function or class is defined in, or the module itself; those of Python's own are not ours."""
-    return str(value.__name__ if inspect.ismodule(value) else getattr(value, "__module__", None) or "mlc")
-
-
-def defined_in(module: ModuleType) -> Iterator[str]:
-    return (name for name, value in vars(module).items()
-            if not name.startswith("_") and getattr(value, "__module__", None) == module.__name__)
-
-
 def sections(text: str) -> dict[str, str]:
     """The parts of a docstring by their headings; that before the first one is ''."""
     parts = HEADING.split("\n" + inspect.cleandoc(text))
@@ -106,7 +70,7 @@ def signature_of(value: Any) -> inspect.Signature:
         return inspect.Signature()
 
 
-PUBLIC = public_names()
+PUBLIC = names.public_names()
 
 
 @pytest.mark.parametrize("name", PUBLIC)

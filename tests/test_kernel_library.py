@@ -42,7 +42,7 @@ def library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     path = kernel_library.write(tmp_path, level, entries)
     monkeypatch.setattr(kernel_library, "FOLDER", tmp_path)
     monkeypatch.setenv("MLC_CACHE_DIR", str(tmp_path / "cache"))
-    monkeypatch.setattr("mlc.code._cache", {})
+    monkeypatch.setattr("mlc.backends.cached_code._cache", {})
     kernel_library._opened.cache_clear()
     return path
 
@@ -65,7 +65,7 @@ def test_code_of_the_library_is_not_compiled_and_has_the_same_bits(
     found = run()
     store = cache.store()
     assert not compiled and store is not None and not [name for name, _ in store.entries() if "module" in name.name]
-    monkeypatch.setattr("mlc.code._cache", {})
+    monkeypatch.setattr("mlc.backends.cached_code._cache", {})
     monkeypatch.setenv("MLC_CACHE", "0")
     np.testing.assert_array_equal(run(), found)
     assert compiled

@@ -24,7 +24,8 @@ MAY_IMPORT = {
     "tools": {"ir", "dialects", "passes", "backends", "frontend", "mlc"},
 }
 """ir <- dialects <- passes <- backends, frontend <- mlc <- tools. A folder may import itself."""
-EXCEPTIONS = {("ir/passes.py", "mlc.passes"): "lists the passes that can be found by name"}
+EXCEPTIONS = {("ir/passes.py", "mlc.passes"): "lists the passes that can be found by name",
+              ("mlc/__init__.py", "mlc.tools.notebook"): "is called by IPython alone, by the name of the package"}
 """(file, module): the reason why an import against the order is right."""
 OTHER_FOLDERS = ("tests", "examples")
 SAYS_NOTHING = {"utils", "util", "helpers", "helper", "common", "misc"}
@@ -359,6 +360,7 @@ GOES_ON = {
     "passes/differentiate/batch.py:_unwind": "the error is on its way already; any other is raised",
     "backends/transport/pending.py:run": "the error is raised where the collective is waited for",
     "backends/transport/threads.py:call": "the error is raised by `run`, for the thread that it is of",
+    "dialects/shard/ranks.py:of": "the error is raised by `run`, for the rank that it is of",
     "mlc/checked.py:plain_run": "the program's error is what the compiled call is compared with; a defect is raised",
     "mlc/utils/data/worker.py:_answer_all": "the error is raised in the main process",
     "tools/child.py:__init__": "a forked child tells what ended it, and ends",

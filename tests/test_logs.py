@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -63,6 +64,8 @@ def test_kernels_and_schedules_are_logged_with_their_lines(monkeypatch: pytest.M
     first = f.__code__.co_firstlineno
     fusion = [line for line in text.splitlines() if line.startswith("[fusion]")]
     assert any("apart: " in line for line in fusion) and any(f"{__file__}:{first + 1}" in line for line in fusion)
+    assert any(re.search(r"together: \w+ reads mul at its own point: one loop over \[17, 17\]; together: kept in "
+                         r"registers: mul", line) for line in fusion)
     assert any(line.startswith("[schedule]") and "over 17 x 17 x 17 (reduction): tile" in line and
                f"{__file__}:{first + 2}" in line for line in text.splitlines())
     assert "[passes] 13 fuse " in text and "tensor.exp" in text and "[cache] " in text

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
 import re
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +16,8 @@ import pytest
 
 import mlc
 from mlc import api, hardware_counters, nn
+from mlc.backends import timed
+from mlc.backends.cpu import threads
 from mlc.backends.cpu.targets import host
 from mlc.backends.cpu.toolchain import Toolchain
 from mlc.backends.fingerprint import LocationTable
@@ -450,3 +454,58 @@ def test_code_for_perf_and_gdb_names_its_functions(tmp_path: Path, monkeypatch: 
     with pytest.raises(UserError) as found:
         chain.load(executable.linked)
     assert found.value.code == "MLC0393"
+
+
+# -- threads ----------------------------------------------------------------------------------------------------------
+@pytest.fixture
+def two_threads() -> Iterator[None]:
+    before = mlc.get_num_threads()
+    mlc.set_num_threads(2)
+    yield
+    mlc.set_num_threads(before)
+
+
+@pytest.mark.usefixtures("two_threads")
+def test_kernels_say_what_each_thread_did() -> None:
+    f, x = mlc.compile(lambda x: mlc.exp(x @ x)), mlc.randn(256, 256)
+    with profile(kernels=True) as p:
+        for _ in range(5):
+            f(x)
+    row, = (row for row in p.kernels().rows if row.kernel.startswith("dot_general"))
+    assert row.workers in (1, 2) and 0 < row.longest <= row.busy <= 2 * row.longest
+    assert row.longest <= row.shared <= row.seconds and 0.5 <= (row.balance or 1) <= 1
+    assert (row.workers == 2) == ("threads  even" in p.kernels().table())
+
+
+class Hooked:
+    """What a library with parallel work has: a variable for the address that it calls."""
+
+    def __init__(self) -> None:
+        self.hook = ctypes.c_void_p()
+
+    def address(self, name: str) -> int:
+        return ctypes.addressof(self.hook)
+
+
+@pytest.mark.usefixtures("two_threads")
+def test_an_imbalance_is_seen() -> None:
+    library: Any = Hooked()
+    threads.attach(library, timed=True)
+    part_type = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
+    part = part_type(lambda env, begin, end: time.sleep(sum(0.01 if i else 0.3 for i in range(begin, end))))
+    regions = threads.regions(library)
+    assert regions is not None
+    before = regions.count
+    ctypes.CFUNCTYPE(None, part_type, ctypes.c_void_p, ctypes.c_int64)(library.hook.value)(part, None, 2)
+    row, = regions.since(before, threading.get_native_id())
+    _, start, stop, busy, longest, count = row
+    assert count in (1, 2) and longest <= busy and stop - start >= longest
+    assert count == 1 or busy < 1.6 * longest              # the thread with the long iteration has most of the time
+
+
+def test_regions_belong_to_the_kernels_that_they_are_within() -> None:
+    events = np.array([[1, 100, 200], [0, 300, 400], [1, 500, 900]])
+    regions = np.array([[7, 310, 390, 150, 80, 2], [7, 510, 600, 90, 90, 1], [7, 610, 890, 500, 260, 3],
+                        [7, 450, 480, 9, 9, 9]])
+    assert timed.shares_of(2, events, regions).tolist() == [[80, 150, 80, 2], [370, 590, 350, 3]]
+    assert not timed.shares_of(2, events, None).any() and not timed.shares_of(2, events[:0], regions).any()

@@ -7,7 +7,7 @@ import os
 import runpy
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,6 +30,7 @@ EXAMPLES = """examples:
   mlc run --check model.py
   mlc run --checked model.py
   mlc run --ranks 4 train.py -- --epochs 2
+  mlc run --detect-anomaly model.py
 """
 OF_FUNCTIONS = ("entry", "args", "sizes", "inputs", "seed", "exec", "pipeline", "output")
 """Options about the call of one function, which do not apply to a Python program."""
@@ -53,6 +54,8 @@ def parser() -> argparse.ArgumentParser:
     add("--check", action="store_true", help="interpret after every pass and compare, down to native code")
     add("--checked", action="store_true", help="native code that reports accesses out of bounds, overflow of index "
         "arithmetic and use of what is not written, with the line")
+    add("--detect-anomaly", action="store_true", help="of a program: stop at the first operation that makes a NaN or "
+        "an infinity of finite numbers, with its line and module")
     add("-p", "--pipeline", metavar="PASSES", help="run these passes first")
     add("--allow-pass", action="append", default=[], metavar="PACKAGE.MODULE",
         help="import this pass of your own where a reproducer asks for it")
@@ -77,9 +80,11 @@ def main(options: argparse.Namespace) -> int:
                f"mlc run {path}:FUNCTION runs one function")
         if options.ranks is not None:
             return launch(path, options)
-        with all_code_checked() if options.checked else nullcontext():
+        with all_code_checked() if options.checked else nullcontext(), anomalies(options.detect_anomaly):
             return program(path, options.program_arguments, options.check)
     refuse(options, ("ranks", "max_restarts"), "ranks are processes of a Python program", "give a .py file")
+    if options.detect_anomaly:
+        raise report.usage_error("--detect-anomaly is about the calls of a Python program", "leave it out", "MLC0391")
     if options.program_arguments:
         raise report.usage_error(f"{options.program_arguments[0]!r}: only a Python program takes arguments",
                                  "give types with --args, or arrays with --inputs", "MLC0391")
@@ -269,6 +274,14 @@ def program(path: str, arguments: Sequence[str], check: bool) -> int:
     finally:
         sys.argv, sys.path[:] = saved
     return 0
+
+
+def anomalies(wanted: bool) -> AbstractContextManager[None]:
+    """Context in which the first NaN or infinity is an error, if that is wanted."""
+    if not wanted:
+        return nullcontext()
+    from mlc.anomaly import detect_anomaly
+    return detect_anomaly()
 
 
 @contextmanager

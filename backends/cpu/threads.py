@@ -23,6 +23,8 @@ from mlc.ir.weak_references import WeakList
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from mlc.backends.cpu.shares import Regions
+
 SPIN_CYCLES = 150_000
 """Cycles that a thread spins before it sleeps: about 50 us, while waking one takes 5 to 50 us."""
 
@@ -32,6 +34,8 @@ _sharing = WeakList[Library]()
 """All loaded libraries with parallel work."""
 _limits = dict[int, Library]()
 """`share` for libraries that may use fewer threads than the process, by their number."""
+_timed = dict[int | None, "Regions"]()
+"""What stands between the pool and timed libraries, by their limits."""
 _count: int | None = None
 _pool: Library | None = None
 
@@ -75,10 +79,13 @@ def set_num_threads(count: int) -> None:
         _apply()
 
 
-def attach(library: Library, limit: int | None = None) -> None:
-    """Connect a library that exports HOOK to the thread pool, of which it uses at most `limit` threads at once."""
+def attach(library: Library, limit: int | None = None, timed: bool = False) -> None:
+    """Connect a library that exports HOOK to the thread pool, of which it uses at most `limit` threads at once.
+
+    timed  whether what each thread does is measured (shares.py)
+    """
     with _lock:
-        library.max_threads = limit
+        library.max_threads, library.timed = limit, timed
         if limit != 1:                                     # one thread needs no pool
             _sharing.add(library)
             _apply()
@@ -95,7 +102,25 @@ def _apply() -> None:
     ctypes.c_int32.from_address(_pool.address("threads")).value = count
     ctypes.c_int64.from_address(_pool.address("spin")).value = SPIN_CYCLES if count <= processors() else 0
     for library in _sharing.values():
-        ctypes.c_void_p.from_address(library.address(HOOK)).value = _share(_pool, library.max_threads)
+        ctypes.c_void_p.from_address(library.address(HOOK)).value = _hook(_pool, library)
+
+
+def _hook(pool: Library, library: Library) -> int:
+    """The address of what a library calls."""
+    share = _share(pool, library.max_threads)
+    if not library.timed:
+        return share
+    if library.max_threads not in _timed:
+        from mlc.backends.cpu.shares import TIMED, Regions
+        made = _made("threads, timed", TIMED, ["share", "pool", "count", "regions"])
+        ctypes.c_void_p.from_address(made.address("pool")).value = share
+        _timed[library.max_threads] = Regions(made)
+    return _timed[library.max_threads].library.address("share")
+
+
+def regions(library: Library) -> Regions | None:
+    """What is measured of the threads of a timed library; None if it has no parallel work, or one thread."""
+    return _timed.get(library.max_threads) if library.timed else None
 
 
 def _share(pool: Library, limit: int | None) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -89,7 +88,7 @@ def _neighbours(transport: Transport) -> tuple[int, ...]:
     if transport.size == 1 or transport.backend == "threads":
         return (transport.rank,)
     name = np.zeros(64, np.uint8)
-    host = os.fsencode(socket.gethostname())[:64]
+    host = os.fsencode(os.uname().nodename)[:64]
     name[:len(host)] = np.frombuffer(host, np.uint8)
     names = collectives.all_gather(transport, tuple(range(transport.size)), name)
     return tuple(rank for rank, other in enumerate(names) if np.array_equal(other, name))

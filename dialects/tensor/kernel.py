@@ -65,6 +65,7 @@ class Kernel(HostOp, name="tensor.kernel", isolated=True, pure=False):
     stores          the stage in which each result is stored; `stages` means after the last one
     last_reads      the last stage that reads each operand
     unfused         reasons why a producer or consumer is in another kernel
+    fused           by which rules its operations came together, and where their values are
 
     `stores` and `last_reads` are omitted if there is a single stage.
     """
@@ -85,6 +86,7 @@ class Kernel(HostOp, name="tensor.kernel", isolated=True, pure=False):
     symbols: tuple[str, ...] = ()
     site: int = 0                               # after bufferization: its first trap id
     unfused: tuple[str, ...] = ()
+    fused: tuple[str, ...] = ()
 
     def verify_op(self) -> None:
         yielded = self.body.block.terminator.operands

@@ -24,6 +24,7 @@ from mlc.frontend.sparse.layout import sparse_coo
 from mlc.frontend.sparse.printing import text_of
 from mlc.frontend.tensor import Tensor
 from mlc.frontend.trace import state as recording
+from mlc.ir import html
 from mlc.ir.diag import Error, UserError, UserTypeError
 
 NAMES = {None: ("indices",), 0: ("crow_indices", "col_indices"), 1: ("ccol_indices", "row_indices")}
@@ -140,6 +141,9 @@ class SparseTensor(Tensor):
         """The name of the tensor's legacy type, such as "mlc.sparse.FloatTensor"; with `dtype`, the tensor in it."""
         return self.to(dtype) if dtype is not None else type_name(self.dtype, self.device).replace(
             "mlc.", "mlc.sparse.", 1)
+
+    def _repr_html_(self) -> str:
+        return html.plain(repr(self))
 
     def __repr__(self) -> str:
         return text_of(self)

@@ -78,7 +78,7 @@ class Communication:
 
 @dataclass(frozen=True)
 class Report:
-    """What the program of one rank costs.
+    """The costs of the program of one rank.
 
     Attributes:
         shape: Number of ranks along each axis of the mesh.
@@ -119,7 +119,7 @@ class Report:
 
 
 def report(f: Callable[..., Any], *args: Any, **keywords: Any) -> Report:
-    """What a function costs whose arguments are on a mesh: bytes per collective, and memory per rank.
+    """The costs of a function whose arguments are on a mesh: bytes per collective, and memory per rank.
 
     Nothing runs; the segments are compiled for this processor, whose memory plan says what is in between.
 

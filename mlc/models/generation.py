@@ -23,9 +23,14 @@ Array = np.ndarray[Any, Any]
 class LogProbability:
     """How likely a model found a token, before temperature, penalties and the like.
 
-    token    the token
-    value    the natural logarithm of its probability
-    best     the most likely tokens in its place, each with its log-probability
+    Args:
+        token: The token.
+        value: The natural logarithm of its probability.
+        best: The most likely tokens in its place, each with its log-probability.
+
+    Example:
+        >>> mlc.models.LogProbability(17, -0.5).best
+        ()
     """
 
     token: int
@@ -37,11 +42,16 @@ class LogProbability:
 class Piece:
     """A part of the answer to a prompt: what one step adds.
 
-    prompt           number of the prompt
-    text             text that is certain now; a part of a character, or of a stop text, comes later or not at all
-    token            the token; None for the text that was held back until the end
-    log_probability  if it was asked for
-    finish_reason    None, or why this is the last piece: "stop" (a stop token or text) or "length"
+    Args:
+        prompt: Number of the prompt.
+        text: Text that is certain now; a part of a character, or of a stop text, comes later or not at all.
+        token: The token; None for the text that was held back until the end.
+        log_probability: Of the token, if it was asked for.
+        finish_reason: None, or why this is the last piece: "stop" (a stop token or text) or "length".
+
+    Example:
+        >>> mlc.models.Piece(0, "Hello", 17).finish_reason is None
+        True
     """
 
     prompt: int
@@ -55,11 +65,16 @@ class Piece:
 class Completion:
     """The answer to a prompt.
 
-    text               without what stopped it
-    tokens             with the token that stopped it, if one did
-    finish_reason      "stop" (a stop token or text) or "length"
-    prompt_tokens      number of tokens of the prompt
-    log_probabilities  of the tokens, if they were asked for
+    Args:
+        text: The text, without what stopped it.
+        tokens: The tokens, with the one that stopped it, if one did.
+        finish_reason: "stop" (a stop token or text) or "length".
+        prompt_tokens: Number of tokens of the prompt.
+        log_probabilities: Of the tokens, if they were asked for.
+
+    Example:
+        >>> mlc.models.Completion("Hello", (17, 2), "stop", 5).finish_reason
+        'stop'
     """
 
     text: str

@@ -67,6 +67,11 @@ class LanguageModel:
         usual: As above.
         origin: The folder, for messages.
         integer_products: Whether steps that generate multiply with quantised weights by integers.
+
+    Example:
+        >>> model = mlc.models.load("examples/assistant")
+        >>> type(model).__name__, model.tokenizer is not None
+        ('LanguageModel', True)
     """
 
     def __init__(self, module: CausalLM, tokenizer: Tokenizer | None, template: ChatTemplate | None, usual: Usual,

@@ -22,6 +22,7 @@ from mlc.nn.compiled_module import as_compiled
 from mlc.nn.conversion import Convertible
 from mlc.nn.hierarchy import paths_in
 from mlc.nn.hooks import Hooked
+from mlc.nn.module_html import module_html
 from mlc.nn.parameter import Parameter
 from mlc.nn.stateful import Stateful
 from mlc.nn.trainable import Trainable
@@ -263,6 +264,9 @@ class Module(Hooked, Convertible, Stateful, Trainable, tree.AttributeTree):
         extra = self.extra_repr()
         return _printed(self._get_name(), extra.split("\n") if extra else [],
                         [f"({name}): {_indented(repr(child))}" for name, child in self._printed_children()])
+
+    def _repr_html_(self) -> str:
+        return module_html(self)
 
     def _printed_children(self) -> Iterator[tuple[str, Any]]:
         return self._children()

@@ -15,7 +15,8 @@ A kernel with reductions may have several stages per reduction slice (stages.py)
 division over one domain. A contraction takes an epilogue. It reads its factors many times, so it absorbs producers that
 move elements, which its schedule packs, but none that compute. Free operations (full, iota, broadcast_to, reshapes that
 add or drop unit dimensions) are cloned for each reader. Any other reshape is a view at a kernel boundary. The reason
-why a producer is not fused is recorded on the consumer (`unfused`).
+why a producer is not fused is recorded on the consumer (`unfused`), and so is why operations came together, and where
+their values are then (`fused`).
 """
 
 from __future__ import annotations
@@ -62,10 +63,12 @@ def _log(function: Func) -> None:
     """Write the kernels of a function, and why other operations did not join them."""
     for kernel in function.inside(Kernel):
         inside = [op.name.removeprefix("tensor.") for op in kernel.body.block if not op.terminator]
-        reasons = "".join(f"; apart: {why}" for why in kernel.unfused)
+        reasons = "".join([*(f"; together: {why}" for why in kernel.fused),
+                           *(f"; apart: {why}" for why in kernel.unfused)])
         logs.write("fusion", f"@{function.sym_name} {kernel.label or 'copy'} ({kernel.loc}): "
                    f"{', '.join(inside) or 'nothing computed'}{reasons}", function=str(function.sym_name),
-                   kernel=kernel.label, line=str(kernel.loc), operations=inside, apart=list(kernel.unfused))
+                   kernel=kernel.label, line=str(kernel.loc), operations=inside, apart=list(kernel.unfused),
+                   together=list(kernel.fused))
 
 
 def _copy_factors(op: tn.DotGeneral) -> None:
@@ -126,7 +129,7 @@ class _Fuser:
             for producer in sorted(self.graph.producers(op), key=lambda g: g.kind == "pointwise"):
                 if producer.kind != "host" and self.legality.why_not_share(producer, group) is None and self.may(
                         "share", producer, group):
-                    self.graph.merge(producer, group, at_own=True)
+                    self.graph.merge(producer, group, True, _shared(producer, group))
                     return
 
     def merge_into(self, consumer: Group) -> bool:
@@ -137,10 +140,11 @@ class _Fuser:
             if producer is consumer or producer.kind == "host":
                 continue
             if self.legality.why_not_share(producer, consumer) is None and self.may("share", producer, consumer):
-                self.graph.merge(producer, consumer, at_own=True)
+                self.graph.merge(producer, consumer, True, _shared(producer, consumer))
                 return True
             if self.legality.why_not_absorb(producer, consumer) is None and self.may("absorb", producer, consumer):
-                self.graph.merge(producer, consumer, at_own=False)
+                self.graph.merge(producer, consumer, False, f"{producer.label} is computed where {consumer.label}, its "
+                                 "only reader, reads it")
                 return True
         return False
 
@@ -171,10 +175,22 @@ class _Fuser:
                         self.legality.why_not_stages(other, group)) and (
                         current() is None or allowed("siblings", self.graph.in_order(group.ops)[0],
                                                      self.graph.in_order(other.ops)[0])):
-                    self.graph.merge(other, group, at_own=True)
+                    self.graph.merge(other, group, True, f"{other.label} and {group.label} read {_name(v)} once, over "
+                                     f"{group.extents}")
                     changed = True
                 readers[v, group.domain] = group
         return changed
+
+
+def _shared(producer: Group, consumer: Group) -> str:
+    """The rule by which two groups have one loop."""
+    return f"{consumer.label} reads {producer.label} at its own point: one loop over " + (
+        consumer if producer.kind == "pointwise" else producer).extents
+
+
+def _name(v: Value) -> str:
+    """A value, for people."""
+    return f"%{v.name}" if v.name else v.op.name.removeprefix("tensor.") if v.op is not None else str(v.type)
 
 
 PASS = Pass(run, takes=FIXED, gives=FUSED)

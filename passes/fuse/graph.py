@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from mlc.dialects import tensor as tn
 from mlc.dialects.tensor.iteration import IndexingMap, IterationDomain, operand_maps
@@ -25,6 +25,7 @@ class Group:
     times: dict[Op, int]                            # op -> number of evaluations per point
     bit: int
     before: int = 0                                 # bits of all groups that must run earlier
+    merged: list[str] = field(default_factory=list)  # by which rules its operations came together
 
     @property
     def work(self) -> int:
@@ -45,6 +46,12 @@ class Group:
     def label(self) -> str:
         names = [op.name.removeprefix("tensor.") for op in self.ops if not is_free(op)]
         return "_".join(names[:6]) + ("_etc" if len(names) > 6 else "")
+
+    @property
+    def extents(self) -> str:
+        """Text of its domain, with reduction dimensions in parentheses."""
+        reduced = self.domain.reduced
+        return "[" + ", ".join(f"({d})" if a in reduced else str(d) for a, d in enumerate(self.domain.shape)) + "]"
 
 
 def is_host_level(op: Op) -> bool:
@@ -179,7 +186,9 @@ class FusionGraph:
                     out[v] = None
         return out
 
-    def merge(self, producer: Group, consumer: Group, at_own: bool) -> None:
+    def merge(self, producer: Group, consumer: Group, at_own: bool, rule: str) -> None:
+        """Merge two groups; `rule` says by which of them, for people."""
+        consumer.merged = [*producer.merged, *consumer.merged, rule]
         count = 1 if at_own else self.read_count(producer, consumer)
         ops = {op: own if at_own else None for op, own in producer.ops.items()} | consumer.ops
         if at_own and producer.kind != "pointwise":

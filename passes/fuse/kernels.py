@@ -6,6 +6,7 @@ from typing import Any
 
 from mlc.dialects.tensor.iteration import IterationDomain, single
 from mlc.dialects.tensor.kernel import Kernel, Yield, copy_contract
+from mlc.dialects.tensor.reduce import Reduce
 from mlc.dialects.tensor.traits import FusionInterface, is_free
 from mlc.ir.affine import AffineMap
 from mlc.ir.core import Block, Op, Region, Value, at_end, before
@@ -61,10 +62,26 @@ def _kernel(graph: FusionGraph, legality: Legality, group: Group, ops: list[Op],
             reasons.append(f"{producer.label}: {why}")
     kernel = Kernel(tuple(mapping.get(v, v) for v in ins), (), (), None, Region(block),
                     tuple(v.type for v in outs), label=group.label, unfused=tuple(reasons),
-                    **contract(block, machine))
+                    **(found := contract(block, machine)))
+    kernel.fused = (*group.merged, *kept(block, found.get("stages", 1)))
     for old, new in zip(outs, kernel.results):
         new.name = old.name
         mapping[old] = new
+
+
+def kept(body: Block, stages: int) -> list[str]:
+    """Where the values of a kernel are that nothing outside of it reads, as sentences."""
+    where: dict[str, list[str]] = {}
+    for op in body:
+        if op.terminator or is_free(op) or not op.results or any(user.terminator for user in op.results[0].users):
+            continue
+        place = op.attrs.get("materialize")
+        again = stages > 1 and not isinstance(op, Reduce)
+        text = ("in a scratch buffer" if place == "scratch" else f"in the memory of result {place}"
+                if place is not None else "in registers, computed in each stage that reads them" if again
+                else "in registers")
+        where.setdefault(text, []).append(op.name.removeprefix("tensor."))
+    return [f"kept {text}: {', '.join(names)}" for text, names in where.items()]
 
 
 def _with_free(graph: FusionGraph, ops: list[Op]) -> list[Op]:

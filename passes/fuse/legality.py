@@ -63,7 +63,7 @@ class Legality:
     def why_not_together(self, home: Group, guest: Group) -> str | None:
         """Why the operations of `guest` cannot be evaluated in the domain of `home`."""
         if guest.kind == "pointwise" and home.domain.map_of(guest.domain.shape) is None:
-            return f"the domains differ: {_shape(guest.domain)} and {_shape(home.domain)}"
+            return f"the domains differ: {guest.extents} and {home.extents}"
         if guest.kind != "pointwise" and (
                 home.kind != "reduce" or guest.kind != "reduce" or home.domain != guest.domain):
             return f"both have a loop of their own ({home.kind} and {guest.kind})"
@@ -173,8 +173,3 @@ def reads_few_rows(op: tn.DotGeneral, factor: Value) -> bool:
     shape = (op.lhs, op.rhs)[side].type.shape
     rows = sizes.product(shape[axis] for axis in op.free(side))
     return isinstance(rows, int) and rows < PACKED_ROWS
-
-
-def _shape(domain: IterationDomain) -> str:
-    """Text of a domain, with reduction dimensions in parentheses."""
-    return "[" + ", ".join(f"({d})" if a in domain.reduced else str(d) for a, d in enumerate(domain.shape)) + "]"

@@ -201,4 +201,25 @@ example text:
     mlc bisect -- python train.py
     error[MLC0684]: it fails with all changes (exit status 1), and not with the 120 that were made then, each by its key
 fix: seed the program's random numbers, or bisect one function: mlc bisect train.py:step.
+
+MLC0930 The pages of the documentation site have warnings.
+Sphinx found a reference to a name that there is not, a page in no table of contents, or markup that it cannot read.
+example text:
+    python -m mlc.tools.site
+    error[MLC0930]: the site has 1 warnings
+fix: mend what the warnings name, in the docstring or the page that they name.
+
+MLC0932 A cell of a notebook has no function to show.
+%mlc shows a function of the notebook, by its name; %%mlc shows the functions of its cell.
+example text:
+    %mlc scores --emit=loop
+    error[MLC0932]: the notebook has no scores
+fix: run the cell that defines the function, or define one with def in a cell of %%mlc.
+
+MLC0931 Links of the documentation site lead nowhere.
+After the pages are made, each link within the site is followed to its file and to its place there.
+example text:
+    python -m mlc.tools.site
+    error[MLC0931]: 1 links lead nowhere: docs/index.html: ../WALKS.html#step
+fix: mend the links in the sources that the pages are made of.
 '''

@@ -112,6 +112,7 @@ class Kernel:
     iterators  what each dimension is: parallel, reduction, scan, scatter
     ops        numbers of the operations in it
     unfused    why producers are in other kernels
+    fused      by which rules its operations came together, and where their values are
     schedule   tile sizes, vectors and threads, as chosen for it
     flops      floating-point operations, an expression in the symbolic sizes
     bytes      bytes that it has to read and write at least, likewise
@@ -128,6 +129,7 @@ class Kernel:
     outputs: list[Operand]
     ops: list[int]
     unfused: list[str]
+    fused: list[str]
     schedule: str
     flops: str
     bytes: str

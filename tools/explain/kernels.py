@@ -42,15 +42,15 @@ def _kernel(op: KernelOp, function: Func, lineage: Lineage, printer: ContinuousP
                for v, map in zip(op.results, maps[len(op.ins):])]
     inside = [lineage.number_of[inner] for inner in op.body.block if not inner.terminator]
     return Kernel(lineage.number_of[op], str(function.sym_name), op.label, "", [str(d) for d in op.domain],
-                  list(op.iterator_types), inputs, outputs, inside, list(op.unfused), "", str(flops_of(op)),
-                  str(bytes_of(op)), "")
+                  list(op.iterator_types), inputs, outputs, inside, list(op.unfused), list(op.fused), "",
+                  str(flops_of(op)), str(bytes_of(op)), "")
 
 
 def _call(op: Call, function: Func, lineage: Lineage, printer: ContinuousPrinter) -> Kernel:
     inputs = [_operand(v, "", lineage, printer, function) for v in op.args]
     outputs = [Operand(printer.name_in(function, v), str(v.type), "", -1) for v in op.results]
     return Kernel(lineage.number_of[op], str(function.sym_name), f"call @{op.callee}", str(op.callee), [], [], inputs,
-                  outputs, [], [], "", "", "", "")
+                  outputs, [], [], [], "", "", "", "")
 
 
 def _operand(v: Value, map: str, lineage: Lineage, printer: ContinuousPrinter, function: Func) -> Operand:

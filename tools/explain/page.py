@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gzip
 import html
 import re
+from base64 import b64encode
 from importlib.resources import files
 
 from mlc.tools.explain import as_json
@@ -22,5 +24,5 @@ def render(found: Explanation) -> str:
     program = "\n".join((folder / name).read_text("utf-8") for name in PROGRAM)
     parts = {"TITLE": html.escape(found.title), "POLICY": POLICY,
              "STYLE": (folder / "page.css").read_text("utf-8"), "PROGRAM": program,
-             "DATA": as_json.compact(found).replace("<", "\\u003c")}
+             "DATA": b64encode(gzip.compress(as_json.compact(found).encode(), mtime=0)).decode()}
     return re.sub(r"@([A-Z]+)@", lambda m: parts[m[1]], text)

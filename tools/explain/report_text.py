@@ -120,7 +120,8 @@ def _counted(found: Explanation, numbers: Iterable[int]) -> str:
 
 def _kernel(k: Kernel) -> list[str]:
     work = f": {k.flops} flops, {k.bytes} bytes" if k.flops else ""
-    return [f"  {k.label or 'copy'} in @{k.function}{work}", *(f"    apart from {why}" for why in k.unfused)]
+    return [f"  {k.label or 'copy'} in @{k.function}{work}", *(f"    together: {why}" for why in k.fused),
+            *(f"    apart from {why}" for why in k.unfused)]
 
 
 # -- layout -----------------------------------------------------------------------------------------------------------

@@ -1,7 +1,7 @@
 // The data of the page: lines and operations as lists of numbers, and the lineage of operations.
 "use strict";
 
-const data = JSON.parse(document.getElementById("data").textContent);
+const data = window.found;
 const texts = data.texts, ops = data.ops, count = ops.name.length;
 const SOURCE = "source";
 

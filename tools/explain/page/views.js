@@ -210,7 +210,7 @@ class KernelsView {
         const [who, ...why] = r.split(": ");
         return element("li", {}, element("code", {}, who || "copy"), " ", why.join(": "));
       }))] : []),
-      ...(k.ops.length ? [element("h3", {}, "What it fuses"), element("ol", {class: "ops"}, ...k.ops.map(o => element("li", {},
+      ...(k.ops.length ? [element("h3", {}, "What it fuses"), k.fused.length ? element("ul", {class: "reasons"}, ...k.fused.map(r => element("li", {}, r))) : "", element("ol", {class: "ops"}, ...k.ops.map(o => element("li", {},
         element("button", {type: "button", class: "text", onclick: () => showOp(o)}, element("code", {}, name(o)),
           element("span", {class: "hint"}, " " + place(places(o)[0]))))))] : []),
       element("h3", {}, "Operands and their layouts"), table([["value"], ["type"], ["element at a point"]], k.inputs.map(operand)),
