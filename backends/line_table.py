@@ -33,7 +33,7 @@ class LineTable:
     """
 
     kind = ""
-    """What LLVM writes of it; "" for lines alone, as the machine needs them."""
+    """The debug information that LLVM writes; "" for lines alone, as the machine needs them."""
 
     def __init__(self, numbers: Mapping[Op, int], ptx: bool) -> None:
         self.numbers = numbers

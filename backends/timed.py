@@ -57,7 +57,7 @@ class Times:
 
 
 def shares_of(slots: int, events: Array, regions: Array | None) -> Array:
-    """What the threads did within the events of each slot; a region is of the event that it is within."""
+    """The work of the threads within the events of each slot; a region is of the event that it is within."""
     out = np.zeros((slots, 4), np.int64)
     if regions is None or not len(regions) or not len(events):
         return out

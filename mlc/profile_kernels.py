@@ -350,7 +350,7 @@ def numberless(module: str) -> str:
 
 
 def unlike_siblings(rows: Iterable[KernelRow], total: float) -> list[str]:
-    """What is said of modules of a list that take far longer than those beside them."""
+    """The remarks on modules of a list that take far longer than those beside them."""
     lists: dict[str, list[KernelRow]] = {}
     for row in rows:
         around, _, name = row.module.rpartition(".")

@@ -22,13 +22,13 @@ MUST_SAY = {
     "slow_layer.py": r"(?m)^Model\.layers\.5 takes .* times as long as is usual of the 12 modules of Model\.layers$",
     "recompiled.py": r"\(recompiled\.py:12\) is compiled again, .*: Settings\.rate has changed",
     "peak.py": r"memory at the peak, in spread: .*\n.*\n.*32\.00 Mb +value +<512x512x32xf32> +peak\.py:11\n"}
-"""What names the place of each fault; the rest of a transcript may change with the compiler."""
+"""The text that names the place of each fault; the rest of a transcript may change with the compiler."""
 TIMED = ("slow_layer.py", "peak.py")
 """Those with tables of times, whose rows have another order each time."""
 
 
 def said_by(command: str) -> str:
-    """What a command says in the folder of the faults, with the paths that are shown there."""
+    """The output of a command in the folder of the faults, with the paths that are shown there."""
     line = re.sub(r"(^|\s)(mlc|python) ", lambda m: f"{m[1]}{sys.executable} " + (
         "-m mlc.tools.cli " if m[2] == "mlc" else ""), command)
     done = subprocess.run(["bash", "-c", line], cwd=FOLDER, capture_output=True, text=True, env={

@@ -478,7 +478,7 @@ def test_kernels_say_what_each_thread_did() -> None:
 
 
 class Hooked:
-    """What a library with parallel work has: a variable for the address that it calls."""
+    """A library with parallel work: a variable for the address that it calls."""
 
     def __init__(self) -> None:
         self.hook = ctypes.c_void_p()

@@ -1,4 +1,4 @@
-"""What each thread does of the parallel work of timed code: a layer between the code and the thread pool.
+"""The share of each thread in the parallel work of timed code: a layer between the code and the thread pool.
 
 The hook of a timed library is `share` here, which has the pool call a part of its own in place of the code's. That
 reads the clock before and after, and adds up the cycles of each thread, which it knows by its thread pointer. When the

@@ -35,7 +35,7 @@ _sharing = WeakList[Library]()
 _limits = dict[int, Library]()
 """`share` for libraries that may use fewer threads than the process, by their number."""
 _timed = dict[int | None, "Regions"]()
-"""What stands between the pool and timed libraries, by their limits."""
+"""The layer between the pool and timed libraries, by their limits."""
 _count: int | None = None
 _pool: Library | None = None
 
@@ -119,7 +119,7 @@ def _hook(pool: Library, library: Library) -> int:
 
 
 def regions(library: Library) -> Regions | None:
-    """What is measured of the threads of a timed library; None if it has no parallel work, or one thread."""
+    """The measurements of the threads of a timed library; None if it has no parallel work, or one thread."""
     return _timed.get(library.max_threads) if library.timed else None
 
 
