@@ -140,3 +140,19 @@ def test_a_bad_learning_rate_is_refused() -> None:
     give_gradients(steps.params, 2)
     with pytest.raises(UserError, match="lr"):
         steps.opt.step()
+
+
+def test_a_compiled_step_leaves_the_repeated_steps_alone() -> None:
+    """Optimisers that have taken no step, or an eager one, step within compiled functions as before."""
+    for eager_steps in (0, 2):
+        w = mlc.ones(3, requires_grad=True)
+        optimizer = mlc.optim.SGD([w], lr=0.5)
+
+        def step(w: Any = w, optimizer: Any = optimizer) -> Any:
+            optimizer.zero_grad()
+            (w * w).sum().backward()
+            optimizer.step()
+
+        for run in [step] * eager_steps + [mlc.compile(step)] * 2:
+            run()
+        assert w.tolist() == [0.0] * 3

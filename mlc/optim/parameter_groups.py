@@ -257,7 +257,9 @@ class ParameterGroups(metaclass=OptimizerType):
         with GradMode(False):
             for number, group in enumerate(self.param_groups):
                 repeated = self._repeated.get(number)
-                if recording.trace is not None or repeated is None or not repeated.run(group, self.state, self.check):
+                if recording.trace is not None:
+                    self._step(group)
+                elif repeated is None or not repeated.run(group, self.state, self.check):
                     self._repeated[number] = self._step(group)
         return loss
 
