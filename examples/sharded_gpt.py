@@ -71,6 +71,8 @@ def main() -> None:
     if args.ranks is None:
         dist.init_process_group()
     ranks = args.ranks or dist.get_world_size()
+    if ranks % args.model:
+        raise SystemExit(f"{ranks} ranks are no multiple of --model {args.model}")
     mesh = dist.mesh({"data": ranks // args.model, "model": args.model}, abstract=args.ranks is not None)
     start = time.perf_counter()
     losses = train(mesh, args.plan, args.steps, args.batch)

@@ -105,6 +105,8 @@ def relay(seed: int) -> Program:
 def test_no_value_is_overwritten_while_it_is_read() -> None:
     shared = kept = 0
     for program in (*map(generate, range(30)), *map(relay, range(30))):
+        if writes_pieces(program):                         # whose values are written by several kernels
+            continue
         arena = Arena()
         run_function(lowered(program, "bufferize"), "main", program.arguments, arena.watch)
         kept += len(arena.owner)
@@ -124,12 +126,19 @@ def test_the_simulation_sees_a_bad_plan() -> None:
             run_function(bad, "main", program.arguments, Arena().watch)
 
 
+def writes_pieces(program: Program) -> bool:
+    """Whether a program writes values piece by piece or again: pieces in place, and what a search carries in a loop."""
+    return "dynamic_update_slice" in program.text or "search_sorted" in program.text
+
+
 @pytest.mark.parametrize("last", ["tensor_to_loop", "coalesce_dimensions"])
 def test_every_element_is_stored_once(last: str) -> None:
     """The points of a kernel's domain and the elements of each of its results are the same in number, one each."""
     stores = 0
     for seed in range(60):
         program = generate(seed)
+        if writes_pieces(program):
+            continue
         env = symbols_of(program)
         for kernel in lowered(program, last).inside(loop.Kernel):
             extents = tuple(evaluate(d, env) for d in kernel.domain)

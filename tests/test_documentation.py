@@ -20,7 +20,9 @@ import pytest
 import mlc
 from mlc import nn
 from mlc.checked import Meaning
+from mlc.dialects.builtin import Module
 from mlc.frontend import eager
+from mlc.frontend.compiler import compiler
 from mlc.tools import codes
 from mlc.tools.site import names
 
@@ -139,6 +141,11 @@ def modules_with_examples() -> list[str]:
     return found
 
 
+def interpreted(module: Module, where: str) -> Any:
+    """An eager operation by the interpreter; on a mesh by its ranks."""
+    return Meaning(module) if where == "cpu" else compiler().compile(module, where)
+
+
 @pytest.mark.parametrize("name", modules_with_examples())
 def test_examples(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(linecache, "checkcache", lambda filename=None: None)       # doctest has it look at every file
@@ -146,7 +153,7 @@ def test_examples(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     runner = doctest.DocTestRunner(Numbers(), verbose=False, optionflags=doctest.NORMALIZE_WHITESPACE
                                    | doctest.ELLIPSIS | doctest.IGNORE_EXCEPTION_DETAIL)
     names = {"mlc": mlc, "nn": nn, "np": np, "xp": mlc.array_api}
-    with eager.compiled_by(lambda module, where: Meaning(module)):     # which takes less time than machine code
+    with eager.compiled_by(interpreted):                # which takes less time than machine code
         for test in Finder(exclude_empty=True).find(module, name, extraglobs=names):
             runner.run(test, out=report.append)
     assert not report, "".join(report)

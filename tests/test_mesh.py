@@ -180,11 +180,54 @@ def test_each_rank_sends_what_the_report_says() -> None:
         mesh = dist.mesh({"data": 2})
         f = mlc.compile(lambda x, w: (x @ w).sum(0))
         x, w = dist.shard(X, "data", mesh=mesh), dist.shard(mlc.ones(6, 4), "data", mesh=mesh)
-        before = mesh._ranks.transport.traffic.total
+        traffic = mesh._ranks.transport.traffic
+        before = traffic.total - traffic.sent["agreement"]
         f(x, w)
-        return mesh._ranks.transport.traffic.total - before, dist.report(f, x, w).sent
+        return traffic.total - traffic.sent["agreement"] - before, dist.report(f, x, w).sent
 
     assert {sent == told for sent, told in threads.run(2, rank)} == {True}
+
+
+@pytest.mark.parametrize("act", [
+    lambda x, rank: x.sum() if rank else x.amax(), lambda x, rank: x.cpu() if rank else x.sum(),
+    lambda x, rank: dist.shard(mlc.ones(4) * rank, mesh=None if rank > 9 else rank_mesh(x)),
+    lambda x, rank: dist.from_local(mlc.ones(2 + rank), "a", mesh=rank_mesh(x)), lambda x, rank: x + np.float32([rank]),
+    lambda x, rank: mlc.full((2,), rank).to(x.device),
+], ids=["other operations", "gathered by one", "other elements", "other shards", "other numbers", "other copies"])
+def test_ranks_that_do_different_things_are_told(act: Callable[[Any, int], Any]) -> None:
+    def rank(number: int) -> None:
+        mesh = dist.mesh({"a": 2})
+        MESHES[number] = mesh
+        act(dist.shard(mlc.arange(8.0), "a", mesh=mesh), number)
+
+    with pytest.raises(Error) as error:
+        threads.run(2, rank)
+    assert isinstance(error.value.__cause__, Error) and error.value.__cause__.code == "MLC0972"
+
+
+MESHES: dict[int, Any] = {}
+
+
+def rank_mesh(x: Any) -> Any:
+    return next(m for m in MESHES.values() if m.device == x.device)
+
+
+def test_a_checkpoint_of_a_mesh_is_read_on_another(tmp_path: Any) -> None:
+    def write(rank: int) -> None:
+        dist.init_process_group()
+        mesh = dist.mesh({"a": 4})
+        dist.checkpoint.save({name: dist.shard(np.arange(8) * n, "a", mesh=mesh)
+                              for name, n in (("x", 1), ("y", 10))}, tmp_path / "saved")
+
+    def read(rank: int) -> Any:
+        dist.init_process_group()
+        mesh = dist.mesh({"a": 2})
+        found = dist.checkpoint.load({name: dist.shard(np.arange(8) * 0, "a", mesh=mesh) for name in "xy"},
+                                     tmp_path / "saved")
+        return found["x"].tolist(), found["y"].tolist(), dist.placement(found["x"])
+
+    threads.run(4, write)
+    assert threads.run(2, read) == [([*range(8)], [*range(0, 80, 10)], ("a",))] * 2
 
 
 @pytest.mark.parametrize(("make", "message"), [
@@ -201,7 +244,15 @@ def test_each_rank_sends_what_the_report_says() -> None:
     (lambda m: mlc.nonzero(dist.shard(mlc.ones(4), mesh=dist.mesh({"a": 1}))), "a size that depends on data"),
     (lambda m: mlc.fft.fft(dist.shard(mlc.ones(4), mesh=dist.mesh({"a": 1}))), "complex tensors are not divided"),
     (lambda m: mlc.ones(2).to("mesh:99"), "there is no mesh:99"),
+    (lambda m: dist.mesh(2), "2 is no mesh"),
+    (lambda m: dist.shard([1.0, 2.0], 0, mesh=m), "0 names no axis"),
+    (lambda m: dist.shard(mlc.ones(2), m), "the mesh is a keyword argument|no mesh is given"),
+    (lambda m: dist.shard(mlc.ones(2), "a", mesh="mesh:0"), "'mesh:0' is no mesh"),
+    (lambda m: dist.placement(np.ones(2)), "a ndarray is on no mesh"),
+    (lambda m: dist.distribute(nn.Linear(2, 2), m, "data"), "'data' is no plan"),
+    (lambda m: dist.distribute(nn.Linear(200, 200), m, dist.FullySharded("z")), "no axis 'z'"),
+    (lambda m: dist.shard_optimizer(3, m, "a"), "a int is no optimiser"),
 ])
 def test_mistakes_are_told(make: Callable[[Any], Any], message: str) -> None:
-    with pytest.raises(Error, match=message):
+    with pytest.raises(Error, match=rf"MLC\d{{4}}.*({message})"):
         make(dist.mesh({"a": 2}, abstract=True))

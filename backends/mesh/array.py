@@ -61,6 +61,8 @@ class MeshArray:
 
     def numpy(self) -> Array:
         """The whole array, gathered from all ranks, which have to call this together."""
+        if self.sharding.used:
+            self.mesh.agree(f"the gathering of a {self.dtype.name}{list(self.shape)} that lies {self.sharding}")
         out = self.local
         for dim, axes in enumerate(self.sharding.dims):
             if axes:
@@ -112,5 +114,6 @@ class MeshMemory:
         self.mesh = mesh
 
     def array(self, array: Array) -> MeshArray:
-        """An array of which every rank has, and keeps, all elements."""
+        """An array of which every rank has, and keeps, all elements; RankError (MLC0972) if they differ."""
+        self.mesh.agree_on(array, "a copy to the mesh")
         return MeshArray.of_whole(self.mesh, Sharding.replicated(array.ndim), array)

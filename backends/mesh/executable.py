@@ -96,7 +96,8 @@ class Entry(ArgumentChecks):
         env = self._bind(arrays, sizes or {})
         program = self.program([placement_of(x) for x in arrays], env)
         self.calls += 1
-        shards = program.run([x.local if isinstance(x, MeshArray) else x for x in arrays])
+        shards = program.run([x.local if isinstance(x, MeshArray) else x for x in arrays],
+                             [x for x in arrays if not isinstance(x, MeshArray)])
         return [MeshArray(self.mesh, placed.sharding, shape, shard, placed.used)
                 for placed, shape, shard in zip(program.placed, self._result_shapes(env), shards)]
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import threading
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -11,12 +13,15 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from mlc.backends.transport import collectives, current
+from mlc.backends.transport.errors import RankError
 from mlc.backends.transport.mailbox import Mailbox
 from mlc.backends.transport.threads import ThreadTransport
-from mlc.backends.transport.transport import Transport
+from mlc.backends.transport.transport import Array, Transport
 from mlc.dialects.shard.mesh import Axes, Mesh
 from mlc.ir.diag import BackendError, UserError
 
+DESCRIBED = 256
+"""Bytes of a message that says what a rank does."""
 _made: list[RankMesh] = []
 _making = threading.Lock()
 
@@ -60,9 +65,39 @@ class RankMesh:
         together, first = len(self.neighbours) > 1, self.rank == self.neighbours[0]
         if together and not first:
             self.transport.barrier(group=self.neighbours)
-        yield
-        if together and first:
-            self.transport.barrier(group=self.neighbours)
+        try:
+            yield
+        finally:                                           # others wait for it, also where it is refused
+            if together and first:
+                self.transport.barrier(group=self.neighbours)
+
+    def agree(self, what: str, *parts: bytes) -> None:
+        """RankError (MLC0972) unless all ranks do the same: call this with equal texts and bytes."""
+        if self.topology.ranks == 1:
+            return
+        mine = np.zeros(DESCRIBED, np.uint8)
+        digest = hashlib.sha256(what.encode())
+        for part in parts:
+            digest.update(len(part).to_bytes(8, "little") + part)
+        text = (digest.digest() + what.encode())[:DESCRIBED]
+        mine[:len(text)] = np.frombuffer(text, np.uint8)
+        found = collectives.all_gather(self.transport, tuple(range(self.topology.ranks)), mine, name="agreement")
+        other = next((rank for rank, x in enumerate(found) if not np.array_equal(x, mine)), None)
+        if other is None:
+            return
+        theirs = found[other].tobytes()[32:].rstrip(b"\0").decode("utf-8", "replace")
+        if theirs != what[:len(theirs)] or not theirs:
+            raise RankError(f"rank {self.rank} runs {what} on {self.device}, and rank {other} {theirs}", code="MLC0972",
+                            ranks=[other], hint="all ranks do the same with tensors on a mesh, in the same order")
+        raise RankError(f"rank {other} has other values in {what} than rank {self.rank}: what is not divided is the "
+                        "same on every rank", code="MLC0972", ranks=[other],
+                        hint="seed all ranks alike (mlc.manual_seed), or load the same data")
+
+    def agree_on(self, array: Array, what: str) -> None:
+        """RankError (MLC0972) unless all ranks have the same array; nothing on an abstract mesh."""
+        if self.carrier is not None:
+            checksum = zlib.crc32(np.ascontiguousarray(array).reshape(-1).view(np.uint8))
+            self.agree(f"{what} of a {array.dtype.name}{list(array.shape)}", checksum.to_bytes(4, "little"))
 
     def group(self, axes: Axes) -> tuple[int, ...]:
         """The ranks that differ from this one along some axes only, by position."""

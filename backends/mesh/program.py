@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -22,6 +23,7 @@ from mlc.ir.compilation_lock import compiling
 from mlc.ir.core import Op, Symbol, Value, before
 from mlc.ir.diag import UserError
 from mlc.ir.passes import Pipeline, parse_pipeline
+from mlc.ir.printer import to_text
 from mlc.ir.sizes import Dim
 from mlc.ir.types import ComplexType, TensorType
 from mlc.passes import pipeline
@@ -121,6 +123,9 @@ class RankProgram:
             if not op.terminator:
                 entry = _compiled(module, op.callee, host) if isinstance(op, func.Call) else None
                 self.steps.append(_Step(op, entry, [slots[v] for v in op.operands], [slots[r] for r in op.results], []))
+        self.name = f"{name} of {function.loc}" if function.loc.file else name
+        self.digest = hashlib.sha256(to_text(module).encode()).digest()
+        self.communicates = any(isinstance(step.op, shard.Collective) for step in self.steps)
         self.results = [slots[v] for v in function.block.terminator.operands]
         self.slots = len(slots)
         kept = set(self.results)
@@ -128,9 +133,11 @@ class RankProgram:
             step.last = [slot for slot in {*step.takes, *step.gives} if slot not in kept]
             kept |= {*step.takes, *step.gives}
 
-    def run(self, args: Sequence[Array]) -> list[Array]:
-        """The shards of the results, given those of the arguments."""
+    def run(self, args: Sequence[Array], alike: Sequence[Array]) -> list[Array]:
+        """The shards of the results, given those of the arguments; `alike` are arguments that every rank brings."""
         _ = self.mesh.transport                            # refuses an abstract mesh
+        if self.communicates or alike:
+            self.mesh.agree(self.name, self.digest, *(np.ascontiguousarray(x).tobytes() for x in alike))
         values: list[Any] = [*args, *[None] * (self.slots - len(args))]
         for step in self.steps:
             taken = [values[slot] for slot in step.takes]

@@ -8,5 +8,5 @@ TARGETS: dict[str, Target] = {}
 """Targets of this vendor by name."""
 DEFAULT = "host"
 """Default target without a device."""
-DLPACK = -1
+DLPACK = 0
 """No device of DLPack: an array on a mesh is in several memories."""

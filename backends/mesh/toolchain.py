@@ -68,7 +68,7 @@ def device_memory(number: int) -> MeshMemory:
 def import_dlpack(x: Any) -> NoReturn:
     """UserError: no array of another library is on a mesh."""
     raise UserError("no array of another library is on a mesh", code="MLC0884",
-                    hint="divide it among the ranks: mlc.distributed.shard(x, mesh, ...)")
+                    hint="divide it among the ranks: mlc.distributed.shard(x, ..., mesh=mesh)")
 
 
 def entry(images: Sequence[Any], memory: MeshMemory, name: str) -> NoReturn:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
+from operator import index
 from typing import ClassVar
 
 from mlc.ir.attributes import DialectAttribute
@@ -26,10 +27,12 @@ class Mesh(DialectAttribute):
     @staticmethod
     def of(axes: Mapping[str, int]) -> Mesh:
         """A mesh with axes of these names and sizes; UserError (MLC0960) unless there is a rank in it."""
-        if not axes or any(type(n) is not int or n < 1 for n in axes.values()):
-            raise UserError(f"{dict(axes)} is no mesh: each axis has a positive number of ranks", code="MLC0960",
+        sizes = list(axes.values()) if isinstance(axes, Mapping) else []
+        if not sizes or not all(type(a) is str for a in axes) or any(
+                isinstance(n, bool) or not hasattr(n, "__index__") or n < 1 for n in sizes):
+            raise UserError(f"{axes} is no mesh: each axis has a name and a positive number of ranks", code="MLC0960",
                             hint='for instance {"data": 4, "model": 2}')
-        return Mesh(tuple(axes), tuple(axes.values()))
+        return Mesh(tuple(axes), tuple(map(index, sizes)))
 
     @property
     def ranks(self) -> int:

@@ -38,6 +38,7 @@ from mlc.backends.transport.errors import RankError, ranks_text
 from mlc.distributed.groups import ProcessGroup, resolved, world
 from mlc.distributed.objects import all_gather_object, broadcast_object_list
 from mlc.frontend.autograd.grad_mode import GradMode
+from mlc.frontend.device import CPU
 from mlc.frontend.location import user_loc
 from mlc.frontend.output_files import not_written
 from mlc.frontend.tensor import Tensor
@@ -76,7 +77,7 @@ def save(state_dict: Mapping[str, Any], checkpoint_id: str | os.PathLike[str], p
     """
     group, target = _group(process_group), Path(checkpoint_id)
     rank, size = (group.rank(), group.size()) if group is not None else (0, 1)
-    leaves = dict(_leaves(state_dict))
+    leaves = {key: x.cpu() if isinstance(x, Tensor) and x.device != CPU else x for key, x in _leaves(state_dict)}
     owners = _owners(leaves, size)
     temporary = _started(target, group)
     mine = {key: x for key, x in leaves.items() if owners[key] == rank}

@@ -25,9 +25,9 @@ from mlc.dialects.shard.mesh import Axes, Sharding
 from mlc.dialects.shard.mesh import Mesh as Topology
 from mlc.frontend.location import user_loc
 from mlc.frontend.operands import tracer
-from mlc.frontend.tensor import Tensor, as_array, wrap
+from mlc.frontend.tensor import OPERATIONS, Tensor, as_array, wrap
 from mlc.frontend.trace import emit, state
-from mlc.ir.diag import Error, UserError
+from mlc.ir.diag import Error, UserError, UserTypeError
 
 Spec = str | Sequence[str] | None
 """The axes of the mesh that divide one dimension: a name, several (the major one first), or None."""
@@ -92,7 +92,7 @@ def mesh(axes: Mapping[str, int], abstract: bool = False) -> DeviceMesh:
         The mesh.
 
     Raises:
-        UserError: As of `DeviceMesh`.
+        UserError: An axis has no rank (MLC0960), or the job has another number of ranks (MLC0969).
 
     Example:
         >>> mlc.distributed.mesh({"data": 1})
@@ -127,14 +127,16 @@ def shard(x: Any, *spec: Spec, mesh: DeviceMesh | None = None, used: Sequence[Sp
         traced = tracer(x)
         constrained: Tensor = emit(Shard, traced, _dims(spec, traced.type.rank))
         return constrained
-    ranks = _mesh_of(x, mesh)
+    ranks, x = _mesh_of(x, mesh), _tensor(x)
     shape = tuple(x.shape)
     sharding = Sharding(_dims(spec, len(shape)))
     _check(sharding, shape, ranks.topology)
     where_used = None if used is None else Sharding(_dims(used, len(shape)))
     if where_used is not None:
         _check(where_used, shape, ranks.topology)
-    return wrap(MeshArray.of_whole(ranks, sharding, as_array(x), where_used))
+    array = as_array(x)
+    ranks.agree_on(array, f"shard {sharding}")
+    return wrap(MeshArray.of_whole(ranks, sharding, array, where_used))
 
 
 def from_local(x: Any, *spec: Spec, mesh: DeviceMesh) -> Tensor:
@@ -149,17 +151,18 @@ def from_local(x: Any, *spec: Spec, mesh: DeviceMesh) -> Tensor:
         The tensor on the mesh.
 
     Raises:
-        UserError: As of `shard`.
+        UserError: A dimension cannot be divided so (MLC0962), or there is no such axis (MLC0961).
 
     Example:
         >>> mesh = mlc.distributed.mesh({"data": 1})
         >>> mlc.distributed.from_local(mlc.ones(4, 2), "data", mesh=mesh).shape
         (4, 2)
     """
-    shard = np.ascontiguousarray(as_array(x)).reshape(tuple(x.shape))
-    sharding, topology = Sharding(_dims(spec, shard.ndim)), mesh._ranks.topology
+    shard = np.array(as_array(_tensor(x)), order="C")
+    sharding, topology = Sharding(_dims(spec, shard.ndim)), _ranks_of(mesh).topology
     shape = tuple(n * topology.size(axes) for n, axes in zip(shard.shape, sharding.dims))
     _check(sharding, shape, topology)
+    _ranks_of(mesh).agree(f"from_local of a {shard.dtype.name}{list(shard.shape)} that lies {sharding}")
     return wrap(MeshArray(mesh._ranks, sharding, shape, shard))
 
 
@@ -203,12 +206,22 @@ def placement(x: Tensor) -> tuple[Spec, ...]:
     return tuple(None if not axes else axes[0] if len(axes) == 1 else axes for axes in _array(x).sharding.dims)
 
 
+def _tensor(x: Any) -> Tensor:
+    """The tensor of what has elements: a tensor, an array, or numbers in lists."""
+    return x if isinstance(x, Tensor) else OPERATIONS["tensor"](x)  # type: ignore[no-any-return]
+
+
 def _dims(spec: Sequence[Spec], rank: int) -> tuple[Axes, ...]:
+    if any(isinstance(s, DeviceMesh) for s in spec):
+        raise UserTypeError("the mesh is a keyword argument", code="MLC0962", loc=user_loc(), hint="write mesh=mesh")
+    dims = tuple(() if s is None else (s,) if isinstance(s, str) else s for s in spec)
+    if wrong := [s for s in dims if not isinstance(s, tuple | list) or not all(type(a) is str for a in s)]:
+        raise UserTypeError(f"{wrong[0]!r} names no axis of a mesh", code="MLC0962", loc=user_loc(),
+                            hint='for each dimension give a name such as "data", a tuple of names, or None')
     if len(spec) > rank:
         raise UserError(f"{len(spec)} dimensions are specified, and the tensor has {rank}", code="MLC0962",
                         loc=user_loc())
-    dims = tuple(() if s is None else (s,) if isinstance(s, str) else tuple(s) for s in spec)
-    return dims + ((),) * (rank - len(spec))
+    return (*map(tuple, dims), *((),) * (rank - len(spec)))
 
 
 def _check(sharding: Sharding, shape: Sequence[int], topology: Topology) -> None:
@@ -218,18 +231,26 @@ def _check(sharding: Sharding, shape: Sequence[int], topology: Topology) -> None
                         loc=user_loc(), hint="divide another dimension, or make its size a multiple")
 
 
+def _ranks_of(mesh: Any) -> meshes.RankMesh:
+    if not isinstance(mesh, DeviceMesh):
+        raise UserTypeError(f"{mesh!r} is no mesh", code="MLC0969", loc=user_loc(),
+                            hint='pass mesh=mlc.distributed.mesh({"data": 2})')
+    return mesh._ranks
+
+
 def _mesh_of(x: Any, mesh: DeviceMesh | None) -> meshes.RankMesh:
-    if mesh is not None:
-        return mesh._ranks
-    if isinstance(x, Tensor) and isinstance(x.backing_array, MeshArray):
+    if mesh is None and isinstance(x, Tensor) and isinstance(x.backing_array, MeshArray):
         return x.backing_array.mesh
-    raise UserError("no mesh is given", code="MLC0969", loc=user_loc(),
-                    hint='pass mesh=mlc.distributed.mesh({"data": 2})')
+    if mesh is None:
+        raise UserError("no mesh is given", code="MLC0969", loc=user_loc(),
+                        hint='pass mesh=mlc.distributed.mesh({"data": 2})')
+    return _ranks_of(mesh)
 
 
-def _array(x: Tensor) -> MeshArray:
-    array = x.backing_array
+def _array(x: Any) -> MeshArray:
+    array = x.backing_array if isinstance(x, Tensor) else None
     if not isinstance(array, MeshArray):
-        raise UserError(f"the tensor is on {x.device}, and on no mesh", code="MLC0969", loc=user_loc(),
+        where = f"the tensor is on {x.device}, and" if isinstance(x, Tensor) else f"a {type(x).__name__} is"
+        raise UserError(f"{where} on no mesh", code="MLC0969", loc=user_loc(),
                         hint="divide it: mlc.distributed.shard(x, ..., mesh=mesh)")
     return array

@@ -16,7 +16,7 @@ Example:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import TypeVar
 
@@ -24,7 +24,7 @@ from mlc.distributed.device_mesh import DeviceMesh, Spec, placement, shard
 from mlc.frontend.autograd.grad_mode import no_grad
 from mlc.frontend.location import user_loc
 from mlc.frontend.tensor import Tensor
-from mlc.ir.diag import UserError
+from mlc.ir.diag import UserError, UserTypeError
 from mlc.nn.module import Module
 from mlc.optim import Optimizer
 
@@ -99,15 +99,17 @@ class ByName:
 
     def __init__(self, specs: Mapping[str, tuple[Spec, ...]], otherwise: Plan = replicated) -> None:
         self.specs, self.otherwise = dict(specs), otherwise
-        self.unused = set(self.specs)
 
     def __call__(self, name: str, x: Tensor, mesh: DeviceMesh) -> tuple[Spec, ...]:
         """The specification of the first pattern that fits the name."""
         for pattern, spec in self.specs.items():
             if fnmatchcase(name, pattern):
-                self.unused.discard(pattern)
                 return spec
         return self.otherwise(name, x, mesh)
+
+    def unused(self, names: Sequence[str]) -> list[str]:
+        """The patterns that none of some names fits."""
+        return [pattern for pattern in self.specs if not any(fnmatchcase(name, pattern) for name in names)]
 
     def used(self, name: str, x: Tensor, mesh: DeviceMesh) -> tuple[Spec, ...] | None:
         """As it lies, if a pattern fits the name."""
@@ -138,16 +140,20 @@ def distribute(module: M, mesh: DeviceMesh, plan: Plan = replicated) -> M:
         >>> model(mlc.distributed.shard(mlc.ones(4, 2), "data", mesh=mesh)).shape
         (4, 3)
     """
+    if not callable(plan):
+        raise UserTypeError(f"{plan!r} is no plan", code="MLC0962", loc=user_loc(),
+                            hint='for instance mlc.distributed.FullySharded("data")')
+    tensors = [*module.named_parameters(), *module.named_buffers()]
+    if isinstance(plan, ByName) and (unused := plan.unused([name for name, _ in tensors])):
+        raise UserError(f"no tensor of the module is named {unused[0]}", code="MLC0962", loc=user_loc(),
+                        hint="names are those of named_parameters() and named_buffers()")
     with no_grad():
-        for name, x in [*module.named_parameters(), *module.named_buffers()]:
+        for name, x in tensors:
             spec = plan(name, x, mesh)
             used = plan.used(name, x, mesh) if isinstance(plan, FullySharded | ByName) and any(spec) else None
             x.data = shard(x.data, *spec, mesh=mesh, used=used)
             if x.grad is not None:
                 x.grad = shard(x.grad, *placement(x), mesh=mesh)
-    if isinstance(plan, ByName) and plan.unused:
-        raise UserError(f"no tensor of the module is named {min(plan.unused)}", code="MLC0962", loc=user_loc(),
-                        hint="names are those of named_parameters() and named_buffers()")
     return module
 
 
@@ -157,7 +163,7 @@ def shard_optimizer(optimizer: Optimizer, mesh: DeviceMesh, axis: str) -> Optimi
     Each rank updates its part of a parameter, of a gradient that is scattered; the parameter is gathered.
 
     Args:
-        optimizer: Optimiser of parameters on the mesh, before its first step.
+        optimizer: Optimiser of parameters on the mesh. State that it has already is kept.
         mesh: The mesh.
         axis: Axis of the mesh.
 
@@ -174,7 +180,10 @@ def shard_optimizer(optimizer: Optimizer, mesh: DeviceMesh, axis: str) -> Optimi
         >>> mlc.distributed.placement(adam.state[model.weight]["exp_avg"])
         ('data', None)
     """
-    mesh._ranks.topology.index(axis)
+    _check_axis(mesh, axis)
+    if not isinstance(optimizer, Optimizer):
+        raise UserTypeError(f"a {type(optimizer).__name__} is no optimiser", code="MLC0962", loc=user_loc(),
+                            hint="for instance mlc.optim.Adam(model.parameters())")
     for group in optimizer.param_groups:
         rule = optimizer._with(group)
         for p in group["params"]:
@@ -182,7 +191,7 @@ def shard_optimizer(optimizer: Optimizer, mesh: DeviceMesh, axis: str) -> Optimi
             held = optimizer.state.setdefault(p, {"step": 0})
             for slot, x in zip(rule.slots, rule.fresh(p)):
                 if slot in wanted:
-                    shape = tuple(x.shape)
+                    x, shape = x if held.get(slot) is None else held[slot], tuple(x.shape)
                     own = placement(p) if shape == tuple(p.shape) else (None,) * x.ndim
                     held[slot] = shard(x.cpu(), *_divided(shape, own, axis, mesh), mesh=mesh)
     return optimizer
@@ -190,8 +199,17 @@ def shard_optimizer(optimizer: Optimizer, mesh: DeviceMesh, axis: str) -> Optimi
 
 def _divided(shape: tuple[int, ...], spec: tuple[Spec, ...], axis: str, mesh: DeviceMesh) -> tuple[Spec, ...]:
     """A specification that divides one more dimension, the first that can be; the same if there is none."""
+    _check_axis(mesh, axis)
     ranks = mesh.shape
     if axis in [name for s in spec for name in ((s,) if isinstance(s, str) else s or ())]:
         return spec
     at = next((d for d, (n, s) in enumerate(zip(shape, spec)) if s is None and n and n % ranks[axis] == 0), None)
     return spec if at is None else (*spec[:at], axis, *spec[at + 1:])
+
+
+def _check_axis(mesh: DeviceMesh, axis: str) -> None:
+    try:
+        mesh._ranks.topology.index(axis)
+    except UserError as error:
+        error.loc = user_loc()
+        raise

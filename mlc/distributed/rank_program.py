@@ -6,7 +6,7 @@ Example:
     >>> x = mlc.distributed.shard(mlc.ones(16, 8), "data", mesh=mesh)
     >>> print(mlc.distributed.report(lambda w, x: (x @ w).sum(), w, x))
     4 ranks: data 4
-    each rank: arguments 384 bytes, results 4 bytes, in between at most 128 bytes
+    each rank: arguments 384 bytes, results 4 bytes, in between at most 132 bytes
     collectives: 1, each rank sends 6 bytes
       all_reduce over data: 1, 6 bytes sent
 """
@@ -59,10 +59,10 @@ def lower(f: Callable[..., Any], *args: Any, **keywords: Any) -> str:
 class Communication:
     """One collective of the program of a rank.
 
-    Attributes:
+    Args:
         kind: Name of the operation, such as "all_reduce".
         axes: Axes of the mesh whose ranks take part.
-        bytes: Bytes that each rank sends.
+        bytes: Bytes that each rank sends, on average where parts are uneven.
         place: Line of the program that it comes from.
 
     Example:
@@ -80,7 +80,7 @@ class Communication:
 class Report:
     """The costs of the program of one rank.
 
-    Attributes:
+    Args:
         shape: Number of ranks along each axis of the mesh.
         arguments: Bytes of the shards of the arguments, and of what the function reaches.
         results: Bytes of the shards of the results.

@@ -108,11 +108,12 @@ def setitem(input: Tensor, key: Any, value: Any) -> None:
     if type(input) is Tensor and type(value) in (int, float) and _addresses(key) and put_number(input, key, value):
         return
     keys = tuple(_number_of(_listed(k)) for k in (key if isinstance(key, tuple) else (key,)))
-    if len(keys) == 1 and _is_truth(keys[0]):
+    on_device = type(input) is Tensor and state.trace is None and not isinstance(input.backing_array, np.ndarray)
+    if len(keys) == 1 and _is_truth(keys[0]) and not on_device:
         return setitem(OPERATIONS["unsqueeze"](input, 0), _row_of(keys[0]), value)
     loc = user_loc()
     try:
-        if type(input) is Tensor and state.trace is None and not isinstance(input.backing_array, np.ndarray):
+        if on_device:
             _set_on_device(input, keys, value)
             return
         parts = _expanded(keys, input.ndim)
@@ -134,10 +135,15 @@ def setitem(input: Tensor, key: Any, value: Any) -> None:
 
 def _set_on_device(input: Tensor, keys: tuple[Any, ...], value: Any) -> None:
     """input[keys] = value where elements are not in host memory: at positions that are computed on the host."""
+    if not (len(keys) == 1 and _is_truth(keys[0])):
+        _expanded(keys, input.ndim)                        # which refuses what is no subscript
+    if type(value) is complex and not input.dtype.is_complex:
+        raise UserTypeError(f"complex numbers do not fit in {input.dtype.name}", code="MLC0790", loc=user_loc(),
+                            hint="write the real part, as in x.real")
     places = np.arange(input.numel()).reshape(input.shape)
     at = np.asarray(places[tuple(as_array(k) if is_tensor(k) else k for k in keys)])
     f = OPERATIONS
-    given = value if isinstance(value, Tensor) else f["cast"](value, input.dtype)
+    given = value if isinstance(value, Tensor) else f["tensor"](value, dtype=input.dtype)
     source = f["broadcast_to"](f["cast"](without_leading_ones(given, at.ndim), input.dtype), at.shape)
     index, source = (x.to_device(input.device) if isinstance(x, Tensor) else x
                      for x in (f["reshape"](at, (-1,)), f["reshape"](source, (-1,))))
