@@ -20,6 +20,13 @@ RNG = np.random.default_rng(0)
 X = RNG.standard_normal((8, 6)).astype(np.float32)
 Y = RNG.integers(0, 4, 8)
 
+
+
+def untyped(x: Any) -> Any:
+    """x, of a type that a checker does not know."""
+    return x
+
+
 PLANS: dict[str, tuple[dict[str, int], Callable[[], dist.plans.Plan]]] = {
     "data parallel": ({"data": 4}, lambda: dist.replicated),
     "fully sharded": ({"data": 4}, lambda: dist.FullySharded("data", least=1)),
@@ -191,7 +198,8 @@ def test_each_rank_sends_what_the_report_says() -> None:
 @pytest.mark.parametrize("act", [
     lambda x, rank: x.sum() if rank else x.amax(), lambda x, rank: x.cpu() if rank else x.sum(),
     lambda x, rank: dist.shard(mlc.ones(4) * rank, mesh=None if rank > 9 else rank_mesh(x)),
-    lambda x, rank: dist.from_local(mlc.ones(2 + rank), "a", mesh=rank_mesh(x)), lambda x, rank: x + np.float32([rank]),
+    lambda x, rank: dist.from_local(mlc.ones(2 + rank), "a", mesh=rank_mesh(x)),
+    lambda x, rank: x + np.array([rank], np.float32),
     lambda x, rank: mlc.full((2,), rank).to(x.device),
 ], ids=["other operations", "gathered by one", "other elements", "other shards", "other numbers", "other copies"])
 def test_ranks_that_do_different_things_are_told(act: Callable[[Any, int], Any]) -> None:
@@ -244,14 +252,14 @@ def test_a_checkpoint_of_a_mesh_is_read_on_another(tmp_path: Any) -> None:
     (lambda m: mlc.nonzero(dist.shard(mlc.ones(4), mesh=dist.mesh({"a": 1}))), "a size that depends on data"),
     (lambda m: mlc.fft.fft(dist.shard(mlc.ones(4), mesh=dist.mesh({"a": 1}))), "complex tensors are not divided"),
     (lambda m: mlc.ones(2).to("mesh:99"), "there is no mesh:99"),
-    (lambda m: dist.mesh(2), "2 is no mesh"),
-    (lambda m: dist.shard([1.0, 2.0], 0, mesh=m), "0 names no axis"),
+    (lambda m: dist.mesh(untyped(2)), "2 is no mesh"),
+    (lambda m: dist.shard([1.0, 2.0], untyped(0), mesh=m), "0 names no axis"),
     (lambda m: dist.shard(mlc.ones(2), m), "the mesh is a keyword argument|no mesh is given"),
-    (lambda m: dist.shard(mlc.ones(2), "a", mesh="mesh:0"), "'mesh:0' is no mesh"),
-    (lambda m: dist.placement(np.ones(2)), "a ndarray is on no mesh"),
-    (lambda m: dist.distribute(nn.Linear(2, 2), m, "data"), "'data' is no plan"),
+    (lambda m: dist.shard(mlc.ones(2), "a", mesh=untyped("mesh:0")), "'mesh:0' is no mesh"),
+    (lambda m: dist.placement(untyped(np.ones(2))), "a ndarray is on no mesh"),
+    (lambda m: dist.distribute(nn.Linear(2, 2), m, untyped("data")), "'data' is no plan"),
     (lambda m: dist.distribute(nn.Linear(200, 200), m, dist.FullySharded("z")), "no axis 'z'"),
-    (lambda m: dist.shard_optimizer(3, m, "a"), "a int is no optimiser"),
+    (lambda m: dist.shard_optimizer(untyped(3), m, "a"), "a int is no optimiser"),
 ])
 def test_mistakes_are_told(make: Callable[[Any], Any], message: str) -> None:
     with pytest.raises(Error, match=rf"MLC\d{{4}}.*({message})"):

@@ -96,7 +96,7 @@ class RankMesh:
     def agree_on(self, array: Array, what: str) -> None:
         """RankError (MLC0972) unless all ranks have the same array; nothing on an abstract mesh."""
         if self.carrier is not None:
-            checksum = zlib.crc32(np.ascontiguousarray(array).reshape(-1).view(np.uint8))
+            checksum = zlib.crc32(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
             self.agree(f"{what} of a {array.dtype.name}{list(array.shape)}", checksum.to_bytes(4, "little"))
 
     def group(self, axes: Axes) -> tuple[int, ...]:

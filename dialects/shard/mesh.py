@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from operator import index
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from mlc.ir.attributes import DialectAttribute
 from mlc.ir.diag import UserError
@@ -25,8 +25,8 @@ class Mesh(DialectAttribute):
     sizes: tuple[int, ...]
 
     @staticmethod
-    def of(axes: Mapping[str, int]) -> Mesh:
-        """A mesh with axes of these names and sizes; UserError (MLC0960) unless there is a rank in it."""
+    def of(axes: Any) -> Mesh:
+        """A mesh with axes of these names and sizes, a mapping; UserError (MLC0960) unless there is a rank in it."""
         sizes = list(axes.values()) if isinstance(axes, Mapping) else []
         if not sizes or not all(type(a) is str for a in axes) or any(
                 isinstance(n, bool) or not hasattr(n, "__index__") or n < 1 for n in sizes):

@@ -208,7 +208,7 @@ def placement(x: Tensor) -> tuple[Spec, ...]:
 
 def _tensor(x: Any) -> Tensor:
     """The tensor of what has elements: a tensor, an array, or numbers in lists."""
-    return x if isinstance(x, Tensor) else OPERATIONS["tensor"](x)  # type: ignore[no-any-return]
+    return x if isinstance(x, Tensor) else OPERATIONS["tensor"](x)
 
 
 def _dims(spec: Sequence[Spec], rank: int) -> tuple[Axes, ...]:
