@@ -68,7 +68,7 @@ def test_examples_of_the_help_run(command: str, run: Run) -> None:
             Path("models", name).symlink_to(ROOT / "examples" / "assistant")
     status, text, err = run(command, "--help")
     assert status == 0 and not err
-    examples = examples_of(text)
+    examples = [line for line in examples_of(text) if line != "mlc cache warm"]      # minutes; test_kernel_library
     assert len(examples) >= 2
     for line in examples:
         stdin = "What is mlc?\n" if command == "chat" else ""
