@@ -7,7 +7,7 @@ them by numbers.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -53,20 +53,7 @@ def pattern_of(call: Call, kernel: EagerKernel) -> CallPattern | None:
     op = call.op
 
     def argument(x: Any, name: str) -> Argument:
-        return operand(x, name in op.literal) if name in op.operands else Constant(own(x))
-
-    def operand(x: Any, literal: bool) -> Argument:
-        kind = type(x)
-        if x is None or kind is bool or (literal and kind in (int, float, complex)):
-            return Constant(x)
-        if kind is list or kind is tuple:
-            return Items(tuple(operand(item, literal) for item in x))
-        number = next(numbers)
-        if kind is float or (kind is int and not (op.stored and _has_integers(call))):
-            return Number(kind)
-        if kind is not Tensor and kind is not np.ndarray:
-            raise _NoPattern
-        return Array(number not in kernel.unused)
+        return _operand(x, name in op.literal, call, kernel, numbers) if name in op.operands else Constant(own(x))
 
     try:
         arguments = [argument(x, op.parameter(i)) for i, x in enumerate(call.args)]
@@ -75,6 +62,21 @@ def pattern_of(call: Call, kernel: EagerKernel) -> CallPattern | None:
         return None
     return CallPattern(tuple(arguments), tuple(call.keywords), len(kernel.structure) > 1, not kernel.is_plain,
                        kernel.distinct)
+
+
+def _operand(x: Any, literal: bool, call: Call, kernel: EagerKernel, numbers: Iterator[int]) -> Argument:
+    """An operand in the pattern of a call. No closure, whose cell would keep the arrays of the call in a cycle."""
+    kind = type(x)
+    if x is None or kind is bool or (literal and kind in (int, float, complex)):
+        return Constant(x)
+    if kind is list or kind is tuple:
+        return Items(tuple(_operand(item, literal, call, kernel, numbers) for item in x))
+    number = next(numbers)
+    if kind is float or (kind is int and not (call.op.stored and _has_integers(call))):
+        return Number(kind)
+    if kind is not Tensor and kind is not np.ndarray:
+        raise _NoPattern
+    return Array(number not in kernel.unused)
 
 
 def _has_integers(call: Call) -> bool:

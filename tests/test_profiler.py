@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import gzip
 import json
 import sys
 import threading
+import weakref
 from pathlib import Path
 from typing import Any
 
@@ -237,3 +239,17 @@ def test_training_in_a_profile_gives_the_same_numbers() -> None:
     plain = trained()
     with profile():
         assert trained() == plain
+
+
+def test_operands_of_a_first_call_are_freed_at_once() -> None:
+    """What finds out how a call is done natively is no cycle that keeps its arrays until the next collection."""
+    gc.disable()
+    try:
+        x = mlc.full((3, 5, 7), 2.0)
+        array = weakref.ref(x._array)
+        mlc.lerp(x, x + 1, x)
+        mlc.lerp(x, x + 1, x)
+        del x
+        assert array() is None
+    finally:
+        gc.enable()
