@@ -42,7 +42,7 @@ def test_the_shell_reads_it(shell: str, tmp_path: Path) -> None:
 @pytest.mark.skipif(shutil.which("bash") is None, reason="there is no bash here")
 @pytest.mark.parametrize("words, wanted", [
     (["co"], {"compile", "completion"}), (["run", "--ex"], {"--exec"}), (["run", "--exec", ""], {"native", "interp"}),
-    (["cache", ""], {"info", "clear", "verify"}), (["run", "--inputs", "mo"], {"model.mlir", "model.py"}),
+    (["cache", ""], {"info", "clear", "verify", "warm"}), (["run", "--inputs", "mo"], {"model.mlir", "model.py"}),
     (["compile", "--weights", "b"], {"beside"}), (["opt", "model.m"], {"model.mlir"}), (["help", "pas"], {"passes"}),
     (["info", "--col"], {"--color"}), (["info", "--color", "a"], {"auto", "always"}),
 ])
