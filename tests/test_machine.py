@@ -100,5 +100,5 @@ def test_a_vendor_is_a_folder_and_a_word(monkeypatch: pytest.MonkeyPatch) -> Non
     assert Target.parse("toy:1") is Target.default("toy") is toy and toy.vendor == "toy" and toy.is_gpu
     assert devices.as_device("toy:3") == "toy:3" and devices.is_device("toy") and 99 in devices.Devices.dlpack_types()
     assert pipeline.order(toy.machine)[-1][1] == "dce"
-    with pytest.raises(UserError, match='use "cpu" or "cuda" or "toy"'):
+    with pytest.raises(UserError, match='use "cpu" or "cuda" or "mesh" or "toy"'):
         devices.as_device("mps")
