@@ -165,7 +165,7 @@ def test_a_closure_computes_the_loss_anew() -> None:
 
         with mlc.no_grad(), torch.no_grad():
             losses.append([optimizer.step(closure).item() for _ in range(4)])
-    assert losses[0] == pytest.approx(losses[1], rel=1e-4) and losses[0][3] < losses[0][0]
+    assert losses[0] == pytest.approx(losses[1], rel=1e-4) and len(set(losses[0])) == 4
 
 
 # -- states -----------------------------------------------------------------------------------------------------------
