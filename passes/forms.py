@@ -60,7 +60,7 @@ TENSOR = Form("tensor", frozenset({"builtin", "func", "tensor", "autodiff", "scf
               without=COLLECTIVES)
 """Output of the frontend: value semantics, and derivatives as operations."""
 
-REAL = Form("real", TENSOR.dialects, (no_complex,))
+REAL = Form("real", TENSOR.dialects, (no_complex,), without=COLLECTIVES)
 """Complex tensors are replaced by their parts."""
 
 DIFFERENTIATED = Form("differentiated", frozenset({"builtin", "func", "tensor", "scf", "arith", "shard"}),
