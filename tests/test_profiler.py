@@ -242,7 +242,7 @@ def test_training_in_a_profile_gives_the_same_numbers() -> None:
 
 
 def test_operands_of_a_first_call_are_freed_at_once() -> None:
-    """What finds out how a call is done natively is no cycle that keeps its arrays until the next collection."""
+    """Finding out how a call is done natively leaves no cycle that keeps its arrays until the next collection."""
     gc.disable()
     try:
         x = mlc.full((3, 5, 7), 2.0)

@@ -95,21 +95,26 @@ class AllReduce(Collective, name="shard.all_reduce"):
         return 2 * self.operand_bytes() * (n - 1) // n
 
 
-class ReduceScatter(Collective, name="shard.reduce_scatter"):
-    """result = the block at the rank's position, along `axis`, of the combination of x of all ranks
-
-        %r = shard.reduce_scatter %x {mesh = #shard.mesh<axes = ["d"], sizes = [2]>, axes = ["d"], axis = 0} :
-            (tensor<4xf32>) -> tensor<2xf32>
-    """
+class _Dividing(Collective):
+    """A collective that gives each rank a block along `axis`."""
 
     axis: int
-    kind: str = "add"
     format = "$x attr-dict `:` functional-type"
 
     def infer(self) -> TensorType:
         x = self._operand()
         self.check_axis(self.axis, x.rank)
         return self._divided(x, self.axis)
+
+
+class ReduceScatter(_Dividing, name="shard.reduce_scatter"):
+    """result = the block at the rank's position, along `axis`, of the combination of x of all ranks
+
+        %r = shard.reduce_scatter %x {mesh = #shard.mesh<axes = ["d"], sizes = [2]>, axes = ["d"], axis = 0} :
+            (tensor<4xf32>) -> tensor<2xf32>
+    """
+
+    kind: str = "add"
 
     def of_group(self, xs: Sequence[Array]) -> list[Array]:
         return np.split(combined(xs, self.kind, self.x.type), len(xs), self.axis)
@@ -167,20 +172,12 @@ class AllToAll(Collective, name="shard.all_to_all"):
         return self.operand_bytes() * (n - 1) // n
 
 
-class AllSlice(Collective, name="shard.all_slice"):
+class AllSlice(_Dividing, name="shard.all_slice"):
     """result = the block at the rank's position, along `axis`, of x, which all ranks have
 
         %r = shard.all_slice %x {mesh = #shard.mesh<axes = ["d"], sizes = [2]>, axes = ["d"], axis = 0} :
             (tensor<4xf32>) -> tensor<2xf32>
     """
-
-    axis: int
-    format = "$x attr-dict `:` functional-type"
-
-    def infer(self) -> TensorType:
-        x = self._operand()
-        self.check_axis(self.axis, x.rank)
-        return self._divided(x, self.axis)
 
     def of_group(self, xs: Sequence[Array]) -> list[Array]:
         return [np.split(x, len(xs), self.axis)[i] for i, x in enumerate(xs)]

@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from mlc.dialects.shard.collectives import Collective
 from mlc.dialects.shard.mesh import Mesh, Sharding
 from mlc.dialects.tensor.base import Array
@@ -39,7 +41,6 @@ def shards(x: Array, sharding: Sharding, mesh: Mesh) -> list[Array]:
 
 def joined(pieces: Sequence[Array], sharding: Sharding, mesh: Mesh) -> Array:
     """The tensor of the shards of all ranks. IRError (MLC0964) if replicas differ."""
-    import numpy as np
     shape = [n * mesh.size(axes) for n, axes in zip(pieces[0].shape, sharding.dims)]
     out, known = np.zeros(shape, pieces[0].dtype), np.zeros(shape, bool)
     for rank, x in enumerate(pieces):
