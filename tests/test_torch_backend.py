@@ -299,9 +299,9 @@ def test_threads_are_those_of_the_graph(monkeypatch: pytest.MonkeyPatch) -> None
     limits = list[int | None]()
     attach = threads.attach
 
-    def noted(library: Library, limit: int | None = None) -> None:
+    def noted(library: Library, limit: int | None = None, timed: bool = False) -> None:
         limits.append(limit)
-        attach(library, limit)
+        attach(library, limit, timed)
 
     def f(x: torch.Tensor) -> torch.Tensor:
         return torch.softmax(x @ x, 1)

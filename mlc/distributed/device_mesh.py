@@ -7,8 +7,8 @@ with such tensors, eagerly or compiled, is divided among the ranks by passes ove
 Example:
     >>> mesh = mlc.distributed.mesh({"data": 1})         # in a job of one rank
     >>> x = mlc.distributed.shard(mlc.ones(4, 2), "data", mesh=mesh)
-    >>> x.device, mlc.distributed.placement(x), x.sum().item()
-    ('mesh:0', ('data', None), 8.0)
+    >>> x.device == mesh.device, mlc.distributed.placement(x), x.sum().item()
+    (True, ('data', None), 8.0)
 """
 
 from __future__ import annotations
