@@ -120,7 +120,7 @@ class Compiled(CompiledFunction):
             return recorded_call(name_of(self.signature.f), self.signature.f, *self.signature.bound, *args, **keywords)
         direct = self.direct
         if direct is not None:
-            if direct.cache.states <= STATES_KNOWN:
+            if not direct.unsteady:
                 return direct.dispatcher(*args, **keywords)
             self.reports, self.direct = direct.reports + self.reports, None    # the arrays are others all the time
         call = self.signature.bind(args, keywords)
@@ -129,8 +129,11 @@ class Compiled(CompiledFunction):
     def run(self, call: Call) -> Any:
         """The result of a call, by cached code or code that `specialize` builds now."""
         cache = self.cache
-        code = cache.find(call) or timed("compilation", self.signature.name,
-                                         lambda: specialize(self, cache, call, record, self.build))
+        code = cache.find(call)
+        if code is None:
+            code = timed("compilation", self.signature.name,
+                         lambda: specialize(self, cache, call, record, self.build))
+            self.unsteady = cache.states > STATES_KNOWN
         if isinstance(code, RunAsPython):
             return self.signature.f(*call.args, **call.keywords)
         if code.recorded.captures is not None and not code.recorded.captures.fit():

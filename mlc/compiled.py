@@ -68,6 +68,7 @@ class CompiledFunction:
     wrappers    the fast paths, when each is checked by itself
     reaching    those of them that take tensors which the function reaches, each with these
     dispatcher  the callable that users hold, if it learns fast paths
+    unsteady    whether it was compiled for more captured states than are kept
     """
 
     __call__: Callable[..., Any]
@@ -94,6 +95,7 @@ class CompiledFunction:
         self.wrappers = list[Any]()
         self.reaching = list[tuple[Any, Any]]()
         self.dispatcher: Any = None
+        self.unsteady = False
         _functions.add(self)
         functools.update_wrapper(self, self.signature.f, updated=())
 

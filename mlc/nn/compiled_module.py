@@ -43,7 +43,8 @@ class CompiledModule:
     def __init_subclass__(cls, **keywords: Any) -> None:
         """Nothing: this class is not one of those that the module's class may count."""
 
-    def __call__(self, *args: Any, **keywords: Any) -> Any:
+    def _call(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+        """A call of any module of the class, at any time."""
         if state.trace is not None:                        # a part of what is recorded
             return super().__call__(*args, **keywords)  # type: ignore[misc]
         return self._compiled()(*args, **keywords)
@@ -89,8 +90,17 @@ class CompiledModule:
 def as_compiled(module: Module, compiled: Compiled, options: Mapping[str, Any]) -> Module:
     """A module whose calls are those of a compiled function."""
     own = type(module)
-    members = {"_compilation": Compilation(module, compiled, options), "__module__": own.__module__,
-               "__qualname__": own.__qualname__, "__doc__": own.__doc__}
+    attributes = vars(module)
+
+    def __call__(self: CompiledModule, *args: Any, **keywords: Any) -> Any:
+        if type(self) is cls and vars(self) is attributes and state.trace is None:
+            direct = compiled.direct
+            if direct is not None and not direct.unsteady:
+                return direct.dispatcher(*args, **keywords)
+        return self._call(args, keywords)
+
+    members = {"_compilation": Compilation(module, compiled, options), "__call__": __call__,
+               "__module__": own.__module__, "__qualname__": own.__qualname__, "__doc__": own.__doc__}
     cls = types.new_class(own.__name__, (CompiledModule, own), exec_body=lambda body: body.update(members))
     return _twin(cls, module)
 
