@@ -33,7 +33,7 @@ MAX_NESTING = 256
 # Without AVX-512 mask registers, levels 1 and 2 omit the pass that folds a select into a masked load: if the upper half
 # of such a load is unused, LLVM 22.1 loads all of it and keeps the values (tests/test_object_code.py).
 _SHORT = ("always_inliner", "global_dead_code_eliminate", "sroa", "simplify_cfg", "instruction_combine")
-_DIVISION = re.compile(r"= [su](?:div|rem) ")
+_DIVISION = re.compile(r"= [su](?:div|rem) [^,\n]*, %")
 
 # AMX needs code generation level 1 or higher; level 1 once gave slower matmul tiles than 2 and saved no time.
 _CODEGEN_LEVEL = {0: 1, 1: 2, 2: 2, 3: 3}

@@ -94,7 +94,24 @@ class Lowering:
             self.nest(d + 1)
             return []
 
-        self.blocks(d, self.kernel.schedule.tile[d], [], body, ranged=d in self.walked)
+        size = self.kernel.schedule.tile[d]
+        if self.kernel.schedule.masked and d == self.kernel.schedule.vector and d not in self.walked:
+            self.masked_blocks(d, size, body)
+        else:
+            self.blocks(d, size, [], body, ranged=d in self.walked)
+
+    def masked_blocks(self, d: int, size: int, body: Body) -> None:
+        """Emit `body` for every block of the vector dimension, with masks of the lanes that are in the domain."""
+        extent = self.kernel.domain[d]
+        first, stop = self.scope.origin.get(d, 0), self.scope.stop.get(d, extent)
+        if sizes.modulo(extent, size) == 0 or (isinstance(extent, int) and extent < size):
+            self.blocks(d, size, [], body)
+            return
+        op = scf.loop(self.number(first), self.number(stop), self.number(size), [], f"i{d}")
+        with at_end(op.block), self.scoped():
+            origin = self.named("origin", op.counter)
+            self.enter_part(d, origin, extent - origin, size, whole=True)
+            scf.Yield(tuple(body([])))
 
     def blocks(self, d: int, size: int, carried: list[Value], body: Body, ranged: bool = False,
                whole: bool = False) -> list[Value]:

@@ -27,28 +27,36 @@ ROWS, COLUMN = 480, 512
 """Rows that share a packed panel, and bytes of a column of it: a panel takes half of a cache."""
 LANES, FEW = 16, 4
 """Lanes of a vector of unpacked numbers, and rows of a tile of sums in lanes."""
+KIND = 0.02
+"""Slowdown that is accepted for one kind of tiles less: each has code of its own, which takes time to compile."""
 COLUMNS, LINES = 1024, 8
 """Columns and lines of memory that are streamed together where there are too few rows for reuse."""
 
 
 @dataclass(frozen=True)
 class Shape:
-    """A register tile: rows x (lines x vectors) of columns, with lines along a second column dimension."""
+    """A register tile: rows x (lines x vectors) of columns, with lines along a second column dimension.
+
+    masked  whether the last tile of columns is a whole one, with masked accesses
+    """
 
     rows: int
     lines: int
     vectors: int
+    masked: bool = False
 
-    def cost(self, machine: Cpu, rows: int, lines: int, vectors: int) -> float:
-        """Estimated cycles per term of all sums; remainders are tiles of their own."""
+    def cost(self, machine: Cpu, rows: int, lines: int, columns: int, lanes: int) -> float:
+        """Estimated cycles per term of all sums; remainders are tiles of their own, unless they are masked."""
+        of_rows, of_lines, vectors = parts(rows, self.rows), parts(lines, self.lines), max(1, ceil(columns, lanes))
+        of_vectors = [(self.vectors, ceil(vectors, self.vectors))] if self.masked else parts(vectors, self.vectors)
+        kinds = 1 if self.masked else len(parts(columns, self.vectors * lanes))
         total = 0.0
-        for r, many_rows in parts(rows, self.rows):
-            for a, many_lines in parts(lines, self.lines):
-                for v, many_vectors in parts(vectors, self.vectors):
+        for r, many_rows in of_rows:
+            for a, many_lines in of_lines:
+                for v, many_vectors in of_vectors:
                     cycles = max(r * a * v, machine.fma_in_flight) + r / 4 + a * v / 2
                     total += many_rows * many_lines * many_vectors * cycles
-        kinds = len(parts(rows, self.rows)) * len(parts(lines, self.lines)) * len(parts(vectors, self.vectors))
-        return total * (1 + 0.01 * kinds)
+        return total * (1 + KIND * len(of_rows) * len(of_lines) * kinds)
 
     def fits(self, registers: int) -> bool:
         """Whether accumulators, columns and one row element fit into the registers."""
@@ -118,13 +126,14 @@ def schedule_contraction(kernel: Kernel, machine: Cpu) -> None:
     lanes = lanes_for(kernel.domain[n], max(1, machine.vector_bits // element_width(kernel)))
     registers = machine.vector_registers
     extents = tuple(kernel.domain[d] if d is not None else 1 for d in (m, line, n))
-    shape = best_shape(extents, lanes, machine)
+    packing = packing_of(kernel, (left, right), m, n, k, machine) if m is not None else None
+    shape = best_shape(extents, lanes, machine, packing is not None and packing.fills_columns)
     more = second_line_dimension(kernel, shape, lines, registers) if m is None else None
     if more is not None:                      # values that depend on neither line are read once for both
         most = (registers - 2) // (shape.lines * guess(kernel.domain[more]) + 1)
         shape = Shape(1, shape.lines, even(ceil(guess(kernel.domain[n]), lanes), min(shape.vectors, most), 1))
         tile(kernel, more, guess(kernel.domain[more]))
-    tile(kernel, n, lanes * shape.vectors, vector=True, lanes=lanes)
+    tile(kernel, n, lanes * shape.vectors, vector=True, lanes=lanes, masked=shape.masked)
     if line is not None and shape.lines > 1:
         tile(kernel, line, shape.lines)
     if isinstance(sum.parent_op, loop.For):
@@ -136,7 +145,8 @@ def schedule_contraction(kernel: Kernel, machine: Cpu) -> None:
         if n not in left.type.dims:
             schedule_few_rows(kernel, factor(right), n, k, shape.rows, machine)
     else:
-        schedule_panels(kernel, shape, sides, m, n, k, machine)
+        assert packing is not None
+        schedule_panels(kernel, shape, packing, sides, m, n, k, machine)
 
 
 def schedule_lanes(kernel: Kernel, machine: Cpu) -> None:
@@ -213,20 +223,50 @@ def schedule_few_rows(kernel: Kernel, right: Factor, n: int, k: int, rows: int, 
         unroll(kernel, k, LINES)
 
 
-def schedule_panels(kernel: Kernel, shape: Shape, sides: tuple[str, str], m: int, n: int, k: int,
+@dataclass(frozen=True)
+class Packing:
+    """Which factors of a product of many rows are packed.
+
+    left        whether the left one is, if its rows are used for several panels of columns
+    right       whether the right one is: always, or (None) if there are several panels
+    transposed  whether the right one is contiguous along the terms
+    rows        whether the left one is packed in the order of rows, and not of terms
+    large       whether the right one exceeds the cache
+    """
+
+    left: bool
+    right: bool | None
+    transposed: bool
+    rows: bool
+    large: bool
+
+    @property
+    def fills_columns(self) -> bool:
+        """Whether columns are read to fill a panel only, as vectors: masks then take no time where panels are used."""
+        return self.right is not False and not self.transposed and not self.left
+
+
+def packing_of(kernel: Kernel, factors: tuple[Value, Value], m: int, n: int, k: int, machine: Cpu) -> Packing:
+    """What is packed of (left, right)."""
+    left, right = map(factor, factors)
+    size, terms = element_width(kernel) // 8, guess(kernel.domain[k])
+    large = terms * guess(kernel.domain[n]) * size > machine.l2_bytes
+    across = n not in right.along
+    strided = k not in left.along and terms * guess(kernel.domain[m]) * size > machine.l2_bytes
+    possible = {n, k} <= {*factors[1].type.dims}
+    return Packing((strided or not left.plain) and {m, k} <= {*factors[0].type.dims},
+                   possible and (across or not right.plain or (None if large else False)),
+                   across and k in right.along, m in left.along or k not in left.along, large)
+
+
+def schedule_panels(kernel: Kernel, shape: Shape, packing: Packing, sides: tuple[str, str], m: int, n: int, k: int,
                     machine: Cpu) -> None:
     """Schedule a product of many rows, which pass through a panel of columns tile by tile."""
-    _, contract = contraction(kernel)
-    factors = [getattr(contract, side) for side in sides]
-    left, right = (factor(v) for v in factors)
-    size, panel = element_width(kernel) // 8, kernel.schedule.tile[n]
+    panel = kernel.schedule.tile[n]
     lanes, terms, columns = kernel.schedule.lanes or panel, guess(kernel.domain[k]), guess(kernel.domain[n])
-    large = terms * columns * size > machine.l2_bytes
-    across = n not in right.along
-    pack_right = (across or not right.plain or (large and columns > panel)) and {n, k} <= {*factors[1].type.dims}
-    strided = k not in left.along and terms * guess(kernel.domain[m]) * size > machine.l2_bytes
-    pack_left = (strided or not left.plain) and columns > panel and {m, k} <= {*factors[0].type.dims}
-    if not (large or pack_right or pack_left):
+    pack_right = columns > panel if packing.right is None else packing.right
+    pack_left = packing.left and columns > panel
+    if not (packing.large or pack_right or pack_left):
         tile(kernel, m, shape.rows)
         return
     step = lcm(shape.rows, lanes) if pack_left else shape.rows
@@ -238,9 +278,9 @@ def schedule_panels(kernel: Kernel, shape: Shape, sides: tuple[str, str], m: int
     if pack_left:
         tile(kernel, n, even(kernel.domain[n], 4 * panel, panel), vector=True, lanes=lanes)
         strip_mine(kernel, n, panel)
-        pack(kernel, sides[0], m if m in left.along or k not in left.along else k, lanes)
+        pack(kernel, sides[0], m if packing.rows else k, lanes)
     if pack_right:
-        pack(kernel, sides[1], n, lanes if across and k in right.along else 0)
+        pack(kernel, sides[1], n, lanes if packing.transposed else 0)
 
 
 def most_rows(kernel: Kernel, m: int, pack_left: bool, machine: Cpu) -> int:
@@ -277,11 +317,12 @@ def lanes_for(extent: Dim, lanes: int) -> int:
 
 
 @functools.cache
-def best_shape(extents: tuple[Dim, ...], lanes: int, machine: Cpu) -> Shape:
-    """Cheapest register tile for a product of these extents."""
-    rows, lines, columns = map(guess, extents)
-    counts = [max(1, n) for n in (rows, lines, ceil(columns, lanes))]
+def best_shape(extents: tuple[Dim, ...], lanes: int, machine: Cpu, may_mask: bool = False) -> Shape:
+    """Cheapest register tile for a product of these extents; `may_mask` says whether the last columns may be masked."""
+    rows, lines, columns = (max(1, guess(n)) for n in extents)
+    counts = rows, lines, ceil(columns, lanes)
     limits = (14, 7, 4)
     ranges = (range(1, min(n, limit) + 1) for n, limit in zip(counts, limits))
-    shapes = [s for s in itertools.starmap(Shape, itertools.product(*ranges)) if s.fits(machine.vector_registers)]
-    return min(shapes, key=lambda s: (s.cost(machine, *counts), s.lines * s.vectors))
+    masked = (False,) if not may_mask else (False, True) if isinstance(extents[-1], int) else (True,)
+    shapes = [s for s in itertools.starmap(Shape, itertools.product(*ranges, masked)) if s.fits(machine.vector_registers)]
+    return min(shapes, key=lambda s: (s.cost(machine, rows, lines, columns, lanes), s.lines * s.vectors))

@@ -432,3 +432,10 @@ func.func @f(%x: memref<4xf32>) {
   }
   func.return
 }
+// -----
+func.func @f() {
+  loop.kernel {symbols = [], domain = [4, 5], iterator_types = ["parallel", "reduction"], schedule = #loop.schedule<tile = [1, 5], vector = 1, masked = true>} { // error: error[MLC0150]: loop.kernel: schedule: masked = true, but vector = 1 is no parallel dimension
+    loop.end
+  }
+  func.return
+}

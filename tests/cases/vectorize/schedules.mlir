@@ -96,3 +96,10 @@ func.func @windows(%x: tensor<2x12x20xf32>, %w: tensor<2x3x3xf32>) -> tensor<2x1
   func.return %4 : tensor<2x10x18xf32>
 }
 // CHECK: domain = [2, 10, 18, 9], {{.*}}schedule = #loop.schedule<tile = [1, 4, 32, 9], vector = 2, steps = ["unroll(dim=3, size=9)", "tile(dim=1, size=4)", "tile(dim=2, size=32, vector=True)"]>
+// -----
+// columns that fill a panel are masked in the last one: the same code for all panels
+func.func @columns_of_a_panel(%x: tensor<40x70xf32>, %y: tensor<70x3001xf32>) -> tensor<40x3001xf32> {
+  %0 = tensor.dot_general %x, %y {batch = [], contract = [[1, 0]]} : (tensor<40x70xf32>, tensor<70x3001xf32>) -> tensor<40x3001xf32>
+  func.return %0 : tensor<40x3001xf32>
+}
+// CHECK: vector = 1, lanes = 16, masked = true, steps = ["tile(dim=1, size=48, vector=True, lanes=16, masked=True)"
