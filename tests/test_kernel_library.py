@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -31,15 +32,23 @@ def run() -> Any:
         return program().numpy()
 
 
-@pytest.fixture
-def library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A library of the program for this machine, in place of that of the installation; the compile cache is empty."""
-    monkeypatch.setattr(build, "PROGRAMS", {"one": program})
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A library of the program for this machine, which takes seconds to compile."""
     level = targets.level_of(targets.host())
     assert level is not None
-    modules = [*build.collected(["one"]).values()]
-    entries = [*(build.entry(module, level) for module in modules), *build.runtime_of(level)]
-    path = kernel_library.write(tmp_path, level, entries)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(build, "PROGRAMS", {"one": program})
+        modules = [*build.collected(["one"]).values()]
+        entries = [*(build.entry(module, level) for module in modules), *build.runtime_of(level)]
+    return kernel_library.write(tmp_path_factory.mktemp("library"), level, entries)
+
+
+@pytest.fixture
+def library(built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The library in place of that of the installation; the compile cache is empty."""
+    monkeypatch.setattr(build, "PROGRAMS", {"one": program})
+    path = Path(shutil.copy(built, tmp_path))
     monkeypatch.setattr(kernel_library, "FOLDER", tmp_path)
     monkeypatch.setenv("MLC_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.setattr("mlc.backends.cached_code._cache", {})
