@@ -29,8 +29,8 @@ class Schedule(DialectAttribute):
 
     Of a CPU:
 
-    masked            whether the last tile along the vectorized dimension is a whole one with masked accesses; else it is
-                      a smaller tile, with code of its own
+    masked            whether the last tile along the vectorized dimension is a whole one with masked accesses, and not
+                      a smaller one with code of its own
     threads           number of leading dimensions that are distributed among threads
     grain_size        tiles of those per parallel task: a number, or a size over the symbols of the kernel
 

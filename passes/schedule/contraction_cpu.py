@@ -247,7 +247,7 @@ class Packing:
 
 
 def packing_of(kernel: Kernel, factors: tuple[Value, Value], m: int, n: int, k: int, machine: Cpu) -> Packing:
-    """What is packed of (left, right)."""
+    """The packing of the factors (left, right)."""
     left, right = map(factor, factors)
     size, terms = element_width(kernel) // 8, guess(kernel.domain[k])
     large = terms * guess(kernel.domain[n]) * size > machine.l2_bytes
@@ -323,6 +323,7 @@ def best_shape(extents: tuple[Dim, ...], lanes: int, machine: Cpu, may_mask: boo
     counts = rows, lines, ceil(columns, lanes)
     limits = (14, 7, 4)
     ranges = (range(1, min(n, limit) + 1) for n, limit in zip(counts, limits))
-    masked = (False,) if not may_mask else (False, True) if isinstance(extents[-1], int) else (True,)
-    shapes = [s for s in itertools.starmap(Shape, itertools.product(*ranges, masked)) if s.fits(machine.vector_registers)]
+    masked = (False,) if not may_mask else (True,) if not isinstance(extents[-1], int) else (False, True)
+    shapes = [Shape(*numbers, masks) for numbers in itertools.product(*ranges) for masks in masked]
+    shapes = [s for s in shapes if s.fits(machine.vector_registers)]
     return min(shapes, key=lambda s: (s.cost(machine, rows, lines, columns, lanes), s.lines * s.vectors))
