@@ -324,6 +324,6 @@ def best_shape(extents: tuple[Dim, ...], lanes: int, machine: Cpu, may_mask: boo
     limits = (14, 7, 4)
     ranges = (range(1, min(n, limit) + 1) for n, limit in zip(counts, limits))
     masked = (False,) if not may_mask else (True,) if not isinstance(extents[-1], int) else (False, True)
-    shapes = [Shape(*numbers, masks) for numbers in itertools.product(*ranges) for masks in masked]
+    shapes = [Shape(r, a, v, masks) for r, a, v in itertools.product(*ranges) for masks in masked]
     shapes = [s for s in shapes if s.fits(machine.vector_registers)]
     return min(shapes, key=lambda s: (s.cost(machine, rows, lines, columns, lanes), s.lines * s.vectors))
