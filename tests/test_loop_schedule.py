@@ -24,7 +24,7 @@ KERNEL = """func.func @f(%n: index) {{
 }}"""
 SCHEDULES = st.builds(
     Schedule, tile=st.tuples(st.integers(1, 64), st.integers(1, 64)), vector=st.integers(-1, 1),
-    lanes=st.integers(0, 16), masked=st.booleans(), threads=st.integers(0, 2),
+    lanes=st.integers(0, 16), masked=st.sampled_from([(), (0, 1)]), threads=st.integers(0, 2),
     grain_size=st.sampled_from([1, 7, sym("B") // 2 + 1]),
     tiles_per_cta=st.just(64), threads_per_cta=st.sampled_from([(), (8, 8), (4, 16)]),
     steps=st.sampled_from([(), ("tile(dim=0, size=4)", 'a "step" > 1')]))

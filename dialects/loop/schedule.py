@@ -29,8 +29,8 @@ class Schedule(DialectAttribute):
 
     Of a CPU:
 
-    masked            whether the last tile along the vectorized dimension is a whole one with masked accesses, and not
-                      a smaller one with code of its own
+    masked            dimensions whose last tile is a whole one with masked accesses, and not a smaller one with code of
+                      its own
     threads           number of leading dimensions that are distributed among threads
     grain_size        tiles of those per parallel task: a number, or a size over the symbols of the kernel
 
@@ -51,7 +51,7 @@ class Schedule(DialectAttribute):
     tile: tuple[int, ...]
     vector: int = -1
     lanes: int = 0
-    masked: bool = False
+    masked: tuple[int, ...] = ()
     threads: int = 0
     grain_size: Dim = 1
     tiles_per_cta: int = 0
@@ -73,8 +73,8 @@ class Schedule(DialectAttribute):
             yield f"vector = {self.vector} is neither one of {rank} dimensions nor -1"
         if self.lanes < 0:
             yield f"lanes = {self.lanes} is negative"
-        if self.masked and not 0 <= self.vector < parallel:
-            yield f"masked = true, but vector = {self.vector} is no parallel dimension"
+        if not all(0 <= d < parallel for d in self.masked) or (self.masked and self.vector < 0):
+            yield f"masked = {list(self.masked)}: only vectors of {parallel} parallel dimensions are masked"
         if not 0 <= self.threads <= parallel:
             yield f"threads = {self.threads}, but {parallel} dimensions are parallel"
         if isinstance(self.grain_size, int) and self.grain_size < 1:

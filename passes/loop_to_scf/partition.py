@@ -60,8 +60,10 @@ def _rows(low: Lowering, counts: list[Dim], first: Dim, last: Dim) -> None:
 
 
 def _between(low: Lowering, d: int, first: Dim, last: Dim) -> None:
-    """Set the bounds of the loop of dimension `d` to blocks `first` to `last` - 1."""
+    """Set the bounds of the loop of dimension `d` to blocks `first` to `last` - 1; a single block needs no loop."""
     extent, size = low.kernel.domain[d], low.kernel.schedule.tile[d]
+    if isinstance(extent, int) and extent <= size:
+        return
     low.scope.origin[d] = first * size
     whole = sizes.modulo(extent, size) == 0
     low.scope.stop[d] = last * size if whole else low.least(last * size, extent)

@@ -48,6 +48,8 @@ class LoopScope:
         self.stop: dict[int, Dim] = dict(outer.stop) if outer else {}        # its end, if inner loops split it
         self.counts: dict[int, Dim] = dict(outer.counts) if outer else {}    # valid lanes, by offset of a vector
         self.masks: dict[int, Value] = dict(outer.masks) if outer else {}    # their masks, unless all are valid
+        self.valid: dict[int, Dim] = dict(outer.valid) if outer else {}      # valid points of a whole block, if masked
+        self.row_masks: dict[tuple[Point, ...], Value] = dict(outer.row_masks) if outer else {}
         self.tiles: dict[Value, dict[Point, Value]] = dict(outer.tiles) if outer else {}
         self.scratch_buffers: dict[Value, Any] = dict(outer.scratch_buffers) if outer else {}
 
@@ -94,23 +96,29 @@ class Lowering:
             self.nest(d + 1)
             return []
 
-        size = self.kernel.schedule.tile[d]
-        if self.kernel.schedule.masked and d == self.kernel.schedule.vector and d not in self.walked:
+        size, masked = self.kernel.schedule.tile[d], d in self.kernel.schedule.masked and d not in self.walked
+        if masked and not self.is_whole(d, size):
             self.masked_blocks(d, size, body)
         else:
             self.blocks(d, size, [], body, ranged=d in self.walked)
 
-    def masked_blocks(self, d: int, size: int, body: Body) -> None:
-        """Emit `body` for every block of the vector dimension, with masks of the lanes that are in the domain."""
+    def is_whole(self, d: int, size: int) -> bool:
+        """Whether the blocks of a dimension are all whole, or there is one with vectors of its own."""
         extent = self.kernel.domain[d]
-        first, stop = self.scope.origin.get(d, 0), self.scope.stop.get(d, extent)
-        if sizes.modulo(extent, size) == 0 or (isinstance(extent, int) and extent < size):
-            self.blocks(d, size, [], body)
-            return
+        return sizes.modulo(extent, size) == 0 or (isinstance(extent, int) and extent < size)
+
+    def masked_blocks(self, d: int, size: int, body: Body) -> None:
+        """Emit `body` for every block of a dimension, with masks of what is in the domain."""
+        extent, first = self.kernel.domain[d], self.scope.origin.get(d, 0)
+        stop = self.scope.stop.get(d, extent)
         op = scf.loop(self.number(first), self.number(stop), self.number(size), [], f"i{d}")
-        with at_end(op.block), self.scoped():
+        with at_end(op.block), self.scoped() as scope:
             origin = self.named("origin", op.counter)
-            self.enter_part(d, origin, extent - origin, size, whole=True)
+            if self.is_in_lanes(d):
+                self.enter_part(d, origin, extent - origin, size, whole=True)
+            else:
+                self.enter(d, origin, size)
+                scope.valid[d] = extent - origin
             scf.Yield(tuple(body([])))
 
     def blocks(self, d: int, size: int, carried: list[Value], body: Body, ranged: bool = False,
@@ -241,6 +249,7 @@ class Lowering:
             origin = self.named("origin", origin)
         scope.origin[d], scope.block[d] = origin, size
         scope.stop.pop(d, None)
+        scope.valid.pop(d, None)
         if d == scope.vector:
             scope.lanes = lanes or self.lanes_of(size)
             scope.counts, scope.masks = {}, {}
@@ -308,7 +317,18 @@ class Lowering:
 
     def mask(self, point: Point) -> Value | None:
         """The mask of the lanes at a point that are in the domain; None for all."""
-        return self.scope.masks.get(point[self.scope.vector])
+        scope = self.scope
+        later = tuple((d, point[d]) for d in scope.valid if point[d])       # the first point of a block is always valid
+        if not later:
+            return scope.masks.get(point[scope.vector])
+        key = ((scope.vector, point[scope.vector]), *later)
+        if key not in scope.row_masks:
+            held = self.number(scope.counts.get(point[scope.vector], self.lanes))
+            for d, offset in later:
+                there = arith.CmpI("slt", arith.constant(offset, index), self.number(scope.valid[d])).result
+                held = arith.Select(there, held, arith.constant(0, index)).result
+            scope.row_masks[key] = vector.CreateMask((held,), VectorType((self.lanes,), i1)).result
+        return scope.row_masks[key]
 
     def spread(self, v: Value) -> Value:
         """Broadcast a scalar to all lanes; a vector is returned as it is."""

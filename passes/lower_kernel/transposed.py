@@ -18,7 +18,7 @@ def is_transposed(low: Lowering, access: Access, address: Dim) -> int | None:
     lanes, step = low.lanes, step_along(address, low.scope.vector)
     if access.tiles or step in (None, 0, 1) or lanes & (lanes - 1) or lanes < 2:
         return None
-    if access.mask is not None and low.in_lanes(access.mask.type.dims):
+    if (access.mask is not None and low.in_lanes(access.mask.type.dims)) or low.scope.valid:
         return None
     return next((d for d in sorted(dims_of(*access.indices)) if low.scope.block.get(d, 1) > 1
                  and d not in low.scope.stop and step_along(address, d) == 1), None)

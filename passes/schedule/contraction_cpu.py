@@ -15,6 +15,7 @@ from math import lcm, prod
 
 from mlc.dialects import loop
 from mlc.dialects.loop import Kernel
+from mlc.ir.affine import dims_of
 from mlc.ir.core import Value
 from mlc.ir.machine import Cpu
 from mlc.ir.sizes import Dim
@@ -37,7 +38,7 @@ COLUMNS, LINES = 1024, 8
 class Shape:
     """A register tile: rows x (lines x vectors) of columns, with lines along a second column dimension.
 
-    masked  whether the last tile of columns is a whole one, with masked accesses
+    masked  whether the last tiles of columns and lines are whole ones, with masked accesses
     """
 
     rows: int
@@ -47,16 +48,20 @@ class Shape:
 
     def cost(self, machine: Cpu, rows: int, lines: int, columns: int, lanes: int) -> float:
         """Estimated cycles per term of all sums; remainders are tiles of their own, unless they are masked."""
-        of_rows, of_lines, vectors = parts(rows, self.rows), parts(lines, self.lines), max(1, ceil(columns, lanes))
-        of_vectors = [(self.vectors, ceil(vectors, self.vectors))] if self.masked else parts(vectors, self.vectors)
-        kinds = 1 if self.masked else len(parts(columns, self.vectors * lanes))
+        vectors = max(1, ceil(columns, lanes))
+        of_rows, of_lines, of_vectors = parts(rows, self.rows), parts(lines, self.lines), parts(vectors, self.vectors)
+        kinds = len(of_rows) * len(of_lines) * len(parts(columns, self.vectors * lanes))
+        if self.masked:
+            of_lines = [(self.lines, ceil(lines, self.lines))]
+            of_vectors = [(self.vectors, ceil(vectors, self.vectors))]
+            kinds = len(of_rows)
         total = 0.0
         for r, many_rows in of_rows:
             for a, many_lines in of_lines:
                 for v, many_vectors in of_vectors:
                     cycles = max(r * a * v, machine.fma_in_flight) + r / 4 + a * v / 2
                     total += many_rows * many_lines * many_vectors * cycles
-        return total * (1 + KIND * len(of_rows) * len(of_lines) * kinds)
+        return total * (1 + KIND * kinds)
 
     def fits(self, registers: int) -> bool:
         """Whether accumulators, columns and one row element fit into the registers."""
@@ -127,7 +132,8 @@ def schedule_contraction(kernel: Kernel, machine: Cpu) -> None:
     registers = machine.vector_registers
     extents = tuple(kernel.domain[d] if d is not None else 1 for d in (m, line, n))
     packing = packing_of(kernel, (left, right), m, n, k, machine) if m is not None else None
-    shape = best_shape(extents, lanes, machine, packing is not None and packing.fills_columns)
+    may_mask = packing is not None and packing.fills_columns and (line is None or lies_in_lanes(kernel, line, n))
+    shape = best_shape(extents, lanes, machine, may_mask)
     more = second_line_dimension(kernel, shape, lines, registers) if m is None else None
     if more is not None:                      # values that depend on neither line are read once for both
         most = (registers - 2) // (shape.lines * guess(kernel.domain[more]) + 1)
@@ -135,7 +141,7 @@ def schedule_contraction(kernel: Kernel, machine: Cpu) -> None:
         tile(kernel, more, guess(kernel.domain[more]))
     tile(kernel, n, lanes * shape.vectors, vector=True, lanes=lanes, masked=shape.masked)
     if line is not None and shape.lines > 1:
-        tile(kernel, line, shape.lines)
+        tile(kernel, line, shape.lines, masked=shape.masked)
     if isinstance(sum.parent_op, loop.For):
         spill_accumulator(kernel)
         right = getattr(contraction(kernel)[1], sides[1])
@@ -194,6 +200,14 @@ def columns_and_rows(kernel: Kernel) -> tuple[int | None, int | None]:
         sides.reverse()
     other, unpacked = ({d for d in v.type.dims if d != contract.dim and kernel.domain[d] != 1} for v in sides)
     return max(unpacked - other, default=None), max(other - unpacked, default=None)
+
+
+def lies_in_lanes(kernel: Kernel, d: int, n: int) -> bool:
+    """Whether all accesses along a dimension are vectors, along n."""
+    accesses = [op for op in kernel.walk() if isinstance(op, loop.Load | loop.Store)]
+    spans = [{*dims_of(*op.map.results), *(d for t in op.tiles for d in t.type.dims)} for op in accesses]
+    return all(d not in dims or n in dims for dims in spans) and not any(
+        op.dim == d for op in kernel.walk() if isinstance(op, loop.InBounds))
 
 
 def second_line_dimension(kernel: Kernel, shape: Shape, lines: list[int], registers: int) -> int | None:

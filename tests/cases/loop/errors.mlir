@@ -434,7 +434,7 @@ func.func @f(%x: memref<4xf32>) {
 }
 // -----
 func.func @f() {
-  loop.kernel {symbols = [], domain = [4, 5], iterator_types = ["parallel", "reduction"], schedule = #loop.schedule<tile = [1, 5], vector = 1, masked = true>} { // error: error[MLC0150]: loop.kernel: schedule: masked = true, but vector = 1 is no parallel dimension
+  loop.kernel {symbols = [], domain = [4, 5], iterator_types = ["parallel", "reduction"], schedule = #loop.schedule<tile = [1, 5], vector = 1, masked = [1]>} { // error: error[MLC0150]: loop.kernel: schedule: masked = [1]: only vectors of 1 parallel dimensions are masked
     loop.end
   }
   func.return

@@ -102,4 +102,4 @@ func.func @columns_of_a_panel(%x: tensor<40x70xf32>, %y: tensor<70x3001xf32>) ->
   %0 = tensor.dot_general %x, %y {batch = [], contract = [[1, 0]]} : (tensor<40x70xf32>, tensor<70x3001xf32>) -> tensor<40x3001xf32>
   func.return %0 : tensor<40x3001xf32>
 }
-// CHECK: vector = 1, lanes = 16, masked = true, steps = ["tile(dim=1, size=48, vector=True, lanes=16, masked=True)"
+// CHECK: vector = 1, lanes = 16, masked = [1], steps = ["tile(dim=1, size=48, vector=True, lanes=16, masked=True)"
