@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import re
 from typing import Any
 
 import numpy as np
@@ -93,6 +94,26 @@ def test_other_registers(bits: int, dtype: str, transposes: tuple[bool, bool]) -
 ])
 def test_what_a_schedule_does(shape: tuple[int, int, int], transposes: tuple[bool, bool], step: str) -> None:
     assert step in product(*shape, *transposes)[1]
+
+
+@pytest.mark.parametrize("size", [(9, 23), (30, 30), ("H", "W")])
+def test_the_last_lines_and_columns_of_a_panel_are_masked(size: tuple[int | str, int | str]) -> None:
+    """Of an image, with and without checks of each access; there is one kind of tiles then."""
+    def convolve(x: mlc.Tensor, w: mlc.Tensor) -> mlc.Tensor:
+        return mlc.nn.functional.conv2d(x, w, padding=1)
+
+    text = str(mlc.lower(convolve, [mlc.spec(1, 30, *size), mlc.spec(40, 30, 3, 3)], level="loop"))
+    assert re.search(r"masked = \[2, 3\]", text)
+    rng = np.random.default_rng(3)
+    x, w = (mlc.tensor(rng.random(shape, np.float32)) for shape in ((1, 30, 31, 57), (40, 30, 3, 3)))
+    checked = mlc.compile(convolve, checked=True, dynamic=size == ("H", "W"))
+    fast = mlc.compile(convolve, dynamic=size == ("H", "W"))
+    for images in (x, x[:, :, :9, :23].clone()) if size == ("H", "W") else (x[:, :, :size[0], :size[1]].clone(),):
+        found = fast(images, w)
+        np.testing.assert_array_equal(found, checked(images, w))
+        windows = np.lib.stride_tricks.sliding_window_view(
+            np.pad(images.numpy()[0], ((0, 0), (1, 1), (1, 1))), (3, 3), (1, 2))
+        np.testing.assert_allclose(found.numpy()[0], np.einsum("chwij,ocij->ohw", windows, w.numpy()), rtol=1e-4)
 
 
 def test_shapes() -> None:

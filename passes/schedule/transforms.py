@@ -18,7 +18,8 @@ def tile(kernel: Kernel, dim: int, size: int, vector: bool = False, lanes: int =
     """Tile dimension `dim` by `size`; with `vector`, the points lie in vector registers of `lanes` lanes. If `masked`,
     those of the last tile that are beyond the domain are masked."""
     others = tuple(d for d in kernel.schedule.masked if d != dim)
-    kernel.reschedule(tile=kernel.schedule.with_tile(dim, size), masked=(*others, dim) if masked else others)
+    kernel.reschedule(tile=kernel.schedule.with_tile(dim, size),
+                      masked=tuple(sorted((*others, dim))) if masked else others)
     if vector:
         kernel.reschedule(vector=dim, lanes=lanes if lanes != size else 0)
     arguments: dict[str, object] = {"dim": f"{dim}", "size": size, "vector": vector, "lanes": lanes, "masked": masked}
