@@ -15,7 +15,7 @@ POINTS = 100
 ROWS = 4
 """Most rows of a tile; each element of a window of three rows is then loaded 1.5 times and not 3 times."""
 OPERATIONS = 2500
-"""Most operations that a loop is unrolled to, before constants are folded."""
+"""Most operations that a loop is unrolled to, in all rows and vectors of a tile, before constants are folded."""
 
 
 def schedule_windows(kernel: Kernel, vector: int, machine: Cpu, vectors: int) -> int:
@@ -41,7 +41,7 @@ def schedule_windows(kernel: Kernel, vector: int, machine: Cpu, vectors: int) ->
     extent = kernel.domain[row]
     rows = max(1, min(ROWS, POINTS // length, OPERATIONS // size, extent if isinstance(extent, int) else ROWS))
     tile(kernel, row, rows)
-    return max(1, min(vectors, machine.vector_registers // (4 * rows)))
+    return max(1, min(vectors, machine.vector_registers // (4 * rows), OPERATIONS // (size * rows)))
 
 
 def overlapping(kernel: Kernel, terms: int) -> set[int]:
