@@ -28,6 +28,9 @@ ROWS, COLUMN = 480, 512
 """Rows that share a packed panel, and bytes of a column of it: a panel takes half of a cache."""
 LANES, FEW = 16, 4
 """Lanes of a vector of unpacked numbers, and rows of a tile of sums in lanes."""
+PANELS, TASKS = 4, 8
+"""Most panels of columns for which rows are packed once, and least tasks that there should be of them, if there are two
+panels for each."""
 KIND = 0.02
 """Slowdown that is accepted for one kind of tiles less: each has code of its own, which takes time to compile."""
 COLUMNS, LINES = 1024, 8
@@ -266,9 +269,11 @@ def packing_of(kernel: Kernel, factors: tuple[Value, Value], m: int, n: int, k: 
     size, terms = element_width(kernel) // 8, guess(kernel.domain[k])
     large = terms * guess(kernel.domain[n]) * size > machine.l2_bytes
     across = n not in right.along
-    strided = k not in left.along and terms * guess(kernel.domain[m]) * size > machine.l2_bytes
+    rows = guess(kernel.domain[m])
+    exceeds = terms * rows * size > machine.l2_bytes       # and would be read from memory anew for each panel of columns
     possible = {n, k} <= {*factors[1].type.dims}
-    return Packing((strided or not left.plain) and {m, k} <= {*factors[0].type.dims},
+    return Packing((not left.plain or (exceeds and (k not in left.along or rows <= ROWS // 2)))
+                   and {m, k} <= {*factors[0].type.dims},
                    possible and (across or not right.plain or (None if large else False)),
                    across and k in right.along, m in left.along or k not in left.along, large)
 
@@ -290,7 +295,8 @@ def schedule_panels(kernel: Kernel, shape: Shape, packing: Packing, sides: tuple
         split_k(kernel, even(kernel.domain[k], most, lanes))
     strip_mine(kernel, m, shape.rows)
     if pack_left:
-        tile(kernel, n, even(kernel.domain[n], 4 * panel, panel), vector=True, lanes=lanes)
+        panels = min(PANELS, max(2, columns // (TASKS * panel)))
+        tile(kernel, n, even(kernel.domain[n], panels * panel, panel), vector=True, lanes=lanes)
         strip_mine(kernel, n, panel)
         pack(kernel, sides[0], m if packing.rows else k, lanes)
     if pack_right:
