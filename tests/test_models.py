@@ -159,7 +159,7 @@ def test_filters_leave_the_likely_tokens(options: dict[str, float], left: list[i
 
 def test_penalties_are_those_of_the_text_and_of_the_answer(model: mlc.models.LanguageModel) -> None:
     sampling = Sampling(repetition_penalty=2.0, frequency_penalty=0.5, presence_penalty=0.25)
-    steps = Steps(model.module)
+    steps = Steps(model.decoder)
     state = steps.start([[1, 2, 2]], [sampling], 8, Kinds(penalties=True))
     assert state.counts is not None
     counts = state.counts.numpy().copy().reshape(1, -1)[:, :6]

@@ -19,8 +19,10 @@ from mlc.ir.diag import UserError, UserTypeError
 from mlc.models.constraints import Constraint
 from mlc.models.constraints.automaton import Automaton
 from mlc.models.constraints.vocabulary import Vocabulary, vocabulary_of
+from mlc.models.embeddings import Embedder, Pooling, read_pooling
+from mlc.models.encoder import Encoder
 from mlc.models.fields import Fields
-from mlc.models.folder import CausalLM, read_folder, read_json
+from mlc.models.folder import CausalLM, Module, read_folder, read_json
 from mlc.models.generation import Piece, Request, completions, pieces
 from mlc.models.gguf import read_gguf, read_gguf_file
 from mlc.models.gguf.vocabulary import GGUFVocabulary
@@ -51,10 +53,11 @@ class Usual:
 
 
 class LanguageModel:
-    """A language model that is ready to generate; `mlc.models.load` makes it of a folder.
+    """A language model that is ready to generate, or to give vectors of texts; `mlc.models.load` makes it of a folder.
 
     Attributes:
-        module: The `nn.Module`: tokens [batch, n] to scores [batch, n, vocabulary].
+        module: The `nn.Module`: tokens [batch, n] to scores [batch, n, vocabulary]. That of an encoder takes the
+            lengths of the texts, too, and gives the numbers of their tokens.
         config: What it consists of.
         tokenizer: Of text; None if the folder has none.
         template: Of conversations; None if the folder has none.
@@ -67,6 +70,7 @@ class LanguageModel:
         usual: As above.
         origin: The folder, for messages.
         integer_products: Whether steps that generate multiply with quantised weights by integers.
+        pooling: How vectors of texts are made of those of their tokens.
 
     Example:
         >>> model = mlc.models.load("examples/assistant")
@@ -74,11 +78,12 @@ class LanguageModel:
         ('LanguageModel', True)
     """
 
-    def __init__(self, module: CausalLM, tokenizer: Tokenizer | None, template: ChatTemplate | None, usual: Usual,
-                 origin: str, integer_products: bool = False) -> None:
+    def __init__(self, module: Module, tokenizer: Tokenizer | None, template: ChatTemplate | None, usual: Usual,
+                 origin: str, integer_products: bool = False, pooling: Pooling | None = None) -> None:
         self.module, self.config = module, module.config
         self.tokenizer, self.template, self.usual, self.origin = tokenizer, template, usual, origin
         self.integer_products = integer_products
+        self._embedder = Embedder(module, pooling or Pooling())
         self._automata: dict[str, Automaton] = {}
 
     @cached_property
@@ -86,10 +91,23 @@ class LanguageModel:
         """The tokens as bytes, for constraints."""
         return vocabulary_of(self.text_tools(), self.config.vocabulary)
 
+    @property
+    def generates(self) -> bool:
+        """Whether it is a decoder; an encoder gives vectors only."""
+        return not isinstance(self.module, Encoder)
+
+    @property
+    def decoder(self) -> CausalLM:
+        """The module, if it is one that generates; an error if it is an encoder."""
+        if isinstance(self.module, Encoder):
+            raise UserError(f"{self.origin} is an encoder ({self.config.architecture}), which does not generate",
+                            code="MLC0990", loc=user_loc(), hint="model.embed gives vectors of texts")
+        return self.module
+
     @cached_property
     def steps(self) -> Steps:
-        """The compiled steps."""
-        return Steps(self.module, self.integer_products)
+        """The compiled steps of a decoder."""
+        return Steps(self.decoder, self.integer_products)
 
     # -- generation -----------------------------------------------------------------------------------------------
     def generate(self, prompts: Prompt | Sequence[Prompt], **options: Any) -> Any:
@@ -121,17 +139,19 @@ class LanguageModel:
         requests, top = self.requests([prompt], **options)
         return pieces(self.steps, requests, self.tokenizer, top)
 
-    def embed(self, prompt: Prompt) -> Array:
-        """A vector for a text: the mean of the last hidden numbers of its tokens, of length 1.
+    def embed(self, prompts: Prompt | Sequence[Prompt]) -> Array:
+        """A vector for a text, or for each of several: the last hidden numbers of its tokens, pooled.
 
-        A decoder is not trained to give vectors of whole texts: texts on the same subject are closer than others, but a
-        model that was trained for retrieval does that better.
+        The folder of the model says how, as sentence-transformers writes it (`modules.json`); if it does not, it is the
+        mean, of length 1. A text has the same vector alone and beside others. A decoder that was not trained to give
+        vectors puts texts on the same subject closer than others; an encoder that was trained for retrieval does that
+        better.
 
         Args:
-            prompt: A text, or its tokens.
+            prompts: A text, its tokens, or a list of such texts.
 
         Returns:
-            Array [width] of float32.
+            Array [width] of float32, or [texts, width] for a list.
 
         Raises:
             UserError: As `generate` (MLC0913, MLC0915).
@@ -140,8 +160,26 @@ class LanguageModel:
             >>> mlc.models.load("examples/assistant").embed("The tensor dialect").shape
             (128,)
         """
-        found = self.steps.embedding(self._tokens(prompt)).astype(np.float32)
-        return found / np.linalg.norm(found)
+        single = _is_prompt(prompts)
+        several: Any = [prompts] if single else prompts
+        found = self._embedder([self.embedding_tokens(p) for p in several])
+        return found[0] if single else found
+
+    def embedding_tokens(self, prompt: Prompt) -> tuple[int, ...]:
+        """The tokens that `embed` reads for a text: those of the prompt that the model has for all texts come first.
+
+        Args:
+            prompt: A text, or its tokens.
+
+        Returns:
+            Tuple of tokens.
+
+        Raises:
+            UserError: As `generate` (MLC0913, MLC0915).
+        """
+        pooling = self._embedder.pooling
+        given = pooling.prompt + prompt if isinstance(prompt, str) else prompt
+        return self._tokens(given, min(self.config.context, pooling.limit or self.config.context) + 1, "")
 
     def chat_tokens(self, messages: Sequence[Message], **more: Any) -> list[int]:
         """The tokens of a conversation, up to where the model goes on.
@@ -170,13 +208,14 @@ class LanguageModel:
                  seed: int | Sequence[int] | None = None, logprobs: int | None = None,
                  constraint: Constraint | None = None) -> tuple[list[Request], int | None]:
         """The requests that prompts and options say, and how many likely tokens are reported for each token."""
+        config = self.decoder.config
         given: dict[str, Any] = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "min_p": min_p,
                                  "repetition_penalty": repetition_penalty}
         sampling = replace(self.usual.sampling, **{name: x for name, x in given.items() if x is not None},
                            frequency_penalty=frequency_penalty, presence_penalty=presence_penalty,
                            logit_bias=dict(logit_bias or {}))
         self._check_tokens("logit_bias", sampling.logit_bias)
-        if logprobs is not None and not 0 <= logprobs <= min(64, self.config.vocabulary):
+        if logprobs is not None and not 0 <= logprobs <= min(64, config.vocabulary):
             raise _wrong("logprobs", logprobs, "it is a number from 0 to 64")
         stops: tuple[Any, ...] = (stop,) if isinstance(stop, str) else tuple(stop)
         if any(not isinstance(s, str) or s == "" for s in stops):
@@ -192,8 +231,8 @@ class LanguageModel:
             raise _wrong("max_tokens", limit, "it is at least 1")
         out = []
         for prompt, own in zip(prompts, seeds):
-            tokens = self._tokens(prompt)
-            out.append(Request(tokens, replace(sampling, seed=own), min(limit, self.config.context - len(tokens)),
+            tokens = self._tokens(prompt, config.context)
+            out.append(Request(tokens, replace(sampling, seed=own), min(limit, config.context - len(tokens)),
                                stops, ends, automaton))
         return out, logprobs
 
@@ -213,14 +252,15 @@ class LanguageModel:
             del self._automata[next(iter(self._automata))]
         return found
 
-    def _tokens(self, prompt: Prompt) -> tuple[int, ...]:
+    def _tokens(self, prompt: Prompt, limit: int, answer: str = ", the answer included") -> tuple[int, ...]:
+        """The tokens of a prompt, fewer than `limit`."""
         tokens = tuple(self.text_tools().encode(prompt) if isinstance(prompt, str) else map(int, prompt))
         if not tokens:
             raise UserError("a prompt has no tokens", code="MLC0915", loc=user_loc(), hint="it needs at least one")
         self._check_tokens("a prompt", tokens)
-        if len(tokens) >= self.config.context:
-            raise UserError(f"a prompt has {len(tokens)} tokens, and the model sees {self.config.context}, the answer "
-                            "included", code="MLC0915", loc=user_loc(), hint="shorten it")
+        if len(tokens) >= limit:
+            raise UserError(f"a prompt has {len(tokens)} tokens, and the model sees {limit - (not answer)}{answer}",
+                            code="MLC0915", loc=user_loc(), hint="shorten it")
         return tokens
 
     def _check_tokens(self, what: str, tokens: Any) -> None:
@@ -265,8 +305,9 @@ def load(folder: str | os.PathLike[str], *, integer_products: bool = False) -> L
     """Load a language model from a folder, as transformers and its hub have them, or from a GGUF file of llama.cpp.
 
     A folder has `config.json` and `model.safetensors` (or shards with an index), and mostly `tokenizer.json`,
-    `tokenizer_config.json` with the template of conversations, and `generation_config.json`. Weights are mapped into
-    memory, not copied, and stay of their type: 16-bit and quantised weights are widened where a product reads them.
+    `tokenizer_config.json` with the template of conversations, and `generation_config.json`; or those of
+    sentence-transformers (BERT, RoBERTa and their like), which give vectors of texts by `embed`. Weights are mapped
+    into memory, not copied, and stay of their type: 16-bit and quantised ones are widened where a product reads them.
     A file has all of that in it; its weights are F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q4_K, Q5_K or Q6_K. Nothing in a
     folder or file is executed but the template, in jinja2's sandbox.
 
@@ -277,12 +318,13 @@ def load(folder: str | os.PathLike[str], *, integer_products: bool = False) -> L
             prompts are always read exactly.
 
     Returns:
-        The model, which `mlc.generate` takes.
+        The model, which `mlc.generate` takes if it is no encoder.
 
     Raises:
         UserError: The folder holds no model (MLC0910), one that mlc does not run (MLC0911), or weights that are not
-            those of its configuration (MLC0912), its tokenizer (MLC0913) or template (MLC0914) cannot be read, a
-            package is missing (MLC0917), or the file is damaged (MLC0922).
+            those of its configuration (MLC0912), its tokenizer (MLC0913) or template (MLC0914) cannot be read, its
+            vectors are made in a way that mlc does not know (MLC0991), a package is missing (MLC0917), or the file is
+            damaged (MLC0922).
 
     Example:
         >>> mlc.models.load("examples/assistant").config.layers
@@ -293,7 +335,8 @@ def load(folder: str | os.PathLike[str], *, integer_products: bool = False) -> L
         return _of_file(path, integer_products)
     module = read_folder(path)
     tokenizer = Tokenizer.of_file(path / "tokenizer.json") if (path / "tokenizer.json").exists() else None
-    return LanguageModel(module, tokenizer, read_template(path), _usual(path), str(folder))
+    return LanguageModel(module, tokenizer, read_template(path), _usual(path), str(folder),
+                         pooling=read_pooling(path))
 
 
 def _of_file(path: Path, integers: bool) -> LanguageModel:

@@ -107,7 +107,6 @@ class Slots:
     def warm_up(self) -> Iterator[tuple[int, Kinds]]:
         """Compile the steps, one by one; each that is about to be compiled."""
         self.read(0, [0], 1)
-        self.steps.embedding([0])
         for size in self.sizes:
             for kinds in KINDS[:-1]:
                 yield size, kinds

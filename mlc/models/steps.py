@@ -14,9 +14,8 @@ from typing import Any
 import numpy as np
 
 import mlc
-from mlc.frontend.autograd.grad_mode import no_grad
 from mlc.frontend.tensor import Tensor
-from mlc.models.cache import STEP, Cache, Seen, whole
+from mlc.models.cache import STEP, Cache, Seen
 from mlc.models.folder import CausalLM
 from mlc.models.quantized import integer_products
 from mlc.models.sampling import IN_PROMPT, Chosen, Kinds, Sampling, Settings, choose
@@ -113,16 +112,6 @@ class Steps:
         state.cache, state.counts, chosen = step(state.cache, state.counts, tokens, positions, numbers, window, room,
                                                  state.settings, state.bias, masks)
         return chosen  # type: ignore[no-any-return]
-
-    def embedding(self, tokens: Sequence[int]) -> Array:
-        """The mean of the last hidden numbers of the tokens of a text, without a cache."""
-        if "embedding" not in self._compiled:
-            def embedding(tokens: Tensor) -> Tensor:
-                return self.model.hidden(tokens, whole(tokens))[0].mean(1)[0]
-
-            self._compiled["embedding"] = mlc.compile(embedding, args=[mlc.spec(1, "N", dtype="int64")])
-        with no_grad():
-            return self._compiled["embedding"](np.array([tokens], np.int64)).numpy()  # type: ignore[no-any-return]
 
     def _window(self, state: State, length: int) -> Array:
         return np.zeros(min(rounded_up(length), state.capacity), np.int8)

@@ -57,7 +57,7 @@ class Metrics:
         finished = CounterMetricFamily("mlc_finished", "Answers by the reason of their end", labels=["model", "reason"])
         for worker in self.models:
             ready.add_metric([worker.name], float(worker.ready))
-            if isinstance(worker, LanguageWorker) and worker.ready:
+            if isinstance(worker, LanguageWorker) and worker.ready and worker.model.generates:
                 self._add(worker, gauges, counters, finished)
         yield from (ready, *gauges.values(), *counters.values(), finished)
 

@@ -82,7 +82,7 @@ class LanguageWorker:
 
     @property
     def scheduler(self) -> Scheduler:
-        """Its scheduler."""
+        """Its scheduler; an encoder has none."""
         assert self._scheduler is not None
         return self._scheduler
 
@@ -109,6 +109,12 @@ class LanguageWorker:
         self._calls.append((function, future))
         self._wake.set()
         return await asyncio.wrap_future(future)
+
+    def check_generates(self) -> None:
+        """Refuse a request for an answer that an encoder cannot give."""
+        if not self.model.generates:
+            raise ApiError(400, f"{self.name} is an encoder, which gives embeddings only: use /v1/embeddings", "model",
+                           "MLC0990")
 
     def check_ready(self) -> None:
         """Refuse a request that the model cannot take now."""
@@ -152,17 +158,28 @@ class LanguageWorker:
             self.state, self.reason = "failed", error.message if isinstance(error, Error) else str(error)
             log.error("model %s: %s", self.name, error, exc_info=not isinstance(error, Error | OSError | MemoryError))
             return
-        while self._stop is None or (self._stop == "" and (self.scheduler.waiting or self.scheduler.running)):
+        while self._stop is None or (self._stop == "" and self._answers()):
             self._turn()
-        self.scheduler.close(self._stop or "cancelled")
+        if self._scheduler is not None:
+            self._scheduler.close(self._stop or "cancelled")
         for _, future in self._calls:
             if future.set_running_or_notify_cancel():
                 future.set_exception(ApiError(503, f"the model {self.name} stops"))
         self.state = "stopped"
 
+    def _answers(self) -> bool:
+        """Whether requests are being answered, or wait to be."""
+        return self._scheduler is not None and bool(self._scheduler.waiting or self._scheduler.running)
+
     def _load(self) -> None:
         started = time.perf_counter()
         self._model = load(self.path)
+        if self.limits.warm_up:
+            self.model.embed([0])
+        if not self.model.generates:
+            self.state = "ready" if self._stop is None else self.state
+            log.info("model %s is ready after %.1f s: an encoder", self.name, time.perf_counter() - started)
+            return
         self._scheduler = Scheduler(self.model, slots=self.limits.slots, capacity=self.limits.context,
                                     queue=self.limits.queue)
         for _ in self.scheduler.slots.warm_up() if self.limits.warm_up else ():
@@ -185,7 +202,7 @@ class LanguageWorker:
             except Exception as error:
                 future.set_exception(error)
         try:
-            busy = self.scheduler.step()
+            busy = self._scheduler is not None and self._scheduler.step()
         except Exception:
             log.exception("model %s: a step failed; its requests end", self.name)
             self.scheduler.close("error")
