@@ -13,7 +13,6 @@ from mlc import nn
 from mlc.models.generation import Answer, Request
 from mlc.models.layers import product
 from mlc.models.sampling import Kinds, Sampling, choose
-from mlc.models.steps import Steps
 from mlc.models.text import ChatTemplate, Unfolding, read_template
 from tests.language_models import CASES, PROMPT, REFERENCE, weights, write_folder, write_tokenizer
 
@@ -159,8 +158,7 @@ def test_filters_leave_the_likely_tokens(options: dict[str, float], left: list[i
 
 def test_penalties_are_those_of_the_text_and_of_the_answer(model: mlc.models.LanguageModel) -> None:
     sampling = Sampling(repetition_penalty=2.0, frequency_penalty=0.5, presence_penalty=0.25)
-    steps = Steps(model.decoder)
-    state = steps.start([[1, 2, 2]], [sampling], 8, Kinds(penalties=True))
+    state = model.steps.start([[1, 2, 2]], [sampling], 8, Kinds(penalties=True))
     assert state.counts is not None
     counts = state.counts.numpy().copy().reshape(1, -1)[:, :6]
     counts[0, [2, 3]] += 2                                 # two more in the answer

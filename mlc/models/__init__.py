@@ -14,10 +14,11 @@ Example:
 from __future__ import annotations
 
 from mlc.models.constraints import Constraint
+from mlc.models.drafting import DraftModel, PromptLookup
 from mlc.models.generation import Completion, LogProbability, Piece
 from mlc.models.language_model import LanguageModel, generate, load
 from mlc.models.sampling import Sampling
 from mlc.models.scheduler import Scheduler
 
-__all__ = ["Completion", "Constraint", "LanguageModel", "LogProbability", "Piece", "Sampling", "Scheduler", "generate",
-           "load"]
+__all__ = ["Completion", "Constraint", "DraftModel", "LanguageModel", "LogProbability", "Piece", "PromptLookup",
+           "Sampling", "Scheduler", "generate", "load"]

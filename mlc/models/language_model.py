@@ -19,15 +19,17 @@ from mlc.ir.diag import UserError, UserTypeError
 from mlc.models.constraints import Constraint
 from mlc.models.constraints.automaton import Automaton
 from mlc.models.constraints.vocabulary import Vocabulary, vocabulary_of
+from mlc.models.drafting import Draft, DraftModel, PromptLookup
 from mlc.models.embeddings import Embedder, Pooling, read_pooling
 from mlc.models.encoder import Encoder
 from mlc.models.fields import Fields
 from mlc.models.folder import CausalLM, Module, read_folder, read_json
-from mlc.models.generation import Piece, Request, completions, pieces
+from mlc.models.generation import Piece, Request, completions
 from mlc.models.gguf import read_gguf, read_gguf_file
 from mlc.models.gguf.vocabulary import GGUFVocabulary
 from mlc.models.quantized import QuantizedTensor
 from mlc.models.sampling import Sampling
+from mlc.models.scheduler import pieces
 from mlc.models.steps import Steps
 from mlc.models.text import ChatTemplate, Message, Tokenizer, read_template
 
@@ -110,11 +112,13 @@ class LanguageModel:
         return Steps(self.decoder, self.integer_products)
 
     # -- generation -----------------------------------------------------------------------------------------------
-    def generate(self, prompts: Prompt | Sequence[Prompt], **options: Any) -> Any:
+    def generate(self, prompts: Prompt | Sequence[Prompt], draft: Draft | LanguageModel | None = None, **options: Any
+                 ) -> Any:
         """Answer a prompt, or several at once: `mlc.generate`, which lists the options.
 
         Args:
             prompts: A text, its tokens, or a list of such prompts.
+            draft: As of `mlc.generate`.
             options: As of `mlc.generate`.
 
         Returns:
@@ -123,21 +127,22 @@ class LanguageModel:
         single = _is_prompt(prompts)
         several: Any = [prompts] if single else prompts
         requests, top = self.requests(several, **options)
-        found = completions(pieces(self.steps, requests, self.tokenizer, top), requests)
+        found = completions(pieces(self, requests, top, draft_of(draft)), requests)
         return found[0] if single else found
 
-    def stream(self, prompt: Prompt, **options: Any) -> Iterator[Piece]:
+    def stream(self, prompt: Prompt, draft: Draft | LanguageModel | None = None, **options: Any) -> Iterator[Piece]:
         """Answer a prompt piece by piece.
 
         Args:
             prompt: A text, or its tokens.
+            draft: As of `mlc.generate`.
             options: As of `mlc.generate`.
 
         Returns:
             Iterator of `Piece`s; the text of all of them is that of the completion.
         """
         requests, top = self.requests([prompt], **options)
-        return pieces(self.steps, requests, self.tokenizer, top)
+        return pieces(self, requests, top, draft_of(draft))
 
     def embed(self, prompts: Prompt | Sequence[Prompt]) -> Array:
         """A vector for a text, or for each of several: the last hidden numbers of its tokens, pooled.
@@ -292,6 +297,16 @@ class LanguageModel:
         return f"<{self.config.architecture} of {count} parameters from {self.origin}>"
 
 
+def draft_of(given: Draft | LanguageModel | None) -> Draft | None:
+    """The draft that a caller gives; a model is one with the usual number of tokens."""
+    if given is None or isinstance(given, PromptLookup | DraftModel):
+        return given
+    if not isinstance(given, LanguageModel):
+        raise UserTypeError(f"draft is {type(given).__name__}", code="MLC0992", loc=user_loc(),
+                            hint="it is a mlc.models.PromptLookup or DraftModel, or a language model")
+    return DraftModel(given)
+
+
 def _is_prompt(x: Any) -> bool:
     return isinstance(x, str) or (hasattr(x, "__len__") and len(x) > 0 and isinstance(x[0], int))
 
@@ -374,7 +389,7 @@ def generate(model: LanguageModel, prompts: Prompt | Sequence[Prompt], *, max_to
              presence_penalty: float = 0.0, logit_bias: Mapping[int, float] | None = None,
              stop: str | Sequence[str] = (), stop_tokens: Sequence[int] | None = None,
              seed: int | Sequence[int] | None = None, logprobs: int | None = None,
-             constraint: Constraint | None = None) -> Any:
+             constraint: Constraint | None = None, draft: Draft | LanguageModel | None = None) -> Any:
     """Let a language model answer a prompt, or several at once.
 
     The answers to prompts are computed together, and each is the one that the prompt gets alone: the same tokens for
@@ -401,15 +416,19 @@ def generate(model: LanguageModel, prompts: Prompt | Sequence[Prompt], *, max_to
             64; None for no log-probabilities.
         constraint: The texts that the answers may be: a JSON schema, a regular expression or a grammar, as
             `mlc.models.Constraint` makes it. An answer is whole if `max_tokens` is enough for any that is.
+        draft: What guesses tokens, which the model then verifies, several at once: a `mlc.models.PromptLookup`, a
+            `DraftModel`, or a smaller model of the same vocabulary. The answers are the same, and come sooner where
+            guesses are right. Tokens under a constraint are not guessed.
 
     Returns:
-        A `Completion` with `text`, `tokens`, `finish_reason`, `prompt_tokens` and `log_probabilities`; a list of them
-        for a list of prompts.
+        A `Completion` with `text`, `tokens`, `finish_reason`, `prompt_tokens`, `log_probabilities` and
+        `guessed_tokens`; a list of them for a list of prompts.
 
     Raises:
         UserTypeError: `model` is no language model (MLC0916).
         UserError: An option is out of its range (MLC0916), a prompt is empty, too long or has numbers that are no
-            tokens (MLC0915), there is a text and no tokenizer (MLC0913), or a constraint cannot be kept (MLC0919).
+            tokens (MLC0915), there is a text and no tokenizer (MLC0913), a constraint cannot be kept (MLC0919), the
+            draft is none for the model (MLC0992), or the model is an encoder (MLC0990).
 
     Example:
         >>> model = mlc.models.load("examples/assistant")
@@ -423,4 +442,4 @@ def generate(model: LanguageModel, prompts: Prompt | Sequence[Prompt], *, max_to
     return model.generate(prompts, max_tokens=max_tokens, temperature=temperature, top_k=top_k, top_p=top_p,
                           min_p=min_p, repetition_penalty=repetition_penalty, frequency_penalty=frequency_penalty,
                           presence_penalty=presence_penalty, logit_bias=logit_bias, stop=stop,
-                          stop_tokens=stop_tokens, seed=seed, logprobs=logprobs, constraint=constraint)
+                          stop_tokens=stop_tokens, seed=seed, logprobs=logprobs, constraint=constraint, draft=draft)

@@ -142,4 +142,12 @@ example text:
     error[MLC0991]: models/small/modules.json: its modules are Transformer, Pooling, LSTM
       help: mlc runs Transformer, Pooling, and Dense and Normalize behind them
 fix: use a model with modules that the message lists.
+
+MLC0992 A draft is none for the model.
+A draft guesses tokens that the model verifies, several at once: a model of the same vocabulary, or a lookup. Models whose
+keys are turned by the length of the text cannot verify several tokens at once.
+example python:
+    import mlc
+    mlc.generate(mlc.models.load("examples/assistant"), "The", draft=mlc.models.PromptLookup(tokens=0))
+fix: use a draft of the same vocabulary with 1 to 64 tokens, or none.
 '''
