@@ -72,7 +72,7 @@ def test_drawn_tokens_are_distributed_as_those_of_the_model(tmp_path: Path) -> N
 
 
 def test_what_stops_an_answer_stops_a_guessed_one(models: tuple[Any, Any]) -> None:
-    model, small = models
+    model, _ = models
     whole = mlc.generate(model, PROMPTS[0], max_tokens=20).tokens
     for draft in (None, PromptLookup(), DraftModel(model, tokens=5)):
         ended = mlc.generate(model, PROMPTS[0], max_tokens=20, stop_tokens=[whole[4]], draft=draft)

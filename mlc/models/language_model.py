@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from mlc.frontend.arguments import coded
 from mlc.frontend.generator import default_generator
 from mlc.frontend.location import user_loc
 from mlc.ir.diag import UserError, UserTypeError
+from mlc.models.beams import BeamSearch, beam_search, check_options
 from mlc.models.constraints import Constraint
 from mlc.models.constraints.automaton import Automaton
 from mlc.models.constraints.vocabulary import Vocabulary, vocabulary_of
@@ -112,13 +113,17 @@ class LanguageModel:
         return Steps(self.decoder, self.integer_products)
 
     # -- generation -----------------------------------------------------------------------------------------------
-    def generate(self, prompts: Prompt | Sequence[Prompt], draft: Draft | LanguageModel | None = None, **options: Any
-                 ) -> Any:
+    def generate(self, prompts: Prompt | Sequence[Prompt], draft: Draft | LanguageModel | None = None,
+                 num_beams: int = 1, length_penalty: float = 1.0, early_stopping: bool | Literal["never"] = False,
+                 **options: Any) -> Any:
         """Answer a prompt, or several at once: `mlc.generate`, which lists the options.
 
         Args:
             prompts: A text, its tokens, or a list of such prompts.
             draft: As of `mlc.generate`.
+            num_beams: As of `mlc.generate`.
+            length_penalty: As of `mlc.generate`.
+            early_stopping: As of `mlc.generate`.
             options: As of `mlc.generate`.
 
         Returns:
@@ -126,6 +131,11 @@ class LanguageModel:
         """
         single = _is_prompt(prompts)
         several: Any = [prompts] if single else prompts
+        if num_beams != 1:
+            search = BeamSearch(num_beams, length_penalty, early_stopping)
+            check_options(options, draft)
+            found = beam_search(self, self.requests(several, **options)[0], search)
+            return found[0] if single else found
         requests, top = self.requests(several, **options)
         found = completions(pieces(self, requests, top, draft_of(draft)), requests)
         return found[0] if single else found
@@ -389,7 +399,8 @@ def generate(model: LanguageModel, prompts: Prompt | Sequence[Prompt], *, max_to
              presence_penalty: float = 0.0, logit_bias: Mapping[int, float] | None = None,
              stop: str | Sequence[str] = (), stop_tokens: Sequence[int] | None = None,
              seed: int | Sequence[int] | None = None, logprobs: int | None = None,
-             constraint: Constraint | None = None, draft: Draft | LanguageModel | None = None) -> Any:
+             constraint: Constraint | None = None, draft: Draft | LanguageModel | None = None, num_beams: int = 1,
+             length_penalty: float = 1.0, early_stopping: bool | Literal["never"] = False) -> Any:
     """Let a language model answer a prompt, or several at once.
 
     The answers to prompts are computed together, and each is the one that the prompt gets alone: the same tokens for
@@ -419,6 +430,12 @@ def generate(model: LanguageModel, prompts: Prompt | Sequence[Prompt], *, max_to
         draft: What guesses tokens, which the model then verifies, several at once: a `mlc.models.PromptLookup`, a
             `DraftModel`, or a smaller model of the same vocabulary. The answers are the same, and come sooner where
             guesses are right. Tokens under a constraint are not guessed.
+        num_beams: How many sequences a beam search follows for each prompt, to find the answer of the greatest
+            log-probability as transformers does; 1 for no search. It takes none of the options of drawing, and no
+            `stop`, `constraint`, `logprobs` or `draft`.
+        length_penalty: Of a beam search: log-probabilities of answers are divided by their length to this power.
+        early_stopping: Of a beam search: True ends it with `num_beams` answers, "never" once no sequence can become
+            better than these, False once none would be if it ended now.
 
     Returns:
         A `Completion` with `text`, `tokens`, `finish_reason`, `prompt_tokens`, `log_probabilities` and
@@ -428,7 +445,8 @@ def generate(model: LanguageModel, prompts: Prompt | Sequence[Prompt], *, max_to
         UserTypeError: `model` is no language model (MLC0916).
         UserError: An option is out of its range (MLC0916), a prompt is empty, too long or has numbers that are no
             tokens (MLC0915), there is a text and no tokenizer (MLC0913), a constraint cannot be kept (MLC0919), the
-            draft is none for the model (MLC0992), or the model is an encoder (MLC0990).
+            draft is none for the model (MLC0992), an option does not go with `num_beams` (MLC0993), or the model is an
+            encoder (MLC0990).
 
     Example:
         >>> model = mlc.models.load("examples/assistant")
@@ -442,4 +460,5 @@ def generate(model: LanguageModel, prompts: Prompt | Sequence[Prompt], *, max_to
     return model.generate(prompts, max_tokens=max_tokens, temperature=temperature, top_k=top_k, top_p=top_p,
                           min_p=min_p, repetition_penalty=repetition_penalty, frequency_penalty=frequency_penalty,
                           presence_penalty=presence_penalty, logit_bias=logit_bias, stop=stop,
-                          stop_tokens=stop_tokens, seed=seed, logprobs=logprobs, constraint=constraint, draft=draft)
+                          stop_tokens=stop_tokens, seed=seed, logprobs=logprobs, constraint=constraint, draft=draft,
+                          num_beams=num_beams, length_penalty=length_penalty, early_stopping=early_stopping)

@@ -137,20 +137,29 @@ class Steps:
                                                  state.settings, state.bias)
         return chosen  # type: ignore[no-any-return]
 
+    def move(self, state: State, sources: Sequence[int], targets: Sequence[int], length: int) -> None:
+        """Copy the rows of some sequences, up to a length, over those of others; all are read before any is written."""
+        step = self._step("move", self._move, state)
+        state.cache = step(state.cache, np.array(sources, np.int64) * state.capacity,
+                           np.array(targets, np.int64) * state.capacity, self._window(state, length))
+
     def _window(self, state: State, length: int) -> Array:
         return np.zeros(min(rounded_up(length), state.capacity), np.int8)
 
     def _step(self, name: str, function: Any, state: State, batch: int = 0) -> Any:
-        key = name if name == "read" else (name, batch, state.sequences, state.kinds)
+        key = name if name in ("read", "move") else (name, batch, state.sequences, state.kinds)
         if key not in self._compiled:
             self._compiled[key] = self._compile(name, function, batch, state.sequences, state.kinds)
         return self._compiled[key]
 
     def _compile(self, name: str, function: Any, batch: int, sequences: int, kinds: Kinds) -> Any:
         config = self.model.config
-        count = f"{sequences}*S" if name != "read" and sequences > 1 else "S"
+        count = f"{sequences}*S" if name in ("write", "verify") and sequences > 1 else "S"
         rows = mlc.spec(count, config.kv_heads, config.head_size)
         cache, window, room = [(rows, rows)] * config.layers, mlc.spec("T", dtype="int8"), mlc.spec("S", dtype="int8")
+        if name == "move":
+            some = mlc.spec("P", dtype="int64")
+            return mlc.compile(function, donate=("cache",), args=[cache, some, some, window])
         if name == "read":
             number = mlc.spec(dtype="int64")
             return mlc.compile(function, donate=("cache",), args=[
@@ -165,6 +174,11 @@ class Steps:
         positions = start + mlc.arange(tokens.shape[1])[None]
         seen = Seen(positions, whole, window.shape[0], first + positions, first)
         return self.model.hidden(tokens, seen, cache)[1]
+
+    def _move(self, cache: Cache, sources: Tensor, targets: Tensor, window: Tensor) -> Cache:
+        rows = mlc.arange(window.shape[0])[None]
+        return [tuple(mlc.index_put(x, (targets[:, None] + rows,), x[sources[:, None] + rows])  # type: ignore[misc]
+                      for x in pair) for pair in cache]
 
     def _write(self, kinds: Kinds, cache: Cache, counts: Tensor | None, tokens: Tensor, positions: Tensor,
                numbers: Tensor, limits: Tensor, ends: Tensor, repeats: Tensor, window: Tensor, room: Tensor,

@@ -144,10 +144,18 @@ example text:
 fix: use a model with modules that the message lists.
 
 MLC0992 A draft is none for the model.
-A draft guesses tokens that the model verifies, several at once: a model of the same vocabulary, or a lookup. Models whose
-keys are turned by the length of the text cannot verify several tokens at once.
+A draft guesses tokens that the model verifies, several at once: a model of the same vocabulary, or a lookup. Models
+whose keys are turned by the length of the text cannot verify several tokens at once.
 example python:
     import mlc
     mlc.generate(mlc.models.load("examples/assistant"), "The", draft=mlc.models.PromptLookup(tokens=0))
 fix: use a draft of the same vocabulary with 1 to 64 tokens, or none.
+
+MLC0993 An option of generation does not go with a beam search, or one of its own is out of its range.
+A beam search looks for the answer of the greatest log-probability: nothing is drawn, and no answer is known before it
+ends.
+example python:
+    import mlc
+    mlc.generate(mlc.models.load("examples/assistant"), "The", num_beams=4, temperature=1.0)
+fix: leave out the option, or num_beams.
 '''
