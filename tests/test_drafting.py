@@ -99,7 +99,8 @@ def test_refused_drafts(models: tuple[Any, Any], tmp_path: Path) -> None:
                           (lambda: DraftModel(turning), "by the length of the text"),
                           (lambda: DraftModel(model, tokens=0), "tokens is 0"),
                           (lambda: PromptLookup(longest=65), "longest 65"),
-                          (lambda: mlc.generate(model, [1], draft=3), "draft is int")):
+                          (lambda: mlc.generate(model, [1], draft=3),  # type: ignore[arg-type]
+                           "draft is int")):
         with pytest.raises(mlc.UserError, match=message) as caught:
             make()
         assert caught.value.code == "MLC0992"

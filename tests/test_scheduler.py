@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -39,7 +40,7 @@ def run(scheduler: Scheduler) -> None:
 
 @pytest.mark.parametrize("kinds", [[{}] * 5, pytest.param(KINDS, marks=pytest.mark.slow)])
 def test_answers_are_those_of_each_alone(model: mlc.models.LanguageModel, scheduler: Scheduler,
-                                         kinds: list[dict[str, object]]) -> None:
+                                         kinds: list[dict[str, Any]]) -> None:
     found: list[list[Piece]] = [[] for _ in kinds]
     requests = []
     for i, (options, length) in enumerate(zip(kinds, LENGTHS)):

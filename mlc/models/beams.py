@@ -49,9 +49,9 @@ class BeamSearch:
     early_stopping: bool | Literal["never"] = False
 
     def __post_init__(self) -> None:
-        if isinstance(self.count, bool) or not isinstance(self.count, int) or not 2 <= self.count <= MOST_KEPT // 2:
+        if not 2 <= self.count <= MOST_KEPT // 2:
             raise _refused(f"num_beams is {self.count!r}", f"it is from 1 to {MOST_KEPT // 2}")
-        if not isinstance(self.length_penalty, int | float) or not -100 <= self.length_penalty <= 100:
+        if not -100 <= self.length_penalty <= 100:
             raise _refused(f"length_penalty is {self.length_penalty!r}", "it is a number from -100 to 100")
         if self.early_stopping not in (True, False, "never"):
             raise _refused(f"early_stopping is {self.early_stopping!r}", "it is True, False or 'never'")

@@ -154,8 +154,8 @@ class Table:
             for n in range(1, min(self.longest, end) + 1):
                 self.ends[tuple(text[end - n: end])] = end
         for n in range(min(self.longest, len(text)), 0, -1):
-            if (end := self.ends.get(tuple(text[-n:]))) is not None:
-                return text[end: end + count]
+            if (at := self.ends.get(tuple(text[-n:]))) is not None:
+                return text[at: at + count]
         return []
 
 

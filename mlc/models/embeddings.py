@@ -53,8 +53,8 @@ POOLINGS: Mapping[str, Callable[[Tensor, Tensor, Tensor], Tensor]] = {
     "weightedmean_tokens": _weighted,
     "lasttoken": lambda x, seen, lengths: mlc.gather(
         x, 1, (lengths - 1)[:, None, None].expand(x.shape[0], 1, x.shape[2]))[:, 0]}
-"""What makes one vector of those of the tokens [batch, n, width], by the names of sentence-transformers; vectors of
-several are put one behind the other, in this order."""
+"""Functions that make one vector of those of the tokens [batch, n, width], by the names of sentence-transformers;
+vectors of several are put one behind the other, in this order."""
 
 ACTIVATIONS: Mapping[str, Callable[[Tensor], Tensor]] = {
     "torch.nn.modules.activation.Tanh": mlc.tanh, "torch.nn.modules.linear.Identity": lambda x: x}

@@ -105,8 +105,9 @@ class Scheduler:
         slots: How many requests run at once.
         capacity: Tokens of a request, the answer included; by default those that the model sees, 4096 at most.
         queue: How many requests may wait.
-        draft: What guesses tokens: a `PromptLookup`, a `DraftModel`, or a smaller model; None for nothing. Answers
-            are the same.
+        draft: What guesses tokens: a `PromptLookup` or a `DraftModel`; None for nothing. Answers are the same.
+        kinds: The kinds of options of all requests, where all are known before the first step: the prompts are read
+            before anything is written, and the step is compiled for these kinds and for all slots.
 
     Raises:
         UserError: A number is out of its range (MLC0916), or the draft is none for the model (MLC0992).

@@ -26,7 +26,7 @@ _NO_SAMPLING = Sampling()
 
 @dataclass(frozen=True)
 class Written:
-    """What a step wrote: arrays of `Chosen`, whose tokens are -1 where a sequence got none."""
+    """The arrays of the `Chosen` of a step, whose tokens are -1 where a sequence got none."""
 
     tokens: Array
     log_chances: Array | None

@@ -186,7 +186,8 @@ class Steps:
         count = repeats.shape[0]
 
         def goes_on(run: Run) -> Tensor:
-            return (run.number < count) & run.going.any()
+            out: Tensor = (run.number < count) & run.going.any()
+            return out
 
         def one(run: Run) -> Run:
             after = self._choose(kinds, run.cache, run.counts, run.tokens[:, None], run.positions, numbers + run.number,
@@ -232,8 +233,9 @@ class Steps:
         vocabulary = scores.shape[-1]
 
         def each(x: Tensor) -> Tensor:
-            """What is the same for all tokens of a sequence [batch, ...], for each of them [batch * n, ...]."""
-            return x[:, None].expand(batch, n, *x.shape[1:]).reshape(batch * n, *x.shape[1:])
+            """Values of sequences [batch, ...] as those of each of their tokens [batch * n, ...]."""
+            out: Tensor = x[:, None].expand(batch, n, *x.shape[1:]).reshape(batch * n, *x.shape[1:])
+            return out
 
         table = None
         if counts is not None:

@@ -63,7 +63,7 @@ def main() -> None:
                 own = [list(a.tokens) for a in mlc.generate(model, PROMPTS, **o)]
                 ended = sum(len(w) < o["max_tokens"] for w in wanted)
                 verdict = "equal" if own == wanted else "DIFFER"
-                print(f"{name:8}{o['num_beams']} beams, penalty {o['length_penalty']:4}, early {o['early_stopping']!s:5} "
+                print(f"{name:7}{o['num_beams']} beams, penalty {o['length_penalty']}, early {o['early_stopping']!s:5} "
                       f"({ended} of {len(wanted)} end early): {verdict}", flush=True)
     if options.write:
         lines = ",\n".join(f"{json.dumps(name)}: {json.dumps(answers)}" for name, answers in found.items())
