@@ -317,6 +317,13 @@ def draft_of(given: Draft | LanguageModel | None) -> Draft | None:
     return DraftModel(given)
 
 
+def draft_named(word: str | None) -> Draft | None:
+    """The draft that an option of a command names: "lookup", or the folder or file of a smaller model."""
+    if word is None:
+        return None
+    return PromptLookup() if word == "lookup" else DraftModel(load(word))
+
+
 def _is_prompt(x: Any) -> bool:
     return isinstance(x, str) or (hasattr(x, "__len__") and len(x) > 0 and isinstance(x[0], int))
 

@@ -158,4 +158,12 @@ example python:
     import mlc
     mlc.generate(mlc.models.load("examples/assistant"), "The", num_beams=4, temperature=1.0)
 fix: leave out the option, or num_beams.
+
+MLC0994 Numbers are too large for the blocks that they are quantised to.
+The scale of a block is a 16-bit float, of 65504 at most, and its integers have 4 to 8 bits.
+example python:
+    import numpy as np
+    from mlc.models.gguf.quantization import quantize
+    quantize(np.full((1, 256), 1e8, np.float32), "q4_k")
+fix: write the tensor as f32 or bf16, or find out why a model has such numbers.
 '''

@@ -15,7 +15,7 @@ from typing import Any
 from mlc.ir.diag import Error
 from mlc.models import Piece, Scheduler, load
 from mlc.models.generation import Request
-from mlc.models.language_model import LanguageModel
+from mlc.models.language_model import LanguageModel, draft_named
 from mlc.models.scheduler import Ticket
 from mlc.tools.serve.errors import ApiError
 
@@ -36,6 +36,7 @@ class Limits:
     seconds     that an answer may take
     body        bytes of a request
     warm_up     whether all steps are compiled before the first request
+    draft       what guesses tokens: "lookup", or the folder of a smaller model; None for nothing
     """
 
     slots: int = 8
@@ -45,6 +46,7 @@ class Limits:
     seconds: float = 600.0
     body: int = 8 << 20
     warm_up: bool = True
+    draft: str | None = None
 
 
 class LanguageWorker:
@@ -124,6 +126,8 @@ class LanguageWorker:
     def submit(self, requests: Sequence[Request], top: int | None) -> Stream:
         """Have requests answered together; all are taken or none."""
         self.check_ready()
+        if len(requests) > (most := self.limits.slots + self.limits.queue):
+            raise ApiError(400, f"a request asks for {len(requests)} answers, and the server takes {most} at most", "n")
         stream = Stream(self, len(requests))
         try:
             for i, request in enumerate(requests):
@@ -181,7 +185,7 @@ class LanguageWorker:
             log.info("model %s is ready after %.1f s: an encoder", self.name, time.perf_counter() - started)
             return
         self._scheduler = Scheduler(self.model, slots=self.limits.slots, capacity=self.limits.context,
-                                    queue=self.limits.queue)
+                                    queue=self.limits.queue, draft=draft_named(self.limits.draft))
         for _ in self.scheduler.slots.warm_up() if self.limits.warm_up else ():
             if self._stop is not None:
                 return
