@@ -47,7 +47,7 @@ def main(options: argparse.Namespace) -> int:
         raise report.usage_error("--logprobs goes with --json", "add --json", "MLC0391")
     started = time.perf_counter()
     from mlc import models
-    model = models.load(options.model, integer_products=options.integer_products)
+    model = models.load(options.model, integer_products=options.integer_products, cache_dtype=options.cache_dtype)
     loading = time.perf_counter() - started
     from mlc.models.language_model import draft_named
     draft = draft_named(options.draft)

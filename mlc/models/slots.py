@@ -79,9 +79,7 @@ class Slots:
     @property
     def nbytes(self) -> int:
         """The size of the cache."""
-        config = self.steps.model.config
-        size: int = 2 * config.layers * config.kv_heads * config.head_size * 4        # float32
-        return size * self.count * self._state.capacity
+        return sum(int(np.prod(x.shape)) * x.dtype.itemsize for layer in self._state.cache for x in layer)
 
     def size_for(self, slot: int) -> int:
         """The number of sequences of the smallest step that includes a slot."""

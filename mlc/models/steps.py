@@ -17,7 +17,7 @@ import numpy as np
 
 import mlc
 from mlc.frontend.tensor import Tensor
-from mlc.models.cache import STEP, Cache, Seen
+from mlc.models.cache import STEP, Cache, CacheType, Seen, shapes
 from mlc.models.folder import CausalLM
 from mlc.models.quantized import integer_products
 from mlc.models.sampling import IN_PROMPT, Chosen, Kinds, Sampling, Settings, choose
@@ -57,10 +57,11 @@ class Steps:
     """The compiled steps of a model, for any number of sequences.
 
     integers  whether `write` multiplies with quantised weights by integers
+    dtype     of the cache
     """
 
-    def __init__(self, model: CausalLM, integers: bool = False) -> None:
-        self.model, self.integers = model, integers
+    def __init__(self, model: CausalLM, integers: bool = False, dtype: CacheType = "float32") -> None:
+        self.model, self.integers, self.dtype = model, integers, dtype
         self._compiled: dict[Any, Any] = {}
         rotary = getattr(model.config, "rotary", None)
         self.turning_point = rotary.trained if rotary is not None and rotary.kind == "longrope" else -1
@@ -89,8 +90,8 @@ class Steps:
     def cache(self, sequences: int, capacity: int) -> Cache:
         """Empty memory for sequences."""
         config = self.model.config
-        shape = (sequences * capacity, config.kv_heads, config.head_size)
-        return [(mlc.from_numpy(np.zeros(shape, np.float32)), mlc.from_numpy(np.zeros(shape, np.float32)))
+        of_layer = shapes(sequences * capacity, config.kv_heads, config.head_size, self.dtype)
+        return [tuple(mlc.from_numpy(np.zeros(shape, dtype)) for shape, dtype in of_layer)
                 for _ in range(config.layers)]
 
     def read(self, state: State, sequence: int, tokens: Sequence[int], start: int, whole: int) -> None:
@@ -155,8 +156,9 @@ class Steps:
     def _compile(self, name: str, function: Any, batch: int, sequences: int, kinds: Kinds) -> Any:
         config = self.model.config
         count = f"{sequences}*S" if name in ("write", "verify") and sequences > 1 else "S"
-        rows = mlc.spec(count, config.kv_heads, config.head_size)
-        cache, window, room = [(rows, rows)] * config.layers, mlc.spec("T", dtype="int8"), mlc.spec("S", dtype="int8")
+        of_layer = shapes(count, config.kv_heads, config.head_size, self.dtype)
+        rows = tuple(mlc.spec(*shape, dtype=dtype) for shape, dtype in of_layer)
+        cache, window, room = [rows] * config.layers, mlc.spec("T", dtype="int8"), mlc.spec("S", dtype="int8")
         if name == "move":
             some = mlc.spec("P", dtype="int64")
             return mlc.compile(function, donate=("cache",), args=[cache, some, some, window])
@@ -177,8 +179,8 @@ class Steps:
 
     def _move(self, cache: Cache, sources: Tensor, targets: Tensor, window: Tensor) -> Cache:
         rows = mlc.arange(window.shape[0])[None]
-        return [tuple(mlc.index_put(x, (targets[:, None] + rows,), x[sources[:, None] + rows])  # type: ignore[misc]
-                      for x in pair) for pair in cache]
+        return [tuple(mlc.index_put(x, (targets[:, None] + rows,), x[sources[:, None] + rows]) for x in layer)
+                for layer in cache]
 
     def _write(self, kinds: Kinds, cache: Cache, counts: Tensor | None, tokens: Tensor, positions: Tensor,
                numbers: Tensor, limits: Tensor, ends: Tensor, repeats: Tensor, window: Tensor, room: Tensor,

@@ -25,7 +25,7 @@ TOKENS = 64
 
 def answers(model: LanguageModel, prompts: list[list[int]], temperature: float, draft: Any) -> tuple[Any, ...]:
     """The tokens, processor and wall time per token, and the counters of a run."""
-    scheduler, found = Scheduler(model, slots=1, draft=draft), []
+    scheduler, found = Scheduler(model, slots=1, draft=draft), list[int | None]()
     for prompt in prompts[:1]:                             # compiles
         list(scheduler.stream(model.requests([prompt], max_tokens=8, temperature=temperature, seed=1)[0][0]))
     best = (9e9, 9e9)

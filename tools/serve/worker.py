@@ -14,6 +14,7 @@ from typing import Any
 
 from mlc.ir.diag import Error
 from mlc.models import Piece, Scheduler, load
+from mlc.models.cache import CacheType
 from mlc.models.generation import Request
 from mlc.models.language_model import LanguageModel, draft_named
 from mlc.models.scheduler import Ticket
@@ -37,6 +38,7 @@ class Limits:
     body        bytes of a request
     warm_up     whether all steps are compiled before the first request
     draft       what guesses tokens: "lookup", or the folder of a smaller model; None for nothing
+    cache_dtype type of the numbers of caches
     """
 
     slots: int = 8
@@ -47,6 +49,7 @@ class Limits:
     body: int = 8 << 20
     warm_up: bool = True
     draft: str | None = None
+    cache_dtype: CacheType = "float32"
 
 
 class LanguageWorker:
@@ -177,7 +180,7 @@ class LanguageWorker:
 
     def _load(self) -> None:
         started = time.perf_counter()
-        self._model = load(self.path)
+        self._model = load(self.path, cache_dtype=self.limits.cache_dtype)
         if self.limits.warm_up:
             self.model.embed([0])
         if not self.model.generates:
