@@ -27,14 +27,25 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> tuple[mlc.models.Languag
     return large, small
 
 
-@pytest.mark.parametrize("options", [{}, pytest.param(ALL, marks=pytest.mark.slow)])
+def test_an_answer_is_that_without_a_draft(models: tuple[Any, Any]) -> None:
+    model, small = models
+    plain = mlc.generate(model, PROMPTS[0], max_tokens=24, logprobs=0)
+    for draft in (DraftModel(small, tokens=3), PromptLookup(tokens=5), small):
+        drafted = mlc.generate(model, PROMPTS[0], max_tokens=24, logprobs=0, draft=draft)
+        assert drafted == plain                            # log-probabilities too, to the last bit
+        assert 0 < drafted.guessed_tokens < 24
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("options", [{}, ALL])
 @pytest.mark.parametrize("kind", ["lookup", "model"])
-def test_answers_are_those_without_a_draft(models: tuple[Any, Any], kind: str, options: dict[str, Any]) -> None:
+def test_answers_in_a_batch_are_those_without_a_draft(models: tuple[Any, Any], kind: str, options: dict[str, Any]
+                                                      ) -> None:
     model, small = models
     draft = PromptLookup(tokens=5) if kind == "lookup" else DraftModel(small, tokens=3)
     plain = mlc.generate(model, PROMPTS, max_tokens=24, seed=[1, 2, 3], **options)
     drafted = mlc.generate(model, PROMPTS, max_tokens=24, seed=[1, 2, 3], draft=draft, **options)
-    assert drafted == plain                                # log-probabilities too, to the last bit
+    assert drafted == plain
     right = sum(a.guessed_tokens for a in drafted)
     assert right < 3 * 24 and (right > 0 or (options and kind == "lookup"))
     assert mlc.generate(model, PROMPTS[0], max_tokens=24, seed=1, draft=draft, **options) == plain[0]

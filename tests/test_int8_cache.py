@@ -1,7 +1,7 @@
 """A cache of int8: how far numbers are off, answers that do not depend on others, and its size."""
 from __future__ import annotations
 
-from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -21,12 +21,22 @@ def test_numbers_are_off_by_half_a_step_at_most() -> None:
     np.testing.assert_array_equal(q[1, 2], 0)
 
 
-def test_answers_are_near_those_of_float32_and_the_same_in_a_batch(tmp_path: Path) -> None:
-    folder = write_folder({**CASES["llama"], "num_hidden_layers": 1}, tmp_path)
-    plain, small = mlc.models.load(folder), mlc.models.load(folder, cache_dtype="int8")
-    prompts = [PROMPT, [9]]
-    together = mlc.generate(small, prompts, max_tokens=8, logprobs=2, seed=1, temperature=1.0)
-    assert together == [mlc.generate(small, p, max_tokens=8, logprobs=2, seed=1, temperature=1.0) for p in prompts]
+@pytest.fixture(scope="module")
+def models(tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, Any]:
+    """The same model with a cache of float32, and of int8."""
+    folder = write_folder({**CASES["llama"], "num_hidden_layers": 1}, tmp_path_factory.mktemp("llama"))
+    return mlc.models.load(folder), mlc.models.load(folder, cache_dtype="int8")
+
+
+@pytest.mark.slow
+def test_answers_are_the_same_in_a_batch(models: tuple[Any, Any]) -> None:
+    options: dict[str, Any] = {"max_tokens": 8, "logprobs": 2, "seed": 1, "temperature": 1.0}
+    together = mlc.generate(models[1], [PROMPT, [9]], **options, draft=mlc.models.PromptLookup(longest=1))
+    assert together == [mlc.generate(models[1], p, **options) for p in (PROMPT, [9])]
+
+
+def test_answers_are_near_those_of_float32(models: tuple[Any, Any]) -> None:
+    plain, small = models
     first, exact = (mlc.generate(m, PROMPT, max_tokens=1, logprobs=3).log_probabilities[0] for m in (small, plain))
     difference = np.abs(np.array([v for _, v in first.best]) - [v for _, v in exact.best])
     assert 0 < difference.max() < 0.05
