@@ -10,7 +10,7 @@ import pytest
 import mlc
 from mlc.models import DraftModel, PromptLookup, Scheduler
 from mlc.models.drafting import Table
-from mlc.models.generation import Answer, Piece, Request
+from mlc.models.generation import Answer, Piece, Request, completions
 from mlc.models.sampling import Sampling
 from tests.language_models import CASES, write_folder
 
@@ -89,6 +89,28 @@ def test_what_stops_an_answer_stops_a_guessed_one(models: tuple[Any, Any]) -> No
         ended = mlc.generate(model, PROMPTS[0], max_tokens=20, stop_tokens=[whole[4]], draft=draft)
         assert ended.tokens == whole[: whole.index(whole[4]) + 1] and ended.finish_reason == "stop"
         assert len(mlc.generate(model, [1] * 120, max_tokens=50, draft=draft).tokens) == 8       # the context's end
+
+
+@pytest.mark.slow
+def test_requests_of_all_kinds_beside_each_other() -> None:
+    """One with a constraint is not guessed, one with a stop text drops what was guessed behind it."""
+    model = mlc.models.load("examples/assistant")
+    asked = model.chat_tokens([{"role": "user", "content": "What does mlc.cumsum do?"}])
+    jobs: list[tuple[Any, dict[str, Any]]] = [
+        (asked, {}), ("Its shape is ", {"constraint": mlc.models.Constraint.regex(r"\[[0-9]+(, [0-9]+)*\]")}),
+        (asked, {"temperature": 1.0, "seed": 3, "logprobs": 2}), (asked, {"stop": [": Run"], "max_tokens": 30}),
+        (asked, {"repetition_penalty": 1.3, "max_tokens": 40})]
+    scheduler = Scheduler(model, slots=4, draft=PromptLookup())
+    found: list[list[Piece]] = [[] for _ in jobs]
+    made = [model.requests([prompt], **options) for prompt, options in jobs]
+    for (requests, top), pieces in zip(made, found):
+        scheduler.submit(requests[0], pieces.append, top=top)
+        scheduler.step()
+    while scheduler.step():
+        pass
+    for (prompt, options), (requests, _), pieces in zip(jobs, made, found):
+        assert completions(iter(pieces), requests) == [model.generate(prompt, **options)]
+    assert 0 < scheduler.counters.accepted < scheduler.counters.drafted
 
 
 def test_tables_find_the_last_place_of_the_longest_run() -> None:

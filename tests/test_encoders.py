@@ -102,6 +102,8 @@ def test_encoders_do_not_generate_and_texts_have_a_limit(folder: Path) -> None:
         mlc.models.Scheduler(model)
     assert model.config.context == 78                      # of 80 positions, counted from 2 on
     model.embed([5] * 78)
+    with pytest.raises(mlc.UserError, match="MLC0915"):
+        model.embed([])
     with pytest.raises(mlc.UserError, match="a prompt has 79 tokens, and the model sees 78"):
         model.embed([5] * 79)
 

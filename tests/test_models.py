@@ -254,6 +254,10 @@ def test_options_out_of_range(model: mlc.models.LanguageModel, prompt: Any, opti
         mlc.generate(model, prompt, **options)
 
 
+def test_no_prompts_have_no_answers(model: mlc.models.LanguageModel) -> None:
+    assert mlc.generate(model, []) == []
+
+
 def test_a_text_needs_a_tokenizer(tmp_path: Path) -> None:
     with pytest.raises(mlc.UserError, match="MLC0913"):
         mlc.generate(mlc.models.load(write_folder(CASES["llama"], tmp_path)), "text")

@@ -8,6 +8,7 @@ import pytest
 
 import mlc
 from mlc.models.generation import Piece, Request, completions
+from mlc.models.sampling import Kinds
 from mlc.models.scheduler import QueueFull, Scheduler
 from tests.language_models import CASES, write_folder, write_tokenizer
 
@@ -57,7 +58,7 @@ def test_answers_are_those_of_each_alone(model: mlc.models.LanguageModel, schedu
 
 def test_few_steps_are_compiled(model: mlc.models.LanguageModel, scheduler: Scheduler) -> None:
     of_scheduler = [key for key in model.steps._compiled if key[0] == "write" and key[2] == 2]
-    assert len(of_scheduler) <= 2 * 2                      # numbers of sequences, and kinds of options
+    assert len(of_scheduler) <= 2 * 3                      # numbers of sequences, and kinds of options
     for key in of_scheduler:                               # the cache is written in place
         aliases = model.steps._compiled[key].compiled.entries[0].interface.aliases
         assert sum(a >= 0 for a in aliases) >= 2 * model.config.layers
@@ -108,6 +109,8 @@ def test_cancelled_late_and_refused_requests(model: mlc.models.LanguageModel) ->
     assert not scheduler.step() and pieces[-1].finish_reason == "cancelled"
     scheduler.submit(own, pieces.append)
     run(scheduler)
+    with pytest.raises(mlc.UserError, match=r"MLC0916.*draws=True"):
+        Scheduler(model, kinds=Kinds()).submit(request(model, [1], temperature=1.0)[0], pieces.append)
     assert pieces[-1].finish_reason == "length" and pieces[-1].token is not None
     assert scheduler.counters.finished == {"timeout": 1, "cancelled": 1, "length": 1}
     with pytest.raises(mlc.UserError, match="MLC0915"):

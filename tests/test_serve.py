@@ -199,6 +199,16 @@ def test_errors_of_the_command(words: list[str], code: str, capsys: pytest.Captu
 
 
 @pytest.mark.slow
+def test_a_draft_and_a_small_cache() -> None:
+    limits = Limits(slots=2, warm_up=False, draft="lookup", cache_dtype="int8")
+    with TestClient(application(Registry({"assistant": ASSISTANT}, limits)), "http://localhost:8000") as client:
+        while client.get("/v2/health/ready").status_code != 200:
+            time.sleep(0.02)
+        assert ask(client)["choices"][0]["message"]["content"] == SUM
+        assert 'mlc_accepted_tokens_total{model="assistant"} 0' not in client.get("/metrics").text
+
+
+@pytest.mark.slow
 def test_formats_and_log_probabilities(client: TestClient) -> None:
     schema = {"type": "object", "properties": {"axis": {"type": "integer"}}, "required": ["axis"]}
     form = {"type": "json_schema", "json_schema": {"name": "x", "schema": schema}}

@@ -134,6 +134,8 @@ class LanguageModel:
         """
         single = _is_prompt(prompts)
         several: Any = [prompts] if single else prompts
+        if not several:
+            return []
         if num_beams != 1:
             search = BeamSearch(num_beams, length_penalty, early_stopping)
             check_options(options, draft)
@@ -180,6 +182,8 @@ class LanguageModel:
         """
         single = _is_prompt(prompts)
         several: Any = [prompts] if single else prompts
+        if not several:
+            raise UserError("there is no text", code="MLC0915", loc=user_loc(), hint="give one, or a list of some")
         found = self._embedder([self.embedding_tokens(p) for p in several])
         return found[0] if single else found
 

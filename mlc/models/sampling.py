@@ -83,6 +83,12 @@ class Kinds:
     masks: bool = False
     top: int | None = None
 
+    def covers(self, needed: Kinds) -> bool:
+        """Whether a step of these kinds serves sequences that need others."""
+        flags = ("draws", "filters", "penalties", "bias", "masks")
+        return all(getattr(self, f) or not getattr(needed, f) for f in flags) and (
+            needed.top is None or (self.top is not None and self.top >= needed.top))
+
 
 def kinds_of(options: Sequence[Sampling], top: int | None, masks: bool = False) -> Kinds:
     """The kinds of options that sequences use."""

@@ -155,12 +155,17 @@ class Scheduler:
 
         Raises:
             QueueFull: Too many requests wait (MLC0918).
-            UserError: The prompt is longer than a slot (MLC0915).
+            UserError: The prompt is longer than a slot (MLC0915), or an option is of none of the `kinds` of the
+                scheduler (MLC0916).
         """
         capacity = self.slots.capacity
         if len(request.prompt) >= capacity:
             raise UserError(f"a prompt has {len(request.prompt)} tokens, and a slot of the scheduler {capacity}, the "
                             "answer included", code="MLC0915", loc=user_loc(), hint="shorten it")
+        needed = kinds_of([request.sampling], top, request.constraint is not None)
+        if not any(k.covers(needed) for k in self.slots.kinds):
+            raise UserError(f"a request needs {needed}, and the scheduler has steps for {self.slots.kinds}",
+                            code="MLC0916", loc=user_loc(), hint="make the scheduler without kinds, or with these")
         request = request.limited(capacity - len(request.prompt))
         text = Unfolding(self.model.tokenizer) if self.model.tokenizer is not None else None
         ticket = Ticket(next(self._clock), request, deliver, top, time.monotonic() + seconds, Answer(request, text))

@@ -163,10 +163,7 @@ class Slots:
 
     def _kinds(self, answers: Sequence[Answer], top: int | None) -> Kinds:
         needed = kinds_of([a.request.sampling for a in answers], top, any(a.matcher is not None for a in answers))
-        if needed == self.kinds[0]:
-            return needed
-        return next((k for k in self.kinds[1:] if needed.top is None or (k.top is not None and k.top >= needed.top)),
-                    self.kinds[0])
+        return next(k for k in self.kinds if k.covers(needed))
 
     def _options(self, answers: Sequence[Answer | None]) -> Array:
         """Have the state hold the options of answers, as arrays that are made anew when other answers come.
