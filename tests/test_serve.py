@@ -17,6 +17,7 @@ from starlette.testclient import TestClient  # noqa: E402
 
 from mlc.models.constraints.vocabulary import Vocabulary  # noqa: E402
 from mlc.tools.cli import main  # noqa: E402
+from mlc.tools.serve import named  # noqa: E402
 from mlc.tools.serve.app import application  # noqa: E402
 from mlc.tools.serve.conversations import read_conversation  # noqa: E402
 from mlc.tools.serve.fields import Fields  # noqa: E402
@@ -199,9 +200,11 @@ def test_errors_of_the_command(words: list[str], code: str, capsys: pytest.Captu
 
 
 @pytest.mark.slow
-def test_a_draft_and_a_small_cache() -> None:
+def test_a_file_a_draft_and_a_small_cache(tmp_path: Path) -> None:
+    assert main(["quantize", ASSISTANT, "-o", str(tmp_path / "assistant.gguf"), "--type=q8_0"]) == 0
+    paths = named([str(tmp_path / "assistant.gguf")])
     limits = Limits(slots=2, warm_up=False, draft="lookup", cache_dtype="int8")
-    with TestClient(application(Registry({"assistant": ASSISTANT}, limits)), "http://localhost:8000") as client:
+    with TestClient(application(Registry(paths, limits)), "http://localhost:8000") as client:
         while client.get("/v2/health/ready").status_code != 200:
             time.sleep(0.02)
         assert ask(client)["choices"][0]["message"]["content"] == SUM

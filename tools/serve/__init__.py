@@ -33,8 +33,8 @@ def parser() -> argparse.ArgumentParser:
     p = report.Parser("serve", "Serve models over HTTP: language models by OpenAI's routes, compiled functions by the "
                       "Open Inference Protocol.", EXAMPLES)
     add = p.add_argument
-    add("models", metavar="[NAME=]MODEL", nargs="+", help="a folder of a language model, a file of mlc.save, or a "
-        "module of mlc compile -o NAME.so; it is named after its file unless a name is given")
+    add("models", metavar="[NAME=]MODEL", nargs="+", help="a folder of a language model or its GGUF file, a file of "
+        "mlc.save, or a module of mlc compile -o NAME.so; it is named after its file unless a name is given")
     add("--host", default="127.0.0.1", metavar="ADDRESS", help="address to listen at (default 127.0.0.1)")
     add("--port", type=report.integer(0, most=65535), default=8000, metavar="N",
         help="default 8000; 0 for any that is free")
@@ -86,7 +86,9 @@ def named(models: list[str]) -> dict[str, str]:
     for word in models:
         name, equals, path = word.partition("=")
         if not equals:
-            name, path = Path(word).resolve().name.removesuffix(".mlc").removesuffix(".so"), word
+            name, path = Path(word).resolve().name, word
+            for suffix in (".mlc", ".so", ".gguf"):
+                name = name.removesuffix(suffix)
         if not re.fullmatch(r"[\w.:@-]+", name):
             raise report.usage_error(f"{name!r} is no name of a model", "give one: NAME=PATH", "MLC0391")
         if not Path(path).exists():
