@@ -33,6 +33,15 @@ def test_a_conversation_of_lines(capsys: pytest.CaptureFixture[str], monkeypatch
     assert status == 0 and len(lines) == 10 and lines[0] == lines[-1] == SUM
 
 
+def test_drafts_and_beams(capsys: pytest.CaptureFixture[str]) -> None:
+    status, out, err = run(capsys, "chat", ASSISTANT, "--prompt", "What does mlc.cumsum do?", "--stats", "--draft",
+                           "lookup")
+    assert (status, out) == (0, SUM + "\n") and "of them guessed" in err
+    assert run(capsys, "generate", ASSISTANT, "The", "--max-tokens", "4", "--num-beams", "2")[0] == 0
+    status, _, err = run(capsys, "generate", ASSISTANT, "The", "--num-beams", "2", "--temperature", "1")
+    assert status == 1 and "MLC0993" in err
+
+
 def test_texts_go_on(capsys: pytest.CaptureFixture[str]) -> None:
     status, out, _ = run(capsys, "generate", ASSISTANT, "The tensor", "--json", "--max-tokens", "3", "--stop", "~")
     found = json.loads(out)

@@ -77,6 +77,15 @@ def test_quantisation_is_close(encoding: str) -> None:
     np.testing.assert_array_equal(decode(quantize(zeros, encoding), ENCODINGS[encoding]), zeros)
 
 
+@pytest.mark.parametrize("encoding", ENCODINGS)
+def test_numbers_that_are_too_large_for_blocks(encoding: str) -> None:
+    for large in (1e9, float("inf"), float("nan")):
+        x = np.linspace(-1, 1, 256, dtype=np.float32)[None]
+        x[0, 3] = large
+        with pytest.raises(mlc.UserError, match="MLC0994"):
+            quantize(x, encoding)
+
+
 @pytest.mark.parametrize("encoding", ["q4_0", "q6_k", *(pytest.param(e, marks=pytest.mark.slow) for e in (
     "q8_0", "q4_1", "q4_k", "q5_k"))])
 def test_kernels_compute_the_bits_of_the_reference(encoding: str) -> None:
@@ -159,6 +168,8 @@ def test_steps_with_integers(tmp_path: Path) -> None:
     prompts = [PROMPT[:3], PROMPT[3:8]]
     together = mlc.generate(model, prompts, max_tokens=6, logprobs=0)
     assert together == [mlc.generate(model, p, max_tokens=6, logprobs=0) for p in prompts]
+    drafted = mlc.generate(model, prompts, max_tokens=6, logprobs=0, draft=mlc.models.PromptLookup(tokens=3, longest=1))
+    assert drafted == together                             # several rows by integers are the same as each alone
     exact = mlc.generate(mlc.models.load(file), prompts[0], max_tokens=1, logprobs=0)
     assert together[0].log_probabilities[0].value == pytest.approx(exact.log_probabilities[0].value, abs=0.05)
 

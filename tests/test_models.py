@@ -13,7 +13,6 @@ from mlc import nn
 from mlc.models.generation import Answer, Request
 from mlc.models.layers import product
 from mlc.models.sampling import Kinds, Sampling, choose
-from mlc.models.steps import Steps
 from mlc.models.text import ChatTemplate, Unfolding, read_template
 from tests.language_models import CASES, PROMPT, REFERENCE, weights, write_folder, write_tokenizer
 
@@ -159,8 +158,7 @@ def test_filters_leave_the_likely_tokens(options: dict[str, float], left: list[i
 
 def test_penalties_are_those_of_the_text_and_of_the_answer(model: mlc.models.LanguageModel) -> None:
     sampling = Sampling(repetition_penalty=2.0, frequency_penalty=0.5, presence_penalty=0.25)
-    steps = Steps(model.module)
-    state = steps.start([[1, 2, 2]], [sampling], 8, Kinds(penalties=True))
+    state = model.steps.start([[1, 2, 2]], [sampling], 8, Kinds(penalties=True))
     assert state.counts is not None
     counts = state.counts.numpy().copy().reshape(1, -1)[:, :6]
     counts[0, [2, 3]] += 2                                 # two more in the answer
@@ -225,6 +223,9 @@ def test_templates_run_in_a_sandbox(source: str) -> None:
     ({"hidden_act": "mish"}, "MLC0911.*hidden_act is 'mish'"),
     ({"rope_parameters": {"rope_type": "spiral"}}, "MLC0911.*'spiral'"),
     ({"num_key_value_heads": 3}, "MLC0911.*do not share"),
+    ({"rms_norm_eps": float("nan")}, "MLC0911.*rms_norm_eps is nan"),
+    ({"rope_theta": 0}, "MLC0911.*rope_theta is 0"),
+    ({"rope_parameters": {"rope_type": "linear", "factor": 0}}, "MLC0911.*factor is 0"),
     ({"vocab_size": "many"}, "MLC0911.*vocab_size is 'many'"),
     ({"hidden_size": 64}, "MLC0912.*has the shape"),
     ({"num_hidden_layers": 3}, "MLC0912.*has no weight model.layers.2"),
@@ -251,6 +252,10 @@ def test_options_out_of_range(model: mlc.models.LanguageModel, prompt: Any, opti
                               ) -> None:
     with pytest.raises(mlc.UserError, match=message):
         mlc.generate(model, prompt, **options)
+
+
+def test_no_prompts_have_no_answers(model: mlc.models.LanguageModel) -> None:
+    assert mlc.generate(model, []) == []
 
 
 def test_a_text_needs_a_tokenizer(tmp_path: Path) -> None:

@@ -2,11 +2,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import mlc
 from mlc.models.generation import Piece, Request, completions
+from mlc.models.sampling import Kinds
 from mlc.models.scheduler import QueueFull, Scheduler
 from tests.language_models import CASES, write_folder, write_tokenizer
 
@@ -39,7 +41,7 @@ def run(scheduler: Scheduler) -> None:
 
 @pytest.mark.parametrize("kinds", [[{}] * 5, pytest.param(KINDS, marks=pytest.mark.slow)])
 def test_answers_are_those_of_each_alone(model: mlc.models.LanguageModel, scheduler: Scheduler,
-                                         kinds: list[dict[str, object]]) -> None:
+                                         kinds: list[dict[str, Any]]) -> None:
     found: list[list[Piece]] = [[] for _ in kinds]
     requests = []
     for i, (options, length) in enumerate(zip(kinds, LENGTHS)):
@@ -56,7 +58,7 @@ def test_answers_are_those_of_each_alone(model: mlc.models.LanguageModel, schedu
 
 def test_few_steps_are_compiled(model: mlc.models.LanguageModel, scheduler: Scheduler) -> None:
     of_scheduler = [key for key in model.steps._compiled if key[0] == "write" and key[2] == 2]
-    assert len(of_scheduler) <= 2 * 2                      # numbers of sequences, and kinds of options
+    assert len(of_scheduler) <= 2 * 3                      # numbers of sequences, and kinds of options
     for key in of_scheduler:                               # the cache is written in place
         aliases = model.steps._compiled[key].compiled.entries[0].interface.aliases
         assert sum(a >= 0 for a in aliases) >= 2 * model.config.layers
@@ -107,6 +109,8 @@ def test_cancelled_late_and_refused_requests(model: mlc.models.LanguageModel) ->
     assert not scheduler.step() and pieces[-1].finish_reason == "cancelled"
     scheduler.submit(own, pieces.append)
     run(scheduler)
+    with pytest.raises(mlc.UserError, match=r"MLC0916.*draws=True"):
+        Scheduler(model, kinds=Kinds()).submit(request(model, [1], temperature=1.0)[0], pieces.append)
     assert pieces[-1].finish_reason == "length" and pieces[-1].token is not None
     assert scheduler.counters.finished == {"timeout": 1, "cancelled": 1, "length": 1}
     with pytest.raises(mlc.UserError, match="MLC0915"):

@@ -17,6 +17,7 @@ from starlette.testclient import TestClient  # noqa: E402
 
 from mlc.models.constraints.vocabulary import Vocabulary  # noqa: E402
 from mlc.tools.cli import main  # noqa: E402
+from mlc.tools.serve import named  # noqa: E402
 from mlc.tools.serve.app import application  # noqa: E402
 from mlc.tools.serve.conversations import read_conversation  # noqa: E402
 from mlc.tools.serve.fields import Fields  # noqa: E402
@@ -89,12 +90,19 @@ def test_other_errors(client: TestClient) -> None:
     assert client.post(CHAT, content=b" " * (1 << 17)).status_code == 413
     assert client.post(CHAT, json={**QUESTION, "model": "x"}).json()["error"]["code"] == "model_not_found"
     many = client.post("/v1/completions", json={"model": "assistant", "prompt": ["x"] * 64, "n": 2})
-    assert many.status_code == 429 and many.headers["Retry-After"] == "1"     # all are taken or none
+    assert many.status_code == 400 and many.json()["error"]["param"] == "n"    # more than ever wait
     assert client.get(CHAT).status_code == 405 and client.get("/v1/x").status_code == 404
     assert client.post("/v2/models/assistant/infer", json={}).status_code == 400
     wrong = {"type": "json_schema", "json_schema": {"name": "x", "schema": {"type": "array", "contains": {}}}}
     answer = client.post(CHAT, json={**QUESTION, "response_format": wrong})
     assert answer.status_code == 400 and "contains is not supported" in answer.json()["error"]["message"]
+
+
+def test_a_full_queue(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    worker = client.app.state.registry.find("assistant")   # type: ignore[attr-defined]
+    monkeypatch.setattr(worker.scheduler, "limit", 8)
+    many = client.post("/v1/completions", json={"model": "assistant", "prompt": ["x"] * 64})
+    assert many.status_code == 429 and many.headers["Retry-After"] == "1"     # all are taken or none
 
 
 def test_functions(client: TestClient) -> None:
@@ -192,10 +200,27 @@ def test_errors_of_the_command(words: list[str], code: str, capsys: pytest.Captu
 
 
 @pytest.mark.slow
+def test_a_file_a_draft_and_a_small_cache(tmp_path: Path) -> None:
+    assert main(["quantize", ASSISTANT, "-o", str(tmp_path / "assistant.gguf"), "--type=q8_0"]) == 0
+    paths = named([str(tmp_path / "assistant.gguf")])
+    limits = Limits(slots=2, warm_up=False, draft="lookup", cache_dtype="int8")
+    with TestClient(application(Registry(paths, limits)), "http://localhost:8000") as client:
+        while client.get("/v2/health/ready").status_code != 200:
+            time.sleep(0.02)
+        assert ask(client)["choices"][0]["message"]["content"] == SUM
+        assert 'mlc_accepted_tokens_total{model="assistant"} 0' not in client.get("/metrics").text
+
+
+@pytest.mark.slow
 def test_formats_and_log_probabilities(client: TestClient) -> None:
     schema = {"type": "object", "properties": {"axis": {"type": "integer"}}, "required": ["axis"]}
     form = {"type": "json_schema", "json_schema": {"name": "x", "schema": schema}}
     assert "axis" in json.loads(ask(client, response_format=form)["choices"][0]["message"]["content"])
+    given = {"model": "assistant", "prompt": "The", "max_tokens": 6, "logprobs": 0}
+    whole = client.post("/v1/completions", json=given).json()["choices"][0]["logprobs"]["text_offset"]
+    lines = client.post("/v1/completions", json={**given, "stream": True}).text.split("\n\n")
+    streamed = [json.loads(line.removeprefix("data: "))["choices"][0]["logprobs"] for line in lines[:-2]]
+    assert [x for part in streamed if part for x in part["text_offset"]] == whole and len(set(whole)) == 6
     found = ask(client, logprobs=True, top_logprobs=2, max_tokens=3, seed=1, temperature=1.0)
     assert [len(t["top_logprobs"]) for t in found["choices"][0]["logprobs"]["content"]] == [2, 2, 2]
     vector = client.post("/v1/embeddings", json={"model": "assistant", "input": "a"}).json()

@@ -127,8 +127,12 @@ ModelConfig = DecoderConfig | GPT2Config
 
 MOST_LAYERS = 4096
 """More layers are a damaged file, and not a model."""
-_ACTIVATIONS = {"silu": "silu", "swish": "silu", "gelu": "gelu", "gelu_pytorch_tanh": "gelu_tanh",
-                "gelu_new": "gelu_tanh", "relu": "relu"}
+ACTIVATION_NAMES = {"silu": "silu", "swish": "silu", "gelu": "gelu", "gelu_pytorch_tanh": "gelu_tanh",
+                    "gelu_new": "gelu_tanh", "relu": "relu"}
+ENCODERS = {"BertModel": "bert", "BertForMaskedLM": "bert", "RobertaModel": "roberta", "RobertaForMaskedLM": "roberta",
+            "XLMRobertaModel": "roberta", "XLMRobertaForMaskedLM": "roberta", "DistilBertModel": "distilbert",
+            "DistilBertForMaskedLM": "distilbert"}
+"""Architectures of encoders (encoder_config.py), each with the name that its models with a head have for it."""
 _WINDOWED, _FULL = "sliding_attention", "full_attention"
 
 
@@ -138,14 +142,23 @@ def read_config(fields: Fields) -> ModelConfig:
     Raises:
         UserError: mlc does not run the architecture, or one of its features (MLC0911).
     """
+    name = architecture_of(fields)
+    if name in ENCODERS:
+        raise fields.refusal(f"{name} is an encoder, which gives vectors of texts",
+                             "decoders are " + ", ".join(sorted(_READERS)))
+    reader = _READERS.get(name)
+    if reader is None:
+        raise fields.refusal(f"the architecture is {name}", "mlc runs " + ", ".join(sorted([*_READERS, *ENCODERS])))
+    return reader(fields)
+
+
+def architecture_of(fields: Fields) -> str:
+    """The name of the architecture that a `config.json` describes."""
     names = fields.data.get("architectures")
     name = names[0] if isinstance(names, list) and len(names) == 1 and isinstance(names[0], str) else None
     if name is None:
         raise fields.refusal(f"architectures is {names!r}, expected a list of one name")
-    reader = _READERS.get(name)
-    if reader is None:
-        raise fields.refusal(f"the architecture is {name}", "mlc runs " + ", ".join(sorted(_READERS)))
-    return reader(fields)
+    return name
 
 
 def _llama(fields: Fields) -> DecoderConfig:
@@ -159,14 +172,14 @@ def _llama(fields: Fields) -> DecoderConfig:
     if layers > MOST_LAYERS:
         raise fields.refusal(f"{layers} layers are more than {MOST_LAYERS}")
     biased = fields.flag("attention_bias", False)
-    act = fields.choice("hidden_act", fields.text("hidden_activation", "silu"), list(_ACTIVATIONS))
+    act = fields.choice("hidden_act", fields.text("hidden_activation", "silu"), list(ACTIVATION_NAMES))
     fields.only("pretraining_tp", (1,))
     rotary = read_rotary(fields, head_size, context)
     if rotary.kind == "dynamic":                           # which is there to see more than was trained
         context = int(context * rotary.factor)
     return DecoderConfig(
         fields.data["architectures"][0], fields.integer("vocab_size"), width, fields.integer("intermediate_size"),
-        layers, heads, kv_heads, head_size, context, fields.number("rms_norm_eps", 1e-6), _ACTIVATIONS[act],
+        layers, heads, kv_heads, head_size, context, fields.number("rms_norm_eps", 1e-6), ACTIVATION_NAMES[act],
         rotary, (0,) * layers, head_size ** -0.5,
         fields.flag("tie_word_embeddings", False), qkv_bias=biased, out_bias=biased,
         mlp_bias=fields.flag("mlp_bias", False))
@@ -272,13 +285,13 @@ def _gpt2(fields: Fields) -> GPT2Config:
     width = fields.integer("n_embd", 768)
     for name in ("scale_attn_by_inverse_layer_idx", "add_cross_attention"):
         fields.only(name, (False,))
-    act = fields.choice("activation_function", "gelu_new", list(_ACTIVATIONS))
+    act = fields.choice("activation_function", "gelu_new", list(ACTIVATION_NAMES))
     heads = fields.integer("n_head", 12)
     if heads < 1 or width % heads:
         raise fields.refusal(f"{heads} heads do not divide a width of {width}")
     return GPT2Config(fields.integer("vocab_size", 50257), width, fields.integer("n_inner", 4 * width),
                       fields.integer("n_layer", 12), heads, fields.integer("n_positions", 1024),
-                      fields.number("layer_norm_epsilon", 1e-5), _ACTIVATIONS[act],
+                      fields.number("layer_norm_epsilon", 1e-5), ACTIVATION_NAMES[act],
                       fields.flag("tie_word_embeddings", True), fields.flag("scale_attn_weights", True))
 
 

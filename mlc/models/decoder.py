@@ -5,7 +5,7 @@ from __future__ import annotations
 import mlc
 from mlc import nn
 from mlc.frontend.tensor import Tensor
-from mlc.models.cache import Cache, Seen
+from mlc.models.cache import Cache, LayerCache, Seen
 from mlc.models.causal_lm import CausalLM
 from mlc.models.config import DecoderConfig
 from mlc.models.experts import MixtureOfExperts
@@ -33,8 +33,8 @@ class Attention(nn.Module):
             self.q_norm = RMSNorm(place.at("q_norm"), config.head_size, config.epsilon, config.unit_norms)
             self.k_norm = RMSNorm(place.at("k_norm"), config.head_size, config.epsilon, config.unit_norms)
 
-    def forward(self, x: Tensor, angles: Angles, mask: Tensor, seen: Seen, cache: tuple[Tensor, Tensor] | None
-                ) -> tuple[Tensor, tuple[Tensor, Tensor] | None]:
+    def forward(self, x: Tensor, angles: Angles, mask: Tensor, seen: Seen, cache: LayerCache | None
+                ) -> tuple[Tensor, LayerCache | None]:
         config, (batch, n, _) = self.config, x.shape
         q, k, v = self._projected(x)
         q = q.reshape(batch, n, config.heads, config.head_size)
@@ -101,8 +101,8 @@ class Layer(nn.Module):
         self.mlp = (MixtureOfExperts(config, config.experts, place.at(name)) if config.experts
                     else FeedForward(config, place.at(name)))
 
-    def forward(self, x: Tensor, angles: Angles, mask: Tensor, seen: Seen, cache: tuple[Tensor, Tensor] | None
-                ) -> tuple[Tensor, tuple[Tensor, Tensor] | None]:
+    def forward(self, x: Tensor, angles: Angles, mask: Tensor, seen: Seen, cache: LayerCache | None
+                ) -> tuple[Tensor, LayerCache | None]:
         mixed, cache = self.self_attn(self.input_layernorm(x), angles, mask, seen, cache)
         if not self.after_norms:
             x = x + mixed

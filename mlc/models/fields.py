@@ -9,6 +9,7 @@ from mlc.frontend.location import user_loc
 from mlc.ir.diag import UserError
 
 _REQUIRED: Any = object()
+_HUGE = 1e30
 
 
 class Fields:
@@ -35,7 +36,16 @@ class Fields:
         value = self._value(name, default)
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise self.refusal(f"{name} is {value!r}, expected a number")
+        if not -_HUGE < value < _HUGE:                     # NaN neither
+            raise self.refusal(f"{name} is {value!r}, expected a finite number")
         return float(value)
+
+    def positive(self, name: str, default: float = _REQUIRED) -> float:
+        """A number above 0: one that is divided by, or whose logarithm is taken."""
+        value = self.number(name, default)
+        if value <= 0:
+            raise self.refusal(f"{name} is {value!r}, expected a number above 0")
+        return value
 
     def optional_number(self, name: str) -> float | None:
         return None if self.data.get(name) is None else self.number(name)

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from mlc.frontend.autograd.grad_mode import no_grad
 from mlc.models.constraints.automaton import Automaton, Matcher
-from mlc.models.sampling import Chosen, Sampling, kinds_of
-from mlc.models.text import Tokenizer, Unfolding
-
-if TYPE_CHECKING:
-    from mlc.models.steps import Steps
+from mlc.models.sampling import Sampling
+from mlc.models.text import Unfolding
 
 Array = np.ndarray[Any, Any]
 
@@ -48,6 +44,7 @@ class Piece:
         token: The token; None for the text that was held back until the end.
         log_probability: Of the token, if it was asked for.
         finish_reason: None, or why this is the last piece: "stop" (a stop token or text) or "length".
+        guessed: Whether a draft had guessed the token.
 
     Example:
         >>> mlc.models.Piece(0, "Hello", 17).finish_reason is None
@@ -59,6 +56,7 @@ class Piece:
     token: int | None
     log_probability: LogProbability | None = None
     finish_reason: str | None = None
+    guessed: bool = field(default=False, compare=False)
 
 
 @dataclass(frozen=True)
@@ -71,6 +69,7 @@ class Completion:
         finish_reason: "stop" (a stop token or text) or "length".
         prompt_tokens: Number of tokens of the prompt.
         log_probabilities: Of the tokens, if they were asked for.
+        guessed_tokens: How many of the tokens a draft had guessed.
 
     Example:
         >>> mlc.models.Completion("Hello", (17, 2), "stop", 5).finish_reason
@@ -82,6 +81,7 @@ class Completion:
     finish_reason: str
     prompt_tokens: int
     log_probabilities: tuple[LogProbability, ...] = ()
+    guessed_tokens: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True)
@@ -128,6 +128,11 @@ class Answer:
     def last(self) -> int:
         """The token that the next step reads."""
         return self.tokens[-1] if self.tokens else self.request.prompt[-1]
+
+    @property
+    def length(self) -> int:
+        """The number of tokens of the prompt and the answer so far."""
+        return len(self.request.prompt) + len(self.tokens)
 
     def mask(self) -> Array | None:
         """Which tokens may come next; None if all may."""
@@ -178,70 +183,19 @@ class Answer:
         return given
 
 
-def pieces(steps: Steps, requests: Sequence[Request], tokenizer: Tokenizer | None, top: int | None) -> Iterator[Piece]:
-    """The answers to requests, computed together, piece by piece.
-
-    top  how many of the most likely tokens are reported for each token; None for no log-probabilities
-    """
-    answers = [Answer(r, Unfolding(tokenizer) if tokenizer else None) for r in requests]
-    options = [r.sampling for r in requests]
-    with no_grad():
-        kinds = kinds_of(options, top, any(a.matcher is not None for a in answers))
-        state = steps.start([r.prompt for r in requests], options, max(len(r.prompt) + r.limit for r in requests),
-                            kinds)
-        for i, r in enumerate(requests):                   # the last token is read by the step that writes the next
-            steps.read(state, i, r.prompt[:-1], 0, len(r.prompt))
-    tokens = np.array([r.prompt[-1] for r in requests], np.int64)
-    positions = np.array([len(r.prompt) - 1 for r in requests], np.int64)
-    numbers = np.zeros(len(requests), np.int64)
-    while not all(a.finished for a in answers):
-        running = [i for i, a in enumerate(answers) if not a.finished]
-        with no_grad():                                    # not around a yield, which is the caller's code
-            for i in running:
-                if positions[i] == steps.turning_point and numbers[i] > 0:
-                    seen = (*answers[i].request.prompt, *answers[i].tokens)
-                    steps.read(state, i, seen[:-1], 0, len(seen))
-            masks = _masks(answers) if state.kinds.masks else None
-            chosen = steps.write(state, tokens, positions, numbers, masks)
-        found = chosen.tokens.numpy()
-        for i in running:
-            text = answers[i].add(int(found[i]))
-            chance = None if top is None else log_probability(chosen, i, top)
-            yield Piece(i, text, int(found[i]), chance, answers[i].finished)
-        goes_on = np.array([a.finished is None for a in answers])
-        tokens = np.where(goes_on, found, tokens)
-        positions, numbers = positions + goes_on, numbers + goes_on
-
-
-def _masks(answers: Sequence[Answer]) -> Array:
-    vocabulary = next(len(a.matcher.automaton.vocabulary) for a in answers if a.matcher is not None)
-    masks: Array = np.ones((len(answers), vocabulary), np.bool_)
-    for row, a in zip(masks, answers):
-        if a.finished is None and (mask := a.mask()) is not None:
-            row[:] = mask
-    return masks
-
-
-def log_probability(chosen: Chosen, i: int, top: int) -> LogProbability | None:
-    """That of the token of a sequence, with those of the `top` most likely ones."""
-    if chosen.log_chances is None:
-        return None
-    best = () if chosen.best is None or chosen.best_chances is None else tuple(
-        (int(t), float(p)) for t, p in zip(chosen.best.numpy()[i, :top], chosen.best_chances.numpy()[i, :top]))
-    return LogProbability(int(chosen.tokens.numpy()[i]), float(chosen.log_chances.numpy()[i]), best)
-
-
 def completions(found: Iterator[Piece], requests: Sequence[Request]) -> list[Completion]:
     """The answers to requests, at their ends."""
     texts, reasons = [""] * len(requests), ["length"] * len(requests)
     tokens: list[list[int]] = [[] for _ in requests]
     chances: list[list[LogProbability]] = [[] for _ in requests]
+    guessed = [0] * len(requests)
     for piece in found:
         texts[piece.prompt] += piece.text
+        guessed[piece.prompt] += piece.guessed
         if piece.token is not None:
             tokens[piece.prompt].append(piece.token)
         if piece.log_probability is not None:
             chances[piece.prompt].append(piece.log_probability)
         reasons[piece.prompt] = piece.finish_reason or reasons[piece.prompt]
-    return [Completion(text, tuple(t), reason, len(r.prompt), tuple(c))
-            for text, t, reason, r, c in zip(texts, tokens, reasons, requests, chances)]
+    return [Completion(text, tuple(t), reason, len(r.prompt), tuple(c), g)
+            for text, t, reason, r, c, g in zip(texts, tokens, reasons, requests, chances, guessed)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mlc import nn
 from mlc.frontend.tensor import Tensor
-from mlc.models.cache import Cache, Seen
+from mlc.models.cache import Cache, LayerCache, Seen
 from mlc.models.causal_lm import CausalLM
 from mlc.models.config import GPT2Config
 from mlc.models.layers import ACTIVATIONS, Embedding, LayerNorm, Linear, attend
@@ -35,8 +35,8 @@ class Attention(nn.Module):
         self.c_attn = linear_map(config, place.at("c_attn"), config.width, 3 * config.width)
         self.c_proj = linear_map(config, place.at("c_proj"), config.width, config.width)
 
-    def forward(self, x: Tensor, mask: Tensor, seen: Seen, cache: tuple[Tensor, Tensor] | None
-                ) -> tuple[Tensor, tuple[Tensor, Tensor] | None]:
+    def forward(self, x: Tensor, mask: Tensor, seen: Seen, cache: LayerCache | None
+                ) -> tuple[Tensor, LayerCache | None]:
         batch, n, _ = x.shape
         q, k, v = (y.reshape(batch, n, self.heads, self.size) for y in self.c_attn(x).chunk(3, -1))
         keys, values, cache = seen.store(cache, k, v)
@@ -65,8 +65,8 @@ class Layer(nn.Module):
         self.ln_2 = LayerNorm(place.at("ln_2"), config.width, config.epsilon)
         self.mlp = FeedForward(config, place.at("mlp"))
 
-    def forward(self, x: Tensor, mask: Tensor, seen: Seen, cache: tuple[Tensor, Tensor] | None
-                ) -> tuple[Tensor, tuple[Tensor, Tensor] | None]:
+    def forward(self, x: Tensor, mask: Tensor, seen: Seen, cache: LayerCache | None
+                ) -> tuple[Tensor, LayerCache | None]:
         mixed, cache = self.attn(self.ln_1(x), mask, seen, cache)
         x = x + mixed
         return x + self.mlp(self.ln_2(x)), cache

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -16,16 +16,22 @@ from mlc.frontend.arguments import coded
 from mlc.frontend.generator import default_generator
 from mlc.frontend.location import user_loc
 from mlc.ir.diag import UserError, UserTypeError
+from mlc.models.beams import BeamSearch, beam_search, check_options
+from mlc.models.cache import CacheType
 from mlc.models.constraints import Constraint
 from mlc.models.constraints.automaton import Automaton
 from mlc.models.constraints.vocabulary import Vocabulary, vocabulary_of
+from mlc.models.drafting import Draft, DraftModel, PromptLookup
+from mlc.models.embeddings import Embedder, Pooling, read_pooling
+from mlc.models.encoder import Encoder
 from mlc.models.fields import Fields
-from mlc.models.folder import CausalLM, read_folder, read_json
-from mlc.models.generation import Piece, Request, completions, pieces
+from mlc.models.folder import CausalLM, Module, read_folder, read_json
+from mlc.models.generation import Piece, Request, completions
 from mlc.models.gguf import read_gguf, read_gguf_file
 from mlc.models.gguf.vocabulary import GGUFVocabulary
 from mlc.models.quantized import QuantizedTensor
 from mlc.models.sampling import Sampling
+from mlc.models.scheduler import pieces
 from mlc.models.steps import Steps
 from mlc.models.text import ChatTemplate, Message, Tokenizer, read_template
 
@@ -51,10 +57,11 @@ class Usual:
 
 
 class LanguageModel:
-    """A language model that is ready to generate; `mlc.models.load` makes it of a folder.
+    """A language model that is ready to generate, or to give vectors of texts; `mlc.models.load` makes it of a folder.
 
     Attributes:
-        module: The `nn.Module`: tokens [batch, n] to scores [batch, n, vocabulary].
+        module: The `nn.Module`: tokens [batch, n] to scores [batch, n, vocabulary]. That of an encoder takes the
+            lengths of the texts, too, and gives the numbers of their tokens.
         config: What it consists of.
         tokenizer: Of text; None if the folder has none.
         template: Of conversations; None if the folder has none.
@@ -67,6 +74,8 @@ class LanguageModel:
         usual: As above.
         origin: The folder, for messages.
         integer_products: Whether steps that generate multiply with quantised weights by integers.
+        pooling: How vectors of texts are made of those of their tokens.
+        cache_dtype: Type of the numbers of the cache.
 
     Example:
         >>> model = mlc.models.load("examples/assistant")
@@ -74,11 +83,13 @@ class LanguageModel:
         ('LanguageModel', True)
     """
 
-    def __init__(self, module: CausalLM, tokenizer: Tokenizer | None, template: ChatTemplate | None, usual: Usual,
-                 origin: str, integer_products: bool = False) -> None:
+    def __init__(self, module: Module, tokenizer: Tokenizer | None, template: ChatTemplate | None, usual: Usual,
+                 origin: str, integer_products: bool = False, pooling: Pooling | None = None,
+                 cache_dtype: CacheType = "float32") -> None:
         self.module, self.config = module, module.config
         self.tokenizer, self.template, self.usual, self.origin = tokenizer, template, usual, origin
-        self.integer_products = integer_products
+        self.integer_products, self.cache_dtype = integer_products, cache_dtype
+        self._embedder = Embedder(module, pooling or Pooling())
         self._automata: dict[str, Automaton] = {}
 
     @cached_property
@@ -86,17 +97,36 @@ class LanguageModel:
         """The tokens as bytes, for constraints."""
         return vocabulary_of(self.text_tools(), self.config.vocabulary)
 
+    @property
+    def generates(self) -> bool:
+        """Whether it is a decoder; an encoder gives vectors only."""
+        return not isinstance(self.module, Encoder)
+
+    @property
+    def decoder(self) -> CausalLM:
+        """The module, if it is one that generates; an error if it is an encoder."""
+        if isinstance(self.module, Encoder):
+            raise UserError(f"{self.origin} is an encoder ({self.config.architecture}), which does not generate",
+                            code="MLC0990", loc=user_loc(), hint="model.embed gives vectors of texts")
+        return self.module
+
     @cached_property
     def steps(self) -> Steps:
-        """The compiled steps."""
-        return Steps(self.module, self.integer_products)
+        """The compiled steps of a decoder."""
+        return Steps(self.decoder, self.integer_products, self.cache_dtype)
 
     # -- generation -----------------------------------------------------------------------------------------------
-    def generate(self, prompts: Prompt | Sequence[Prompt], **options: Any) -> Any:
+    def generate(self, prompts: Prompt | Sequence[Prompt], draft: Draft | LanguageModel | None = None,
+                 num_beams: int = 1, length_penalty: float = 1.0, early_stopping: bool | Literal["never"] = False,
+                 **options: Any) -> Any:
         """Answer a prompt, or several at once: `mlc.generate`, which lists the options.
 
         Args:
             prompts: A text, its tokens, or a list of such prompts.
+            draft: As of `mlc.generate`.
+            num_beams: As of `mlc.generate`.
+            length_penalty: As of `mlc.generate`.
+            early_stopping: As of `mlc.generate`.
             options: As of `mlc.generate`.
 
         Returns:
@@ -104,34 +134,44 @@ class LanguageModel:
         """
         single = _is_prompt(prompts)
         several: Any = [prompts] if single else prompts
+        if not several:
+            return []
+        if num_beams != 1:
+            search = BeamSearch(num_beams, length_penalty, early_stopping)
+            check_options(options, draft)
+            found = beam_search(self, self.requests(several, **options)[0], search)
+            return found[0] if single else found
         requests, top = self.requests(several, **options)
-        found = completions(pieces(self.steps, requests, self.tokenizer, top), requests)
+        found = completions(pieces(self, requests, top, draft_of(draft)), requests)
         return found[0] if single else found
 
-    def stream(self, prompt: Prompt, **options: Any) -> Iterator[Piece]:
+    def stream(self, prompt: Prompt, draft: Draft | LanguageModel | None = None, **options: Any) -> Iterator[Piece]:
         """Answer a prompt piece by piece.
 
         Args:
             prompt: A text, or its tokens.
+            draft: As of `mlc.generate`.
             options: As of `mlc.generate`.
 
         Returns:
             Iterator of `Piece`s; the text of all of them is that of the completion.
         """
         requests, top = self.requests([prompt], **options)
-        return pieces(self.steps, requests, self.tokenizer, top)
+        return pieces(self, requests, top, draft_of(draft))
 
-    def embed(self, prompt: Prompt) -> Array:
-        """A vector for a text: the mean of the last hidden numbers of its tokens, of length 1.
+    def embed(self, prompts: Prompt | Sequence[Prompt]) -> Array:
+        """A vector for a text, or for each of several: the last hidden numbers of its tokens, pooled.
 
-        A decoder is not trained to give vectors of whole texts: texts on the same subject are closer than others, but a
-        model that was trained for retrieval does that better.
+        The folder of the model says how, as sentence-transformers writes it (`modules.json`); if it does not, it is the
+        mean, of length 1. A text has the same vector alone and beside others. A decoder that was not trained to give
+        vectors puts texts on the same subject closer than others; an encoder that was trained for retrieval does that
+        better.
 
         Args:
-            prompt: A text, or its tokens.
+            prompts: A text, its tokens, or a list of such texts.
 
         Returns:
-            Array [width] of float32.
+            Array [width] of float32, or [texts, width] for a list.
 
         Raises:
             UserError: As `generate` (MLC0913, MLC0915).
@@ -140,8 +180,28 @@ class LanguageModel:
             >>> mlc.models.load("examples/assistant").embed("The tensor dialect").shape
             (128,)
         """
-        found = self.steps.embedding(self._tokens(prompt)).astype(np.float32)
-        return found / np.linalg.norm(found)
+        single = _is_prompt(prompts)
+        several: Any = [prompts] if single else prompts
+        if not several:
+            raise UserError("there is no text", code="MLC0915", loc=user_loc(), hint="give one, or a list of some")
+        found = self._embedder([self.embedding_tokens(p) for p in several])
+        return found[0] if single else found
+
+    def embedding_tokens(self, prompt: Prompt) -> tuple[int, ...]:
+        """The tokens that `embed` reads for a text: those of the prompt that the model has for all texts come first.
+
+        Args:
+            prompt: A text, or its tokens.
+
+        Returns:
+            Tuple of tokens.
+
+        Raises:
+            UserError: As `generate` (MLC0913, MLC0915).
+        """
+        pooling = self._embedder.pooling
+        given = pooling.prompt + prompt if isinstance(prompt, str) else prompt
+        return self._tokens(given, min(self.config.context, pooling.limit or self.config.context) + 1, "")
 
     def chat_tokens(self, messages: Sequence[Message], **more: Any) -> list[int]:
         """The tokens of a conversation, up to where the model goes on.
@@ -170,13 +230,14 @@ class LanguageModel:
                  seed: int | Sequence[int] | None = None, logprobs: int | None = None,
                  constraint: Constraint | None = None) -> tuple[list[Request], int | None]:
         """The requests that prompts and options say, and how many likely tokens are reported for each token."""
+        config = self.decoder.config
         given: dict[str, Any] = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "min_p": min_p,
                                  "repetition_penalty": repetition_penalty}
         sampling = replace(self.usual.sampling, **{name: x for name, x in given.items() if x is not None},
                            frequency_penalty=frequency_penalty, presence_penalty=presence_penalty,
                            logit_bias=dict(logit_bias or {}))
         self._check_tokens("logit_bias", sampling.logit_bias)
-        if logprobs is not None and not 0 <= logprobs <= min(64, self.config.vocabulary):
+        if logprobs is not None and not 0 <= logprobs <= min(64, config.vocabulary):
             raise _wrong("logprobs", logprobs, "it is a number from 0 to 64")
         stops: tuple[Any, ...] = (stop,) if isinstance(stop, str) else tuple(stop)
         if any(not isinstance(s, str) or s == "" for s in stops):
@@ -192,8 +253,8 @@ class LanguageModel:
             raise _wrong("max_tokens", limit, "it is at least 1")
         out = []
         for prompt, own in zip(prompts, seeds):
-            tokens = self._tokens(prompt)
-            out.append(Request(tokens, replace(sampling, seed=own), min(limit, self.config.context - len(tokens)),
+            tokens = self._tokens(prompt, config.context)
+            out.append(Request(tokens, replace(sampling, seed=own), min(limit, config.context - len(tokens)),
                                stops, ends, automaton))
         return out, logprobs
 
@@ -213,14 +274,15 @@ class LanguageModel:
             del self._automata[next(iter(self._automata))]
         return found
 
-    def _tokens(self, prompt: Prompt) -> tuple[int, ...]:
+    def _tokens(self, prompt: Prompt, limit: int, answer: str = ", the answer included") -> tuple[int, ...]:
+        """The tokens of a prompt, fewer than `limit`."""
         tokens = tuple(self.text_tools().encode(prompt) if isinstance(prompt, str) else map(int, prompt))
         if not tokens:
             raise UserError("a prompt has no tokens", code="MLC0915", loc=user_loc(), hint="it needs at least one")
         self._check_tokens("a prompt", tokens)
-        if len(tokens) >= self.config.context:
-            raise UserError(f"a prompt has {len(tokens)} tokens, and the model sees {self.config.context}, the answer "
-                            "included", code="MLC0915", loc=user_loc(), hint="shorten it")
+        if len(tokens) >= limit:
+            raise UserError(f"a prompt has {len(tokens)} tokens, and the model sees {limit - (not answer)}{answer}",
+                            code="MLC0915", loc=user_loc(), hint="shorten it")
         return tokens
 
     def _check_tokens(self, what: str, tokens: Any) -> None:
@@ -252,6 +314,23 @@ class LanguageModel:
         return f"<{self.config.architecture} of {count} parameters from {self.origin}>"
 
 
+def draft_of(given: Draft | LanguageModel | None) -> Draft | None:
+    """The draft that a caller gives; a model is one with the usual number of tokens."""
+    if given is None or isinstance(given, PromptLookup | DraftModel):
+        return given
+    if not isinstance(given, LanguageModel):
+        raise UserTypeError(f"draft is {type(given).__name__}", code="MLC0992", loc=user_loc(),
+                            hint="it is a mlc.models.PromptLookup or DraftModel, or a language model")
+    return DraftModel(given)
+
+
+def draft_named(word: str | None) -> Draft | None:
+    """The draft that an option of a command names: "lookup", or the folder or file of a smaller model."""
+    if word is None:
+        return None
+    return PromptLookup() if word == "lookup" else DraftModel(load(word))
+
+
 def _is_prompt(x: Any) -> bool:
     return isinstance(x, str) or (hasattr(x, "__len__") and len(x) > 0 and isinstance(x[0], int))
 
@@ -261,12 +340,14 @@ def _wrong(name: str, value: Any, hint: str) -> UserError:
 
 
 @coded
-def load(folder: str | os.PathLike[str], *, integer_products: bool = False) -> LanguageModel:
+def load(folder: str | os.PathLike[str], *, integer_products: bool = False,
+         cache_dtype: CacheType = "float32") -> LanguageModel:
     """Load a language model from a folder, as transformers and its hub have them, or from a GGUF file of llama.cpp.
 
     A folder has `config.json` and `model.safetensors` (or shards with an index), and mostly `tokenizer.json`,
-    `tokenizer_config.json` with the template of conversations, and `generation_config.json`. Weights are mapped into
-    memory, not copied, and stay of their type: 16-bit and quantised weights are widened where a product reads them.
+    `tokenizer_config.json` with the template of conversations, and `generation_config.json`; or those of
+    sentence-transformers (BERT, RoBERTa and their like), which give vectors of texts by `embed`. Weights are mapped
+    into memory, not copied, and stay of their type: 16-bit and quantised ones are widened where a product reads them.
     A file has all of that in it; its weights are F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q4_K, Q5_K or Q6_K. Nothing in a
     folder or file is executed but the template, in jinja2's sandbox.
 
@@ -275,39 +356,47 @@ def load(folder: str | os.PathLike[str], *, integer_products: bool = False) -> L
         integer_products: Whether tokens are generated with products of integers where weights are quantised: what they
             are multiplied with is rounded to 8 bits, as llama.cpp does. Faster, and a little less exact. The tokens of
             prompts are always read exactly.
+        cache_dtype: Type of the numbers of the cache: "int8" takes little more than a fourth of the memory, and rounds
+            each head of keys and values to 255 steps, so that no number is off by more than a 254th of the greatest one
+            of its head.
 
     Returns:
-        The model, which `mlc.generate` takes.
+        The model, which `mlc.generate` takes if it is no encoder.
 
     Raises:
         UserError: The folder holds no model (MLC0910), one that mlc does not run (MLC0911), or weights that are not
-            those of its configuration (MLC0912), its tokenizer (MLC0913) or template (MLC0914) cannot be read, a
+            those of its configuration (MLC0912), its tokenizer (MLC0913) or template (MLC0914) cannot be read, its
+            vectors are made in a way that mlc does not know (MLC0991), `cache_dtype` is no type of a cache (MLC0916), a
             package is missing (MLC0917), or the file is damaged (MLC0922).
 
     Example:
         >>> mlc.models.load("examples/assistant").config.layers
         4
     """
+    if cache_dtype not in ("float32", "int8"):
+        raise _wrong("cache_dtype", cache_dtype, "it is float32 or int8")
     path = Path(folder)
     if path.suffix == ".gguf":
-        return _of_file(path, integer_products)
+        return _of_file(path, integer_products, cache_dtype)
     module = read_folder(path)
     tokenizer = Tokenizer.of_file(path / "tokenizer.json") if (path / "tokenizer.json").exists() else None
-    return LanguageModel(module, tokenizer, read_template(path), _usual(path), str(folder))
+    return LanguageModel(module, tokenizer, read_template(path), _usual(path), str(folder),
+                         pooling=read_pooling(path), cache_dtype=cache_dtype)
 
 
-def _of_file(path: Path, integers: bool) -> LanguageModel:
+def _of_file(path: Path, integers: bool, cache: CacheType) -> LanguageModel:
     """The model of a GGUF file; one without a vocabulary takes numbers of tokens."""
     file = read_gguf_file(path)
     module = read_gguf(file)
     if "tokenizer.ggml.tokens" not in file.fields:
-        return LanguageModel(module, None, None, Usual(Sampling(), frozenset(), None), str(path), integers)
+        return LanguageModel(module, None, None, Usual(Sampling(), frozenset(), None), str(path), integers,
+                             cache_dtype=cache)
     vocabulary = GGUFVocabulary(file)
     if len(vocabulary.tokens) > module.config.vocabulary:
         raise UserError(f"{path}: {len(vocabulary.tokens)} tokens, and embeddings of {module.config.vocabulary}",
                         code="MLC0913", loc=user_loc())
     return LanguageModel(module, vocabulary.tokenizer(), vocabulary.template(),
-                         Usual(Sampling(), vocabulary.ends(), None), str(path), integers)
+                         Usual(Sampling(), vocabulary.ends(), None), str(path), integers, cache_dtype=cache)
 
 
 def _usual(folder: Path) -> Usual:
@@ -331,7 +420,8 @@ def generate(model: LanguageModel, prompts: Prompt | Sequence[Prompt], *, max_to
              presence_penalty: float = 0.0, logit_bias: Mapping[int, float] | None = None,
              stop: str | Sequence[str] = (), stop_tokens: Sequence[int] | None = None,
              seed: int | Sequence[int] | None = None, logprobs: int | None = None,
-             constraint: Constraint | None = None) -> Any:
+             constraint: Constraint | None = None, draft: Draft | LanguageModel | None = None, num_beams: int = 1,
+             length_penalty: float = 1.0, early_stopping: bool | Literal["never"] = False) -> Any:
     """Let a language model answer a prompt, or several at once.
 
     The answers to prompts are computed together, and each is the one that the prompt gets alone: the same tokens for
@@ -358,15 +448,26 @@ def generate(model: LanguageModel, prompts: Prompt | Sequence[Prompt], *, max_to
             64; None for no log-probabilities.
         constraint: The texts that the answers may be: a JSON schema, a regular expression or a grammar, as
             `mlc.models.Constraint` makes it. An answer is whole if `max_tokens` is enough for any that is.
+        draft: What guesses tokens, which the model then verifies, several at once: a `mlc.models.PromptLookup`, a
+            `DraftModel`, or a smaller model of the same vocabulary. The answers are the same, and come sooner where
+            guesses are right. Tokens under a constraint are not guessed.
+        num_beams: How many sequences a beam search follows for each prompt, to find the answer of the greatest
+            log-probability as transformers does; 1 for no search. It takes none of the options of drawing, and no
+            `stop`, `constraint`, `logprobs` or `draft`.
+        length_penalty: Of a beam search: log-probabilities of answers are divided by their length to this power.
+        early_stopping: Of a beam search: True ends it with `num_beams` answers, "never" once no sequence can become
+            better than these, False once none would be if it ended now.
 
     Returns:
-        A `Completion` with `text`, `tokens`, `finish_reason`, `prompt_tokens` and `log_probabilities`; a list of them
-        for a list of prompts.
+        A `Completion` with `text`, `tokens`, `finish_reason`, `prompt_tokens`, `log_probabilities` and
+        `guessed_tokens`; a list of them for a list of prompts.
 
     Raises:
         UserTypeError: `model` is no language model (MLC0916).
         UserError: An option is out of its range (MLC0916), a prompt is empty, too long or has numbers that are no
-            tokens (MLC0915), there is a text and no tokenizer (MLC0913), or a constraint cannot be kept (MLC0919).
+            tokens (MLC0915), there is a text and no tokenizer (MLC0913), a constraint cannot be kept (MLC0919), the
+            draft is none for the model (MLC0992), an option does not go with `num_beams` (MLC0993), or the model is an
+            encoder (MLC0990).
 
     Example:
         >>> model = mlc.models.load("examples/assistant")
@@ -380,4 +481,5 @@ def generate(model: LanguageModel, prompts: Prompt | Sequence[Prompt], *, max_to
     return model.generate(prompts, max_tokens=max_tokens, temperature=temperature, top_k=top_k, top_p=top_p,
                           min_p=min_p, repetition_penalty=repetition_penalty, frequency_penalty=frequency_penalty,
                           presence_penalty=presence_penalty, logit_bias=logit_bias, stop=stop,
-                          stop_tokens=stop_tokens, seed=seed, logprobs=logprobs, constraint=constraint)
+                          stop_tokens=stop_tokens, seed=seed, logprobs=logprobs, constraint=constraint, draft=draft,
+                          num_beams=num_beams, length_penalty=length_penalty, early_stopping=early_stopping)

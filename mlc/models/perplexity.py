@@ -51,5 +51,5 @@ def perplexity(model: LanguageModel, text: str, tokens: int = 2048) -> float:
 
     with mlc.no_grad():
         score = mlc.compile(losses)
-        total = sum(float(score(model.module, mlc.tensor(row)).item()) for row in rows)
+        total = sum(float(score(model.decoder, mlc.tensor(row)).item()) for row in rows)
     return float(np.exp(total / (rows.size - len(rows))))

@@ -154,20 +154,22 @@ def read_rotary(fields: Fields, head_size: int, context: int, theta: float = 100
     kind = {"su": "longrope", "ntk": "dynamic"}.get(kind, kind)
     if kind not in _KINDS:
         raise fields.refusal(f"the rotary embedding has the type {kind!r}", "mlc knows " + ", ".join(_KINDS))
-    theta = rope.number("rope_theta", fields.number("rope_theta", theta))
+    theta = rope.positive("rope_theta", fields.positive("rope_theta", theta))
     part = rope.number("partial_rotary_factor", fields.number("partial_rotary_factor", 1.0))
     size = int(head_size * part)
     if kind == "default":
         return Rotary(kind, size, theta)
     trained = rope.integer("original_max_position_embeddings",
                            fields.integer("original_max_position_embeddings", context))
+    if trained < 1:
+        raise fields.refusal(f"original_max_position_embeddings is {trained}")
     if kind == "longrope":
-        factor = rope.number("factor", context / trained)
+        factor = rope.positive("factor", context / trained)
         magnitude = 1.0 if factor <= 1 else math.sqrt(1 + math.log(factor) / math.log(trained))
         short, long = _divisors(rope, "short_factor", size), _divisors(rope, "long_factor", size)
         return Rotary(kind, size, theta, factor, trained, rope.number("attention_factor", magnitude), short=short,
                       long=long)
-    factor = rope.number("factor")
+    factor = rope.positive("factor")
     if kind == "yarn":
         return Rotary(kind, size, theta, factor, trained, rope.number("attention_factor", _magnitude(rope, factor)),
                       (rope.number("beta_fast", 32.0), rope.number("beta_slow", 1.0)), rope.flag("truncate", True))

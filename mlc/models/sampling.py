@@ -83,6 +83,12 @@ class Kinds:
     masks: bool = False
     top: int | None = None
 
+    def covers(self, needed: Kinds) -> bool:
+        """Whether a step of these kinds serves sequences that need others."""
+        flags = ("draws", "filters", "penalties", "bias", "masks")
+        return all(getattr(self, f) or not getattr(needed, f) for f in flags) and (
+            needed.top is None or (self.top is not None and self.top >= needed.top))
+
 
 def kinds_of(options: Sequence[Sampling], top: int | None, masks: bool = False) -> Kinds:
     """The kinds of options that sequences use."""
@@ -96,16 +102,48 @@ def kinds_of(options: Sequence[Sampling], top: int | None, masks: bool = False) 
 class Chosen:
     """The tokens that a step chooses.
 
-    tokens         one per sequence [batch]
-    log_chances    of the tokens [batch]; None if they were not asked for
-    best           the most likely tokens [batch, top], and
-    best_chances   their log-probabilities [batch, top]
+    tokens         one per sequence [batch], or several [batch, count], -1 where there is none
+    log_chances    of the tokens, of the same shape; None if they were not asked for
+    best           the most likely tokens [..., top], and
+    best_chances   their log-probabilities [..., top]
     """
 
     tokens: Tensor
     log_chances: Tensor | None = None
     best: Tensor | None = None
     best_chances: Tensor | None = None
+
+    @classmethod
+    def nothing(cls, batch: int, count: int, top: int | None) -> Chosen:
+        """Room for tokens [batch, count], none of which is chosen yet."""
+        tokens = mlc.zeros(batch, count, dtype="int64") - 1
+        if top is None:
+            return cls(tokens)
+        chances = mlc.zeros(batch, count)
+        if top == 0:
+            return cls(tokens, chances)
+        return cls(tokens, chances, mlc.zeros(batch, count, top, dtype="int64"), mlc.zeros(batch, count, top))
+
+    def with_column(self, number: Tensor, chosen: Chosen, rows: Tensor) -> Chosen:
+        """The same with a column of some rows [batch] replaced by what was chosen [batch, 1]."""
+        here = (mlc.arange(self.tokens.shape[1])[None] == number) & rows[:, None]
+
+        def placed(old: Tensor | None, new: Tensor | None) -> Tensor | None:
+            if old is None or new is None:
+                return None
+            out: Tensor = mlc.where(here if len(old.shape) == 2 else here[..., None], new, old)
+            return out
+
+        return Chosen(mlc.where(here, chosen.tokens, self.tokens), placed(self.log_chances, chosen.log_chances),
+                      placed(self.best, chosen.best), placed(self.best_chances, chosen.best_chances))
+
+    def grouped(self, batch: int) -> Chosen:
+        """The same of [batch * n] sequences as [batch, n]."""
+        def group(x: Tensor | None) -> Tensor | None:
+            return None if x is None else x.reshape(batch, x.shape[0] // batch, *x.shape[1:])
+
+        return Chosen(self.tokens.reshape(batch, -1), group(self.log_chances), group(self.best),
+                      group(self.best_chances))
 
 
 Settings = dict[str, Tensor]

@@ -1,10 +1,11 @@
 """Continuous batching: requests join and leave the sequences that a model runs, between two steps.
 
 The memory is fixed from the start: a number of slots, each with room for `capacity` tokens. A request waits until a
-slot is free, has its prompt read in chunks, of which each step reads one, and then gets a token from each step. The
-step is compiled for a few numbers of sequences and kinds of options, so that what joins compiles nothing; it runs the
-first slots of the memory, up to the last one in use. The rows of a finished request stay: a prompt that begins with the
-same tokens, as the next turn of a conversation does, takes over the slot and is read from where it differs.
+slot is free, has its prompt read in chunks, of which each step reads one, and then gets tokens from each step: several
+where they take little time, or where a draft guesses them (drafting.py). The step is compiled for a few numbers of
+sequences and kinds of options, so that what joins compiles nothing; it runs the first slots of the memory, up to the
+last one in use. The rows of a finished request stay: a prompt that begins with the same tokens, as the next turn of a
+conversation does, takes over the slot and is read from where it differs.
 
 An answer is, to the bit, the one that the request gets alone (sampling.py says why).
 """
@@ -15,16 +16,18 @@ import itertools
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from mlc.frontend.autograd.grad_mode import no_grad
 from mlc.frontend.location import user_loc
 from mlc.ir.diag import UserError
 from mlc.models.cache import STEP
-from mlc.models.generation import Answer, LogProbability, Piece, Request, log_probability
-from mlc.models.slots import Slots
+from mlc.models.drafting import Draft, Drafter, drafter
+from mlc.models.generation import Answer, Piece, Request
+from mlc.models.sampling import Kinds, kinds_of
+from mlc.models.slots import Slots, Written
 from mlc.models.text import Unfolding
 
 if TYPE_CHECKING:
@@ -32,6 +35,10 @@ if TYPE_CHECKING:
 
 Deliver = Callable[[Piece], None]
 
+MOST_TOKENS = 16
+"""Tokens that an answer gets in one step at most, if there is no draft,"""
+STEP_SECONDS = 0.03
+"""and the time that such a step may take."""
 CAPACITY = 4096
 """Tokens that a slot has room for, unless more or less is asked for."""
 
@@ -53,6 +60,7 @@ class Ticket:
     slot      where its rows are; None while it waits
     reused    number of tokens whose rows were there before
     cancelled whether nobody wants the answer any more
+    error     that ended it
     """
 
     number: int
@@ -64,11 +72,7 @@ class Ticket:
     slot: int | None = None
     reused: int = 0
     cancelled: bool = False
-
-    @property
-    def length(self) -> int:
-        """The number of tokens of the prompt and the answer so far."""
-        return len(self.request.prompt) + len(self.answer.tokens)
+    error: UserError | None = None
 
 
 @dataclass
@@ -79,6 +83,8 @@ class Counters:
     reused_tokens   of prompts, whose rows were there
     tokens          of answers
     steps           that wrote tokens
+    drafted         tokens that were guessed, and
+    accepted        those of them that were right
     finished        requests by the reason of their end
     """
 
@@ -86,6 +92,8 @@ class Counters:
     reused_tokens: int = 0
     tokens: int = 0
     steps: int = 0
+    drafted: int = 0
+    accepted: int = 0
     finished: dict[str, int] = field(default_factory=dict)
 
 
@@ -97,9 +105,12 @@ class Scheduler:
         slots: How many requests run at once.
         capacity: Tokens of a request, the answer included; by default those that the model sees, 4096 at most.
         queue: How many requests may wait.
+        draft: What guesses tokens: a `PromptLookup` or a `DraftModel`; None for nothing. Answers are the same.
+        kinds: The kinds of options of all requests, where all are known before the first step: the prompts are read
+            before anything is written, and the step is compiled for these kinds and for all slots.
 
     Raises:
-        UserError: A number is out of its range (MLC0916).
+        UserError: A number is out of its range (MLC0916), or the draft is none for the model (MLC0992).
 
     Example:
         >>> from mlc.models.scheduler import Scheduler
@@ -110,13 +121,17 @@ class Scheduler:
         [None, None, 'length']
     """
 
-    def __init__(self, model: LanguageModel, *, slots: int = 8, capacity: int | None = None, queue: int = 64) -> None:
+    def __init__(self, model: LanguageModel, *, slots: int = 8, capacity: int | None = None, queue: int = 64,
+                 draft: Draft | None = None, kinds: Kinds | None = None) -> None:
         if slots < 1 or queue < 0 or (capacity is not None and capacity < 2):
             raise UserError(f"slots is {slots}, capacity {capacity} and queue {queue}", code="MLC0916", loc=user_loc(),
                             hint="a scheduler has at least one slot, of two tokens")
-        self.model = model
-        self.slots = Slots(model.steps, slots, min(capacity or CAPACITY, model.config.context))
-        self.limit = queue
+        self.model, self.limit = model, queue
+        capacity = min(capacity or CAPACITY, model.config.context)
+        self._drafter: Drafter | None = drafter(draft, model, slots, capacity) if draft is not None else None
+        self.slots = Slots(model.steps, slots, capacity, spare=0 if draft is None else draft.tokens, fixed=kinds)
+        self.batch = kinds is not None                     # all prompts are read before anything is written
+        self._pace = 1                                     # tokens that each answer gets in a step
         self.counters = Counters()
         self._lock = threading.Lock()
         self._waiting = deque[Ticket]()
@@ -140,12 +155,17 @@ class Scheduler:
 
         Raises:
             QueueFull: Too many requests wait (MLC0918).
-            UserError: The prompt is longer than a slot (MLC0915).
+            UserError: The prompt is longer than a slot (MLC0915), or an option is of none of the `kinds` of the
+                scheduler (MLC0916).
         """
         capacity = self.slots.capacity
         if len(request.prompt) >= capacity:
             raise UserError(f"a prompt has {len(request.prompt)} tokens, and a slot of the scheduler {capacity}, the "
                             "answer included", code="MLC0915", loc=user_loc(), hint="shorten it")
+        needed = kinds_of([request.sampling], top, request.constraint is not None)
+        if not any(k.covers(needed) for k in self.slots.kinds):
+            raise UserError(f"a request needs {needed}, and the scheduler has steps for {self.slots.kinds}",
+                            code="MLC0916", loc=user_loc(), hint="make the scheduler without kinds, or with these")
         request = request.limited(capacity - len(request.prompt))
         text = Unfolding(self.model.tokenizer) if self.model.tokenizer is not None else None
         ticket = Ticket(next(self._clock), request, deliver, top, time.monotonic() + seconds, Answer(request, text))
@@ -192,21 +212,24 @@ class Scheduler:
             unread = [(t, i) for i, t in enumerate(self._running) if t is not None and not self._ready(t, i)]
             if unread:
                 self._read_chunk(*min(unread, key=lambda pair: pair[0].number))
+                if self.batch:
+                    return True
             rows = [t if t is not None and self._ready(t, i) and self._goes_on(t) else None
                     for i, t in enumerate(self._running)]
             if any(rows):
-                self._write(rows)
+                self._write(rows, alone=not unread)
         return True
 
     def _ready(self, ticket: Ticket, slot: int) -> bool:
         """Whether all tokens but the last are in the slot: the step that writes reads that one."""
-        return len(self.slots.contents[slot]) == ticket.length - 1
+        return len(self.slots.contents[slot]) == ticket.answer.length - 1
 
     def _goes_on(self, ticket: Ticket) -> bool:
         """Whether any token may come next; a request whose constraint the vocabulary cannot keep ends, and no other."""
         try:
             ticket.answer.mask()
-        except UserError:
+        except UserError as error:
+            ticket.error = error
             self._finish(ticket, "constraint")
             return False
         return True
@@ -294,23 +317,62 @@ class Scheduler:
         text = (*ticket.request.prompt, *ticket.answer.tokens)
         self.counters.prompt_tokens += self.slots.read(slot, text[:-1], len(text))
 
-    def _write(self, rows: list[Ticket | None]) -> None:
-        """Add a token to each of the requests, which are in the order of their slots."""
+    def _write(self, rows: list[Ticket | None], alone: bool) -> None:
+        """Add tokens to each of the requests, which are in the order of their slots; one while prompts are read."""
         last = max(i for i, t in enumerate(rows) if t is not None)
         rows = rows[: self.slots.size_for(last)]
         top = max((t.top for t in rows if t is not None and t.top is not None), default=None)
-        chosen = self.slots.write([None if t is None else t.answer for t in rows], top)
-        found = chosen.tokens.numpy()
+        answers = [None if t is None else t.answer for t in rows]
+        constrained = any(a is not None and a.matcher is not None for a in answers)
+        guesses = [] if self._drafter is None or constrained else self._drafter.guess(answers)
+        started = time.perf_counter()
+        if any(guesses):
+            written = self.slots.write(answers, top, guesses=guesses)
+        else:
+            guesses = [[]] * len(rows)
+            written = self.slots.write(answers, top, 1 if constrained or not alone else self._pace)
+            self._keep_pace(time.perf_counter() - started, written.tokens.shape[1])
         self.counters.steps += 1
-        for i, t in enumerate(rows):
-            if t is not None:
-                self._add(t, int(found[i]), None if t.top is None else log_probability(chosen, i, t.top))
+        for number in range(written.tokens.shape[1]):
+            for i, t in enumerate(rows):
+                if t is not None and t.answer.finished is None and written.tokens[i, number] >= 0:
+                    self._add(t, i, number, written, guesses[i])
 
-    def _add(self, ticket: Ticket, token: int, chance: LogProbability | None) -> None:
+    def _keep_pace(self, seconds: float, count: int) -> None:
+        """Have steps write as many tokens as make their cost in Python small, and do not keep a reader waiting."""
+        if count == self._pace:
+            self._pace = max(1, min(MOST_TOKENS, count * 2 if seconds < STEP_SECONDS / 2 else
+                                    count // 2 if seconds > STEP_SECONDS else count))
+
+    def _add(self, ticket: Ticket, slot: int, number: int, written: Written, guess: Sequence[int]) -> None:
+        token = int(written.tokens[slot, number])
+        chance = None if ticket.top is None else written.log_probability(slot, number, ticket.top)
+        right = number < len(guess) and guess[number] == token
         text = ticket.answer.add(token)
         self.counters.tokens += 1
+        self.counters.drafted += len(guess) if number == 0 else 0
+        self.counters.accepted += right
         if ticket.answer.finished is not None:
             self._leave(ticket)
-        elif ticket.length - 1 == self.model.steps.turning_point and ticket.slot is not None:
+        elif ticket.answer.length - 1 == self.model.steps.turning_point and ticket.slot is not None:
             self.slots.contents[ticket.slot].clear()       # all keys are turned by other angles from here on
-        ticket.deliver(Piece(0, text, token, chance, ticket.answer.finished))
+        ticket.deliver(Piece(0, text, token, chance, ticket.answer.finished, right))
+
+
+def pieces(model: LanguageModel, requests: Sequence[Request], top: int | None, draft: Draft | None = None
+           ) -> Iterator[Piece]:
+    """The answers to requests, computed together, piece by piece.
+
+    top  how many of the most likely tokens are reported for each token; None for no log-probabilities
+    """
+    kinds = kinds_of([r.sampling for r in requests], top, any(r.constraint is not None for r in requests))
+    scheduler = Scheduler(model, slots=len(requests), capacity=max(len(r.prompt) + r.limit for r in requests), queue=0,
+                          draft=draft, kinds=kinds)
+    found = deque[Piece]()
+    tickets = [scheduler.submit(r, lambda piece, i=i: found.append(replace(piece, prompt=i)),  # type: ignore[misc]
+                                top=top) for i, r in enumerate(requests)]
+    while scheduler.step():
+        if failed := next((t.error for t in tickets if t.error is not None), None):
+            raise failed
+        while found:
+            yield found.popleft()

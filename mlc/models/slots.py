@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 import mlc
 from mlc.frontend.autograd.grad_mode import no_grad
-from mlc.models.generation import Answer, Request
+from mlc.models.generation import Answer, LogProbability, Request
 from mlc.models.sampling import IN_PROMPT, Chosen, Kinds, Sampling, Settings, kinds_of
 from mlc.models.steps import CHUNK, State, Steps, rounded_up, settings_of
 
@@ -23,17 +24,45 @@ KINDS = (Kinds(), Kinds(**_ALL), *(Kinds(**_ALL, top=top) for top in MOST_LIKELY
 _NO_SAMPLING = Sampling()
 
 
+@dataclass(frozen=True)
+class Written:
+    """The arrays of the `Chosen` of a step, whose tokens are -1 where a sequence got none."""
+
+    tokens: Array
+    log_chances: Array | None
+    best: Array | None
+    best_chances: Array | None
+
+    @classmethod
+    def of(cls, chosen: Chosen) -> Written:
+        """The arrays of the tensors that a step gives."""
+        arrays = (None if x is None else x.numpy() for x in (chosen.log_chances, chosen.best, chosen.best_chances))
+        return cls(chosen.tokens.numpy(), *arrays)
+
+    def log_probability(self, slot: int, number: int, top: int) -> LogProbability | None:
+        """That of a token, with those of the `top` most likely ones."""
+        if self.log_chances is None:
+            return None
+        best = () if self.best is None or self.best_chances is None else tuple(
+            (int(t), float(p)) for t, p in zip(self.best[slot, number, :top], self.best_chances[slot, number, :top]))
+        return LogProbability(int(self.tokens[slot, number]), float(self.log_chances[slot, number]), best)
+
+
 class Slots:
     """Slots of one cache.
 
     steps     the compiled steps
     count     number of slots
     capacity  tokens that each has room for
+    spare     tokens that may be written beyond that: guesses that are not kept
+    fixed     the kinds of options of all requests, for which there is one step that runs all slots; None for steps of
+              some sizes and kinds, so that any requests may come
     """
 
-    def __init__(self, steps: Steps, count: int, capacity: int) -> None:
-        self.steps, self.count, self.capacity = steps, count, capacity
-        self.sizes: list[int] = [*(4 ** i for i in range(16) if 4 ** i < count), count]
+    def __init__(self, steps: Steps, count: int, capacity: int, *, spare: int = 0, fixed: Kinds | None = None) -> None:
+        self.steps, self.count, self.capacity, self.spare = steps, count, capacity, spare
+        self.sizes: list[int] = [count] if fixed else [*(4 ** i for i in range(16) if 4 ** i < count), count]
+        self.kinds = KINDS if fixed is None else (fixed,)
         rotary = getattr(steps.model.config, "rotary", None)
         self.reusable = rotary is None or rotary.kind not in ("dynamic", "longrope")
         """Whether rows depend on the tokens before them alone: these two turn keys by the length of the text."""
@@ -42,17 +71,15 @@ class Slots:
     def clear(self) -> None:
         """Forget all rows, and have memory that no step has a hand on."""
         self.contents: list[list[int]] = [[] for _ in range(self.count)]
-        self._state = State(self.steps.cache(self.count, rounded_up(self.capacity)), rounded_up(self.capacity),
-                            KINDS[0], {}, None, None)
+        room = rounded_up(self.capacity + self.spare)
+        self._state = State(self.steps.cache(self.count, room), room, self.kinds[0], {}, None, None)
         self._counts: Any = None
-        self._batch: tuple[list[Answer | None], Settings, Array] | None = None
+        self._batch: tuple[list[Answer | None], Settings, Array, Array] | None = None
 
     @property
     def nbytes(self) -> int:
         """The size of the cache."""
-        config = self.steps.model.config
-        size: int = 2 * config.layers * config.kv_heads * config.head_size * 4        # float32
-        return size * self.count * self._state.capacity
+        return sum(int(np.prod(x.shape)) * x.dtype.itemsize for layer in self._state.cache for x in layer)
 
     def size_for(self, slot: int) -> int:
         """The number of sequences of the smallest step that includes a slot."""
@@ -81,49 +108,68 @@ class Slots:
         held += chunk
         return len(chunk)
 
-    def write(self, answers: Sequence[Answer | None], top: int | None) -> Chosen:
+    def write(self, answers: Sequence[Answer | None], top: int | None, count: int = 1,
+              guesses: Sequence[Sequence[int]] = ()) -> Written:
         """The next tokens of the answers in the first slots; None for slots without one, whose rows stay as they are.
 
-        top  how many of the most likely tokens are reported for each
+        top      how many of the most likely tokens are reported for each
+        count    how many tokens each gets at most; one with constraints
+        guesses  of the next tokens of each: those that are right come at once, with the one behind
         """
         self._state.kinds = kinds = self._kinds([a for a in answers if a is not None], top)
-        self._options(answers)
+        ends = self._options(answers)
         self._state.counts = self._counts_of(answers) if kinds.penalties else None
-        masks = self._masks(answers) if kinds.masks else None
-        tokens = np.array([0 if a is None else a.last for a in answers], np.int64)
         for held, a in zip(self.contents, answers):
             if a is None:
                 del held[self.capacity - 1:]               # a row is written anyway: behind those that are kept
+        tokens = np.array([0 if a is None else a.last for a in answers], np.int64)
         positions = np.array([len(self.contents[i]) for i in range(len(answers))], np.int64)
         numbers = np.array([0 if a is None else len(a.tokens) for a in answers], np.int64)
-        chosen = self.steps.write(self._state, tokens, positions, numbers, masks)
+        if guesses:
+            longest = max(map(len, guesses))
+            rows = [[t, *g, *[0] * (longest - len(g))] for t, g in zip(tokens.tolist(), guesses)]
+            chosen = self.steps.verify(self._state, np.array(rows, np.int64), positions, numbers)
+        else:
+            limits = np.array([0 if a is None else self._limit(a, count) for a in answers], np.int64)
+            masks = self._masks(answers) if kinds.masks else None
+            chosen = self.steps.write(self._state, tokens, positions, numbers, count=count, limits=limits, ends=ends,
+                                      masks=masks)
         if kinds.penalties:
             self._counts = self._state.counts
-        for i, a in enumerate(answers):
+        written = Written.of(chosen)
+        for held, a, new in zip(self.contents, answers, written.tokens):
             if a is not None:
-                self.contents[i].append(a.last)
-        return chosen
+                held += [a.last, *new[new >= 0].tolist()[:-1]]         # the last one is read by the next step
+        return written
+
+    def _limit(self, answer: Answer, count: int) -> int:
+        """How many tokens an answer may get in one step: longrope turns all keys anew at a position."""
+        left = min(count, answer.request.limit - len(answer.tokens))
+        turning = self.steps.turning_point - (answer.length - 1)
+        return min(left, turning) if turning > 0 else left
 
     def warm_up(self) -> Iterator[tuple[int, Kinds]]:
         """Compile the steps, one by one; each that is about to be compiled."""
         self.read(0, [0], 1)
-        self.steps.embedding([0])
         for size in self.sizes:
-            for kinds in KINDS[:-1]:
+            for kinds in self.kinds[:-1]:
                 yield size, kinds
                 request = Request((0,), Sampling(temperature=1.0 if kinds.draws else 0.0), 1)
                 with no_grad():
                     self.write([Answer(request, None)] * size, kinds.top)
+                    if self.spare:
+                        self.write([Answer(request, None)] * size, kinds.top, guesses=[[0]] * size)
         self.clear()
 
     def _kinds(self, answers: Sequence[Answer], top: int | None) -> Kinds:
         needed = kinds_of([a.request.sampling for a in answers], top, any(a.matcher is not None for a in answers))
-        if needed == KINDS[0]:
-            return needed
-        return next(k for k in KINDS[1:] if needed.top is None or (k.top is not None and k.top >= needed.top))
+        return next(k for k in self.kinds if k.covers(needed))
 
-    def _options(self, answers: Sequence[Answer | None]) -> None:
-        """Have the state hold the options of answers, as arrays that are made anew when other answers come."""
+    def _options(self, answers: Sequence[Answer | None]) -> Array:
+        """Have the state hold the options of answers, as arrays that are made anew when other answers come.
+
+        The tokens that end the answers [answers, any].
+        """
         known = [] if self._batch is None else self._batch[0]
         if self._batch is None or len(known) != len(answers) or any(a is not b for a, b in zip(known, answers)):
             options = [_NO_SAMPLING if a is None else a.request.sampling for a in answers]
@@ -131,9 +177,13 @@ class Slots:
             for i, o in enumerate(options):
                 for token, value in o.logit_bias.items():
                     bias[i, token] = value
-            self._batch = list(answers), settings_of(options), bias
-        _, self._state.settings, bias = self._batch
+            stops = [[] if a is None else sorted(a.request.stop_tokens) for a in answers]
+            widest = max(1, *map(len, stops))
+            ends = np.array([[*s, *[-1] * (widest - len(s))] for s in stops], np.int64)
+            self._batch = list(answers), settings_of(options), bias, ends
+        _, self._state.settings, bias, ends = self._batch
         self._state.bias = mlc.from_numpy(bias) if self._state.kinds.bias else None
+        return ends
 
     def _masks(self, answers: Sequence[Answer | None]) -> Array:
         masks: Array = np.ones((len(answers), self.steps.model.config.vocabulary), np.bool_)

@@ -1,22 +1,23 @@
-"""The two compiled steps of generation: one that reads tokens of a prompt, and one that writes the next token.
+"""The compiled steps of generation: one that reads tokens of a prompt, one that writes the next tokens, and one that
+verifies tokens that were guessed.
 
-Both take the cache as donated arguments and write it in place. Sizes that differ from call to call (the tokens of a
-prompt, the rows of the cache, the window that is attended to) are symbols: each step is compiled once per number of
-sequences, and the writing step once per kinds of options.
+All take the cache as donated arguments and write it in place. Sizes that differ from call to call (the tokens of a
+prompt or guess, the rows of the cache, the window that is attended to, how many tokens are written) are symbols: each
+step is compiled once per number of sequences, and those that choose tokens once per kinds of options.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 import mlc
-from mlc.frontend.autograd.grad_mode import no_grad
 from mlc.frontend.tensor import Tensor
-from mlc.models.cache import STEP, Cache, Seen, whole
+from mlc.models.cache import STEP, Cache, CacheType, Seen, shapes
 from mlc.models.folder import CausalLM
 from mlc.models.quantized import integer_products
 from mlc.models.sampling import IN_PROMPT, Chosen, Kinds, Sampling, Settings, choose
@@ -56,10 +57,11 @@ class Steps:
     """The compiled steps of a model, for any number of sequences.
 
     integers  whether `write` multiplies with quantised weights by integers
+    dtype     of the cache
     """
 
-    def __init__(self, model: CausalLM, integers: bool = False) -> None:
-        self.model, self.integers = model, integers
+    def __init__(self, model: CausalLM, integers: bool = False, dtype: CacheType = "float32") -> None:
+        self.model, self.integers, self.dtype = model, integers, dtype
         self._compiled: dict[Any, Any] = {}
         rotary = getattr(model.config, "rotary", None)
         self.turning_point = rotary.trained if rotary is not None and rotary.kind == "longrope" else -1
@@ -88,8 +90,8 @@ class Steps:
     def cache(self, sequences: int, capacity: int) -> Cache:
         """Empty memory for sequences."""
         config = self.model.config
-        shape = (sequences * capacity, config.kv_heads, config.head_size)
-        return [(mlc.from_numpy(np.zeros(shape, np.float32)), mlc.from_numpy(np.zeros(shape, np.float32)))
+        of_layer = shapes(sequences * capacity, config.kv_heads, config.head_size, self.dtype)
+        return [tuple(mlc.from_numpy(np.zeros(shape, dtype)) for shape, dtype in of_layer)
                 for _ in range(config.layers)]
 
     def read(self, state: State, sequence: int, tokens: Sequence[int], start: int, whole: int) -> None:
@@ -101,86 +103,171 @@ class Steps:
             state.cache = step(state.cache, chunk, np.int64(sequence * state.capacity), np.int64(start + at),
                                np.array([whole], np.int64), window)
 
-    def write(self, state: State, tokens: Array, positions: Array, numbers: Array, masks: Array | None = None
-              ) -> Chosen:
-        """Add a token to each of the first sequences at its position, and choose the next one, the `numbers`-th.
+    def write(self, state: State, tokens: Array, positions: Array, numbers: Array, *, count: int = 1,
+              limits: Array | None = None, ends: Array | None = None, masks: Array | None = None) -> Chosen:
+        """Add a token to each of the first sequences at its position, and choose the next one; `count` times.
 
-        masks  whether each token may be chosen [sequences, vocabulary], for constraints
+        The tokens of the result are [sequences, count], -1 behind the last one of a sequence.
+
+        numbers  of the tokens that are chosen first, in their answers
+        limits   how many tokens each sequence gets at most, 0 for none
+        ends     tokens after which a sequence gets no more [sequences, any]
+        masks    whether each token may be chosen [sequences, vocabulary], for constraints, with a count of 1
         """
         step = self._step("write", self._write, state, len(tokens))
-        window = self._window(state, int(positions.max()) + 1)
-        room = np.zeros(state.capacity, np.int8)
-        state.cache, state.counts, chosen = step(state.cache, state.counts, tokens, positions, numbers, window, room,
-                                                 state.settings, state.bias, masks)
+        window, room = self._window(state, int(positions.max()) + count), np.zeros(state.capacity, np.int8)
+        limits = np.full(len(tokens), count, np.int64) if limits is None else limits
+        ends = np.full((len(tokens), 1), -1, np.int64) if ends is None else ends
+        state.cache, state.counts, chosen = step(
+            state.cache, state.counts, tokens, positions, numbers, limits, ends, np.zeros(count, np.int8), window, room,
+            state.settings, state.bias, masks)
         return chosen  # type: ignore[no-any-return]
 
-    def embedding(self, tokens: Sequence[int]) -> Array:
-        """The mean of the last hidden numbers of the tokens of a text, without a cache."""
-        if "embedding" not in self._compiled:
-            def embedding(tokens: Tensor) -> Tensor:
-                return self.model.hidden(tokens, whole(tokens))[0].mean(1)[0]
+    def verify(self, state: State, tokens: Array, positions: Array, numbers: Array) -> Chosen:
+        """Add several tokens to each of the first sequences, the first of them certain, and choose those that follow.
 
-            self._compiled["embedding"] = mlc.compile(embedding, args=[mlc.spec(1, "N", dtype="int64")])
-        with no_grad():
-            return self._compiled["embedding"](np.array([tokens], np.int64)).numpy()  # type: ignore[no-any-return]
+        A token is certain if it is the one that was chosen before it. The tokens of the result [sequences, n] are those
+        that follow certain ones, and -1 behind them: the same that `write` gives.
+
+        tokens     [sequences, n], the first ones at their positions
+        numbers    of the tokens that are chosen first
+        """
+        step = self._step("verify", self._verify, state, len(tokens))
+        window, room = self._window(state, int(positions.max()) + tokens.shape[1]), np.zeros(state.capacity, np.int8)
+        state.cache, state.counts, chosen = step(state.cache, state.counts, tokens, positions, numbers, window, room,
+                                                 state.settings, state.bias)
+        return chosen  # type: ignore[no-any-return]
+
+    def move(self, state: State, sources: Sequence[int], targets: Sequence[int], length: int) -> None:
+        """Copy the rows of some sequences, up to a length, over those of others; all are read before any is written."""
+        step = self._step("move", self._move, state)
+        state.cache = step(state.cache, np.array(sources, np.int64) * state.capacity,
+                           np.array(targets, np.int64) * state.capacity, self._window(state, length))
 
     def _window(self, state: State, length: int) -> Array:
         return np.zeros(min(rounded_up(length), state.capacity), np.int8)
 
     def _step(self, name: str, function: Any, state: State, batch: int = 0) -> Any:
-        key = (name, batch, state.sequences, state.kinds) if name == "write" else name
+        key = name if name in ("read", "move") else (name, batch, state.sequences, state.kinds)
         if key not in self._compiled:
             self._compiled[key] = self._compile(name, function, batch, state.sequences, state.kinds)
         return self._compiled[key]
 
     def _compile(self, name: str, function: Any, batch: int, sequences: int, kinds: Kinds) -> Any:
         config = self.model.config
-        count = f"{sequences}*S" if name == "write" and sequences > 1 else "S"
-        rows = mlc.spec(count, config.kv_heads, config.head_size)
-        cache, window, room = [(rows, rows)] * config.layers, mlc.spec("T", dtype="int8"), mlc.spec("S", dtype="int8")
+        count = f"{sequences}*S" if name in ("write", "verify") and sequences > 1 else "S"
+        of_layer = shapes(count, config.kv_heads, config.head_size, self.dtype)
+        rows = tuple(mlc.spec(*shape, dtype=dtype) for shape, dtype in of_layer)
+        cache, window, room = [rows] * config.layers, mlc.spec("T", dtype="int8"), mlc.spec("S", dtype="int8")
+        if name == "move":
+            some = mlc.spec("P", dtype="int64")
+            return mlc.compile(function, donate=("cache",), args=[cache, some, some, window])
         if name == "read":
             number = mlc.spec(dtype="int64")
-
-            def read(cache: Cache, tokens: Tensor, first: Tensor, start: Tensor, whole: Tensor, window: Tensor
-                     ) -> Cache:
-                out: Cache = function(cache, tokens, first, start, whole, window)
-                return out
-
-            return mlc.compile(read, donate=("cache",), args=[
+            return mlc.compile(function, donate=("cache",), args=[
                 cache, mlc.spec(1, "N", dtype="int64"), number, number, mlc.spec(1, dtype="int64"), window])
-
-        def write(cache: Cache, counts: Tensor | None, tokens: Tensor, positions: Tensor, numbers: Tensor,
-                  window: Tensor, room: Tensor, settings: Settings, bias: Tensor | None,
-                  masks: Tensor | None
-                  ) -> tuple[Cache, Tensor | None, Chosen]:
-            out: tuple[Cache, Tensor | None, Chosen] = function(cache, counts, tokens, positions, numbers, window, room,
-                                                                settings, bias, masks, kinds)
-            return out
-
         each = mlc.spec(batch, dtype="int64")
-        return mlc.compile(write, donate=("cache", "counts"), args=[cache, None, each, each, each, window, room, None,
-                                                                    None, None])
+        several = mlc.spec(batch, "N", dtype="int64")
+        own = ([several, each, each, window, room, None, None] if name == "verify" else
+               [each, each, each, each, several, mlc.spec("K", dtype="int8"), window, room, None, None, None])
+        return mlc.compile(partial(function, kinds), donate=("cache", "counts"), args=[cache, None, *own])
 
     def _read(self, cache: Cache, tokens: Tensor, first: Tensor, start: Tensor, whole: Tensor, window: Tensor) -> Cache:
         positions = start + mlc.arange(tokens.shape[1])[None]
         seen = Seen(positions, whole, window.shape[0], first + positions, first)
         return self.model.hidden(tokens, seen, cache)[1]
 
-    def _write(self, cache: Cache, counts: Tensor | None, tokens: Tensor, positions: Tensor, numbers: Tensor,
-               window: Tensor, room: Tensor, settings: Settings, bias: Tensor | None, masks: Tensor | None,
-               kinds: Kinds) -> tuple[Cache, Tensor | None, Chosen]:
-        batch, capacity = tokens.shape[0], room.shape[0]
-        slots = mlc.arange(batch)[:, None] * capacity + positions[:, None]
-        seen = Seen(positions[:, None], positions + 1, window.shape[0], slots, capacity=capacity)
+    def _move(self, cache: Cache, sources: Tensor, targets: Tensor, window: Tensor) -> Cache:
+        rows = mlc.arange(window.shape[0])[None]
+        return [tuple(mlc.index_put(x, (targets[:, None] + rows,), x[sources[:, None] + rows]) for x in layer)
+                for layer in cache]
+
+    def _write(self, kinds: Kinds, cache: Cache, counts: Tensor | None, tokens: Tensor, positions: Tensor,
+               numbers: Tensor, limits: Tensor, ends: Tensor, repeats: Tensor, window: Tensor, room: Tensor,
+               settings: Settings, bias: Tensor | None, masks: Tensor | None) -> tuple[Cache, Tensor | None, Chosen]:
+        count = repeats.shape[0]
+
+        def goes_on(run: Run) -> Tensor:
+            out: Tensor = (run.number < count) & run.going.any()
+            return out
+
+        def one(run: Run) -> Run:
+            after = self._choose(kinds, run.cache, run.counts, run.tokens[:, None], run.positions, numbers + run.number,
+                                 window, room, settings, bias, masks)
+            cache, table, chosen = after
+            new = chosen.tokens[:, 0]
+            if table is not None:
+                at = mlc.arange(new.shape[0]) * self.model.config.vocabulary + new
+                table = mlc.index_put(table, (at,), run.going.to("int32"), accumulate=True)
+            going = run.going & (run.number + 1 < limits) & ~(new[:, None] == ends).any(-1)
+            return Run(run.number + 1, cache, table, mlc.where(going, new, run.tokens), run.positions + going.long(),
+                       going, run.chosen.with_column(run.number, chosen, run.going))
+
+        start = Run(mlc.zeros((), dtype="int64"), cache, counts, tokens, positions, limits > 0,
+                    Chosen.nothing(tokens.shape[0], count, kinds.top))
+        end: Run = mlc.while_loop(goes_on, one, start)
+        return end.cache, end.counts, end.chosen
+
+    def _verify(self, kinds: Kinds, cache: Cache, counts: Tensor | None, tokens: Tensor, positions: Tensor,
+                numbers: Tensor, window: Tensor, room: Tensor, settings: Settings, bias: Tensor | None
+                ) -> tuple[Cache, Tensor | None, Chosen]:
+        cache, table, chosen = self._choose(kinds, cache, counts, tokens, positions, numbers, window, room, settings,
+                                            bias, None)
+        new = chosen.tokens
+        right = (tokens[:, 1:] == new[:, :-1]).long()
+        certain = mlc.cat([mlc.ones(new.shape[0], 1, dtype="int64"), mlc.cumprod(right, 1)], 1)
+        if table is not None:
+            at = mlc.arange(new.shape[0])[:, None] * self.model.config.vocabulary + new
+            table = mlc.index_put(table, (at,), certain.to("int32"), accumulate=True)
+        return cache, table, replace(chosen, tokens=mlc.where(certain > 0, new, -1))
+
+    def _choose(self, kinds: Kinds, cache: Cache, counts: Tensor | None, tokens: Tensor, positions: Tensor,
+                numbers: Tensor, window: Tensor, room: Tensor, settings: Settings, bias: Tensor | None,
+                masks: Tensor | None) -> tuple[Cache, Tensor | None, Chosen]:
+        """Add tokens [batch, n] to sequences, and choose the one that follows each, as if all before it were right."""
+        (batch, n), capacity = tokens.shape, room.shape[0]
+        steps = mlc.arange(n)[None]
+        at = positions[:, None] + steps
+        seen = Seen(at, at[:, -1] + 1, window.shape[0], mlc.arange(batch)[:, None] * capacity + at, capacity=capacity)
         with integer_products(self.integers):
-            hidden, cache = self.model.hidden(tokens[:, None], seen, cache)
-            scores = self.model.scores(hidden[:, 0])
-        table = None if counts is None else counts.reshape(-1, scores.shape[1])[:batch]
-        chosen = choose(scores, kinds, settings, numbers, table, bias, masks)
+            hidden, cache = self.model.hidden(tokens, seen, cache)
+            scores = self.model.scores(hidden)
+        vocabulary = scores.shape[-1]
+
+        def each(x: Tensor) -> Tensor:
+            """Values of sequences [batch, ...] as those of each of their tokens [batch * n, ...]."""
+            out: Tensor = x[:, None].expand(batch, n, *x.shape[1:]).reshape(batch * n, *x.shape[1:])
+            return out
+
+        table = None
         if counts is not None:
-            at = mlc.arange(batch) * scores.shape[1] + chosen.tokens
-            counts = mlc.index_put(counts, (at,), mlc.ones(batch, dtype="int32"), accumulate=True)
-        return cache, counts, chosen
+            own = (tokens[..., None] == mlc.arange(vocabulary)) & (steps > 0)[..., None]
+            table = counts.reshape(-1, 1, vocabulary)[:batch] + mlc.cumsum(own.to("int32"), 1, dtype="int32")
+            table = table.reshape(batch * n, vocabulary)
+        chosen = choose(scores.reshape(batch * n, vocabulary), kinds, {k: each(x) for k, x in settings.items()},
+                        (numbers[:, None] + steps).reshape(batch * n), table, None if bias is None else each(bias),
+                        None if masks is None else each(masks))
+        return cache, counts, chosen.grouped(batch)
+
+
+@dataclass(frozen=True)
+class Run:
+    """Sequences between two tokens of a loop.
+
+    number     of tokens that were chosen
+    tokens     that are read next, and
+    positions  of these
+    going      whether a sequence gets more
+    chosen     so far
+    """
+
+    number: Tensor
+    cache: Cache
+    counts: Tensor | None
+    tokens: Tensor
+    positions: Tensor
+    going: Tensor
+    chosen: Chosen
 
 
 def rounded_up(length: int) -> int:

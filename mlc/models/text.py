@@ -49,9 +49,12 @@ class Tokenizer:
             raise UserError(f"{path} does not exist", code="MLC0913", loc=user_loc(),
                             hint="without a tokenizer, pass prompts as numbers of tokens")
         try:
-            return cls(Read.from_file(str(path)))
+            rules = Read.from_file(str(path))
         except Exception as error:                         # it raises Exception itself
             raise unreadable_tokenizer(str(path), str(error)) from None
+        rules.no_padding()                                 # a file may keep how a batch was once padded and cut
+        rules.no_truncation()
+        return cls(rules)
 
     def encode(self, text: str, special: bool = True) -> list[int]:
         """The tokens of a text; with `special`, with those that begin and end one, as the tokenizer has it."""

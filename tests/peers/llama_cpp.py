@@ -75,7 +75,7 @@ class Mlc:
 
     def step(self) -> None:
         at = np.full(self.sequences, self.position, np.int64)
-        self.tokens = self.steps.write(self.state, self.tokens, at, at).tokens.numpy()
+        self.tokens = self.steps.write(self.state, self.tokens, at, at).tokens.numpy()[:, 0]
         self.position += 1
 
     def prefill(self) -> None:

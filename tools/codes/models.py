@@ -115,4 +115,55 @@ example mlir:
       func.return %r : tensor<2x32xf32>
     }
 fix: use the encoding that the bytes were written in; rows of q8_0 are multiples of 34 bytes, for instance.
+
+MLC0990 An encoder is asked to generate.
+Encoders, such as BERT, give vectors of texts: each token sees those behind it, so that no answer can be written.
+example python:
+    import json, pathlib, tempfile
+    import numpy as np
+    import mlc
+    from mlc.models.encoder import Encoder
+    from mlc.models.encoder_config import read_encoder_config
+    from mlc.models.fields import Fields
+    from mlc.models.parameters import Drawn, Place
+    folder = pathlib.Path(tempfile.mkdtemp())
+    config = {"architectures": ["BertModel"], "vocab_size": 9, "hidden_size": 4, "intermediate_size": 8,
+              "num_hidden_layers": 1, "num_attention_heads": 1}
+    (folder / "config.json").write_text(json.dumps(config))
+    module = Encoder(read_encoder_config(Fields(config, "config.json")), Place(Drawn(0)))
+    mlc.nn.save_safetensors(folder / "model.safetensors", module.state_dict())
+    mlc.generate(mlc.models.load(folder), [1, 2, 3])
+fix: use model.embed, or POST /v1/embeddings; to generate, load a decoder.
+
+MLC0991 A folder asks for vectors of texts in a way that mlc does not compute.
+modules.json and 1_Pooling/config.json, as sentence-transformers writes them, say how the numbers of tokens become one
+vector. What they ask for is computed, or refused.
+example text:
+    error[MLC0991]: models/small/modules.json: its modules are Transformer, Pooling, LSTM
+      help: mlc runs Transformer, Pooling, and Dense and Normalize behind them
+fix: use a model with modules that the message lists.
+
+MLC0992 A draft is none for the model.
+A draft guesses tokens that the model verifies, several at once: a model of the same vocabulary, or a lookup. Models
+whose keys are turned by the length of the text cannot verify several tokens at once.
+example python:
+    import mlc
+    mlc.generate(mlc.models.load("examples/assistant"), "The", draft=mlc.models.PromptLookup(tokens=0))
+fix: use a draft of the same vocabulary with 1 to 64 tokens, or none.
+
+MLC0993 An option of generation does not go with a beam search, or one of its own is out of its range.
+A beam search looks for the answer of the greatest log-probability: nothing is drawn, and no answer is known before it
+ends.
+example python:
+    import mlc
+    mlc.generate(mlc.models.load("examples/assistant"), "The", num_beams=4, temperature=1.0)
+fix: leave out the option, or num_beams.
+
+MLC0994 Numbers are too large for the blocks that they are quantised to.
+The scale of a block is a 16-bit float, of 65504 at most, and its integers have 4 to 8 bits.
+example python:
+    import numpy as np
+    from mlc.models.gguf.quantization import quantize
+    quantize(np.full((1, 256), 1e8, np.float32), "q4_k")
+fix: write the tensor as f32 or bf16, or find out why a model has such numbers.
 '''

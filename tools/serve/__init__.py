@@ -33,8 +33,8 @@ def parser() -> argparse.ArgumentParser:
     p = report.Parser("serve", "Serve models over HTTP: language models by OpenAI's routes, compiled functions by the "
                       "Open Inference Protocol.", EXAMPLES)
     add = p.add_argument
-    add("models", metavar="[NAME=]MODEL", nargs="+", help="a folder of a language model, a file of mlc.save, or a "
-        "module of mlc compile -o NAME.so; it is named after its file unless a name is given")
+    add("models", metavar="[NAME=]MODEL", nargs="+", help="a folder of a language model or its GGUF file, a file of "
+        "mlc.save, or a module of mlc compile -o NAME.so; it is named after its file unless a name is given")
     add("--host", default="127.0.0.1", metavar="ADDRESS", help="address to listen at (default 127.0.0.1)")
     add("--port", type=report.integer(0, most=65535), default=8000, metavar="N",
         help="default 8000; 0 for any that is free")
@@ -48,6 +48,10 @@ def parser() -> argparse.ArgumentParser:
         help="longest time of an answer (default 600)")
     add("--max-body", type=report.integer(1), default=8 << 20, metavar="BYTES",
         help="size of a request (default 8 MiB)")
+    add("--cache-dtype", choices=("float32", "int8"), default="float32", help="int8 keeps keys and values in a "
+        "fourth of the memory, a little less exact")
+    add("--draft", metavar="MODEL", help="guess tokens that the models then verify, with the same answers: a smaller "
+        "model of the same vocabulary, or lookup for what stood behind the same tokens before")
     add("--no-warm-up", action="store_true", help="compile a step when a request first needs it, not at the start")
     add("--grace", type=report.seconds, default=30.0, metavar="SECONDS",
         help="time for answers in progress at the end (default 30)")
@@ -72,7 +76,7 @@ def main(options: argparse.Namespace) -> int:
     logging.basicConfig(stream=sys.stderr, format="%(asctime)s %(message)s")
     logging.getLogger("mlc.serve").setLevel(logging.INFO)
     limits = Limits(options.slots, options.queue, options.context, options.max_tokens, options.timeout,
-                    options.max_body, not options.no_warm_up)
+                    options.max_body, not options.no_warm_up, options.draft, options.cache_dtype)
     return OK if run(paths, limits, key, options.host, options.port, options.grace) else USAGE
 
 
@@ -82,7 +86,9 @@ def named(models: list[str]) -> dict[str, str]:
     for word in models:
         name, equals, path = word.partition("=")
         if not equals:
-            name, path = Path(word).resolve().name.removesuffix(".mlc").removesuffix(".so"), word
+            name, path = Path(word).resolve().name, word
+            for suffix in (".mlc", ".so", ".gguf"):
+                name = name.removesuffix(suffix)
         if not re.fullmatch(r"[\w.:@-]+", name):
             raise report.usage_error(f"{name!r} is no name of a model", "give one: NAME=PATH", "MLC0391")
         if not Path(path).exists():

@@ -27,7 +27,7 @@ class Choice:
     text: str = ""
     tokens: list[Piece] = field(default_factory=list)
     reason: str = ""
-    sent: bool = False
+    offset: int = 0                                        # in the texts of its tokens, of what is reported next
 
 
 class Writer:
@@ -71,7 +71,7 @@ class Writer:
         return {"id": self.id, "object": kind, "created": self.created, "model": self.name}
 
     def _whole(self, i: int, choice: Choice) -> dict[str, Any]:
-        logprobs = self._logprobs(choice.tokens)
+        logprobs = self._logprobs(choice.tokens, choice)
         if self.chat is None:
             return {"index": i, "text": choice.text, "logprobs": logprobs, "finish_reason": choice.reason}
         text, calls = self.chat.calls(choice.text)
@@ -100,7 +100,7 @@ class Writer:
     def events(self, number: int, piece: Piece) -> list[bytes]:
         """The events for a piece that was taken."""
         choice = self.choices[number]
-        logprobs = self._logprobs([piece]) if piece.token is not None else None
+        logprobs = self._logprobs([piece], choice) if piece.token is not None else None
         if self.chat is None:
             return [self._event([{"index": number, "text": piece.text, "logprobs": logprobs,
                                   "finish_reason": piece.finish_reason}])]
@@ -116,7 +116,7 @@ class Writer:
     def _called(self, number: int, choice: Choice) -> list[bytes]:
         assert self.chat is not None
         text, calls = self.chat.calls(choice.text)
-        out = [self._delta(number, {"content": text}, None, self._logprobs(choice.tokens))] if text else []
+        out = [self._delta(number, {"content": text}, None, self._logprobs(choice.tokens, choice))] if text else []
         if calls:
             out.append(self._delta(number, {"tool_calls": [{"index": i, **c} for i, c in enumerate(calls)]}, None))
         return [*out, self._delta(number, {}, "tool_calls" if calls else choice.reason)]
@@ -134,7 +134,8 @@ class Writer:
         return event({**self._head(kind), "choices": choices, **more})
 
     # -- log-probabilities --------------------------------------------------------------------------------------------
-    def _logprobs(self, pieces: Sequence[Piece]) -> dict[str, Any] | None:
+    def _logprobs(self, pieces: Sequence[Piece], choice: Choice) -> dict[str, Any] | None:
+        """Those of the next pieces of an answer."""
         if not self.generation.logprobs:
             return None
         rows = [(p.token, p.log_probability) for p in pieces]
@@ -143,7 +144,8 @@ class Writer:
                 {**self._token(token, chance.value), "top_logprobs": [self._token(t, v) for t, v in chance.best]}
                 for token, chance in rows if token is not None and chance is not None]}
         texts = [token_text(self.model, t) for t, _ in rows if t is not None]
-        offsets = [sum(map(len, texts[:i])) for i in range(len(texts))]
+        offsets = [choice.offset + sum(map(len, texts[:i])) for i in range(len(texts))]
+        choice.offset += sum(map(len, texts))
         return {"tokens": texts, "token_logprobs": [c.value for _, c in rows if c is not None],
                 "top_logprobs": [{token_text(self.model, t): v for t, v in c.best} for _, c in rows if c is not None],
                 "text_offset": offsets}

@@ -53,11 +53,12 @@ class Metrics:
         counters = {name: CounterMetricFamily(f"mlc_{name}", text, labels=["model"]) for name, text in (
             ("prompt_tokens", "Tokens of prompts that were read"),
             ("reused_tokens", "Tokens of prompts whose keys and values were kept"),
-            ("generated_tokens", "Tokens of answers"), ("steps", "Steps that wrote tokens"))}
+            ("generated_tokens", "Tokens of answers"), ("drafted_tokens", "Tokens that a draft guessed"),
+            ("accepted_tokens", "Guessed tokens that were right"), ("steps", "Steps that wrote tokens"))}
         finished = CounterMetricFamily("mlc_finished", "Answers by the reason of their end", labels=["model", "reason"])
         for worker in self.models:
             ready.add_metric([worker.name], float(worker.ready))
-            if isinstance(worker, LanguageWorker) and worker.ready:
+            if isinstance(worker, LanguageWorker) and worker.ready and worker.model.generates:
                 self._add(worker, gauges, counters, finished)
         yield from (ready, *gauges.values(), *counters.values(), finished)
 
@@ -68,7 +69,8 @@ class Metrics:
         gauges["requests_waiting"].add_metric(name, scheduler.waiting)
         gauges["cache_bytes"].add_metric(name, scheduler.slots.nbytes)
         for key, value in (("prompt_tokens", done.prompt_tokens), ("reused_tokens", done.reused_tokens),
-                           ("generated_tokens", done.tokens), ("steps", done.steps)):
+                           ("generated_tokens", done.tokens), ("drafted_tokens", done.drafted),
+                           ("accepted_tokens", done.accepted), ("steps", done.steps)):
             counters[key].add_metric(name, value)
         for reason, count in dict(done.finished).items():
             finished.add_metric([worker.name, reason], count)

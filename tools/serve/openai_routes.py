@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 from collections.abc import AsyncIterator, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,8 @@ from mlc.tools.serve.registry import Registry
 from mlc.tools.serve.worker import LanguageWorker
 
 MOST_PROMPTS = 64
+MOST_TOGETHER = 8
+"""Texts of one request for vectors that one call of the model reads."""
 
 
 def registry_of(request: Request) -> Registry:
@@ -62,6 +65,7 @@ async def chat_completions(request: Request) -> Response:
 
 
 async def _chat(request: Request, fields: Fields, worker: LanguageWorker) -> Response:
+    worker.check_generates()
     generation = read_generation(fields)
     generation.logprobs = fields.flag("logprobs")
     generation.top = fields.integer("top_logprobs", 0, 20) or 0
@@ -89,6 +93,7 @@ async def completions(request: Request) -> Response:
 
 
 async def _texts(request: Request, fields: Fields, worker: LanguageWorker) -> Response:
+    worker.check_generates()
     generation = read_generation(fields, default_limit=16)
     top = fields.integer("logprobs", 0, 20)
     generation.logprobs, generation.top = top is not None, top or 0
@@ -192,7 +197,7 @@ async def _events(request: Request, writer: Writer) -> AsyncIterator[bytes]:
 
 
 async def embeddings(request: Request) -> Response:
-    """Vectors of texts: the mean of the last hidden numbers of their tokens, of length 1."""
+    """Vectors of texts, as `LanguageModel.embed` gives them."""
     fields = await fields_of(request)
     with registry_of(request).language_model(fields.text("model")) as worker:
         return await _vectors(request, fields, worker)
@@ -204,9 +209,12 @@ async def _vectors(request: Request, fields: Fields, worker: LanguageWorker) -> 
     fields.refuse({"dimensions": "vectors are as wide as the model"})
     inputs = _prompts(fields, "input")
     fields.check_all_read()
-    tokens = await worker.prepare(lambda model: [_encoded(model, p) for p in inputs])
     try:
-        vectors = [await worker.call(lambda t=t: worker.model.embed(t)) for t in tokens]  # type: ignore[misc]
+        tokens = await worker.prepare(lambda model: [model.embedding_tokens(p) for p in inputs])
+        vectors: list[Any] = []
+        for i in range(0, len(tokens), MOST_TOGETHER):      # answers of other requests get tokens between two calls
+            group = tokens[i: i + MOST_TOGETHER]
+            vectors += list(await worker.call(partial(worker.model.embed, group)))
     except Error as error:
         raise of_mlc(error) from None
     count = sum(map(len, tokens))

@@ -38,7 +38,7 @@ class Registry:
 
     def _started(self, name: str, path: str) -> list[Worker]:
         workers: list[Worker] = []
-        if Path(path).is_dir():
+        if Path(path).is_dir() or path.endswith(".gguf"):
             workers.append(LanguageWorker(name, path, self.limits))
         else:
             workers += functions_of(name, path, self.limits)

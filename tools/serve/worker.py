@@ -14,8 +14,9 @@ from typing import Any
 
 from mlc.ir.diag import Error
 from mlc.models import Piece, Scheduler, load
+from mlc.models.cache import CacheType
 from mlc.models.generation import Request
-from mlc.models.language_model import LanguageModel
+from mlc.models.language_model import LanguageModel, draft_named
 from mlc.models.scheduler import Ticket
 from mlc.tools.serve.errors import ApiError
 
@@ -36,6 +37,8 @@ class Limits:
     seconds     that an answer may take
     body        bytes of a request
     warm_up     whether all steps are compiled before the first request
+    draft       what guesses tokens: "lookup", or the folder of a smaller model; None for nothing
+    cache_dtype type of the numbers of caches
     """
 
     slots: int = 8
@@ -45,6 +48,8 @@ class Limits:
     seconds: float = 600.0
     body: int = 8 << 20
     warm_up: bool = True
+    draft: str | None = None
+    cache_dtype: CacheType = "float32"
 
 
 class LanguageWorker:
@@ -82,7 +87,7 @@ class LanguageWorker:
 
     @property
     def scheduler(self) -> Scheduler:
-        """Its scheduler."""
+        """Its scheduler; an encoder has none."""
         assert self._scheduler is not None
         return self._scheduler
 
@@ -110,6 +115,12 @@ class LanguageWorker:
         self._wake.set()
         return await asyncio.wrap_future(future)
 
+    def check_generates(self) -> None:
+        """Refuse a request for an answer that an encoder cannot give."""
+        if not self.model.generates:
+            raise ApiError(400, f"{self.name} is an encoder, which gives embeddings only: use /v1/embeddings", "model",
+                           "MLC0990")
+
     def check_ready(self) -> None:
         """Refuse a request that the model cannot take now."""
         if self.state != "ready":
@@ -118,6 +129,8 @@ class LanguageWorker:
     def submit(self, requests: Sequence[Request], top: int | None) -> Stream:
         """Have requests answered together; all are taken or none."""
         self.check_ready()
+        if len(requests) > (most := self.limits.slots + self.limits.queue):
+            raise ApiError(400, f"a request asks for {len(requests)} answers, and the server takes {most} at most", "n")
         stream = Stream(self, len(requests))
         try:
             for i, request in enumerate(requests):
@@ -152,19 +165,30 @@ class LanguageWorker:
             self.state, self.reason = "failed", error.message if isinstance(error, Error) else str(error)
             log.error("model %s: %s", self.name, error, exc_info=not isinstance(error, Error | OSError | MemoryError))
             return
-        while self._stop is None or (self._stop == "" and (self.scheduler.waiting or self.scheduler.running)):
+        while self._stop is None or (self._stop == "" and self._answers()):
             self._turn()
-        self.scheduler.close(self._stop or "cancelled")
+        if self._scheduler is not None:
+            self._scheduler.close(self._stop or "cancelled")
         for _, future in self._calls:
             if future.set_running_or_notify_cancel():
                 future.set_exception(ApiError(503, f"the model {self.name} stops"))
         self.state = "stopped"
 
+    def _answers(self) -> bool:
+        """Whether requests are being answered, or wait to be."""
+        return self._scheduler is not None and bool(self._scheduler.waiting or self._scheduler.running)
+
     def _load(self) -> None:
         started = time.perf_counter()
-        self._model = load(self.path)
+        self._model = load(self.path, cache_dtype=self.limits.cache_dtype)
+        if self.limits.warm_up:
+            self.model.embed([0])
+        if not self.model.generates:
+            self.state = "ready" if self._stop is None else self.state
+            log.info("model %s is ready after %.1f s: an encoder", self.name, time.perf_counter() - started)
+            return
         self._scheduler = Scheduler(self.model, slots=self.limits.slots, capacity=self.limits.context,
-                                    queue=self.limits.queue)
+                                    queue=self.limits.queue, draft=draft_named(self.limits.draft))
         for _ in self.scheduler.slots.warm_up() if self.limits.warm_up else ():
             if self._stop is not None:
                 return
@@ -185,7 +209,7 @@ class LanguageWorker:
             except Exception as error:
                 future.set_exception(error)
         try:
-            busy = self.scheduler.step()
+            busy = self._scheduler is not None and self._scheduler.step()
         except Exception:
             log.exception("model %s: a step failed; its requests end", self.name)
             self.scheduler.close("error")

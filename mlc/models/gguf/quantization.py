@@ -11,18 +11,38 @@ from typing import Any
 import numpy as np
 
 from mlc.dialects.tensor.encodings import ENCODINGS
+from mlc.frontend.location import user_loc
+from mlc.ir.diag import UserError
 from mlc.models.text import missing_package
 
 Array = np.ndarray[Any, Any]
 
 ROWS = 1 << 12
 """Blocks of 256 numbers that are quantised together."""
+_SCALES = {"q8_0": slice(0, 2), "q4_0": slice(0, 2), "q4_1": slice(0, 4), "q4_k": slice(0, 4), "q5_k": slice(0, 4),
+           "q6_k": slice(208, 210)}
+"""The bytes of a block that are its scales."""
 _TRIED = np.linspace(-1.0, 1.0, 11, dtype=np.float32)
 """How much more or fewer steps than all are tried between the least and the greatest number."""
 
 
 def quantize(x: Array, encoding: str) -> Array:
-    """Numbers [.., columns] in f32 as rows of blocks [.., bytes]; whole blocks, see `fits`."""
+    """Numbers [.., columns] in f32 as rows of blocks [.., bytes]; whole blocks, see `fits`.
+
+    Raises:
+        UserError: Numbers are too large for the scales of blocks, which are f16, or not finite (MLC0994), or the
+            package gguf is not installed (MLC0917).
+    """
+    with np.errstate(over="ignore", invalid="ignore"):     # what comes of it is refused
+        blocks = _blocks(x, encoding)
+    scales = blocks.reshape(-1, ENCODINGS[encoding].bytes)[:, _SCALES[encoding]]
+    if not np.isfinite(np.ascontiguousarray(scales).view("<f2")).all():
+        raise UserError(f"numbers of {np.abs(x).max():g} are too large for {encoding}, whose scales are 16-bit floats",
+                        code="MLC0994", loc=user_loc(), hint="write the tensor as f32 or bf16")
+    return blocks
+
+
+def _blocks(x: Array, encoding: str) -> Array:
     if encoding in _OWN:
         layout = ENCODINGS[encoding]
         blocks = x.reshape(-1, layout.elements)

@@ -1,0 +1,102 @@
+"""Descriptions of encoders, the BERT family, read from a `config.json`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from mlc.models.config import ACTIVATION_NAMES, ENCODERS, MOST_LAYERS, architecture_of
+from mlc.models.fields import Fields
+
+Names = Mapping[str, str]
+
+_BERT: Names = {
+    "types": "embeddings.token_type_embeddings", "layers": "encoder.layer",
+    "query": "attention.self.query", "key": "attention.self.key", "value": "attention.self.value",
+    "mixed": "attention.output.dense", "mixed_norm": "attention.output.LayerNorm",
+    "inner": "intermediate.dense", "outer": "output.dense", "outer_norm": "output.LayerNorm"}
+_DISTILBERT: Names = {
+    "layers": "transformer.layer",
+    "query": "attention.q_lin", "key": "attention.k_lin", "value": "attention.v_lin",
+    "mixed": "attention.out_lin", "mixed_norm": "sa_layer_norm",
+    "inner": "ffn.lin1", "outer": "ffn.lin2", "outer_norm": "output_layer_norm"}
+
+
+@dataclass(frozen=True)
+class EncoderConfig:
+    """An encoder of the BERT family: each token sees all of its text, norms are behind attention and feed-forward.
+
+    architecture  its name in transformers
+    prefix        what checkpoints with a head have before the names of the encoder's parameters
+    vocabulary, width, inner_width, layers, heads
+                  sizes
+    rows          of the table of positions
+    types         rows of the table of kinds of tokens; 0 for none
+    epsilon       of the norms
+    activation    of the feed-forward network
+    padding       the token that fills up texts, where positions count from the one after it, as RoBERTa's do; None
+                  where they count from 0
+    names         of the parameters, by their part in a layer
+    """
+
+    architecture: str
+    prefix: str
+    vocabulary: int
+    width: int
+    inner_width: int
+    layers: int
+    heads: int
+    rows: int
+    types: int
+    epsilon: float
+    activation: str
+    padding: int | None
+    names: Names
+
+    @property
+    def context(self) -> int:
+        """The greatest number of tokens of a text."""
+        return self.rows if self.padding is None else self.rows - self.padding - 1
+
+
+def is_encoder(fields: Fields) -> bool:
+    """Whether a `config.json` describes an encoder."""
+    return architecture_of(fields) in ENCODERS
+
+
+def read_encoder_config(fields: Fields) -> EncoderConfig:
+    """The encoder that a `config.json` describes; a head of the checkpoint that predicts tokens is left out.
+
+    Raises:
+        UserError: It has a feature that mlc does not run (MLC0911).
+    """
+    name = architecture_of(fields)
+    prefix = ENCODERS[name]
+    fields.only("position_embedding_type", ("absolute",))
+    for flag in ("is_decoder", "add_cross_attention"):
+        fields.only(flag, (False,))
+    if prefix == "distilbert":
+        sizes = [fields.integer(n, d)
+                 for n, d in (("dim", 768), ("hidden_dim", 3072), ("n_layers", 6), ("n_heads", 12))]
+        act, epsilon, types, names = fields.text("activation", "gelu"), 1e-12, 0, _DISTILBERT
+    else:
+        sizes = [fields.integer(n, d) for n, d in (("hidden_size", 768), ("intermediate_size", 3072),
+                                                   ("num_hidden_layers", 12), ("num_attention_heads", 12))]
+        act, epsilon = fields.text("hidden_act", "gelu"), fields.number("layer_norm_eps", 1e-12)
+        types, names = fields.integer("type_vocab_size", 2), _BERT
+        if types < 1:
+            raise fields.refusal(f"type_vocab_size is {types}")
+    if act not in ACTIVATION_NAMES:
+        raise fields.refusal(f"the activation is {act!r}", "mlc knows " + ", ".join(ACTIVATION_NAMES))
+    width, inner, layers, heads = sizes
+    if heads < 1 or width % heads:
+        raise fields.refusal(f"{heads} heads do not divide a width of {width}")
+    if layers > MOST_LAYERS:
+        raise fields.refusal(f"{layers} layers are more than {MOST_LAYERS}")
+    padding = fields.integer("pad_token_id", 1) if prefix == "roberta" else None
+    found = EncoderConfig(name, prefix, fields.integer("vocab_size", 50265 if prefix == "roberta" else 30522), width,
+                          inner, layers, heads, fields.integer("max_position_embeddings", 512), types, epsilon,
+                          ACTIVATION_NAMES[act], padding, names)
+    if found.context < 1:
+        raise fields.refusal(f"{found.rows} positions leave none for tokens")
+    return found

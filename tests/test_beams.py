@@ -1,0 +1,46 @@
+"""Beam search: the answers of transformers, alone and beside others, and options that do not go with it."""
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+import mlc
+from tests.language_models import CASES, write_folder
+from tests.peers.beams import OPTIONS, PROMPTS, REFERENCE
+
+EXPECTED: dict[str, Any] = json.loads(REFERENCE.read_text())
+
+
+@pytest.fixture(scope="module", params=[n if n == "llama" else pytest.param(n, marks=pytest.mark.slow)
+                                        for n in EXPECTED])
+def case(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, Any]:
+    """A model, and the answers to all prompts for each of the options."""
+    name = request.param
+    return mlc.models.load(write_folder(CASES[name], tmp_path_factory.mktemp(name))), EXPECTED[name]
+
+
+@pytest.mark.parametrize("number", [n if n == 5 else pytest.param(n, marks=pytest.mark.slow) for n in
+                                    range(len(OPTIONS))])
+def test_answers_of_transformers(case: tuple[Any, Any], number: int) -> None:
+    model, expected = case
+    found = mlc.generate(model, PROMPTS, **OPTIONS[number])
+    assert [list(a.tokens) for a in found] == expected[number]
+    stops, limit = OPTIONS[number]["stop_tokens"], OPTIONS[number]["max_tokens"]
+    assert all((a.finish_reason == "stop") == (a.tokens[-1] in stops) and len(a.tokens) <= limit for a in found)
+
+
+@pytest.mark.slow
+def test_an_answer_is_the_same_alone_and_beside_others(case: tuple[Any, Any]) -> None:
+    model, expected = case
+    assert [list(mlc.generate(model, p, **OPTIONS[5]).tokens) for p in PROMPTS] == expected[5]
+
+
+@pytest.mark.parametrize("options", [
+    {"temperature": 0.5}, {"stop": "x"}, {"draft": mlc.models.PromptLookup()}, {"logprobs": 0}, {"top_p": 0.5},
+    {"constraint": mlc.models.Constraint.regex("a")}, {"num_beams": 0}, {"num_beams": 33}, {"early_stopping": "soon"},
+    {"num_beams": 8, "stop_tokens": list(range(9))}, {"length_penalty": 1e9}, {"length_penalty": float("nan")}])
+def test_options_that_do_not_go_with_it(case: tuple[Any, Any], options: dict[str, Any]) -> None:
+    with pytest.raises(mlc.UserError, match="MLC0993"):
+        mlc.generate(case[0], [1, 2], **{"num_beams": 2, **options})

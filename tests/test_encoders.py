@@ -1,0 +1,129 @@
+"""Encoders: numbers and vectors as transformers and sentence-transformers compute them, padding, folders, serving."""
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mlc
+from mlc.models.embeddings import POOLINGS
+from tests.encoders import CASES, REFERENCE, TEXTS, write_encoder
+from tests.language_models import write_tokenizer
+
+EXPECTED: dict[str, Any] = json.loads(REFERENCE.read_text())
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_numbers_of_transformers(name: str, tmp_path: Path) -> None:
+    module = mlc.models.load(write_encoder(CASES[name], tmp_path)).module
+    for text, rows in zip(TEXTS, EXPECTED[name]):
+        with mlc.no_grad():
+            found = module(mlc.tensor([text]), mlc.tensor([len(text)]))
+        np.testing.assert_allclose(found.numpy()[0], rows, rtol=1e-4, atol=1e-5)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = write_encoder(CASES["roberta"], tmp_path_factory.mktemp("encoder"), {"pooling_mode": "mean"})
+    write_tokenizer(path)
+    return path
+
+
+def test_a_text_has_the_same_vector_alone_and_beside_others(folder: Path) -> None:
+    model = mlc.models.load(folder)
+    texts = [*TEXTS, list(range(4, 70)), [1, 5]]           # more than one window; the padding token in a text
+    together = model.embed(texts)
+    for text, vector in zip(texts, together):
+        np.testing.assert_array_equal(model.embed(text), vector)
+    np.testing.assert_allclose(np.linalg.norm(together, axis=1), 1, rtol=1e-6)
+    assert len(model._embedder._compiled.entries) == 1
+
+
+@pytest.mark.parametrize("mode", POOLINGS)
+def test_poolings_of_sentence_transformers(mode: str, tmp_path: Path) -> None:
+    model = mlc.models.load(write_encoder(CASES["bert"], tmp_path, {f"pooling_mode_{mode}": True}))
+    numbers = np.zeros((len(TEXTS), 9, 32), np.float32)
+    for row, given in zip(numbers, EXPECTED["bert"]):
+        row[: len(given)] = given
+    found = model._embedder.pooling(mlc.tensor(numbers), mlc.tensor([len(t) for t in TEXTS]))
+    np.testing.assert_allclose(found.numpy(), EXPECTED[mode], atol=1e-5)
+
+
+def test_heads_of_checkpoints_are_left_out(tmp_path: Path) -> None:
+    plain = write_encoder(CASES["bert"], tmp_path / "plain")
+    masked = write_encoder({**CASES["bert"], "architectures": ["BertForMaskedLM"]}, tmp_path / "masked", prefix="bert.")
+    states = [mlc.models.load(f).module.state_dict() for f in (plain, masked)]
+    assert states[0].keys() == states[1].keys()
+    np.testing.assert_array_equal(*(s["encoder.layer.1.output.dense.weight"].numpy() for s in states))
+
+
+@pytest.mark.slow
+def test_a_decoder_may_have_a_pooling(tmp_path: Path) -> None:
+    """The last token's numbers, as embedding models made of decoders have it."""
+    from tests.language_models import CASES as DECODERS
+    from tests.language_models import write_folder
+    pooled = write_encoder(CASES["bert"], tmp_path / "encoder", {"pooling_mode_lasttoken": True}, after=())
+    folder = write_folder({**DECODERS["llama"], "num_hidden_layers": 1}, tmp_path / "decoder")
+    for name in ("modules.json", "1_Pooling"):
+        (pooled / name).rename(folder / name)
+    model = mlc.models.load(folder)
+    from mlc.models.cache import whole
+    tokens = mlc.tensor([TEXTS[0]])
+    wanted, _ = model.decoder.hidden(tokens, whole(tokens))
+    np.testing.assert_allclose(model.embed(TEXTS[0]), wanted.numpy()[0, -1], rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("file, text, code", [
+    ("1_Pooling/config.json", '{"pooling_mode_sum_tokens": true}', "MLC0991"),
+    ("1_Pooling/config.json", "{}", "MLC0991"),
+    ("modules.json", '[{"type": "a.Transformer"}, {"type": "a.LSTM"}]', "MLC0991"),
+    ("modules.json", '[{"type": "a.Transformer"}, {"type": "a.Pooling", "path": "../x"}]', "MLC0991"),
+    ("modules.json", "{}", "MLC0910"),
+    ("config_sentence_transformers.json", '{"default_prompt_name": "query"}', "MLC0991"),
+    ("config.json", json.dumps({**CASES["bert"], "position_embedding_type": "relative_key"}), "MLC0911"),
+    ("config.json", json.dumps({**CASES["bert"], "num_hidden_layers": 3}), "MLC0912"),
+    ("config.json", json.dumps({**CASES["roberta"], "max_position_embeddings": 2}), "MLC0911")])
+def test_what_a_folder_says_is_run_or_refused(file: str, text: str, code: str, tmp_path: Path) -> None:
+    write_encoder(CASES["bert"], tmp_path, {"pooling_mode": "mean"})
+    (tmp_path / file).write_text(text)
+    with pytest.raises(mlc.UserError, match=code):
+        mlc.models.load(tmp_path)
+
+
+def test_encoders_do_not_generate_and_texts_have_a_limit(folder: Path) -> None:
+    model = mlc.models.load(folder)
+    with pytest.raises(mlc.UserError, match="MLC0990"):
+        mlc.generate(model, "abc")
+    with pytest.raises(mlc.UserError, match="MLC0990"):
+        mlc.models.Scheduler(model)
+    assert model.config.context == 78                      # of 80 positions, counted from 2 on
+    model.embed([5] * 78)
+    with pytest.raises(mlc.UserError, match="MLC0915"):
+        model.embed([])
+    with pytest.raises(mlc.UserError, match="a prompt has 79 tokens, and the model sees 78"):
+        model.embed([5] * 79)
+
+
+def test_a_server_gives_its_vectors(folder: Path) -> None:
+    pytest.importorskip("starlette")
+    from starlette.testclient import TestClient
+
+    from mlc.tools.serve.app import application
+    from mlc.tools.serve.registry import Registry
+    from mlc.tools.serve.worker import Limits
+    texts = ["abc", "hello there", "x"]
+    with TestClient(application(Registry({"e": str(folder)}, Limits())), "http://localhost:8000") as client:
+        while client.get("/v2/health/ready").status_code != 200:
+            time.sleep(0.02)
+        answer = client.post("/v1/embeddings", json={"model": "e", "input": texts}).json()
+        np.testing.assert_array_equal(np.array([d["embedding"] for d in answer["data"]], np.float32),
+                                      mlc.models.load(folder).embed(texts))
+        assert answer["usage"]["prompt_tokens"] == 15
+        refused = client.post("/v1/completions", json={"model": "e", "prompt": "abc"})
+        assert refused.status_code == 400 and refused.json()["error"]["code"] == "MLC0990"
+        assert client.post("/v1/embeddings", json={"model": "e", "input": "a" * 90}).status_code == 400
+        assert 'mlc_model_ready{model="e"} 1.0' in client.get("/metrics").text
