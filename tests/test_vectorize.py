@@ -90,7 +90,7 @@ def test_other_registers(bits: int, dtype: str, transposes: tuple[bool, bool]) -
     ((300, 300, 300), (False, True), "pack(side=rhs, vector=1, size=16)"),    # across memory: transposed
     ((300, 300, 300), (True, False), "pack(side=lhs, vector=0, size=16)"),    # down the columns
     ((300, 300, 1000), (False, False), "spill_accumulator()"),
-    ((128, 768, 3072), (False, True), "pack(side=lhs, vector=2, size=16)"),  # rows that exceed the cache: once for panels
+    ((128, 768, 3072), (False, True), "pack(side=lhs, vector=2, size=16)"),   # rows that exceed the cache
     ((1, 4096, 4096), (False, False), "split_k(dim=2, size=8)"),            # one row: a few lines at a time
 ])
 def test_what_a_schedule_does(shape: tuple[int, int, int], transposes: tuple[bool, bool], step: str) -> None:

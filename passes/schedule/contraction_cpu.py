@@ -270,7 +270,7 @@ def packing_of(kernel: Kernel, factors: tuple[Value, Value], m: int, n: int, k: 
     large = terms * guess(kernel.domain[n]) * size > machine.l2_bytes
     across = n not in right.along
     rows = guess(kernel.domain[m])
-    exceeds = terms * rows * size > machine.l2_bytes       # and would be read from memory anew for each panel of columns
+    exceeds = terms * rows * size > machine.l2_bytes       # so that each panel of columns reads them from memory anew
     possible = {n, k} <= {*factors[1].type.dims}
     return Packing((not left.plain or (exceeds and (k not in left.along or rows <= ROWS // 2)))
                    and {m, k} <= {*factors[0].type.dims},
