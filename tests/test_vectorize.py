@@ -92,6 +92,7 @@ def test_other_registers(bits: int, dtype: str, transposes: tuple[bool, bool]) -
     ((300, 300, 1000), (False, False), "spill_accumulator()"),
     ((128, 768, 3072), (False, True), "pack(side=lhs, vector=2, size=16)"),   # rows that exceed the cache
     ((1, 4096, 4096), (False, False), "split_k(dim=2, size=8)"),            # one row: a few lines at a time
+    ((6, 4096, 1024), (False, True), "tile(dim=1, size=16, vector=True)"),  # few rows: few streams of memory
 ])
 def test_what_a_schedule_does(shape: tuple[int, int, int], transposes: tuple[bool, bool], step: str) -> None:
     assert step in product(*shape, *transposes)[1]

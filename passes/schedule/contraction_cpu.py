@@ -231,6 +231,8 @@ def schedule_few_rows(kernel: Kernel, right: Factor, n: int, k: int, rows: int, 
         if rows < 4:                          # lines that lie at distances of a power of two evict each other
             lanes = min(lanes, machine.l1_ways) if bytes > machine.l3_bytes else lanes
             tile(kernel, n, lanes, vector=True)
+        elif bytes > machine.l2_bytes:        # processors prefetch few streams at once, such as a line of each column
+            tile(kernel, n, lanes, vector=True)
         unroll(kernel, k, kernel.schedule.lanes or kernel.schedule.tile[n])
     elif rows < 4 and bytes > machine.l2_bytes and columns > kernel.schedule.tile[n]:
         width = kernel.schedule.tile[n]
