@@ -193,7 +193,7 @@ def shard_optimizer(optimizer: Optimizer, mesh: DeviceMesh, axis: str) -> Optimi
                 if slot in wanted:
                     x, shape = x if held.get(slot) is None else held[slot], tuple(x.shape)
                     own = placement(p) if shape == tuple(p.shape) else (None,) * x.ndim
-                    held[slot] = shard(x.cpu(), *_divided(shape, own, axis, mesh), mesh=mesh)
+                    held[slot] = shard(x, *_divided(shape, own, axis, mesh), mesh=mesh)
     return optimizer
 
 

@@ -6,9 +6,9 @@ Example:
     >>> x = mlc.distributed.shard(mlc.ones(16, 8), "data", mesh=mesh)
     >>> print(mlc.distributed.report(lambda w, x: (x @ w).sum(), w, x))
     4 ranks: data 4
-    each rank: arguments 384 bytes, results 4 bytes, in between at most 132 bytes
-    collectives: 1, each rank sends 6 bytes
-      all_reduce over data: 1, 6 bytes sent
+    each rank: arguments 384 bytes, results 4 bytes, in between at most 133 bytes
+    collectives: 1, each rank sends 12 bytes
+      all_reduce over data: 1, 12 bytes sent
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from typing import Any
 
 from mlc.api import Compiled, compiled_function
 from mlc.backends.mesh.array import MeshArray, placement_of
+from mlc.backends.mesh.carry_out import scratch_bytes
 from mlc.backends.mesh.meshes import RankMesh
 from mlc.backends.mesh.program import Placement, RankProgram, function_of, partitioned
 from mlc.call import record
@@ -26,7 +27,7 @@ from mlc.dialects import func, shard
 from mlc.dialects.builtin import Module
 from mlc.frontend.location import user_loc
 from mlc.frontend.tensor import as_backing_array
-from mlc.ir.core import Op, Value
+from mlc.ir.core import Value
 from mlc.ir.diag import Loc, UserError
 from mlc.ir.printer import to_text
 from mlc.ir.types import TensorType
@@ -62,7 +63,7 @@ class Communication:
     Args:
         kind: Name of the operation, such as "all_reduce".
         axes: Axes of the mesh whose ranks take part.
-        bytes: Bytes that each rank sends, on average where parts are uneven.
+        bytes: Bytes that a rank sends, the most of all where parts are uneven.
         place: Line of the program that it comes from.
 
     Example:
@@ -83,8 +84,8 @@ class Report:
     Args:
         shape: Number of ranks along each axis of the mesh.
         arguments: Bytes of the shards of the arguments, and of what the function reaches.
-        results: Bytes of the shards of the results.
-        between: Most bytes of other values that are there at once.
+        results: Bytes of the shards of the results that are no arguments.
+        between: Most bytes of other values that are there at once, and of scratch memory.
         collectives: The collectives, in order.
 
     Example:
@@ -100,7 +101,7 @@ class Report:
 
     @property
     def sent(self) -> int:
-        """Bytes that each rank sends."""
+        """Bytes that a rank sends, the most of all."""
         return sum(c.bytes for c in self.collectives)
 
     def __str__(self) -> str:
@@ -147,8 +148,9 @@ def report(f: Callable[..., Any], *args: Any, **keywords: Any) -> Report:
         Communication(op.name.removeprefix("shard."), op.axes, op.bytes_sent(), op.loc)
         for op in main.block if isinstance(op, shard.Collective))
     topology = mesh.topology
-    return Report(dict(zip(topology.axes, topology.sizes)), sum(map(_size, main.args)),
-                  sum(map(_size, main.block.terminator.operands)), _between(program, main), collectives)
+    made = dict.fromkeys(v for v in main.block.terminator.operands if v not in set(main.args))
+    return Report(dict(zip(topology.axes, topology.sizes)), sum(map(_size, main.args)), sum(map(_size, made)),
+                  _between(program, main), collectives)
 
 
 def _partitioned(f: Callable[..., Any], args: Sequence[Any], keywords: dict[str, Any]
@@ -161,7 +163,7 @@ def _partitioned(f: Callable[..., Any], args: Sequence[Any], keywords: dict[str,
     if mesh is None:
         raise UserError("no argument, and nothing that the function reaches, is on a mesh", code="MLC0969",
                         loc=user_loc(), hint="divide one: mlc.distributed.shard(x, ..., mesh=mesh)")
-    recorded.trace.function.attrs["like_inputs"] = tuple(recorded.like_inputs().items())
+    recorded.mark_results()
     placed = [placement_of(x) for x in arrays]
     return partitioned(recorded.trace.module, "main", mesh.topology, placed), mesh, placed
 
@@ -184,16 +186,9 @@ def _between(program: RankProgram, main: func.Func) -> int:
         own = [(slot, v) for slot, v in zip(step.gives, step.op.results) if v not in kept]
         sizes |= {slot: _size(v) for slot, v in own}
         now += sum(sizes[slot] for slot, _ in own)
-        most = max(most, now + _temporary(step.op, step.entry))
+        most = max(most, now + (scratch_bytes(step.op) if isinstance(step.op, shard.Collective) else 0))
         now -= sum(sizes.pop(slot, 0) for slot in step.last)
-    return most
-
-
-def _temporary(op: Op, entry: Any) -> int:
-    """The bytes that an operation takes while it runs."""
-    if entry is not None:
-        return int(entry.interface.arena)
-    return sum(map(_size, op.operands)) if isinstance(op, shard.Collective) else 0
+    return most + max((int(step.entry.interface.arena) for step in program.steps if step.entry is not None), default=0)
 
 
 def _bytes(n: float) -> str:

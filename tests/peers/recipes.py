@@ -1,0 +1,100 @@
+"""The recipes of parallel training against one device: python -m tests.peers.recipes --ranks 2,4,8
+
+A classifier of digits, a small GPT and a small ResNet-18 are trained under each recipe, on ranks that are threads.
+Their losses have to be those of one device, up to what rounding makes; the bytes that are sent, those that the report
+says, and no more than the recipe has to send. With `--memory` the ranks are processes, and the memory that each takes
+in a step is compared with what the report says.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import time
+import tracemalloc
+from typing import Any
+
+import mlc.distributed as dist
+from mlc.backends.mesh import program
+from mlc.tools.ranks import launcher
+from tests.training_recipes import RECIPES, TASKS, Recipe, Task, Training, examine
+
+NEAR = 0.05
+"""Largest relative difference of the memory that a rank takes from what is told."""
+
+
+def losses(task: Task, recipe: Recipe, ranks: int, steps: int) -> bool:
+    """Compare losses and bytes; returns whether all is well."""
+    start = time.perf_counter()
+    found = examine(task, recipe, ranks, steps)
+    what = "" if found.theory is None else f" of {found.theory} in theory"
+    print(f"{task.name:9} {recipe.name:18} {ranks} ranks: losses differ by {found.difference:.1e}, rounding makes "
+          f"{found.drift:.1e}; bits are equal in {found.equal} of {steps} steps; {found.sent:.0f} bytes sent{what}; "
+          f"{time.perf_counter() - start:.0f} s", flush=True)
+    for fault in found.faults():
+        print(f"  WRONG: {fault}", flush=True)
+    return not found.faults()
+
+
+def memory(task: Task, recipe: Recipe, ranks: int) -> bool:
+    """Compare the memory of ranks that are processes; returns whether all is well."""
+    done = subprocess.run([launcher(), "-n", str(ranks), sys.executable, "-m", "tests.peers.recipes", "--child",
+                           task.name, recipe.name], capture_output=True, text=True, timeout=1800,
+                          env={**os.environ, "OMP_NUM_THREADS": "1"})
+    if done.returncode or not done.stdout:
+        raise SystemExit(done.stdout + done.stderr)
+    rows = json.loads(done.stdout.splitlines()[-1])
+    taken, told = max(row["taken"] for row in rows), rows[0]["told"]
+    wrong = abs(taken - told) > NEAR * told
+    print(f"{task.name:9} {recipe.name:18} {ranks} ranks: a rank takes {taken} bytes, told are {told}, "
+          f"{taken / told - 1:+.1%}{'  WRONG' * wrong}", flush=True)
+    return not wrong
+
+
+def child(task: Task, recipe: Recipe) -> None:
+    """Measure the memory that this rank takes in a step."""
+    dist.init_process_group(timeout=600)
+    training = Training.of(task, recipe, dist.get_world_size())
+    training.run(2)                                        # after which the state of the optimiser is there
+    x, y = map(training.place, next(task.batches(task.batch, 1)))
+    report = dist.report(training.step, x, y)
+    training.step(x, y)
+    tracemalloc.start()                                    # counts what is made from now on
+    training.step(x, y)
+    _, peak = tracemalloc.get_traced_memory()
+    scratch = sum(a.memory.nbytes for a in program._scratch if a.memory is not None)
+    held: list[Any] = [*training.model.parameters(), *training.model.buffers(), x, y,
+                       *(s for state in training.optimizer.state.values() for s in state.values())]
+    arrays = {id(t.backing_array): t.backing_array.nbytes for t in held if hasattr(t, "backing_array")}
+    row = {"taken": sum(arrays.values()) + scratch + peak, "told": report.arguments + report.results + report.between}
+    rows: list[Any] = [None] * dist.get_world_size()
+    dist.all_gather_object(rows, row)
+    if dist.get_rank() == 0:
+        print(json.dumps(rows), flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--ranks", default="2,4,8", help="numbers of ranks (default 2,4,8)")
+    parser.add_argument("--models", default=",".join(t.name for t in TASKS), help="of these (default all)")
+    parser.add_argument("--recipes", default="", help="those whose name begins so (default all)")
+    parser.add_argument("--steps", type=int, default=50)
+    parser.add_argument("--memory", action="store_true", help="compare the memory of ranks that are processes")
+    parser.add_argument("--child", nargs=2, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.child:
+        task_name, recipe_name = options.child
+        return child(next(t for t in TASKS if t.name == task_name), next(r for r in RECIPES if r.name == recipe_name))
+    chosen = [(task, recipe, n) for task in TASKS if task.name in options.models.split(",")
+              for n in map(int, options.ranks.split(",")) for recipe in RECIPES
+              if recipe.name.startswith(options.recipes) and recipe.axes(n) is not None]
+    right = [memory(*one) if options.memory else losses(*one, options.steps) for one in chosen]
+    print(f"{sum(right)} of {len(right)} are right; load {os.getloadavg()[0]:.1f}")
+    raise SystemExit(not all(right))
+
+
+if __name__ == "__main__":
+    main()
