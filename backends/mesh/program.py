@@ -145,19 +145,23 @@ class RankProgram:
             self.mesh.agree(self.name, self.digest, *(np.ascontiguousarray(x).tobytes() for x in alike))
         values: list[Any] = [*args, *[None] * (self.slots - len(args))]
         for step in self.steps:
-            taken = [values[slot] for slot in step.takes]
-            if step.entry is not None:
-                given = step.entry.call(taken)
-            elif isinstance(step.op, shard.ProcessIndex):
-                given = [np.array(self.mesh.topology.position(self.mesh.rank, step.op.axes))]
-            else:
-                assert isinstance(step.op, shard.Collective)
-                given = [carry_out(step.op, taken[0], self.mesh)]
-            for slot, x in zip(step.gives, given):
-                values[slot] = x
-            for slot in step.last:
-                values[slot] = None
+            self._take(step, values)
         return [values[slot] for slot in self.results]
+
+    def _take(self, step: _Step, values: list[Any]) -> None:
+        """Run a step; what no later one takes is freed."""
+        taken = [values[slot] for slot in step.takes]
+        if step.entry is not None:
+            given = step.entry.call(taken)
+        elif isinstance(step.op, shard.ProcessIndex):
+            given = [np.array(self.mesh.topology.position(self.mesh.rank, step.op.axes))]
+        else:
+            assert isinstance(step.op, shard.Collective)
+            given = [carry_out(step.op, taken[0], self.mesh)]
+        for slot, x in zip(step.gives, given):
+            values[slot] = x
+        for slot in step.last:
+            values[slot] = None
 
 
 def _compiled(module: Module, name: str, host: Toolchain) -> Any:

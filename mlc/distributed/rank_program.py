@@ -85,7 +85,7 @@ class Report:
         shape: Number of ranks along each axis of the mesh.
         arguments: Bytes of the shards of the arguments, and of what the function reaches.
         results: Bytes of the shards of the results that are no arguments.
-        between: Most bytes of other values that are there at once, and of scratch memory.
+        between: Bytes that are there at most besides these: other values, and scratch memory.
         collectives: The collectives, in order.
 
     Example:
@@ -178,17 +178,16 @@ def _size(value: Value) -> int:
 
 
 def _between(program: RankProgram, main: func.Func) -> int:
-    """The most bytes that are there at once, besides the arguments and the results."""
-    kept = {*main.args, *main.block.terminator.operands}
+    """The most bytes that are there at once, less those of the arguments and the results."""
     sizes: dict[int, int] = {}
     most = now = 0
     for step in program.steps:
-        own = [(slot, v) for slot, v in zip(step.gives, step.op.results) if v not in kept]
-        sizes |= {slot: _size(v) for slot, v in own}
-        now += sum(sizes[slot] for slot, _ in own)
+        sizes |= {slot: _size(v) for slot, v in zip(step.gives, step.op.results)}
+        now += sum(sizes[slot] for slot in step.gives)
         most = max(most, now + (scratch_bytes(step.op) if isinstance(step.op, shard.Collective) else 0))
         now -= sum(sizes.pop(slot, 0) for slot in step.last)
-    return most + max((int(step.entry.interface.arena) for step in program.steps if step.entry is not None), default=0)
+    scratch = max((int(step.entry.interface.arena) for step in program.steps if step.entry is not None), default=0)
+    return most - now + scratch
 
 
 def _bytes(n: float) -> str:
