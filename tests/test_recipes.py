@@ -8,9 +8,9 @@ import pytest
 import mlc
 import mlc.distributed as dist
 from mlc.backends.transport import threads
-from tests.training_recipes import RECIPES, TASKS, Training, examine, initial
+from tests.training_recipes import RECIPES, TASKS, Task, Training, examine, initial, recipes
 
-DIGITS = TASKS[0]
+DIGITS, EXPERTS = TASKS[0], TASKS[-1]
 RECIPE = {recipe.name: recipe for recipe in RECIPES}
 
 
@@ -23,6 +23,33 @@ def test_tensor_parallelism_combines_activations_only() -> None:
     training = Training.of(DIGITS, RECIPE["tensor parallel"], 4, abstract=True)
     report = dist.report(training.step, *map(training.place, next(DIGITS.batches(DIGITS.batch, 1))))
     assert [(c.kind, c.bytes) for c in report.collectives] == [("all_reduce", 2 * 3 * 64 * 64 * 4 // 4)]
+
+
+def test_sequences_are_divided_by_gathering_keys_or_by_exchanging_heads() -> None:
+    mesh = dist.mesh({"sequence": 4}, abstract=True)
+    q, k, v = (dist.shard(mlc.ones(2, 8, 16, 4), None, None, "sequence", mesh=mesh) for _ in range(3))
+    attention = mlc.nn.functional.scaled_dot_product_attention
+
+    def by_heads(*tensors: mlc.Tensor) -> mlc.Tensor:
+        return dist.shard(attention(*(dist.shard(x, None, "sequence") for x in tensors)), None, None, "sequence")
+
+    gathered, exchanged = dist.report(attention, q, k, v), dist.report(by_heads, q, k, v)
+    whole = 2 * 8 * 16 * 4 * 4
+    assert [(c.kind, c.bytes) for c in gathered.collectives] == [("all_gather", whole * 3 // 4)] * 2
+    assert [(c.kind, c.bytes) for c in exchanged.collectives] == [("all_to_all", whole // 4 * 3 // 4)] * 4
+
+
+def test_experts_get_their_tokens_by_all_to_all() -> None:
+    training = Training.of(EXPERTS, RECIPE["expert parallel"], 4, abstract=True)
+    program = dist.lower(training.step, *map(training.place, next(EXPERTS.batches(EXPERTS.batch, 1))))
+    assert program.count("shard.all_to_all") == 4 and "shard.all_gather" not in program
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("task", TASKS, ids=lambda task: str(task.name))
+@pytest.mark.parametrize("ranks", [2, 4])
+def test_every_recipe(task: Task, ranks: int) -> None:
+    assert {r.name: faults for r in recipes(task, ranks) if (faults := examine(task, r, ranks, 10).faults())} == {}
 
 
 def test_gradients_and_the_state_of_an_optimizer_lie_where_they_are_used() -> None:

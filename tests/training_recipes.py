@@ -9,7 +9,7 @@ import functools
 import importlib.util
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ import mlc
 import mlc.distributed as dist
 from mlc import nn
 from mlc.backends.transport import threads
+from tests import expert_model
 from tests.arrays import Array
 
 
@@ -46,6 +47,9 @@ class Task:
     tensor      specifications of tensor parallelism: the first of two products by its rows, the second by its columns
     combined    for these, the elements of what is combined along `model` in a step, forward and backward
     statistics  the elements that the norms combine along the axis of the batch
+    gathered    the elements of keys and values, by which sequences are divided; 0 if they are not
+    experts     specifications of expert parallelism
+    sent        for these, the elements of what experts get and give in a step, forward and backward
     """
 
     name: str
@@ -54,8 +58,12 @@ class Task:
     batch: int
     tensor: Specs
     loss: Callable[[Any, Any, Any], Any]
-    combined: int
+    combined: int = 0
     statistics: int = 0
+    gathered: int = 0
+    experts: Specs = field(default_factory=dict)
+    sent: int = 0
+    lr: float = 0.05
 
 
 @dataclass(frozen=True)
@@ -65,31 +73,49 @@ class Recipe:
     axes       the mesh for n ranks; None if the recipe has none for so many
     plan       how the tensors of a task's model lie
     optimizer  the axis of the mesh that divides the state of the optimiser
-    batch      the axis of the mesh that divides the batch
+    batch      the axes of the mesh that divide the dimensions of the batch
+    suits      whether it is one for a task
     """
 
     name: str
     axes: Callable[[int], dict[str, int] | None]
     plan: Callable[[Task], dist.plans.Plan] = lambda task: dist.replicated
     optimizer: str | None = None
-    batch: str | None = "data"
+    batch: tuple[str, ...] = ("data",)
+    suits: Callable[[Task], bool] = lambda task: True
 
 
 def _data(n: int) -> dict[str, int]:
     return {"data": n}
 
 
+def _two(n: int, name: str) -> dict[str, int] | None:
+    return {"data": n // 2, name: 2} if n > 2 else None
+
+
 RECIPES = (
     Recipe("data parallel", _data),
     Recipe("ZeRO 1 and 2", _data, optimizer="data"),
     Recipe("ZeRO 3", _data, lambda task: dist.FullySharded("data", least=64), "data"),
-    Recipe("sharded weights", _data, lambda task: dist.FullySharded("data", least=64), "data", None),
-    Recipe("tensor parallel", lambda n: {"model": n}, lambda task: dist.ByName(task.tensor), None, None),
-    Recipe("data and tensor", lambda n: {"data": n // 2, "model": 2} if n > 2 else None,
-           lambda task: dist.ByName(task.tensor)),
-    Recipe("ZeRO 3 and tensor", lambda n: {"data": n // 2, "model": 2} if n > 2 else None,
-           lambda task: dist.ByName(task.tensor, dist.FullySharded("data", least=64)), "data"),
+    Recipe("sharded weights", _data, lambda task: dist.FullySharded("data", least=64), "data", ()),
+    Recipe("tensor parallel", lambda n: {"model": n}, lambda task: dist.ByName(task.tensor), None, (),
+           lambda task: bool(task.tensor)),
+    Recipe("data and tensor", lambda n: _two(n, "model"), lambda task: dist.ByName(task.tensor),
+           suits=lambda task: bool(task.tensor)),
+    Recipe("ZeRO 3 and tensor", lambda n: _two(n, "model"),
+           lambda task: dist.ByName(task.tensor, dist.FullySharded("data", least=64)), "data",
+           suits=lambda task: bool(task.tensor)),
+    Recipe("sequence parallel", lambda n: {"data": 1, "sequence": n}, batch=("data", "sequence"),
+           suits=lambda task: task.gathered > 0),
+    Recipe("data and sequence", lambda n: _two(n, "sequence"), batch=("data", "sequence"),
+           suits=lambda task: task.gathered > 0),
+    Recipe("expert parallel", _data, lambda task: dist.ByName(task.experts), suits=lambda task: bool(task.experts)),
 )
+
+
+def recipes(task: Task, ranks: int) -> list[Recipe]:
+    """The recipes of a task on this many ranks."""
+    return [recipe for recipe in RECIPES if recipe.suits(task) and recipe.axes(ranks) is not None]
 
 
 def _digits(size: int, steps: int) -> Iterator[Batch]:
@@ -100,8 +126,8 @@ def _digits(size: int, steps: int) -> Iterator[Batch]:
         yield images[at], labels[at]
 
 
-def _divided(axis: str | None, mesh: dist.DeviceMesh, x: Array) -> Any:
-    return dist.shard(x, *[axis] * (axis is not None), mesh=mesh)
+def _placed(axes: tuple[str, ...], mesh: dist.DeviceMesh, x: Array) -> Any:
+    return dist.shard(x, *axes[:x.ndim], mesh=mesh)
 
 
 def _text(size: int, steps: int) -> Iterator[Batch]:
@@ -125,22 +151,26 @@ def _gpt() -> nn.Module:
 
 
 def _gpt_loss(model: Any, x: Any, y: Any) -> Any:
-    return F.cross_entropy(model(x).flatten(0, 1), y.flatten())
+    return F.cross_entropy(model(x).transpose(1, 2), y)    # flattened, the sequences could not be divided
 
 
 _CHANNELS = 2 * (8 * 8**2 + 16 * 4**2 + 16 * 2**2 + 32)
 """The elements of an image that the second convolutions of all blocks of the ResNet give."""
 _CHANNELS_BACK = 2 * 8 * 8**2 + (8 * 8**2 + 16 * 4**2) + (16 * 4**2 + 16 * 2**2) + (16 * 2**2 + 32)
 """Those that the first ones take."""
+_NORMS = 8 + 4 * 8 + 5 * 16 + 5 * 16 + 5 * 32
+"""The channels of its norms, each of which has two means, forward and backward."""
 GPT = gpt.Sizes(0, context=32, layers=2, heads=8, width=64)
 TASKS = (
-    Task("digits", digits.Classifier, _digits, 64,
-         {"hidden.*": ("model",), "narrow.weight": (None, "model")}, digits.loss, 64 * 64),
+    Task("digits", digits.Classifier, _digits, 64, {"hidden.*": ("model",), "narrow.weight": (None, "model")},
+         digits.loss, combined=64 * 64),
     Task("gpt", _gpt, _text, 16, {"*mlp.c_fc.*": ("model",), "*mlp.c_proj.weight": (None, "model")}, _gpt_loss,
-         2 * 2 * 16 * 32 * 64),
+         combined=2 * 2 * 16 * 32 * 64, gathered=2 * 2 * 16 * 32 * 64),
     Task("resnet18", lambda: resnet18.ResNet18(8, (8, 16, 16, 32)), _images, 16,
          {"layer*.conv1.weight": ("model",), "layer*.bn1.[!n]*": ("model",), "layer*.conv2.weight": (None, "model")},
-         resnet18.loss, 16 * (_CHANNELS_BACK + _CHANNELS)),
+         resnet18.loss, combined=16 * (_CHANNELS_BACK + _CHANNELS), statistics=4 * _NORMS, lr=0.005),
+    Task("experts", expert_model.Classifier, _digits, 64, {}, expert_model.loss,
+         experts={"moe.up": ("data",), "moe.down": ("data",)}, sent=4 * 8 * 8 * 8 * 32),
 )
 
 
@@ -171,8 +201,8 @@ class Training:
             assert axes is not None, f"{recipe.name} is none for {ranks} ranks"
             mesh = dist.mesh(axes, abstract)
             dist.distribute(model, mesh, recipe.plan(task))
-            place = functools.partial(_divided, recipe.batch, mesh)
-        optimizer = mlc.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
+            place = functools.partial(_placed, recipe.batch, mesh)
+        optimizer = mlc.optim.SGD(model.parameters(), lr=task.lr, momentum=0.9)
         if mesh is not None and recipe is not None and recipe.optimizer is not None:
             dist.shard_optimizer(optimizer, mesh, recipe.optimizer)
 
@@ -273,17 +303,23 @@ def on_one_device(task: Task, steps: int) -> tuple[Array, float]:
 
 
 def theory(task: Task, recipe: Recipe, ranks: int) -> int | None:
-    """The bytes that a rank has to send in a step: an all-reduce of gradients among ranks with other parts of the
-    batch, and one of each value that a divided product gives."""
+    """The bytes that a rank has to send in a step; None if no formula is known.
+
+    Gradients are combined among ranks with other parts of the batch, and so is each value that a divided product gives;
+    keys and values are gathered, and their gradients scattered; what experts get and give is exchanged.
+    """
     axes = recipe.axes(ranks)
-    if axes is None or (recipe.batch not in axes and "model" not in axes):
+    if axes is None or (not recipe.batch and "model" not in axes):
         return None
-    data, model = axes.get("data", 1), axes.get("model", 1)
-    weights: int = sum(p.nbytes // (model if model > 1 and _is_divided(task, name) else 1)
-                  for name, p in initial(task).named_parameters())
-    combined = 4 * task.combined // data if model > 1 else 0
-    return 2 * (data - 1) * (weights + 4 * task.statistics) // data + 2 * (model - 1) * combined // model
+    model, sequence = axes.get("model", 1), axes.get("sequence", 1)
+    batch, experts = axes.get("data", 1) * sequence, recipe.name == "expert parallel"
+    weights: int = sum(p.nbytes // (model if model > 1 and _fits(name, task.tensor) else 1)
+                       for name, p in initial(task).named_parameters() if not (experts and _fits(name, task.experts)))
+    out = 2 * (batch - 1) * (weights + 4 * task.statistics) // batch
+    out += 2 * (model - 1) * 4 * task.combined // model // axes.get("data", 1) if model > 1 else 0
+    out += 2 * (sequence - 1) * 4 * task.gathered // sequence // axes.get("data", 1)
+    return out + (4 * task.sent * (batch - 1) // batch // batch if experts else 0)
 
 
-def _is_divided(task: Task, name: str) -> bool:
-    return any(fnmatch.fnmatchcase(name, pattern) for pattern in task.tensor)
+def _fits(name: str, specs: Specs) -> bool:
+    return any(fnmatch.fnmatchcase(name, pattern) for pattern in specs)

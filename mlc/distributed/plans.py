@@ -4,8 +4,14 @@
     ZeRO 1 and 2         the same, and shard_optimizer(optimizer, mesh, "data")
     ZeRO 3, FSDP         distribute(model, mesh, FullySharded("data"))
     tensor parallel      distribute(model, mesh, ByName({"*.c_fc.weight": ("model",), ...}))
+    sequence parallel    distribute(model, mesh), and batches that are divided along the dimension of the sequence
+    expert parallel      distribute(model, mesh, ByName({"*.experts.*": ("data",)})), of weights with a row per expert,
+                         and batches that are divided along the same axis
 
-A plan only says where tensors lie. Which collectives follow, the passes decide: `report` shows them.
+A plan only says where tensors lie. Which collectives follow, the passes decide: `report` shows them. Keys and values of
+divided sequences are gathered; where attention is to be divided by heads instead, `shard(q, None, "sequence")` in the
+function exchanges the blocks. A loss of divided sequences is not flattened, `cross_entropy(scores.transpose(1, 2), y)`:
+the blocks of a sequence are no block of all tokens.
 
 Example:
     >>> mesh = mlc.distributed.mesh({"data": 2}, abstract=True)

@@ -1,9 +1,9 @@
 """The recipes of parallel training against one device: python -m tests.peers.recipes --ranks 2,4,8
 
-A classifier of digits, a small GPT and a small ResNet-18 are trained under each recipe, on ranks that are threads.
-Their losses have to be those of one device, up to what rounding makes; the bytes that are sent, those that the report
-says, and no more than the recipe has to send. With `--memory` the ranks are processes, and the memory that each takes
-in a step is compared with what the report says.
+A classifier of digits, a small GPT, a small ResNet-18 and a mixture of experts are trained under each recipe, on ranks
+that are threads. Their losses have to be those of one device, up to what rounding makes; the bytes that are sent, those
+that the report says, and no more than the recipe has to send. With `--memory` the ranks are processes, and the memory
+that each takes in a step is compared with what the report says.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Any
 import mlc.distributed as dist
 from mlc.backends.mesh import program
 from mlc.tools.ranks import launcher
-from tests.training_recipes import RECIPES, TASKS, Recipe, Task, Training, examine
+from tests.training_recipes import RECIPES, TASKS, Recipe, Task, Training, examine, recipes
 
 NEAR = 0.05
 """Largest relative difference of the memory that a rank takes from what is told."""
@@ -89,8 +89,8 @@ def main() -> None:
         task_name, recipe_name = options.child
         return child(next(t for t in TASKS if t.name == task_name), next(r for r in RECIPES if r.name == recipe_name))
     chosen = [(task, recipe, n) for task in TASKS if task.name in options.models.split(",")
-              for n in map(int, options.ranks.split(",")) for recipe in RECIPES
-              if recipe.name.startswith(options.recipes) and recipe.axes(n) is not None]
+              for n in map(int, options.ranks.split(",")) for recipe in recipes(task, n)
+              if recipe.name.startswith(options.recipes)]
     right = [memory(*one) if options.memory else losses(*one, options.steps) for one in chosen]
     print(f"{sum(right)} of {len(right)} are right; load {os.getloadavg()[0]:.1f}")
     raise SystemExit(not all(right))
