@@ -135,6 +135,17 @@ def test_tensors_are_divided_and_put_together() -> None:
         assert np.array_equal(row, whole[number:number + 1])
 
 
+def test_meshes_of_equal_axes_are_one_device() -> None:
+    def rank(number: int) -> tuple[bool, bool]:
+        first, second, other = dist.mesh({"a": 2}), dist.mesh({"a": 2}), dist.mesh({"b": 2})
+        x = dist.shard(mlc.ones(2), mesh=first) + dist.shard(mlc.ones(2), mesh=second)
+        return x.device == first.device == second.device, other.device == first.device
+
+    assert threads.run(2, rank) == [(True, False)] * 2
+    abstract = [dist.mesh({"a": 2}, abstract=True).device for _ in range(2)]
+    assert abstract[0] == abstract[1]
+
+
 def test_a_function_says_how_its_values_lie() -> None:
     def f(x: Any) -> Any:
         return dist.shard(x * 2, None, "a") + 1
@@ -247,6 +258,7 @@ def test_a_checkpoint_of_a_mesh_is_read_on_another(tmp_path: Any) -> None:
     (lambda m: dist.placement(untyped(np.ones(2))), "a ndarray is on no mesh"),
     (lambda m: dist.distribute(nn.Linear(2, 2), m, untyped("data")), "'data' is no plan"),
     (lambda m: dist.distribute(nn.Linear(200, 200), m, dist.FullySharded("z")), "no axis 'z'"),
+    (lambda m: dist.distribute(nn.Linear(2, 2), m, dist.FullySharded("a")), "divides none of the 2 tensors"),
     (lambda m: dist.shard_optimizer(untyped(3), m, "a"), "a int is no optimiser"),
 ])
 def test_mistakes_are_told(make: Callable[[Any], Any], message: str) -> None:

@@ -27,11 +27,12 @@ def test_tensor_parallelism_combines_activations_only() -> None:
 
 def test_sequences_are_divided_by_gathering_keys_or_by_exchanging_heads() -> None:
     mesh = dist.mesh({"sequence": 4}, abstract=True)
-    q, k, v = (dist.shard(mlc.ones(2, 8, 16, 4), None, None, "sequence", mesh=mesh) for _ in range(3))
+    q, k, v = [dist.shard(mlc.ones(2, 8, 16, 4), None, None, "sequence", mesh=mesh)] * 3
     attention = mlc.nn.functional.scaled_dot_product_attention
 
     def by_heads(*tensors: mlc.Tensor) -> mlc.Tensor:
-        return dist.shard(attention(*(dist.shard(x, None, "sequence") for x in tensors)), None, None, "sequence")
+        q, k, v = (dist.shard(x, None, "sequence") for x in tensors)
+        return dist.shard(attention(q, k, v), None, None, "sequence")
 
     gathered, exchanged = dist.report(attention, q, k, v), dist.report(by_heads, q, k, v)
     whole = 2 * 8 * 16 * 4 * 4
