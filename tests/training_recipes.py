@@ -237,7 +237,7 @@ class Training:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a task under a recipe.
+    """The losses and the bytes of a task under a recipe.
 
     losses   those of one device, and those on the mesh
     drift    the largest relative difference of losses on one device where weights differ by half a unit in the last
@@ -268,7 +268,7 @@ class Outcome:
         return int((self.losses[0] == self.losses[1]).sum())
 
     def faults(self) -> list[str]:
-        """What is not as it has to be."""
+        """A sentence for each figure that is not as it has to be."""
         out = []
         least = 8 * float(np.finfo(self.task.dtype).eps)
         if not self.difference <= 16 * self.drift + least:

@@ -39,7 +39,7 @@ class BadPiece(ValueError):
 
 @dataclass(frozen=True)
 class Writing:
-    """What a rank writes of tensors on a mesh.
+    """The share of a rank of what is written of tensors on a mesh.
 
     arrays   its pieces by name
     tensors  for each tensor of the state its dtype, its shape, and the parts of it that this rank writes, by name

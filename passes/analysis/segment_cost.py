@@ -22,7 +22,7 @@ ELEMENTARY = 16
 
 @dataclass(frozen=True)
 class SegmentCost:
-    """What a segment computes and moves.
+    """The work of a segment.
 
     operations  of floats; a multiplication and an addition are two
     moved       bytes that are read and written
