@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import weakref
+from collections import deque
+from typing import Any
+
 import numpy as np
 import pytest
 
 import mlc
 import mlc.distributed as dist
+from mlc.backends.mesh import program
 from mlc.backends.transport import threads
-from tests.training_recipes import RECIPES, TASKS, Task, Training, examine, initial, recipes
+from tests.training_recipes import RECIPES, TASKS, Task, Training, examine, initial, near, recipes
 
 DIGITS, EXPERTS = TASKS[0], TASKS[-1]
 RECIPE = {recipe.name: recipe for recipe in RECIPES}
@@ -59,14 +64,38 @@ def test_gradients_and_the_state_of_an_optimizer_lie_where_they_are_used() -> No
     def rank(number: int) -> list[object]:
         out = list[object]()
         for name in ("data parallel", "ZeRO 1 and 2", "ZeRO 3"):
-            training = Training.of(DIGITS, RECIPE[name], 2)
+            training = Training.of(DIGITS, RECIPE[name], 4)
             training.run(1)
             weight = training.model.hidden.weight
             state = training.optimizer.state[weight]["momentum_buffer"]
             out.append([dist.placement(x)[0] for x in (weight, weight.grad, state)])
         return out
 
-    assert threads.run(2, rank)[0] == [[None, None, None], [None, "data", "data"], ["data", "data", "data"]]
+    assert threads.run(4, rank)[0] == [[None, None, None], [None, "data", "data"], ["data", "data", "data"]]
+
+
+def test_a_step_takes_the_memory_that_the_report_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of one rank: several have to be processes, as in `tests.peers.recipes --memory`."""
+    monkeypatch.setattr(program, "_scratch", deque())
+    taken, told = Training.of(DIGITS, RECIPE["data parallel"], 1).memory()
+    assert near(taken, told), f"{taken} bytes are taken, and {told} told"
+
+
+def test_gradients_are_freed_before_a_call_that_replaces_them() -> None:
+    training = Training.of(DIGITS, RECIPE["data parallel"], 1)
+    training.run(1)
+    old = weakref.ref(training.model.hidden.weight.grad.backing_array.local)
+    alive = list[bool]()
+
+    def noted(*args: Any) -> None:
+        alive.append(old() is not None)
+        taken(*args)
+
+    taken = program.RankProgram._take
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(program.RankProgram, "_take", noted)
+        training.run(1)
+    assert alive and not any(alive)
 
 
 def test_zeros_like_a_tensor_of_a_mesh_lie_as_it() -> None:

@@ -8,6 +8,7 @@ import fnmatch
 import functools
 import importlib.util
 import sys
+import tracemalloc
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,6 +19,7 @@ import numpy as np
 import mlc
 import mlc.distributed as dist
 from mlc import nn
+from mlc.backends.mesh import program
 from mlc.backends.transport import threads
 from tests import expert_model
 from tests.arrays import Array
@@ -35,6 +37,10 @@ def _example(name: str) -> Any:
 digits, gpt, resnet18 = map(_example, ("digits", "gpt", "resnet18"))
 F = nn.functional
 Batch = tuple[Array, Array]
+NEAR = 0.05
+"""Largest relative difference of the memory that a rank takes from what is told."""
+OBJECTS = 12 << 10
+"""Bytes of Python's objects in a step, which are measured, too."""
 SMALL = 0.02
 """The part that a step may send besides what a recipe has to, as for the loss, and tensors that are not divided."""
 Specs = Mapping[str, tuple[dist.device_mesh.Spec, ...]]
@@ -181,6 +187,11 @@ TASKS = (
 )
 
 
+def near(taken: int, told: int) -> bool:
+    """Whether the memory of a rank is as it was told."""
+    return abs(taken - told) <= NEAR * told + OBJECTS
+
+
 @functools.cache
 def initial(task: Task) -> nn.Module:
     """A task's model before training; to be called before ranks that are threads, which share the generator."""
@@ -227,6 +238,23 @@ class Training:
         """The losses of some steps."""
         return [float(self.step(self.place(x), self.place(y)).item())
                 for x, y in self.task.batches(self.task.batch, steps)]
+
+    def memory(self) -> tuple[int, int]:
+        """The bytes that this rank, a process, takes at most in a step, and those that the report says."""
+        self.run(2)                                        # after which the state of the optimiser is there
+        x, y = map(self.place, next(self.task.batches(self.task.batch, 1)))
+        report = dist.report(self.step, x, y)
+        self.step(x, y)
+        tracemalloc.start()                                # counts what is made from now on
+        self.step(x, y)
+        _, peak = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        scratch = max((a.memory.nbytes for a in program._scratch if a.memory is not None), default=0)
+        held = [*self.model.parameters(), *self.model.buffers(), x, y,
+                *(s for state in self.optimizer.state.values() for s in state.values())]
+        backing: list[Any] = [t.backing_array for t in held if isinstance(t, mlc.Tensor)]
+        arrays = {id(array): array.nbytes for array in backing}
+        return sum(arrays.values()) + scratch + peak, report.arguments + report.results + report.between
 
     def sent(self) -> float:
         """The bytes that this rank has sent so far in collectives of programs."""

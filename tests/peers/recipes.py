@@ -15,7 +15,6 @@ import os
 import subprocess
 import sys
 import time
-import tracemalloc
 from typing import Any
 
 import numpy as np
@@ -23,15 +22,9 @@ import numpy as np
 import mlc
 import mlc.distributed as dist
 from mlc import nn
-from mlc.backends.mesh import program
 from mlc.backends.transport import threads
 from mlc.tools.ranks import launcher
-from tests.training_recipes import RECIPES, TASKS, Recipe, Task, Training, examine, initial, recipes
-
-NEAR = 0.05
-"""Largest relative difference of the memory that a rank takes from what is told."""
-OBJECTS = 12 << 10
-"""Bytes of Python's objects in a step, which are measured, too."""
+from tests.training_recipes import RECIPES, TASKS, Recipe, Task, Training, examine, initial, near, recipes
 
 
 def losses(task: Task, recipe: Recipe, ranks: int, steps: int) -> bool:
@@ -56,7 +49,7 @@ def memory(task: Task, recipe: Recipe, ranks: int) -> bool:
         raise SystemExit(done.stdout + done.stderr)
     rows = json.loads(done.stdout.splitlines()[-1])
     taken, told = max(row["taken"] for row in rows), rows[0]["told"]
-    wrong = abs(taken - told) > NEAR * told + OBJECTS
+    wrong = not near(taken, told)
     print(f"{task.name:9} {recipe.name:18} {ranks} ranks: a rank takes {taken} bytes, told are {told}, "
           f"{taken / told - 1:+.1%}{'  WRONG' * wrong}", flush=True)
     return not wrong
@@ -97,21 +90,9 @@ def times(recipe: Recipe, ranks: int) -> None:
 def child(task: Task, recipe: Recipe) -> None:
     """Measure the memory that this rank takes in a step."""
     dist.init_process_group(timeout=600)
-    training = Training.of(task, recipe, dist.get_world_size())
-    training.run(2)                                        # after which the state of the optimiser is there
-    x, y = map(training.place, next(task.batches(task.batch, 1)))
-    report = dist.report(training.step, x, y)
-    training.step(x, y)
-    tracemalloc.start()                                    # counts what is made from now on
-    training.step(x, y)
-    _, peak = tracemalloc.get_traced_memory()
-    scratch = sum(a.memory.nbytes for a in program._scratch if a.memory is not None)
-    held: list[Any] = [*training.model.parameters(), *training.model.buffers(), x, y,
-                       *(s for state in training.optimizer.state.values() for s in state.values())]
-    arrays = {id(t.backing_array): t.backing_array.nbytes for t in held if hasattr(t, "backing_array")}
-    row = {"taken": sum(arrays.values()) + scratch + peak, "told": report.arguments + report.results + report.between}
+    taken, told = Training.of(task, recipe, dist.get_world_size()).memory()
     rows: list[Any] = [None] * dist.get_world_size()
-    dist.all_gather_object(rows, row)
+    dist.all_gather_object(rows, {"taken": taken, "told": told})
     if dist.get_rank() == 0:
         print(json.dumps(rows), flush=True)
 
