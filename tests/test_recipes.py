@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections import deque
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -96,6 +97,32 @@ def test_gradients_are_freed_before_a_call_that_replaces_them() -> None:
         patch.setattr(program.RankProgram, "_take", noted)
         training.run(1)
     assert alive and not any(alive)
+
+
+def test_training_continues_on_another_mesh_from_a_checkpoint(tmp_path: Path) -> None:
+    initial(DIGITS)
+
+    def state(training: Training) -> dict[str, Any]:
+        return {"model": training.model.state_dict(), "optimizer": training.optimizer.state_dict()}
+
+    def write(rank: int) -> list[float]:
+        dist.init_process_group()
+        training = Training.of(DIGITS, RECIPE["ZeRO 3"], 4)
+        training.run(2)
+        dist.checkpoint.save(state(training), tmp_path / "step-2")
+        return training.run(3)
+
+    def read(rank: int) -> list[float]:
+        dist.init_process_group()
+        training = Training.of(DIGITS, RECIPE["ZeRO 3 and tensor"], 4)
+        training.run(1)
+        found = dist.checkpoint.load(state(training), tmp_path / "step-2")
+        training.model.load_state_dict(found["model"])
+        training.optimizer.load_state_dict(found["optimizer"])
+        return training.run(3)
+
+    going_on = threads.run(4, write)
+    np.testing.assert_allclose(threads.run(4, read), going_on, rtol=1e-6)
 
 
 def test_zeros_like_a_tensor_of_a_mesh_lie_as_it() -> None:

@@ -132,6 +132,9 @@ def _written(folder: Path, rank: int, values: Mapping[str, Any]) -> dict[str, An
 def load(state_dict: Mapping[str, Any], checkpoint_id: str | os.PathLike[str]) -> Any:
     """Read a checkpoint, whatever the number of ranks that wrote it, into the tensors of a state.
 
+    A module on a mesh has other tensors than its `state_dict`: it takes the state that is returned, by
+    `load_state_dict`.
+
     Args:
         state_dict: State of the same structure: its tensors are overwritten.
         checkpoint_id: Path of the folder.
