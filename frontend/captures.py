@@ -366,3 +366,10 @@ def assign_gradients(rows: Sequence[tuple[Tensor | int, int | None]], given: Seq
             target.autograd_meta.grad = wrap(results[number])
         elif target._autograd is not None:
             target._autograd.grad = None
+
+
+def release_gradients(rows: Sequence[tuple[Tensor | int, int | None]], given: Sequence[Any]) -> None:
+    """Set the `grad` that a call is about to replace to None, so that its memory may be freed before."""
+    for owner, _ in rows:
+        if (autograd := _owner(owner, given)._autograd) is not None:
+            autograd.grad = None

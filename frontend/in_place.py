@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 
 from mlc.frontend import functionalization
-from mlc.frontend.autograd.copy_node import same_elements
 from mlc.frontend.autograd.grad_mode import GradMode, mode
 from mlc.frontend.autograd.tangents import active
 from mlc.frontend.autograd.view_node import CopySlices, ViewNode
 from mlc.frontend.location import user_loc
 from mlc.frontend.methods import OPERATIONS, SYNTAX
+from mlc.frontend.placement import placed
 from mlc.frontend.refusals import refusal
 from mlc.frontend.storage import overlaps
 from mlc.frontend.tensor import Tensor, as_backing_array, wrap
@@ -78,21 +78,11 @@ def _fitting(x: Tensor, new: Tensor) -> Tensor:
         raise UserError(f"a result of shape {list(new.shape)} does not fit in place of {list(x.shape)}",
                         code="MLC0439", loc=user_loc())
     if new.dtype is x.dtype:
-        return _placed(x, new)
+        return placed(new, x)
     if _kind(new) > _kind(x):
         raise UserTypeError(f"a result of {new.dtype.name} does not fit in place of {x.dtype.name}",
                             code="MLC0439", loc=user_loc(), hint="convert the tensor first, as in x = x.float()")
-    return _placed(x, new.to(x.dtype))
-
-
-def _placed(x: Tensor, new: Tensor) -> Tensor:
-    """A result where `x` is, on a device with several places for it."""
-    old, made = x._array, new._array
-    here = state.trace is not None or isinstance(old, np.ndarray) or isinstance(made, np.ndarray)
-    if here or old.device != made.device:
-        return new
-    placed = made.placed_like(old)
-    return new if placed is made else same_elements(wrap(placed), new)
+    return placed(new.to(x.dtype), x)
 
 
 def _kind(x: Tensor) -> int:

@@ -130,18 +130,27 @@ class Recorded:
             captures is not None and bool(captures.effects or captures.requiring))
 
     def like_inputs(self) -> dict[int, int]:
-        """The results that belong to inputs, as their new elements or their gradients: number of the result, and of the
-        input, captured or not."""
+        """The results that are new elements of inputs: number of the result, and of the input, captured or not."""
+        own = self._own_inputs
+        return {n: i for i, n in self.written.items()} | {n: own + i for i, n in self.stored.items()}
+
+    def gradients_of_inputs(self) -> dict[int, int]:
+        """The results that are gradients of inputs: number of the result, and of the input, captured or not."""
         sources = self.captures.inputs if self.captures is not None else []
-        own = len(self.trace.block.args) - len(sources)
-        captured = {id(source.tensor): own + i for i, (source, _, _) in enumerate(sources)
+        captured = {id(source.tensor): self._own_inputs + i for i, (source, _, _) in enumerate(sources)
                     if isinstance(source, CapturedTensor)}
-        out = {n: i for i, n in self.written.items()} | {n: own + i for i, n in self.stored.items()}
-        for owner, n in self.gradients:
-            of = owner if isinstance(owner, int) else captured.get(id(owner))
-            if n is not None and of is not None:
-                out[n] = of
-        return out
+        found = [(n, owner if isinstance(owner, int) else captured.get(id(owner))) for owner, n in self.gradients]
+        return {n: of for n, of in found if n is not None and of is not None}
+
+    def mark_results(self) -> None:
+        """Say in the attributes of the recorded function which results belong to which inputs."""
+        self.trace.function.attrs |= {"like_inputs": tuple(self.like_inputs().items()),
+                                      "gradients": tuple(self.gradients_of_inputs().items())}
+
+    @property
+    def _own_inputs(self) -> int:
+        """The number of inputs that are not captured."""
+        return len(self.trace.block.args) - (len(self.captures.inputs) if self.captures is not None else 0)
 
     def plain_outputs(self) -> list[tuple[str, Any]]:
         """The outputs where arguments that are returned are copies."""

@@ -158,7 +158,7 @@ class Compiled(CompiledFunction):
         if not recorded.accumulates and requires_grad([*call.given, *reached]):     # lowering consumes the recording
             recorded.function = FunctionRecord(copy_of(recorded.trace.module), self.signature.name)
         if device.startswith("mesh"):
-            recorded.trace.function.attrs["like_inputs"] = tuple(recorded.like_inputs().items())
+            recorded.mark_results()
         executable = native_code(recorded.trace.module, self.placement.at(device).timed(timed))
         entry = executable.entry("main")
         if debugged is not None:

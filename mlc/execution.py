@@ -21,7 +21,7 @@ from mlc.frontend.autograd.function_node import (
 from mlc.frontend.autograd.grad_mode import GradMode, mode
 from mlc.frontend.autograd.graph import kept
 from mlc.frontend.autograd.tangents import any_tangent
-from mlc.frontend.captures import assign_gradients, take_over
+from mlc.frontend.captures import assign_gradients, release_gradients, take_over
 from mlc.frontend.devices import CPU, BackingArray
 from mlc.frontend.location import user_loc
 from mlc.frontend.signature import at_the_call, consume
@@ -262,6 +262,8 @@ def _check_shared(code: Specialization, call: Call) -> None:
 def _called(code: Specialization, call: Call) -> Sequence[BackingArray]:
     """The results of the code for a call."""
     repeated = code.repeated
+    if call.device != CPU and code.recorded.gradients and not code.recorded.captures_gradients:
+        release_gradients(code.recorded.gradients, call.given)         # there, no memory is written to again
     if repeated is None or call.device != CPU or not code.entry.repeats or not repeated.lock.acquire(blocking=False):
         return code.entry.call(_brought(call))  # type: ignore[no-any-return]
     try:

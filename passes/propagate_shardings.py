@@ -2,10 +2,11 @@
 
 takes  DECOMPOSED, where `shard.shard` may remain, with `mesh` and `arg_shardings` on the function @main
 gives  the same form; each operation has its decision: `factors`, the axes of the mesh along each factor of its sharding
-       rule, and `shardings`, those of its results
+       rule, and `shardings`, those of its results; `result_shardings` of `open_results` are those that it decides
 why    `partition` only carries out what is decided here, and what is decided can be read, and edited, in a dump
 
-Arguments, results and `shard.shard` that say how a tensor lies are kept. From them shardings propagate along the
+Arguments, results and `shard.shard` that say how a tensor lies are kept; the numbers in `open_results` are of results
+that may be divided along further axes, as by open dimensions of Shardy's. From them shardings propagate along the
 factors of operations (dialects/tensor/sharding_rule.py), to users first and then to operands. Where the tensors of an
 operation disagree on an axis of the mesh, the factor is chosen that moves the fewest bytes.
 """
@@ -66,6 +67,7 @@ class _Propagation:
                 if not isinstance(op, Shard):
                     op.attrs["factors"] = self._chosen(op, rule)
                 op.attrs["shardings"] = tuple(self._sharding(r) for r in op.results)
+        self._close_results()
 
     def _start(self) -> None:
         given = self.function.attrs.get("arg_shardings", ())
@@ -82,6 +84,14 @@ class _Propagation:
             if sharding is not None and value not in self.fixed:
                 self._check(value, sharding, self.function)
                 self.known[value] = list(sharding.dims)
+
+    def _close_results(self) -> None:
+        """Have the results that may be divided along further axes lie as it was decided."""
+        wanted, given = list(self.function.attrs.get("result_shardings", ())), self.function.block.terminator.operands
+        for i in self.function.attrs.pop("open_results", ()):
+            wanted[i] = self._sharding(given[i])
+        if wanted:
+            self.function.attrs["result_shardings"] = tuple(wanted)
 
     def _fix(self, value: Value, sharding: Sharding, op: Op) -> None:
         self._check(value, sharding, op)

@@ -1,16 +1,20 @@
 """Checkpoints that every rank writes a part of, and that any number of ranks reads."""
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import mlc
 from mlc import distributed as dist
+from mlc.backends.mesh.array import MeshArray
 from mlc.backends.transport import threads
-from mlc.distributed import checkpoint
+from mlc.distributed import checkpoint, checkpoint_pieces
 from mlc.ir import files
+from mlc.ir.diag import UserError
 
 pytestmark = pytest.mark.usefixtures("execution")
 
@@ -98,3 +102,93 @@ def test_what_cannot_be_read_is_an_error_and_changes_nothing(kind: str, tmp_path
         checkpoint.load(mine, tmp_path / "step-1")
     assert caught.value.code == "MLC0977"
     assert kind == "other" or float(mine["model"]["w"].sum()) in (0.0, 24.0)
+
+
+def placed(axes: dict[str, int], *spec: Any, values: Any = None) -> dict[str, Any]:
+    """A state with a tensor on a mesh, another that all ranks have, and a number."""
+    mesh = dist.mesh(axes)
+    whole = np.arange(48, dtype=np.float32).reshape(8, 6)
+    return {"w": dist.shard(whole if values is None else values, *spec, mesh=mesh),
+            "b": dist.shard(mlc.ones(3, dtype=mlc.bfloat16) * 2, mesh=mesh), "step": 4, "s": mlc.tensor(1.5)}
+
+
+@pytest.mark.parametrize(("ranks", "axes", "spec"), [
+    (2, {"a": 2}, ("a",)), (2, {"a": 2}, (None, "a")), (4, {"a": 2, "b": 2}, ("b", "a")),
+    (4, {"a": 2, "b": 2}, (("a", "b"),)), (1, {"a": 1}, ()), (6, {"a": 2, "b": 3}, ("a", "b"))])
+def test_shards_are_written_and_read_on_another_mesh(ranks: int, axes: dict[str, int], spec: Any, tmp_path: Path,
+                                                     monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checkpoint_pieces, "BLOCK", 40)    # so that shards are several pieces
+
+    def write(rank: int) -> None:
+        dist.init_process_group(timeout=20)
+        state = placed({"a": 2, "b": 2}, "a", "b")
+        checkpoint.save(state, tmp_path / "step-4")
+
+    def read(rank: int) -> Any:
+        dist.init_process_group(timeout=20)
+        state = placed(axes, *spec, values=np.zeros((8, 6), np.float32))
+        w = state["w"]
+        found = checkpoint.load(state, tmp_path / "step-4")
+        assert found["w"] is w and found["step"] == 4 and found["s"].item() == 1.5
+        return dist.placement(w)[:len(spec)], w.cpu().numpy(), found["b"].cpu().tolist()
+
+    with monkeypatch.context() as patch:
+        patch.delattr(MeshArray, "numpy")                  # nothing is gathered
+        threads.run(4, write)
+    assert sum(p.suffix == ".safetensors" for p in (tmp_path / "step-4").iterdir()) == 4
+    for placement, whole, b in threads.run(ranks, read):
+        assert placement == spec and np.array_equal(whole.ravel(), np.arange(48)) and b == [2.0] * 3
+
+
+def test_a_rank_reads_only_what_overlaps_its_shard(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: dict[int, list[str]] = {}
+    whole = checkpoint_pieces._bytes_of
+
+    def noted(folder: Path, piece: Any, size: int) -> Any:
+        opened.setdefault(dist.get_rank(), []).append(piece["file"])
+        return whole(folder, piece, size)
+
+    def act(rank: int) -> None:
+        dist.init_process_group(timeout=20)
+        mesh = dist.mesh({"a": 4})
+        checkpoint.save({"w": dist.shard(mlc.ones(8), "a", mesh=mesh)}, tmp_path / "step-1")
+        checkpoint.load({"w": dist.shard(mlc.zeros(8), "a", mesh=mesh)}, tmp_path / "step-1")
+
+    monkeypatch.setattr(checkpoint_pieces, "_bytes_of", noted)
+    threads.run(4, act)
+    assert opened == {rank: [f"rank-{rank}.safetensors"] for rank in range(4)}
+
+
+def changed(manifest: dict[str, Any], kind: str) -> None:
+    entry = manifest["sharded"]['["w"]']
+    piece = entry["pieces"][0]
+    piece.update({"offset": {"offset": 3}, "file": {"file": "../../secret"}, "start": {"start": [1, 0]},
+                  "length": {"shape": [4]}, "text": {"shape": "x"}, "sum": {"sha256": "0"}}.get(kind, {}))
+    entry.update({"dtype": {"dtype": "float64"}, "shape": {"shape": [8, 7]}, "none": {"pieces": []},
+                  "list": {"pieces": 3}, "twice": {"pieces": entry["pieces"] * 2}}.get(kind, {}))
+
+
+@pytest.mark.parametrize("kind", ["offset", "file", "start", "length", "text", "sum", "dtype", "shape", "none", "list",
+                                  "twice", "bytes", "state"])
+def test_pieces_that_cannot_be_read_are_an_error(kind: str, tmp_path: Path) -> None:
+    folder = tmp_path / "step-4"
+    checkpoint.save(placed({"a": 1}, "a"), folder)
+    manifest = json.loads((folder / "manifest.json").read_text())
+    changed(manifest, kind)
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    if kind == "bytes":
+        data = (folder / "rank-0.safetensors").read_bytes()
+        (folder / "rank-0.safetensors").write_bytes(data[:-1])
+    state = placed({"a": 1}, "a", values=np.ones((8, 6), np.float32))
+    with pytest.raises(dist.RankError) as caught:
+        checkpoint.load({**state, "w": 3} if kind == "state" else state, folder)
+    assert caught.value.code == "MLC0977" and state["w"].cpu().numpy().sum() == 48
+
+
+def test_tensors_of_a_mesh_are_written_by_all_of_its_ranks(tmp_path: Path) -> None:
+    def write(rank: int) -> None:
+        checkpoint.save({"w": dist.shard(mlc.ones(4), "a", mesh=dist.mesh({"a": 2}))}, tmp_path / "step-1")
+
+    with pytest.raises(dist.RankError, match="written by all of them, and there is no job") as caught:
+        threads.run(2, write)
+    assert isinstance(caught.value.__cause__, UserError) and caught.value.__cause__.code == "MLC0980"

@@ -21,20 +21,9 @@ X = RNG.standard_normal((8, 6)).astype(np.float32)
 Y = RNG.integers(0, 4, 8)
 
 
-
 def untyped(x: Any) -> Any:
     """x, of a type that a checker does not know."""
     return x
-
-
-PLANS: dict[str, tuple[dict[str, int], Callable[[], dist.plans.Plan]]] = {
-    "data parallel": ({"data": 4}, lambda: dist.replicated),
-    "fully sharded": ({"data": 4}, lambda: dist.FullySharded("data", least=1)),
-    "tensor parallel": ({"model": 4}, lambda: dist.ByName(
-        {"0.weight": ("model",), "0.bias": ("model",), "2.weight": (None, "model")})),
-    "both": ({"data": 2, "model": 2}, lambda: dist.ByName(
-        {"0.weight": ("model",), "0.bias": ("model",), "2.weight": (None, "model")})),
-}
 
 
 def network() -> nn.Sequential:
@@ -55,20 +44,19 @@ def trained(model: nn.Module, optimizer: Any, x: Any, y: Any, compiled: bool) ->
     return [run(x, y).item() for _ in range(4)]
 
 
-@pytest.mark.parametrize("name", PLANS)
-def test_training_on_a_mesh_is_training_on_one_device(name: str) -> None:
+def test_training_on_a_mesh_is_training_on_one_device() -> None:
+    """With data and tensor parallelism; tests/test_recipes.py has the others."""
     base = network()
     alone = copy.deepcopy(base)
     losses = trained(alone, mlc.optim.AdamW(alone.parameters(), lr=0.05), mlc.tensor(X), mlc.tensor(Y), True)
-    axes, plan = PLANS[name]
+    plan = dist.ByName({"0.weight": ("model",), "0.bias": ("model",), "2.weight": (None, "model")})
 
     def rank(number: int) -> Any:
-        mesh = dist.mesh(axes)
-        model = dist.distribute(copy.deepcopy(base), mesh, plan())
+        mesh = dist.mesh({"data": 2, "model": 2})
+        model = dist.distribute(copy.deepcopy(base), mesh, plan)
         placed = [dist.placement(p) for p in model.parameters()]
-        batch = ["data"] if "data" in axes else []
-        out = trained(model, mlc.optim.AdamW(model.parameters(), lr=0.05), dist.shard(X, *batch, mesh=mesh),
-                      dist.shard(Y, *batch, mesh=mesh), True)
+        out = trained(model, mlc.optim.AdamW(model.parameters(), lr=0.05), dist.shard(X, "data", mesh=mesh),
+                      dist.shard(Y, "data", mesh=mesh), True)
         assert [dist.placement(p) for p in model.parameters()] == placed
         return out, [p.cpu().numpy() for p in model.parameters()]
 
@@ -147,6 +135,17 @@ def test_tensors_are_divided_and_put_together() -> None:
         assert np.array_equal(row, whole[number:number + 1])
 
 
+def test_meshes_of_equal_axes_are_one_device() -> None:
+    def rank(number: int) -> tuple[bool, bool]:
+        first, second, other = dist.mesh({"a": 2}), dist.mesh({"a": 2}), dist.mesh({"b": 2})
+        x = dist.shard(mlc.ones(2), mesh=first) + dist.shard(mlc.ones(2), mesh=second)
+        return x.device == first.device == second.device, other.device == first.device
+
+    assert threads.run(2, rank) == [(True, False)] * 2
+    abstract = [dist.mesh({"a": 2}, abstract=True).device for _ in range(2)]
+    assert abstract[0] == abstract[1]
+
+
 def test_a_function_says_how_its_values_lie() -> None:
     def f(x: Any) -> Any:
         return dist.shard(x * 2, None, "a") + 1
@@ -175,7 +174,7 @@ def test_the_program_of_a_rank_is_known_before_it_runs() -> None:
     report = dist.report(step, x)
     weight, loss = 8 * 4 * 4, 4
     assert [(c.kind, c.bytes) for c in report.collectives] == [
-        ("all_gather", weight * 3 // 4), ("all_reduce", loss * 2 * 3 // 4), ("reduce_scatter", weight * 3 // 4)]
+        ("all_gather", weight * 3 // 4), ("all_reduce", loss * 3), ("reduce_scatter", weight * 3 // 4)]
     assert report.arguments == weight // 4 + 16 * 8 * 4 // 4
     assert "shard.reduce_scatter" in dist.lower(step, x)
     with pytest.raises(UserError, match="the mesh is abstract"):
@@ -259,6 +258,7 @@ def test_a_checkpoint_of_a_mesh_is_read_on_another(tmp_path: Any) -> None:
     (lambda m: dist.placement(untyped(np.ones(2))), "a ndarray is on no mesh"),
     (lambda m: dist.distribute(nn.Linear(2, 2), m, untyped("data")), "'data' is no plan"),
     (lambda m: dist.distribute(nn.Linear(200, 200), m, dist.FullySharded("z")), "no axis 'z'"),
+    (lambda m: dist.distribute(nn.Linear(2, 2), m, dist.FullySharded("a")), "divides none of the 2 tensors"),
     (lambda m: dist.shard_optimizer(untyped(3), m, "a"), "a int is no optimiser"),
 ])
 def test_mistakes_are_told(make: Callable[[Any], Any], message: str) -> None:

@@ -81,10 +81,18 @@ class MeshArray:
 
     def placed_like(self, other: Any) -> MeshArray:
         """The array divided as another one of its shape; all ranks call this together if it is divided otherwise."""
-        if self.sharding == other.sharding:
-            return self if self.used == other.used else MeshArray(self.mesh, self.sharding, self.shape, self.local,
-                                                                  other.used)
-        return MeshArray.of_whole(self.mesh, other.sharding, self.numpy(), other.used)
+        same = self.sharding == other.sharding and self.used == other.used
+        return self if same else self.lying(other.sharding, other.used)
+
+    def lying(self, sharding: Sharding, used: Sharding | None = None) -> MeshArray:
+        """The array divided otherwise; all ranks call this together, unless it is only divided along further axes."""
+        if self.sharding == sharding:
+            return MeshArray(self.mesh, sharding, self.shape, self.local, used)
+        if all(new[:len(old)] == old for old, new in zip(self.sharding.dims, sharding.dims)):
+            further = Sharding(tuple(new[len(old):] for old, new in zip(self.sharding.dims, sharding.dims)))
+            piece = further.piece(self.local.shape, self.mesh.topology, self.mesh.rank)
+            return MeshArray(self.mesh, sharding, self.shape, np.array(self.local[piece], order="C"), used)
+        return MeshArray.of_whole(self.mesh, sharding, self.numpy(), used)
 
     def __deepcopy__(self, memo: Any) -> MeshArray:
         return self.copy()

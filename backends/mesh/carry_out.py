@@ -1,7 +1,12 @@
-"""Collectives of the dialect `shard`, carried out by a transport. The bits are those that `of_group` defines."""
+"""Collectives of the dialect `shard`, carried out by a transport. The bits are those that `of_group` defines.
+
+Where the blocks of an array along an axis are contiguous, they are sent from it and received into it, without a copy.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -9,6 +14,7 @@ import numpy as np
 from mlc.backends.mesh.meshes import RankMesh
 from mlc.backends.transport import collectives
 from mlc.dialects.shard.collectives import AllGather, AllReduce, AllToAll, Collective, ReduceScatter
+from mlc.ir.sizes import Dim
 
 Array = np.ndarray[Any, Any]
 
@@ -22,9 +28,45 @@ def carry_out(op: Collective, x: Array, mesh: RankMesh) -> Array:
         case ReduceScatter():
             return collectives.reduce_scatter(transport, group, np.split(x, len(group), op.axis), op.kind)
         case AllGather():
-            return np.concatenate(collectives.all_gather(transport, group, x), op.axis)
+            out = np.empty(op.result.type.shape, x.dtype)
+            into = _blocks(out, len(group), op.axis)
+            parts = collectives.all_gather(transport, group, x, into=into)
         case AllToAll():
-            return np.concatenate(collectives.all_to_all(transport, group, np.split(x, len(group), op.split)),
-                                  op.concat)
+            out = np.empty(op.result.type.shape, x.dtype)
+            into = _blocks(out, len(group), op.concat)
+            parts = collectives.all_to_all(transport, group, np.split(x, len(group), op.split),
+                                           shapes=[_block_shape(out.shape, len(group), op.concat)] * len(group),
+                                           into=into)
         case _:
             raise AssertionError(f"{op.name} is no collective of segments")
+    return out if into is not None else np.concatenate(parts, op.axis if isinstance(op, AllGather) else op.concat, out)
+
+
+def scratch_bytes(op: Collective) -> int:
+    """The bytes that `carry_out` takes besides the operand and the result."""
+    n, size, shape = op.group_size(), op.operand_bytes(), op.x.type.shape
+    match op:
+        case AllReduce():                                  # its parts, before there is the result; its own part, after
+            return -(-size // n)
+        case ReduceScatter():                              # the parts of the others, and those for them
+            return size * (n - 1) // n + (0 if _is_leading(shape, op.axis) else size)
+        case AllGather():
+            return 0 if _is_leading(op.result.type.shape, op.axis) else size * n
+        case AllToAll():
+            return size * ((not _is_leading(shape, op.split)) + (not _is_leading(op.result.type.shape, op.concat)))
+        case _:
+            raise AssertionError(f"{op.name} is no collective of segments")
+
+
+def _blocks(x: Array, count: int, axis: int) -> list[Array] | None:
+    """The blocks of an array along an axis, if each is contiguous."""
+    return np.split(x, count, axis) if _is_leading(x.shape, axis) else None
+
+
+def _is_leading(shape: Sequence[Dim], axis: int) -> bool:
+    """Whether blocks along an axis are contiguous."""
+    return prod(shape[:axis]) == 1
+
+
+def _block_shape(shape: Sequence[int], count: int, axis: int) -> tuple[int, ...]:
+    return (*shape[:axis], shape[axis] // count, *shape[axis + 1:])

@@ -22,6 +22,8 @@ from mlc.ir.diag import BackendError, UserError
 
 DESCRIBED = 256
 """Bytes of a message that says what a rank does."""
+_alone = ThreadTransport([Mailbox(0)], 0)
+"""The transport of a process without a job."""
 _made: list[RankMesh] = []
 _making = threading.Lock()
 
@@ -105,13 +107,17 @@ class RankMesh:
 
 
 def make(topology: Mesh, abstract: bool = False) -> RankMesh:
-    """A mesh of all ranks of this thread's job; UserError (MLC0969) if it has not as many, unless it is abstract."""
-    transport = None if abstract else current.transport() or ThreadTransport([Mailbox(0)], 0)
+    """The mesh of all ranks of this thread's job with these axes, one for equal ones; UserError (MLC0969) if the job
+    has not as many ranks, unless it is abstract."""
+    transport = None if abstract else current.transport() or _alone
     if transport is not None and transport.size != topology.ranks:
         raise UserError(f"a mesh of {' x '.join(map(str, topology.sizes))} needs {topology.ranks} ranks, and there "
                         f"{'is' if transport.size == 1 else 'are'} {transport.size}", code="MLC0969",
                         hint="start as many (mpiexec -n N, torchrun, mlc run --ranks N), and call "
                              "mlc.distributed.init_process_group()")
+    for known in list(_made):
+        if known.topology == topology and known.carrier is transport:
+            return known
     neighbours = (0,) if transport is None else _neighbours(transport)
     with _making:
         _made.append(RankMesh(topology, transport, len(_made), neighbours))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from mlc.backends.cached_code import loaded
+from mlc.backends.executable import Arena
 from mlc.backends.mesh.carry_out import carry_out
 from mlc.backends.mesh.meshes import RankMesh
 from mlc.backends.toolchain import Toolchain, toolchain_for
@@ -29,6 +31,8 @@ from mlc.ir.types import ComplexType, TensorType
 from mlc.passes import pipeline
 
 Array = np.ndarray[Any, Any]
+_scratch: deque[Arena] = deque()
+"""Scratch memory of segments, of which a rank runs one at a time."""
 
 
 @dataclass(frozen=True)
@@ -53,9 +57,10 @@ def partitioned(module: Op, name: str, topology: Mesh, args: Sequence[Placement]
     _check(copy)
     function.attrs["mesh"] = topology
     function.attrs["arg_shardings"] = tuple(a.sharding for a in args)
-    like = dict(function.attrs.get("like_inputs", ()))
-    function.attrs["result_shardings"] = tuple(args[like[i]].sharding if i in like else None
-                                               for i in range(len(function.function_type.results)))
+    like, gradients = dict(function.attrs.get("like_inputs", ())), dict(function.attrs.pop("gradients", ()))
+    function.attrs["result_shardings"] = tuple(args[of].sharding if (of := (like | gradients).get(i)) is not None
+                                               else None for i in range(len(function.function_type.results)))
+    function.attrs["open_results"] = tuple(gradients)      # a gradient is used where the state of an optimiser lies
     _gather_where_used(function, args)
     Pipeline([step for _, text, _ in pipeline.DISTRIBUTED for step in parse_pipeline(text)]).run(copy)
     return copy
@@ -140,19 +145,23 @@ class RankProgram:
             self.mesh.agree(self.name, self.digest, *(np.ascontiguousarray(x).tobytes() for x in alike))
         values: list[Any] = [*args, *[None] * (self.slots - len(args))]
         for step in self.steps:
-            taken = [values[slot] for slot in step.takes]
-            if step.entry is not None:
-                given = step.entry.call(taken)
-            elif isinstance(step.op, shard.ProcessIndex):
-                given = [np.array(self.mesh.topology.position(self.mesh.rank, step.op.axes))]
-            else:
-                assert isinstance(step.op, shard.Collective)
-                given = [carry_out(step.op, taken[0], self.mesh)]
-            for slot, x in zip(step.gives, given):
-                values[slot] = x
-            for slot in step.last:
-                values[slot] = None
+            self._take(step, values)
         return [values[slot] for slot in self.results]
+
+    def _take(self, step: _Step, values: list[Any]) -> None:
+        """Run a step; what no later one takes is freed."""
+        taken = [values[slot] for slot in step.takes]
+        if step.entry is not None:
+            given = step.entry.call(taken)
+        elif isinstance(step.op, shard.ProcessIndex):
+            given = [np.array(self.mesh.topology.position(self.mesh.rank, step.op.axes))]
+        else:
+            assert isinstance(step.op, shard.Collective)
+            given = [carry_out(step.op, taken[0], self.mesh)]
+        for slot, x in zip(step.gives, given):
+            values[slot] = x
+        for slot in step.last:
+            values[slot] = None
 
 
 def _compiled(module: Module, name: str, host: Toolchain) -> Any:
@@ -166,4 +175,6 @@ def _compiled(module: Module, name: str, host: Toolchain) -> Any:
         def image(module: Module) -> Any:
             return host.compile(host.lower(module), True)
 
-        return loaded(alone, host, image).entry("main")
+        entry = loaded(alone, host, image).entry("main")
+        entry.share_scratch(_scratch)
+        return entry

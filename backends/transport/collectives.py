@@ -27,10 +27,13 @@ from mlc.backends.transport.transport import Array, Group, Request, Transport, w
 
 
 def all_gather(t: Transport, group: Group, x: Array, timeout: float | None = None, tag: int | None = None,
-               name: str = "all_gather") -> list[Array]:
-    """The array of each rank, by position; all have one shape and element type. Errors and traffic have the name."""
+               name: str = "all_gather", into: Sequence[Array] | None = None) -> list[Array]:
+    """The array of each rank, by position; all have one shape and element type. Errors and traffic have the name.
+
+    into  contiguous arrays for the results, by position
+    """
     x = _contiguous(x)
-    into = [np.empty_like(x) for _ in group]
+    into = [np.empty_like(x) for _ in group] if into is None else list(into)
     into[position(t, group)][...] = x
     _complete(t, group, name, [x] * len(group), into, t.deadline(timeout), tag)
     t.traffic.add(name, x.nbytes * (len(group) - 1))
@@ -38,14 +41,18 @@ def all_gather(t: Transport, group: Group, x: Array, timeout: float | None = Non
 
 
 def all_to_all(t: Transport, group: Group, pieces: Sequence[Array], timeout: float | None = None,
-               tag: int | None = None, shapes: Sequence[tuple[int, ...]] | None = None) -> list[Array]:
+               tag: int | None = None, shapes: Sequence[tuple[int, ...]] | None = None,
+               into: Sequence[Array] | None = None) -> list[Array]:
     """Send piece i to position i; the pieces that all positions have sent here, by position.
 
     shapes  those of the results, by position; of none, all ranks send this one what it sends them
+    into    contiguous arrays for the results, by position
     """
     me, name = position(t, group), "all_to_all"
     pieces = _checked(name, group, pieces)
-    into = [np.empty(shape, pieces[me].dtype) for shape in shapes or [piece.shape for piece in pieces]]
+    if into is None:
+        into = [np.empty(shape, pieces[me].dtype) for shape in shapes or [piece.shape for piece in pieces]]
+    into = list(into)
     into[me][...] = pieces[me]
     _complete(t, group, name, pieces, into, t.deadline(timeout), tag)
     t.traffic.add(name, _bytes_for_others(me, pieces))

@@ -43,7 +43,7 @@ class Collective(HostOp, TensorOp, pure=True):
         raise NotImplementedError
 
     def bytes_sent(self) -> int:
-        """The bytes that each rank sends, by the algorithms of `backends/transport`: the least that suffice."""
+        """The most bytes that a rank sends, by the algorithms of `backends/transport`: the least that suffice."""
         raise NotImplementedError
 
     def interpret(self, frame: Frame) -> Any:
@@ -91,8 +91,9 @@ class AllReduce(Collective, name="shard.all_reduce"):
         return [combined(xs, self.kind, self.x.type)] * len(xs)
 
     def bytes_sent(self) -> int:
-        n = self.group_size()
-        return 2 * self.operand_bytes() * (n - 1) // n
+        n, elements = self.group_size(), self.operand_bytes() // self.x.type.dtype.itemsize
+        largest = -(-elements // n)                        # of the parts; that of the last rank
+        return int((elements - largest + largest * (n - 1)) * self.x.type.dtype.itemsize)
 
 
 class _Dividing(Collective):

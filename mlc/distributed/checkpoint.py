@@ -1,8 +1,9 @@
 """Checkpoints of a job: a folder to which every rank writes its part, and that any number of ranks reads.
 
-The tensors of a state that all ranks have are divided among the ranks by their sizes. A manifest lists the files with
-their checksums, and which tensor is in which. All is written to a temporary folder, synced, and renamed when it is
-whole: whoever is killed meanwhile leaves the checkpoint before.
+The tensors of a state that all ranks have are divided among the ranks by their sizes. Of tensors on a mesh each rank
+writes its shards, and reads what overlaps its shard, however they lay when they were written: nothing is gathered. A
+manifest lists the files with their checksums, and which tensor is where. All is written to a temporary folder, synced,
+and renamed when it is whole: whoever is killed meanwhile leaves the checkpoint before.
 
     for step in range(start, steps):
         ...
@@ -35,6 +36,8 @@ from typing import Any
 
 from mlc import serialization
 from mlc.backends.transport.errors import RankError, ranks_text
+from mlc.distributed import checkpoint_pieces
+from mlc.distributed.checkpoint_pieces import BadPiece
 from mlc.distributed.groups import ProcessGroup, resolved, world
 from mlc.distributed.objects import all_gather_object, broadcast_object_list
 from mlc.frontend.autograd.grad_mode import GradMode
@@ -44,10 +47,13 @@ from mlc.frontend.output_files import not_written
 from mlc.frontend.tensor import Tensor
 from mlc.ir.diag import UserError
 from mlc.ir.files import publish_folder, write_whole
+from mlc.weights import Unreadable
 
 __all__ = ["latest", "load", "save"]
 
-MANIFEST, FORMAT = "manifest.json", 1
+MANIFEST, FORMAT = "manifest.json", 2
+READABLE = (1, FORMAT)
+"""Formats of manifests; 1 has no tensors on meshes."""
 _STEP = re.compile(r"step-(\d+)")
 
 
@@ -56,12 +62,13 @@ def save(state_dict: Mapping[str, Any], checkpoint_id: str | os.PathLike[str], p
 
     Args:
         state_dict: Nested dicts, lists and tuples of tensors and of what `mlc.save` takes. The tensors are equal on all
-            ranks; of anything else, rank 0's value is written.
+            ranks, or on a mesh; of anything else, rank 0's value is written.
         checkpoint_id: Path of a folder that does not exist, on a file system that all ranks share.
         process_group: The group; None for all ranks.
 
     Raises:
-        UserError: It cannot be written (MLC0393), or holds what a file cannot have (MLC0764).
+        UserError: It cannot be written (MLC0393), or holds what a file cannot have (MLC0764), or a tensor on a mesh of
+            other ranks than the group (MLC0980).
         RankError: A rank cannot write its part (MLC0977), or collectives fail.
 
     Example:
@@ -77,28 +84,32 @@ def save(state_dict: Mapping[str, Any], checkpoint_id: str | os.PathLike[str], p
     """
     group, target = _group(process_group), Path(checkpoint_id)
     rank, size = (group.rank(), group.size()) if group is not None else (0, 1)
-    leaves = {key: x.cpu() if isinstance(x, Tensor) and x.device != CPU else x for key, x in _leaves(state_dict)}
+    every = dict(_leaves(state_dict))
+    shards = checkpoint_pieces.Writing.of(every, group)
+    leaves = {key: x.cpu() if isinstance(x, Tensor) and x.device != CPU else x for key, x in every.items()
+              if key not in shards.tensors}
     owners = _owners(leaves, size)
     temporary = _started(target, group)
     mine = {key: x for key, x in leaves.items() if owners[key] == rank}
-    name, found, wrong = f"rank-{rank}.mlc", {}, ""
+    found, wrong = {}, ""
     try:
-        data = io.BytesIO()
-        serialization.write(mine, data)
-        write_whole(temporary / name, [data.getbuffer()])
-        found = {"file": name, "sha256": hashlib.sha256(data.getbuffer()).hexdigest(), "tensors": list(mine)}
-    except (OSError, UserError) as error:
+        found = _written(temporary, rank, mine)
+        if shards.arrays:
+            name = f"rank-{rank}.safetensors"
+            write_whole(temporary / name, [shards.file(name)])
+    except (OSError, UserError, Unreadable) as error:
         wrong = getattr(error, "message", None) or str(error)
-    parts: list[Any] = [(found, wrong)] * size
+    parts: list[Any] = [(found, shards.tensors, wrong)] * size
     if group is not None:
-        all_gather_object(parts, (found, wrong), group)
-    failed = [i for i, (_, text) in enumerate(parts) if text]
+        all_gather_object(parts, (found, shards.tensors, wrong), group)
+    failed = [i for i, (_, _, text) in enumerate(parts) if text]
     try:
         if failed:
-            raise RankError(f"{ranks_text(failed)} cannot write {target}: {parts[failed[0]][1]}", code="MLC0977",
+            raise RankError(f"{ranks_text(failed)} cannot write {target}: {parts[failed[0]][2]}", code="MLC0977",
                             ranks=failed, loc=user_loc())
         if rank == 0:
-            manifest = {"format": FORMAT, "ranks": size, "files": [part for part, _ in parts]}
+            manifest = {"format": FORMAT, "ranks": size, "files": [part for part, _, _ in parts],
+                        "sharded": checkpoint_pieces.joined([tensors for _, tensors, _ in parts])}
             write_whole(temporary / MANIFEST, [json.dumps(manifest, indent=1).encode()])
             publish_folder(temporary, target)
     except OSError as error:
@@ -110,8 +121,19 @@ def save(state_dict: Mapping[str, Any], checkpoint_id: str | os.PathLike[str], p
         all_gather_object([None] * size, None, group)      # whoever goes on finds it
 
 
+def _written(folder: Path, rank: int, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Write the values of a rank that are on no mesh; what the manifest says of the file."""
+    name, data = f"rank-{rank}.mlc", io.BytesIO()
+    serialization.write(dict(values), data)
+    write_whole(folder / name, [data.getbuffer()])
+    return {"file": name, "sha256": hashlib.sha256(data.getbuffer()).hexdigest(), "tensors": list(values)}
+
+
 def load(state_dict: Mapping[str, Any], checkpoint_id: str | os.PathLike[str]) -> Any:
     """Read a checkpoint, whatever the number of ranks that wrote it, into the tensors of a state.
+
+    A module on a mesh has other tensors than its `state_dict`: it takes the state that is returned, by
+    `load_state_dict`.
 
     Args:
         state_dict: State of the same structure: its tensors are overwritten.
@@ -132,8 +154,11 @@ def load(state_dict: Mapping[str, Any], checkpoint_id: str | os.PathLike[str]) -
         >>> bool((other.weight == model.weight).all())
         True
     """
-    folder, found = Path(checkpoint_id), dict[str, Any]()
-    for part in _manifest(folder)["files"]:
+    folder, found, wanted = Path(checkpoint_id), dict[str, Any](), dict(_leaves(state_dict))
+    manifest = _manifest(folder)
+    for part in manifest["files"]:
+        if wanted.keys().isdisjoint(part["tensors"]):
+            continue
         try:
             data = (folder / os.path.basename(part["file"])).read_bytes()
         except OSError as error:
@@ -141,7 +166,8 @@ def load(state_dict: Mapping[str, Any], checkpoint_id: str | os.PathLike[str]) -
         if hashlib.sha256(data).hexdigest() != part["sha256"]:
             raise _damaged(folder, f"{part['file']} is not the file that was written")
         found |= serialization.read(data)
-    wanted = dict(_leaves(state_dict))
+    for key in wanted.keys() & manifest.get("sharded", {}).keys():
+        found[key] = _put_together(folder, key, manifest["sharded"][key], wanted[key])
     if missing := sorted(wanted.keys() - found.keys()):
         raise _damaged(folder, f"it has no {', '.join(missing[:3])}" + ", ..." * (len(missing) > 3))
     for key, x in wanted.items():
@@ -178,6 +204,16 @@ def latest(folder: str | os.PathLike[str]) -> Path | None:
     except FileNotFoundError:
         return None
     return max(steps)[1] if steps else None
+
+
+def _put_together(folder: Path, key: str, entry: Any, like: Any) -> Tensor:
+    """The tensor of which ranks have written pieces, as the one of the state lies."""
+    if not isinstance(like, Tensor):
+        raise _damaged(folder, f"{key} is a tensor, and a {type(like).__name__} in the state")
+    try:
+        return checkpoint_pieces.read(folder, entry, like)
+    except (BadPiece, OSError) as error:
+        raise _damaged(folder, f"{key} {error}") from None
 
 
 def _group(process_group: Any) -> ProcessGroup | None:
@@ -237,7 +273,7 @@ def _manifest(folder: Path) -> dict[str, Any]:
                         hint="mlc.distributed.checkpoint.latest finds the last whole one") from None
     except (ValueError, KeyError, TypeError):
         raise _damaged(folder, f"{MANIFEST} is no manifest") from None
-    if assert_format != FORMAT:
+    if assert_format not in READABLE:
         raise _damaged(folder, f"its format is {assert_format}, and this version reads {FORMAT}")
     return manifest
 

@@ -134,6 +134,9 @@ def shard(x: Any, *spec: Spec, mesh: DeviceMesh | None = None, used: Sequence[Sp
     where_used = None if used is None else Sharding(_dims(used, len(shape)))
     if where_used is not None:
         _check(where_used, shape, ranks.topology)
+    held = x.backing_array
+    if isinstance(held, MeshArray) and held.mesh is ranks:
+        return wrap(held.lying(sharding, where_used))
     array = as_array(x)
     ranks.agree_on(array, f"shard {sharding}")
     return wrap(MeshArray.of_whole(ranks, sharding, array, where_used))

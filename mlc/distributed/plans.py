@@ -4,8 +4,14 @@
     ZeRO 1 and 2         the same, and shard_optimizer(optimizer, mesh, "data")
     ZeRO 3, FSDP         distribute(model, mesh, FullySharded("data"))
     tensor parallel      distribute(model, mesh, ByName({"*.c_fc.weight": ("model",), ...}))
+    sequence parallel    distribute(model, mesh), and batches that are divided along the dimension of the sequence
+    expert parallel      distribute(model, mesh, ByName({"*.experts.*": ("data",)})), of weights with a row per expert,
+                         and batches that are divided along the same axis
 
-A plan only says where tensors lie. Which collectives follow, the passes decide: `report` shows them.
+A plan only says where tensors lie. Which collectives follow, the passes decide: `report` shows them. Keys and values of
+divided sequences are gathered; where attention is to be divided by heads instead, `shard(q, None, "sequence")` in the
+function exchanges the blocks. A loss of divided sequences is not flattened, `cross_entropy(scores.transpose(1, 2), y)`:
+the blocks of a sequence are no block of all tokens.
 
 Example:
     >>> mesh = mlc.distributed.mesh({"data": 2}, abstract=True)
@@ -30,7 +36,8 @@ from mlc.optim import Optimizer
 
 M = TypeVar("M", bound=Module)
 Plan = Callable[[str, Tensor, DeviceMesh], tuple[Spec, ...]]
-"""How a tensor of a module is divided: from its name, itself and the mesh to a specification, as of `shard`."""
+"""How a tensor of a module is divided: from its name, itself and the mesh to a specification, as of `shard`. A method
+`used` of the same arguments may say how it is divided where it is used."""
 
 
 def replicated(name: str, x: Tensor, mesh: DeviceMesh) -> tuple[Spec, ...]:
@@ -115,7 +122,8 @@ class ByName:
         """As it lies, if a pattern fits the name."""
         if any(fnmatchcase(name, pattern) for pattern in self.specs):
             return None
-        return self.otherwise.used(name, x, mesh) if isinstance(self.otherwise, FullySharded | ByName) else None
+        used = getattr(self.otherwise, "used", None)
+        return None if used is None else used(name, x, mesh)
 
 
 def distribute(module: M, mesh: DeviceMesh, plan: Plan = replicated) -> M:
@@ -132,7 +140,7 @@ def distribute(module: M, mesh: DeviceMesh, plan: Plan = replicated) -> M:
         The module.
 
     Raises:
-        UserError: A tensor cannot be divided so, or a pattern of the plan fits none (MLC0962).
+        UserError: A tensor cannot be divided so, a pattern of the plan fits none, or it divides no tensor (MLC0962).
 
     Example:
         >>> mesh = mlc.distributed.mesh({"data": 1})
@@ -144,17 +152,28 @@ def distribute(module: M, mesh: DeviceMesh, plan: Plan = replicated) -> M:
         raise UserTypeError(f"{plan!r} is no plan", code="MLC0962", loc=user_loc(),
                             hint='for instance mlc.distributed.FullySharded("data")')
     tensors = [*module.named_parameters(), *module.named_buffers()]
-    if isinstance(plan, ByName) and (unused := plan.unused([name for name, _ in tensors])):
-        raise UserError(f"no tensor of the module is named {unused[0]}", code="MLC0962", loc=user_loc(),
-                        hint="names are those of named_parameters() and named_buffers()")
+    specs = [plan(name, x, mesh) for name, x in tensors]
+    _check_used(plan, [name for name, _ in tensors], specs)
+    where_used = getattr(plan, "used", None)
     with no_grad():
-        for name, x in tensors:
-            spec = plan(name, x, mesh)
-            used = plan.used(name, x, mesh) if isinstance(plan, FullySharded | ByName) and any(spec) else None
+        for (name, x), spec in zip(tensors, specs):
+            used = where_used(name, x, mesh) if where_used is not None and any(spec) else None
             x.data = shard(x.data, *spec, mesh=mesh, used=used)
             if x.grad is not None:
                 x.grad = shard(x.grad, *placement(x), mesh=mesh)
     return module
+
+
+def _check_used(plan: Plan, names: Sequence[str], specs: Sequence[tuple[Spec, ...]]) -> None:
+    """UserError (MLC0962) if nothing of a module, or of a plan, is what the other is about."""
+    hint = "names are those of named_parameters() and named_buffers()"
+    if isinstance(plan, ByName):
+        if unused := plan.unused(names):
+            raise UserError(f"no tensor of the module is named {unused[0]}", code="MLC0962", loc=user_loc(), hint=hint)
+    elif plan is not replicated and names and not any(any(spec) for spec in specs):
+        raise UserError(f"the plan divides none of the {len(names)} tensors of the module", code="MLC0962",
+                        loc=user_loc(), hint="each is too small, or has no dimension that is a multiple of the number "
+                                             "of ranks; mlc.distributed.replicated is the plan that divides none")
 
 
 def shard_optimizer(optimizer: Optimizer, mesh: DeviceMesh, axis: str) -> Optimizer:
@@ -193,7 +212,7 @@ def shard_optimizer(optimizer: Optimizer, mesh: DeviceMesh, axis: str) -> Optimi
                 if slot in wanted:
                     x, shape = x if held.get(slot) is None else held[slot], tuple(x.shape)
                     own = placement(p) if shape == tuple(p.shape) else (None,) * x.ndim
-                    held[slot] = shard(x.cpu(), *_divided(shape, own, axis, mesh), mesh=mesh)
+                    held[slot] = shard(x, *_divided(shape, own, axis, mesh), mesh=mesh)
     return optimizer
 
 

@@ -6,30 +6,32 @@ Example:
     >>> x = mlc.distributed.shard(mlc.ones(16, 8), "data", mesh=mesh)
     >>> print(mlc.distributed.report(lambda w, x: (x @ w).sum(), w, x))
     4 ranks: data 4
-    each rank: arguments 384 bytes, results 4 bytes, in between at most 132 bytes
-    collectives: 1, each rank sends 6 bytes
-      all_reduce over data: 1, 6 bytes sent
+    each rank: arguments 384 bytes, results 4 bytes, in between at most 133 bytes
+    collectives: 1, each rank sends 12 bytes
+      all_reduce over data: 1, 12 bytes sent
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 from mlc.api import Compiled, compiled_function
 from mlc.backends.mesh.array import MeshArray, placement_of
+from mlc.backends.mesh.carry_out import scratch_bytes
 from mlc.backends.mesh.meshes import RankMesh
 from mlc.backends.mesh.program import Placement, RankProgram, function_of, partitioned
 from mlc.call import record
 from mlc.dialects import func, shard
 from mlc.dialects.builtin import Module
+from mlc.distributed.time_model import Machine, Timing
 from mlc.frontend.location import user_loc
 from mlc.frontend.tensor import as_backing_array
-from mlc.ir.core import Op, Value
 from mlc.ir.diag import Loc, UserError
 from mlc.ir.printer import to_text
-from mlc.ir.types import TensorType
+from mlc.passes.analysis.segment_cost import SegmentCost, bytes_of
 
 
 def lower(f: Callable[..., Any], *args: Any, **keywords: Any) -> str:
@@ -62,11 +64,12 @@ class Communication:
     Args:
         kind: Name of the operation, such as "all_reduce".
         axes: Axes of the mesh whose ranks take part.
-        bytes: Bytes that each rank sends, on average where parts are uneven.
+        bytes: Bytes that a rank sends, the most of all where parts are uneven.
         place: Line of the program that it comes from.
+        ranks: Number of ranks that take part together.
 
     Example:
-        >>> mlc.distributed.Communication("all_reduce", ("data",), 96, None).bytes
+        >>> mlc.distributed.Communication("all_reduce", ("data",), 96, None, 4).bytes
         96
     """
 
@@ -74,6 +77,7 @@ class Communication:
     axes: tuple[str, ...]
     bytes: int
     place: Loc | None
+    ranks: int
 
 
 @dataclass(frozen=True)
@@ -83,12 +87,13 @@ class Report:
     Args:
         shape: Number of ranks along each axis of the mesh.
         arguments: Bytes of the shards of the arguments, and of what the function reaches.
-        results: Bytes of the shards of the results.
-        between: Most bytes of other values that are there at once.
+        results: Bytes of the shards of the results that are no arguments.
+        between: Bytes that are there at most besides these: other values, and scratch memory.
         collectives: The collectives, in order.
+        segments: The arithmetic between them, and the bytes that it moves.
 
     Example:
-        >>> mlc.distributed.Report({"data": 2}, 8, 4, 0, ()).sent
+        >>> mlc.distributed.Report({"data": 2}, 8, 4, 0, (), ()).sent
         0
     """
 
@@ -97,20 +102,36 @@ class Report:
     results: int
     between: int
     collectives: tuple[Communication, ...]
+    segments: tuple[SegmentCost, ...]
 
     @property
     def sent(self) -> int:
-        """Bytes that each rank sends."""
+        """Bytes that a rank sends, the most of all."""
         return sum(c.bytes for c in self.collectives)
+
+    def time(self, machine: Machine) -> Timing:
+        """The time of a call on a machine, predicted.
+
+        Args:
+            machine: Its speed.
+
+        Returns:
+            Seconds of segments and collectives.
+
+        Example:
+            >>> machine = mlc.distributed.Machine(1e12, 1e11, 1e-6, 1e10, 1e-5)
+            >>> mlc.distributed.Report({"data": 2}, 8, 4, 0, (), ()).time(machine).total
+            0.0
+        """
+        sent = sum(machine.collective(c.kind, c.ranks, c.bytes) for c in self.collectives)
+        agreed = machine.agreement(prod(self.shape.values())) if self.collectives else 0.0
+        return Timing(sum(machine.segment(s.operations, s.moved) for s in self.segments), sent + agreed)
 
     def __str__(self) -> str:
         groups: dict[tuple[str, tuple[str, ...]], list[int]] = {}
         for c in self.collectives:
             groups.setdefault((c.kind, c.axes), []).append(c.bytes)
-        ranks = 1
-        for n in self.shape.values():
-            ranks *= n
-        lines = [f"{ranks} ranks: {', '.join(f'{axis} {n}' for axis, n in self.shape.items())}",
+        lines = [f"{prod(self.shape.values())} ranks: {', '.join(f'{axis} {n}' for axis, n in self.shape.items())}",
                  f"each rank: arguments {_bytes(self.arguments)}, results {_bytes(self.results)}, in between at most "
                  f"{_bytes(self.between)}",
                  f"collectives: {len(self.collectives)}, each rank sends {_bytes(self.sent)}"]
@@ -144,11 +165,13 @@ def report(f: Callable[..., Any], *args: Any, **keywords: Any) -> Report:
     main = function_of(module, "main")
     program = RankProgram(module, "main", mesh, placed)
     collectives = tuple(
-        Communication(op.name.removeprefix("shard."), op.axes, op.bytes_sent(), op.loc)
+        Communication(op.name.removeprefix("shard."), op.axes, op.bytes_sent(), op.loc, op.group_size())
         for op in main.block if isinstance(op, shard.Collective))
     topology = mesh.topology
-    return Report(dict(zip(topology.axes, topology.sizes)), sum(map(_size, main.args)),
-                  sum(map(_size, main.block.terminator.operands)), _between(program, main), collectives)
+    made = dict.fromkeys(v for v in main.block.terminator.operands if v not in set(main.args))
+    return Report(dict(zip(topology.axes, topology.sizes)), sum(map(bytes_of, main.args)), sum(map(bytes_of, made)),
+                  _between(program, main), collectives, tuple(
+                      SegmentCost.of(function_of(module, op.callee)) for op in main.block if isinstance(op, func.Call)))
 
 
 def _partitioned(f: Callable[..., Any], args: Sequence[Any], keywords: dict[str, Any]
@@ -161,39 +184,22 @@ def _partitioned(f: Callable[..., Any], args: Sequence[Any], keywords: dict[str,
     if mesh is None:
         raise UserError("no argument, and nothing that the function reaches, is on a mesh", code="MLC0969",
                         loc=user_loc(), hint="divide one: mlc.distributed.shard(x, ..., mesh=mesh)")
-    recorded.trace.function.attrs["like_inputs"] = tuple(recorded.like_inputs().items())
+    recorded.mark_results()
     placed = [placement_of(x) for x in arrays]
     return partitioned(recorded.trace.module, "main", mesh.topology, placed), mesh, placed
 
 
-def _size(value: Value) -> int:
-    type = value.type
-    if not isinstance(type, TensorType):
-        return 0
-    size = type.size
-    assert isinstance(size, int), "shards have static shapes"
-    return size * type.dtype.itemsize
-
-
 def _between(program: RankProgram, main: func.Func) -> int:
-    """The most bytes that are there at once, besides the arguments and the results."""
-    kept = {*main.args, *main.block.terminator.operands}
+    """The most bytes that are there at once, less those of the arguments and the results."""
     sizes: dict[int, int] = {}
     most = now = 0
     for step in program.steps:
-        own = [(slot, v) for slot, v in zip(step.gives, step.op.results) if v not in kept]
-        sizes |= {slot: _size(v) for slot, v in own}
-        now += sum(sizes[slot] for slot, _ in own)
-        most = max(most, now + _temporary(step.op, step.entry))
+        sizes |= {slot: bytes_of(v) for slot, v in zip(step.gives, step.op.results)}
+        now += sum(sizes[slot] for slot in step.gives)
+        most = max(most, now + (scratch_bytes(step.op) if isinstance(step.op, shard.Collective) else 0))
         now -= sum(sizes.pop(slot, 0) for slot in step.last)
-    return most
-
-
-def _temporary(op: Op, entry: Any) -> int:
-    """The bytes that an operation takes while it runs."""
-    if entry is not None:
-        return int(entry.interface.arena)
-    return sum(map(_size, op.operands)) if isinstance(op, shard.Collective) else 0
+    scratch = max((int(step.entry.interface.arena) for step in program.steps if step.entry is not None), default=0)
+    return most - now + scratch
 
 
 def _bytes(n: float) -> str:

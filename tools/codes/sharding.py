@@ -79,4 +79,10 @@ example python:
     import mlc
     mlc.distributed.mesh({"data": 2})
 fix: start as many ranks (mlc run --ranks 2, mpiexec -n 2, torchrun), or pass abstract=True to look at programs only.
+
+MLC0980 A checkpoint has a tensor on a mesh of other ranks than those that write it.
+Each rank writes its own shards, so all ranks of the mesh take part.
+example text:
+    error[MLC0980]: a tensor on a mesh of 4 ranks is written by all of them, and the group has 2
+fix: call mlc.distributed.init_process_group(), and save without another group.
 '''

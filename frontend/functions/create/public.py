@@ -13,6 +13,7 @@ from mlc.frontend.devices import CPU, Devices, as_device
 from mlc.frontend.location import user_loc
 from mlc.frontend.operation_errors import as_user_error
 from mlc.frontend.out_tensors import write_out
+from mlc.frontend.placement import placed
 from mlc.frontend.recorded_operation import constant
 from mlc.frontend.tensor import OPERATIONS, Tensor
 from mlc.frontend.trace import as_tracer, state
@@ -63,6 +64,8 @@ def creation(f: Callable[P, R]) -> Callable[P, R]:
             raise
         if device is not None and isinstance(out, Tensor):
             out = out.to_device(device)  # type: ignore[assignment]
+            if args and type(args[0]) is Tensor:
+                out = placed(out, args[0])  # type: ignore[assignment]
         if state.trace is not None and type(out) is Tensor and f.__name__ not in SHARING:
             state.trace.root.made.append(out)  # type: ignore[arg-type]
         if keywords.get("requires_grad"):
