@@ -31,6 +31,8 @@ LANES, FEW = 16, 4
 PANELS, TASKS = 4, 8
 """Most panels of columns for which rows are packed once, and least tasks that there should be of them, if there are two
 panels for each."""
+MOST = 14, 7, 4
+"""Most rows, lines and vectors of a register tile."""
 KIND = 0.02
 """Slowdown that is accepted for one kind of tiles less: each has code of its own, which takes time to compile."""
 COLUMNS, LINES = 1024, 8
@@ -135,7 +137,8 @@ def schedule_contraction(kernel: Kernel, machine: Cpu) -> None:
     registers = machine.vector_registers
     extents = tuple(kernel.domain[d] if d is not None else 1 for d in (m, line, n))
     packing = packing_of(kernel, (left, right), m, n, k, machine) if m is not None else None
-    may_mask = packing is not None and packing.fills_columns and (line is None or lies_in_lanes(kernel, line, n))
+    may_mask = (packing is not None and packing.fills_columns and guess(extents[0]) >= 2 * MOST[0]
+                and (line is None or lies_in_lanes(kernel, line, n)))
     shape = best_shape(extents, lanes, machine, may_mask)
     more = second_line_dimension(kernel, shape, lines, registers) if m is None else None
     if more is not None:                      # values that depend on neither line are read once for both
@@ -343,8 +346,7 @@ def best_shape(extents: tuple[Dim, ...], lanes: int, machine: Cpu, may_mask: boo
     """Cheapest register tile for a product of these extents; `may_mask` says whether the last columns may be masked."""
     rows, lines, columns = (max(1, guess(n)) for n in extents)
     counts = rows, lines, ceil(columns, lanes)
-    limits = (14, 7, 4)
-    ranges = (range(1, min(n, limit) + 1) for n, limit in zip(counts, limits))
+    ranges = (range(1, min(n, most) + 1) for n, most in zip(counts, MOST))
     masked = (False,) if not may_mask else (True,) if not isinstance(extents[-1], int) else (False, True)
     shapes = [Shape(r, a, v, masks) for r, a, v in itertools.product(*ranges) for masks in masked]
     shapes = [s for s in shapes if s.fits(machine.vector_registers)]
