@@ -64,7 +64,7 @@ def creation(f: Callable[P, R]) -> Callable[P, R]:
             raise
         if device is not None and isinstance(out, Tensor):
             out = out.to_device(device)  # type: ignore[assignment]
-            if args and type(args[0]) is Tensor:
+            if args and type(args[0]) is Tensor and type(out) is Tensor:
                 out = placed(out, args[0])  # type: ignore[assignment]
         if state.trace is not None and type(out) is Tensor and f.__name__ not in SHARING:
             state.trace.root.made.append(out)  # type: ignore[arg-type]
