@@ -80,3 +80,9 @@ def test_errors_of_a_shared_kernel_name_the_sizes_of_the_call(interpreted: None)
     x.index_select(0, mlc.tensor([2]))
     with pytest.raises(IndexError, match=r"index 7 at .* is out of range for size 3 of axis 0"):
         x.index_select(0, at)
+
+
+def test_work_that_has_no_short_estimate_counts_as_unbounded() -> None:
+    """Of windows of any size in images of any size: the estimate has hundreds of terms."""
+    shapes = [mlc.spec("A", "B", "C", "D", "E"), mlc.spec("K", "B", "L", "M", "N")]
+    assert 'work = "-1"' in str(mlc.lower(lambda x, w: F.conv3d(x, w), shapes, level="loop"))

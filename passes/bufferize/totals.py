@@ -17,7 +17,9 @@ from mlc.ir.sizes import Dim
 from mlc.passes.analysis.kernel_boundary import REGIONS
 
 UNBOUNDED = None
-"""Work of a call with loops of data-dependent trip count."""
+"""Work of a call with loops of data-dependent trip count, and work that would take long to estimate in each call."""
+TERMS = 32
+"""Most terms of an estimate: sizes that are sums of several symbols have products of hundreds of terms."""
 
 
 class Sites:
@@ -76,6 +78,8 @@ def work_of(block: Block, of_call: Callable[[func.Call], Dim | None]) -> Dim | N
         if found is UNBOUNDED:
             return UNBOUNDED
         total = total + found
+        if isinstance(total, sizes.Size) and len(total.terms) > TERMS:
+            return UNBOUNDED
     return total
 
 
