@@ -74,9 +74,10 @@ BATCHES: list[dict[str, Any]] = [
     {"batch_size": 3, "collate_fn": len}]
 
 
-@pytest.mark.parametrize("settings, workers", [*((s, 0) for s in BATCHES), *thinned([(s, 2) for s in BATCHES], 4)],
+@pytest.mark.parametrize("case", [*((s, 0) for s in BATCHES), *thinned([(s, 2) for s in BATCHES], 4)],
                          ids=str)
-def test_batches_are_those_of_torch(settings: dict[str, Any], workers: int) -> None:
+def test_batches_are_those_of_torch(case: tuple[dict[str, Any], int]) -> None:
+    settings, workers = case
     if not workers:
         settings = {**settings, "prefetch_factor": None}
     for ours, theirs in ((Samples(), Samples()), (stream(data.IterableDataset, data.get_worker_info),

@@ -90,7 +90,7 @@ def test_a_training_step_of_a_convolutional_network() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("sample", SAMPLES, ids=str)
+@pytest.mark.parametrize("sample", [s for s in SAMPLES if s.op not in ON_CPUS], ids=str)
 def test_every_sample(sample: Sample) -> None:
     check(sample.build()[0], sample.arguments())
 

@@ -42,8 +42,9 @@ OPTIMIZERS: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
-@pytest.mark.parametrize("name, settings", thinned_by(lambda case: case[0], OPTIMIZERS, 3), ids=str)
-def test_twenty_steps_on_random_gradients(name: str, settings: dict[str, Any]) -> None:
+@pytest.mark.parametrize("case", thinned_by(lambda case: case[0], OPTIMIZERS, 3), ids=str)
+def test_twenty_steps_on_random_gradients(case: tuple[str, dict[str, Any]]) -> None:
+    name, settings = case
     rng = np.random.default_rng(0)
     params = random_tree(rng)
     theirs = {n: torch.nn.Parameter(torch.from_numpy(p.numpy().copy())) for n, p in params.items()}
