@@ -163,14 +163,25 @@ def changed(manifest: dict[str, Any], kind: str) -> None:
     entry = manifest["sharded"]['["w"]']
     piece = entry["pieces"][0]
     piece.update({"offset": {"offset": 3}, "file": {"file": "../../secret"}, "start": {"start": [1, 0]},
-                  "length": {"shape": [4]}, "text": {"shape": "x"}, "sum": {"sha256": "0"}}.get(kind, {}))
+                  "length": {"shape": [4]}, "text": {"shape": "x"}, "sum": {"sha256": "0"},
+                  "beyond words": {"shape": [2 ** 70, 6]}, "beyond memory": {"shape": [2 ** 50, 6]},
+                  "beyond files": {"offset": 2 ** 70}}.get(kind, {}))
     entry.update({"dtype": {"dtype": "float64"}, "shape": {"shape": [8, 7]}, "none": {"pieces": []},
-                  "list": {"pieces": 3}, "twice": {"pieces": entry["pieces"] * 2}}.get(kind, {}))
+                  "list": {"pieces": 3}, "twice": {"pieces": entry["pieces"] * 2},
+                  "one for another": {"pieces": entry["pieces"][:1] * len(entry["pieces"])}}.get(kind, {}))
+    whole: dict[str, dict[str, Any]] = {
+        "sharded list": {"sharded": []}, "files 3": {"files": 3}, "files [3]": {"files": [3]},
+        "no name": {"files": [{**manifest["files"][0], "file": "\0"}]}}
+    manifest.update(whole.get(kind, {}))
+    if kind == "no files":
+        del manifest["files"]
 
 
 @pytest.mark.parametrize("kind", ["offset", "file", "start", "length", "text", "sum", "dtype", "shape", "none", "list",
-                                  "twice", "bytes", "state"])
-def test_pieces_that_cannot_be_read_are_an_error(kind: str, tmp_path: Path) -> None:
+                                  "twice", "bytes", "state", "beyond words", "beyond memory", "beyond files",
+                                  "one for another", "sharded list", "files 3", "files [3]", "no name", "no files"])
+def test_pieces_that_cannot_be_read_are_an_error(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checkpoint_pieces, "BLOCK", 96)    # two pieces of four rows
     folder = tmp_path / "step-4"
     checkpoint.save(placed({"a": 1}, "a"), folder)
     manifest = json.loads((folder / "manifest.json").read_text())
@@ -192,3 +203,43 @@ def test_tensors_of_a_mesh_are_written_by_all_of_its_ranks(tmp_path: Path) -> No
     with pytest.raises(dist.RankError, match="written by all of them, and there is no job") as caught:
         threads.run(2, write)
     assert isinstance(caught.value.__cause__, UserError) and caught.value.__cause__.code == "MLC0980"
+
+
+def test_ranks_write_each_tensor_once_whatever_their_order(tmp_path: Path) -> None:
+    def write(rank: int) -> None:
+        dist.init_process_group(timeout=20)
+        mesh = dist.mesh({"a": 2})
+        state = {key: dist.shard(mlc.arange(6.0) + i, mesh=mesh) for i, key in enumerate("xy")}
+        checkpoint.save(dict(reversed(state.items())) if rank else state, tmp_path / "step-1")
+
+    threads.run(2, write)
+    found = checkpoint.load({"x": mlc.zeros(6), "y": mlc.zeros(6)}, tmp_path / "step-1")
+    assert found["x"].tolist() == [0, 1, 2, 3, 4, 5] and found["y"].tolist() == [1, 2, 3, 4, 5, 6]
+
+
+@pytest.mark.parametrize(("kind", "message", "ranks"), [
+    ("lacks", r'rank 1 has no tensor \["w"\] on a mesh, and rank 0 has', (1,)),
+    ("plain", r'rank 1 has no tensor \["w"\] on a mesh, and rank 0 has', (1,)),
+    ("whole", r'\["w"\] has pieces that do not cover it: it is divided otherwise', ()),
+    ("shape", r'\["w"\] is float32\[8\] on rank 1, and float32\[4\] on rank 0', (1,)),
+    ("lacks plain", r'rank 1 has no tensor \["b"\], and rank 0 has', (1,)),
+    ("size", r'\["b"\] is written by 2 ranks', ())])
+def test_ranks_with_different_states_write_none(kind: str, message: str, ranks: tuple[int, ...],
+                                                tmp_path: Path) -> None:
+    def write(rank: int) -> dist.RankError:
+        dist.init_process_group(timeout=20)
+        mesh = dist.mesh({"a": 2})
+        state = {"w": dist.shard(mlc.ones(4), "a", mesh=mesh), "b": mlc.ones(3), "c": mlc.ones(2)}
+        other: dict[str, Any] = {"plain": {"w": mlc.ones(4)}, "whole": {"w": dist.shard(mlc.ones(4), mesh=mesh)},
+                                 "shape": {"w": dist.shard(mlc.ones(8), "a", mesh=mesh)}, "size": {"b": mlc.ones(1)}}
+        if rank:
+            state |= other.get(kind, {})
+            if kind.startswith("lacks"):
+                del state["b" if kind == "lacks plain" else "w"]
+        with pytest.raises(dist.RankError, match=message) as caught:
+            checkpoint.save(state, tmp_path / "step-1")
+        return caught.value
+
+    for error in threads.run(2, write):                    # the same on both
+        assert error.code == "MLC0977" and error.ranks == ranks
+    assert not list(tmp_path.iterdir())

@@ -30,6 +30,7 @@ import os
 import re
 import secrets
 import shutil
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -37,7 +38,7 @@ from typing import Any
 from mlc import serialization
 from mlc.backends.transport.errors import RankError, ranks_text
 from mlc.distributed import checkpoint_pieces
-from mlc.distributed.checkpoint_pieces import BadPiece
+from mlc.distributed.checkpoint_pieces import BadPiece, DifferentStates
 from mlc.distributed.groups import ProcessGroup, resolved, world
 from mlc.distributed.objects import all_gather_object, broadcast_object_list
 from mlc.frontend.autograd.grad_mode import GradMode
@@ -69,7 +70,7 @@ def save(state_dict: Mapping[str, Any], checkpoint_id: str | os.PathLike[str], p
     Raises:
         UserError: It cannot be written (MLC0393), or holds what a file cannot have (MLC0764), or a tensor on a mesh of
             other ranks than the group (MLC0980).
-        RankError: A rank cannot write its part (MLC0977), or collectives fail.
+        RankError: A rank cannot write its part, or the ranks have different tensors (MLC0977), or collectives fail.
 
     Example:
         >>> import os, tempfile
@@ -99,17 +100,13 @@ def save(state_dict: Mapping[str, Any], checkpoint_id: str | os.PathLike[str], p
             write_whole(temporary / name, [shards.file(name)])
     except (OSError, UserError, Unreadable) as error:
         wrong = getattr(error, "message", None) or str(error)
-    parts: list[Any] = [(found, shards.tensors, wrong)] * size
+    share = (found, shards.tensors, wrong, [key for key, x in leaves.items() if isinstance(x, Tensor)])
+    parts: list[Any] = [share] * size
     if group is not None:
-        all_gather_object(parts, (found, shards.tensors, wrong), group)
-    failed = [i for i, (_, _, text) in enumerate(parts) if text]
+        all_gather_object(parts, share, group)
     try:
-        if failed:
-            raise RankError(f"{ranks_text(failed)} cannot write {target}: {parts[failed[0]][2]}", code="MLC0977",
-                            ranks=failed, loc=user_loc())
+        manifest = _joined(parts, target)
         if rank == 0:
-            manifest = {"format": FORMAT, "ranks": size, "files": [part for part, _, _ in parts],
-                        "sharded": checkpoint_pieces.joined([tensors for _, tensors, _ in parts])}
             write_whole(temporary / MANIFEST, [json.dumps(manifest, indent=1).encode()])
             publish_folder(temporary, target)
     except OSError as error:
@@ -119,6 +116,25 @@ def save(state_dict: Mapping[str, Any], checkpoint_id: str | os.PathLike[str], p
             shutil.rmtree(temporary, ignore_errors=True)   # there only if it could not be published
     if group is not None:
         all_gather_object([None] * size, None, group)      # whoever goes on finds it
+
+
+def _joined(parts: list[Any], target: Path) -> dict[str, Any]:
+    """The manifest of what all ranks have written; the same error on each of them if it is no checkpoint."""
+    files, tensors, wrong, names = zip(*parts)
+    if failed := [i for i, text in enumerate(wrong) if text]:
+        raise RankError(f"{ranks_text(failed)} cannot write {target}: {wrong[failed[0]]}", code="MLC0977",
+                        ranks=failed, loc=user_loc())
+    try:
+        sharded = checkpoint_pieces.joined(tensors)
+        checkpoint_pieces.check_same_names(names)
+        written = Counter(key for part in files for key in part["tensors"])
+        if bad := sorted(key for key in names[0] if written[key] != 1):
+            raise DifferentStates(f"{bad[0]} is written by {written[bad[0]]} ranks: some tensors have another size on "
+                                  "some ranks")
+    except DifferentStates as error:
+        raise RankError(f"cannot write {target}: {error}", code="MLC0977", ranks=error.ranks, loc=user_loc(),
+                        hint="give the same state on all ranks") from None
+    return {"format": FORMAT, "ranks": len(parts), "files": list(files), "sharded": sharded}
 
 
 def _written(folder: Path, rank: int, values: Mapping[str, Any]) -> dict[str, Any]:
@@ -161,8 +177,8 @@ def load(state_dict: Mapping[str, Any], checkpoint_id: str | os.PathLike[str]) -
             continue
         try:
             data = (folder / os.path.basename(part["file"])).read_bytes()
-        except OSError as error:
-            raise _damaged(folder, f"{part['file']}: {error.strerror}") from None
+        except (OSError, ValueError) as error:             # ValueError: a name that no file can have
+            raise _damaged(folder, f"{part['file']}: {getattr(error, 'strerror', error)}") from None
         if hashlib.sha256(data).hexdigest() != part["sha256"]:
             raise _damaged(folder, f"{part['file']} is not the file that was written")
         found |= serialization.read(data)
@@ -271,11 +287,22 @@ def _manifest(folder: Path) -> dict[str, Any]:
     except OSError as error:
         raise RankError(f"there is no checkpoint in {folder}: {error.strerror}", code="MLC0977", loc=user_loc(),
                         hint="mlc.distributed.checkpoint.latest finds the last whole one") from None
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         raise _damaged(folder, f"{MANIFEST} is no manifest") from None
     if assert_format not in READABLE:
         raise _damaged(folder, f"its format is {assert_format}, and this version reads {FORMAT}")
+    files = manifest.get("files")
+    if not isinstance(files, list) or not all(map(_is_file, files)):
+        raise _damaged(folder, f"{MANIFEST} does not list the files of the ranks")
+    if not isinstance(manifest.get("sharded", {}), dict):
+        raise _damaged(folder, f"{MANIFEST} does not list the tensors on a mesh")
     return manifest
+
+
+def _is_file(part: Any) -> bool:
+    """Whether an element of a manifest describes a file as `_written` does."""
+    return (isinstance(part, dict) and isinstance(part.get("file"), str) and isinstance(part.get("sha256"), str)
+            and isinstance(part.get("tensors"), list) and all(isinstance(key, str) for key in part["tensors"]))
 
 
 def _damaged(folder: Path, what: str) -> RankError:

@@ -10,7 +10,8 @@ from __future__ import annotations
 import hashlib
 import itertools
 import json
-from collections.abc import Iterator, Mapping, Sequence
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
 from operator import index
@@ -20,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from mlc.backends.mesh.array import MeshArray
+from mlc.backends.transport.errors import ranks_text
 from mlc.distributed.groups import ProcessGroup
 from mlc.frontend.dtypes import as_dtype
 from mlc.frontend.location import user_loc
@@ -37,6 +39,19 @@ class BadPiece(ValueError):
     """A manifest or a file does not say what was written."""
 
 
+class DifferentStates(ValueError):
+    """Ranks write other tensors than each other, so that their files are no checkpoint.
+
+    Args:
+        message: What is different, with the tensor and the ranks.
+        ranks: The ranks that are not as the others; none if that cannot be said.
+    """
+
+    def __init__(self, message: str, ranks: Iterable[int] = ()) -> None:
+        super().__init__(message)
+        self.ranks = tuple(ranks)
+
+
 @dataclass(frozen=True)
 class Writing:
     """The share of a rank of what is written of tensors on a mesh.
@@ -50,10 +65,10 @@ class Writing:
 
     @staticmethod
     def of(leaves: Mapping[str, Any], group: ProcessGroup | None) -> Writing:
-        """The share of this rank of the tensors on a mesh among some values."""
+        """The share of this rank of the tensors on a mesh among some values, whatever the order they are in."""
         out, load = Writing(), dict[int, int]()
-        for key, x in leaves.items():
-            array = mesh_array(x)
+        for key in sorted(leaves):                         # who owns what follows from the loads so far
+            array = mesh_array(leaves[key])
             if array is None:
                 continue
             _check_group(array, group)
@@ -92,9 +107,35 @@ def mesh_array(x: Any) -> MeshArray | None:
 
 
 def joined(tensors: Sequence[Mapping[str, dict[str, Any]]]) -> dict[str, dict[str, Any]]:
-    """The descriptions of tensors, with the pieces of all ranks."""
-    return {key: {**entry, "pieces": [p for of_rank in tensors for p in of_rank[key]["pieces"]]}
-            for key, entry in (tensors[0] if tensors else {}).items()}
+    """The descriptions of tensors, with the pieces of all ranks, which cover each tensor exactly once.
+
+    DifferentStates if they do not: every rank gets the same one, since each has the descriptions of all.
+    """
+    check_same_names([list(of_rank) for of_rank in tensors], " on a mesh")
+    out = {}
+    for key in sorted(tensors[0]) if tensors else ():
+        first = tensors[0][key]
+        for rank, entry in enumerate(of_rank[key] for of_rank in tensors):
+            if (entry["dtype"], entry["shape"]) != (first["dtype"], first["shape"]):
+                raise DifferentStates(f"{key} is {entry['dtype']}{entry['shape']} on rank {rank}, and "
+                                      f"{first['dtype']}{first['shape']} on rank 0", [rank])
+        pieces = [piece for of_rank in tensors for piece in of_rank[key]["pieces"]]
+        try:
+            _check_cover([_held(piece, first["shape"]) for piece in pieces], _whole(first["shape"]))
+        except BadPiece as error:
+            raise DifferentStates(f"{key} {error}: it is divided otherwise on some ranks") from None
+        out[key] = {**first, "pieces": pieces}
+    return out
+
+
+def check_same_names(names: Sequence[Sequence[str]], kind: str = "") -> None:
+    """DifferentStates if a rank lacks a tensor that another one has; `kind` says which kind of tensors they are."""
+    have = [set(of_rank) for of_rank in names]
+    for key in sorted(set[str]().union(*have)):
+        if lacking := [rank for rank, keys in enumerate(have) if key not in keys]:
+            having = next(rank for rank, keys in enumerate(have) if key in keys)
+            raise DifferentStates(f"{ranks_text(lacking)} {'has' if len(lacking) == 1 else 'have'} no tensor "
+                                  f"{key}{kind}, and rank {having} has", lacking)
 
 
 def read(folder: Path, entry: Any, like: Tensor) -> Tensor:
@@ -104,39 +145,71 @@ def read(folder: Path, entry: Any, like: Tensor) -> Tensor:
         shape, dtype = tuple(entry["shape"]), as_dtype(entry["dtype"])
         if shape != tuple(like.shape) or dtype is not like.dtype:
             raise BadPiece(f"is {dtype.name}{list(shape)}, and {like.dtype.name}{list(like.shape)} in the state")
-        whole = tuple(slice(0, n) for n in shape)
-        wanted = whole if array is None else array.sharding.piece(shape, array.mesh.topology, array.mesh.rank)
-        out = _gathered(folder, entry["pieces"], wanted, np.dtype(like.dtype))
+        wanted = _whole(shape) if array is None else array.sharding.piece(shape, array.mesh.topology, array.mesh.rank)
+        out = _gathered(folder, entry["pieces"], shape, wanted, np.dtype(like.dtype))
     except BadPiece:
         raise
-    except (KeyError, TypeError, ValueError, IndexError, AttributeError, Error) as error:
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError, Error) as error:
         raise BadPiece(f"is not described as it was written: {error!r}") from None
     return wrap(out if array is None else MeshArray(array.mesh, array.sharding, shape, out, array.used))
 
 
-def _gathered(folder: Path, pieces: Sequence[Any], wanted: Part, dtype: np.dtype[Any]) -> Array:
+def _gathered(folder: Path, pieces: Sequence[Any], shape: Sequence[int], wanted: Part, dtype: np.dtype[Any]) -> Array:
     """A part of a tensor, from the pieces that overlap it."""
-    out = np.zeros([s.stop - s.start for s in wanted], dtype)
-    found = 0
+    needed = []
     for piece in pieces:
-        held = tuple(slice(index(a), index(a) + index(n)) for a, n in zip(piece["start"], piece["shape"], strict=True))
+        held = _held(piece, shape)
         common = tuple(slice(max(a.start, b.start), min(a.stop, b.stop)) for a, b in zip(held, wanted, strict=True))
-        if any(s.stop <= s.start for s in common):
-            continue
+        if all(s.start < s.stop for s in common):
+            needed.append((piece, held, common))
+    _check_cover([common for _, _, common in needed], wanted)
+    out = np.empty([s.stop - s.start for s in wanted], dtype)
+    for piece, held, common in needed:
         array = _bytes_of(folder, piece, prod(s.stop - s.start for s in held) * dtype.itemsize)
         array = array.view(dtype).reshape([s.stop - s.start for s in held])
         out[_within(common, wanted)] = array[_within(common, held)]
-        found += prod(s.stop - s.start for s in common)
-    if found != out.size:
-        raise BadPiece(f"has {found} elements of {out.size} that rank needs")
     return out
+
+
+def _whole(shape: Sequence[int]) -> Part:
+    return tuple(slice(0, n) for n in shape)
+
+
+def _held(piece: Any, shape: Sequence[int]) -> Part:
+    """The part of a tensor of this shape that a piece is; BadPiece if it is not within it."""
+    held = tuple(slice(index(a), index(a) + index(n)) for a, n in zip(piece["start"], piece["shape"], strict=True))
+    if not all(0 <= s.start <= s.stop <= n for s, n in zip(held, shape, strict=True)):
+        raise BadPiece("has a piece that is not within it")
+    return held
+
+
+def _check_cover(parts: Sequence[Part], whole: Part) -> None:
+    """BadPiece unless the parts, none of them empty, cover the whole exactly once.
+
+    The bounds of all parts divide it into cells, each of which is in a part or not. Parts that are written so are
+    cells themselves; there are never more cells than elements.
+    """
+    bounds = [sorted({s.start, s.stop}.union(*({p[axis].start, p[axis].stop} for p in parts)))
+              for axis, s in enumerate(whole)]
+    places = [{bound: i for i, bound in enumerate(of_axis)} for of_axis in bounds]
+    covered = np.zeros([len(of_axis) - 1 for of_axis in bounds], bool)
+    for part in parts:
+        cells = tuple(slice(at[s.start], at[s.stop]) for at, s in zip(places, part))
+        if covered[cells].any():
+            raise BadPiece("has pieces that overlap")
+        covered[cells] = True
+    if not covered.all():
+        raise BadPiece("has pieces that do not cover it")
 
 
 def _bytes_of(folder: Path, piece: Any, size: int) -> Array:
     with open(folder / Path(piece["file"]).name, "rb") as file:
-        file.seek(piece["offset"])
-        data = file.read(size)
-    if size < 0 or len(data) != size or hashlib.sha256(data).hexdigest() != piece["sha256"]:
+        start, end = index(piece["offset"]), os.fstat(file.fileno()).st_size
+        data = b""
+        if 0 <= start <= end - size:                       # a read takes the memory before it finds the end
+            file.seek(start)
+            data = file.read(size)
+    if len(data) != size or hashlib.sha256(data).hexdigest() != piece["sha256"]:
         raise BadPiece(f"has another piece in {Path(piece['file']).name} than was written")
     return np.frombuffer(data, np.uint8)
 

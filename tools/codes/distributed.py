@@ -78,7 +78,8 @@ example python:
 fix: do what the message suggests.
 
 MLC0977 A checkpoint of a job cannot be read, or a rank cannot write its part of it.
-It is damaged, or not whole, or the state has other names, shapes or dtypes than it.
+It is damaged, or not whole, or the state has other names, shapes or dtypes than it. None is written of ranks whose
+states have different tensors.
 example python:
     import mlc
     mlc.distributed.checkpoint.load({"w": mlc.ones(2)}, "no-such-folder")
