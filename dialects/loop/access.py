@@ -77,10 +77,13 @@ class Load(InKernel, name="loop.load", pure=False):
     def maps(self) -> tuple[AffineMap, ...]:
         return (self.map,)
 
+    def bounded_dims(self) -> tuple[int, ...]:
+        return self.result.type.dims  # type: ignore[no-any-return]
+
     def interpret(self, frame: Frame) -> Any:
         state = self.activation(frame)
         tiles = frame.all(self.tiles)
-        dims = self.result.type.dims
+        dims = self.bounded_dims()
         valid = state.inside(dims)
         if self.mask is not None:
             valid = valid & frame[self.mask]
@@ -114,10 +117,13 @@ class Store(InKernel, name="loop.store", pure=False):
     def maps(self) -> tuple[AffineMap, ...]:
         return (self.map,)
 
+    def bounded_dims(self) -> tuple[int, ...]:
+        return tuple(sorted({*spanned(self.map.leaves, self.tiles), *self.value.type.dims}))
+
     def interpret(self, frame: Frame) -> list[Any]:
         state = self.activation(frame)
         tiles = frame.all(self.tiles)
-        dims = sorted({*spanned(self.map.leaves, self.tiles), *self.value.type.dims})
+        dims = self.bounded_dims()
         valid = state.inside(dims)
         if self.mask is not None:
             valid = valid & frame[self.mask]
@@ -149,9 +155,12 @@ class Check(InKernel, name="loop.check", pure=False):
     def maps(self) -> tuple[AffineMap, ...]:
         return (self.element,)
 
+    def bounded_dims(self) -> tuple[int, ...]:
+        return tuple(sorted({*spanned(self.element.leaves), *self.condition.type.dims}))
+
     def interpret(self, frame: Frame) -> list[Any]:
         state = self.activation(frame)
-        dims = sorted({*spanned(self.element.leaves), *self.condition.type.dims})
+        dims = self.bounded_dims()
         bad = state.inside(dims) & ~frame[self.condition]
         if bad.any():
             elements = np.broadcast_to(state.evaluate(self.element.result, ()), bad.shape)[bad]

@@ -129,6 +129,12 @@ class Kernel(Op, name="loop.kernel", pure=False):
         """Number of leading parallel dimensions."""
         return self.iterator_types.count("parallel")
 
+    def lies_in_lanes(self, dim: int, vector: int) -> bool:
+        """Whether all that asks which points along a dimension are in the domain are vectors along another one, which
+        have masks."""
+        bounded = [op.bounded_dims() for op in self.inside(InKernel)]
+        return all(dim not in dims or vector in dims for dims in bounded)
+
     def reschedule(self, **fields: Any) -> None:
         """Replace fields of the schedule."""
         self.schedule = replace(self.schedule, **fields)
@@ -151,6 +157,10 @@ class Kernel(Op, name="loop.kernel", pure=False):
                       f"reduction for each of {len(self.domain)} dimensions, the parallel ones first", code="MLC0150")
         for problem in self.schedule.problems(len(self.domain), self.parallel, self.symbols):
             self.fail(f"schedule: {problem}", code="MLC0150")
+        for d in self.schedule.masked:
+            if not self.lies_in_lanes(d, self.schedule.vector) or any(op.vector for op in self.inside(For)):
+                self.fail(f"schedule: masked = {list(self.schedule.masked)}, but there are accesses along d{d} that "
+                          f"are no vectors along d{self.schedule.vector}", code="MLC0150")
         if len(self.symbols) != len(self.operands) or any(v.type != index for v in self.operands):
             self.fail("one index operand per symbol", code="MLC0150")
         if taken := [s for s in self.symbols if is_positional(s) or self.symbols.count(s) > 1]:
@@ -184,6 +194,10 @@ class InKernel(Op):
 
     def maps(self) -> tuple[AffineMap, ...]:
         """Affine maps of the operation, over coordinates, sizes of the kernel and index tiles."""
+        return ()
+
+    def bounded_dims(self) -> tuple[int, ...]:
+        """The dimensions of the points of which only those in the domain count: they are accessed, or asked for."""
         return ()
 
     def walked(self) -> set[int]:

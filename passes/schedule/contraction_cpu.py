@@ -15,7 +15,6 @@ from math import lcm, prod
 
 from mlc.dialects import loop
 from mlc.dialects.loop import Kernel
-from mlc.ir.affine import dims_of
 from mlc.ir.core import Value
 from mlc.ir.machine import Cpu
 from mlc.ir.sizes import Dim
@@ -138,7 +137,7 @@ def schedule_contraction(kernel: Kernel, machine: Cpu) -> None:
     extents = tuple(kernel.domain[d] if d is not None else 1 for d in (m, line, n))
     packing = packing_of(kernel, (left, right), m, n, k, machine) if m is not None else None
     may_mask = (packing is not None and packing.fills_columns and guess(extents[0]) >= 2 * MOST[0]
-                and (line is None or lies_in_lanes(kernel, line, n)))
+                and (line is None or kernel.lies_in_lanes(line, n)))
     shape = best_shape(extents, lanes, machine, may_mask)
     more = second_line_dimension(kernel, shape, lines, registers) if m is None else None
     if more is not None:                      # values that depend on neither line are read once for both
@@ -206,14 +205,6 @@ def columns_and_rows(kernel: Kernel) -> tuple[int | None, int | None]:
         sides.reverse()
     other, unpacked = ({d for d in v.type.dims if d != contract.dim and kernel.domain[d] != 1} for v in sides)
     return max(unpacked - other, default=None), max(other - unpacked, default=None)
-
-
-def lies_in_lanes(kernel: Kernel, d: int, n: int) -> bool:
-    """Whether all accesses along a dimension are vectors, along n."""
-    accesses = [op for op in kernel.walk() if isinstance(op, loop.Load | loop.Store)]
-    spans = [{*dims_of(*op.map.results), *(d for t in op.tiles for d in t.type.dims)} for op in accesses]
-    return all(d not in dims or n in dims for dims in spans) and not any(
-        op.dim == d for op in kernel.walk() if isinstance(op, loop.InBounds))
 
 
 def second_line_dimension(kernel: Kernel, shape: Shape, lines: list[int], registers: int) -> int | None:

@@ -439,3 +439,12 @@ func.func @f() {
   }
   func.return
 }
+// -----
+func.func @f(%x: memref<4xf32>, %y: memref<4xf32>) {
+  loop.kernel {symbols = [], domain = [4, 5], iterator_types = ["parallel", "parallel"], schedule = #loop.schedule<tile = [3, 5], vector = 1, masked = [0]>} { // error: error[MLC0150]: loop.kernel: schedule: masked = [0], but there are accesses along d0 that are no vectors along d1
+    %0 = loop.load %x {map = affine_map<(d0, d1) -> (d0)>, operandSegmentSizes = [1, 0, 0]} : (memref<4xf32>) -> !loop.tile<d0xf32>
+    loop.store %0, %y {map = affine_map<(d0, d1) -> (d0)>, operandSegmentSizes = [1, 1, 0, 0]} : (!loop.tile<d0xf32>, memref<4xf32>) -> ()
+    loop.end
+  }
+  func.return
+}
