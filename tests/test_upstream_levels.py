@@ -10,6 +10,7 @@ import pytest
 
 from mlc.ir.core import Op
 from mlc.ir.interp import Contract, Interpreter, aligned, run_function
+from mlc.ir.parser import parse_module
 from mlc.ir.passes import Instruments, Step
 from mlc.ir.printer import to_text
 from mlc.passes import pipeline
@@ -35,6 +36,14 @@ def test_every_dump_parses_and_verifies(name: str) -> None:
             upstream.verify_text(to_text(module, generic=True, locations=locations), unregistered=ours)
 
     pipeline.build("llvm").run(MODULES[name]()[0], Instruments(after=after))
+
+
+def test_a_prefetch_verifies() -> None:
+    text = """func.func @f(%m: memref<8xf32>, %i: index) {
+      memref.prefetch %m[%i], read, locality<2>, data : memref<8xf32>
+      func.return
+    }"""
+    upstream.verify_text(to_text(parse_module(text), generic=True), unregistered=False)
 
 
 # -- low dumps, lowered and run by upstream ---------------------------------------------------------------------------

@@ -112,6 +112,7 @@ class Store(Op, name="memref.store", pure=False):
 class Prefetch(Op, name="memref.prefetch", pure=False):
     """A hint that memref[indices] is read soon: nothing happens, also where there is no such element."""
 
+    attr_types = {"localityHint": "i32"}
     memref: Value
     indices: tuple[Value, ...]
     isWrite: bool = False
