@@ -11,7 +11,7 @@ import mlc
 from mlc.models import DraftModel, PromptLookup, Scheduler
 from mlc.models.drafting import Table
 from mlc.models.generation import Answer, Piece, Request, completions
-from mlc.models.sampling import Sampling
+from mlc.models.sampling import IN_PROMPT, Kinds, Sampling
 from tests.language_models import CASES, write_folder
 
 PROMPTS = [[3, 4, 5, 3, 4], [9], [7, 8] * 9]
@@ -91,6 +91,47 @@ def test_what_stops_an_answer_stops_a_guessed_one(models: tuple[Any, Any]) -> No
         assert len(mlc.generate(model, [1] * 120, max_tokens=50, draft=draft).tokens) == 8       # the context's end
 
 
+def test_guesses_for_one_request_count_no_token_of_another(models: tuple[Any, Any]) -> None:
+    """A prompt that is still read, whose request has penalties, beside one that is written with guesses."""
+    model, _ = models
+    requests, _ = model.requests([PROMPTS[0], [9]], max_tokens=20, repetition_penalty=1.01, frequency_penalty=9.0)
+    scheduler = Scheduler(model, slots=2, draft=DraftModel(model, tokens=3))
+    for slot, request in enumerate(requests):
+        scheduler.slots.take(slot, request)
+    scheduler.slots.read(0, PROMPTS[0][:-1], len(PROMPTS[0]))
+    written = scheduler.slots.write([Answer(requests[0], None), None], None, guesses=[[1, 2], []])
+    assert written.tokens[0, 0] >= 0 and (written.tokens[1] == -1).all()
+    row = scheduler.slots._counts.numpy().reshape(2, -1)[1]
+    assert {t: int(n) for t, n in enumerate(row) if n} == {9: IN_PROMPT}
+
+
+def test_a_draft_model_is_warmed_up_and_has_new_memory_after_a_failed_step(
+        models: tuple[Any, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    model, small = models
+    monkeypatch.setattr("mlc.models.drafting.KINDS", (Kinds(),))       # the others take a while
+    scheduler = Scheduler(model, slots=1, draft=DraftModel(small, tokens=3), kinds=Kinds())
+    request = model.requests([PROMPTS[0]], max_tokens=9)[0][0]
+    small.steps._compiled.clear()                          # what other tests compiled
+    list(scheduler.warm_up())
+    known = [set(m.steps._compiled) for m in models]
+    wanted = [p.token for p in scheduler.stream(request)]
+    assert [set(m.steps._compiled) for m in models] == known
+
+    key = next(k for k in small.steps._compiled if k[0] == "write")
+    step = small.steps._compiled[key]
+
+    def failing(*given: Any) -> None:
+        step(*given)                                       # takes the cache
+        raise MemoryError
+
+    with monkeypatch.context() as patch, pytest.raises(MemoryError):
+        patch.setitem(small.steps._compiled, key, failing)
+        list(scheduler.stream(request))
+    scheduler.close("error")
+    scheduler.clear()
+    assert [p.token for p in scheduler.stream(request)] == wanted
+
+
 @pytest.mark.slow
 def test_requests_of_all_kinds_beside_each_other() -> None:
     """One with a constraint is not guessed, one with a stop text drops what was guessed behind it."""
@@ -131,7 +172,9 @@ def test_refused_drafts(models: tuple[Any, Any], tmp_path: Path) -> None:
                           (lambda: mlc.generate(turning, [1], draft=PromptLookup()), "by the length of the text"),
                           (lambda: DraftModel(turning), "by the length of the text"),
                           (lambda: DraftModel(model, tokens=0), "tokens is 0"),
-                          (lambda: PromptLookup(longest=65), "longest 65"),
+                          (lambda: DraftModel(model, tokens=2.5), "tokens is 2.5"),  # type: ignore[arg-type]
+                          (lambda: PromptLookup(tokens=2.5), "tokens is 2.5"),  # type: ignore[arg-type]
+                          (lambda: PromptLookup(longest=65), "longest is 65"),
                           (lambda: mlc.generate(model, [1], draft=3),  # type: ignore[arg-type]
                            "draft is int")):
         with pytest.raises(mlc.UserError, match=message) as caught:

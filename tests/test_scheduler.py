@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 import mlc
-from mlc.models.generation import Piece, Request, completions
-from mlc.models.sampling import Kinds
+from mlc.models.generation import Answer, Piece, Request, completions
+from mlc.models.sampling import IN_PROMPT, Kinds
 from mlc.models.scheduler import QueueFull, Scheduler
 from tests.language_models import CASES, write_folder, write_tokenizer
 
@@ -54,6 +54,17 @@ def test_answers_are_those_of_each_alone(model: mlc.models.LanguageModel, schedu
     for i, (prompt, own) in enumerate(requests):
         alone = model.generate(prompt, max_tokens=6 + 5 * i, seed=i, **kinds[i])
         assert completions(iter(found[i]), [own]) == [alone]       # log-probabilities too, to the last bit
+
+
+def test_penalties_of_a_prompt_that_is_read_when_the_first_request_with_penalties_writes(
+        model: mlc.models.LanguageModel) -> None:
+    slots = Scheduler(model, slots=2).slots
+    one, two = (request(model, prompt, repetition_penalty=1.5)[0] for prompt in ([1, 2], [7, 8, 8]))
+    slots.take(0, one), slots.take(1, two)
+    slots.read(0, [1], 2)
+    slots.write([Answer(one, None)], None)                 # makes the table
+    row = slots._counts.numpy().reshape(2, -1)[1]
+    assert {t: int(n) for t, n in enumerate(row) if n} == {7: IN_PROMPT, 8: IN_PROMPT}
 
 
 def test_few_steps_are_compiled(model: mlc.models.LanguageModel, scheduler: Scheduler) -> None:

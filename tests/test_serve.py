@@ -1,9 +1,11 @@
 """mlc serve, called in the same process: routes, streams, errors, limits, functions, and a model that is replaced."""
 from __future__ import annotations
 
+import asyncio
 import json
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +22,10 @@ from mlc.tools.cli import main  # noqa: E402
 from mlc.tools.serve import named  # noqa: E402
 from mlc.tools.serve.app import application  # noqa: E402
 from mlc.tools.serve.conversations import read_conversation  # noqa: E402
+from mlc.tools.serve.errors import ApiError  # noqa: E402
 from mlc.tools.serve.fields import Fields  # noqa: E402
 from mlc.tools.serve.registry import Registry  # noqa: E402
-from mlc.tools.serve.worker import Limits  # noqa: E402
+from mlc.tools.serve.worker import LanguageWorker, Limits  # noqa: E402
 
 ASSISTANT = str(Path(__file__).parent.parent / "examples" / "assistant")
 SUM = "mlc.cumsum: Running sums: result[i] = input[0] + ... + input[i] along a dimension."
@@ -183,6 +186,28 @@ def test_calls_of_tools() -> None:
     for byte in b'{"name":"f","arguments":{"x": 12}}':
         state = automaton.next(state, byte)
     assert automaton.final(state)
+
+
+def test_calls_get_a_turn_each_and_are_answered_before_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    worker = LanguageWorker("assistant", ASSISTANT, Limits(warm_up=False, slots=1, queue=4))
+    seen = list[str]()
+
+    async def ask() -> list[Any]:
+        worker.start()
+        while not worker.ready:
+            await asyncio.sleep(0.02)
+        monkeypatch.setattr(worker.scheduler, "step", lambda: seen.append("step"))
+        calls = [asyncio.create_task(worker.call(*[partial(seen.append, "call")] * 2)) for _ in range(4)]
+        await asyncio.sleep(0)
+        with pytest.raises(ApiError, match="4 requests wait"):
+            await worker.call(print)
+        worker.stop()
+        return list(await asyncio.gather(*calls))
+
+    assert asyncio.run(ask()) == [[None, None]] * 4
+    worker.join(10)
+    at = [i for i, what in enumerate(seen) if what == "call"]
+    assert worker.state == "stopped" and len(at) == 8 and all(b - a > 1 for a, b in zip(at, at[1:]))
 
 
 def test_data_is_not_served(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

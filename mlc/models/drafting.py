@@ -9,14 +9,15 @@ model draws with the same random numbers, so that it guesses what the model draw
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from mlc.frontend.location import user_loc
 from mlc.ir.diag import UserError
 from mlc.models.generation import Answer
-from mlc.models.slots import Slots
+from mlc.models.sampling import Kinds
+from mlc.models.slots import KINDS, Slots
 
 if TYPE_CHECKING:
     from mlc.models.language_model import LanguageModel
@@ -46,9 +47,8 @@ class PromptLookup:
     longest: int = 3
 
     def __post_init__(self) -> None:
-        if not 1 <= self.tokens <= 64 or not 1 <= self.longest <= 64:
-            raise UserError(f"tokens is {self.tokens} and longest {self.longest}", code="MLC0992", loc=user_loc(),
-                            hint="both are from 1 to 64")
+        _check_count("tokens", self.tokens)
+        _check_count("longest", self.longest)
 
 
 @dataclass(frozen=True)
@@ -73,12 +73,16 @@ class DraftModel:
     tokens: int = 4
 
     def __post_init__(self) -> None:
-        if not 1 <= self.tokens <= 64:
-            raise UserError(f"tokens is {self.tokens}", code="MLC0992", loc=user_loc(), hint="it is from 1 to 64")
+        _check_count("tokens", self.tokens)
         check_model(self.model)
 
 
 Draft = PromptLookup | DraftModel
+
+
+def _check_count(name: str, value: Any) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= 64:
+        raise UserError(f"{name} is {value!r}", code="MLC0992", loc=user_loc(), hint="it is an integer from 1 to 64")
 
 
 def check_model(model: LanguageModel) -> None:
@@ -94,6 +98,12 @@ class Drafter(Protocol):
 
     def guess(self, answers: Sequence[Answer | None]) -> list[list[int]]:
         """Tokens that may follow each answer; none for None."""
+
+    def warm_up(self) -> Iterator[tuple[int, Kinds]]:
+        """Compile the steps that guess, one by one; each that is about to be compiled."""
+
+    def clear(self) -> None:
+        """Forget all answers, and have memory that no step has a hand on."""
 
 
 def drafter(draft: Draft, model: LanguageModel, count: int, capacity: int) -> Drafter:
@@ -136,6 +146,12 @@ class Lookups:
                 self._tables[i] = Table(answer, self.draft.longest)
             out.append(self._tables[i].guess(min(self.draft.tokens, left(answer))))
         return out
+
+    def warm_up(self) -> Iterator[tuple[int, Kinds]]:
+        return iter(())
+
+    def clear(self) -> None:
+        self._tables.clear()
 
 
 class Table:
@@ -181,6 +197,13 @@ class Drafts:
             return [[] for _ in rows]
         found = self.slots.write(rows, None, self.draft.tokens)
         return [[] if row is None else [int(t) for t in tokens if t >= 0] for row, tokens in zip(rows, found.tokens)]
+
+    def warm_up(self) -> Iterator[tuple[int, Kinds]]:
+        return self.slots.warm_up([k for k in KINDS if k.top is None])     # nothing is reported
+
+    def clear(self) -> None:
+        self.slots.clear()
+        self._own.clear()
 
     def _answer(self, slot: int, answer: Answer) -> Answer:
         """The answer as the draft model sees it: the same tokens and random numbers, without penalties."""

@@ -272,6 +272,28 @@ class Scheduler:
         for ticket in [*waiting, *(t for t in self._running if t is not None)]:
             self._finish(ticket, reason)
 
+    def warm_up(self) -> Iterator[tuple[int, Kinds]]:
+        """Compile the steps, those of a draft model too, so that requests compile nothing.
+
+        Steps that report more than 20 likely tokens are left out.
+
+        Returns:
+            Iterator of the number of sequences and the kinds of options of each step that is about to be compiled.
+        """
+        yield from self.slots.warm_up()
+        if self._drafter is not None:
+            yield from self._drafter.warm_up()
+
+    def clear(self) -> None:
+        """Forget all that was read, after a step that failed: it may have taken the memory with it.
+
+        Returns:
+            Nothing; `close` ends the requests first.
+        """
+        self.slots.clear()
+        if self._drafter is not None:
+            self._drafter.clear()
+
     def _end_unwanted(self) -> None:
         now = time.monotonic()
         with self._lock:

@@ -74,6 +74,7 @@ class Slots:
         room = rounded_up(self.capacity + self.spare)
         self._state = State(self.steps.cache(self.count, room), room, self.kinds[0], {}, None, None)
         self._counts: Any = None
+        self._requests: list[Request | None] = [None] * self.count     # that took each slot last
         self._batch: tuple[list[Answer | None], Settings, Array, Array] | None = None
 
     @property
@@ -96,6 +97,7 @@ class Slots:
         """Give a slot to a request; how many tokens of the prompt are in it already."""
         reused = self.shared(slot, request.prompt)
         del self.contents[slot][reused:]
+        self._requests[slot] = request
         if self._counts is not None:
             self._count(slot, request.prompt)
         return reused
@@ -125,12 +127,13 @@ class Slots:
         tokens = np.array([0 if a is None else a.last for a in answers], np.int64)
         positions = np.array([len(self.contents[i]) for i in range(len(answers))], np.int64)
         numbers = np.array([0 if a is None else len(a.tokens) for a in answers], np.int64)
+        longest = max(map(len, guesses), default=0)
+        most = longest + 1 if guesses else count
+        limits = np.array([0 if a is None else self._limit(a, most) for a in answers], np.int64)
         if guesses:
-            longest = max(map(len, guesses))
             rows = [[t, *g, *[0] * (longest - len(g))] for t, g in zip(tokens.tolist(), guesses)]
-            chosen = self.steps.verify(self._state, np.array(rows, np.int64), positions, numbers)
+            chosen = self.steps.verify(self._state, np.array(rows, np.int64), positions, numbers, limits=limits)
         else:
-            limits = np.array([0 if a is None else self._limit(a, count) for a in answers], np.int64)
             masks = self._masks(answers) if kinds.masks else None
             chosen = self.steps.write(self._state, tokens, positions, numbers, count=count, limits=limits, ends=ends,
                                       masks=masks)
@@ -148,11 +151,14 @@ class Slots:
         turning = self.steps.turning_point - (answer.length - 1)
         return min(left, turning) if turning > 0 else left
 
-    def warm_up(self) -> Iterator[tuple[int, Kinds]]:
-        """Compile the steps, one by one; each that is about to be compiled."""
+    def warm_up(self, some: Sequence[Kinds] | None = None) -> Iterator[tuple[int, Kinds]]:
+        """Compile the steps for some kinds of options, one by one; each that is about to be compiled.
+
+        If no kinds are given, these are all but the last of several: more than 20 likely tokens are rarely reported.
+        """
         self.read(0, [0], 1)
         for size in self.sizes:
-            for kinds in self.kinds[:-1]:
+            for kinds in (self.kinds[:-1] or self.kinds) if some is None else some:
                 yield size, kinds
                 request = Request((0,), Sampling(temperature=1.0 if kinds.draws else 0.0), 1)
                 with no_grad():
@@ -193,12 +199,16 @@ class Slots:
         return masks
 
     def _counts_of(self, answers: Sequence[Answer | None]) -> Any:
-        """The counts of tokens, which are kept from the first request with penalties on."""
+        """The counts of tokens, which are kept from the first request with penalties on; those that are still being
+        read have theirs from here on too."""
         if self._counts is None:
             self._counts = mlc.from_numpy(np.zeros(self.count * self.steps.model.config.vocabulary, np.int32))
-            for i, a in enumerate(answers):
+            for i, request in enumerate(self._requests):
+                a = answers[i] if i < len(answers) else None
                 if a is not None:
                     self._count(i, a.request.prompt, a.tokens)
+                elif request is not None:
+                    self._count(i, request.prompt)
         return self._counts
 
     def _count(self, slot: int, prompt: Sequence[int], answer: Sequence[int] = ()) -> None:

@@ -123,7 +123,8 @@ class Steps:
             state.settings, state.bias, masks)
         return chosen  # type: ignore[no-any-return]
 
-    def verify(self, state: State, tokens: Array, positions: Array, numbers: Array) -> Chosen:
+    def verify(self, state: State, tokens: Array, positions: Array, numbers: Array, *, limits: Array | None = None
+               ) -> Chosen:
         """Add several tokens to each of the first sequences, the first of them certain, and choose those that follow.
 
         A token is certain if it is the one that was chosen before it. The tokens of the result [sequences, n] are those
@@ -131,11 +132,13 @@ class Steps:
 
         tokens     [sequences, n], the first ones at their positions
         numbers    of the tokens that are chosen first
+        limits     how many tokens each sequence gets at most, 0 for none
         """
         step = self._step("verify", self._verify, state, len(tokens))
         window, room = self._window(state, int(positions.max()) + tokens.shape[1]), np.zeros(state.capacity, np.int8)
-        state.cache, state.counts, chosen = step(state.cache, state.counts, tokens, positions, numbers, window, room,
-                                                 state.settings, state.bias)
+        limits = np.full(len(tokens), tokens.shape[1], np.int64) if limits is None else limits
+        state.cache, state.counts, chosen = step(state.cache, state.counts, tokens, positions, numbers, limits, window,
+                                                 room, state.settings, state.bias)
         return chosen  # type: ignore[no-any-return]
 
     def move(self, state: State, sources: Sequence[int], targets: Sequence[int], length: int) -> None:
@@ -168,7 +171,7 @@ class Steps:
                 cache, mlc.spec(1, "N", dtype="int64"), number, number, mlc.spec(1, dtype="int64"), window])
         each = mlc.spec(batch, dtype="int64")
         several = mlc.spec(batch, "N", dtype="int64")
-        own = ([several, each, each, window, room, None, None] if name == "verify" else
+        own = ([several, each, each, each, window, room, None, None] if name == "verify" else
                [each, each, each, each, several, mlc.spec("K", dtype="int8"), window, room, None, None, None])
         return mlc.compile(partial(function, kinds), donate=("cache", "counts"), args=[cache, None, *own])
 
@@ -209,13 +212,14 @@ class Steps:
         return end.cache, end.counts, end.chosen
 
     def _verify(self, kinds: Kinds, cache: Cache, counts: Tensor | None, tokens: Tensor, positions: Tensor,
-                numbers: Tensor, window: Tensor, room: Tensor, settings: Settings, bias: Tensor | None
+                numbers: Tensor, limits: Tensor, window: Tensor, room: Tensor, settings: Settings, bias: Tensor | None
                 ) -> tuple[Cache, Tensor | None, Chosen]:
         cache, table, chosen = self._choose(kinds, cache, counts, tokens, positions, numbers, window, room, settings,
                                             bias, None)
         new = chosen.tokens
         right = (tokens[:, 1:] == new[:, :-1]).long()
         certain = mlc.cat([mlc.ones(new.shape[0], 1, dtype="int64"), mlc.cumprod(right, 1)], 1)
+        certain = mlc.where(mlc.arange(new.shape[1])[None] < limits[:, None], certain, 0)
         if table is not None:
             at = mlc.arange(new.shape[0])[:, None] * self.model.config.vocabulary + new
             table = mlc.index_put(table, (at,), certain.to("int32"), accumulate=True)

@@ -211,10 +211,9 @@ async def _vectors(request: Request, fields: Fields, worker: LanguageWorker) -> 
     fields.check_all_read()
     try:
         tokens = await worker.prepare(lambda model: [model.embedding_tokens(p) for p in inputs])
-        vectors: list[Any] = []
-        for i in range(0, len(tokens), MOST_TOGETHER):      # answers of other requests get tokens between two calls
-            group = tokens[i: i + MOST_TOGETHER]
-            vectors += list(await worker.call(partial(worker.model.embed, group)))
+        groups = [tokens[i: i + MOST_TOGETHER] for i in range(0, len(tokens), MOST_TOGETHER)]
+        found = await worker.call(*(partial(worker.model.embed, g) for g in groups))   # with steps in between
+        vectors = [v for group in found for v in group]
     except Error as error:
         raise of_mlc(error) from None
     count = sum(map(len, tokens))

@@ -71,6 +71,7 @@ class LanguageWorker:
         self._model: LanguageModel | None = None
         self._scheduler: Scheduler | None = None
         self._calls = deque[tuple[Callable[[], Any], Future[Any]]]()
+        self._callers = 0                                  # requests whose calls are not all answered
         self._wake = threading.Event()
         self._stop: str | None = None                      # the reason that running requests are told; "" for none
         self._thread = threading.Thread(target=self._run, name=f"mlc-{name}", daemon=True)
@@ -105,13 +106,23 @@ class LanguageWorker:
 
         return await asyncio.to_thread(locked)
 
-    async def call(self, function: Callable[[], Any]) -> Any:
-        """The result of a function that runs the model, in its thread, between two steps."""
+    async def call(self, *functions: Callable[[], Any]) -> list[Any]:
+        """The results of functions that run the model, in its thread: of one at a time, between two steps."""
         self.check_ready()
-        if len(self._calls) >= self.limits.queue:
-            raise ApiError(429, f"{len(self._calls)} requests wait already", None, "MLC0918")
+        if self._callers >= self.limits.queue:
+            raise ApiError(429, f"{self._callers} requests wait already", None, "MLC0918")
+        self._callers += 1
+        try:
+            return [await self._call(function) for function in functions]
+        finally:
+            self._callers -= 1
+            self._wake.set()
+
+    async def _call(self, function: Callable[[], Any]) -> Any:
         future: Future[Any] = Future()
         self._calls.append((function, future))
+        if self.state == "stopped":                        # after the thread has refused those that it found
+            self._refuse_calls()
         self._wake.set()
         return await asyncio.wrap_future(future)
 
@@ -165,14 +176,27 @@ class LanguageWorker:
             self.state, self.reason = "failed", error.message if isinstance(error, Error) else str(error)
             log.error("model %s: %s", self.name, error, exc_info=not isinstance(error, Error | OSError | MemoryError))
             return
-        while self._stop is None or (self._stop == "" and self._answers()):
+        while self._stop is None or (self._stop == "" and (self._callers or self._answers())):
             self._turn()
         if self._scheduler is not None:
             self._scheduler.close(self._stop or "cancelled")
-        for _, future in self._calls:
-            if future.set_running_or_notify_cancel():
-                future.set_exception(ApiError(503, f"the model {self.name} stops"))
         self.state = "stopped"
+        self._refuse_calls()
+
+    def _refuse_calls(self) -> None:
+        while (found := self._next_call()) is not None:
+            found[1].set_exception(ApiError(503, f"the model {self.name} stops"))
+
+    def _next_call(self) -> tuple[Callable[[], Any], Future[Any]] | None:
+        """The call that has waited longest and that anybody still waits for."""
+        while self._calls:
+            try:
+                function, future = self._calls.popleft()
+            except IndexError:                             # another thread, which refuses calls, was faster
+                return None
+            if future.set_running_or_notify_cancel():
+                return function, future
+        return None
 
     def _answers(self) -> bool:
         """Whether requests are being answered, or wait to be."""
@@ -189,7 +213,7 @@ class LanguageWorker:
             return
         self._scheduler = Scheduler(self.model, slots=self.limits.slots, capacity=self.limits.context,
                                     queue=self.limits.queue, draft=draft_named(self.limits.draft))
-        for _ in self.scheduler.slots.warm_up() if self.limits.warm_up else ():
+        for _ in self.scheduler.warm_up() if self.limits.warm_up else ():
             if self._stop is not None:
                 return
         if self._stop is None:
@@ -199,11 +223,9 @@ class LanguageWorker:
                      self.scheduler.slots.nbytes / 1e6)
 
     def _turn(self) -> None:
-        """One step, and the calls that wait; an error ends the requests that it concerns, and not the thread."""
-        while self._calls:
-            function, future = self._calls.popleft()
-            if not future.set_running_or_notify_cancel():
-                continue
+        """A call that waits, and a step; an error ends the requests that it concerns, and not the thread."""
+        if (found := self._next_call()) is not None:
+            function, future = found
             try:
                 future.set_result(function())
             except Exception as error:
@@ -213,9 +235,9 @@ class LanguageWorker:
         except Exception:
             log.exception("model %s: a step failed; its requests end", self.name)
             self.scheduler.close("error")
-            self.scheduler.slots.clear()
+            self.scheduler.clear()
             return
-        if not busy:
+        if not busy and not self._calls:
             self._wake.wait(IDLE_SECONDS)
             self._wake.clear()
 
