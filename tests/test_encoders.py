@@ -80,6 +80,10 @@ def test_a_decoder_may_have_a_pooling(tmp_path: Path) -> None:
 @pytest.mark.parametrize("file, text, code", [
     ("1_Pooling/config.json", '{"pooling_mode_sum_tokens": true}', "MLC0991"),
     ("1_Pooling/config.json", "{}", "MLC0991"),
+    ("1_Pooling/config.json", '{"pooling_mode": [{}]}', "MLC0991"),
+    ("config_sentence_transformers.json", '{"prompts": {}, "default_prompt_name": ["a"]}', "MLC0991"),
+    ("config.json", json.dumps({**CASES["bert"], "hidden_size": 0}), "MLC0911"),
+    ("config.json", json.dumps({**CASES["bert"], "layer_norm_eps": -1}), "MLC0911"),
     ("modules.json", '[{"type": "a.Transformer"}, {"type": "a.LSTM"}]', "MLC0991"),
     ("modules.json", '[{"type": "a.Transformer"}, {"type": "a.Pooling", "path": "../x"}]', "MLC0991"),
     ("modules.json", "{}", "MLC0910"),
@@ -102,8 +106,9 @@ def test_encoders_do_not_generate_and_texts_have_a_limit(folder: Path) -> None:
         mlc.models.Scheduler(model)
     assert model.config.context == 78                      # of 80 positions, counted from 2 on
     model.embed([5] * 78)
-    with pytest.raises(mlc.UserError, match="MLC0915"):
-        model.embed([])
+    for wrong in ([], 3, {"a": 1}, [None], [1, "a"], [2.5], np.array([1, 2, 3])):
+        with pytest.raises(mlc.UserError, match="MLC0915"):
+            model.embed(wrong)                             # type: ignore[arg-type]
     with pytest.raises(mlc.UserError, match="a prompt has 79 tokens, and the model sees 78"):
         model.embed([5] * 79)
 

@@ -30,6 +30,8 @@ Array = np.ndarray[Any, Any]
 
 NONE = np.float32(-1e9)
 """The score of a sequence that there is not."""
+MOST_PENALTY = 5
+"""The greatest power of a length: that of a million tokens, and what is divided by it, are numbers of float32."""
 MOST_KEPT = 64
 """Continuations of a sequence that a step finds at most."""
 
@@ -51,8 +53,9 @@ class BeamSearch:
     def __post_init__(self) -> None:
         if not 2 <= self.count <= MOST_KEPT // 2:
             raise _refused(f"num_beams is {self.count!r}", f"it is from 1 to {MOST_KEPT // 2}")
-        if not -100 <= self.length_penalty <= 100:
-            raise _refused(f"length_penalty is {self.length_penalty!r}", "it is a number from -100 to 100")
+        if not -MOST_PENALTY <= self.length_penalty <= MOST_PENALTY:
+            raise _refused(f"length_penalty is {self.length_penalty!r}",
+                           f"it is a number from {-MOST_PENALTY} to {MOST_PENALTY}")
         if self.early_stopping not in (True, False, "never"):
             raise _refused(f"early_stopping is {self.early_stopping!r}", "it is True, False or 'never'")
 

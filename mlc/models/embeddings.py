@@ -131,13 +131,13 @@ def _modes(path: Path) -> tuple[str, ...]:
     fields = Fields(read_json(path), str(path))
     if not fields.flag("include_prompt", True):
         raise _refused(path, "include_prompt is false", "prompts are a part of the text")
-    given = [name.removeprefix("pooling_mode_") for name, on in fields.data.items()
+    given: list[Any] = [name.removeprefix("pooling_mode_") for name, on in fields.data.items()
              if name.startswith("pooling_mode_") and on is True]
     mode = fields.data.get("pooling_mode")                 # the form of newer versions
     given += [mode] if isinstance(mode, str) else mode if isinstance(mode, list) else []
     known = {**{name: name for name in POOLINGS}, "cls": "cls_token", "max": "max_tokens", "mean": "mean_tokens",
              "mean_sqrt_len": "mean_sqrt_len_tokens", "weightedmean": "weightedmean_tokens"}
-    wrong = [str(name) for name in given if name not in known]
+    wrong = [str(name) for name in given if not isinstance(name, str) or name not in known]
     if wrong or not given:
         raise _refused(path, f"the pooling is {', '.join(wrong) or 'none'}", "mlc knows " + ", ".join(POOLINGS))
     chosen = {known[name] for name in given}
@@ -158,7 +158,7 @@ def _prompt(folder: Path) -> str:
     name, prompts = fields.data.get("default_prompt_name"), fields.mapping("prompts") or {}
     if name is None:
         return ""
-    if not isinstance(prompts.get(name), str):
+    if not isinstance(name, str) or not isinstance(prompts.get(name), str):
         raise _refused(path, f"there is no prompt {name!r}", "prompts has to have default_prompt_name")
     return str(prompts[name])
 

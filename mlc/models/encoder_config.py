@@ -82,13 +82,15 @@ def read_encoder_config(fields: Fields) -> EncoderConfig:
     else:
         sizes = [fields.integer(n, d) for n, d in (("hidden_size", 768), ("intermediate_size", 3072),
                                                    ("num_hidden_layers", 12), ("num_attention_heads", 12))]
-        act, epsilon = fields.text("hidden_act", "gelu"), fields.number("layer_norm_eps", 1e-12)
+        act, epsilon = fields.text("hidden_act", "gelu"), fields.positive("layer_norm_eps", 1e-12)
         types, names = fields.integer("type_vocab_size", 2), _BERT
         if types < 1:
             raise fields.refusal(f"type_vocab_size is {types}")
     if act not in ACTIVATION_NAMES:
         raise fields.refusal(f"the activation is {act!r}", "mlc knows " + ", ".join(ACTIVATION_NAMES))
     width, inner, layers, heads = sizes
+    if not width or not inner:
+        raise fields.refusal(f"the width is {width} and that of the feed-forward network {inner}")
     if heads < 1 or width % heads:
         raise fields.refusal(f"{heads} heads do not divide a width of {width}")
     if layers > MOST_LAYERS:

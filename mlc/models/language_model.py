@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
+from operator import index
 from pathlib import Path
 from typing import Any, Literal
 
@@ -29,6 +30,7 @@ from mlc.models.folder import CausalLM, Module, read_folder, read_json
 from mlc.models.generation import Piece, Request, completions
 from mlc.models.gguf import read_gguf, read_gguf_file
 from mlc.models.gguf.vocabulary import GGUFVocabulary
+from mlc.models.prompts import Prompt, is_prompt, listed, no_prompt
 from mlc.models.quantized import QuantizedTensor
 from mlc.models.sampling import Sampling
 from mlc.models.scheduler import pieces
@@ -36,7 +38,6 @@ from mlc.models.steps import Steps
 from mlc.models.text import ChatTemplate, Message, Tokenizer, read_template
 
 Array = np.ndarray[Any, Any]
-Prompt = str | Sequence[int]
 
 _MOST_AUTOMATA, _MOST_STATES = 32, 20_000
 """How many constraints a model keeps, and how large they may have become."""
@@ -132,8 +133,8 @@ class LanguageModel:
         Returns:
             A `Completion`, or a list of them for a list of prompts.
         """
-        single = _is_prompt(prompts)
-        several: Any = [prompts] if single else prompts
+        single = is_prompt(prompts)
+        several = listed(prompts)
         if not several:
             return []
         if num_beams != 1:
@@ -180,8 +181,8 @@ class LanguageModel:
             >>> mlc.models.load("examples/assistant").embed("The tensor dialect").shape
             (128,)
         """
-        single = _is_prompt(prompts)
-        several: Any = [prompts] if single else prompts
+        single = is_prompt(prompts)
+        several = listed(prompts)
         if not several:
             raise UserError("there is no text", code="MLC0915", loc=user_loc(), hint="give one, or a list of some")
         found = self._embedder([self.embedding_tokens(p) for p in several])
@@ -276,7 +277,12 @@ class LanguageModel:
 
     def _tokens(self, prompt: Prompt, limit: int, answer: str = ", the answer included") -> tuple[int, ...]:
         """The tokens of a prompt, fewer than `limit`."""
-        tokens = tuple(self.text_tools().encode(prompt) if isinstance(prompt, str) else map(int, prompt))
+        if isinstance(prompt, str):
+            tokens = tuple(self.text_tools().encode(prompt))
+        elif isinstance(prompt, Iterable):
+            tokens = tuple(index(t) if hasattr(t, "__index__") else t for t in prompt)
+        else:
+            raise no_prompt(prompt)
         if not tokens:
             raise UserError("a prompt has no tokens", code="MLC0915", loc=user_loc(), hint="it needs at least one")
         self._check_tokens("a prompt", tokens)
@@ -329,10 +335,6 @@ def draft_named(word: str | None) -> Draft | None:
     if word is None:
         return None
     return PromptLookup() if word == "lookup" else DraftModel(load(word))
-
-
-def _is_prompt(x: Any) -> bool:
-    return isinstance(x, str) or (hasattr(x, "__len__") and len(x) > 0 and isinstance(x[0], int))
 
 
 def _wrong(name: str, value: Any, hint: str) -> UserError:
@@ -454,7 +456,8 @@ def generate(model: LanguageModel, prompts: Prompt | Sequence[Prompt], *, max_to
         num_beams: How many sequences a beam search follows for each prompt, to find the answer of the greatest
             log-probability as transformers does; 1 for no search. It takes none of the options of drawing, and no
             `stop`, `constraint`, `logprobs` or `draft`.
-        length_penalty: Of a beam search: log-probabilities of answers are divided by their length to this power.
+        length_penalty: Of a beam search: log-probabilities of answers are divided by their length to this power, from
+            -5 to 5.
         early_stopping: Of a beam search: True ends it with `num_beams` answers, "never" once no sequence can become
             better than these, False once none would be if it ended now.
 
