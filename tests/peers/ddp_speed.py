@@ -59,6 +59,7 @@ def on_mesh(sizes: tuple[int, ...], batch: int) -> tuple[int, Callable[[], Any]]
     import mlc
     from mlc import distributed, nn
     distributed.init_process_group(timeout=300)
+    mlc.manual_seed(0)                                     # the parameters are the same on all ranks
     mesh = distributed.mesh({"data": 2})
     x, y = (distributed.from_local(a, "data", mesh=mesh) for a in data(sizes, mesh.rank, batch))
     model = distributed.distribute(layers(nn, sizes), mesh)
