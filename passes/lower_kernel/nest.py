@@ -49,7 +49,7 @@ class LoopScope:
         self.counts: dict[int, Dim] = dict(outer.counts) if outer else {}    # valid lanes, by offset of a vector
         self.masks: dict[int, Value] = dict(outer.masks) if outer else {}    # their masks, unless all are valid
         self.valid: dict[int, Dim] = dict(outer.valid) if outer else {}      # valid points of a whole block, if masked
-        self.row_masks: dict[tuple[Point, ...], Value] = dict(outer.row_masks) if outer else {}
+        self.row_masks: dict[tuple[Point, ...], Value] = dict(outer.row_masks) if outer else {}     # of `mask`
         self.tiles: dict[Value, dict[Point, Value]] = dict(outer.tiles) if outer else {}
         self.scratch_buffers: dict[Value, Any] = dict(outer.scratch_buffers) if outer else {}
 
@@ -118,7 +118,7 @@ class Lowering:
                 self.enter_part(d, origin, extent - origin, size, whole=True)
             else:
                 self.enter(d, origin, size)
-                scope.valid[d] = extent - origin
+                scope.valid[d], scope.row_masks = extent - origin, {}
             scf.Yield(tuple(body([])))
 
     def blocks(self, d: int, size: int, carried: list[Value], body: Body, ranged: bool = False,
@@ -252,7 +252,7 @@ class Lowering:
         scope.valid.pop(d, None)
         if d == scope.vector:
             scope.lanes = lanes or self.lanes_of(size)
-            scope.counts, scope.masks = {}, {}
+            scope.counts, scope.masks, scope.row_masks = {}, {}, {}
         return origin
 
     def named(self, word: str, value: Value) -> Dim:

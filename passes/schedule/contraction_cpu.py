@@ -334,7 +334,8 @@ def lanes_for(extent: Dim, lanes: int) -> int:
 
 @functools.cache
 def best_shape(extents: tuple[Dim, ...], lanes: int, machine: Cpu, may_mask: bool = False) -> Shape:
-    """Cheapest register tile for a product of these extents; `may_mask` says whether the last columns may be masked."""
+    """Cheapest register tile for a product of these extents; `may_mask` says whether the last columns and lines may be
+    masked."""
     rows, lines, columns = (max(1, guess(n)) for n in extents)
     counts = rows, lines, ceil(columns, lanes)
     ranges = (range(1, min(n, most) + 1) for n, most in zip(counts, MOST))

@@ -79,15 +79,3 @@ func.func @rows(%x: tensor<5x16xf32>, %y: tensor<3x16xf32>) -> tensor<5x16xf32> 
 // CHECK: scf.if
 // CHECK: vector.store
 // CHECK-NOT: masked
-// -----
-// where the last columns of a panel are masked, all columns have the same code
-func.func @panels(%x: tensor<40x70xf32>, %y: tensor<70x3003xf32>) -> tensor<40x3003xf32> {
-  %0 = tensor.dot_general %x, %y {batch = [], contract = [[1, 0]]} : (tensor<40x70xf32>, tensor<70x3003xf32>) -> tensor<40x3003xf32>
-  func.return %0 : tensor<40x3003xf32>
-}
-// CHECK: scf.for %{{\w+}} = {{.*}} {
-// CHECK: vector.create_mask
-// CHECK: vector.maskedload %y
-// CHECK: math.fma
-// CHECK: vector.maskedstore %out0
-// CHECK-NOT: vector.create_mask
