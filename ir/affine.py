@@ -48,16 +48,39 @@ def is_multiple_of(expr: AffineExpr, n: int) -> bool:
     return expr % n == 0 if isinstance(expr, int) else all(c % n == 0 for _, c in expr.terms)
 
 
-def step_along(expr: AffineExpr, position: int) -> AffineExpr | None:
+def step_along(expr: AffineExpr, position: int, run: int = 1) -> AffineExpr | None:
     """The increment of `expr` per step along a dimension, or None if it depends on the dimension.
 
-    >>> step_along(3 * dim(0) + dim(1), 0), step_along(dim(0) % 2, 0)
-    (3, None)
+    Steps are those within runs of `run` coordinates, the first of which is a multiple of that: a quotient by a multiple
+    of it is then the same for all of them.
+
+    >>> step_along(3 * dim(0) + dim(1), 0), step_along(dim(0) % 2, 0), step_along(dim(0) % 16 + dim(0) // 16, 0, run=8)
+    (3, None, 1)
     """
     if position not in dims_of(expr):
         return 0
+    if run > 1:
+        expr = _within_run(expr, position, run)
     step = substitute(expr, {AffineDim(position): dim(position) + 1}) - expr
     return None if position in dims_of(step) else step
+
+
+def _within_run(expr: AffineExpr, position: int, run: int) -> AffineExpr:
+    """An expression with the same steps within runs, without the quotients that these do not depend on."""
+    out: AffineExpr = 0
+    for monomial, coefficient in () if isinstance(expr, int) else expr.terms:
+        term: AffineExpr = coefficient
+        for atom, power in monomial:
+            factor: AffineExpr = of_atom(atom)
+            if isinstance(atom, Quotient) and position in dims_of(atom.num):
+                rest = atom.num - dim(position)
+                if (isinstance(atom.den, int) and atom.den % run == 0 and position not in dims_of(rest)
+                        and is_multiple_of(rest, run)):
+                    factor = 0 if atom.op == "floordiv" else dim(position)
+            for _ in range(power):
+                term = term * factor
+        out = out + term
+    return expr if isinstance(expr, int) else out
 
 
 # -- recursion over expressions ---------------------------------------------------------------------------------------

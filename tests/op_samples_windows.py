@@ -36,6 +36,24 @@ def _windows() -> list[Sample]:
     return out
 
 
+PACKED: tuple[tuple[str, int, int, int], ...] = (
+    ("3x8x", 1, 4, 0), ("8x3x", 0, 4, 0), ("8x3x", 0, 4, 1), ("4x", 0, 4, 0), ("3x1x", 1, 1, 0), ("0x4x", 1, 2, 1),
+    ("2x0x", 1, 3, 0), ("2x6x3x", 1, 3, 2), ("(4*B)x2x", 0, 4, 0), ("Bx32x", 1, 16, 0))
+"""Shape, axis, width and place of panels."""
+
+
+def _packed() -> list[Sample]:
+    out = []
+    for text, axis, width, outer in PACKED:
+        x = t(f"{text}f64")
+        named = (t("BxCxf64"),) if not x.is_static else ()              # tells the numbers of symbols
+        pack = Sample((x, *named), lambda x, *_, s=(axis, width, outer): tensor.Pack(x, *s))
+        panels = pack.build()[1].results[0].type
+        out += [pack, Sample((panels, *named), lambda x, *_, s=(axis, x.shape[axis], outer): tensor.Unpack(x, *s))]
+    out += [Sample((t(f"2x3x4x{d}"),), lambda x: tensor.Unpack(x, 1, 5)) for d in ("f32", "i8", "i1", "bf16")]
+    return out
+
+
 def _cumulative() -> list[Sample]:
     def make(kind: str, axis: int, reverse: bool, order: str | None = None) -> Any:
         return lambda x: tensor.Cumulative(x, kind, axis, reverse, order)
@@ -168,5 +186,5 @@ def _standardize() -> list[Sample]:
         ("Bx5xf64", (0,)), ("BxCx5xf64", (0, 2)), ("2x5xf32", (1,)), ("2x5xf16", (1,)))]
 
 
-SAMPLES = (*_windows(), *_convolution(), *_pooling(), *_cumulative(), *_scatter(), *_dynamic(), *_standardize(),
-           *_attention())
+SAMPLES = (*_windows(), *_packed(), *_convolution(), *_pooling(), *_cumulative(), *_scatter(), *_dynamic(),
+           *_standardize(), *_attention())

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from mlc.dialects.tensor.linalg import *
     from mlc.dialects.tensor.loss import *
     from mlc.dialects.tensor.map import *
+    from mlc.dialects.tensor.packed import *
     from mlc.dialects.tensor.pooling import *
     from mlc.dialects.tensor.quantized import *
     from mlc.dialects.tensor.random import *

@@ -8,6 +8,9 @@ from mlc.ir import sizes
 from mlc.ir.affine import step_along
 from mlc.ir.sizes import Dim
 
+RUN = 16
+"""Elements of the longest vector: in runs of so many, panels of a multiple of them are contiguous."""
+
 
 def element_width(kernel: Kernel) -> int:
     """The widest element that the kernel computes with; indices do not count where nothing else is that wide."""
@@ -33,8 +36,8 @@ def contiguity(access: loop.Load | loop.Store, dim: int) -> int:
 
 
 def pace(access: loop.Load | loop.Store, dim: int) -> int | None:
-    """How many elements further a neighbour along `dim` lies; None if that differs or is not known."""
-    step = step_along(position(access), dim)
+    """How many elements further a neighbour along `dim` in the same run lies; None if that differs or is not known."""
+    step = step_along(position(access), dim, RUN)
     return step if isinstance(step, int) else None
 
 

@@ -136,7 +136,7 @@ def address(low: Lowering, access: Access) -> Dim:
 def pace(low: Lowering, access: Access) -> Dim | None:
     """The stride between lanes in elements, if it is constant."""
     gathers = any(low.in_lanes(t.type.dims) for t in access.tiles)
-    return None if gathers else step_along(address(low, access), low.scope.vector)
+    return None if gathers else step_along(address(low, access), low.scope.vector, low.alignment)
 
 
 def is_contiguous(low: Lowering, access: Access) -> bool:

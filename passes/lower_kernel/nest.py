@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from math import gcd
 from typing import Any, ClassVar
 
 from mlc.dialects import arith, loop, scf, vector
@@ -70,7 +71,9 @@ class Lowering:
         self.flat_views: dict[Value, tuple[Value, list[Dim]]] = {}
         self.addresses: dict[tuple[Value, tuple[Dim, ...]], Dim] = {}       # linear positions by (buffer, indices)
         self.index_names: dict[Value, str] = {}
-        self.walked = {op.dim for op in kernel.inside(loop.For)}
+        self.steps: dict[int, set[int]] = {}             # by dimension, of the loops over its blocks
+        for op in kernel.inside(loop.For):
+            self.steps.setdefault(op.dim, set()).add(op.step)
         self.names = itertools.count()
         self.stack = 0                                   # bytes of scratch buffers on the stack
         self.scope = LoopScope(SizeBuilder(dict(zip(kernel.symbols, kernel.sizes))))
@@ -96,11 +99,11 @@ class Lowering:
             self.nest(d + 1)
             return []
 
-        size, masked = self.kernel.schedule.tile[d], d in self.kernel.schedule.masked and d not in self.walked
+        size, masked = self.kernel.schedule.tile[d], d in self.kernel.schedule.masked and d not in self.steps
         if masked and not self.is_whole(d, size):
             self.masked_blocks(d, size, body)
         else:
-            self.blocks(d, size, [], body, ranged=d in self.walked)
+            self.blocks(d, size, [], body, ranged=d in self.steps)
 
     def is_whole(self, d: int, size: int) -> bool:
         """Whether the blocks of a dimension are all whole, or there is one with vectors of its own."""
@@ -314,6 +317,12 @@ class Lowering:
     @property
     def lanes(self) -> int:
         return self.scope.lanes
+
+    @property
+    def alignment(self) -> int:
+        """A number that divides the first coordinate of each vector, and the number of its lanes."""
+        vector = self.scope.vector
+        return gcd(self.lanes, self.kernel.schedule.tile[vector], *self.steps.get(vector, ()))
 
     def mask(self, point: Point) -> Value | None:
         """The mask of the lanes at a point that are in the domain; None for all."""

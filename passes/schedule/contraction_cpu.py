@@ -15,10 +15,11 @@ from math import lcm, prod
 
 from mlc.dialects import loop
 from mlc.dialects.loop import Kernel
+from mlc.ir.affine import step_along
 from mlc.ir.core import Value
 from mlc.ir.machine import Cpu
 from mlc.ir.sizes import Dim
-from mlc.passes.analysis.accesses import best_dimension, contiguity, element_width
+from mlc.passes.analysis.accesses import best_dimension, contiguity, element_width, position
 from mlc.passes.schedule.transforms import contraction, pack, spill_accumulator, split_k, strip_mine, tile, unroll
 
 UNKNOWN = 512
@@ -83,6 +84,7 @@ class Factor:
 
     plain: bool                          # from memory, as it is
     along: frozenset[int]                # the dimensions along which it is contiguous
+    panels: bool = False                 # whether these are in panels (tensor.unpack)
 
 
 def factor(value: Value) -> Factor:
@@ -96,8 +98,10 @@ def factor(value: Value) -> Factor:
     loads = [v.op for v in seen if isinstance(v.op, loop.Load)]
     along = frozenset(d for d in value.type.dims if loads and all(is_contiguous(op, d) for op in loads
                                                                   if d in op.result.type.dims))
-    plain = isinstance(value.op, loop.Load) and value.op.mask is None and not value.op.tiles
-    return Factor(plain, along)
+    load = value.op
+    if not isinstance(load, loop.Load) or load.mask is not None or load.tiles:
+        return Factor(False, along)
+    return Factor(True, along, any(step_along(position(load), d) is None for d in along))
 
 
 def is_contiguous(load: loop.Load, d: int) -> bool:
@@ -267,7 +271,7 @@ def packing_of(kernel: Kernel, factors: tuple[Value, Value], m: int, n: int, k: 
     across = n not in right.along
     rows = guess(kernel.domain[m])
     exceeds = terms * rows * size > machine.l2_bytes       # so that each panel of columns reads them from memory anew
-    possible = {n, k} <= {*factors[1].type.dims}
+    possible = {n, k} <= {*factors[1].type.dims} and not right.panels
     return Packing((not left.plain or (exceeds and (k not in left.along or rows <= ROWS // 2)))
                    and {m, k} <= {*factors[0].type.dims},
                    possible and (across or not right.plain or (None if large else False)),

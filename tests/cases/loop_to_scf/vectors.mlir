@@ -79,3 +79,22 @@ func.func @rows(%x: tensor<5x16xf32>, %y: tensor<3x16xf32>) -> tensor<5x16xf32> 
 // CHECK: scf.if
 // CHECK: vector.store
 // CHECK-NOT: masked
+// -----
+// columns in panels lie in lanes where the lanes of each vector are those of one panel
+func.func @panels(%x: tensor<2x3xf32>, %w: tensor<2x3x16xf32>) -> tensor<2x32xf32> {
+  %0 = tensor.unpack %w {axis = 1, size = 32} : (tensor<2x3x16xf32>) -> tensor<3x32xf32>
+  %1 = tensor.dot_general %x, %0 {batch = [], contract = [[1, 0]]} : (tensor<2x3xf32>, tensor<3x32xf32>) -> tensor<2x32xf32>
+  func.return %1 : tensor<2x32xf32>
+}
+// CHECK: arith.divui
+// CHECK: vector.load
+// CHECK: math.fma
+// CHECK-NOT: vector.gather
+// -----
+// as they do not where panels are of other widths than vectors
+func.func @narrow_panels(%x: tensor<2x3xf32>, %w: tensor<6x3x6xf32>) -> tensor<2x32xf32> {
+  %0 = tensor.unpack %w {axis = 1, size = 32} : (tensor<6x3x6xf32>) -> tensor<3x32xf32>
+  %1 = tensor.dot_general %x, %0 {batch = [], contract = [[1, 0]]} : (tensor<2x3xf32>, tensor<3x32xf32>) -> tensor<2x32xf32>
+  func.return %1 : tensor<2x32xf32>
+}
+// CHECK: vector.gather

@@ -103,3 +103,14 @@ func.func @columns_of_a_panel(%x: tensor<40x70xf32>, %y: tensor<70x3001xf32>) ->
   func.return %0 : tensor<40x3001xf32>
 }
 // CHECK: vector = 1, lanes = 16, masked = [1], steps = ["tile(dim=1, size=48, vector=True, lanes=16, masked=True)"
+// -----
+// a factor in panels is read from them, and not packed
+func.func @panels(%x: tensor<40x70xf32>, %w: tensor<7x70x16xf32>) -> tensor<40x100xf32> {
+  %0 = tensor.unpack %w {axis = 1, size = 100} : (tensor<7x70x16xf32>) -> tensor<70x100xf32>
+  %1 = tensor.dot_general %x, %0 {batch = [], contract = [[1, 0]]} : (tensor<40x70xf32>, tensor<70x100xf32>) -> tensor<40x100xf32>
+  func.return %1 : tensor<40x100xf32>
+}
+// CHECK: domain = [40, 100, 70]
+// CHECK-SAME: vector = 1, lanes = 16
+// CHECK-NOT: pack(side=rhs
+// CHECK: loop.contract
