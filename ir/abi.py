@@ -65,9 +65,13 @@ ARENA, CAPACITY, NEEDED, RECORD = (getattr(Context, name).offset for name, *_ in
 TIMES, WORDS = (getattr(TimedContext, name).offset for name, *_ in TimedContext._fields_)
 """Byte offsets of the fields of a context."""
 
+SOURCES = "sources"
+"""Attribute of @f_constants and @f_with_constants (pass hoist_constants): per argument, the number of that of @f; for
+result n of @f_constants, -1 - n."""
+
 ATTRIBUTES = ("interface", "symbols", "aliases", "error_sites", "arg_names", "work", "size_constraints",
               "constraint_sites",
-              "temporaries", "arena", "kernels")
+              "temporaries", "arena", "kernels", SOURCES)
 """The attributes of an entry that hold its interface."""
 
 
@@ -105,6 +109,7 @@ class Interface:
     arena        bytes of the arena into which they are packed
     work         the number of elementary steps of a call, if known (negative: without bound)
     kernels      of timed code: the `KernelSite` of each slot of its times, as text
+    sources      of a function without its constants, and of that which computes them: where the arguments come from
     """
 
     name: str
@@ -119,6 +124,7 @@ class Interface:
     arena: Dim = 0
     work: Dim | None = None
     kernels: tuple[str, ...] = field(default=(), metadata=OPTIONAL)
+    sources: tuple[int, ...] = field(default=(), metadata=OPTIONAL)
 
     def __post_init__(self) -> None:
         if any(not isinstance(t, TensorType) for t in (*self.type.inputs, *self.type.results)):
@@ -194,7 +200,7 @@ def interface_of(entry: Op) -> Interface:
         _strings(attrs.get("error_sites")), _strings(attrs.get("arg_names")),
         tuple(map(parse_size, _strings(attrs.get("size_constraints")))), _strings(attrs.get("constraint_sites")),
         parse_size(str(attrs.get("temporaries", 0))), parse_size(str(attrs.get("arena", 0))), steps,
-        _strings(attrs.get("kernels")))
+        _strings(attrs.get("kernels")), tuple(int(i) for i in _items(attrs.get(SOURCES))))
 
 
 def interfaces(module: Op) -> dict[str, Interface]:

@@ -165,6 +165,13 @@ class Block:
     def parent_op(self) -> Op | None:
         return self.region.parent if self.region is not None else None
 
+    def ancestor_of(self, op: Op) -> Op:
+        """The operation of this block that is `op`, or has it inside."""
+        while op.parent is not self:
+            assert op.parent_op is not None, "the operation is not in the block"
+            op = op.parent_op
+        return op
+
     def insert(self, op: Op, before: Op | None = None) -> None:
         """Insert a detached `op` before another operation of this block, or at the end."""
         assert op.parent is None, f"{op.name} is already in a block"

@@ -65,7 +65,7 @@ def _outline(function: Func, number: int, ops: list[Op]) -> None:
     own = {r for op in ops for r in op.results}
     takes = list(dict.fromkeys(v for op in ops for v in free_values(op) if v not in own))
     gives = [r for op in ops for r in op.results if op in inside and isinstance(r.type, TensorType)
-             and any(_in_block(user, function) not in inside for user in r.users)]
+             and any(function.block.ancestor_of(user) not in inside for user in r.users)]
     name = Symbol(f"{function.sym_name}_segment_{number}")
     made = func.function(name, [v.type for v in takes], [v.name for v in takes])
     mapping: dict[Value, Value] = dict(zip(takes, made.args))
@@ -79,21 +79,13 @@ def _outline(function: Func, number: int, ops: list[Op]) -> None:
     for old, new in zip(gives, call.results):
         new.name = old.name
         for user, i in list(old.uses):
-            if _in_block(user, function) not in inside:
+            if function.block.ancestor_of(user) not in inside:
                 user.set_operand(i, new)
     for op in reversed([op for op in ops if op in inside]):
         if not any(r.uses for r in op.results):            # else it computes a scalar of a later segment, too
             op.erase()
     assert function.parent is not None
     function.parent.insert(made, function)
-
-
-def _in_block(op: Op, function: Func) -> Op:
-    """The operation of the function's block that is, or has inside, an operation."""
-    while op.parent is not function.block:
-        assert op.parent_op is not None
-        op = op.parent_op
-    return op
 
 
 def _scalars(ops: list[Op]) -> list[Op]:

@@ -36,6 +36,7 @@ SHARED: Rows = (
     ("loop", "cse", "decompositions have common subexpressions: softmax and its derivative"),
     ("loop", "fix_numerics", "fixes reduction orders and approximations; later passes preserve every bit"),
     ("loop", "expand_concat", "kernels of many selects would be slow to compile and to run; before kernels are formed"),
+    ("loop", "hoist_constants", "what is computed of weights is final, and is no part of kernels yet"),
     ("loop", "fuse", "values inside a kernel cost no memory traffic; needs canonical IR without duplicates"),
     ("loop", "bufferize", "buffers for the values at kernel boundaries; in place where an operand dies"),
     ("loop", "tensor_to_loop", "access maps instead of tensor operations; needs buffers to load from"),
@@ -102,6 +103,8 @@ BEFORE: tuple[tuple[str, str, str], ...] = (
     ("inline", "fuse", "kernels contain no calls"),
     ("cse", "fuse", "common subexpressions would be fused twice"),
     ("fix_numerics", "fuse", "fusion must not affect rounding"),
+    ("fix_numerics", "hoist_constants", "a factor of a product is packed once its order is fixed"),
+    ("hoist_constants", "fuse", "kernels are not split again"),
     ("fuse", "bufferize", "only values at kernel boundaries need buffers"),
     ("vectorize", "loop_to_scf", "the lowering reads the tile sizes"),
     ("vectorize", "parallelize", "tiles are the unit of thread partitioning"),
@@ -161,6 +164,8 @@ def _options(transform: Pass, machine: Model, products: str) -> tuple[tuple[str,
     if transform.name == "fix_numerics":
         changed = {"products": products, "lanes": machine.order == "cpu"}
         return tuple((name, value) for name, value in changed.items() if value != transform.defaults[name])
+    if transform.name == "hoist_constants":                # on GPUs, products read their factors through shared memory
+        return (("panels", True),) if machine.order == "cpu" else ()
     default = transform.defaults.get("machine")
     restricted = machine.of(type(default)) if isinstance(default, Machine) else None
     return () if restricted == default else (("machine", restricted),)
@@ -200,7 +205,7 @@ def stage(module: Op, machine: Model = CPU) -> int:
     if "tensor.kernel" in used:
         return names.index("tensor_to_loop" if _has_values_of(module, MemRefType) else "bufferize")
     if dialects & {"tensor", "autodiff"} or _has_values_of(module, TensorType):
-        return names.index("fuse") if fix_numerics.is_fixed(module) else 0
+        return names.index("hoist_constants") if fix_numerics.is_fixed(module) else 0
     lowering = "loop_to_scf" if machine.order == "cpu" else "loop_to_gpu"
     return names.index("tensor_to_loop" if "loop" in dialects else lowering) + 1
 

@@ -1,0 +1,101 @@
+"""The values of a module that are the same in every call, since they depend on constant arguments alone.
+
+The attribute `constants` of a public function numbers the arguments that are the same tensors in all of its calls, such
+as the weights of a model. An argument of a private function is constant if it is at each call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from collections.abc import Set as AbstractSet
+
+from mlc.dialects import func, tensor
+from mlc.dialects.func import Func
+from mlc.dialects.tensor.traits import checked_operand, moves_elements
+from mlc.ir import sizes
+from mlc.ir.core import Op, Value
+from mlc.ir.types import TensorType
+from mlc.passes.analysis.effects import is_pure, pure_functions
+from mlc.passes.analysis.free_values import free_values
+
+CONSTANTS = "constants"
+"""The attribute of a public function."""
+
+
+class ConstantValues:
+    """The constant values of a module.
+
+    arguments  the constant arguments of each function
+    """
+
+    def __init__(self, module: Op) -> None:
+        self._pure = pure_functions(module)
+        self.arguments: dict[Func, set[Value]] = {}
+        calls: dict[str, list[list[bool]]] = {}
+        for function in reversed(func.callees_first(module)):
+            if function.is_declaration or len(function.body.blocks) != 1:
+                continue
+            at_calls = calls.get(function.sym_name, [])
+            held = [i for i in range(len(function.args)) if at_calls and all(known[i] for known in at_calls)]
+            self.arguments[function] = {function.args[i] for i in (
+                function.attrs.get(CONSTANTS, ()) if function.is_public else held)}
+            known = self.of(function)
+            for call in function.inside(func.Call):
+                calls.setdefault(call.callee, []).append([v in known for v in call.args])
+
+    def of(self, function: Func) -> set[Value]:
+        """The constant arguments of a function, and the values that its block computes of them and of literals alone.
+
+        What takes more memory than its operands, as a broadcast or a widened number, is none of them: it is computed in
+        each call, from what takes less.
+        """
+        known = set(self.arguments[function])
+        for op in function.block if known else ():
+            if self.is_constant(op, known):
+                known.update(op.results)
+        return known
+
+    def is_constant(self, op: Op, known: AbstractSet[Value]) -> bool:
+        """Whether an operation gives constants, given those that are `known`.
+
+        Panels are unpacked where they are read. What checks its operand stays where it is, and may not be reached.
+        """
+        held = [v for v in dict.fromkeys(op.operands) if v in known]
+        return (bool(held) and not op.terminator and not isinstance(op, tensor.Unpack)
+                and is_pure(op, self._pure) and checked_operand(op) is None
+                and (not op.regions or set(free_values(op)) == set(op.operands))
+                and all(_is_static(v) for v in op.results) and all(v in known or is_literal(v) for v in op.operands)
+                and _bytes(op.results) <= ROOM * _bytes(held))
+
+    def add_pure(self, function: Func) -> None:
+        """Take note of a function without effects that a pass has made."""
+        self._pure.add(function.sym_name)
+
+
+ROOM = 1.25
+"""How much more memory than its operands a constant may take: panels are padded."""
+
+
+def is_view_of_argument(value: Value, arguments: Collection[Value]) -> bool:
+    """Whether a value has the elements of an argument, elsewhere at most, so that keeping it saves no computation."""
+    while value.op is not None and moves_elements_only(value.op):
+        value = value.op.operands[0]
+    return value in arguments
+
+
+def moves_elements_only(op: Op) -> bool:
+    """Whether an operation only moves elements of its operand, and its layout is none that is chosen for a reader."""
+    return (moves_elements(op) or isinstance(op, tensor.Reshape)) and not isinstance(op, tensor.Pack | tensor.Pad)
+
+
+def _is_static(value: Value) -> bool:
+    return isinstance(value.type, TensorType) and value.type.is_static
+
+
+def is_literal(value: Value) -> bool:
+    """Whether a value is that of an operation which depends on nothing."""
+    return value.op is not None and value.op.pure and not value.op.operands and not value.op.regions
+
+
+def _bytes(values: Iterable[Value]) -> int:
+    return sum(sizes.evaluate(v.type.size, {}) * v.type.dtype.itemsize for v in values)
