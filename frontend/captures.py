@@ -131,6 +131,7 @@ class Captures:
     accumulates     whether they are accumulated in leaves
     recorded_grad_mode  the grad mode of the call that is recorded
     asks_autograd   whether the recording depends on what autograd knows of the arguments
+    constants       inputs in place of `inputs`, once the tensors among these are constants
     keeps_history   whether a captured tensor takes over elements that depend on a leaf
     uses_changed_leaf  whether a result depends on a leaf that was changed in place before
     """
@@ -154,6 +155,7 @@ class Captures:
         self.keeps_history = self.uses_changed_leaf = False
         self.recorded_grad_mode = mode.enabled
         self.hooks: list[Any] = []
+        self.constants: list[Input] | None = None
         self._types: list[tuple[Tensor, Any, tuple[int, ...], Any]] = []
         self._fixed: list[Any] | None = None               # the tensors among the inputs; the others have to be asked
         self._others: list[tuple[int, Input]] = []
@@ -328,14 +330,18 @@ class Captures:
         return all(type(t._array) is kind and t._array.shape == shape and t._array.dtype == dtype
                    for t, kind, shape, dtype in self._types)
 
+    def sources(self) -> list[Input]:
+        """The inputs of the code: those that were recorded, unless constants are in their place."""
+        return [source for source, _, _ in self.inputs] if self.constants is None else self.constants
+
     def tensors(self) -> list[Tensor]:
         """The tensors among the inputs."""
-        return [source.tensor for source, _, _ in self.inputs if isinstance(source, CapturedTensor)]
+        return [source.tensor for source in self.sources() if isinstance(source, CapturedTensor)]
 
     def operands(self, given: Sequence[Any]) -> list[Any]:
         """The inputs of a call, once the function is recorded."""
         if self._fixed is None:
-            sources = [source for source, _, _ in self.inputs]
+            sources = self.sources()
             self._fixed = [x.tensor if isinstance(x, CapturedTensor) else None for x in sources]
             self._others = [(i, x) for i, x in enumerate(sources) if self._fixed[i] is None]
         found = self._fixed.copy()

@@ -106,6 +106,15 @@ class Recorded:
         """The inputs of a call besides its arguments."""
         return self.captures.operands(given) if self.captures is not None else []
 
+    def recorded_operands(self, given: Sequence[Any]) -> list[Any]:
+        """The inputs of a call besides its arguments, as the recorded function takes them."""
+        return [] if self.captures is None else [source.operand(given) for source, _, _ in self.captures.inputs]
+
+    @property
+    def is_frozen(self) -> bool:
+        """Whether constants are in the place of tensors that the function reaches."""
+        return self.captures is not None and self.captures.constants is not None
+
     @property
     def differentiates(self) -> bool:
         """Whether gradients are computed in the function."""

@@ -39,6 +39,7 @@ from mlc.frontend.tensor import OPERATIONS, Tensor
 from mlc.frontend.trace import state
 from mlc.frontend.tree import AttributeTree
 from mlc.frontend_compiler import FrontendCompiler
+from mlc.frozen import mark_constants, without_constants
 from mlc.ir.core import Op
 from mlc.ir.diag import UserError
 from mlc.ir.profiling import timed
@@ -102,6 +103,7 @@ class Compiled(CompiledFunction):
         dynamic: Whether one code serves all sizes.
         check: Whether each call runs as Python too.
         checked: Whether the code checks its accesses to memory.
+        freeze: Whether the tensors that f reaches are constants of the code.
 
     Raises:
         UserError: A setting names no parameter or is unknown (MLC0380), or the target is unknown (MLC0501).
@@ -155,16 +157,19 @@ class Compiled(CompiledFunction):
         reached = recorded.captures.tensors() if recorded.captures is not None else []
         device = device_of_call([*call.arrays, *(t.backing_array for t in reached)])
         debugged = taken_out(recorded.trace.module, device)
-        if not recorded.accumulates and requires_grad([*call.given, *reached]):     # lowering consumes the recording
+        frozen, own = self.freeze and debugged is None, len(call.arrays)
+        if frozen:
+            mark_constants(recorded, own, self.signature.name)
+        elif not recorded.accumulates and requires_grad([*call.given, *reached]):     # lowering consumes the recording
             recorded.function = FunctionRecord(copy_of(recorded.trace.module), self.signature.name)
         if device.startswith("mesh"):
             recorded.mark_results()
         executable = native_code(recorded.trace.module, self.placement.at(device).timed(timed))
-        entry = executable.entry("main")
+        entry = without_constants(executable, recorded, own) if frozen else executable.entry("main")
         if debugged is not None:
             entry = DebuggedEntry(entry, debugged)
         return Specialization(recorded, executable, entry, call.donated(),
-                              RepeatedCall.of(entry, recorded, len(call.arrays)))
+                              RepeatedCall.of(entry, recorded, own))
 
     def _beside_python(self, call: Call) -> Any:
         from mlc.checked import checked_call
@@ -211,23 +216,23 @@ def native_entries() -> int:
 def compile(f: M, donate: Parameters = (), *, static: Parameters = (),
             args: Sequence[Any] | None = None, target: str | None = None, graph: bool = False,
             matmul_precision: str | None = None, fallback: bool = False, dynamic: bool | None = None,
-            check: bool = False, checked: bool = False) -> M: ...
+            check: bool = False, checked: bool = False, freeze: bool = False) -> M: ...
 @overload
 def compile(f: Callable[..., Any], donate: Parameters = (), *, static: Parameters = (),
             args: Sequence[Any] | None = None, target: str | None = None, graph: bool = False,
             matmul_precision: str | None = None, fallback: bool = False, dynamic: bool | None = None,
-            check: bool = False, checked: bool = False) -> Compiled: ...
+            check: bool = False, checked: bool = False, freeze: bool = False) -> Compiled: ...
 @overload
 def compile(f: None = None, donate: Parameters = (), *, static: Parameters = (),
             args: Sequence[Any] | None = None, target: str | None = None, graph: bool = False,
             matmul_precision: str | None = None, fallback: bool = False,
-            dynamic: bool | None = None,
-            check: bool = False, checked: bool = False) -> Callable[[Callable[..., Any]], Compiled]: ...
+            dynamic: bool | None = None, check: bool = False, checked: bool = False,
+            freeze: bool = False) -> Callable[[Callable[..., Any]], Compiled]: ...
 @coded
 def compile(f: Any = None, donate: Parameters = (), *, static: Parameters = (),
             args: Sequence[Any] | None = None, target: str | None = None, graph: bool = False,
             matmul_precision: str | None = None, fallback: bool = False, dynamic: bool | None = None,
-            check: bool = False, checked: bool = False) -> Any:
+            check: bool = False, checked: bool = False, freeze: bool = False) -> Any:
     """Compile a function to native code, when it is first called, once for each kind of arguments.
 
     Tensors that f reaches by itself (closures, globals, attributes, elements of containers) are inputs of the code,
@@ -260,6 +265,10 @@ def compile(f: Any = None, donate: Parameters = (), *, static: Parameters = (),
         check: Whether each call runs as Python too, operation by operation, and results are compared.
         checked: Whether each access to memory is checked to be within bounds and initialized, and index arithmetic to
             fit 64 bits. Results have the same bits, at 4 to 12 times the time and twice the memory; on the CPU.
+        freeze: Whether the tensors that f reaches, such as the weights of a model in evaluation, are constants. What
+            depends on them alone is then computed once, and matrix products read weights from a copy in the layout
+            that suits them. Results have the same bits. If one of these tensors is changed, f is recorded again; there
+            are no derivatives. On the CPU.
 
     Returns:
         The compiled function, which is called as f is and has the methods of `Compiled`. Of a module, the same module
@@ -268,7 +277,7 @@ def compile(f: Any = None, donate: Parameters = (), *, static: Parameters = (),
 
     Raises:
         UserError: A setting names no parameter or is unknown (MLC0380), the target is unknown (MLC0501), or f changes
-            what was there before (MLC0615).
+            what was there before (MLC0615). With `freeze`, f changes a tensor that it reaches (MLC0995).
         UserTypeError: f is no function (MLC0380).
         InternalError: With `check`, Python gives something else (MLC0903); with `checked`, an access is wrong
             (MLC0480).
@@ -282,7 +291,7 @@ def compile(f: Any = None, donate: Parameters = (), *, static: Parameters = (),
     """
     options = {"donate": donate, "static": static, "args": args, "target": target, "graph": graph,
                "matmul_precision": matmul_precision, "fallback": fallback, "dynamic": dynamic, "check": check,
-               "checked": checked}
+               "checked": checked, "freeze": freeze}
     if f is None:
         return functools.partial(compile, **options)
     compiled = Compiled(f, **options)  # type: ignore[arg-type]

@@ -76,7 +76,7 @@ class CompiledFunction:
     def __init__(self, f: Callable[..., Any], donate: Parameters = (), static: Parameters = (),
                  args: Sequence[Any] | None = None, target: str | None = None, graph: bool = False,
                  matmul_precision: str | None = None, fallback: bool = False, dynamic: bool | None = None,
-                 check: bool = False, checked: bool = False) -> None:
+                 check: bool = False, checked: bool = False, freeze: bool = False) -> None:
         if matmul_precision not in PRECISIONS:
             raise UserError(f"matmul_precision is {matmul_precision!r}", code="MLC0380", loc=user_loc(),
                             hint='one of "ieee", "tf32" and None')
@@ -86,10 +86,13 @@ class CompiledFunction:
         device, machine = target_named(target)
         self.placement = Placement(device, machine, graph, matmul_precision, CHECKS if checked else NONE)
         self.signature = Signature(f, donate, static, args, device)
-        self.fallback, self.dynamic, self.check = fallback, dynamic, check
+        if freeze and (donate or static or device not in (None, CPU)):
+            raise UserError("freeze=True goes with neither donated nor static arguments nor a device", code="MLC0380",
+                            loc=user_loc(), hint="leave out donate, static and target, or freeze")
+        self.fallback, self.dynamic, self.check, self.freeze = fallback, dynamic, check, freeze
         self._settings: dict[str, Any] = {"donate": donate, "static": static, "args": args, "graph": graph,
                           "matmul_precision": matmul_precision, "fallback": fallback, "dynamic": dynamic,
-                          "check": check, "checked": checked}
+                          "check": check, "checked": checked, "freeze": freeze}
         self._caches = {False: DispatchCache(self.signature)}
         self.reports: list[Report] = []
         self.wrappers = list[Any]()
@@ -135,7 +138,8 @@ class CompiledFunction:
         if not bound or self.signature.device is not None or called_module(bound[0].__call__) is None or (
                 self.signature.donate or self.signature.static):
             return None
-        if any(vars(m).get(name) is None for m in tree.attribute_trees(bound[0]) for name in m._buffers):
+        if not self.freeze and any(
+                vars(m).get(name) is None for m in tree.attribute_trees(bound[0]) for name in m._buffers):
             return None
         return type(self)(bound[0].__call__, **self._settings).with_dispatcher()
 
@@ -172,8 +176,7 @@ class CompiledFunction:
 
         Returns:
             Text: for each specialization its types, the lines that became loops and conditions, the Python values it
-                was
-            specialized on, and for which arguments it runs as Python (`fallback`), and why.
+                was specialized on, and for which arguments it runs as Python (`fallback`), and why.
         """
         reports = self.reports if self.direct is None else [*self.direct.reports, *self.reports]
         count = len(reports)

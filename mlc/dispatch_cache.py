@@ -202,8 +202,8 @@ class DispatchCache:
         return PYTHON
 
     def all(self) -> list[Specialization]:
-        """Every specialization, once per signature."""
-        return [code for state in self._states for code in state.known.values()]
+        """Every specialization, once, however many sizes it is known for."""
+        return [*{id(code): code for state in self._states for code in state.known.values()}.values()]
 
     def after_fork(self) -> None:
         """A thread that was compiling is not in the child; its lock is."""

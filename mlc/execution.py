@@ -59,7 +59,7 @@ def execute(code: Specialization, call: Call) -> Sequence[BackingArray]:
     if code.donated:
         _consume(code, call)
     if Checks.anomaly is not None:
-        before += [np.array(as_backing_array(x)) for x in call.captured]
+        before += [np.array(as_backing_array(x)) for x in recorded.recorded_operands(call.given)]
         Checks.anomaly(results, lambda: record(call).trace.module, before)
     return results
 
@@ -187,6 +187,9 @@ def record_for_backward(code: Specialization, call: Call, out: Any) -> None:
         return
     if recorded.accumulates:
         mark_unrecorded(name, list(differentiable_results(recorded, out, operands).values()))
+    elif recorded.is_frozen:
+        Unrecorded(list(differentiable_results(recorded, out, operands).values()),
+                   f"{name} is compiled with freeze=True, which has no derivatives", "compile it without freeze")
     elif code.donated:
         Unrecorded(list(differentiable_results(recorded, out, operands).values()),
                    f"arguments of {name} were donated, and backward would need their elements",
@@ -213,10 +216,11 @@ def _check_dual(code: Specialization, call: Call) -> None:
     recorded = code.recorded
     if not any_tangent([*call.operands(), *call.captured]):
         return
-    if recorded.written or recorded.has_effects or recorded.assigned or recorded.accumulates or code.donated:
-        raise UserError(f"{call.signature.name} is compiled, is called with dual tensors, and changes tensors in place "
-                        "or computes gradients, which is not translated to tangents", code="MLC0839", loc=user_loc(),
-                        hint="call the function itself, which is not compiled")
+    if (recorded.written or recorded.has_effects or recorded.assigned or recorded.accumulates or code.donated
+            or recorded.is_frozen):
+        raise UserError(f"{call.signature.name} is compiled, is called with dual tensors, and is frozen, changes "
+                        "tensors in place or computes gradients, which is not translated to tangents",
+                        code="MLC0839", loc=user_loc(), hint="call the function itself, which is not compiled")
 
 
 def _function(code: Specialization, call: Call) -> FunctionRecord:

@@ -107,8 +107,7 @@ def _captured(call: Call, code: Specialization, state: State,
     from mlc.backends.cpu.captured import CapturedInputs, GradMode
     captures = code.recorded.captures
     assert captures is not None
-    sources = [source for source, _, _ in captures.inputs]
-    inputs, before = _inputs(sources)
+    inputs, before = _inputs(captures.sources())
     if inputs is None or (before is not None and returned is None):
         return None
     changes = None if returned is None else _changes(call, code, returned, before)

@@ -470,4 +470,13 @@ example python:
     a = np.zeros(3, np.float32)
     a += mlc.ones(2)
 fix: the message is numpy's own, and says what it rejects.
+
+MLC0995 A frozen function changes what is constant in it.
+With freeze=True, the tensors that a function reaches are constants, of which parts of it are computed once. A function
+that changes one of them in every call, as batch normalization does in training, cannot be frozen.
+example python:
+    import mlc
+    model = mlc.nn.BatchNorm1d(3)
+    mlc.compile(model, freeze=True)(mlc.ones(2, 3))
+fix: call model.eval() before, or compile it without freeze.
 '''
