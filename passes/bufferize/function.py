@@ -37,7 +37,7 @@ from mlc.passes.bufferize import regions
 from mlc.passes.bufferize.interface import Callee, add_companion, as_taken, describe
 from mlc.passes.bufferize.lifetimes import Lifetimes, Overwrites
 from mlc.passes.bufferize.numbers import kernel_names, symbols_of
-from mlc.passes.bufferize.plan import BufferPlan, Slot, updated
+from mlc.passes.bufferize.plan import BufferPlan, Slot, updated, updates
 from mlc.passes.bufferize.totals import Sites, sites_of, work_of
 
 
@@ -188,7 +188,7 @@ class Bufferizer:
             by_type.setdefault(arg.type, []).append(arg.index)
         return frozenset((i, j) for j, v in enumerate(returned) for i in by_type.get(v.type, ())
                          if v.op is not None and aliases[j] in (-1, i)
-                         and self.life.fits_in_place(v.op, v, self.block.args[i]))
+                         and all(self.life.fits_in_place(x.op, x, self.block.args[i]) for x in updates(v)))
 
     def add_arguments(self, names: Sequence[str], old_args: Sequence[Value], returned: Sequence[Value],
                       aliases: Sequence[int]) -> None:

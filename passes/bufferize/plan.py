@@ -7,7 +7,7 @@ operation, or a free slot. Values whose lifetimes do not overlap may share a slo
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from heapq import heappop, heappush
 
@@ -61,6 +61,14 @@ def updated(op: Op | None) -> Value | None:
     if not isinstance(op, Kernel) or (update := op.update_of_piece() or op.scatter()) is None:
         return None
     return next((x for x, arg in zip(op.ins, op.body.block.args) if arg is update.x), None)
+
+
+def updates(v: Value) -> Iterator[Value]:
+    """A result, and the values that it comes of by updates in place, which may have its buffer before."""
+    x: Value | None = v
+    while x is not None and x.op is not None:
+        yield x
+        x = updated(x.op)
 
 
 class BufferPlan:

@@ -58,3 +58,21 @@ func.func @kept(%x: tensor<2x4xf32>) -> (tensor<4x4xf32>, tensor<2x4x4xf32>) {
   func.return %3, %6 : tensor<4x4xf32>, tensor<2x4x4xf32>
 }
 // CHECK: func.func @kept
+// -----
+// a result that is updated in place is in its buffer before the update, while the argument is still read
+func.func private @later(%x: tensor<8xf32>, %u: tensor<2xf32>) -> (tensor<8xf32>, tensor<8xf32>) {
+  %0 = tensor.cumulative %x {kind = "add", axis = 0} : tensor<8xf32>
+  %1 = tensor.reverse %x {axes = [0]} : tensor<8xf32>
+  %2 = tensor.constant dense<[3, 0]> : tensor<2xi64>
+  %3 = tensor.scatter_along %0, %2, %u {axis = 0} : (tensor<8xf32>, tensor<2xi64>, tensor<2xf32>) -> tensor<8xf32>
+  func.return %3, %1 : tensor<8xf32>, tensor<8xf32>
+}
+func.func @main(%x: tensor<8xf32>, %u: tensor<2xf32>) -> tensor<8xf32> {
+  %0 = tensor.abs %x : tensor<8xf32>
+  %1:2 = func.call @later(%0, %u) : (tensor<8xf32>, tensor<2xf32>) -> (tensor<8xf32>, tensor<8xf32>)
+  %2 = tensor.add %1#0, %1#1 : tensor<8xf32>
+  func.return %2 : tensor<8xf32>
+}
+// CHECK: tensor.kernel %x, %out0 {label = "cumulative"
+// CHECK: tensor.kernel %x, %out1 {label = "reverse"
+// CHECK: @main
