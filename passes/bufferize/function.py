@@ -162,7 +162,7 @@ class Bufferizer:
             if v.op is None or list(returned).index(v) != i:
                 continue
             for at in (*by_type.get(v.type, ()), *self.updated_argument(v)):
-                if at not in taken and self.life.fits_in_place(v.op, v, self.block.args[at]):
+                if at not in taken and self.may_be_over(v, self.block.args[at]):
                     out[i] = at
                     taken.add(at)
                     break
@@ -188,7 +188,11 @@ class Bufferizer:
             by_type.setdefault(arg.type, []).append(arg.index)
         return frozenset((i, j) for j, v in enumerate(returned) for i in by_type.get(v.type, ())
                          if v.op is not None and aliases[j] in (-1, i)
-                         and all(self.life.fits_in_place(x.op, x, self.block.args[i]) for x in updates(v)))
+                         and self.may_be_over(v, self.block.args[i]))
+
+    def may_be_over(self, result: Value, argument: Value) -> bool:
+        """Whether a result, and all values that it comes of by updates in place, may be written over an argument."""
+        return all(self.life.fits_in_place(x.op, x, argument) for x in updates(result) if x.op is not None)
 
     def add_arguments(self, names: Sequence[str], old_args: Sequence[Value], returned: Sequence[Value],
                       aliases: Sequence[int]) -> None:

@@ -64,11 +64,11 @@ def updated(op: Op | None) -> Value | None:
 
 
 def updates(v: Value) -> Iterator[Value]:
-    """A result, and the values that it comes of by updates in place, which may have its buffer before."""
+    """A value, and those that it comes of by updates in place, which may have its buffer before."""
     x: Value | None = v
-    while x is not None and x.op is not None:
+    while x is not None:
         yield x
-        x = updated(x.op)
+        x = None if x.op is None else updated(x.op)
 
 
 class BufferPlan:

@@ -33,11 +33,16 @@ def reschedule(module: Module, rng: random.Random) -> None:
 
 
 def pack_panels(module: Module, rng: random.Random) -> None:
-    """A random schedule with panels, sums in parts and packed factors for the contractions of a module."""
+    """A random schedule with panels, sums in parts and packed factors for the contractions of a module.
+
+    Those that add in lanes have the lanes as a dimension of their tiles, and keep their schedule.
+    """
     for kernel in module.inside(Kernel):
         if next(kernel.inside(loop.Contract), None) is None or not kernel.parallel:
             continue
         _, contract = transforms.contraction(kernel)
+        if contract.in_lanes:
+            continue
         n, k = rng.randrange(kernel.parallel), contract.dim
         lanes, width = rng.choice(((4, 4), (4, 8), (8, 8), (2, 6), (0, 5)))
         transforms.tile(kernel, n, width, vector=True, lanes=lanes)

@@ -76,3 +76,13 @@ func.func @main(%x: tensor<8xf32>, %u: tensor<2xf32>) -> tensor<8xf32> {
 // CHECK: tensor.kernel %x, %out0 {label = "cumulative"
 // CHECK: tensor.kernel %x, %out1 {label = "reverse"
 // CHECK: @main
+// -----
+// nor may it be in the buffer of a donated argument that is still read
+func.func @donated(%x: tensor<8xf32>, %u: tensor<2xf32>) -> (tensor<8xf32>, tensor<8xf32>) attributes {donate = [0]} {
+  %0 = tensor.cumulative %x {kind = "add", axis = 0} : tensor<8xf32>
+  %1 = tensor.reverse %x {axes = [0]} : tensor<8xf32>
+  %2 = tensor.constant dense<[3, 0]> : tensor<2xi64>
+  %3 = tensor.scatter_along %0, %2, %u {axis = 0} : (tensor<8xf32>, tensor<2xi64>, tensor<2xf32>) -> tensor<8xf32>
+  func.return %3, %1 : tensor<8xf32>, tensor<8xf32>
+}
+// CHECK: aliases = [-1, -1]
