@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from mlc.dialects.shard.mesh import Mesh
 from mlc.dialects.tensor.complex import ComplexOp
 from mlc.dialects.tensor.linalg.matrices import MatrixOp
 from mlc.dialects.tensor.traits import FusionInterface, HostOp
@@ -105,6 +106,10 @@ def attribute(annotation: str, near: Any, rng: random.Random, strange: bool) -> 
                 tuple(rng.choice((0, 1, -1, 1 << 33)) for _ in range(_count(rng, rank, strange)))
         case "tuple[tuple[int, int], ...]":
             return tuple((rng.randrange(-1, 3), rng.randrange(-1, 3)) for _ in range(rng.randint(0, 2)))
+        case "Mesh":
+            return rng.choice((Mesh(("d",), (2,)), Mesh(("d", "m"), (2, 3))))
+        case "Axes":
+            return tuple(rng.choice(("d", "m", "")) for _ in range(rng.randint(0, 2)))
         case _:
             return ()
 

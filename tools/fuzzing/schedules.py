@@ -41,7 +41,7 @@ def pack_panels(module: Module, rng: random.Random) -> None:
         if next(kernel.inside(loop.Contract), None) is None or not kernel.parallel:
             continue
         _, contract = transforms.contraction(kernel)
-        if contract.in_lanes:
+        if isinstance(contract, loop.Contract) and contract.in_lanes:
             continue
         n, k = rng.randrange(kernel.parallel), contract.dim
         lanes, width = rng.choice(((4, 4), (4, 8), (8, 8), (2, 6), (0, 5)))
