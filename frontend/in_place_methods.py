@@ -127,7 +127,7 @@ def fill_diagonal_(self: Tensor, fill_value: Any, wrap: bool = False) -> Tensor:
 
 
 def detach_(self: Tensor) -> Tensor:
-    """Drop the tensor's history, in place.
+    """Drop the tensor's history, in place. Its views keep the history that they have.
 
     Returns:
         The tensor itself.

@@ -29,13 +29,14 @@ def interpreted(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 @pytest.fixture(params=["interpreted", pytest.param("native", marks=pytest.mark.slow)])
-def execution(request: pytest.FixtureRequest) -> None:
-    """Tests of what is recorded and differentiated: interpreted, and in the slow suite in machine code.
+def execution(request: pytest.FixtureRequest) -> str:
+    """Tests of what is recorded and differentiated: interpreted, and in the slow suite in machine code ("native").
 
     Machine code takes about five times as long, most of it in LLVM.
     """
     if request.param == "interpreted":
         request.getfixturevalue("interpreted")
+    return str(request.param)
 
 
 NATIVE = pytest.mark.parametrize("execution", ["native"], indirect=True)

@@ -58,7 +58,7 @@ CASES = [
     *(C(NN + "ctc_loss", LP(6, 3, 4), K([1, 2, 2], [3, 1, 0], [2, 2, 2], dtype=np.int64), K(6, 5, 4, dtype=np.int64),
         THREE, reduction=r, zero_infinity=z, constant=(0,)) for r in ("mean", "sum", "none") for z in (False, True)),
     C(NN + "ctc_loss", LP(6, 3, 4), K(1, 2, 2, 3, 1, 2, 2, dtype=np.int64), (6, 5, 6), (3, 2, 2), constant=(0,)),
-    C(NN + "ctc_loss", LP(6, 4), K(1, 2, 2, dtype=np.int64), 6, 3, constant=(0,)),
+    C(NN + "ctc_loss", LP(6, 4), K(1, 2, 2, dtype=np.int64), (6,), (3,), constant=(0,)),
     C("max", F(3, 4), F(4)), C("min", F(3, 4), F(3, 1)), C("rsub", F(3, 4), F(4), alpha=0.5), C("rsub", F(3), 2.0),
     C("pinverse", W(4, 3)), C("lu_solve", F(3, 2), L(3, 3), K(1, 2, 3, dtype=np.int32), constant=(1,)),
     C("logspace", -1, 2, 7), C("logspace", 0.5, 3, 4, 2.0),

@@ -60,6 +60,8 @@ def test_examples_of_the_help_run(command: str, run: Run) -> None:
     if command == "import":
         torch = pytest.importorskip("torch")
         torch.export.save(torch.export.export(torch.nn.Linear(2, 3), (torch.ones(1, 2),)), "model.pt2")
+    if command == "run":
+        Path("train.py").write_text("import mlc.distributed as dist\ndist.init_process_group()\n")
     if command in ("chat", "generate", "quantize"):
         Path("text.txt").write_text("mlc is a")
         Path("examples").symlink_to(ROOT / "examples")

@@ -71,11 +71,13 @@ LITTLE_MEMORY = """
 import resource, sys
 import numpy as np
 import mlc
+f = mlc.compile(mlc.grad(lambda x: mlc.softmax(x @ x, dim=1).sum()))  # what is imported when it is needed
+np.ones((64, 64), np.float32) @ np.ones((64, 64), np.float32)         # its library allocates at its first call
 used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
 limit = used + (int(sys.argv[1]) << 20)
 resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
 try:
-    mlc.compile(mlc.grad(lambda x: mlc.softmax(x @ x, dim=1).sum()))(np.ones((64, 64), np.float32))
+    f(np.ones((64, 64), np.float32))
 except mlc.Error as error:
     print(error.code)
 """

@@ -139,7 +139,7 @@ class SearchSorted(Composite, name="tensor.search_sorted"):
     """result[i] = the number of j with sorted[j] < values[i], or with `right` sorted[j] <= values[i]
 
     `sorted` is ascending along its last axis. It is a vector, or has the leading axes of values. A NaN among the values
-    comes after all numbers.
+    comes after all numbers. It is found by binary search, which also says what the result is where `sorted` is not.
 
         %r = tensor.search_sorted %s, %v : (tensor<7xf32>, tensor<Bx3xf32>) -> tensor<Bx3xi64>
     """
@@ -160,10 +160,16 @@ class SearchSorted(Composite, name="tensor.search_sorted"):
         return values.with_dtype(i64)
 
     def ref(self, ordered: Any, values: Any) -> Array:
-        table = ordered if ordered.ndim == 1 else ordered[..., None, :]
-        with np.errstate(invalid="ignore"):
-            stop = table > values[..., None] if self.right else table >= values[..., None]
-        return np.asarray((~stop).sum(-1, dtype=np.int64))
+        n = ordered.shape[-1]
+        low, high = np.zeros(values.shape, np.int64), np.full(values.shape, n, np.int64)
+        for _ in range(_levels(n + 1) if n else 0):
+            middle = (low + high) >> 1
+            safe = np.minimum(middle, n - 1)
+            found = ordered[safe] if ordered.ndim == 1 else np.take_along_axis(ordered, safe, -1)
+            with np.errstate(invalid="ignore"):
+                stop = found > values if self.right else found >= values
+            low, high = (np.where((low < high) & ~stop, middle + 1, low), np.where((low < high) & stop, middle, high))
+        return low
 
     def decompose(self) -> Value:
         """Binary search: the count lies between low and high."""

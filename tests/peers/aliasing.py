@@ -127,6 +127,7 @@ class Program:
         fitting = [j for j, y in enumerate(v) if y.shape == x.shape and y.dtype == x.dtype] or [i]
         j, k = c.choice(fitting), c.randrange(x.shape[0]) if x.ndim and x.shape[0] else 0
         number = c.randrange(-3, 4)
+        alone = not any(y._base is x for y in v)           # else PyTorch's views lose their history when it is asked for
         return c.choice([
             f"v[{i}].add_({number})", f"v[{i}].mul_({number})", f"v[{i}].add_(v[{j}])", f"v[{i}].mul_(v[{j}])",
             f"v[{i}].copy_(v[{j}])", f"v[{i}].zero_()", f"v[{i}].fill_({number})", f"v[{i}][{k}] = {number}",
@@ -134,7 +135,7 @@ class Program:
             f"v[{i}][v[{i}] > 2] = {number}" if x.ndim else f"v[{i}].abs_()",
             f"v[{i}][[0, {k}]] = {number}", f"v[{i}][[{k}]] *= 2", f"v[{i}][1:] = v[{j}][:-1] * 2",
             f"v[{i}].clamp_(-2, 9)", f"v[{i}].masked_fill_(v[{i}] < 0, {number})", f"v[{i}].sub_(v[{j}], alpha=2)",
-            f"v[{i}].neg_()", f"v[{i}].detach_()",
+            f"v[{i}].neg_()", f"v[{i}].detach_()" if alone else f"v[{i}].neg_()",
             f"v[{i}].relu_()" if x.requires_grad else f"v[{i}].data.add_(1)", f"v[{i}][...] = {number}",
             f"v[{i}].sigmoid_()" if x.requires_grad else f"torch.add(v[{j}].detach(), 1, out=v[{i}].detach())",
             f"v[{i}][:, {k}] = {number}", f"v[{i}].index_fill_(0, torch.tensor([{k}]), {number})", f"v[{i}].tanh_()"])

@@ -33,7 +33,7 @@ class Interpreted:
     def __init__(self, module: Module, passes: int = FIXED) -> None:
         for step in pipeline.steps("llvm")[:passes]:
             step.transform.run(module, **dict(step.options))
-        self.module = module
+        self.module, self.entries = module, {"main": self}
         main = next(f for f in module.inside(Func) if f.sym_name == "main")
         self.type, self.inputs = main.function_type, [a.type for a in main.args]
         self.size_constraints = list(size_constraints(main))
