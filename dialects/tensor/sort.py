@@ -162,7 +162,7 @@ class SearchSorted(Composite, name="tensor.search_sorted"):
     def ref(self, ordered: Any, values: Any) -> Array:
         n = ordered.shape[-1]
         low, high = np.zeros(values.shape, np.int64), np.full(values.shape, n, np.int64)
-        for _ in range(_levels(n + 1) if n else 0):
+        for _ in range(n.bit_length()):
             middle = (low + high) >> 1
             safe = np.minimum(middle, n - 1)
             found = ordered[safe] if ordered.ndim == 1 else np.take_along_axis(ordered, safe, -1)

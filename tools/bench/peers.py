@@ -112,7 +112,7 @@ class Mlc(_Framework):
 
     def compiled(self, f: Any) -> Any:
         import mlc
-        return mlc.compile(f)
+        return mlc.compile(f, freeze=True)                 # weights are constants, as they are of a runtime's model
 
     def training(self, a: Library, loss: Any, optimizer: Any) -> Any:
         return a.lib.compile(a.training(loss, optimizer))
