@@ -19,6 +19,7 @@ import mlc
 from mlc.backends.cpu.targets import LEVELS, host
 from mlc.backends.executable import build
 from mlc.backends.target import Target
+from mlc.dialects import func
 from mlc.dialects.builtin import Module
 from mlc.dialects.tensor import Exp
 from mlc.ir.core import REGISTRY
@@ -74,6 +75,18 @@ def packed(program: Program) -> None:
     check(program, between=between)
 
 
+def frozen(program: Program) -> None:
+    """The check of programs some of whose arguments are constants, with products in panels."""
+    rng = random.Random(program.seed)
+
+    def between(step: Step, module: Module) -> None:
+        if step.transform.name == "constrain_sizes":
+            main = next(f for f in func.functions(module) if f.is_public)
+            main.attrs["constants"] = tuple(i for i, a in enumerate(main.args) if rng.random() < 0.7 and a.type.is_static)
+
+    check(program, between=between)
+
+
 def threaded(program: Program, counts: Sequence[int] = (1, 2, 3)) -> None:
     """The check without inlining, of native code that shares out whatever it can, with so many threads."""
     rng = random.Random(program.seed)
@@ -94,7 +107,7 @@ def threaded(program: Program, counts: Sequence[int] = (1, 2, 3)) -> None:
 
 WAYS: dict[str, Callable[[Program], None]] = {
     "host": check, "v2": narrow(V2), "v3": narrow(V3), "512": lambda p: check(p, host(), CPU),
-    "rescheduled": rescheduled, "packed": packed}
+    "rescheduled": rescheduled, "packed": packed, "frozen": frozen}
 
 
 # -- native code, in every way ----------------------------------------------------------------------------------------

@@ -17,6 +17,7 @@ from mlc.ir.core import Op, Value
 from mlc.ir.types import TensorType
 from mlc.passes.analysis.effects import is_pure, pure_functions
 from mlc.passes.analysis.free_values import free_values
+from mlc.passes.analysis.size_constraints import op_sizes
 
 CONSTANTS = "constants"
 """The attribute of a public function."""
@@ -61,7 +62,7 @@ class ConstantValues:
         Panels are unpacked where they are read. What checks its operand stays where it is, and may not be reached.
         """
         held = [v for v in dict.fromkeys(op.operands) if v in known]
-        return (bool(held) and not op.terminator and not isinstance(op, tensor.Unpack)
+        return (bool(held) and not op.terminator and not isinstance(op, tensor.Unpack) and not _has_symbols(op)
                 and is_pure(op, self._pure) and checked_operand(op) is None
                 and (not op.regions or set(free_values(op)) == set(op.operands))
                 and all(_is_static(v) for v in op.results) and all(v in known or is_literal(v) for v in op.operands)
@@ -94,7 +95,13 @@ def _is_static(value: Value) -> bool:
 
 def is_literal(value: Value) -> bool:
     """Whether a value is that of an operation which depends on nothing."""
-    return value.op is not None and value.op.pure and not value.op.operands and not value.op.regions
+    op = value.op
+    return op is not None and op.pure and not op.operands and not op.regions and not _has_symbols(op)
+
+
+def _has_symbols(op: Op) -> bool:
+    """Whether an operation depends on sizes of other arguments."""
+    return any(sizes.symbols(d) for inner in op.walk() for d in op_sizes(inner))
 
 
 def _bytes(values: Iterable[Value]) -> int:

@@ -86,6 +86,7 @@ def _split_entry(function: Func, constants: Func, taken: Sequence[int]) -> None:
     function.parent.insert(entry, function)
     function.sym_name = Symbol(f"{name}_with_constants")
     del function.attrs[CONSTANTS]
+    function.attrs.pop("donate", None)                     # its caller has the arguments that it may overwrite
     _reorder(function, [*order, *range(own, own + count)])
     for f, sources in ((constants, list(taken)), (function, [*order, *(-1 - j for j in range(count))])):
         if "arg_names" in attrs:

@@ -1,5 +1,6 @@
 // test: pass hoist_constants{panels=true}
 // tolerance: bits
+// sizes: B=2
 
 // what depends on constants alone is a function: a weight in panels, a scale. Biases are passed on
 func.func @main(%x: tensor<4x6xf32>, %w: tensor<32x6xf32>, %b: tensor<32xf32>, %s: tensor<32xf32>) -> tensor<4x32xf32> attributes {constants = [1, 2, 3], arg_names = ["x", "w", "b", "s"]} {
@@ -50,3 +51,11 @@ func.func @none(%x: tensor<3xf32>) -> tensor<3xf32> {
 }
 // CHECK: @none
 // CHECK-NEXT: tensor.neg
+// -----
+// what depends on a size of another argument is no constant
+func.func @sizes(%x: tensor<Bxi64>, %w: tensor<3xi64>) -> (tensor<Bxi64>, tensor<3xi64>) attributes {constants = [1]} {
+  %b = tensor.size "B" : tensor<i64>
+  %y = tensor.mul %w, %b : (tensor<3xi64>, tensor<i64>) -> tensor<3xi64>
+  func.return %x, %y : tensor<Bxi64>, tensor<3xi64>
+}
+// CHECK-NOT: @sizes_constants
