@@ -82,7 +82,8 @@ def frozen(program: Program) -> None:
     def between(step: Step, module: Module) -> None:
         if step.transform.name == "constrain_sizes":
             main = next(f for f in func.functions(module) if f.is_public)
-            main.attrs["constants"] = tuple(i for i, a in enumerate(main.args) if rng.random() < 0.7 and a.type.is_static)
+            main.attrs["constants"] = tuple(
+                i for i, a in enumerate(main.args) if rng.random() < 0.7 and a.type.is_static)
 
     check(program, between=between)
 

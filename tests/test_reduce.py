@@ -80,6 +80,12 @@ def test_a_failure_keeps_its_code(sample_folder: Path, capsys: pytest.CaptureFix
     assert "MLC0391" in capsys.readouterr().err
 
 
+def test_a_wrong_answer_stays_one(sample_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A file that holds the arguments of a call fails by its answer."""
+    assert main(["reduce", "wrong.mlir", "--allow-pass", "mine.swap", "-o", "small.mlir", "--tries", "4"]) == 0
+    assert "MLC0901 of pass mine.swap: 5 operations became" in (err := capsys.readouterr().err), err
+
+
 def test_a_signal_is_a_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "abort.py").write_text(CRASH)

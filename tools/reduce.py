@@ -44,7 +44,8 @@ def parser() -> argparse.ArgumentParser:
     add = p.add_argument
     add("file", help="a .mlir file that mlc opt or mlc run --check fails on; - for stdin")
     add("-p", "--pipeline", metavar="PASSES", help="it fails in these passes (default: those that the file holds)")
-    add("--check", action="store_true", help="it fails under mlc run --check")
+    add("--check", action="store_true",
+        help="it fails under mlc run --check (the default if the file holds the arguments of a call)")
     add("--allow-pass", action="append", default=[], metavar="PACKAGE.MODULE",
         help="import this pass of your own where the file asks for it")
     add("--timeout", type=report.integer(1), default=60, metavar="SECONDS",
@@ -58,9 +59,11 @@ def main(options: argparse.Namespace) -> int:
     text, name = files.read_text(options.file)
     at = text.find("{-#")
     held = text[at:] if at >= 0 else ""
-    command = ["run", "--check"] if options.check else ["opt"]
+    has_call = inputs.held_call(text) is not None
+    checks = options.check or (has_call and not options.pipeline)
+    command = ["run", "--check"] if checks else ["opt"]
     command += ["-p", options.pipeline] if options.pipeline else \
-        ["--run-reproducer"] if not options.check and reproducer_pipeline(text) is not None else []
+        ["--run-reproducer"] if not checks and reproducer_pipeline(text) is not None else []
     for allowed in options.allow_pass:
         command += ["--allow-pass", allowed]
     module = parse_module(text, name)
@@ -71,7 +74,7 @@ def main(options: argparse.Namespace) -> int:
         if wanted is None:
             raise report.usage_error(f"mlc {' '.join(command)} does not fail on {name}",
                                      "give the passes with -p, or --check", "MLC0391")
-        small = found.reduce(module, wanted, keep_arguments=inputs.held_call(text) is not None)
+        small = found.reduce(module, wanted, keep_arguments=has_call)
     print(f"{wanted}: {size(module)} operations became {size(small)}, in {found.tries} trials", file=sys.stderr)
     files.write(options.output, to_text(small, locations=False) + held)
     return 0

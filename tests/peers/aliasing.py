@@ -127,7 +127,7 @@ class Program:
         fitting = [j for j, y in enumerate(v) if y.shape == x.shape and y.dtype == x.dtype] or [i]
         j, k = c.choice(fitting), c.randrange(x.shape[0]) if x.ndim and x.shape[0] else 0
         number = c.randrange(-3, 4)
-        alone = not any(y._base is x for y in v)           # else PyTorch's views lose their history when it is asked for
+        alone = not any(y._base is x for y in v)           # else PyTorch's views lose their history once it is read
         return c.choice([
             f"v[{i}].add_({number})", f"v[{i}].mul_({number})", f"v[{i}].add_(v[{j}])", f"v[{i}].mul_(v[{j}])",
             f"v[{i}].copy_(v[{j}])", f"v[{i}].zero_()", f"v[{i}].fill_({number})", f"v[{i}][{k}] = {number}",
