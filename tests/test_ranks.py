@@ -32,7 +32,7 @@ if rank == 1 and how == "status": os._exit(4)
 if rank == 1 and how == "late": import time; time.sleep(60)
 if rank == 1 and how == "other": dist.barrier()
 dist.all_reduce(x)
-sys.stdout.write(f"{dist.get_backend()} {x.tolist()}\n")    # in one piece: ranks write to one file
+sys.stdout.write(f"{dist.get_backend()} {x.tolist()}\\n")    # in one piece: ranks write to one file
 """
 
 
