@@ -57,11 +57,20 @@ class Func(Op, name="func.func", isolated=True, pure=False):
             return
         if tuple(a.type for a in self.args) != self.function_type.inputs:
             self.fail("the entry block's arguments are not the function's inputs", code="MLC0108")
-        donated = self.attrs.get("donate", ())
-        if not isinstance(donated, tuple) or not all(type(i) is int and 0 <= i < len(self.args) for i in donated) \
-                or len(set(donated)) < len(donated):
-            self.fail(f"donate = {donated} are not distinct indices of its {len(self.args)} arguments", code="MLC0116",
-                      hint="list each argument that the function may overwrite once, by its index from 0")
+        self._check_numbers("donate", "the function may overwrite")
+        self._check_numbers("constants", "is the same in every call")
+        if both := {*self.attrs.get("donate", ())}.intersection(self.attrs.get("constants", ())):
+            self.fail(f"argument {min(both)} is donated and a constant", code="MLC0116")
+        if "constants" in self.attrs and not self.is_public:
+            self.fail("a private function has no constants: its calls tell", code="MLC0116")
+
+    def _check_numbers(self, name: str, what: str) -> None:
+        """Refuse an attribute that is no list of arguments."""
+        numbers = self.attrs.get(name, ())
+        if not isinstance(numbers, tuple) or not all(type(i) is int and 0 <= i < len(self.args) for i in numbers) \
+                or len(set(numbers)) < len(numbers):
+            self.fail(f"{name} = {numbers} are not distinct indices of its {len(self.args)} arguments", code="MLC0116",
+                      hint=f"list each argument that {what} once, by its index from 0")
 
     def attr_text(self, name: str, value: Any, generic: bool) -> str:
         return super().attr_text(name, str(value) if name == "sym_name" else value, generic)

@@ -72,7 +72,9 @@ def _within_run(expr: AffineExpr, position: int, run: int) -> AffineExpr:
         term: AffineExpr = coefficient
         for atom, power in monomial:
             factor: AffineExpr = of_atom(atom)
-            if isinstance(atom, Quotient) and position in dims_of(atom.num):
+            others = [of_atom(other) for other, _ in monomial if other is not atom]
+            if isinstance(atom, Quotient) and position in dims_of(atom.num) and power == 1 and (
+                    position not in dims_of(*others)):
                 rest = atom.num - dim(position)
                 if (isinstance(atom.den, int) and atom.den % run == 0 and position not in dims_of(rest)
                         and is_multiple_of(rest, run)):

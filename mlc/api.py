@@ -27,7 +27,7 @@ from mlc.frontend.autograd.grad_mode import mode
 from mlc.frontend.batching import hessian, jacfwd, jacrev, vmap
 from mlc.frontend.control import cond, fori_loop, scan, while_loop
 from mlc.frontend.derivatives import grad, value_and_grad, vjp
-from mlc.frontend.devices import device_of_call
+from mlc.frontend.devices import CPU, device_of_call
 from mlc.frontend.forward import hvp, jvp, linearize
 from mlc.frontend.functions import MODULES
 from mlc.frontend.location import user_loc
@@ -135,7 +135,7 @@ class Compiled(CompiledFunction):
         if code is None:
             code = timed("compilation", self.signature.name,
                          lambda: specialize(self, cache, call, record, self.build))
-            self.unsteady = cache.states > STATES_KNOWN
+            self.unsteady = cache.states > STATES_KNOWN and not self.freeze
         if isinstance(code, RunAsPython):
             return self.signature.f(*call.args, **call.keywords)
         if code.recorded.captures is not None and not code.recorded.captures.fit():
@@ -158,6 +158,9 @@ class Compiled(CompiledFunction):
         device = device_of_call([*call.arrays, *(t.backing_array for t in reached)])
         debugged = taken_out(recorded.trace.module, device)
         frozen, own = self.freeze and debugged is None, len(call.arrays)
+        if frozen and device != CPU:
+            raise UserError(f"freeze=True is for the CPU, and a call of {self.signature.name} runs on {device}",
+                            code="MLC0380", loc=user_loc(), hint="leave out freeze")
         if frozen:
             mark_constants(recorded, own, self.signature.name)
         elif not recorded.accumulates and requires_grad([*call.given, *reached]):     # lowering consumes the recording
@@ -268,7 +271,7 @@ def compile(f: Any = None, donate: Parameters = (), *, static: Parameters = (),
         freeze: Whether the tensors that f reaches, such as the weights of a model in evaluation, are constants. What
             depends on them alone is then computed once, and matrix products read weights from a copy in the layout
             that suits them. Results have the same bits. If one of these tensors is changed, f is recorded again; there
-            are no derivatives. On the CPU.
+            are no derivatives. Arguments, and modules among them, are not constants. On the CPU.
 
     Returns:
         The compiled function, which is called as f is and has the methods of `Compiled`. Of a module, the same module

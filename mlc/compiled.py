@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Self
 from mlc.backends.cached_code import image_of
 from mlc.call import Parameters, Signature, called_module, record
 from mlc.code import Placement, target_named
-from mlc.dispatch_cache import DispatchCache
+from mlc.dispatch_cache import FROZEN_STATES_KNOWN, STATES_KNOWN, DispatchCache
 from mlc.frontend import tree
 from mlc.frontend.devices import CPU
 from mlc.frontend.location import user_loc
@@ -86,14 +86,16 @@ class CompiledFunction:
         device, machine = target_named(target)
         self.placement = Placement(device, machine, graph, matmul_precision, CHECKS if checked else NONE)
         self.signature = Signature(f, donate, static, args, device)
-        if freeze and (donate or static or device not in (None, CPU)):
-            raise UserError("freeze=True goes with neither donated nor static arguments nor a device", code="MLC0380",
-                            loc=user_loc(), hint="leave out donate, static and target, or freeze")
+        against = [name for name, given in (("donate", donate != ()), ("static", static != ()),
+                                            ("target", device not in (None, CPU))) if given]
+        if freeze and against:
+            raise UserError(f"freeze=True does not go with {' and '.join(against)}", code="MLC0380", loc=user_loc(),
+                            hint=f"leave out {' and '.join(against)}, or freeze")
         self.fallback, self.dynamic, self.check, self.freeze = fallback, dynamic, check, freeze
         self._settings: dict[str, Any] = {"donate": donate, "static": static, "args": args, "graph": graph,
                           "matmul_precision": matmul_precision, "fallback": fallback, "dynamic": dynamic,
                           "check": check, "checked": checked, "freeze": freeze}
-        self._caches = {False: DispatchCache(self.signature)}
+        self._caches = {False: self._new_cache(False)}
         self.reports: list[Report] = []
         self.wrappers = list[Any]()
         self.reaching = list[tuple[Any, Any]]()
@@ -120,8 +122,11 @@ class CompiledFunction:
         timed = profiling.kernels
         found = self._caches.get(timed)
         if found is None:
-            found = self._caches.setdefault(timed, DispatchCache(self.signature, timed))
+            found = self._caches.setdefault(timed, self._new_cache(timed))
         return found
+
+    def _new_cache(self, timed: bool) -> DispatchCache:
+        return DispatchCache(self.signature, timed, FROZEN_STATES_KNOWN if self.freeze else STATES_KNOWN)
 
     def with_dispatcher(self) -> Self:
         """This function, with a callable that learns fast paths."""

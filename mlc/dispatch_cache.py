@@ -32,6 +32,9 @@ SHAPES_KNOWN = 1024
 STATES_KNOWN = 8
 """Limit on the captured states, such as a model in training and evaluation mode, whose code is cached."""
 
+FROZEN_STATES_KNOWN = 2
+"""The same for a frozen function, of which each state has constants of its own; former elements hardly come back."""
+
 
 @dataclass(frozen=True)
 class Specialization:
@@ -149,12 +152,13 @@ class DispatchCache:
     """All specializations of one function.
 
     timed   whether their kernels are timed
+    most    limit on the captured states
     lock    held while something is compiled for it
     states  the number of captured states so far
     """
 
-    def __init__(self, signature: Signature, timed: bool = False) -> None:
-        self.timed = timed
+    def __init__(self, signature: Signature, timed: bool = False, most: int = STATES_KNOWN) -> None:
+        self.timed, self.most = timed, most
         self.lock = threading.RLock()
         self._signature = signature
         self.states = 0
@@ -178,7 +182,7 @@ class DispatchCache:
             found = next((s for s in self._states if s.holds()), None)
             if found is None:
                 found, self.states = State(Reached({"": self._signature.f})), self.states + 1
-            self._states = [found, *(s for s in self._states if s is not found)][:STATES_KNOWN]
+            self._states = [found, *(s for s in self._states if s is not found)][:self.most]
             return found
 
     def changed(self, state: State) -> str:

@@ -59,7 +59,7 @@ def execute(code: Specialization, call: Call) -> Sequence[BackingArray]:
     if code.donated:
         _consume(code, call)
     if Checks.anomaly is not None:
-        before += [np.array(as_backing_array(x)) for x in recorded.recorded_operands(call.given)]
+        before += [np.array(as_backing_array(x)) for x in recorded.reached(call.captured)]
         Checks.anomaly(results, lambda: record(call).trace.module, before)
     return results
 
@@ -79,7 +79,7 @@ def _check_history(code: Specialization, call: Call) -> None:
                              "mlc.no_grad")
     if recorded.depends is None:
         return
-    operands = [*call.given, *call.captured]
+    operands = [*call.given, *recorded.reached(call.captured)]
     for i, n in recorded.written.items():
         if requires_grad([operands[j] for j in {i, *recorded.depends[n]}]):
             raise UserError(f"{name} changes an argument in place that has a gradient, or to elements that have, which "
@@ -90,13 +90,14 @@ def _check_history(code: Specialization, call: Call) -> None:
 def _check_written(code: Specialization, call: Call) -> None:
     """UserError if arguments that the function changes in place are not as it was recorded for."""
     name = call.signature.name
-    operands = [*call.given, *call.captured]
+    reached = code.recorded.reached(call.captured)
+    operands = [*call.given, *reached]
     arrays: list[Any] = []
     for i in code.recorded.written:
         array, given = call.arrays[i], call.given[i]
         shares = sum(x is given for x in operands) > 1
         if not shares and isinstance(array, np.ndarray) and getattr(given, "_storage", given) is not None:
-            arrays = arrays or [*call.arrays, *map(as_backing_array, call.captured)]
+            arrays = arrays or [*call.arrays, *map(as_backing_array, reached)]
             shares = any(np.may_share_memory(array, x) for j, x in enumerate(arrays)
                          if j != i and isinstance(x, np.ndarray))
         if shares:
@@ -214,13 +215,15 @@ def give_tangents(code: Specialization, call: Call, out: Any) -> None:
 def _check_dual(code: Specialization, call: Call) -> None:
     """UserError if the function does more than compute results, and a tensor is dual."""
     recorded = code.recorded
-    if not any_tangent([*call.operands(), *call.captured]):
+    if not any_tangent([*call.operands(), *recorded.reached(call.captured)]):
         return
-    if (recorded.written or recorded.has_effects or recorded.assigned or recorded.accumulates or code.donated
-            or recorded.is_frozen):
-        raise UserError(f"{call.signature.name} is compiled, is called with dual tensors, and is frozen, changes "
-                        "tensors in place or computes gradients, which is not translated to tangents",
-                        code="MLC0839", loc=user_loc(), hint="call the function itself, which is not compiled")
+    if recorded.is_frozen:
+        raise UserError(f"{call.signature.name} is compiled with freeze=True, which has no derivatives, and is called "
+                        "with dual tensors", code="MLC0839", loc=user_loc(), hint="compile it without freeze")
+    if recorded.written or recorded.has_effects or recorded.assigned or recorded.accumulates or code.donated:
+        raise UserError(f"{call.signature.name} is compiled, is called with dual tensors, and changes tensors in place "
+                        "or computes gradients, which is not translated to tangents", code="MLC0839", loc=user_loc(),
+                        hint="call the function itself, which is not compiled")
 
 
 def _function(code: Specialization, call: Call) -> FunctionRecord:

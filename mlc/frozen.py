@@ -26,10 +26,11 @@ def mark_constants(recorded: Recorded, own: int, name: str) -> None:
     """
     captures = recorded.captures
     assert captures is not None, "a call of a compiled function records what it reaches"
-    if recorded.has_effects or recorded.assigned or recorded.differentiates:
-        raise UserError(f"{name} is compiled with freeze=True, and changes tensors that it reaches, or their gradients",
-                        code="MLC0995", loc=user_loc(),
-                        hint="call model.eval() before, or compile it without freeze")
+    does = ("changes tensors that it reaches, or their gradients" if recorded.has_effects or recorded.assigned else
+            "computes gradients" if recorded.differentiates else "")
+    if does:
+        raise UserError(f"{name} is compiled with freeze=True, and {does}", code="MLC0995", loc=user_loc(),
+                        hint="compile it without freeze, or, if it is a model in training, after model.eval()")
     found = [i for i, (source, _, _) in enumerate(captures.inputs) if isinstance(source, CapturedTensor)]
     captures.read += captures.tensors()
     recorded.trace.function.attrs[CONSTANTS] = tuple(own + i for i in found)
@@ -39,15 +40,15 @@ def without_constants(executable: Any, recorded: Recorded, own: int) -> Any:
     """The entry of the code that is called from now on, once the constants that it takes are computed."""
     captures = recorded.captures
     assert captures is not None
-    entry, name = executable.entry("main"), "main_with_constants"
-    if name not in executable.entries:                     # nothing depends on the constants alone
-        return entry
-    entry, once = executable.entry(name), executable.entry("main_constants")
     sources = captures.sources()
+    split = [entry for entry in executable.entries.values() if entry.interface.sources]
+    if not split:                                          # nothing depends on the constants alone
+        captures.constants = [*map(_constant, sources)]
+        return executable.entry("main")
+    once, entry = sorted(split, key=lambda entry: min(entry.interface.sources) < 0)
     made = once.call([sources[i - own].tensor.backing_array for i in once.interface.sources])
     captures.constants = [_constant(sources[i - own]) if i >= 0 else CapturedTensor(wrap(made[-1 - i]))
                           for i in _captured(entry.interface.sources, own)]
-    recorded.depends = None                                # of inputs that are others now
     return entry
 
 

@@ -103,7 +103,10 @@ def test_there_are_no_derivatives() -> None:
 def test_what_changes_constants_is_refused() -> None:
     with pytest.raises(mlc.UserError, match=r"MLC0995.*freeze"):
         mlc.compile(Small(), freeze=True)(mlc.randn(8, 20))
-    with pytest.raises(mlc.UserError, match=r"MLC0380.*freeze"):
+    with pytest.raises(mlc.UserError, match=r"MLC0995.*computes gradients"):
+        model = Small().eval()
+        mlc.compile(lambda x: mlc.autograd.grad(model(x).sum(), [model.scale]), freeze=True)(mlc.randn(8, 20))
+    with pytest.raises(mlc.UserError, match=r"MLC0380.*does not go with donate"):
         mlc.compile(lambda x: x, freeze=True, donate="x")
 
 
@@ -130,11 +133,90 @@ def test_constants_of_loops() -> None:
     assert np.array_equal(repeated(x, mlc.tensor(3)).numpy(), y.numpy())
 
 
-def test_anomalies_and_profiles_see_the_function_as_it_was_recorded() -> None:
+def test_literals_are_used_within_loops_and_before() -> None:
+    weight = mlc.rand(16) + 1
+
+    @mlc.compile(freeze=True)
+    def f(x: Any) -> Any:
+        two = mlc.full((16,), 2.0)
+        x = x * two
+        if x.sum() > 0:
+            x = x + two * weight
+        while x.sum() < 100:
+            x = x + two * mlc.exp(weight)
+        return x
+
+    x = two = mlc.full((16,), 2.0)
+    x = mlc.ones(16) * two + two * weight
+    while x.sum() < 100:
+        x = x + two * mlc.exp(weight)
+    assert np.array_equal(f(mlc.ones(16)).numpy(), x.numpy())
+
+
+def test_an_argument_that_is_written_shares_no_memory_with_a_constant() -> None:
+    weight = mlc.randn(32, 32)
+
+    @mlc.compile(freeze=True)
+    def f(x: Any) -> Any:
+        x.add_(1)
+        return x @ weight
+
+    f(mlc.randn(32, 32))
+    sharing: list[Callable[[], Any]] = [lambda: weight, lambda: weight[:16]]
+    for shared in sharing:
+        with pytest.raises(mlc.UserError, match="MLC0759"):
+            f(shared())
+
+
+def test_random_keys_are_drawn_once_in_each_call_and_anomalies_are_named() -> None:
+    weight = mlc.ones(4)
+    f, g = (mlc.compile(lambda x: x * mlc.exp(weight) + mlc.rand(4), freeze=freeze) for freeze in (True, False))
+    found = []
+    for h in (f, g):
+        mlc.manual_seed(0)
+        with mlc.detect_anomaly():
+            found += [[h(mlc.ones(4)).tolist() for _ in range(3)]]
+    assert found[0] == found[1]
+    with mlc.detect_anomaly(), pytest.raises(mlc.UserError, match=r"sqrt.*NaN|NaN.*sqrt"):
+        mlc.compile(lambda x: mlc.sqrt(x * mlc.exp(weight)), freeze=True)(-mlc.ones(4))
+
+
+def test_dual_constants_are_refused() -> None:
+    weights, v = [mlc.randn(4, 4)], mlc.randn(4, 4)
+    f = mlc.compile(lambda x: x @ weights[0], freeze=True)
+    with mlc.autograd.forward_ad.dual_level():
+        weights[0] = mlc.autograd.forward_ad.make_dual(weights[0], v)
+        with pytest.raises(mlc.UserError, match=r"MLC0839.*freeze"):
+            f(mlc.randn(2, 4))
+
+
+def test_many_changes() -> None:
+    """Each is seen, and the function stays frozen."""
+    model, x = Small().eval(), mlc.randn(8, 20)
+    frozen: Any = mlc.compile(model, freeze=True)
+    for n in range(10):
+        with mlc.no_grad():
+            model.first.weight[0, 0] = float(n)
+        assert agrees(frozen, model, x)
+    assert {e.interface.name for e in frozen.entries} == {"main_with_constants"} and not frozen(x).requires_grad
+
+
+def test_functions_of_the_names_that_constants_would_have() -> None:
+    weight = mlc.randn(16, 16)
+
+    @mlc.compile
+    def main_constants(x: Any) -> Any:
+        return mlc.tanh(x) @ mlc.exp(x)
+
+    f = mlc.compile(lambda x: main_constants(x @ mlc.exp(weight)) + main_constants(x), freeze=True)
+    x = mlc.randn(16, 16)
+    g = mlc.compile(lambda x: main_constants(x @ mlc.exp(weight)) + main_constants(x))
+    assert np.array_equal(f(x).numpy(), g(x).numpy())
+
+
+def test_profiles_time_the_kernels_that_run_in_each_call() -> None:
     frozen, x = mlc.compile(Small().eval(), freeze=True), mlc.randn(8, 20)
     expected = frozen(x)
-    with mlc.autograd.detect_anomaly():
-        assert np.array_equal(frozen(x).numpy(), expected.numpy())
     with mlc.profiler.profile(kernels=True) as profile:
         assert np.array_equal(frozen(x).numpy(), expected.numpy())
     assert any("unpack" in row.kernel for row in profile.kernels().rows)

@@ -11,6 +11,7 @@ import random
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -27,6 +28,7 @@ from mlc.ir.machine import CPU
 from mlc.ir.passes import Pass, Pipeline, Step, find_pass
 from mlc.ir.rewrite import RULES
 from mlc.passes import cse, pipeline
+from mlc.passes.hoist_constants import panels
 from mlc.tools import child, fuzz
 from mlc.tools.cli import main
 from mlc.tools.fuzzing import (
@@ -76,16 +78,18 @@ def packed(program: Program) -> None:
 
 
 def frozen(program: Program) -> None:
-    """The check of programs some of whose arguments are constants, with products in panels."""
+    """The check of programs some of whose arguments are constants, with products in panels, narrow ones too."""
     rng = random.Random(program.seed)
+    width = rng.choice((2, 4, 16))
 
     def between(step: Step, module: Module) -> None:
         if step.transform.name == "constrain_sizes":
             main = next(f for f in func.functions(module) if f.is_public)
-            main.attrs["constants"] = tuple(
-                i for i, a in enumerate(main.args) if rng.random() < 0.7 and a.type.is_static)
+            free = [i for i, a in enumerate(main.args) if a.type.is_static and i not in main.attrs.get("donate", ())]
+            main.attrs["constants"] = tuple(i for i in free if rng.random() < 0.8)
 
-    check(program, between=between)
+    with mock.patch.multiple(panels, NARROW=width, WIDE=2 * width, FEW=1, ROOM=99):
+        check(program, between=between)
 
 
 def threaded(program: Program, counts: Sequence[int] = (1, 2, 3)) -> None:

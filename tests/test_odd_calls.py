@@ -72,7 +72,12 @@ ODD: list[tuple[str, Callable[[Any], Any]]] = [
     ("MLC0421", lambda x: ANY.nn.ParameterDict(-1.5)),
     ("MLC0421", lambda x: x.bernoulli_((0, 1))),
     ("MLC0421", lambda x: ANY.optim.Adafactor(eps=int)),
-    ("MLC0328", lambda x: x.resize_(1 << 70))]
+    ("MLC0328", lambda x: x.resize_(1 << 70)), ("MLC0328", lambda x: mlc.ones(()).expand(1 << 70))]
+
+
+@pytest.mark.parametrize("offset", [-1 << 63, 1 << 62, 3])
+def test_diagonals_beyond_a_matrix_are_empty(offset: int) -> None:
+    assert mlc.ones(3, 2).diagonal(offset).shape == (0,)
 
 
 @pytest.mark.parametrize("code, call", ODD, ids=[f"{i}-{code}" for i, (code, _) in enumerate(ODD)])

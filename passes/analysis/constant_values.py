@@ -6,6 +6,7 @@ as the weights of a model. An argument of a private function is constant if it i
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable
 from collections.abc import Set as AbstractSet
 
@@ -32,12 +33,14 @@ class ConstantValues:
     def __init__(self, module: Op) -> None:
         self._pure = pure_functions(module)
         self.arguments: dict[Func, set[Value]] = {}
-        calls: dict[str, list[list[bool]]] = {}
+        calls: dict[str, list[list[bool]]] = {}            # of functions that are seen before what they call
+        every = Counter(call.callee for call in module.walk() if isinstance(call, func.Call))
         for function in reversed(func.callees_first(module)):
             if function.is_declaration or len(function.body.blocks) != 1:
                 continue
             at_calls = calls.get(function.sym_name, [])
-            held = [i for i in range(len(function.args)) if at_calls and all(known[i] for known in at_calls)]
+            is_seen = len(at_calls) == every[function.sym_name] > 0             # not one that calls itself
+            held = [i for i in range(len(function.args)) if is_seen and all(known[i] for known in at_calls)]
             self.arguments[function] = {function.args[i] for i in (
                 function.attrs.get(CONSTANTS, ()) if function.is_public else held)}
             known = self.of(function)

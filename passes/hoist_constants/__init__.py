@@ -54,7 +54,8 @@ def _lift(op: Op, outer: Op, values: ConstantValues, known: set[Value]) -> bool:
     if values.is_constant(op, known):
         for literal in {v.op for v in op.operands if v not in known}:
             assert literal is not None
-            literal.move_before(outer)
+            if literal.parent is not outer.parent:         # it is inside, too
+                literal.move_before(outer)
         op.move_before(outer)
         known.update(op.results)
         return True

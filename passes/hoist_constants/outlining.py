@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 
 from mlc.dialects import func
@@ -45,8 +46,8 @@ def _computing(function: Func, needed: Sequence[Value]) -> tuple[Func, list[Valu
             ops.add(op)
             work += [v.op for v in op.operands]
     takes = [a for a in function.args if any(user in ops for user in a.users)]
-    made = func.function(f"{function.sym_name}_constants", [v.type for v in takes], [v.name for v in takes],
-                         private=not function.is_public)
+    name = _unused(f"{function.sym_name}_constants", function)
+    made = func.function(name, [v.type for v in takes], [v.name for v in takes], private=not function.is_public)
     made.loc = function.loc
     mapping: dict[Value, Value] = dict(zip(takes, made.args))
     with at_end(made.block, function.loc):
@@ -58,6 +59,13 @@ def _computing(function: Func, needed: Sequence[Value]) -> tuple[Func, list[Valu
     assert function.parent is not None
     function.parent.insert(made, function)
     return made, takes
+
+
+def _unused(name: str, beside: Func) -> str:
+    """A name like this one that no function has yet."""
+    assert beside.parent is not None
+    taken = {op.sym_name for op in beside.parent if isinstance(op, Func)}
+    return next(found for number in itertools.count() if (found := f"{name}_{number}" if number else name) not in taken)
 
 
 def _extend_calls(function: Func, constants: Func, taken: Sequence[int]) -> None:
@@ -84,7 +92,7 @@ def _split_entry(function: Func, constants: Func, taken: Sequence[int]) -> None:
     order = [i for i in kept if i not in attrs[CONSTANTS]] + [i for i in kept if i in attrs[CONSTANTS]]
     assert function.parent is not None
     function.parent.insert(entry, function)
-    function.sym_name = Symbol(f"{name}_with_constants")
+    function.sym_name = Symbol(_unused(f"{name}_with_constants", function))
     del function.attrs[CONSTANTS]
     function.attrs.pop("donate", None)                     # its caller has the arguments that it may overwrite
     _reorder(function, [*order, *range(own, own + count)])

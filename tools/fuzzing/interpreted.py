@@ -29,6 +29,7 @@ class Interpreted:
     """Stand-in for native code: a module after the first `passes` of the pipeline, run by the interpreter."""
 
     linked: Any = None
+    sources = ()
 
     def __init__(self, module: Module, passes: int = FIXED) -> None:
         for step in pipeline.steps("llvm")[:passes]:

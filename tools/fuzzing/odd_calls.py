@@ -29,7 +29,7 @@ MODULES = ("nn.functional", "linalg", "fft", "random", "sparse")
 METHODS_LEFT_OUT = frozenset({"__init__", "__new__", "__class__", "__init_subclass__", "__subclasshook__", "__dir__",
                               "__getattribute__", "__getattr__", "__setattr__", "__delattr__", "__reduce__",
                               "__reduce_ex__", "__getstate__", "__sizeof__", "__array__", "__dlpack__", "__hash__",
-                              "__class_getitem__", "__array_ufunc__", "__copy__",
+                              "__class_getitem__", "__array_ufunc__", "__copy__", "_repr_html_",
                               "__deepcopy__", "__format__", "__iter__", "__str__"})
 
 

@@ -78,7 +78,8 @@ def padding_row(padding_idx: int, rows: Dim) -> Dim:
 
 
 def _diagonal_view(array: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Any:
-    return np.diagonal(array, plain_int(offset, "offset"), dim1, dim2)
+    most = max(array.shape, default=0)                     # beyond it, there is no diagonal, and numpy has no number
+    return np.diagonal(array, max(-most, min(plain_int(offset, "offset"), most)), dim1, dim2)
 
 
 @operation(view=_diagonal_view)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from mlc.dialects import tensor as T
 from mlc.frontend.axes import axis
-from mlc.frontend.operands import broadcast_shapes, conjugate, resolved, shape_of, tracer
+from mlc.frontend.operands import MAX_ELEMENTS, broadcast_shapes, conjugate, resolved, shape_of, tracer
 from mlc.frontend.operands import broadcast_to as to_size
 from mlc.frontend.operands import reshape as to_shape
 from mlc.frontend.operation import operation
@@ -317,7 +318,7 @@ def broadcast_to(input: Operand, size: Sequence[Dim]) -> Tensor:
         Tensor of shape `size` and the dtype of `input`.
 
     Raises:
-        UserError: the shapes do not broadcast (MLC0111).
+        UserError: the shapes do not broadcast (MLC0111), or the tensor would be beyond all memory (MLC0328).
 
     Example:
         >>> mlc.broadcast_to(mlc.tensor([1, 2]), (2, 2))
@@ -329,6 +330,8 @@ def broadcast_to(input: Operand, size: Sequence[Dim]) -> Tensor:
         raise UserError(f"shape [{', '.join(map(str, x.shape))}] does not broadcast to "
                         f"[{', '.join(map(str, wanted))}]", code="MLC0111",
                         symbols=sizes.differing(x.shape, wanted, stretch=True))
+    if math.prod(d for d in wanted if isinstance(d, int) and d) >= MAX_ELEMENTS:
+        raise UserError(f"shape [{', '.join(map(str, wanted))}] is beyond all memory", code="MLC0328")
     return to_size(x, wanted)
 
 

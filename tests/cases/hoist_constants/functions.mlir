@@ -55,3 +55,36 @@ func.func @main(%x: tensor<4x16xf32>, %w: tensor<16x16xf32>, %n: index) -> tenso
 // CHECK: scf.for
 // CHECK-NEXT: [[U:%\w+]] = tensor.unpack
 // CHECK-NEXT: tensor.dot_general {{.*}}, [[U]]
+// -----
+// literals stay where they are used before, and a function that calls itself has no constants
+func.func private @again(%x: tensor<4xf32>, %w: tensor<4xf32>, %c: i1) -> tensor<4xf32> {
+  %r = tensor.mul %w, %w : tensor<4xf32>
+  %0 = scf.if %c -> (tensor<4xf32>) {
+    %no = arith.constant false
+    %y = func.call @again(%x, %x, %no) : (tensor<4xf32>, tensor<4xf32>, i1) -> tensor<4xf32>
+    scf.yield %y : tensor<4xf32>
+  } else {
+    %y = tensor.add %x, %r : tensor<4xf32>
+    scf.yield %y : tensor<4xf32>
+  }
+  func.return %0 : tensor<4xf32>
+}
+func.func @main(%x: tensor<4xf32>, %w: tensor<4xf32>, %c: i1) -> tensor<4xf32> attributes {constants = [1]} {
+  %two = tensor.full 2.0 : tensor<4xf32>
+  %0 = tensor.mul %x, %two : tensor<4xf32>
+  %1 = scf.if %c -> (tensor<4xf32>) {
+    %t = tensor.mul %w, %two : tensor<4xf32>
+    %y = tensor.add %0, %t : tensor<4xf32>
+    scf.yield %y : tensor<4xf32>
+  } else {
+    scf.yield %0 : tensor<4xf32>
+  }
+  %2 = func.call @again(%1, %w, %c) : (tensor<4xf32>, tensor<4xf32>, i1) -> tensor<4xf32>
+  func.return %2 : tensor<4xf32>
+}
+func.func private @main_constants(%x: tensor<4xf32>) -> tensor<4xf32> {
+  func.return %x : tensor<4xf32>
+}
+// CHECK-NOT: @again_constants
+// CHECK: @main_constants_1(
+// CHECK: @main_with_constants(
