@@ -72,6 +72,7 @@ ODD: list[tuple[str, Callable[[Any], Any]]] = [
     ("MLC0421", lambda x: ANY.nn.ParameterDict(-1.5)),
     ("MLC0421", lambda x: x.bernoulli_((0, 1))),
     ("MLC0421", lambda x: ANY.optim.Adafactor(eps=int)),
+    ("MLC0358", lambda x: ANY.pixel_unshuffle(mlc.ones(1, 2, 2), 0)),
     ("MLC0328", lambda x: x.resize_(1 << 70)), ("MLC0328", lambda x: mlc.ones(()).expand(1 << 70))]
 
 

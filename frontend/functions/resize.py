@@ -333,7 +333,7 @@ def pixel_unshuffle(input: Operand, downscale_factor: int) -> Tensor:
     channels, height, width = _image(x)
     if r < 1 or height % r != 0 or width % r != 0:
         raise UserError(f"images of {height} x {width} have no blocks of {r} x {r}", code="MLC0358",
-                        symbols=sizes.symbols(*(n for n in (height, width) if n % r != 0)))
+                        symbols=sizes.symbols(*(n for n in (height, width) if r > 0 and n % r != 0)))
     lead, n = x.shape[:-3], x.ndim - 3
     parts = reshape(x, [*lead, channels, height // r, r, width // r, r])
     moved = permute(parts, (*range(n), n, n + 2, n + 4, n + 1, n + 3))
