@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -172,11 +173,11 @@ def test_random_keys_are_drawn_once_in_each_call_and_anomalies_are_named() -> No
     weight = mlc.ones(4)
     f, g = (mlc.compile(lambda x: x * mlc.exp(weight) + mlc.rand(4), freeze=freeze) for freeze in (True, False))
     found = []
-    for h in (f, g):
+    for h, around in ((g, nullcontext), (g, mlc.detect_anomaly), (f, nullcontext), (f, mlc.detect_anomaly)):
         mlc.manual_seed(0)
-        with mlc.detect_anomaly():
-            found += [[h(mlc.ones(4)).tolist() for _ in range(3)]]
-    assert found[0] == found[1]
+        with around():
+            found.append([h(mlc.ones(4)).tolist() for _ in range(3)])
+    assert all(numbers == found[0] for numbers in found)
     with mlc.detect_anomaly(), pytest.raises(mlc.UserError, match=r"sqrt.*NaN|NaN.*sqrt"):
         mlc.compile(lambda x: mlc.sqrt(x * mlc.exp(weight)), freeze=True)(-mlc.ones(4))
 
