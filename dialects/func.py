@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     from mlc.ir.printer import Printer
 
 
+CONSTANTS = "constants"
+"""Attribute of a public function: the numbers of the arguments that are the same tensors in all of its calls."""
+
+
 class Func(Op, name="func.func", isolated=True, pure=False):
     """A named function, isolated from above; a private one without a body declares what another module defines."""
 
@@ -58,10 +62,10 @@ class Func(Op, name="func.func", isolated=True, pure=False):
         if tuple(a.type for a in self.args) != self.function_type.inputs:
             self.fail("the entry block's arguments are not the function's inputs", code="MLC0108")
         self._check_numbers("donate", "the function may overwrite")
-        self._check_numbers("constants", "is the same in every call")
-        if both := {*self.attrs.get("donate", ())}.intersection(self.attrs.get("constants", ())):
+        self._check_numbers(CONSTANTS, "is the same in every call")
+        if both := {*self.attrs.get("donate", ())}.intersection(self.attrs.get(CONSTANTS, ())):
             self.fail(f"argument {min(both)} is donated and a constant", code="MLC0116")
-        if "constants" in self.attrs and not self.is_public:
+        if CONSTANTS in self.attrs and not self.is_public:
             self.fail("a private function has no constants: its calls tell", code="MLC0116")
 
     def _check_numbers(self, name: str, what: str) -> None:

@@ -330,10 +330,10 @@ class Captures:
         return all(type(t._array) is kind and t._array.shape == shape and t._array.dtype == dtype
                    for t, kind, shape, dtype in self._types)
 
-    def as_recorded(self, operands: Sequence[Any]) -> list[Any]:
+    def as_recorded(self, operands: Sequence[Any]) -> Sequence[Any]:
         """The inputs of a call as the recorded function takes them, given those of the code."""
         if self.constants is None:
-            return [*operands]
+            return operands
         others = iter([x for x, source in zip(operands, self.constants) if not isinstance(source, CapturedTensor)])
         return [source.tensor if isinstance(source, CapturedTensor) else next(others) for source, _, _ in self.inputs]
 

@@ -106,9 +106,9 @@ class Recorded:
         """The inputs of a call besides its arguments."""
         return self.captures.operands(given) if self.captures is not None else []
 
-    def reached(self, captured: Sequence[Any]) -> list[Any]:
+    def reached(self, captured: Sequence[Any]) -> Sequence[Any]:
         """The inputs of a call besides its arguments as the function reaches them, given those that its code takes."""
-        return [*captured] if self.captures is None else self.captures.as_recorded(captured)
+        return captured if self.captures is None else self.captures.as_recorded(captured)
 
     @property
     def is_frozen(self) -> bool:

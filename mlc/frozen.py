@@ -11,12 +11,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from mlc.dialects.func import CONSTANTS
 from mlc.frontend.captures import CapturedTensor, Input
 from mlc.frontend.location import user_loc
 from mlc.frontend.recorded_function import Recorded
 from mlc.frontend.tensor import wrap
 from mlc.ir.diag import UserError
-from mlc.passes.analysis.constant_values import CONSTANTS
 
 
 def mark_constants(recorded: Recorded, own: int, name: str) -> None:

@@ -1,7 +1,7 @@
 """The values of a module that are the same in every call, since they depend on constant arguments alone.
 
-The attribute `constants` of a public function numbers the arguments that are the same tensors in all of its calls, such
-as the weights of a model. An argument of a private function is constant if it is at each call.
+Constant are the arguments that a public function says are, such as the weights of a model (`constants`), and those of a
+private function that are at each call.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable
 from collections.abc import Set as AbstractSet
 
 from mlc.dialects import func, tensor
-from mlc.dialects.func import Func
+from mlc.dialects.func import CONSTANTS, Func
 from mlc.dialects.tensor.traits import checked_operand, moves_elements
 from mlc.ir import sizes
 from mlc.ir.core import Op, Value
@@ -19,9 +19,6 @@ from mlc.ir.types import TensorType
 from mlc.passes.analysis.effects import is_pure, pure_functions
 from mlc.passes.analysis.free_values import free_values
 from mlc.passes.analysis.size_constraints import op_sizes
-
-CONSTANTS = "constants"
-"""The attribute of a public function."""
 
 
 class ConstantValues:

@@ -15,10 +15,10 @@ aligned vectors, and packed once and not in each call.
 from __future__ import annotations
 
 from mlc.dialects import func
-from mlc.dialects.func import Func
+from mlc.dialects.func import CONSTANTS, Func
 from mlc.ir.core import Op, Value
 from mlc.ir.passes import Pass
-from mlc.passes.analysis.constant_values import CONSTANTS, ConstantValues
+from mlc.passes.analysis.constant_values import ConstantValues
 from mlc.passes.forms import FIXED
 from mlc.passes.hoist_constants.outlining import outline
 from mlc.passes.hoist_constants.panels import pack_factors

@@ -6,10 +6,10 @@ import itertools
 from collections.abc import Sequence
 
 from mlc.dialects import func
-from mlc.dialects.func import Func
+from mlc.dialects.func import CONSTANTS, Func
 from mlc.ir.abi import COMPLEX_ARGS, SOURCES
 from mlc.ir.core import Op, Symbol, Value, at_end, before
-from mlc.passes.analysis.constant_values import CONSTANTS, ConstantValues, is_view_of_argument
+from mlc.passes.analysis.constant_values import ConstantValues, is_view_of_argument
 
 
 def outline(function: Func, values: ConstantValues) -> None:

@@ -8,9 +8,10 @@ from mlc.dialects.tensor.packed import packed
 from mlc.ir import sizes
 from mlc.ir.changes import allowed
 from mlc.ir.core import Value, before
+from mlc.passes.analysis.accesses import RUN
 from mlc.passes.analysis.constant_values import ROOM
 
-NARROW, WIDE = 16, 48
+NARROW, WIDE = RUN, 3 * RUN
 """Columns of a panel: as many as the longest vector has lanes, and as a register tile of many rows has."""
 MANY, FEW = 32, 4
 """Rows from which on panels are wide; fewer than FEW read each column once, and do not gain by any layout."""
