@@ -2,6 +2,7 @@
 
     python -m mlc.tools.gpu_check --out results
     python -m mlc.tools.gpu_check --only programs,speed --minutes 3
+    python -m mlc.tools.gpu_check --out results --jobs 16
 
 Programs, operations and training steps run on the device and on the CPU, on random inputs that are new each time
 (--seed repeats a run), with memory full of NaNs before each call; by design of mlc the two agree to the bit. Products
@@ -20,7 +21,9 @@ import itertools
 import json
 import os
 import platform
+import subprocess
 import sys
+import tempfile
 import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
@@ -46,6 +49,8 @@ BF16 = to_numpy(bf16)
 SECTIONS = ("copies", "programs", "operations", "products", "models", "speed")
 ROOT = Path(__file__).resolve().parents[1]
 LOST = "MLC0587"
+PARTS_SHARE = 0.7
+"""Part of the time that processes beside each other get; the rest is for speed."""
 ROUNDED = {"bfloat16": 2.0 ** -7, "float16": 2.0 ** -10, "tf32": 2.0 ** -8}
 """Tolerance relative to the largest number: twice the rounding error of the result or, for tf32, of the factors."""
 CLOSE = 1e-5
@@ -72,10 +77,11 @@ class Lost(Exception):
 
 
 class Report:
-    """Collects result rows, and keeps track of the time limit."""
+    """Collects result rows, and keeps track of the time limit. Part (k, n): every n-th check only, from the k-th."""
 
-    def __init__(self, out: Path | None, seconds: float, resume: bool = False) -> None:
+    def __init__(self, out: Path | None, seconds: float, resume: bool = False, part: tuple[int, int] = (0, 1)) -> None:
         self.out, self.rows = out, list[Row]()
+        self.part, self.asked = part, 0
         self.started, self.seconds = time.monotonic(), seconds
         if out is not None:
             out.mkdir(parents=True, exist_ok=True)
@@ -97,7 +103,8 @@ class Report:
 
     def check(self, section: str, name: str, run: Callable[[], Row]) -> None:
         """Run one check, recording any exception, unless the device is lost."""
-        if (section, name) in self.done:
+        self.asked += 1
+        if (section, name) in self.done or self.asked % self.part[1] != self.part[0]:
             return
         try:
             self.add(run())
@@ -416,6 +423,26 @@ def far(what: Speed, arrays: Sequence[Array], found: mlc.Tensor) -> float:
     return float(np.abs(found.numpy()[rows].astype(np.float64) - wanted).max() / np.abs(wanted).max())
 
 
+# -- processes --------------------------------------------------------------------------------------------------------
+def in_parts(jobs: int, sections: Sequence[str], report: Report, seed: int, small: bool) -> list[Row]:
+    """The rows of the sections, checked by several processes on one device."""
+    with tempfile.TemporaryDirectory() as folder:
+        outs = [(report.out or Path(folder)) / f"part-{k}" for k in range(jobs)]
+        running = [subprocess.Popen(
+            [sys.executable, "-m", "mlc.tools.gpu_check", "--out", str(out), "--only", ",".join(sections), "--part",
+             f"{k}/{jobs}", "--seed", str(seed), "--minutes", str(report.left() / 60 * PARTS_SHARE),
+             *["--small"] * small], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+            for k, out in enumerate(outs)]
+        rows = list[Row]()
+        for k, (process, out) in enumerate(zip(running, outs, strict=True)):
+            said = process.communicate()[0]
+            if (found := out / "results.json").exists():
+                rows += [Row(**row) for row in json.loads(found.read_text())]
+            if process.returncode not in (0, 1) or not (out / "summary.txt").exists():
+                rows.append(Row("processes", str(k), "error", f"exit status {process.returncode}\n{said[-2000:]}"))
+    return rows
+
+
 # -- reporting --------------------------------------------------------------------------------------------------------
 def header() -> Iterator[str]:
     """Lines describing the device, the code generated for it and the versions in use."""
@@ -454,6 +481,8 @@ def main(words: Sequence[str] | None = None) -> int:
     p.add_argument("--seed", type=int, help="of the random inputs; without one they are new each time")
     p.add_argument("--resume", action="store_true", help="leave out what --out has results of")
     p.add_argument("--small", action="store_true", help="little of everything, to try the program itself")
+    p.add_argument("--jobs", type=int, default=1, help="processes that check beside each other; speed is measured alone")
+    p.add_argument("--part", default="0/1", help=argparse.SUPPRESS)
     options = p.parse_args(words)
     if unknown := [s for s in options.only.split(",") if s not in SECTIONS]:
         p.error(f"there is no section {unknown[0]!r}; there are {', '.join(SECTIONS)}")
@@ -463,19 +492,27 @@ def main(words: Sequence[str] | None = None) -> int:
     seed = options.seed if options.seed is not None else int.from_bytes(os.urandom(4), "little")
     head = [*header(), f"seed        {seed}"]
     print("\n".join(head), flush=True)
-    report, rng = Report(options.out, options.minutes * 60, options.resume), np.random.default_rng(seed)
+    part = tuple(map(int, options.part.split("/")))
+    report = Report(options.out, options.minutes * 60, options.resume, (part[0], part[1]))
+    rng = np.random.default_rng(seed)
+    wanted = options.only.split(",")
+    if options.jobs > 1:
+        beside = [s for s in wanted if s != "speed"]
+        for row in in_parts(options.jobs, beside, report, seed, options.small):
+            report.rows.append(row)
+        wanted = [s for s in wanted if s == "speed"]
     runs = {"copies": copies, "programs": programs, "operations": operations, "products": products, "models": models,
             "speed": speed}
     try:
         for section in SECTIONS:
-            if section in options.only.split(","):
+            if section in wanted:
                 runs[section](report, rng, options.small)
     except Lost:
         print("the device is lost, and so is this process", flush=True)
         if options.out is not None and report.left() > 30:
             again = ["--out", str(options.out), "--only", options.only, "--minutes", str(report.left() / 60)]
             os.execv(sys.executable, [sys.executable, "-m", "mlc.tools.gpu_check", *again, "--resume",
-                                      *["--small"] * options.small])
+                                      "--part", options.part, *["--small"] * options.small])
     lines = list(table(report))
     print("\n".join(lines))
     if options.out is not None:
