@@ -18,7 +18,7 @@ from mlc.backends.line_table import LineTable, SourceTable
 from mlc.dialects import arith, llvm, nvvm
 from mlc.ir.core import Block, Op, Value
 from mlc.ir.diag import BackendError
-from mlc.ir.types import FloatType, IntType, Type, VectorType, bf16, f16, f64, i1, i32, to_numpy
+from mlc.ir.types import FloatType, IntType, Type, VectorType, bf16, f16, f64, i1, i32, i64, to_numpy
 
 
 class TargetLike(Protocol):
@@ -448,6 +448,13 @@ def _ldmatrix(w: _Writer, op: nvvm.LdMatrix) -> str:
     return w.intrinsic(op, f"nvvm.ldmatrix.sync.aligned.m8n8.x{op.num}{transposed}.b16", [op.ptr.type])
 
 
+def _inline_asm(w: _Writer, op: llvm.InlineAsm) -> str:
+    result = type_text(op.results[0].type if op.results else None)
+    effects = " sideeffect" if op.has_side_effects else ""
+    return (f'call {result} asm{effects} "{_escaped(op.asm_string.encode())}", "{op.constraints}"({w.ts(op.args)}) '
+            "convergent")
+
+
 def _of_name(cls: type[Op]) -> Row:
     """The row of a binary instruction, cast or intrinsic with the name of the operation."""
     name = cls.name.removeprefix("llvm.")
@@ -493,6 +500,11 @@ ROWS: dict[type[Op], Row] = {
     nvvm.CpAsyncSharedGlobal: lambda w, o: w.intrinsic(o, f"nvvm.cp.async.{o.modifier}.shared.global.{o.size}", ()),
     nvvm.CpAsyncCommitGroup: lambda w, o: w.intrinsic(o, "nvvm.cp.async.commit.group", ()),
     nvvm.CpAsyncWaitGroup: lambda w, o: w.intrinsic(o, "nvvm.cp.async.wait.group", (), [(i32, str(o.n))]),
+    nvvm.WgmmaFence: lambda w, o: w.intrinsic(o, "nvvm.wgmma.fence.sync.aligned", ()),
+    nvvm.WgmmaCommitGroup: lambda w, o: w.intrinsic(o, "nvvm.wgmma.commit_group.sync.aligned", ()),
+    nvvm.WgmmaWaitGroup: lambda w, o: w.intrinsic(o, "nvvm.wgmma.wait_group.sync.aligned", (), [(i64, str(o.group))]),
+    nvvm.FenceProxy: lambda w, o: w.intrinsic(o, "nvvm.fence.proxy.async.shared_cta", ()),
+    llvm.InlineAsm: _inline_asm,
 }
 """LLVM IR of each operation, after `%result = `."""
 

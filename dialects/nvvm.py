@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from mlc.dialects.llvm.aggregates import ExtractValue
+from mlc.dialects.llvm.control import InlineAsm
 from mlc.dialects.llvm.types import PtrType, StructType
 from mlc.ir.core import Op, ResultType, Value
 from mlc.ir.types import Type, VectorType, f16, f32, i1, i32
@@ -304,3 +307,126 @@ class CpAsyncWaitGroup(Op, name="nvvm.cp.async.wait.group", pure=False):
     @staticmethod
     def parse_form(parser: Parser) -> Op:
         return parser.build(CpAsyncWaitGroup, [], {"n": int(parser.kind("number", "a number of groups").text)}, [])
+
+
+# -- products of a warpgroup ------------------------------------------------------------------------------------------
+WARPGROUP = 128
+"""Threads of a warpgroup: four adjacent warps."""
+ROW_BYTES, SWIZZLE_PERIOD = 128, 1024
+"""Bytes of a row of a matrix that wgmma reads with the 128-byte swizzle, and of the eight rows after which its pattern
+repeats: matrices start at multiples of them."""
+
+
+class WgmmaFence(Op, name="nvvm.wgmma.fence.aligned", pure=False):
+    """Order earlier accesses to registers before the products of wgmma.mma_async that follow."""
+
+    format = "attr-dict"
+
+
+class WgmmaCommitGroup(Op, name="nvvm.wgmma.commit.group.sync.aligned", pure=False):
+    """Commit the products that the warpgroup has issued since the last group as a group."""
+
+    format = "attr-dict"
+
+
+class WgmmaWaitGroup(Op, name="nvvm.wgmma.wait.group.sync.aligned", pure=False):
+    """Wait until all groups of the warpgroup's products except the last `group` are complete.
+
+    Sums may be read after that. LLVM does not know that the wait has to do with them: use `wgmma_finish` for the last.
+    """
+
+    group: int
+
+    def attr_text(self, name: str, value: Any, generic: bool) -> str:
+        return f"{value} : i64" if name == "group" and generic else super().attr_text(name, value, generic)
+
+    def print_form(self, p: Printer) -> None:
+        p.append(f" {self.group}")
+
+    @staticmethod
+    def parse_form(parser: Parser) -> Op:
+        return parser.build(WgmmaWaitGroup, [], {"group": int(parser.kind("number", "a number of groups").text)}, [])
+
+
+class FenceProxy(Op, name="nvvm.fence.proxy", pure=False):
+    """Order the thread's earlier accesses to shared memory before later ones by wgmma.mma_async."""
+
+    kind: str = "async.shared"
+    space: str | None = "cta"
+
+    def infer(self) -> tuple[Type, ...]:
+        self.kind, self.space = _word(self.kind, "proxy_kind"), _word(self.space, "shared_space")
+        if (self.kind, self.space) != ("async.shared", "cta"):
+            self.fail(f"{self.kind} of {self.space}: there is async.shared of cta", code="MLC0184")
+        return ()
+
+    def attr_text(self, name: str, value: Any, generic: bool) -> str:
+        return f"#nvvm.{'proxy_kind' if name == 'kind' else 'shared_space'}<{value}>"
+
+    def print_form(self, p: Printer) -> None:
+        p.append(" " + p.attr_dict(self))
+
+    @staticmethod
+    def parse_form(parser: Parser) -> Op:
+        return parser.build(FenceProxy, [], parser.attr_dict() if parser.at("{") else {}, [])
+
+
+@dataclass(frozen=True)
+class Wgmma:
+    """The instruction wgmma.mma_async: D = A B + D of 64 x n sums in f32 and 16 terms.
+
+    A (64 x 16) and B (16 x n) are read from shared memory by descriptors (`wgmma_descriptor`); rows hold terms, or with
+    `transposed` elements of one term. The thread with lane l of warp w has d[4 j + 2 i + c]: row 16 w + l // 4 + 8 i,
+    column 8 j + 2 (l % 4) + c.
+    """
+
+    columns: int
+    dtype: str
+    transposed: tuple[bool, bool]
+
+    @property
+    def sums(self) -> int:
+        """Sums of a thread."""
+        return self.columns // 2
+
+    def text(self) -> str:
+        """The instruction, with its operands as LLVM numbers them."""
+        registers = ", ".join(f"${i}" for i in range(self.sums))
+        a, b = (int(t) for t in self.transposed)
+        return (f"wgmma.mma_async.sync.aligned.m64n{self.columns}k16.f32.{self.dtype}.{self.dtype} {{{registers}}}, "
+                f"${2 * self.sums}, ${2 * self.sums + 1}, 1, 1, 1, {a}, {b};")
+
+    @staticmethod
+    def parse(text: str) -> Wgmma | None:
+        """The instruction that a text stands for, if it is one of these."""
+        found = re.fullmatch(r"wgmma\.mma_async\.sync\.aligned\.m64n(\d+)k16\.f32\.(bf16|f16)\.\2 \{.*\}, .*, "
+                             r"1, 1, 1, ([01]), ([01]);", text)
+        return Wgmma(int(found[1]), found[2], (found[3] == "1", found[4] == "1")) if found else None
+
+
+FINISH = "wgmma.wait_group.sync.aligned 0;"
+
+
+def _constraints(sums: int, more: Sequence[str]) -> str:
+    return ",".join([*["=f"] * sums, *map(str, range(sums)), *more, "~{memory}"])
+
+
+def wgmma(instruction: Wgmma, sums: Sequence[Value], a: Value, b: Value) -> list[Value]:
+    """Issue a product of the warpgroup, by the descriptors of its factors; returns the new sums, which must not be read
+    before `wgmma_finish`. LLVM has no intrinsic for it."""
+    made = InlineAsm((*sums, a, b), instruction.text(), _constraints(len(sums), ["l", "l"]), True,
+                     (StructType((f32,) * len(sums)),)).result
+    return [ExtractValue(made, (i,)).result for i in range(len(sums))]
+
+
+def wgmma_finish(sums: Sequence[Value]) -> list[Value]:
+    """Wait for all products of the warpgroup; returns the sums. They are operands so that LLVM reads none before."""
+    made = InlineAsm(tuple(sums), FINISH, _constraints(len(sums), []), True,
+                     (StructType((f32,) * len(sums)),)).result
+    return [ExtractValue(made, (i,)).result for i in range(len(sums))]
+
+
+def descriptor_bits(leading: int, stride: int) -> int:
+    """What a descriptor of a matrix with the 128-byte swizzle has beside its address: bytes between matrices of 64
+    elements along a transposed row, and between groups of eight rows (PTX ISA, "Matrix descriptor")."""
+    return leading >> 4 << 16 | stride >> 4 << 32 | 1 << 62

@@ -114,6 +114,7 @@ class Gpu(Machine):
     mma_per_cycle       multiply-adds of 16-bit floats per cycle by tensor cores
     fill_per_cycle      32-bit words copied to shared memory per cycle
     tensor_cores        whether 16-bit floats and TF32 are multiplied by `mma.sync`
+    warpgroup_mma       whether four warps multiply 16-bit floats together, from shared memory, by `wgmma`
     shared_bytes        shared memory of a CTA without opt-in
     shared_bytes_optin  shared memory of a CTA with opt-in, in kernels for tensor cores
     local_bytes         local memory of a thread
@@ -127,9 +128,10 @@ class Gpu(Machine):
     threads: int = 2048                    # 8.0, 9.0 and 10.0 [CUDA]
     fma_per_cycle: int = 128               # 8.6 and later; 64 of 7.5 and 8.0 [CUDA]
     fma_latency: int = 12                  # a choice: the instruction's own 4, and part of the wait for shared memory
-    mma_per_cycle: int = 1024              # [A100]; H100 has more only for wgmma, which is not used
+    mma_per_cycle: int = 1024              # [A100]; H100 has four times as many for wgmma
     fill_per_cycle: int = 16               # a choice: 64 bytes a cycle, from L2
     tensor_cores: bool = True              # 8.0 and later [PTX]
+    warpgroup_mma: bool = False            # 9.0, in code for no other [PTX]
     shared_bytes: int = 48 << 10           # all [CUDA]
     shared_bytes_optin: int = 96 << 10     # of the 99 KiB of 8.6, 8.9 and 12.0, the least of those with mma.sync [CUDA]
     local_bytes: int = 16 << 10            # a choice, of 512 KiB [CUDA]: it is as slow as global memory
@@ -142,6 +144,9 @@ CPU = Cpu()
 """A processor with AVX-512."""
 GPU = Gpu()
 """A data-center GPU, of 9.0."""
+HOPPER = Gpu(warpgroup_mma=True, mma_per_cycle=4096, shared_bytes_optin=227 << 10)
+"""The same, with the instructions that its successors do not have: 989 TFLOP/s of 132 SMs at 1830 MHz [H100], and the
+227 KiB of 9.0 [CUDA]."""
 
 
 def x86_64(vector_bits: int) -> Cpu:

@@ -10,7 +10,6 @@ Shared memory is a global of address space 3, whose address is cast to a generic
 from __future__ import annotations
 
 from collections.abc import Iterator
-from math import prod
 
 from mlc.dialects import gpu, llvm, nvgpu, nvvm
 from mlc.dialects.builtin import Module
@@ -54,7 +53,7 @@ def _kernel(holder: gpu.GPUModule, kernel: gpu.Func) -> None:
     target.attrs |= {"gpu.kernel": True, "nvvm.kernel": True}
     if kernel.known_block_size is not None:
         target.attrs["nvvm.maxntid"] = kernel.known_block_size
-        products = any(isinstance(op, nvgpu.MmaSync) for op in kernel.walk())
+        products = any(isinstance(op, nvgpu.MmaSync) for op in kernel.walk())      # of a warp; those of four take all
         target.attrs["nvvm.minctasm"] = 1 + products      # else ptxas prefers spilling to lower occupancy
     holder.body.block.insert(target, kernel)
     low = Lowering(holder, target, target.body.blocks[0], {}, kernel.loc.through(NAME))  # type: ignore[arg-type]
@@ -84,17 +83,16 @@ def _static(holder: gpu.GPUModule, kernel: gpu.Func) -> Iterator[tuple[Value, Va
 
 def _dynamic(holder: gpu.GPUModule, kernel: gpu.Func) -> Iterator[tuple[Value, Value]]:
     """The same if it exceeds the static limit: buffers are laid out in the dynamic shared memory of the launch."""
-    start, at = _address(holder, kernel, f"{kernel.sym_name}_dynamic", llvm.ArrayType(0, i8), "external"), 0
-    for memory_ in kernel.shared:
+    start = _address(holder, kernel, f"{kernel.sym_name}_dynamic", llvm.ArrayType(0, i8), "external")
+    for memory_, (at, _) in zip(kernel.shared, kernel.placed()):
         yield memory_, llvm.element_address(start, at, i8)
-        at += -(-prod(memory_.type.shape) * memory_.type.dtype.itemsize // gpu.ALIGNMENT) * gpu.ALIGNMENT
 
 
 def _address(holder: gpu.GPUModule, kernel: gpu.Func, name: str, type: object, linkage: str) -> Value:
     """Create a global in shared memory; returns its address."""
     holder.body.block.insert(llvm.Global.make([], {
         "sym_name": Symbol(name), "global_type": type, "linkage": linkage, "value": None, "constant": None,
-        "alignment": gpu.ALIGNMENT, "addr_space": nvvm.SHARED.space}, [], [Region()], loc=kernel.loc),
+        "alignment": kernel.alignment, "addr_space": nvvm.SHARED.space}, [], [Region()], loc=kernel.loc),
         holder.body.block.first)
     return llvm.AddrSpaceCast(llvm.AddressOf(Symbol(name), nvvm.SHARED).result, llvm.ptr).result
 
@@ -145,6 +143,13 @@ def _exchanged(x: Value, kind: str, everyone: Value, offset: Value, clamp: Value
     low, high = (llvm.ZExt(half(part), i64).result for part in (low, high))
     whole = llvm.Or(llvm.Shl(high, llvm.constant(32, i64)).result, low).result
     return llvm.Bitcast(whole, f64).result if x.type == f64 else whole
+
+
+@rule(nvvm.WgmmaFence, nvvm.WgmmaCommitGroup, nvvm.WgmmaWaitGroup, nvvm.FenceProxy, llvm.InlineAsm, llvm.ExtractValue)
+def _as_it_is(low: Lowering, op: Op) -> list[Value]:
+    """Instructions that stand among the operations of threads already."""
+    made = op.insert_clone({v: low.one(v) for v in op.operands})
+    return list(made.results)
 
 
 # -- warps ------------------------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from mlc.backends.cuda import driver
 from mlc.backends.cuda.device import PTX, Device, forked
 from mlc.backends.cuda.targets import TARGETS as GPUS
-from mlc.backends.cuda.targets import architecture
+from mlc.backends.cuda.targets import architecture, runs_on
 from mlc.backends.target import Target
 from mlc.ir.core import Op
 from mlc.ir.diag import BackendError
@@ -66,16 +66,16 @@ def assembler() -> tuple[str, Callable[[Op, Target], bytes]]:
 
 def target_for(found: Device) -> Target:
     """The best target for a device."""
-    known = [target for target in GPUS.values() if architecture(target) <= found.architecture]
+    known = [target for target in GPUS.values() if runs_on(target, found.architecture)]
     if not known:
         raise BackendError(f"{found.name} has compute capability {found.architecture / 10}, and the oldest that mlc "
                            f"makes code for is {min(map(architecture, GPUS.values())) / 10}", code="MLC0588",
                            hint='use target="host"')
-    return max(known, key=architecture)
+    return max(known, key=lambda target: (architecture(target), target.cpu))
 
 
 def check_runs(target: Target, found: Device) -> None:
     """Raise BackendError unless a device can run code for `target`."""
-    if architecture(target) > found.architecture:
+    if not runs_on(target, found.architecture):
         raise BackendError(f"{found.name} (sm_{found.architecture}) cannot run code made for {target}", code="MLC0588",
                            hint='target="cuda" compiles for the device that is there')

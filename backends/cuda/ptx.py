@@ -20,10 +20,12 @@ LEGAL: frozenset[type[Op]] = frozenset((
     llvm.InsertValue, llvm.ExtractValue, llvm.Load, llvm.Store, llvm.Alloca, llvm.AtomicRMW,
     llvm.Br, llvm.CondBr, llvm.Switch, llvm.Return, llvm.Unreachable, llvm.Call,
     nvvm.Barrier, nvvm.ShflSync, nvvm.MmaSync, nvvm.LdMatrix, nvvm.CpAsyncSharedGlobal, nvvm.CpAsyncCommitGroup,
-    nvvm.CpAsyncWaitGroup, *nvvm.REGISTERS.values()))
+    nvvm.CpAsyncWaitGroup, nvvm.WgmmaFence, nvvm.WgmmaCommitGroup, nvvm.WgmmaWaitGroup, nvvm.FenceProxy, llvm.InlineAsm,
+    *nvvm.REGISTERS.values()))
 """Operations that LLVM can select for NVPTX; for many others it aborts instead of reporting an error."""
 SINCE: dict[type[Op], int] = {nvvm.MmaSync: 80, nvvm.CpAsyncSharedGlobal: 80, nvvm.CpAsyncCommitGroup: 80,
-                              nvvm.CpAsyncWaitGroup: 80}
+                              nvvm.CpAsyncWaitGroup: 80, nvvm.WgmmaFence: 90, nvvm.WgmmaCommitGroup: 90,
+                              nvvm.WgmmaWaitGroup: 90, nvvm.FenceProxy: 90}
 """The first architecture with an instruction, for those that not all architectures have."""
 LANES = 128
 """Bits of the longest vector; no vector instruction computes on more than two lanes."""

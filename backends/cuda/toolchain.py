@@ -10,7 +10,7 @@ from mlc.backends.cuda.devices import assembler, target_for
 from mlc.backends.cuda.executable import Entry, Executable, device_memory
 from mlc.backends.cuda.image import DeviceImage
 from mlc.backends.cuda.memory import DeviceMemory
-from mlc.backends.cuda.targets import architecture
+from mlc.backends.cuda.targets import architecture, runs_on
 from mlc.backends.target import Target
 from mlc.dialects.builtin import Module
 from mlc.ir.core import Op
@@ -82,5 +82,6 @@ def import_dlpack(x: Any) -> Any:
 
 def entry(images: Sequence[DeviceImage], memory: DeviceMemory, name: str) -> Entry:
     """Entry point of the best of several images for a device. Raises BackendError if it runs none of them."""
-    fitting = [image for image in images if architecture(image.target) <= memory.device.architecture]
-    return Executable(max(fitting or images, key=lambda image: architecture(image.target)), memory).entry(name)
+    fitting = [image for image in images if runs_on(image.target, memory.device.architecture)]
+    best = max(fitting or images, key=lambda image: (architecture(image.target), image.target.cpu))
+    return Executable(best, memory).entry(name)

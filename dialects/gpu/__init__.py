@@ -5,9 +5,9 @@ A `gpu.module` holds kernels; `gpu.launch_func` runs one for every thread of a g
 error: races, divergent barriers, out-of-bounds accesses, shuffles with inactive threads.
 """
 
-from mlc.dialects.gpu import lowered, warp
+from mlc.dialects.gpu import lowered, warp, warpgroup
 from mlc.dialects.gpu.launch import Launch
-from mlc.dialects.gpu.module import ALIGNMENT, Func, GPUModule, Return, function
+from mlc.dialects.gpu.module import ALIGNED, ALIGNMENT, Func, GPUModule, Return, function
 from mlc.dialects.gpu.thread import (
     AXES,
     Barrier,
@@ -18,5 +18,5 @@ from mlc.dialects.gpu.thread import (
     ThreadId,
 )
 
-__all__ = ["ALIGNMENT", "AXES", "Barrier", "BlockDim", "BlockId", "Func", "GPUModule", "GridDim", "Launch", "Return",
-           "Shuffle", "ThreadId", "function", "lowered", "warp"]
+__all__ = ["ALIGNED", "ALIGNMENT", "AXES", "Barrier", "BlockDim", "BlockId", "Func", "GPUModule", "GridDim", "Launch", "Return",
+           "Shuffle", "ThreadId", "function", "lowered", "warp", "warpgroup"]

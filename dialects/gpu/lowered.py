@@ -14,6 +14,7 @@ import numpy as np
 
 from mlc.dialects import llvm, nvvm
 from mlc.dialects.gpu import simt
+from mlc.dialects.gpu.module import ALIGNMENT
 from mlc.dialects.gpu.simt import Array, Threads, Traces, along, exchanged, meet
 from mlc.dialects.memref import fresh
 from mlc.ir.core import Block, Op, Value
@@ -209,6 +210,11 @@ def _address_of(op: llvm.AddressOf, threads: Instructions) -> Any:
         assert holder is not None
         held = next(g for g in holder.regions[0].block if isinstance(g, llvm.Global) and g.sym_name == name)
         size, cell = llvm.size_of(held.global_type) or threads.dynamic, held.global_type
+        if (held.alignment or 0) > ALIGNMENT:
+            threads.make_region(size)
+            threads.addresses.append((threads.region.address, threads.region.address + threads.region.bytes.size))
+            threads.shared[name] = threads.region.address + threads.inside * threads.region.size
+            return threads.shared[name]
         while isinstance(cell, llvm.ArrayType):
             cell = cell.element
         memory = fresh((threads.blocks.size, -(-size // 16) * 16 // llvm.size_of(cell)), cell)  # type: ignore[arg-type]

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 STATIC_SHARED, ALIGNMENT = 48 << 10, 16
 """Bytes of static shared memory of a block, and the alignment of shared buffers."""
+ALIGNED = "gpu.shared_alignment"
+"""Attribute of kernels whose shared buffers have a greater alignment."""
 
 
 class GPUModule(Op, name="gpu.module", isolated=True, symbol_table=True, pure=False):
@@ -44,8 +46,8 @@ class Func(Op, name="gpu.func", isolated=True, pure=False):
     """Function executed by each thread.
 
     The last `workgroup_attributions` arguments of its body are shared memory of a block, uninitialized for every block;
-    if it exceeds 48 KiB, launches request all of it as dynamic shared memory. `known_block_size` is the number of
-    threads of a block along x, y and z.
+    if it exceeds 48 KiB or has an alignment of its own, launches request all of it as dynamic shared memory.
+    `known_block_size` is the number of threads of a block along x, y and z.
     """
 
     body: Region
@@ -78,12 +80,27 @@ class Func(Op, name="gpu.func", isolated=True, pure=False):
     @property
     def shared_bytes(self) -> int:
         """Bytes of shared memory of a block."""
-        return sum(-(-prod(v.type.shape) * v.type.dtype.itemsize // ALIGNMENT) * ALIGNMENT for v in self.shared)
+        return sum(size for _, size in self.placed())
+
+    @property
+    def alignment(self) -> int:
+        """The alignment of shared buffers."""
+        return int(self.attrs.get(ALIGNED, ALIGNMENT))
+
+    def placed(self) -> list[tuple[int, int]]:
+        """The place of each shared buffer, in bytes from the first, and its size, rounded up to the alignment."""
+        out, at = list[tuple[int, int]](), 0
+        for v in self.shared:
+            size = -(-prod(v.type.shape) * v.type.dtype.itemsize // self.alignment) * self.alignment
+            out.append((at, size))
+            at += size
+        return out
 
     @property
     def dynamic_bytes(self) -> int:
-        """Bytes of dynamic shared memory that a launch has to request: all, if they exceed the static limit."""
-        return self.shared_bytes if self.shared_bytes > STATIC_SHARED else 0
+        """Bytes of dynamic shared memory that a launch has to request: all, if they exceed the static limit, or if
+        matrix descriptors tell addresses in them."""
+        return self.shared_bytes if self.shared_bytes > STATIC_SHARED or self.alignment > ALIGNMENT else 0
 
     def share(self, type: MemRefType) -> Value:
         """Add a shared memory buffer."""

@@ -13,7 +13,7 @@ import numpy as np
 
 from mlc.dialects import arith, memref, scf, vector
 from mlc.dialects.gpu import thread
-from mlc.dialects.gpu.module import Func
+from mlc.dialects.gpu.module import ALIGNMENT, Func
 from mlc.ir.core import Op
 from mlc.ir.diag import IRError
 from mlc.ir.interp import Frame
@@ -71,7 +71,7 @@ class Threads(Frame):
     """The threads of some blocks at the same point of a program; `mask` is the active mask."""
 
     __slots__ = ("block", "block_size", "blocks", "copies", "dynamic", "epoch", "grid", "inside", "kernel", "lane",
-                 "mask", "traces")
+                 "mask", "products", "region", "traces")
 
     def __init__(self, frame: Frame, kernel: Op, traces: list[Traces], grid: Sequence[int], block: Sequence[int],
                  numbers: Array, dynamic: int = 0) -> None:
@@ -87,6 +87,8 @@ class Threads(Frame):
         self.epoch = np.zeros(numbers.size, np.int64)        # number of barriers that each block has passed
         self.traces = list(traces)
         self.copies: Any = None                              # asynchronous copies in flight (warp.py)
+        self.products: Any = None                            # products of warpgroups in flight (warpgroup.py)
+        self.region: Any = None                              # shared memory that descriptors tell addresses in
 
     @property
     def per_block(self) -> int:
@@ -96,11 +98,23 @@ class Threads(Frame):
     def execute(self, args: Sequence[Any], types: Sequence[Type]) -> None:
         """Run the kernel on the arguments of a launch."""
         assert isinstance(self.kernel, Func)
-        shared = [Shared.fresh(v.type, self.blocks.size) for v in self.kernel.shared]
-        for array in (s.array for s in shared):
-            start = _start(array)
-            self.traces.append(Traces(start, start + array.nbytes, array.itemsize, self.per_block, "shared"))
+        if self.kernel.alignment > ALIGNMENT:
+            self.make_region(self.kernel.shared_bytes)
+            shared = [Shared(self.region.buffer(at, v.type), False)
+                      for v, (at, _) in zip(self.kernel.shared, self.kernel.placed())]
+        else:
+            shared = [Shared.fresh(v.type, self.blocks.size) for v in self.kernel.shared]
+            for array in (s.array for s in shared):
+                start = _start(array)
+                self.traces.append(Traces(start, start + array.nbytes, array.itemsize, self.per_block, "shared"))
         self.run(self.kernel.body, [*args, *shared])
+
+    def make_region(self, size: int) -> None:
+        """Make the shared memory of all blocks one region, which descriptors of matrices tell addresses in."""
+        from mlc.dialects.gpu.warpgroup import SharedRegion
+        self.region = SharedRegion(self.blocks.size, size)
+        start = self.region.address
+        self.traces.append(Traces(start, start + self.region.bytes.size, 2, self.per_block, "shared"))
 
     def step(self, op: Op) -> None:
         interpreter = self.interpreter
@@ -137,6 +151,8 @@ class Threads(Frame):
         here = np.nonzero(self.mask)[0] if threads is None else threads
         if not here.size:
             return
+        if write and self.region is not None:
+            self.region.write(op, addresses, size, here)
         for trace in self.traces:
             if trace.start <= addresses[0] < trace.end:
                 who, epoch = self.block[here] * self.per_block + self.lane[here], self.epoch[self.inside[here]]

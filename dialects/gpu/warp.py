@@ -127,6 +127,8 @@ class Copies:
 
     def begin(self, op: Op, threads: Threads, addresses: Array, size: int, write: Callable[[Array], None]) -> None:
         here = np.nonzero(threads.mask)[0]
+        if threads.region is not None:
+            threads.region.write(op, addresses, size, here)
         copy = Copy(op, here, self.groups[here].copy(), addresses, size, write)
         self.mark(threads, copy, np.ones(here.size, bool), under_way=True)
         self.begun.append(copy)

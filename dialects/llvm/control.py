@@ -369,3 +369,51 @@ class CallIntrinsic(Op, name="llvm.call_intrinsic", pure=False):
 def members(type: Type | None) -> tuple[Type, ...]:
     """The types of the values that a function returns as a single struct."""
     return () if type is None else type.members if isinstance(type, StructType) else (type,)
+
+
+class InlineAsm(Op, name="llvm.inline_asm", pure=False):
+    """result = what the assembly text computes, for instructions without an intrinsic
+
+    Operands and results are bound by LLVM's constraints: `=f` is a result in a float register, a number ties an operand
+    to the result of that number, `l` is a 64-bit integer register. Interpreters know the texts of dialects/nvvm.py.
+    """
+
+    args: tuple[Value, ...]
+    asm_string: str
+    constraints: str
+    has_side_effects: bool | None = None
+    types: tuple[ResultType, ...] = ()
+
+    def infer(self) -> tuple[Type, ...]:
+        self.has_side_effects = self.has_side_effects or None          # upstream's unit attribute
+        results = sum(text.strip().startswith("=") for text in self.constraints.split(","))
+        inputs = sum(not text.strip().startswith(("=", "~")) for text in self.constraints.split(","))
+        given = members(self.results[0].type) if self.results else ()
+        if results != len(given) or inputs != len(self.args):
+            self.fail(f"{self.constraints} binds {results} results and {inputs} operands, not {len(given)} and "
+                      f"{len(self.args)}", code="MLC0166")
+        return tuple(r.type for r in self.results)
+
+    def attr_text(self, name: str, value: Any, generic: bool) -> str:
+        return "unit" if generic and name == "has_side_effects" else super().attr_text(name, value, generic)
+
+    def ref(self, *xs: Any) -> Any:
+        raise IRError(f"the meaning of {self.asm_string} is not known here", code="MLC0168", loc=self.loc)
+
+    def print_form(self, p: Printer) -> None:
+        extra = p.attr_dict(self, ("asm_string", "constraints", "has_side_effects"))
+        effects = " has_side_effects" if self.has_side_effects else ""
+        texts = (self.attr_text(name, getattr(self, name), False) for name in ("asm_string", "constraints"))
+        p.append(f"{effects}{' ' + extra if extra else ''} {', '.join(texts)} {p.values(self.operands)} : "
+                 f"({p.types(v.type for v in self.args)}) -> {p.types(r.type for r in self.results) or '()'}")
+
+    @staticmethod
+    def parse_form(parser: Parser) -> Op:
+        effects = True if parser.accept("has_side_effects") else None
+        extra = parser.attr_dict() if parser.at("{") else {}
+        asm, _, constraints = parser.attribute(), parser.expect(","), parser.attribute()
+        refs = parser.operand_list() if parser.at_value() else []
+        parser.expect(":")
+        inputs, results = parser.signature()
+        return parser.build(InlineAsm, parser.resolve_all(refs, inputs), {
+            "asm_string": asm, "constraints": constraints, "has_side_effects": effects, **extra}, results)

@@ -13,7 +13,7 @@ from mlc.dialects.loop.types import ScratchType, TileType, spanned
 from mlc.ir.affine import AffineMap
 from mlc.ir.core import Op, Region, ResultType, Value
 from mlc.ir.interp import ELEMENTS
-from mlc.ir.types import MemRefType, ScalarType, Type, i1, i64, index, to_numpy
+from mlc.ir.types import MemRefType, ScalarType, Type, bf16, f16, i1, i64, index, to_numpy
 
 if TYPE_CHECKING:
     from mlc.ir.interp import Frame
@@ -192,14 +192,21 @@ class ScratchBuffer:
 
 
 class Scratch(InKernel, name="loop.scratch", pure=False):
-    """result = uninitialized scratch buffer of a thread, for the points of its dimensions in the enclosing tiles"""
+    """result = uninitialized scratch buffer of a thread, for the points of its dimensions in the enclosing tiles
+
+    With `swizzle` = 128, a panel of 16-bit elements lies in memory as tensor cores of Hopper read it: in rows of 128
+    bytes, 8 parts of which are permuted by the number of the row; longer rows are cut into such rows.
+    """
 
     type: ResultType
+    swizzle: int = 0
 
     def infer(self) -> Type:
         type = self.results[0].type
         if not isinstance(type, ScratchType) or type.dtype == i1:
             self.fail(f"{type} is not scratch memory; store i1 values as i8", code="MLC0151")
+        if self.swizzle not in (0, 128) or (self.swizzle and type.dtype not in (bf16, f16)):
+            self.fail(f"swizzle = {self.swizzle} of {type}: there is 128, of bf16 and f16", code="MLC0151")
         return type  # type: ignore[no-any-return]
 
     def interpret(self, frame: Frame) -> Any:

@@ -41,6 +41,10 @@ class Schedule(DialectAttribute):
     threads_per_cta   threads along each parallel dimension, which determine the CTA tile; () for a single row
     threads_per_warp  threads of a warp along each parallel dimension of the CTA tile; () if irrelevant. The points of a
                       thread are interleaved with those of its warp: single points, or pairs along the vector dimension
+    mma_warps         warps that multiply together on tensor cores: 1 by mma.sync, of fragments that they load, or 4 by
+                      wgmma, of swizzled panels
+    group_m           if not 0, CTA tiles are numbered in groups of so many along the last but one parallel dimension,
+                      column by column: those that run at a time have more of both factors in common (Triton's name)
 
     Informative:
 
@@ -57,6 +61,8 @@ class Schedule(DialectAttribute):
     tiles_per_cta: int = 0
     threads_per_cta: tuple[int, ...] = ()
     threads_per_warp: tuple[int, ...] = ()
+    mma_warps: int = 1
+    group_m: int = 0
     steps: tuple[str, ...] = ()
 
     def with_tile(self, dim: int, size: int) -> tuple[int, ...]:
@@ -89,3 +95,17 @@ class Schedule(DialectAttribute):
                    "parallel dimensions")
         if warp and (len(warp) != len(cta) or prod(warp) != WARP or any(w < 1 or c % w for c, w in zip(cta, warp))):
             yield f"threads_per_warp = {list(warp)} does not divide threads_per_cta = {list(cta)} into warps"
+        if self.group_m < 0 or (self.group_m and len(cta) < 2):
+            yield f"group_m = {self.group_m}: CTA tiles of two dimensions or more are grouped"
+        if self.mma_warps not in (1, 4) or (self.mma_warps == 4 and not self._has_warpgroups()):
+            yield (f"mma_warps = {self.mma_warps}: four warps multiply 64 rows, two for each thread of warps of 8 x 4, "
+                   "by 8 to 256 columns along `vector`")
+
+    def _has_warpgroups(self) -> bool:
+        """Whether the threads of four warps have the sums that wgmma gives them."""
+        shape = [(d, c // w, w) for d, (c, w) in enumerate(zip(self.threads_per_cta, self.threads_per_warp)) if c > 1]
+        rows = [(d, n) for d, n, w in shape if w == 8]
+        columns = [(d, n) for d, n, w in shape if w == 4]
+        return (len(shape) == 2 and len(rows) == len(columns) == 1 and rows[0][1] % 4 == 0 and columns[0][1] == 1
+                and self.tile[rows[0][0]] == 2 and columns[0][0] == self.vector and self.lanes == 2
+                and self.tile[self.vector] in range(2, 65, 2))

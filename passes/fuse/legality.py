@@ -33,6 +33,8 @@ class Legality:
 
     def why_not_share(self, producer: Group, consumer: Group) -> str | None:
         """Why two groups cannot share a loop."""
+        if why := self.why_not_computed_with(producer, consumer):
+            return why
         home, guest = (consumer, producer) if producer.kind == "pointwise" else (producer, consumer)
         if why := self.why_not_together(home, guest):
             return why
@@ -49,6 +51,12 @@ class Legality:
         if self.graph.between(producer, consumer):
             return "another kernel runs between them"
         return self.why_not_epilogue(home, guest) or self.why_not_stages(home, guest)
+
+    def why_not_computed_with(self, producer: Group, consumer: Group) -> str | None:
+        """Why the kernel that computes a factor should not prepare it for tensor cores."""
+        factor = consumer.kind != "contract" and all(map(is_read_by_tensor_cores, consumer.ops)) and not all(
+            map(is_read_by_tensor_cores, producer.ops))
+        return "tensor cores read their factors as they are in memory" if factor else None
 
     def why_not_epilogue(self, home: Group, guest: Group) -> str | None:
         """Why `guest` should not be an epilogue that reads further tensors: a contraction with short rows has strided
@@ -115,12 +123,18 @@ class Legality:
             return f"a {producer.kind} is evaluated once"
         if _is_updated(producer, consumer):
             return "updates of one tensor are done in place"
+        if why := self.why_not_computed_with(producer, consumer):
+            return why
         if any(isinstance(op, tn.DotBlocks) for op in consumer.ops):
             return "a product reads its factors many times"
         if consumer.kind == "contract" and not all(moves_elements(op) for op in producer.ops) and any(
                 self.graph.group_of[s] is producer for op in consumer.ops if isinstance(op, tn.DotGeneral)
                 for v in op.operands for s in self.graph.sources(v)):
             return "a contraction reads its factors many times"
+        if any(map(is_rounding, producer.ops)) and any(
+                self.graph.group_of.get(user) is consumer and is_read_by_tensor_cores(user)
+                for op in producer.ops for user in self.graph.readers(op)):
+            return "tensor cores read their factors many times"
         if any(isinstance(op, tn.Windows | tn.DotGeneral) for op in consumer.ops) and any(
                 is_below_copies(op) for op in producer.ops):
             return "a contraction reads its elements at several places"
@@ -165,6 +179,21 @@ def is_below_copies(op: Op) -> bool:
             if moves_elements(user):
                 work.append((user.results[0], several or isinstance(user, tn.Windows | tn.BroadcastTo)))
     return False
+
+
+def is_rounding(op: Op) -> bool:
+    """Whether an operation converts to fewer bits. For a factor of a product on tensor cores that is done once, by the
+    kernel that computes the factor: the product has half as much to read, and copies it without registers."""
+    return isinstance(op, tn.Cast) and bool(op.result.type.dtype.width < op.operands[0].type.dtype.width)
+
+
+def is_read_by_tensor_cores(op: Op) -> bool:
+    """Whether an operation is a product on tensor cores, or moves or widens elements for such products alone: that
+    costs nothing in their kernels, and elsewhere the wider elements would be stored."""
+    if isinstance(op, tn.DotGeneral):
+        return (op.order or "").startswith("mma<")
+    return moves_elements(op) and not is_rounding(op) and bool(op.results[0].uses) and all(
+        is_read_by_tensor_cores(user) for user in op.results[0].users)
 
 
 def reads_few_rows(op: tn.DotGeneral, factor: Value) -> bool:

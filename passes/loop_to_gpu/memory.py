@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from math import gcd, prod
 
-from mlc.dialects import arith, loop, memref, scf, vector
+from mlc.dialects import arith, gpu, loop, memref, scf, vector
+from mlc.dialects.nvvm import ROW_BYTES, SWIZZLE_PERIOD
 from mlc.ir import sizes
 from mlc.ir.affine import is_multiple_of, step_along
 from mlc.ir.core import Value, at_end
@@ -184,10 +185,15 @@ def panel(low: Threads, op: loop.Scratch, copies: int = 1) -> None:
     """
     type: loop.ScratchType = op.result.type
     shape = [low.points_along(d) for d in type.dims]
-    shape[-1] += max(1, low.bytes_together // type.dtype.itemsize) if len(shape) > 1 else 0
+    if op.swizzle:
+        low.function.attrs[gpu.ALIGNED] = SWIZZLE_PERIOD
+    else:
+        shape[-1] += max(1, low.bytes_together // type.dtype.itemsize) if len(shape) > 1 else 0
     low.taken += copies * prod(shape) * type.dtype.itemsize
     machine = low.machine
     most = machine.shared_bytes_optin if low.kernel.schedule.threads_per_warp else machine.shared_bytes
+    if op.swizzle and (shape[-1] * type.dtype.itemsize) % ROW_BYTES:
+        op.fail(f"rows of {shape[-1]} elements are not made of rows of {ROW_BYTES} bytes", code="MLC0171")
     if low.taken > most:
         raise BackendError(f"{type}: a block takes {low.taken} bytes of shared memory with this panel, more than "
                            f"{most}", code="MLC0543", loc=op.loc)

@@ -6,6 +6,7 @@ from functools import partial
 from math import gcd, prod
 
 from mlc.dialects import arith, gpu, loop, memref
+from mlc.dialects.nvvm import ROW_BYTES
 from mlc.ir import sizes
 from mlc.ir.affine import is_multiple_of, step_along
 from mlc.ir.core import Value
@@ -62,6 +63,7 @@ class CopyPlan:
         self.paces = dict(zip(dims, (prod(shape[i + 1:]) for i in range(len(dims)))))
         self.order = [*(d for d in dims if d != self.along), self.along]
         self.total, self.start = prod(self.extents.values()) // self.count, low.scope.slots.get(op.scratch, 0)
+        self.swizzled, self.dtype = is_swizzled(op.scratch), op.scratch.type.dtype
 
     def units(self) -> list[Dim]:
         """The numbers of the units (groups of adjacent elements) that a thread takes."""
@@ -80,7 +82,7 @@ class CopyPlan:
 
     def enter(self, unit: Dim) -> Dim:
         """Set the coordinates to those of a unit, clamped to the last one; returns its position in the panel."""
-        low, number, place = self.low, unit, self.start
+        low, number, inside = self.low, unit, dict[int, Dim]()
         if not self.is_whole(unit):
             number = low.least(unit, self.total - 1)
         low.scope.packing = True
@@ -89,10 +91,33 @@ class CopyPlan:
             at = sizes.modulo(number, extent // width) if d != self.order[0] else number
             number = sizes.divide(number, extent // width)
             at = low.named("at", low.number(at)) * width
-            place, start, end = place + at * self.paces[d], self.corner[d] + at, low.kernel.domain[d]
+            inside[d], start, end = at, self.corner[d] + at, low.kernel.domain[d]
             low.enter(d, low.least(start, end - width) if sizes.modulo(end, extent) != 0 else start, width)
             low.scope.multiples[d] = width
-        return place
+        if self.swizzled:
+            return self.start + self.swizzle(inside)
+        return self.start + sum((at * self.paces[d] for d, at in inside.items()), 0)
+
+    def swizzle(self, inside: dict[int, Dim]) -> Dim:
+        """The position of an element in a swizzled panel: rows of 128 bytes, one after the other; longer rows are cut
+        into parts, and all first parts come before all second ones. Of a row's eight pieces of 16 bytes, the piece in
+        place p of row r is piece p ^ (r % 8)."""
+        low, (*outer, last) = self.low, self.paces
+        width, piece = ROW_BYTES // self.dtype.itemsize, 16 // self.dtype.itemsize
+        rows, row = 1, 0
+        for d in reversed(outer):
+            row, rows = row + inside[d] * rows, rows * self.extents[d]
+        part, within = sizes.divide(inside[last], width), sizes.modulo(inside[last], width)
+        if self.extents[last] == width:
+            part, within = 0, inside[last]
+        moved = arith.XorI(low.number(sizes.divide(within, piece)), low.number(sizes.modulo(row, 8))).result
+        return (part * rows + row) * width + low.named("piece", moved) * piece + sizes.modulo(within, piece)
+
+
+def is_swizzled(scratch: Value) -> bool:
+    """Whether a panel has the layout that products of warpgroups read."""
+    assert isinstance(scratch.op, loop.Scratch)
+    return bool(scratch.op.swizzle)
 
 
 def _write(low: Threads, buffer: Value, values: list[Value], place: Dim, step: int) -> list[Value]:

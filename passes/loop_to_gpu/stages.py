@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 from math import prod
 
-from mlc.dialects import arith, gpu, loop, nvgpu, scf
+from mlc.dialects import arith, gpu, loop, nvgpu, nvvm, scf
 from mlc.ir import sizes
 from mlc.ir.core import Value, at_end
 from mlc.ir.sizes import Dim
@@ -24,15 +24,41 @@ def _for(low: Threads, op: loop.For) -> None:
         if all(staged.is_copied(pack) for pack in packs):
             staged.run()
             return
+    if low.kernel.schedule.mma_warps > 1:
+        terms_in_order(low, op)
+        return
     loop_over(low, op)
 
 
+def terms_in_order(low: Threads, op: loop.For) -> None:
+    """The terms of a stage, block by block, without a loop: products of warpgroups follow one another at once."""
+    around = op.outer()
+    if around is None:
+        op.fail("products of warpgroups need a loop of stages that are copied", code="MLC0171")
+    args, carried = op.body.block.args, [low.scope.tiles[v] for v in op.operands]
+    origin = low.scope.origin[op.dim]
+    for offset in range(0, around.step, op.step):
+        with low.scoped() as scope:
+            low.enter(op.dim, origin + offset, op.step)
+            scope.tiles |= dict(zip(args, carried))
+            for inner in op.body.block:
+                low.lower(inner)
+            carried = [scope.tiles[v] for v in op.body.block.terminator.operands]
+    low.scope.tiles |= dict(zip(op.results, carried))
+
+
 class Stages:
-    """A pipelined loop: every scratch buffer that it packs is multi-buffered, with one copy per stage."""
+    """A pipelined loop: every scratch buffer that it packs is multi-buffered, with one copy per stage.
+
+    ahead  stages that are copied before the current one is computed: all others or, as products of warpgroups go on
+           while the next stage is prepared, all but the one that may still be read
+    """
 
     def __init__(self, low: Threads, op: loop.For, packs: Sequence[loop.Pack]) -> None:
         self.low, self.op, self.packs = low, op, packs
         self.size, self.end = op.step, low.kernel.domain[op.dim]
+        self.by_warpgroups = low.kernel.schedule.mma_warps > 1
+        self.ahead = op.stages - 1 - self.by_warpgroups
 
     def is_copied(self, pack: loop.Pack) -> bool:
         """Whether a panel is filled by copies of at least 4 bytes, contiguous in source and destination."""
@@ -48,7 +74,7 @@ class Stages:
 
     def run(self) -> None:
         """Wait for the copies of a block, start those of a later block into the free stage, then compute."""
-        low, op, ahead = self.low, self.op, self.op.stages - 1
+        low, op, ahead = self.low, self.op, self.ahead
         with low.scoped() as scope:
             low.enter(op.dim, 0, self.size)
             for pack in self.packs:
@@ -69,6 +95,8 @@ class Stages:
             origin = low.enter(op.dim, pipelined.counter, self.size)
             number = sizes.divide(origin, self.size)
             nvgpu.DeviceAsyncWait(group, numGroups=ahead - 1)
+            if self.by_warpgroups:
+                nvvm.FenceProxy()
             gpu.Barrier()
             later = origin + ahead * self.size
             self.begin_if_there(later, number + ahead)
@@ -78,13 +106,19 @@ class Stages:
             scope.stop[op.dim] = origin + self.size if whole else low.least(origin + self.size, self.end)
             for (a, p), v in zip(keys, pipelined.carried):
                 scope.tiles[a] = {**scope.tiles.get(a, {}), p: v}
+            if self.by_warpgroups:
+                nvvm.WgmmaFence()
             for inner in op.body.block:
                 if not isinstance(inner, loop.Pack | loop.Scratch):
                     low.lower(inner)
+            if self.by_warpgroups:
+                nvvm.WgmmaCommitGroup()
+                nvvm.WgmmaWaitGroup(1)
             out = dict(zip(args, op.body.block.terminator.operands))
             scf.Yield(tuple(low.part(out[a], p) for a, p in keys))
+        results = nvvm.wgmma_finish(pipelined.results) if self.by_warpgroups else pipelined.results
         for a, r in zip(args, op.results):
-            low.scope.tiles[r] = {p: v for (b, p), v in zip(keys, pipelined.results) if b is a}
+            low.scope.tiles[r] = {p: v for (b, p), v in zip(keys, results) if b is a}
 
     def begin_if_there(self, origin: Dim, number: Dim) -> None:
         """Copy the block that starts at `origin` if there is one."""

@@ -164,6 +164,8 @@ class Threads(Lowering):
         warps = schedule.threads_per_warp or self.threads_per_cta
         warp = sizes.divide(thread, prod(warps))
         lane = sizes.modulo(thread, prod(warps)) if schedule.threads_per_warp else thread
+        if schedule.group_m:
+            block = self.grouped(block)
         for d in reversed(range(kernel.parallel)):
             tile, threads = schedule.tile[d], self.threads_per_cta[d]
             points, many = tile * threads, threads // warps[d]
@@ -180,6 +182,18 @@ class Threads(Lowering):
             if sizes.modulo(kernel.domain[d], points) != 0:
                 self.scope.ends[d] = kernel.domain[d]
         self.body()
+
+    def grouped(self, block: Dim) -> Dim:
+        """The number of a CTA tile in row-major order, where CTAs are numbered group by group."""
+        *_, rows, columns = self.ctas
+        matrix, size = sizes.divide(block, rows * columns), self.kernel.schedule.group_m
+        block = self.named("block", self.number(sizes.modulo(block, rows * columns)))
+        first = self.named("group", self.number(sizes.divide(block, columns * size))) * size
+        here = self.least(rows - first, size)
+        inside = self.named("inside", self.number(sizes.modulo(block, columns * size)))
+        row = self.named("row", self.number(sizes.modulo(inside, here)))
+        column = self.named("column", self.number(sizes.divide(inside, here)))
+        return (matrix * rows + first + row) * columns + column
 
     def body(self) -> None:
         """Lower the operations of the kernel, for the points of the thread."""

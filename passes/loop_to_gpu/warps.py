@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from mlc.dialects import loop, memref, nvgpu, vector
+from mlc.dialects import arith, loop, memref, nvgpu, nvvm, vector
 from mlc.ir import sizes
 from mlc.ir.core import Value
 from mlc.ir.machine import WARP
 from mlc.ir.sizes import Dim
-from mlc.ir.types import VectorType, f32
+from mlc.ir.types import VectorType, f32, i64, index
 from mlc.passes.loop_to_gpu.memory import moved
 from mlc.passes.loop_to_gpu.threads import Threads, rule
 from mlc.passes.lower_kernel.compute import sum_in_f64
 from mlc.passes.lower_kernel.nest import Point
 
+WARPGROUP_ROWS = 64
+"""Rows of a product of four warps."""
 ROWS, COLUMNS = 16, 8
 """The shape of one product, whose K dimension is 32 bytes."""
 
@@ -23,6 +25,9 @@ def _mma(low: Threads, op: loop.Mma) -> None:
     kernel = low.kernel
     if not kernel.schedule.threads_per_warp:
         sum_in_f64(low, op)
+        return
+    if kernel.schedule.mma_warps > 1:
+        multiply_by_warpgroup(low, op)
         return
     n = kernel.schedule.vector
     m = next(d for d, w in enumerate(kernel.schedule.threads_per_warp) if w > 1 and d != n)
@@ -42,6 +47,47 @@ def _mma(low: Threads, op: loop.Mma) -> None:
         for i, p in enumerate(corners):
             sums_by_point[p] = vector.Extract(product, (), (i // 2, i % 2)).result
     low.scope.tiles[op.result] = sums_by_point
+
+
+def multiply_by_warpgroup(low: Threads, op: loop.Mma) -> None:
+    """Multiply 64 rows by all columns of the CTA tile; four warps read both factors from shared memory."""
+    kernel = low.kernel
+    n = kernel.schedule.vector
+    m = next(d for d, w in enumerate(kernel.schedule.threads_per_warp) if w > 1 and d != n)
+    left, right = (op.lhs, op.rhs) if m in op.lhs.type.dims else (op.rhs, op.lhs)
+    product = nvvm.Wgmma(low.points_along(n), str(left.type.dtype),
+                         (is_transposed(left, op.dim), is_transposed(right, op.dim)))
+    group = sizes.divide(low.thread, nvvm.WARPGROUP)
+    points = sorted(low.points(op.result.type.dims), key=lambda p: (p[n] // 2, p[m], p[n] % 2))
+    sums = nvvm.wgmma(product, [low.part(op.acc, p) for p in points],
+                      descriptor(low, left, m, op.dim, group * WARPGROUP_ROWS), descriptor(low, right, n, op.dim, 0))
+    low.scope.tiles[op.result] = dict(zip(points, sums))
+
+
+def is_transposed(tile: Value, k: int) -> bool:
+    """Whether the rows of a panel hold elements of one term."""
+    assert isinstance(tile.op, loop.LoadScratch)
+    return bool(tile.op.scratch.type.dims[-1] != k)
+
+
+def descriptor(low: Threads, tile: Value, d: int, k: int, first: Dim) -> Value:
+    """The descriptor of a factor's block of terms, from `first` on along `d`."""
+    assert isinstance(tile.op, loop.LoadScratch)
+    scratch = tile.op.scratch
+    buffer, corner, shape, _ = low.scope.scratch_buffers[scratch]
+    itemsize, extents = scratch.type.dtype.itemsize, dict(zip(scratch.type.dims, shape))
+    width, term = nvvm.ROW_BYTES // itemsize, low.scope.origin[k] - corner[k]
+    if is_transposed(tile, k):                               # matrices of 64 elements, one row of which is a term
+        leading = extents[k] * nvvm.ROW_BYTES
+        start = sizes.divide(first, width) * leading + term * nvvm.ROW_BYTES
+    else:
+        leading = 16                                         # not used: a row of terms is as long as the pattern
+        start = first * nvvm.ROW_BYTES + term * itemsize
+    bits = nvvm.descriptor_bits(leading, nvvm.SWIZZLE_PERIOD)
+    address = low.named("panel", memref.Address(buffer).result)
+    place = address + low.scope.slots.get(scratch, 0) * itemsize + start
+    part = arith.AndI(low.number(sizes.divide(place, 16)), arith.constant(0x3FFF, index)).result
+    return arith.OrI(arith.IndexCast(part, i64).result, arith.constant(bits, i64)).result
 
 
 def fragment(low: Threads, tile: Value, d: int, k: int, first: int, count: int) -> Value:

@@ -242,6 +242,8 @@ def convert(type: Type) -> tuple[Type, ...]:
         return (convert_scalar(type),)
     if isinstance(type, TokenType):
         return ()                                        # a token: hardware counts the copies
+    if isinstance(type, llvm.StructType):
+        return (type,)
     raise BackendError(f"type {type} cannot be converted to the llvm dialect", code="MLC0541")
 
 

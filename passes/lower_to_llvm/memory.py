@@ -13,6 +13,7 @@ from dataclasses import replace
 import numpy as np
 
 from mlc.dialects import llvm, memref, vector
+from mlc.dialects.nvvm import SHARED
 from mlc.ir.core import Op, Symbol, Value, builder
 from mlc.ir.diag import BackendError
 from mlc.ir.types import MemRefType, ScalarType, Type, element, i1, i8, i64
@@ -133,7 +134,11 @@ def _dim(low: Lowering, op: memref.Dim) -> list[Value]:
 
 @rule(memref.Address)
 def _address(low: Lowering, op: memref.Address) -> list[Value]:
-    return [llvm.PtrToInt(low.memory(op.source).pointer, i64).result]
+    """Of shared memory of a GPU, the address in its own space: descriptors of matrices hold those."""
+    pointer = low.memory(op.source).pointer
+    if op.source.type.space == "workgroup":
+        pointer = llvm.AddrSpaceCast(pointer, SHARED).result
+    return [llvm.PtrToInt(pointer, i64).result]
 
 
 @rule(memref.View)

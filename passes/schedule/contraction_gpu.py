@@ -16,11 +16,23 @@ from math import prod
 
 from mlc.dialects import loop
 from mlc.dialects.loop import Kernel
+from mlc.ir import sizes
+from mlc.ir.affine import is_multiple_of
+from mlc.ir.core import Op
 from mlc.ir.machine import WARP, Gpu
-from mlc.ir.sizes import Dim
-from mlc.ir.types import i1
+from mlc.ir.sizes import AffineDim, Dim
+from mlc.ir.types import f32, i1
+from mlc.passes.analysis.accesses import pace, position
 from mlc.passes.schedule.contraction_cpu import ceil, factor, guess
-from mlc.passes.schedule.gpu_transforms import computed_by, cta_tile, pipeline, promote_to_shared, stage, warp_tile
+from mlc.passes.schedule.gpu_transforms import (
+    computed_by,
+    cta_tile,
+    multiply_by_warpgroups,
+    pipeline,
+    promote_to_shared,
+    stage,
+    warp_tile,
+)
 from mlc.passes.schedule.transforms import contraction, tile
 
 TILES, CTA_THREADS = (1, 2, 4, 8), (64, 128, 256)
@@ -159,6 +171,11 @@ def schedule_mma(kernel: Kernel, machine: Gpu) -> bool:
     n = max(d for dims in sides.values() for d in dims)
     m = next(dims[-1] for dims in sides.values() if n not in dims)
     others = prod(guess(kernel.domain[d]) for d in free if d not in (m, n))
+    along = {name: factor(v).along for name, v in (("lhs", contract.lhs), ("rhs", contract.rhs))}
+    last = {name: d if (d := n if n in dims else m) in along[name] and k not in along[name] else k
+            for name, dims in sides.items()}
+    if machine.warpgroup_mma and schedule_wgmma(kernel, machine, m, n, last, others):
+        return True
     itemsize = contract.lhs.type.dtype.itemsize
     terms = STAGE // itemsize
     plain = all(len(computed_by(v) or ()) == 1 for v in (contract.lhs, contract.rhs))
@@ -170,13 +187,11 @@ def schedule_mma(kernel: Kernel, machine: Gpu) -> bool:
     panel[m], panel[n] = 8 * warps[0], 4 * warps[1]
     tile(kernel, m, sums[0])
     tile(kernel, n, sums[1], vector=True, lanes=2)
-    along = {name: factor(v).along for name, v in (("lhs", contract.lhs), ("rhs", contract.rhs))}
     cta_tile(kernel, tuple(panel))
     warp_tile(kernel, tuple(threads))
     stage(kernel, terms, kernel.schedule.tile[k])
-    for name, dims in sides.items():
-        d = n if n in dims else m
-        promote_to_shared(kernel, name, d if d in along[name] and k not in along[name] else k)
+    for name in sides:
+        promote_to_shared(kernel, name, last[name])
     height, width = kernel.schedule.tile[m] * panel[m], kernel.schedule.tile[n] * panel[n]
     pad = machine.vector_bits // 8                        # between two rows, as loop_to_gpu lays out panels
     bytes = (height + width) * (STAGE + pad) + terms * pad
@@ -184,6 +199,60 @@ def schedule_mma(kernel: Kernel, machine: Gpu) -> bool:
     if stages > 1 and plain:
         pipeline(kernel, stages)
     return True
+
+
+ROWS, GROUP_TERMS, GROUP_STAGES = (128, 64), 64, 4
+"""Rows of a CTA tile of warpgroups, 64 of each; terms of a stage, whose rows have the 128 bytes of the swizzle; and
+stages: two are copied to while one is multiplied and one may still be."""
+GROUP_M = 8
+"""CTA tiles along the rows that are numbered together: 8 or 16 give the same speed for products of 4096 and 8192."""
+COLUMNS = (256, 128, 64)
+"""Columns of a CTA tile of warpgroups: the sums of a thread are half as many."""
+
+
+def schedule_wgmma(kernel: Kernel, machine: Gpu, m: int, n: int, last: dict[str, int], others: int) -> bool:
+    """Schedule a product for warpgroups, if its factors can be copied to shared memory as they are, in 16 bytes."""
+    _, contract = contraction(kernel)
+    k = contract.dim
+    terms = kernel.domain[k]
+    loads = {"lhs": computed_by(contract.lhs), "rhs": computed_by(contract.rhs)}
+    if contract.lhs.type.dtype == f32 or not isinstance(terms, int) or terms % GROUP_TERMS or not all(
+            ops is not None and len(ops) == 1 and is_copied_in_pieces(kernel, ops[0], last[name])
+            for name, ops in loads.items()):
+        return False
+    rows, columns = min(itertools.product(ROWS, COLUMNS), key=lambda s: wgmma_cost(
+        *s, guess(kernel.domain[m]), guess(kernel.domain[n]), others, machine))
+    panel, threads = [1] * kernel.parallel, [1] * kernel.parallel
+    threads[m], threads[n] = 8, 4
+    panel[m], panel[n] = rows // 2, 4
+    tile(kernel, m, 2)
+    tile(kernel, n, columns // 4, vector=True, lanes=2)
+    cta_tile(kernel, tuple(panel), GROUP_M if (m, n) == (kernel.parallel - 2, kernel.parallel - 1) else 0)
+    warp_tile(kernel, tuple(threads))
+    multiply_by_warpgroups(kernel)
+    stage(kernel, GROUP_TERMS, kernel.schedule.tile[k])
+    for name in loads:
+        promote_to_shared(kernel, name, last[name], swizzle=128)
+    pipeline(kernel, GROUP_STAGES)
+    return True
+
+
+def is_copied_in_pieces(kernel: Kernel, load: Op, last: int) -> bool:
+    """Whether 16 bytes of a factor, contiguous along `last`, are at a multiple of 16 bytes wherever they start."""
+    if not isinstance(load, loop.Load) or load.mask is not None or load.tiles:
+        return False
+    piece, at = 16 // load.buffer.type.dtype.itemsize, position(load)
+    extent = kernel.domain[last]
+    return (isinstance(extent, int) and extent % piece == 0 and pace(load, last) == 1
+            and is_multiple_of(sizes.substitute(at, {AffineDim(last): 0}), piece))
+
+
+def wgmma_cost(height: int, width: int, rows: int, columns: int, others: int, machine: Gpu) -> float:
+    """Estimated cycles per term of all sums: products, filling shared memory, and waiting for a CTA's other half."""
+    ctas = ceil(rows, height) * ceil(columns, width) * others
+    resident = 1 if height * width > 128 * 128 else 2
+    return ceil(ctas, machine.multiprocessors * resident) * resident * max(
+        height * width / machine.mma_per_cycle, (height + width) / (2 * machine.fill_per_cycle))
 
 
 def copied(tile: tuple[int, int], warps: tuple[int, int], terms: int) -> int:

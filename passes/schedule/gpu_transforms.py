@@ -10,10 +10,11 @@ from mlc.ir.core import Block, Op, Region, Value, at_end, before
 from mlc.passes.schedule.transforms import contraction, drop_unused, record
 
 
-def cta_tile(kernel: Kernel, threads: tuple[int, ...]) -> None:
-    """Set the CTA tile: the number of threads along each parallel dimension, one tile per thread."""
-    kernel.reschedule(threads_per_cta=threads, tiles_per_cta=prod(threads))
-    record(kernel, "cta_tile", threads=f"{list(threads)}")
+def cta_tile(kernel: Kernel, threads: tuple[int, ...], group_m: int = 0) -> None:
+    """Set the CTA tile: the number of threads along each parallel dimension, one tile per thread; with `group_m`, CTAs
+    are numbered in groups of rows."""
+    kernel.reschedule(threads_per_cta=threads, tiles_per_cta=prod(threads), group_m=group_m)
+    record(kernel, "cta_tile", threads=f"{list(threads)}", group_m=group_m)
 
 
 def stage(kernel: Kernel, size: int, unroll: int) -> None:
@@ -40,10 +41,17 @@ def warp_tile(kernel: Kernel, threads: tuple[int, ...]) -> None:
     record(kernel, "warp_tile", threads=f"{list(threads)}")
 
 
-def promote_to_shared(kernel: Kernel, side: str, last: int = -1) -> None:
+def multiply_by_warpgroups(kernel: Kernel) -> None:
+    """Multiply by four warps together, which read swizzled panels in shared memory."""
+    kernel.reschedule(mma_warps=4)
+    record(kernel, "multiply_by_warpgroups")
+
+
+def promote_to_shared(kernel: Kernel, side: str, last: int = -1, swizzle: int = 0) -> None:
     """Promote a factor of the contraction, lhs or rhs, to shared memory, one stage of the reduction at a time.
 
-    The panel is contiguous along dimension `last`, by default the last parallel one.
+    The panel is contiguous along dimension `last`, by default the last parallel one, and swizzled for the products of
+    warpgroups on request.
     """
     sum, contract = contraction(kernel)
     factor: Value = getattr(contract, side)
@@ -51,7 +59,7 @@ def promote_to_shared(kernel: Kernel, side: str, last: int = -1) -> None:
     assert source is not None and isinstance(stage, For) and stage.body.block.first is not None
     dims = sorted(factor.type.dims, key=lambda d: (d == last, d != contract.dim, d))
     with before(stage.body.block.first, contract.loc):
-        buffer = loop.Scratch(ScratchType(tuple(dims), factor.type.dtype)).result
+        buffer = loop.Scratch(ScratchType(tuple(dims), factor.type.dtype), swizzle=swizzle).result
     inside = Block()
     with before(sum, contract.loc):
         with at_end(inside):
@@ -63,7 +71,7 @@ def promote_to_shared(kernel: Kernel, side: str, last: int = -1) -> None:
     with before(contract):
         contract.set_operand(1 if side == "lhs" else 2, loop.LoadScratch(buffer).result)
     drop_unused(contract)
-    record(kernel, "promote_to_shared", side=side, last=f"{last}" if last >= 0 else 0)
+    record(kernel, "promote_to_shared", side=side, last=f"{last}" if last >= 0 else 0, swizzle=swizzle)
 
 
 def computed_by(value: Value) -> list[Op] | None:
