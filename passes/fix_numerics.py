@@ -143,7 +143,11 @@ def _fix(op: Op, products: str, lanes: bool) -> None:
     elif isinstance(op, tn.Cumulative):
         op.attrs["order"] = "chain"
     elif isinstance(op, tn.DotGeneral):
-        op.attrs["order"] = (mma_order(op, products) if products != "fma" else None) or product_order(op, lanes)
+        order = mma_order(op, products) if products != "fma" else None
+        if order is None and products != "fma" and (padded := padded_for_mma(op, products)):
+            op.replace_by(padded.result)
+            return
+        op.attrs["order"] = order or product_order(op, lanes)
     elif is_expanded(op):
         with before(op, op.loc.through("fix_numerics")):
             op.replace_by(map_elements(op.operands, lambda *xs: op.expand(Emitter(), *xs)))
@@ -207,6 +211,40 @@ def mma_order(op: tn.DotGeneral, products: str) -> str | None:
     kinds = [str(from_.pop())] if len(from_) == 1 and from_ <= {*_NARROW} else []
     kinds += ["tf32"] if products == "tf32" else []
     return next((f"mma<{BLOCK_OF_MMA[kind]}, {kind}>" for kind in kinds if terms % BLOCK_OF_MMA[kind] == 0), None)
+
+
+WORTH_PADDING, STAGE = 128, 64
+"""Fewest rows, columns and terms of a product whose terms are padded for tensor cores: as many as their kernels copy at
+a time, so that every row of a factor starts at a multiple of 16 bytes."""
+
+
+def padded_for_mma(op: tn.DotGeneral, products: str) -> tn.DotGeneral | None:
+    """The same product of factors with zeros as further terms, if tensor cores only lack whole blocks; else None."""
+    if len(op.contract) != 1:
+        return None
+    terms = op.lhs.type.shape[op.contract[0][0]]
+    sides = [sizes.product(v.type.shape[a] for a in op.free(i)) for i, v in enumerate(op.operands)]
+    if not all(isinstance(n, int) and n >= WORTH_PADDING for n in (terms, *sides)):
+        return None
+    with before(op, op.loc.through("fix_numerics")):
+        made = type(op).make([_padded(v, pair, -terms % STAGE) for v, pair in zip(op.operands, op.contract[0])],
+                             dict(op.attrs), None, segments=op.segments, loc=op.loc)
+        assert op.parent is not None
+        op.parent.insert(made, op)
+    if (order := mma_order(made, products)) is None:
+        made.erase()
+        return None
+    made.attrs["order"] = order
+    return made
+
+
+def _padded(factor: Value, axis: int, count: int) -> Value:
+    """A factor with `count` zeros at the end of an axis; below the conversion that widens it."""
+    x = factor.op.operands[0] if isinstance(factor.op, tn.Cast) else factor
+    none = (0,) * x.type.rank
+    high = tuple(count if a == axis else 0 for a in range(x.type.rank))
+    padded = tn.Pad(x, tn.Full(0, (), x.type.dtype).result, none, high, none).result
+    return tn.Cast(padded, dtype=factor.type.dtype).result if isinstance(factor.op, tn.Cast) else padded
 
 
 # -- reductions -------------------------------------------------------------------------------------------------------

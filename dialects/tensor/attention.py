@@ -98,9 +98,13 @@ class Attention(Composite, name="tensor.attention"):
             return rounded(e / np.where(total == 0, 1, total) @ v, self.q.type.dtype)
 
     def decompose(self) -> Value:
-        weights, v = self.weights(), widened(self.v)
+        weights, v = self._factor(self.weights()), widened(self.v)
         last = weights.type.rank - 1
         return cast(DotGeneral(weights, v, self._batch(), ((last, v.type.rank - 2),)).result, self.q.type.dtype)
+
+    def _factor(self, x: Value) -> Value:
+        """A factor of a product, rounded to the type of the others, as in PyTorch: tensor cores take two of one type."""
+        return widened(cast(x, self.q.type.dtype))
 
     def _batch(self) -> tuple[tuple[int, int], ...]:
         return tuple((a, a) for a in range(self.k.type.rank - 2))
@@ -137,10 +141,10 @@ class Attention(Composite, name="tensor.attention"):
         weights, ct = self.weights(), widened(ct)
         q, k, v, batch = widened(self.q), widened(self.k), widened(self.v), self._batch()
         last, shared = weights.type.rank - 1, self._shared()
-        dv = DotGeneral(weights, ct, batch, tuple((a, a) for a in shared)).result
+        dv = DotGeneral(self._factor(weights), ct, batch, tuple((a, a) for a in shared)).result
         of_weights = DotGeneral(ct, v, batch, ((last, v.type.rank - 1),)).result
         of_scores = weights * (of_weights - sum_kept(ct * widened(self.result), (last,)))
-        scaled = of_scores * full(self.scale, of_scores)
+        scaled = self._factor(of_scores * full(self.scale, of_scores))
         dq = DotGeneral(scaled, k, batch, ((last, k.type.rank - 2),)).result
         dk = DotGeneral(scaled, q, batch, tuple((a, a) for a in shared)).result
         out: list[Value | None] = [cast(d, self.q.type.dtype) for d in (dq, dk, dv)]

@@ -131,7 +131,7 @@ class Legality:
                 self.graph.group_of[s] is producer for op in consumer.ops if isinstance(op, tn.DotGeneral)
                 for v in op.operands for s in self.graph.sources(v)):
             return "a contraction reads its factors many times"
-        if any(map(is_rounding, producer.ops)) and any(
+        if any(map(is_done_before_tensor_cores, producer.ops)) and any(
                 self.graph.group_of.get(user) is consumer and is_read_by_tensor_cores(user)
                 for op in producer.ops for user in self.graph.readers(op)):
             return "tensor cores read their factors many times"
@@ -181,9 +181,12 @@ def is_below_copies(op: Op) -> bool:
     return False
 
 
-def is_rounding(op: Op) -> bool:
-    """Whether an operation converts to fewer bits. For a factor of a product on tensor cores that is done once, by the
-    kernel that computes the factor: the product has half as much to read, and copies it without registers."""
+def is_done_before_tensor_cores(op: Op) -> bool:
+    """Whether an operation on a factor of a product on tensor cores is done once, before the product, which copies the
+    factor to shared memory without registers then: rounding to fewer bits, so that there is half as much to copy, and
+    padding, except that of a convolution, whose windows would be stored."""
+    if isinstance(op, tn.Pad):
+        return all(isinstance(user, tn.Cast | tn.Transpose | tn.DotGeneral) for user in op.result.users)
     return isinstance(op, tn.Cast) and bool(op.result.type.dtype.width < op.operands[0].type.dtype.width)
 
 
@@ -192,7 +195,7 @@ def is_read_by_tensor_cores(op: Op) -> bool:
     costs nothing in their kernels, and elsewhere the wider elements would be stored."""
     if isinstance(op, tn.DotGeneral):
         return (op.order or "").startswith("mma<")
-    return moves_elements(op) and not is_rounding(op) and bool(op.results[0].uses) and all(
+    return moves_elements(op) and not is_done_before_tensor_cores(op) and bool(op.results[0].uses) and all(
         is_read_by_tensor_cores(user) for user in op.results[0].users)
 
 

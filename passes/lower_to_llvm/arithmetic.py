@@ -195,7 +195,7 @@ def _extend(low: Lowering, op: arith.ExtF, x: Value) -> Value:
 @rows(arith.TruncF)
 def _truncate(low: Lowering, op: arith.TruncF, x: Value) -> Value:
     if is_narrow(op.result.type):
-        return narrow(x, target_scalar(op))
+        return narrow(x, target_scalar(op), has_bf16=low.is_for_gpu)
     return llvm.FPTrunc(x, target_type(op, x)).result
 
 
@@ -263,12 +263,13 @@ def _wide(op: Op, x: Value) -> Value:
     return widen(x, kind) if is_narrow(kind) else x
 
 
-def narrow(x: Value, kind: ScalarType) -> Value:
-    """Round an f32 or f64 to the bits of a 16-bit float, to nearest even."""
+def narrow(x: Value, kind: ScalarType, has_bf16: bool = False) -> Value:
+    """Round an f32 or f64 to the bits of a 16-bit float, to nearest even; `has_bf16`: whether one instruction rounds to
+    bf16, which may change the bits of a NaN."""
     if element(x.type) == f64:
         x = _odd_f32(x)
-    if kind == f16:
-        return llvm.Bitcast(llvm.FPTrunc(x, with_element(x.type, f16)).result, with_element(x.type, i16)).result
+    if kind == f16 or has_bf16:
+        return llvm.Bitcast(llvm.FPTrunc(x, with_element(x.type, kind)).result, with_element(x.type, i16)).result
     ints = as_int(x.type)
     bits = llvm.Bitcast(x, ints).result
 

@@ -65,6 +65,11 @@ class Lowering:
     bases: dict[tuple[object, ...], Value] = field(default_factory=dict)
     """Addresses that are computed already and dominate the current block."""
 
+    @property
+    def is_for_gpu(self) -> bool:
+        """Whether the function is a kernel of a GPU."""
+        return bool(self.function.attrs.get("nvvm.kernel"))
+
     # -- values -----------------------------------------------------------------------------------------------------
     def one(self, value: Value) -> Value:
         """Lowered form of a value that has a single part."""
