@@ -13,12 +13,13 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from mlc.backends import emit_nvvm
 from mlc.backends.emulation import emulate
 from mlc.backends.line_table import LineTable, SourceTable
-from mlc.dialects import arith, llvm, nvvm
+from mlc.dialects import arith, llvm
 from mlc.ir.core import Block, Op, Value
 from mlc.ir.diag import BackendError
-from mlc.ir.types import FloatType, IntType, Type, VectorType, bf16, f16, f64, i1, i32, i64, to_numpy
+from mlc.ir.types import FloatType, IntType, Type, VectorType, bf16, f16, f64, i1, i32, to_numpy
 
 
 class TargetLike(Protocol):
@@ -427,27 +428,6 @@ def _shuffle(w: _Writer, o: llvm.ShuffleVector) -> str:
     return f"shufflevector {w.t(o.v1)}, {w.t(o.v2)}, <{len(o.mask)} x i32> {mask}"
 
 
-def _register(w: _Writer, op: Op) -> str:
-    return w.intrinsic(op, op.name, ())
-
-
-def _shuffle_threads(w: _Writer, op: nvvm.ShflSync) -> str:
-    """Variants of the intrinsic with a second result, the predicate, end in p."""
-    return w.intrinsic(op, f"{op.name}.{op.kind}.{op.val.type}{'p' if op.return_value_and_is_valid else ''}", ())
-
-
-def _mma(w: _Writer, op: nvvm.MmaSync) -> str:
-    """The accumulator type is part of the name if the factor type permits several."""
-    m, n, k = op.extents
-    kind = "f32.f32" if op.kind == "f16" else op.kind
-    return w.intrinsic(op, f"nvvm.mma.m{m}n{n}k{k}.{op.layoutA}.{op.layoutB}.{kind}", ())
-
-
-def _ldmatrix(w: _Writer, op: nvvm.LdMatrix) -> str:
-    transposed = ".trans" if op.layout == "col" else ""
-    return w.intrinsic(op, f"nvvm.ldmatrix.sync.aligned.m8n8.x{op.num}{transposed}.b16", [op.ptr.type])
-
-
 def _inline_asm(w: _Writer, op: llvm.InlineAsm) -> str:
     result = type_text(op.results[0].type if op.results else None)
     effects = " sideeffect" if op.has_side_effects else ""
@@ -494,17 +474,8 @@ ROWS: dict[type[Op], Row] = {
     llvm.Return: lambda w, o: "ret void" if o.value is None else f"ret {w.t(o.value)}",
     llvm.Unreachable: lambda w, o: "unreachable",
     llvm.Call: _call, llvm.CallIntrinsic: _call_intrinsic,
-    **dict.fromkeys(nvvm.REGISTERS.values(), _register),
-    nvvm.Barrier: lambda w, o: w.intrinsic(o, "nvvm.barrier.cta.sync.aligned.all", (), [(i32, "0")]),
-    nvvm.ShflSync: _shuffle_threads, nvvm.MmaSync: _mma, nvvm.LdMatrix: _ldmatrix,
-    nvvm.CpAsyncSharedGlobal: lambda w, o: w.intrinsic(o, f"nvvm.cp.async.{o.modifier}.shared.global.{o.size}", ()),
-    nvvm.CpAsyncCommitGroup: lambda w, o: w.intrinsic(o, "nvvm.cp.async.commit.group", ()),
-    nvvm.CpAsyncWaitGroup: lambda w, o: w.intrinsic(o, "nvvm.cp.async.wait.group", (), [(i32, str(o.n))]),
-    nvvm.WgmmaFence: lambda w, o: w.intrinsic(o, "nvvm.wgmma.fence.sync.aligned", ()),
-    nvvm.WgmmaCommitGroup: lambda w, o: w.intrinsic(o, "nvvm.wgmma.commit_group.sync.aligned", ()),
-    nvvm.WgmmaWaitGroup: lambda w, o: w.intrinsic(o, "nvvm.wgmma.wait_group.sync.aligned", (), [(i64, str(o.group))]),
-    nvvm.FenceProxy: lambda w, o: w.intrinsic(o, "nvvm.fence.proxy.async.shared_cta", ()),
     llvm.InlineAsm: _inline_asm,
+    **emit_nvvm.ROWS,
 }
 """LLVM IR of each operation, after `%result = `."""
 

@@ -351,8 +351,8 @@ class WgmmaWaitGroup(Op, name="nvvm.wgmma.wait.group.sync.aligned", pure=False):
 class FenceProxy(Op, name="nvvm.fence.proxy", pure=False):
     """Order the thread's earlier accesses to shared memory before later ones by wgmma.mma_async."""
 
-    kind: str = "async.shared"
-    space: str | None = "cta"
+    kind: str
+    space: str
 
     def infer(self) -> tuple[Type, ...]:
         self.kind, self.space = _word(self.kind, "proxy_kind"), _word(self.space, "shared_space")
@@ -427,6 +427,6 @@ def wgmma_finish(sums: Sequence[Value]) -> list[Value]:
 
 
 def descriptor_bits(leading: int, stride: int) -> int:
-    """What a descriptor of a matrix with the 128-byte swizzle has beside its address: bytes between matrices of 64
+    """The bits beside the address in the descriptor of a matrix with the 128-byte swizzle: bytes between matrices of 64
     elements along a transposed row, and between groups of eight rows (PTX ISA, "Matrix descriptor")."""
     return leading >> 4 << 16 | stride >> 4 << 32 | 1 << 62

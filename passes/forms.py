@@ -89,10 +89,11 @@ LOOP = Form("loop", frozenset({"builtin", "func", "loop", "scf", "arith", "math"
 LOW = Form("low", frozenset({"builtin", "func", "arith", "math", "scf", "memref", "vector", "profile"}))
 """Loops, memory and vectors, with the names and semantics of upstream MLIR; and the clock of timed code."""
 
-GPU = Form("gpu", LOW.dialects | {"gpu", "nvgpu"})
-"""The same, plus gpu functions, each the code of one thread."""
+GPU = Form("gpu", LOW.dialects | {"gpu", "nvgpu", "nvvm", "llvm"})
+"""The same, plus gpu functions, each the code of one thread; of nvvm and llvm only instructions that have no other form:
+products of warpgroups."""
 
-NVVM = Form("nvvm", GPU.dialects | {"llvm", "nvvm"})
+NVVM = Form("nvvm", GPU.dialects)
 """Kernels are llvm functions; host code is unchanged."""
 
 LLVM = Form("llvm", frozenset({"builtin", "llvm"}))

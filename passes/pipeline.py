@@ -199,7 +199,7 @@ def stage(module: Op, machine: Model = CPU) -> int:
     used = {op.name for op in module.walk()}
     dialects = {name.split(".")[0] for name in used}
     rows = _rows(machine)
-    if dialects <= {"builtin", "llvm"} or {"gpu", "llvm"} <= dialects:
+    if dialects <= {"builtin", "llvm"} or ("gpu" in dialects and "llvm.func" in used):
         return len(rows)
     names = [text.split("{")[0] for _, text, _ in rows]
     if "tensor.kernel" in used:

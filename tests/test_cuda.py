@@ -200,7 +200,7 @@ def test_code_for_newer_devices_is_refused() -> None:
     with pytest.raises(BackendError, match=r"MLC0588.*sm_80.*cuda:sm_90"):
         Executable(made, old)
     assert [devices.target_for(FakeDevice(architecture=n)).cpu for n in (75, 87, 90, 103, 130)] == [
-        "sm_75", "sm_86", "sm_90", "sm_100", "sm_120"]
+        "sm_75", "sm_86", "sm_90a", "sm_100", "sm_120"]
     with pytest.raises(BackendError, match=r"MLC0588.*compute capability 7\.0"):
         devices.target_for(FakeDevice(architecture=70))
 

@@ -18,5 +18,5 @@ from mlc.dialects.gpu.thread import (
     ThreadId,
 )
 
-__all__ = ["ALIGNED", "ALIGNMENT", "AXES", "Barrier", "BlockDim", "BlockId", "Func", "GPUModule", "GridDim", "Launch", "Return",
-           "Shuffle", "ThreadId", "function", "lowered", "warp", "warpgroup"]
+__all__ = ["ALIGNED", "ALIGNMENT", "AXES", "Barrier", "BlockDim", "BlockId", "Func", "GPUModule", "GridDim", "Launch",
+           "Return", "Shuffle", "ThreadId", "function", "lowered", "warp", "warpgroup"]

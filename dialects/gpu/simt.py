@@ -14,6 +14,7 @@ import numpy as np
 from mlc.dialects import arith, memref, scf, vector
 from mlc.dialects.gpu import thread
 from mlc.dialects.gpu.module import ALIGNMENT, Func
+from mlc.dialects.gpu.shared_region import SharedRegion
 from mlc.ir.core import Op
 from mlc.ir.diag import IRError
 from mlc.ir.interp import Frame
@@ -111,7 +112,6 @@ class Threads(Frame):
 
     def make_region(self, size: int) -> None:
         """Make the shared memory of all blocks one region, which descriptors of matrices tell addresses in."""
-        from mlc.dialects.gpu.warpgroup import SharedRegion
         self.region = SharedRegion(self.blocks.size, size)
         start = self.region.address
         self.traces.append(Traces(start, start + self.region.bytes.size, 2, self.per_block, "shared"))

@@ -103,7 +103,7 @@ class Attention(Composite, name="tensor.attention"):
         return cast(DotGeneral(weights, v, self._batch(), ((last, v.type.rank - 2),)).result, self.q.type.dtype)
 
     def _factor(self, x: Value) -> Value:
-        """A factor of a product, rounded to the type of the others, as in PyTorch: tensor cores take two of one type."""
+        """A factor of a product, rounded to the type of the others, as in PyTorch: tensor cores take one type."""
         return widened(cast(x, self.q.type.dtype))
 
     def _batch(self) -> tuple[tuple[int, int], ...]:

@@ -96,7 +96,10 @@ class CopyPlan:
             low.scope.multiples[d] = width
         if self.swizzled:
             return self.start + self.swizzle(inside)
-        return self.start + sum((at * self.paces[d] for d, at in inside.items()), 0)
+        place: Dim = self.start
+        for d, at in inside.items():
+            place = place + at * self.paces[d]
+        return place
 
     def swizzle(self, inside: dict[int, Dim]) -> Dim:
         """The position of an element in a swizzled panel: rows of 128 bytes, one after the other; longer rows are cut
@@ -104,14 +107,16 @@ class CopyPlan:
         place p of row r is piece p ^ (r % 8)."""
         low, (*outer, last) = self.low, self.paces
         width, piece = ROW_BYTES // self.dtype.itemsize, 16 // self.dtype.itemsize
-        rows, row = 1, 0
+        row: Dim = 0
+        rows = 1
         for d in reversed(outer):
             row, rows = row + inside[d] * rows, rows * self.extents[d]
-        part, within = sizes.divide(inside[last], width), sizes.modulo(inside[last], width)
-        if self.extents[last] == width:
-            part, within = 0, inside[last]
+        short = self.extents[last] == width                  # an element's number is not known to be below it
+        part, within = (0, inside[last]) if short else (
+            sizes.divide(inside[last], width), sizes.modulo(inside[last], width))
         moved = arith.XorI(low.number(sizes.divide(within, piece)), low.number(sizes.modulo(row, 8))).result
-        return (part * rows + row) * width + low.named("piece", moved) * piece + sizes.modulo(within, piece)
+        place: Dim = (part * rows + row) * width + low.named("piece", moved) * piece + sizes.modulo(within, piece)
+        return place
 
 
 def is_swizzled(scratch: Value) -> bool:

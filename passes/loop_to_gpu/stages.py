@@ -32,9 +32,10 @@ def _for(low: Threads, op: loop.For) -> None:
 
 def terms_in_order(low: Threads, op: loop.For) -> None:
     """The terms of a stage, block by block, without a loop: products of warpgroups follow one another at once."""
-    around = op.outer()
-    if around is None:
+    around = op.parent_op
+    if not isinstance(around, loop.For):
         op.fail("products of warpgroups need a loop of stages that are copied", code="MLC0171")
+    assert isinstance(around, loop.For)
     args, carried = op.body.block.args, [low.scope.tiles[v] for v in op.operands]
     origin = low.scope.origin[op.dim]
     for offset in range(0, around.step, op.step):
@@ -96,7 +97,7 @@ class Stages:
             number = sizes.divide(origin, self.size)
             nvgpu.DeviceAsyncWait(group, numGroups=ahead - 1)
             if self.by_warpgroups:
-                nvvm.FenceProxy()
+                nvvm.FenceProxy(kind="async.shared", space="cta")
             gpu.Barrier()
             later = origin + ahead * self.size
             self.begin_if_there(later, number + ahead)

@@ -221,7 +221,7 @@ def schedule_wgmma(kernel: Kernel, machine: Gpu, m: int, n: int, last: dict[str,
             for name, ops in loads.items()):
         return False
     rows, columns = min(itertools.product(ROWS, COLUMNS), key=lambda s: wgmma_cost(
-        *s, guess(kernel.domain[m]), guess(kernel.domain[n]), others, machine))
+        s[0], s[1], guess(kernel.domain[m]), guess(kernel.domain[n]), others, machine))
     panel, threads = [1] * kernel.parallel, [1] * kernel.parallel
     threads[m], threads[n] = 8, 4
     panel[m], panel[n] = rows // 2, 4
