@@ -73,6 +73,10 @@ class FinalizationQueue(Generic[V]):
         ref.value = value
         self._pending[id(ref)] = ref
 
+    def __bool__(self) -> bool:
+        """Whether values are queued."""
+        return bool(self._queue)
+
     def drain(self) -> Iterator[V]:
         """Values queued since the last call; each is yielded once, to one thread."""
         while self._queue:

@@ -19,7 +19,10 @@ from mlc.tools import gpu_check
 from tests.corpus import PROGRAMS
 from tests.fake_cuda import Bindings
 from tests.fake_device import FakeDevice
-from tests.test_cuda import DONATED, entry, native, run, same
+from tests.test_cuda import DONATED, entry, native, one_graph, run, same
+
+
+__all__ = ["one_graph"]
 
 
 class Emulated(driver.Driver):
@@ -33,6 +36,7 @@ def emulated(cu: Bindings, ordinal: int = 0) -> Emulated:
     return Emulated(cu, ordinal)
 
 
+@pytest.mark.usefixtures("one_graph")
 def test_programs_through_the_driver() -> None:
     cu = Bindings()
     device = emulated(cu)

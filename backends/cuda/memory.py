@@ -7,6 +7,7 @@ needs no synchronisation.
 
 from __future__ import annotations
 
+import math
 import threading
 from collections import deque
 from dataclasses import dataclass, field
@@ -32,7 +33,7 @@ def size_class(size: int) -> int:
     return -(-size // step) * step
 
 
-@dataclass
+@dataclass(slots=True)
 class Block:
     """Memory from the driver. `shared`: another library may still be using it when it is freed."""
 
@@ -42,7 +43,7 @@ class Block:
     shared: bool = False
 
 
-@dataclass
+@dataclass(slots=True)
 class Statistics:
     """Bytes in use and reserved, the peak of bytes in use, and the numbers of requests, here and to the driver."""
 
@@ -53,7 +54,7 @@ class Statistics:
     allocations: int = 0
 
 
-@dataclass
+@dataclass(slots=True)
 class Allocator:
     """The memory of one device."""
 
@@ -66,8 +67,10 @@ class Allocator:
 
     def allocate(self, size: int, stream: int | None = None) -> Block:
         """Allocate `size` bytes; BackendError if memory does not suffice, even after releasing all cached blocks."""
-        stream = self.device.stream if stream is None else stream
-        size = size_class(size)
+        return self.block(size_class(size), self.device.stream if stream is None else stream)
+
+    def block(self, size: int, stream: int) -> Block:
+        """The same for a size that is a size class."""
         with self._lock:
             self._take_back()
             kept = self._free.get((stream, size))
@@ -87,12 +90,13 @@ class Allocator:
         self._finalized.register(owner, block)
 
     def _take_back(self) -> None:
-        shared = False
-        self._returned.extend(self._finalized.drain())
-        while self._returned:
-            block = self._returned.popleft()
-            shared = shared or block.shared
-            block.shared = False
+        returned, shared = self._returned, False
+        if self._finalized:
+            returned.extend(self._finalized.drain())
+        while returned:
+            block = returned.popleft()
+            if block.shared:
+                shared, block.shared = True, False
             self.statistics.used -= block.size
             self._free.setdefault((block.stream, block.size), []).append(block)
         if shared:
@@ -158,9 +162,7 @@ class DeviceArray:
     def __init__(self, memory: DeviceMemory, storage: Storage, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
         self.memory, self.storage, self.shape, self.dtype = memory, storage, shape, dtype
         self.address = storage.address
-        self.size = 1
-        for n in shape:
-            self.size *= n
+        self.size = math.prod(shape)
 
     @property
     def ndim(self) -> int:
@@ -215,6 +217,20 @@ class DeviceArray:
         return dlpack.export(self, **keywords)
 
 
+class ArrayType:
+    """Shape and dtype of arrays that a call makes again and again.
+
+    size   the number of elements
+    block  the size of the memory of an array; 0 if it has no elements
+    """
+
+    __slots__ = ("block", "dtype", "shape", "size")
+
+    def __init__(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+        self.shape, self.dtype, self.size = shape, dtype, math.prod(shape)
+        self.block = size_class(self.size * dtype.itemsize) if self.size else 0
+
+
 class DeviceMemory:
     """The memory of one device; creates arrays in it."""
 
@@ -238,10 +254,21 @@ class DeviceMemory:
             size *= n
         return DeviceArray(self, self.storage(size), shape, dtype)
 
+    def new(self, type: ArrayType) -> DeviceArray:
+        """An uninitialised array."""
+        if not type.block:
+            return DeviceArray(self, Storage(0), type.shape, type.dtype)
+        allocator, out = self.allocator, object.__new__(DeviceArray)
+        block = allocator.block(type.block, self.device.stream)
+        out.storage = storage = Storage(block.address, block)
+        allocator.give_back_with(storage, block)
+        out.memory, out.shape, out.dtype, out.size, out.address = self, type.shape, type.dtype, type.size, block.address
+        return out
+
     def array(self, source: Array) -> DeviceArray:
         """A copy of a host array."""
         self.device.activate()
-        native = source.dtype.newbyteorder("=")
+        native = source.dtype if source.dtype.isnative else source.dtype.newbyteorder("=")
         out = self.empty(source.shape, native)
         if out.size:
             self.device.upload(out.address, np.ascontiguousarray(source, native))
