@@ -73,13 +73,6 @@ def same(found: list[Array], wanted: list[Array]) -> None:
     assert [(a.dtype, a.shape, a.tobytes()) for a in found] == [(b.dtype, b.shape, b.tobytes()) for b in wanted]
 
 
-@pytest.fixture
-def one_graph(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every plan has a graph, which each call with other addresses changes."""
-    monkeypatch.setattr(launch_plan, "GRAPH_STEPS", 1)
-    monkeypatch.setattr(launch_plan, "MOST_GRAPHS", 1)
-
-
 # -- programs ---------------------------------------------------------------------------------------------------------
 @pytest.mark.usefixtures("one_graph")
 @pytest.mark.parametrize("name", thinned(PROGRAMS, 2))

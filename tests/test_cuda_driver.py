@@ -19,10 +19,7 @@ from mlc.tools import gpu_check
 from tests.corpus import PROGRAMS
 from tests.fake_cuda import Bindings
 from tests.fake_device import FakeDevice
-from tests.test_cuda import DONATED, entry, native, one_graph, run, same
-
-
-__all__ = ["one_graph"]
+from tests.test_cuda import DONATED, entry, native, run, same
 
 
 class Emulated(driver.Driver):

@@ -64,7 +64,8 @@ class LaunchPlan:
         self.which = np.array([a.buffer for a in words if a.buffer >= 0], np.int64)
         self.offsets = self.words[self.where]
         self._places = [(i, a.buffer, a.number) for i, a in enumerate(words) if a.buffer >= 0]
-        self._memory = memoryview(self.words)
+        words_as_buffer: Any = self.words
+        self._memory = memoryview(words_as_buffer)
         self.steps: list[Step] = []
         self._users: dict[int, set[int]] = {}              # per buffer: the steps that have an address in it
         first = 0
@@ -84,7 +85,7 @@ class LaunchPlan:
 
     def run(self, buffers: Sequence[int], as_graph: bool = False) -> None:
         """Launch all steps, with buffers at these addresses."""
-        key = tuple(buffers)
+        key = tuple(buffers)                               # itself, of a tuple
         with self.lock:                                    # arguments are copied when a step is launched
             if as_graph and len(self.steps) >= GRAPH_STEPS:
                 self._replay(key)

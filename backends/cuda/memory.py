@@ -72,25 +72,30 @@ class Allocator:
     def block(self, size: int, stream: int) -> Block:
         """The same for a size that is a size class."""
         with self._lock:
-            self._take_back()
+            if self._returned or self._finalized:
+                self._take_back()
             kept = self._free.get((stream, size))
             block = kept.pop() if kept else self._new(size, stream)
             known = self.statistics
             known.requests += 1
-            known.used += size
-            known.peak = max(known.peak, known.used)
+            known.used = used = known.used + size
+            if used > known.peak:
+                known.peak = used
             return block
+
+    def storage(self, size: int, stream: int) -> Storage:
+        """A block that is freed once this is unreferenced."""
+        block, out = self.block(size, stream), object.__new__(Storage)
+        out.address, out.block, out.writable = block.address, block, True
+        self._finalized.register(out, block)
+        return out
 
     def give_back(self, block: Block) -> None:
         """Free a block: later work of its stream does not use it."""
         self._returned.append(block)
 
-    def give_back_with(self, owner: object, block: Block) -> None:
-        """Free a block once `owner` is unreferenced; the next request reuses it."""
-        self._finalized.register(owner, block)
-
     def _take_back(self) -> None:
-        returned, shared = self._returned, False
+        returned, free, shared = self._returned, self._free, False
         if self._finalized:
             returned.extend(self._finalized.drain())
         while returned:
@@ -98,7 +103,11 @@ class Allocator:
             if block.shared:
                 shared, block.shared = True, False
             self.statistics.used -= block.size
-            self._free.setdefault((block.stream, block.size), []).append(block)
+            key = block.stream, block.size
+            if key in free:
+                free[key].append(block)
+            else:
+                free[key] = [block]
         if shared:
             self.device.activate()
             self.device.synchronize(everything=True)
@@ -242,10 +251,7 @@ class DeviceMemory:
         """New memory of at least `size` bytes; a null address for 0."""
         if not size:
             return Storage(0)
-        block = self.allocator.allocate(size)
-        out = Storage(block.address, block)
-        self.allocator.give_back_with(out, block)
-        return out
+        return self.allocator.storage(size_class(size), self.device.stream)
 
     def empty(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> DeviceArray:
         """An uninitialised array."""
@@ -258,11 +264,10 @@ class DeviceMemory:
         """An uninitialised array."""
         if not type.block:
             return DeviceArray(self, Storage(0), type.shape, type.dtype)
-        allocator, out = self.allocator, object.__new__(DeviceArray)
-        block = allocator.block(type.block, self.device.stream)
-        out.storage = storage = Storage(block.address, block)
-        allocator.give_back_with(storage, block)
-        out.memory, out.shape, out.dtype, out.size, out.address = self, type.shape, type.dtype, type.size, block.address
+        out = object.__new__(DeviceArray)
+        out.storage = storage = self.allocator.storage(type.block, self.device.stream)
+        out.memory, out.shape, out.dtype, out.size = self, type.shape, type.dtype, type.size
+        out.address = storage.address
         return out
 
     def array(self, source: Array) -> DeviceArray:

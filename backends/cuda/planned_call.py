@@ -28,44 +28,48 @@ class PlannedCall:
         self.entry, self.memory, self.plan = entry, entry.memory, plan
         self.dtypes = [x.dtype for x in inputs]
         self.donated = bool(entry.interface.donated)
-        self._aliases = entry.interface.aliases
-        self._results = [ArrayType(x.shape, x.dtype) for x in results]
-        self._reuses = any(a >= 0 for a in self._aliases)
+        self._results = [(ArrayType(x.shape, x.dtype), alias) for x, alias in zip(results, entry.interface.aliases)]
         self._arena = size_class(arena) if arena else 0
-        self._constants = [*entry.program.constants.values()]
+        self._rest = 0, *entry.program.constants.values()  # there is no error record
 
     def takes(self, arrays: Sequence[Any]) -> bool:
-        """Whether arrays of the device that have the shapes are arguments, too."""
+        """Whether arrays that have the shapes are arguments of these calls."""
         memory = self.memory
         for x, dtype in zip(arrays, self.dtypes):
-            if x.memory is not memory or (x.dtype is not dtype and x.dtype != dtype):
+            if type(x) is not DeviceArray or x.memory is not memory or (x.dtype is not dtype and x.dtype != dtype):
                 return False
         return not self.entry.poison
 
     def run(self, arrays: Sequence[DeviceArray]) -> list[DeviceArray]:
         """The results for these arguments."""
+        addresses = [x.address for x in arrays]
         if self.donated:
             self.entry.check_writable(arrays)
-            self.entry._check_overlap(arrays, [x.address for x in arrays])
-        memory = self.memory
+            self.entry._check_overlap(arrays, addresses)
+        return self.launch(addresses, arrays)
+
+    def launch(self, addresses: list[int], arrays: Sequence[DeviceArray]) -> list[DeviceArray]:
+        """The same for arguments at these addresses, which have been checked; `arrays` has at least all that are
+        donated."""
+        memory, entry = self.memory, self.entry
         memory.device.activate()
-        if self._reuses:
-            results = [memory.new(type) if a < 0 else DeviceArray(memory, arrays[a].storage, type.shape, type.dtype)
-                       for type, a in zip(self._results, self._aliases)]
-            buffers = [x.address for x in arrays] + [r.address for r, a in zip(results, self._aliases) if a < 0]
-        else:
-            results = [memory.new(type) for type in self._results]
-            buffers = [x.address for x in arrays] + [r.address for r in results]
-        program = self.entry.program
-        if not self._arena:
-            self.plan.run([*buffers, 0, 0, *self._constants], program.graphs)
-        else:
+        results: list[DeviceArray] = []
+        buffers = addresses
+        for type, alias in self._results:
+            if alias < 0:
+                results.append(made := memory.new(type))
+                buffers.append(made.address)
+            else:
+                results.append(DeviceArray(memory, arrays[alias].storage, type.shape, type.dtype))
+        if self._arena:
             # After the results: so the memory that this call frees first is what the next takes last, and its arena
             # lies where this one does.
             arena = memory.allocator.block(self._arena, memory.device.stream)
             try:
-                self.plan.run([*buffers, arena.address, 0, *self._constants], program.graphs)
+                self.plan.run((*buffers, arena.address, *self._rest), entry.program.graphs)
             finally:
                 memory.allocator.give_back(arena)
-        self.entry.calls += 1
+        else:
+            self.plan.run((*buffers, 0, *self._rest), entry.program.graphs)
+        entry.calls += 1
         return results
