@@ -66,7 +66,7 @@ class DeviceCall:
 
     def __init__(self, code: Specialization, state: State, call: Call, planned: PlannedCall) -> None:
         captures = code.recorded.captures
-        self.code, self.planned = code, planned
+        self.code, self._launch = code, planned.launch
         self.shapes = tuple([a.shape for a in call.arrays])
         self._state, self._memory = state, planned.memory
         self._kind: Any = type(call.arrays[0]) if call.arrays else None
@@ -118,7 +118,7 @@ class DeviceCall:
             addresses += reached.addresses
         if self._donated:
             return self._donating(args, arrays, addresses)
-        return self._result(self.planned.launch(addresses, arrays))
+        return self._result(self._launch(addresses, arrays))
 
     def _donating(self, args: Sequence[Any], arrays: Sequence[Any], addresses: list[int]) -> Any:
         """The same where arguments are donated, which takes the long way unless each has its memory for itself."""
@@ -128,7 +128,7 @@ class DeviceCall:
             storage = arrays[i].storage
             if args[i]._storage is not None or storage.block is None or not storage.writable:
                 return MISSED
-        results = self.planned.launch(addresses, arrays)
+        results = self._launch(addresses, arrays)
         for i in self._donated:
             args[i]._array = self._consumed
         return self._result(results)

@@ -10,7 +10,9 @@ from __future__ import annotations
 import math
 import threading
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from sys import getrefcount
 from typing import Any
 
 import numpy as np
@@ -18,11 +20,16 @@ import numpy as np
 from mlc.backends.cuda import dlpack
 from mlc.backends.cuda.device import Device
 from mlc.ir.diag import BackendError, UserTypeError
-from mlc.ir.weak_references import FinalizationQueue
+from mlc.ir.weak_references import FinalizationQueue, WeakList
 
 Array = np.ndarray[Any, Any]
+_OURS = 2
+"""References to an object in one variable or slot, as `getrefcount` counts them."""
 SMALLEST, STEPS = 512, 8
 """Minimum size of a block, and number of size classes per power of two."""
+SPARE_BYTES, ALL_SPARE_BYTES = 8 << 20, 128 << 20
+"""Maximum bytes of an array that is kept for the next calls, and of all that are kept on a device: it takes longer to
+compute larger ones than to make them."""
 
 
 def size_class(size: int) -> int:
@@ -64,6 +71,7 @@ class Allocator:
     _returned: deque[Block] = field(default_factory=deque)
     _finalized: FinalizationQueue[Block] = field(default_factory=FinalizationQueue)
     _lock: Any = field(default_factory=threading.RLock)
+    spares: WeakList[Spares] = field(default_factory=WeakList)
 
     def allocate(self, size: int, stream: int | None = None) -> Block:
         """Allocate `size` bytes; BackendError if memory does not suffice, even after releasing all cached blocks."""
@@ -112,10 +120,16 @@ class Allocator:
             self.device.activate()
             self.device.synchronize(everything=True)
 
+    def _drop_spares(self) -> None:
+        for spares in self.spares.values():
+            spares.drop()
+
     def _new(self, size: int, stream: int) -> Block:
         self.device.activate()
         address = self.device.allocate(size)
         if address is None:
+            self._drop_spares()
+            self._take_back()
             self._release()
             address = self.device.allocate(size)
         if address is None:
@@ -130,6 +144,7 @@ class Allocator:
     def release(self) -> None:
         """Return all cached blocks to the driver."""
         with self._lock:
+            self._drop_spares()
             self._take_back()
             self._release()
 
@@ -145,6 +160,7 @@ class Allocator:
     def in_use(self) -> int:
         """Bytes that are in use now."""
         with self._lock:
+            self._drop_spares()
             self._take_back()
             return self.statistics.used
 
@@ -238,6 +254,49 @@ class ArrayType:
     def __init__(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
         self.shape, self.dtype, self.size = shape, dtype, math.prod(shape)
         self.block = size_class(self.size * dtype.itemsize) if self.size else 0
+
+
+class Spares:
+    """The results of the last two calls of a function. The earlier ones serve the next call, unless somebody else holds
+    them: so a loop of calls allocates nothing.
+
+    A slot belongs to no thread. An array that two find in it at once has a reference more than one that is free.
+
+    bytes   that they take at most; none are kept where there would be too many on the device
+    spare   the results of the call before the last one
+    last    those of the last one
+    """
+
+    __slots__ = ("__weakref__", "bytes", "last", "spare")
+
+    def __init__(self, memory: DeviceMemory, types: Sequence[ArrayType]) -> None:
+        others = memory.allocator.spares
+        self.bytes = 2 * sum(t.block for t in types)
+        if max((t.block for t in types), default=0) > SPARE_BYTES or (
+                self.bytes + sum(s.bytes for s in others.values()) > ALL_SPARE_BYTES):
+            self.bytes = 0
+        self.spare: list[DeviceArray | None] = [None] * len(types)
+        self.last = self.spare.copy()
+        if self.bytes:
+            others.add(self)
+
+    def take(self, number: int) -> DeviceArray | None:
+        """An array for a result that nobody holds; None if there is none."""
+        found, self.spare[number] = self.spare[number], None
+        if found is not None and getrefcount(found) == _OURS and getrefcount(found.storage) == _OURS:
+            block = found.storage.block
+            if block is not None and not block.shared:
+                return found
+        return None
+
+    def keep(self, number: int, made: DeviceArray) -> None:
+        """Note an array as the result of the last call."""
+        self.spare[number], self.last[number] = self.last[number], made
+
+    def drop(self) -> None:
+        """Keep none of them any longer."""
+        for number in range(len(self.spare)):
+            self.spare[number] = self.last[number] = None
 
 
 class DeviceMemory:

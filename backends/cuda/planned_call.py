@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from mlc.backends.cuda.launch_plan import LaunchPlan
-from mlc.backends.cuda.memory import ArrayType, DeviceArray, size_class
+from mlc.backends.cuda.memory import ArrayType, DeviceArray, Spares, size_class
 
 if TYPE_CHECKING:
     from mlc.backends.cuda.executable import Entry
@@ -28,9 +28,15 @@ class PlannedCall:
         self.entry, self.memory, self.plan = entry, entry.memory, plan
         self.dtypes = [x.dtype for x in inputs]
         self.donated = bool(entry.interface.donated)
-        self._results = [(ArrayType(x.shape, x.dtype), alias) for x, alias in zip(results, entry.interface.aliases)]
+        self._program = entry.program
+        types = [ArrayType(x.shape, x.dtype) for x in results]
+        self._results = [*zip(range(len(types)), types, entry.interface.aliases)]
+        fresh = [type for _, type, alias in self._results if alias < 0]
+        spares = Spares(self.memory, types) if fresh else None
+        self._spares = spares if spares is not None and spares.bytes else None
         self._arena = size_class(arena) if arena else 0
-        self._rest = 0, *entry.program.constants.values()  # there is no error record
+        # After the addresses of arguments and results come those of the arena and the error record, if there are any.
+        self._rest = (*((0,) if arena else (0, 0)), *entry.program.constants.values())
 
     def takes(self, arrays: Sequence[Any]) -> bool:
         """Whether arrays that have the shapes are arguments of these calls."""
@@ -51,25 +57,32 @@ class PlannedCall:
     def launch(self, addresses: list[int], arrays: Sequence[DeviceArray]) -> list[DeviceArray]:
         """The same for arguments at these addresses, which have been checked; `arrays` has at least all that are
         donated."""
-        memory, entry = self.memory, self.entry
+        memory, spares = self.memory, self._spares
         memory.device.activate()
         results: list[DeviceArray] = []
         buffers = addresses
-        for type, alias in self._results:
+        for number, type, alias in self._results:
             if alias < 0:
-                results.append(made := memory.new(type))
+                made = spares.take(number) if spares is not None else None
+                if made is None:
+                    made = memory.new(type)
                 buffers.append(made.address)
             else:
-                results.append(DeviceArray(memory, arrays[alias].storage, type.shape, type.dtype))
+                made = DeviceArray(memory, arrays[alias].storage, type.shape, type.dtype)
+            results.append(made)
         if self._arena:
             # After the results: so the memory that this call frees first is what the next takes last, and its arena
             # lies where this one does.
             arena = memory.allocator.block(self._arena, memory.device.stream)
             try:
-                self.plan.run((*buffers, arena.address, *self._rest), entry.program.graphs)
+                self.plan.run((*buffers, arena.address, *self._rest), self._program.graphs)
             finally:
                 memory.allocator.give_back(arena)
         else:
-            self.plan.run((*buffers, 0, *self._rest), entry.program.graphs)
-        entry.calls += 1
+            self.plan.run((*buffers, *self._rest), self._program.graphs)
+        if spares is not None:
+            for number, _, alias in self._results:
+                if alias < 0:
+                    spares.keep(number, results[number])
+        self.entry.calls += 1
         return results
