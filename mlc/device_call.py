@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Sequence
+from types import FunctionType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mlc.call import Call
@@ -42,7 +43,7 @@ again."""
 
 
 FEW_VARIABLES = 4
-"""Up to this number, it is faster to compare global variables here than to enter native code."""
+"""Up to this number, it is faster to compare variables here than to enter native code."""
 
 
 class Reached(NamedTuple):
@@ -106,8 +107,8 @@ class DeviceCall:
             if not self._state.holds():
                 return MISSED
         else:
-            for place, key, value in self._variables:
-                if place.get(key) is not value:
+            for place, name, value in self._variables:
+                if (place.get(name) if type(place) is dict else getattr(place, name)) is not value:
                     return MISSED
         if self._tensors:
             reached = self._reached
@@ -174,13 +175,14 @@ class DeviceCall:
         return made
 
 
-def _few_variables(state: State) -> list[tuple[dict[str, Any], str, Any]] | None:
-    """The globals and their values that a state consists of; None if there is more to it, or too much to ask one by
-    one."""
+def _few_variables(state: State) -> list[tuple[Any, Any, Any]] | None:
+    """The globals and slots of functions that a state consists of, and their values; None if there is more to it, or
+    too much to ask one by one."""
     found = state.reached[0].variables if len(state.reached) == 1 else None
-    if found is None or len(found) > FEW_VARIABLES or any(type(place) is not dict for place, _, _ in found):
+    if found is None or len(found) > FEW_VARIABLES or not all(
+            isinstance(name, str) and type(place) in (dict, FunctionType) for place, name, _ in found):
         return None
-    return found  # type: ignore[return-value]
+    return found
 
 
 def learn(function: CompiledFunction, cache: DispatchCache, call: Call, code: Specialization) -> None:

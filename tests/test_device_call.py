@@ -40,6 +40,11 @@ def known(f: Any) -> int:
     return len((compiled.direct or compiled).device_calls)
 
 
+def address(x: Any) -> int:
+    """Where the elements of a tensor lie."""
+    return int(x.backing_array.address)
+
+
 @pytest.mark.parametrize("graph", [False, True])
 def test_calls_are_repeated(device: FakeDevice, repeated: list[bool], graph: bool) -> None:
     f = mlc.compile(lambda x, y: (x @ y, [mlc.cumsum(x, 0), "kept"]), target="cuda", graph=graph)
@@ -55,7 +60,7 @@ def test_results_that_are_kept_have_memory_of_their_own(device: FakeDevice, repe
     f = mlc.compile(lambda x: x + 1, target="cuda")
     kept = [f(mlc.tensor(X * i).cuda()) for i in range(20)]
     assert all((y.numpy() == X * i + 1).all() for i, y in enumerate(kept)) and repeated == [True] * 19
-    assert len({y.backing_array.address for y in kept}) == 20
+    assert len({*map(address, kept)}) == 20
     del kept
     assert mlc.cuda.memory_allocated() == 0
     f(mlc.tensor(X).cuda())
@@ -103,12 +108,11 @@ def test_tensors_of_another_device(repeated: list[bool]) -> None:
 def test_donated_arguments(device: FakeDevice, repeated: list[bool]) -> None:
     f = mlc.compile(lambda x, y: x + y, donate="x", target="cuda")
     y, held = mlc.ones(2, 3).cuda(), mlc.tensor(X).cuda()
-    lies: Any = held.backing_array
+    place = address(held)
     for _ in range(4):
         x = held
         held = f(x, y)
-        now: Any = held.backing_array
-        assert now.address == lies.address
+        assert address(held) == place
         with pytest.raises(UserError, match="MLC0343"):
             x.numpy()
         with pytest.raises(UserError, match="MLC0343"):
@@ -266,3 +270,62 @@ def test_a_launch_that_fails(device: FakeDevice, repeated: list[bool], monkeypat
         with pytest.raises(BackendError, match="MLC0587"):
             f(x, y)
     assert f(x, y).tolist() == [[3] * 3, [6] * 3, [9] * 3] and repeated == [True]
+
+
+# -- memory of results -------------------------------------------------------------------------------------------------
+def test_results_take_turns_in_memory_that_nobody_holds(device: FakeDevice) -> None:
+    f, x = mlc.compile(lambda x: x + 1, target="cuda"), mlc.tensor(X).cuda()
+    places = list[Any]()
+    for _ in range(6):
+        y = f(x)
+        places.append(address(y))
+    assert len({*places[2:]}) == 2 and len(places) == 6
+    first: Any = y.backing_array                           # an array alone, without its tensor
+    del y
+    later = [f(x + i) for i in range(4)]
+    assert first.address not in [address(z) for z in later] and (first.numpy() == X + 1).all()
+    assert all((z.numpy() == X + i + 1).all() for i, z in enumerate(later))
+    part = first.first((1, 3))                             # shares the memory of the whole
+    del first
+    later.clear()
+    for _ in range(4):
+        f(x + 7)
+    assert (part.numpy() == X[:1] + 1).all()
+
+
+def test_memory_that_is_kept_for_calls_is_not_in_use(device: FakeDevice) -> None:
+    f, x = mlc.compile(lambda x: x + 1, target="cuda"), mlc.zeros(1000).cuda()
+    for _ in range(4):
+        y = f(x)
+    assert mlc.cuda.memory_allocated() == 2 * 4096
+    assert (f(x).numpy() == 1).all() and (y.numpy() == 1).all()
+    del x, y
+    assert mlc.cuda.memory_allocated() == 0
+    mlc.cuda.empty_cache()
+    assert device.taken <= 512 and mlc.cuda.memory_reserved() == device.taken
+
+
+def test_memory_that_is_kept_for_calls_goes_before_there_is_none() -> None:
+    devices.substitute({0: FakeDevice(capacity=24_000)})
+    try:
+        f, x = mlc.compile(lambda x: x + 1, target="cuda"), mlc.zeros(1000).cuda()
+        for _ in range(4):
+            f(x)
+        assert mlc.zeros(4000).cuda().numel() == 4000      # beside x, and no more than that
+    finally:
+        devices.substitute(None)
+
+
+def test_memory_that_others_use_is_not_reused(device: FakeDevice) -> None:
+    f, x = mlc.compile(lambda x: x + 1, target="cuda"), mlc.tensor(X).cuda()
+    for _ in range(3):
+        f(x)
+    y: Any = f(x)
+    capsule = y.__dlpack__(stream=-1)
+    place = address(y)
+    del y
+    found = [f(x) for _ in range(4)]
+    assert all(address(z) != place for z in found)
+    del capsule, found
+    waits = device.waits
+    assert mlc.cuda.memory_allocated() == 512 and device.waits == waits + 1

@@ -24,7 +24,7 @@ from mlc.ir.weak_references import FinalizationQueue, WeakList
 
 Array = np.ndarray[Any, Any]
 _OURS = 2
-"""References to an object in one variable or slot, as `getrefcount` counts them."""
+"""References to an object in one variable, as `getrefcount` counts them."""
 SMALLEST, STEPS = 512, 8
 """Minimum size of a block, and number of size classes per power of two."""
 SPARE_BYTES, ALL_SPARE_BYTES = 8 << 20, 128 << 20
@@ -260,10 +260,10 @@ class Spares:
     """The results of the last two calls of a function. The earlier ones serve the next call, unless somebody else holds
     them: so a loop of calls allocates nothing.
 
-    A slot belongs to no thread. An array that two find in it at once has a reference more than one that is free.
+    The lists belong to no thread. An array that two threads find at once has a reference more than one that is free.
 
     bytes   that they take at most; none are kept where there would be too many on the device
-    spare   the results of the call before the last one
+    spare   the results of the call before the last one; None for those that were taken
     last    those of the last one
     """
 
@@ -275,28 +275,22 @@ class Spares:
         if max((t.block for t in types), default=0) > SPARE_BYTES or (
                 self.bytes + sum(s.bytes for s in others.values()) > ALL_SPARE_BYTES):
             self.bytes = 0
-        self.spare: list[DeviceArray | None] = [None] * len(types)
-        self.last = self.spare.copy()
+        self.spare: list[DeviceArray | None] = []
+        self.last: list[DeviceArray | None] = [None] * len(types)
+        self.drop()
         if self.bytes:
             others.add(self)
 
-    def take(self, number: int) -> DeviceArray | None:
-        """An array for a result that nobody holds; None if there is none."""
-        found, self.spare[number] = self.spare[number], None
-        if found is not None and getrefcount(found) == _OURS and getrefcount(found.storage) == _OURS:
-            block = found.storage.block
-            if block is not None and not block.shared:
-                return found
-        return None
-
-    def keep(self, number: int, made: DeviceArray) -> None:
-        """Note an array as the result of the last call."""
-        self.spare[number], self.last[number] = self.last[number], made
-
     def drop(self) -> None:
         """Keep none of them any longer."""
-        for number in range(len(self.spare)):
-            self.spare[number] = self.last[number] = None
+        self.spare = self.last = [None] * len(self.last)
+
+
+def is_spare(array: DeviceArray) -> bool:
+    """Whether nobody holds an array but the caller's caller, in one variable, so that its memory may be written to."""
+    storage = array.storage
+    return getrefcount(array) == _OURS + 1 and getrefcount(storage) == _OURS + 1 and (
+        storage.block is not None and not storage.block.shared)
 
 
 class DeviceMemory:

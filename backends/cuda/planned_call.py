@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from mlc.backends.cuda.launch_plan import LaunchPlan
-from mlc.backends.cuda.memory import ArrayType, DeviceArray, Spares, size_class
+from mlc.backends.cuda.memory import ArrayType, DeviceArray, Spares, is_spare, size_class
 
 if TYPE_CHECKING:
     from mlc.backends.cuda.executable import Entry
@@ -25,15 +25,14 @@ class PlannedCall:
 
     def __init__(self, entry: Entry, plan: LaunchPlan, inputs: Sequence[DeviceArray], results: Sequence[DeviceArray],
                  arena: int) -> None:
-        self.entry, self.memory, self.plan = entry, entry.memory, plan
+        self.entry, self.memory = entry, entry.memory
         self.dtypes = [x.dtype for x in inputs]
         self.donated = bool(entry.interface.donated)
-        self._program = entry.program
-        types = [ArrayType(x.shape, x.dtype) for x in results]
-        self._results = [*zip(range(len(types)), types, entry.interface.aliases)]
-        fresh = [type for _, type, alias in self._results if alias < 0]
-        spares = Spares(self.memory, types) if fresh else None
-        self._spares = spares if spares is not None and spares.bytes else None
+        self._program, self._run = entry.program, plan.run
+        self._results = [(ArrayType(x.shape, x.dtype), alias) for x, alias in zip(results, entry.interface.aliases)]
+        reuses = any(alias >= 0 for _, alias in self._results)
+        spares = Spares(self.memory, [] if reuses else [type for type, _ in self._results])
+        self._spares = spares if spares.bytes else None
         self._arena = size_class(arena) if arena else 0
         # After the addresses of arguments and results come those of the arena and the error record, if there are any.
         self._rest = (*((0,) if arena else (0, 0)), *entry.program.constants.values())
@@ -56,33 +55,37 @@ class PlannedCall:
 
     def launch(self, addresses: list[int], arrays: Sequence[DeviceArray]) -> list[DeviceArray]:
         """The same for arguments at these addresses, which have been checked; `arrays` has at least all that are
-        donated."""
+        donated. The list of addresses is used up."""
         memory, spares = self.memory, self._spares
         memory.device.activate()
-        results: list[DeviceArray] = []
-        buffers = addresses
-        for number, type, alias in self._results:
-            if alias < 0:
-                made = spares.take(number) if spares is not None else None
-                if made is None:
-                    made = memory.new(type)
-                buffers.append(made.address)
-            else:
-                made = DeviceArray(memory, arrays[alias].storage, type.shape, type.dtype)
-            results.append(made)
+        results: list[Any] = []
+        if spares is None:
+            for type, alias in self._results:
+                if alias < 0:
+                    results.append(made := memory.new(type))
+                    addresses.append(made.address)
+                else:
+                    results.append(DeviceArray(memory, arrays[alias].storage, type.shape, type.dtype))
+        else:
+            spare, number = spares.spare, 0
+            for type, _ in self._results:
+                found, spare[number] = spare[number], None
+                if found is None or not is_spare(found):
+                    found = memory.new(type)
+                results.append(found)
+                addresses.append(found.address)
+                number += 1
         if self._arena:
             # After the results: so the memory that this call frees first is what the next takes last, and its arena
             # lies where this one does.
             arena = memory.allocator.block(self._arena, memory.device.stream)
             try:
-                self.plan.run((*buffers, arena.address, *self._rest), self._program.graphs)
+                self._run((*addresses, arena.address, *self._rest), self._program.graphs)
             finally:
                 memory.allocator.give_back(arena)
         else:
-            self.plan.run((*buffers, *self._rest), self._program.graphs)
+            self._run((*addresses, *self._rest), self._program.graphs)
         if spares is not None:
-            for number, _, alias in self._results:
-                if alias < 0:
-                    spares.keep(number, results[number])
+            spares.spare, spares.last = spares.last, results.copy()    # as the caller still has only the list
         self.entry.calls += 1
         return results
