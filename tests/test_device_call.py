@@ -329,3 +329,42 @@ def test_memory_that_others_use_is_not_reused(device: FakeDevice) -> None:
     del capsule, found
     waits = device.waits
     assert mlc.cuda.memory_allocated() == 512 and device.waits == waits + 1
+
+
+def test_a_training_step_reads_its_settings_anew(device: FakeDevice) -> None:
+    """Such as a learning rate, of which the device has a copy."""
+    found = []
+    for where in ("cpu", "cuda"):
+        w = nn.Parameter(mlc.tensor(X, device=where))
+        optimizer: Any = mlc.optim.SGD([w], lr=0.1, momentum=0.5)
+
+        def step(x: Any, w: Any = w, optimizer: Any = optimizer) -> Any:
+            optimizer.zero_grad()
+            loss = ((w * x) ** 2).sum()
+            loss.backward()
+            optimizer.step()
+            return loss
+
+        f, x, losses = mlc.compile(step), mlc.tensor(X + 1, device=where), []
+        for i in range(8):
+            if i in (3, 6):
+                optimizer.param_groups[0]["lr"] /= 10
+            losses.append(f(x).item())
+        found.append((losses, w.detach().numpy(), w.grad.numpy()))  # type: ignore[union-attr]
+        if where == "cuda":
+            assert device.uploads <= 2 + 3 * 4             # the settings, once for each of their values
+    for there, here in zip(found[1], found[0]):
+        np.testing.assert_allclose(there, here, rtol=1e-5)
+
+
+def test_numbers_that_are_arguments(device: FakeDevice) -> None:
+    f = mlc.compile(lambda x, n: x * n, target="cuda")
+    x = mlc.tensor(X).cuda()
+    for n in (2.0, 3.0, 3.0, -0.0, 0.0, 0.0):
+        assert f(x, np.float32(n)).numpy().tobytes() == (X * np.float32(n)).tobytes()
+        assert f(x, np.full((), n, "f4")).numpy().tobytes() == (X * np.float32(n)).tobytes()
+    assert device.uploads == 1 + 1 + 4                     # x, the first call, and each number once from then on
+    del x
+    assert mlc.cuda.memory_allocated() == 0
+    g = mlc.compile(lambda x, n: x * n, donate="n", target="cuda")
+    assert [g(np.float32(3), np.full((), 2, "f4")).item() for _ in range(3)] == [6.0] * 3

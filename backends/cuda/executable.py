@@ -20,6 +20,7 @@ from mlc.ir.diag import UserError, UserTypeError
 
 Array = np.ndarray[Any, Any]
 NO_ERROR = -1
+_ARRAYS = frozenset({DeviceArray, np.ndarray})
 RECORD = 8
 """Bytes of an error record."""
 
@@ -101,7 +102,8 @@ class Entry(ArgumentChecks):
     def call(self, arrays: Sequence[Any], sizes: Mapping[str, int] | None = None) -> list[DeviceArray]:
         """Call the function on `arrays`; `sizes` binds symbols that no argument binds."""
         interface, memory = self.interface, self.memory
-        planned = self.planned.get(tuple([x.shape if type(x) is DeviceArray else None for x in arrays]))
+        key = tuple([x.shape if type(x) in _ARRAYS else None for x in arrays])
+        planned = self.planned.get(key)
         if planned is not None and not sizes and planned.takes(arrays):
             return planned.run(arrays)
         self._check_count(arrays)
@@ -118,18 +120,19 @@ class Entry(ArgumentChecks):
                    for a, shape, (_, dtype, _) in zip(interface.aliases, shapes, self._results)]
         numbers = [env[name] for name in interface.symbols]
         self._enter(numbers, inputs, [r for r, a in zip(results, interface.aliases) if a < 0])
-        if not sizes and not self.poison:
-            self._plan(inputs, results, numbers)
+        if planned is None and None not in key and not sizes and not self.poison:
+            self._plan(key, inputs, results, numbers)
         return results
 
-    def _plan(self, inputs: Sequence[DeviceArray], results: Sequence[DeviceArray], numbers: Sequence[int]) -> None:
+    def _plan(self, key: tuple[Any, ...], inputs: Sequence[DeviceArray], results: Sequence[DeviceArray],
+              numbers: Sequence[int]) -> None:
         """Have the next call with arguments of these shapes look at nothing that depends on them alone."""
         plan = self.program.plan(self.interface.name, numbers)
         if plan is None or self.interface.error_sites:     # else a call waits for the device, and its time is that
             return
         if len(self.planned) >= MOST_PLANS:
             self.planned.clear()
-        self.planned[tuple([x.shape for x in inputs])] = PlannedCall(
+        self.planned[key] = PlannedCall(
             self, plan, inputs, results, self.program.arena_bytes(self.interface.name, numbers))
 
     def _result(self, inputs: Sequence[DeviceArray], alias: int, shape: tuple[int, ...],

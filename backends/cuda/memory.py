@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from sys import getrefcount
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -61,9 +61,18 @@ class Statistics:
     allocations: int = 0
 
 
+class Kept(Protocol):
+    """Arrays that are kept for later calls, and take memory that is not in use."""
+
+    bytes: int
+
+    def drop(self) -> None:
+        """Keep none of them any longer."""
+
+
 @dataclass(slots=True)
 class Allocator:
-    """The memory of one device."""
+    """The memory of one device. `spares` go before it is counted, and where it does not suffice."""
 
     device: Device
     statistics: Statistics = field(default_factory=Statistics)
@@ -71,7 +80,7 @@ class Allocator:
     _returned: deque[Block] = field(default_factory=deque)
     _finalized: FinalizationQueue[Block] = field(default_factory=FinalizationQueue)
     _lock: Any = field(default_factory=threading.RLock)
-    spares: WeakList[Spares] = field(default_factory=WeakList)
+    spares: WeakList[Kept] = field(default_factory=WeakList)
 
     def allocate(self, size: int, stream: int | None = None) -> Block:
         """Allocate `size` bytes; BackendError if memory does not suffice, even after releasing all cached blocks."""

@@ -10,14 +10,44 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from mlc.backends.cuda.launch_plan import LaunchPlan
-from mlc.backends.cuda.memory import ArrayType, DeviceArray, Spares, is_spare, size_class
+from mlc.backends.cuda.memory import Array, ArrayType, DeviceArray, DeviceMemory, Spares, is_spare, size_class
 
 if TYPE_CHECKING:
     from mlc.backends.cuda.executable import Entry
 
 
+class Uploads:
+    """Copies of host arrays that are arguments of calls. Those of numbers are kept, since a setting such as a learning
+    rate is the same in most calls.
+
+    donated  the numbers of the arguments that a call writes to
+    """
+
+    __slots__ = ("__weakref__", "_donated", "_kept", "_memory", "bytes")
+
+    def __init__(self, memory: DeviceMemory, donated: Sequence[int]) -> None:
+        self._memory, self._donated = memory, donated
+        self._kept: dict[int, tuple[bytes, DeviceArray]] = {}
+        self.bytes = 0
+
+    def copy(self, number: int, array: Array) -> DeviceArray:
+        """Argument `number` on the device."""
+        if array.ndim or number in self._donated:
+            return self._memory.array(array)
+        content, known = array.tobytes(), self._kept.get(number)
+        if known is None or known[0] != content:
+            if not self._kept:
+                self._memory.allocator.spares.add(self)
+            known = self._kept[number] = content, self._memory.array(array)
+        return known[1]
+
+    def drop(self) -> None:
+        """Keep none of them any longer."""
+        self._kept = {}
+
+
 class PlannedCall:
-    """The calls of an entry on arrays of its device with known shapes; it cannot fail, and depends on no other data.
+    """The calls of an entry on arrays of known shapes; it cannot fail, and depends on no other data.
 
     dtypes   of the arguments
     donated  whether results take over memory of arguments
@@ -33,6 +63,7 @@ class PlannedCall:
         reuses = any(alias >= 0 for _, alias in self._results)
         spares = Spares(self.memory, [] if reuses else [type for type, _ in self._results])
         self._spares = spares if spares.bytes else None
+        self._uploads = Uploads(self.memory, entry.interface.donated)
         self._arena = size_class(arena) if arena else 0
         # After the addresses of arguments and results come those of the arena and the error record, if there are any.
         self._rest = (*((0,) if arena else (0, 0)), *entry.program.constants.values())
@@ -41,17 +72,18 @@ class PlannedCall:
         """Whether arrays that have the shapes are arguments of these calls."""
         memory = self.memory
         for x, dtype in zip(arrays, self.dtypes):
-            if type(x) is not DeviceArray or x.memory is not memory or (x.dtype is not dtype and x.dtype != dtype):
+            if (x.dtype is not dtype and x.dtype != dtype) or (type(x) is DeviceArray and x.memory is not memory):
                 return False
         return not self.entry.poison
 
-    def run(self, arrays: Sequence[DeviceArray]) -> list[DeviceArray]:
+    def run(self, arrays: Sequence[DeviceArray | Array]) -> list[DeviceArray]:
         """The results for these arguments."""
-        addresses = [x.address for x in arrays]
+        inputs = [x if isinstance(x, DeviceArray) else self._uploads.copy(i, x) for i, x in enumerate(arrays)]
+        addresses = [x.address for x in inputs]
         if self.donated:
-            self.entry.check_writable(arrays)
-            self.entry._check_overlap(arrays, addresses)
-        return self.launch(addresses, arrays)
+            self.entry.check_writable(inputs)
+            self.entry._check_overlap(inputs, addresses)
+        return self.launch(addresses, inputs)
 
     def launch(self, addresses: list[int], arrays: Sequence[DeviceArray]) -> list[DeviceArray]:
         """The same for arguments at these addresses, which have been checked; `arrays` has at least all that are
