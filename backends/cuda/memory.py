@@ -274,25 +274,27 @@ class Spares:
     bytes   that they take at most; none are kept where there would be too many on the device
     spare   the results of the call before the last one; None for those that were taken
     last    those of the last one
+    arenas  scratch memory of calls that are over
     """
 
-    __slots__ = ("__weakref__", "bytes", "last", "spare")
+    __slots__ = ("__weakref__", "arenas", "bytes", "last", "spare")
 
-    def __init__(self, memory: DeviceMemory, types: Sequence[ArrayType]) -> None:
-        others = memory.allocator.spares
-        self.bytes = 2 * sum(t.block for t in types)
-        if max((t.block for t in types), default=0) > SPARE_BYTES or (
+    def __init__(self, memory: DeviceMemory, types: Sequence[ArrayType], arena: int) -> None:
+        others, sizes = memory.allocator.spares, [t.block for t in types]
+        self.bytes = 2 * sum(sizes) + arena
+        if max((*sizes, arena), default=0) > SPARE_BYTES or (
                 self.bytes + sum(s.bytes for s in others.values()) > ALL_SPARE_BYTES):
             self.bytes = 0
-        self.spare: list[DeviceArray | None] = []
-        self.last: list[DeviceArray | None] = [None] * len(types)
-        self.drop()
+        self.arenas: list[Storage] = []
+        self.spare: list[DeviceArray | None] = [None] * len(types)
+        self.last = self.spare.copy()
         if self.bytes:
             others.add(self)
 
     def drop(self) -> None:
         """Keep none of them any longer."""
-        self.spare = self.last = [None] * len(self.last)
+        self.spare, self.last = [None] * len(self.last), [None] * len(self.last)
+        self.arenas.clear()
 
 
 def is_spare(array: DeviceArray) -> bool:

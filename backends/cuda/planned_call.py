@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from mlc.backends.cuda.launch_plan import LaunchPlan
-from mlc.backends.cuda.memory import Array, ArrayType, DeviceArray, DeviceMemory, Spares, is_spare, size_class
+from mlc.backends.cuda.memory import Array, ArrayType, DeviceArray, DeviceMemory, Spares, Storage, is_spare, size_class
 
 if TYPE_CHECKING:
     from mlc.backends.cuda.executable import Entry
@@ -61,10 +61,10 @@ class PlannedCall:
         self._program, self._run = entry.program, plan.run
         self._results = [(ArrayType(x.shape, x.dtype), alias) for x, alias in zip(results, entry.interface.aliases)]
         reuses = any(alias >= 0 for _, alias in self._results)
-        spares = Spares(self.memory, [] if reuses else [type for type, _ in self._results])
-        self._spares = spares if spares.bytes else None
-        self._uploads = Uploads(self.memory, entry.interface.donated)
         self._arena = size_class(arena) if arena else 0
+        spares = None if reuses else Spares(self.memory, [type for type, _ in self._results], self._arena)
+        self._spares = spares if spares is not None and spares.bytes else None
+        self._uploads = Uploads(self.memory, entry.interface.donated)
         # After the addresses of arguments and results come those of the arena and the error record, if there are any.
         self._rest = (*((0,) if arena else (0, 0)), *entry.program.constants.values())
 
@@ -108,16 +108,24 @@ class PlannedCall:
                 addresses.append(found.address)
                 number += 1
         if self._arena:
-            # After the results: so the memory that this call frees first is what the next takes last, and its arena
-            # lies where this one does.
-            arena = memory.allocator.block(self._arena, memory.device.stream)
+            arena = self._take_arena()
             try:
                 self._run((*addresses, arena.address, *self._rest), self._program.graphs)
             finally:
-                memory.allocator.give_back(arena)
+                if spares is not None:
+                    spares.arenas.append(arena)
         else:
             self._run((*addresses, *self._rest), self._program.graphs)
         if spares is not None:
             spares.spare, spares.last = spares.last, results.copy()    # as the caller still has only the list
         self.entry.calls += 1
         return results
+
+    def _take_arena(self) -> Storage:
+        """Scratch memory for one call; that of another one, if that is over."""
+        if self._spares is not None:
+            try:
+                return self._spares.arenas.pop()
+            except IndexError:                             # none is over, or memory was wanted for other things
+                pass
+        return self.memory.allocator.storage(self._arena, self.memory.device.stream)
