@@ -265,7 +265,8 @@ def compile(f: Any = None, donate: Parameters = (), *, static: Parameters = (),
             such as `def f(x: mlc.spec("B", 64))` give them too.
         target: "cuda" or "cuda:1" to run on that device and leave results there; "cuda:sm_90" the same with code for
             that architecture; "host" for the CPU. None runs where tensors among the arguments are.
-        graph: Whether a device launches all kernels as one CUDA graph, where the sizes alone say which there are.
+        graph: Whether a device launches all kernels as one CUDA graph, where the sizes alone say which there are, and
+            they are more than two.
         matmul_precision: Precision of matrix products and convolutions. None: float16 and bfloat16 by tensor cores,
             where the device has them and sums are of a multiple of 16 terms; all else as "ieee", by fused multiply-add,
             with the same bits everywhere. "tf32": also float32 by tensor cores, with 10 bits after the point of each

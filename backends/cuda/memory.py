@@ -269,7 +269,8 @@ class Spares:
     """The results of the last two calls of a function. The earlier ones serve the next call, unless somebody else holds
     them: so a loop of calls allocates nothing.
 
-    The lists belong to no thread. An array that two threads find at once has a reference more than one that is free.
+    They count as in use until somebody asks how much that is, so also in the peak. The lists belong to no thread: an
+    array that two threads find at once has a reference more than one that is free.
 
     bytes   that they take at most; none are kept where there would be too many on the device
     spare   the results of the call before the last one; None for those that were taken
