@@ -63,15 +63,22 @@ class _Finalizer(weakref.ref[Any]):
 class FinalizationQueue(Generic[V]):
     """Values registered with owners, queued when the owner is collected until they are drained."""
 
+    __slots__ = ("_append", "_pending", "_queue")
+
     def __init__(self) -> None:
         self._pending: dict[int, _Finalizer] = {}
-        self._queue: deque[_Finalizer] = deque()       # append runs no Python code, and is atomic
+        self._queue: deque[_Finalizer] = deque()
+        self._append = self._queue.append              # runs no Python code, and is atomic
 
     def register(self, owner: object, value: V) -> None:
         """Queue `value` when `owner` is collected."""
-        ref = _Finalizer(owner, self._queue.append)
+        ref = _Finalizer(owner, self._append)
         ref.value = value
         self._pending[id(ref)] = ref
+
+    def __bool__(self) -> bool:
+        """Whether values are queued."""
+        return bool(self._queue)
 
     def drain(self) -> Iterator[V]:
         """Values queued since the last call; each is yielded once, to one thread."""

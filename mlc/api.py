@@ -17,6 +17,7 @@ from mlc.checks import Checks
 from mlc.code import Placement
 from mlc.compiled import CompiledFunction
 from mlc.debugged import DebuggedEntry, taken_out
+from mlc.device_call import MISSED, learn
 from mlc.dialects.builtin import Module
 from mlc.dispatch_cache import STATES_KNOWN, RunAsPython, Specialization
 from mlc.execution import execute, give_tangents, record_for_backward, wrap
@@ -118,6 +119,11 @@ class Compiled(CompiledFunction):
     """
 
     def __call__(self, *args: Any, **keywords: Any) -> Any:
+        if not keywords:
+            for repeated in self.device_calls:             # which take none while a function is being recorded
+                out = repeated.call(args)
+                if out is not MISSED:
+                    return out
         if state.trace is not None:                        # within another function that is recorded
             return recorded_call(name_of(self.signature.f), self.signature.f, *self.signature.bound, *args, **keywords)
         direct = self.direct
@@ -148,6 +154,8 @@ class Compiled(CompiledFunction):
         give_tangents(code, call, out)
         if code.repeated is not None:
             code.repeated.renew_fast_path()
+        elif call.target_device != CPU:
+            learn(self, cache, call, code)
         return out
 
     def build(self, call: Call, recorded: Recorded, timed: bool) -> Specialization:
@@ -257,7 +265,8 @@ def compile(f: Any = None, donate: Parameters = (), *, static: Parameters = (),
             such as `def f(x: mlc.spec("B", 64))` give them too.
         target: "cuda" or "cuda:1" to run on that device and leave results there; "cuda:sm_90" the same with code for
             that architecture; "host" for the CPU. None runs where tensors among the arguments are.
-        graph: Whether a device launches all kernels as one CUDA graph, where the sizes alone say which there are.
+        graph: Whether a device launches all kernels as one CUDA graph, where the sizes alone say which there are, and
+            they are more than two.
         matmul_precision: Precision of matrix products and convolutions. None: float16 and bfloat16 by tensor cores,
             where the device has them and sums are of a multiple of 16 terms; all else as "ieee", by fused multiply-add,
             with the same bits everywhere. "tf32": also float32 by tensor cores, with 10 bits after the point of each

@@ -31,6 +31,7 @@ from mlc.variant import Variant, bound_key, variant_of
 
 if TYPE_CHECKING:
     from mlc.backends.executable import Entry
+    from mlc.device_call import DeviceCall
     from mlc.lowered import Lowered
 
 PRECISIONS = (None, "ieee", "tf32")
@@ -69,6 +70,8 @@ class CompiledFunction:
     reaching    those of them that take tensors which the function reaches, each with these
     dispatcher  the callable that users hold, if it learns fast paths
     unsteady    whether it was compiled for more captured states than are kept
+    device_calls          its repeated calls on devices
+    device_calls_learned  how many it has learned so far
     """
 
     __call__: Callable[..., Any]
@@ -101,6 +104,8 @@ class CompiledFunction:
         self.reaching = list[tuple[Any, Any]]()
         self.dispatcher: Any = None
         self.unsteady = False
+        self.device_calls: tuple[DeviceCall, ...] = ()
+        self.device_calls_learned = 0
         _functions.add(self)
         functools.update_wrapper(self, self.signature.f, updated=())
 

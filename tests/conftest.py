@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from mlc.backends.cuda import devices
+from mlc.backends.cuda import devices, launch_plan
 from mlc.frontend import eager
 from tests.casefile import Case, CaseError, CaseFailure, Chunk, Test, bless_file, parse_case, run_test
 from tests.execution import execution as execution
@@ -48,6 +48,13 @@ def device() -> Iterator[FakeDevice]:
     devices.substitute(None)
     eager._kernels.clear()                                 # their device no longer exists
     eager._by_shape.clear()
+
+
+@pytest.fixture
+def one_graph(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every plan has a graph, which each call with other addresses changes."""
+    monkeypatch.setattr(launch_plan, "GRAPH_STEPS", 1)
+    monkeypatch.setattr(launch_plan, "MOST_GRAPHS", 1)
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ import pytest
 
 from mlc.api import run_module
 from mlc.backends.cpu.targets import host
-from mlc.backends.cuda import devices, image
+from mlc.backends.cuda import devices, image, launch_plan
 from mlc.backends.cuda.device import Launch
 from mlc.backends.cuda.executable import Entry, Executable
 from mlc.backends.cuda.memory import Allocator, DeviceMemory, size_class
@@ -74,6 +74,7 @@ def same(found: list[Array], wanted: list[Array]) -> None:
 
 
 # -- programs ---------------------------------------------------------------------------------------------------------
+@pytest.mark.usefixtures("one_graph")
 @pytest.mark.parametrize("name", thinned(PROGRAMS, 2))
 def test_programs_give_the_bits_of_the_cpu(name: str) -> None:
     module, args = PROGRAMS[name]()
@@ -86,6 +87,7 @@ def test_programs_give_the_bits_of_the_cpu(name: str) -> None:
         (2, 0, 0) if name == "loop_while_something_is_large" else (1, 1, 1))
 
 
+@pytest.mark.usefixtures("one_graph")
 @pytest.mark.parametrize("name", ["gathers", "loop_that_carries_two", "many_results_in_one_kernel"])
 @pytest.mark.parametrize("graphs", [False, True])
 def test_addresses_change_from_call_to_call(name: str, graphs: bool) -> None:
@@ -124,6 +126,7 @@ def test_a_loop_that_ends_by_what_it_computes_waits_for_it() -> None:
     assert f.program.interpretations == 3 and fake(f).downloads > 6
 
 
+@pytest.mark.usefixtures("one_graph")
 def test_a_graph_that_could_not_be_changed_is_made_anew(monkeypatch: pytest.MonkeyPatch) -> None:
     """Some of its steps have the addresses of the failed call, the others those before."""
     module, args = PROGRAMS["many_results_in_one_kernel"]()
@@ -136,6 +139,64 @@ def test_a_graph_that_could_not_be_changed_is_made_anew(monkeypatch: pytest.Monk
         with pytest.raises(BackendError, match="no memory"):
             f.call(held)
     same(run(f, *held), wanted)
+
+
+def test_a_loop_of_calls_changes_no_graph() -> None:
+    """The memory of the last result but one is that of the next, so the addresses are those of that call."""
+    module, args = PROGRAMS["loop_that_carries_two"]()
+    f, wanted = entry(module), native("loop_that_carries_two")(*args)
+    f.poison, f.program.graphs = False, True
+    held = [f.memory.array(a) for a in args]
+    for _ in range(9):
+        found = f.call(held)
+        same([x.numpy() for x in found], wanted)
+    assert fake(f).graphs <= 3 and fake(f).replays == 9 and not fake(f).updates
+    kept = [f.call(held) for _ in range(9)]                # each in memory of its own
+    assert len({x.address for call in kept for x in call}) == 9 * len(wanted)
+    assert fake(f).graphs == launch_plan.MOST_GRAPHS and fake(f).replays == 18 and fake(f).updates
+    for found in kept:
+        same([x.numpy() for x in found], wanted)
+
+
+def test_a_few_launches_are_no_graph() -> None:
+    module, args = PROGRAMS["elementwise_chain"]()
+    f = entry(module)
+    f.program.graphs = True
+    same(run(f, *args), native("elementwise_chain")(*args))
+    assert (fake(f).graphs, fake(f).replays, len(fake(f).launches)) == (0, 0, 1)
+
+
+@pytest.mark.parametrize("graphs", [False, True])
+def test_calls_with_other_addresses_are_planned(graphs: bool) -> None:
+    """All else is checked of them, too."""
+    f = entry(DONATED)
+    f.poison, f.program.graphs = False, graphs
+    y = f.memory.array(np.ones(5, "f4"))
+    for _ in range(3):
+        x = f.memory.array(np.arange(5, dtype="f4"))
+        found, = f.call([x, y])
+        assert found.storage is x.storage and found.numpy().tolist() == [1, 2, 3, 4, 5]
+    assert [*f.planned] == [((5,), (5,))] and f.calls == 3
+    with pytest.raises(UserError, match=r"MLC0329.*argument 0"):
+        f.call([y, y])
+    x.storage.writable = False
+    with pytest.raises(UserError, match="MLC0326"):
+        f.call([x, y])
+    with pytest.raises(UserTypeError, match=r"MLC0325.*int32"):
+        f.call([f.memory.array(np.zeros(5, "i4")), y])
+    with pytest.raises(UserError, match="MLC0339"):
+        f.call([DeviceMemory(FakeDevice(1)).array(np.zeros(5, "f4")), y])
+    with pytest.raises(UserError, match=r"MLC0323.*N = 5"):
+        f.call([f.memory.array(np.zeros(5, "f4")), f.memory.array(np.zeros(6, "f4"))])
+    z = f.memory.array(np.zeros(6, "f4"))
+    assert f.call([z, f.memory.array(np.ones(6, "f4"))])[0].numpy().tolist() == [1] * 6 and len(f.planned) == 2
+
+
+def test_a_call_that_can_fail_is_not_planned() -> None:
+    f = entry(TAKE)
+    f.poison = False
+    f.call([np.zeros(5, "f4"), np.zeros(3, np.int64)])
+    assert not f.planned
 
 
 def test_a_launch_asks_for_much_shared_memory() -> None:
@@ -259,13 +320,17 @@ def test_memory_that_others_use_is_waited_for() -> None:
     assert allocator.allocate(100) is block and device.waits == 1 and not block.shared
 
 
-def test_several_threads_call_one_function() -> None:
+@pytest.mark.parametrize("planned", [False, True])
+def test_several_threads_call_one_function(planned: bool) -> None:
     """Each with arguments of its own, in memory of its own."""
     f, found = entry(PROGRAMS["symbolic_rows_and_columns"]()[0]), dict[int, list[Array]]()
+    f.poison = not planned
 
     def work(i: int) -> None:
+        args = [np.full((7, 37), i, "f4"), np.full(37, 2, "f4")]
+        held = [f.memory.array(a) for a in args] if planned else args
         for _ in range(5):
-            found[i] = run(f, np.full((7, 37), i, "f4"), np.full(37, 2, "f4"))
+            found[i] = run(f, *held)
 
     threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
     for t in threads: t.start()

@@ -33,6 +33,7 @@ def emulated(cu: Bindings, ordinal: int = 0) -> Emulated:
     return Emulated(cu, ordinal)
 
 
+@pytest.mark.usefixtures("one_graph")
 def test_programs_through_the_driver() -> None:
     cu = Bindings()
     device = emulated(cu)

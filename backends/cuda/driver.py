@@ -105,6 +105,7 @@ class Driver:
 
     def __init__(self, cu: Any, ordinal: int) -> None:
         self.cu, self.ordinal = cu, ordinal
+        self._set_current = cu.cuCtxSetCurrent             # of each call
         handle = self.call(cu.cuDeviceGet(ordinal), "opening the device")
         self.context = self.call(cu.cuDevicePrimaryCtxRetain(handle), "opening the device")
         self.activate()
@@ -127,7 +128,8 @@ class Driver:
         return _call(self.cu, out, what)
 
     def activate(self) -> None:
-        self.call(self.cu.cuCtxSetCurrent(self.context), "taking up the device's context")
+        if status := self._set_current(self.context)[0]:
+            raise failure(self.cu, status, "taking up the device's context")
 
     @contextmanager
     def aside(self) -> Iterator[None]:
@@ -366,20 +368,23 @@ class Staging:
 
 
 class DriverGraph:
-    """Sequential steps as a CUDA graph."""
+    """Sequential steps as a CUDA graph. The parameters of a launch point to its arguments, so an update passes those
+    that its node was made of."""
 
     def __init__(self, device: Driver, steps: Sequence[Step]) -> None:
         cu, self.device, self.steps = device.cu, device, steps
         self._graph = device.call(cu.cuGraphCreate(0), "making a graph")
         self._nodes: list[Any] = []
-        for step in steps:
+        self._parameters = [self._launch(step) if isinstance(step, Launch) else self._fill(step) for step in steps]
+        for step, parameters in zip(steps, self._parameters):
             before = self._nodes[-1:]
             if isinstance(step, Launch):
-                out = cu.cuGraphAddKernelNode(self._graph, before, len(before), self._launch(step))
+                out = cu.cuGraphAddKernelNode(self._graph, before, len(before), parameters)
             else:
-                out = cu.cuGraphAddMemsetNode(self._graph, before, len(before), self._fill(step), device.context)
+                out = cu.cuGraphAddMemsetNode(self._graph, before, len(before), parameters, device.context)
             self._nodes.append(device.call(out, "making a graph"))
         self._made = device.call(cu.cuGraphInstantiate(self._graph, 0), "making a graph")
+        self._run = cu.cuGraphLaunch
 
     def _launch(self, step: Launch) -> Any:
         out = self.device.cu.CUDA_KERNEL_NODE_PARAMS()
@@ -399,11 +404,11 @@ class DriverGraph:
     def update(self, number: int) -> None:
         device, step, node = self.device, self.steps[number], self._nodes[number]
         if isinstance(step, Launch):
-            out = device.cu.cuGraphExecKernelNodeSetParams(self._made, node, self._launch(step))
+            out = device.cu.cuGraphExecKernelNodeSetParams(self._made, node, self._parameters[number])
         else:
             out = device.cu.cuGraphExecMemsetNodeSetParams(self._made, node, self._fill(step), device.context)
         device.call(out, "changing a graph")
 
     def launch(self) -> None:
-        device = self.device
-        device.call(device.cu.cuGraphLaunch(self._made, device._stream), "launching a graph")
+        if status := self._run(self._made, self.device._stream)[0]:
+            raise failure(self.device.cu, status, "launching a graph")

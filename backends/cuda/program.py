@@ -12,12 +12,12 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from mlc.backends.cuda.device import MOST_BLOCKS, Device, Extent, Fill, Graph, Launch, Step
+from mlc.backends.cuda.device import MOST_BLOCKS, Device
+from mlc.backends.cuda.launch_plan import Argument, LaunchPlan, PendingStep
 from mlc.backends.cuda.memory import Storage
 from mlc.dialects import gpu, memref
 from mlc.dialects.arith import store
@@ -26,7 +26,6 @@ from mlc.ir.diag import BackendError
 from mlc.ir.interp import Frame, Interpreter
 from mlc.ir.types import IndexType, MemRefType, Type, to_numpy
 
-Array = np.ndarray[Any, Any]
 MOST_PLANS = 512
 """Maximum number of cached launch plans, beyond which the cache is cleared."""
 
@@ -51,80 +50,6 @@ def contiguous(buffer: int, offset: int, shape: Sequence[int]) -> Memory:
         strides.append(step)
         step *= n
     return Memory(buffer, offset, tuple(shape), tuple(reversed(strides)))
-
-
-class Argument(NamedTuple):
-    """Eight bytes of a step's arguments: a number or, with a buffer, an offset from its start."""
-
-    number: int
-    buffer: int = -1
-
-
-@dataclass(frozen=True)
-class PendingStep:
-    """A recorded step without an argument buffer. A fill has no kernel, and the address as its only argument."""
-
-    kernel: str
-    grid: Extent
-    block: Extent
-    shared: int
-    arguments: tuple[Argument, ...]
-    value: int = 0
-    width: int = 0
-    count: int = 0
-
-
-# -- launch plans -----------------------------------------------------------------------------------------------------
-class LaunchPlan:
-    """Launches and fills with their argument buffers: an array of words, and the address of each."""
-
-    def __init__(self, device: Device, kernels: Callable[[str], Any], pending: Sequence[PendingStep]) -> None:
-        self.device = device
-        words = [a for step in pending for a in step.arguments]
-        self.words = np.array([a.number % (1 << 64) for a in words] or [0], np.uint64)
-        start = int(self.words.__array_interface__["data"][0])
-        self.addresses = np.arange(start, start + 8 * self.words.size, 8).astype(np.uint64)
-        table = int(self.addresses.__array_interface__["data"][0])
-        self.where = np.array([i for i, a in enumerate(words) if a.buffer >= 0], np.int64)
-        self.which = np.array([a.buffer for a in words if a.buffer >= 0], np.int64)
-        self.offsets = self.words[self.where]
-        self.steps: list[Step] = []
-        first, owners = 0, list[int]()
-        for number, step in enumerate(pending):
-            if step.kernel:
-                self.steps.append(Launch(kernels(step.kernel), step.kernel, step.grid, step.block, step.shared,
-                                         table + 8 * first))
-            else:
-                self.steps.append(Fill(step.value, step.width, step.count, start + 8 * first))
-            owners += [number] * len(step.arguments)
-            first += len(step.arguments)
-        self.owners = np.array(owners, np.int64)[self.where]     # the step of each word that holds an address
-        self.run_each = [device.prepare(step) for step in self.steps]
-        self.graph: Graph | None = None
-        self.lock = threading.Lock()
-
-    def run(self, buffers: Array, as_graph: bool = False) -> None:
-        """Launch all steps, with buffers at these addresses."""
-        with self.lock:                                    # arguments are copied when a step is launched
-            new = self.offsets + buffers[self.which]
-            if as_graph and self.steps:
-                self._replay(new)
-                return
-            self.words[self.where] = new
-            for run in self.run_each:
-                run()
-
-    def _replay(self, new: Array) -> None:
-        changed = new != self.words[self.where]
-        self.words[self.where] = new
-        graph, self.graph = self.graph, None               # dropped if updating fails, which leaves it half updated
-        if graph is None:
-            graph = self.device.graph(self.steps)
-        else:
-            for number in np.unique(self.owners[changed]):
-                graph.update(int(number))
-        graph.launch()
-        self.graph = graph
 
 
 class Program:
@@ -160,7 +85,7 @@ class Program:
             shapes: Sequence[tuple[int, ...]]) -> None:
         """Run a function; `addresses` and `shapes` are those of its buffers, in the order of its arguments."""
         key = (name, tuple(numbers))
-        buffers = np.array([*addresses, *self.constants.values()], np.uint64)
+        buffers = [*addresses, *self.constants.values()]
         plan = self._plans.get(key)
         if plan is None:
             with self._lock:
@@ -172,6 +97,10 @@ class Program:
                     return
                 plan = self._plan(self._plans, key, recording.pending)
         plan.run(buffers, self.graphs)
+
+    def plan(self, name: str, numbers: Sequence[int]) -> LaunchPlan | None:
+        """The launches of calls with these numbers; None if none was made yet, or if each is interpreted anew."""
+        return self._plans.get((name, tuple(numbers)))
 
     def piece(self, pending: Sequence[PendingStep]) -> LaunchPlan:
         """The launch plan of steps recorded between two points at which the host waits."""
@@ -194,7 +123,7 @@ class Recording(Interpreter):
     kept    memory allocated by this call, kept until its end; later work on the stream is ordered after its use
     """
 
-    def __init__(self, program: Program, buffers: Array) -> None:
+    def __init__(self, program: Program, buffers: list[int]) -> None:
         super().__init__(program.host)
         self.program, self.buffers = program, buffers
         self.pending: list[PendingStep] = []
@@ -222,7 +151,7 @@ class Recording(Interpreter):
         self.waited = True
         self.flush()
         out = np.empty(1, dtype)
-        self.program.device.download(out, int(self.buffers[address.buffer]) + address.number)
+        self.program.device.download(out, self.buffers[address.buffer] + address.number)
         return out[0]
 
 
@@ -285,7 +214,7 @@ def _alloc(op: memref.Alloc, frame: HostFrame) -> Memory:
     recording = frame.interpreter
     shape = memref.fill_shape(op, op.result.type.shape, frame.all(op.sizes))
     recording.kept.append(recording.program.allocate(math.prod(shape) * _itemsize(op.result.type)))
-    recording.buffers = np.append(recording.buffers, np.uint64(recording.kept[-1].address))
+    recording.buffers.append(recording.kept[-1].address)
     recording.waited = True
     return contiguous(len(recording.buffers) - 1, 0, shape)
 

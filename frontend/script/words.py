@@ -182,15 +182,16 @@ class Watch:
                 rows += [part for address in addresses for part in (address, word(address))]
                 self._places.append((place, start, start + len(addresses)))
         self._rows = (ctypes.c_uint64 * len(rows))(*rows)
+        self._start = ctypes.addressof(self._rows)
 
     def rows(self) -> tuple[int, int] | None:
         """The address and number of the rows; None if some places have to be looked at."""
-        return None if self._looked_at else (ctypes.addressof(self._rows), len(self._owner))
+        return None if self._looked_at else (self._start, len(self._owner))
 
     def holds(self) -> bool:
         """Whether nothing has changed."""
         count, at = len(self._owner), 0
-        while at < count and (at := self._first_changed(ctypes.addressof(self._rows), at, count)) < count:
+        while at < count and (at := self._first_changed(self._start, at, count)) < count:
             number = self._owner[at]
             place, start, end = self._places[number]
             if not place.holds():
@@ -204,4 +205,4 @@ class Watch:
             for i, address in enumerate(addresses, start):
                 self._rows[2 * i], self._rows[2 * i + 1] = address, word(address)
             at = end
-        return all(place.holds() for place in self._looked_at)
+        return not self._looked_at or all(place.holds() for place in self._looked_at)
