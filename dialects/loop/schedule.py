@@ -41,6 +41,8 @@ class Schedule(DialectAttribute):
     threads_per_cta   threads along each parallel dimension, which determine the CTA tile; () for a single row
     threads_per_warp  threads of a warp along each parallel dimension of the CTA tile; () if irrelevant. The points of a
                       thread are interleaved with those of its warp: single points, or pairs along the vector dimension
+    groups_per_tile   groups of threads that share a tile whose lanes are threads: each group has a thread per lane
+    blocks_per_group  adjacent blocks of the vector dimension that a group takes before it is the next one's turn
 
     Informative:
 
@@ -57,6 +59,8 @@ class Schedule(DialectAttribute):
     tiles_per_cta: int = 0
     threads_per_cta: tuple[int, ...] = ()
     threads_per_warp: tuple[int, ...] = ()
+    groups_per_tile: int = 1
+    blocks_per_group: int = 0
     steps: tuple[str, ...] = ()
 
     def with_tile(self, dim: int, size: int) -> tuple[int, ...]:
@@ -83,6 +87,11 @@ class Schedule(DialectAttribute):
             yield f"grain_size = {self.grain_size} names {min(unknown)}, which is not a symbol of the kernel"
         if self.tiles_per_cta < 0:
             yield f"tiles_per_cta = {self.tiles_per_cta} is negative"
+        if self.groups_per_tile < 1 or self.blocks_per_group < 0:
+            yield f"groups_per_tile = {self.groups_per_tile}, blocks_per_group = {self.blocks_per_group}"
+        if self.groups_per_tile > 1 and not (self.vector >= parallel and self.lanes == 1 and self.blocks_per_group):
+            yield (f"groups_per_tile = {self.groups_per_tile} needs lanes that are threads, and the number of blocks that "
+                   "each group takes at a time")
         cta, warp = self.threads_per_cta, self.threads_per_warp
         if cta and (len(cta) != parallel or min(cta) < 1 or prod(cta) != self.tiles_per_cta):
             yield (f"threads_per_cta = {list(cta)} does not arrange {self.tiles_per_cta} threads along {parallel} "

@@ -11,6 +11,7 @@ from mlc.ir import sizes
 from mlc.ir.core import Value, at_end
 from mlc.ir.sizes import Dim
 from mlc.passes.loop_to_gpu import memory, panels
+from mlc.passes.loop_to_gpu.rows import RowLoop
 from mlc.passes.loop_to_gpu.threads import Threads, rule
 from mlc.passes.lower_kernel.memory import access
 from mlc.passes.lower_kernel.nest import loop_over
@@ -24,6 +25,9 @@ def _for(low: Threads, op: loop.For) -> None:
         if all(staged.is_copied(pack) for pack in packs):
             staged.run()
             return
+    if op.dim == low.across and op.parent_op is low.kernel and (op.unroll or low.kernel.schedule.groups_per_tile > 1):
+        RowLoop(low, op).run()
+        return
     loop_over(low, op)
 
 

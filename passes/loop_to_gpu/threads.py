@@ -49,6 +49,10 @@ class ThreadScope(LoopScope):
         self.slots: dict[Value, Dim] = dict(outer.slots) if outer else {}    # start of a multi-buffered scratch's stage
         self.packing: bool = outer is not None and outer.packing
         self.multiples: dict[int, int] = dict(outer.multiples) if outer else {}      # known divisor of an origin
+        self.spare: dict[int, Dim] = dict(outer.spare) if outer else {}      # coordinate to load in place of one beyond
+        #                                                                    its end
+        self.block_number: int = outer.block_number if outer else 0          # of a loop without a counter
+        self.by_first_group: bool = outer is not None and outer.by_first_group
 
     def inner(self) -> ThreadScope:
         numbers = SizeBuilder(dict(self.numbers.symbols))
@@ -80,6 +84,8 @@ class Threads(Lowering):
         if self.along >= 0:
             self.scope.block[self.along] = kernel.schedule.tile[self.along]
         self.lane: Dim = 0
+        self.group: Dim = 0
+        self.rows: dict[tuple[Value, int], dict[Point, Value]] = {}      # rows in registers, by number of the block
         self.taken = 0                                   # bytes of shared memory of a block
 
     @property
@@ -95,7 +101,7 @@ class Threads(Lowering):
     @property
     def size(self) -> int:
         """The number of threads of a block."""
-        return self.kernel.schedule.tiles_per_cta * self.lanes_across
+        return self.kernel.schedule.tiles_per_cta * self.lanes_across * self.kernel.schedule.groups_per_tile
 
     def points_along(self, d: int) -> int:
         """The number of points along `d` that a block of threads works on at a time."""
@@ -126,7 +132,10 @@ class Threads(Lowering):
         if self.across >= 0:
             if kernel.schedule.tiles_per_cta != 1:
                 kernel.fail("lanes that are threads take one row per block", code="MLC0171")
-            self.lane, unit = thread, block
+            self.thread, self.lane, unit = thread, thread, block
+            if kernel.schedule.groups_per_tile > 1:
+                self.lane, self.group = (self.named(word, self.number(at(thread, self.lanes_across)))
+                                         for word, at in (("lane", sizes.modulo), ("group", sizes.divide)))
         elif kernel.schedule.threads_per_cta:
             self.cta_tile(block, thread)
             return
@@ -192,8 +201,12 @@ class Threads(Lowering):
             read = read or any(isinstance(o, loop.Load) for o in inside)
 
     def is_first(self) -> Value:
-        """Whether this is the thread of the first lane."""
-        return arith.CmpI("eq", self.number(self.lane), self.number(0)).result
+        """Whether this is the thread of the first lane, of the first group."""
+        return arith.CmpI("eq", self.number(self.thread), self.number(0)).result
+
+    def is_first_group(self) -> Value:
+        """Whether this is a thread of the first group."""
+        return arith.CmpI("eq", self.number(self.group), self.number(0)).result
 
     # -- places ---------------------------------------------------------------------------------------------------
     def is_in_lanes(self, d: int) -> bool:
@@ -204,7 +217,7 @@ class Threads(Lowering):
             if isinstance(origin, Value):
                 origin = self.named("origin", origin)
             origin, size = origin + self.lane, 1
-        for about in (self.scope.ends, self.scope.groups, self.scope.multiples):
+        for about in (self.scope.ends, self.scope.groups, self.scope.multiples, self.scope.spare):
             about.pop(d, None)
         self.scope.within = {key: v for key, v in self.scope.within.items() if key[0] != d}
         self.scope.clamped = {key: v for key, v in self.scope.clamped.items() if key[0] != d}
@@ -222,10 +235,17 @@ class Threads(Lowering):
     def coordinate(self, d: int, offset: int) -> Dim:
         """The coordinate of a point, clamped to the last one of the domain.
 
-        If lanes are threads, it is not clamped, and loads are guarded instead.
+        If lanes are threads, it is not clamped: another point of the same thread takes its place, or else loads are
+        guarded instead.
         """
         at = self.place(d, offset)
         end = self.scope.ends.get(d)
+        if end is not None and (spare := self.scope.spare.get(d)) is not None:
+            if (d, offset, end) not in self.scope.clamped:
+                there = arith.CmpI("slt", self.number(at), self.number(end)).result
+                chosen = arith.Select(there, self.number(at), self.number(spare)).result
+                self.scope.clamped[d, offset, end] = self.named("there", chosen)
+            return self.scope.clamped[d, offset, end]
         if end is None or d == self.across:
             return at
         if isinstance(at, int) and isinstance(end, int):

@@ -1,0 +1,245 @@
+"""Loops over a row whose lanes are threads.
+
+A thread takes `unroll` blocks at a time, so that as many loads are in flight. Groups of threads take turns with runs of
+blocks: in each turn every group reduces a run of its own, and all threads then combine the runs in their order, through
+shared memory. What is left after the last whole block is the first group's, and is combined last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mlc.dialects import arith, gpu, loop, memref, scf
+from mlc.dialects.combining import CombiningKind
+from mlc.dialects.tensor.orders import LEVELS
+from mlc.ir import sizes
+from mlc.ir.core import Op, Value, at_end
+from mlc.ir.sizes import Dim
+from mlc.ir.types import MemRefType, i1, i32
+from mlc.passes.loop_to_gpu.memory import is_in_registers
+from mlc.passes.loop_to_gpu.threads import Threads
+from mlc.passes.lower_kernel.nest import Point
+
+
+class RowLoop:
+    """The lowering of one loop."""
+
+    def __init__(self, low: Threads, op: loop.For) -> None:
+        kernel, block = low.kernel, op.body.block
+        self.low, self.op, self.d, self.size = low, op, op.dim, op.step
+        self.groups = kernel.schedule.groups_per_tile
+        self.span = kernel.schedule.blocks_per_group * self.size          # points of a group's turn
+        self.unroll = max(1, op.unroll)
+        self.end = kernel.domain[op.dim]
+        self.whole = self.end - sizes.modulo(self.end, self.size)
+        self.keys: list[tuple[Value, Point]] = [(a, p) for a in block.args for p in low.points(a.type.dims)]
+        self.kinds = [CombiningKind(kind) for a, kind in zip(block.args, op.kinds) for b, _ in self.keys if b is a]
+        source = dict(zip(block.args, op.operands))
+        self.inits = [low.part(source[a], p) for a, p in self.keys]
+        self.free, self.chained = self.split()
+        self.in_registers = any(is_in_registers(inner.scratch) for inner in block
+                                if isinstance(inner, loop.LoadScratch | loop.StoreScratch))
+        self.buffers: list[Value] = []
+
+    @property
+    def own(self) -> Dim:
+        """The first coordinate of the group's first turn."""
+        return self.low.group * self.span
+
+    def split(self) -> tuple[list[Op], list[Op]]:
+        """The operations of the body that do not depend on the carried tiles, and those that do."""
+        free, chained, carried = list[Op](), list[Op](), set[Value](self.op.body.block.args)
+        for inner in self.op.body.block:
+            if inner.terminator:
+                continue
+            if any(v in carried for op in inner.walk() for v in op.operands):
+                carried |= {*inner.results}
+                chained.append(inner)
+            else:
+                free.append(inner)
+        return free, chained
+
+    def run(self) -> None:
+        if self.kinds:
+            out = self.runs(0, self.whole, LEVELS - 1)
+        elif self.groups > 1:
+            out = self.turns(0, self.whole)
+        else:
+            out = self.blocks(0, self.whole, self.inits)
+        out = self.remainder(out)
+        for a, r in zip(self.op.body.block.args, self.op.results):
+            self.low.scope.tiles[r] = {p: v for (b, p), v in zip(self.keys, out) if b is a}
+
+    # -- runs -----------------------------------------------------------------------------------------------------
+    def runs(self, start: Dim, stop: Dim, level: int) -> list[Value]:
+        """Reduce the blocks between two coordinates in nested runs, as `Lowering.runs` does."""
+        if level == 0:
+            return self.blocks(start, stop, self.inits)
+        if level == 1 and self.groups > 1:
+            return self.turns(start, stop)
+        low, length = self.low, self.size * self.op.run ** level
+        if isinstance(start, int) and isinstance(stop, int) and (self.in_registers or stop - start <= length):
+            carried = self.inits
+            for at in range(start, stop, length):
+                carried = self.combined(carried, self.runs(at, min(at + length, stop), level - 1))
+            return carried
+        made = scf.loop(low.number(start), low.number(stop), low.number(length), self.inits, f"i{self.d}")
+        with at_end(made.block), low.scoped():
+            here = low.named("origin", made.counter)
+            scf.Yield(tuple(self.combined(made.carried, self.runs(here, low.least(here + length, stop), level - 1))))
+        return list(made.results)
+
+    def combined(self, carried: Sequence[Value], more: Sequence[Value]) -> list[Value]:
+        return [kind.emit(a, b) for kind, a, b in zip(self.kinds, carried, more)]
+
+    # -- turns of the groups --------------------------------------------------------------------------------------
+    def turns(self, start: Dim, stop: Dim) -> list[Value]:
+        """The groups take the runs between two coordinates in turn."""
+        low, length, carried = self.low, self.span * self.groups, self.inits
+        if isinstance(start, int) and isinstance(stop, int) and (self.in_registers or stop - start <= length):
+            for at in range(start, stop, length):
+                carried = self.turn(at, stop, carried)
+            return carried
+        made = scf.loop(low.number(start), low.number(stop), low.number(length), carried, f"i{self.d}")
+        with at_end(made.block), low.scoped():
+            scf.Yield(tuple(self.turn(low.named("turn", made.counter), stop, made.carried)))
+        return list(made.results)
+
+    def turn(self, at: Dim, stop: Dim, carried: Sequence[Value]) -> list[Value]:
+        """One run for each group, from `at` on, and their combination."""
+        low = self.low
+        mine = self.blocks(at, stop, self.inits, turn=True)
+        if not self.keys:
+            return []
+        out = list(carried)
+        number = sizes.modulo(sizes.divide(at, self.span * self.groups), 2)
+        for i, run in enumerate(self.exchanged(mine, number)):
+            begin = at + i * self.span
+            if isinstance(begin, int) and isinstance(stop, int):
+                out = self.combined(out, run) if begin < stop else out
+                continue
+            there = arith.CmpI("slt", low.number(begin), low.number(stop)).result
+            out = [arith.Select(there, new, old).result for new, old in zip(self.combined(out, run), out)]
+        return out
+
+    def exchanged(self, values: Sequence[Value], number: Dim) -> list[list[Value]]:
+        """The values of each group, in order, in every thread of a lane.
+
+        There are two buffers, which alternate: a thread that stores its next value has passed the barrier after which
+        all threads loaded the one before the last.
+        """
+        low, lanes, total = self.low, self.low.lanes_across, self.low.lanes_across * self.groups
+        values = [arith.ExtUI(v, i32).result if v.type == i1 else v for v in values]    # i1 has no place in memory
+        if not self.buffers:
+            self.buffers = [low.function.share(MemRefType((2 * total,), v.type)) for v in values]
+            low.taken += sum(2 * total * v.type.itemsize for v in values)
+        place = low.number(number * total + low.thread)
+        for v, buffer in zip(values, self.buffers):
+            memref.Store(v, buffer, (place,))
+        gpu.Barrier()
+        out = []
+        for i in range(self.groups):
+            place = low.number(number * total + i * lanes + low.lane)
+            loaded = [memref.Load(buffer, (place,)).result for buffer in self.buffers]
+            out.append([arith.TruncI(v, i1).result if a.type.dtype == i1 else v
+                        for v, (a, _) in zip(loaded, self.keys)])
+        return out
+
+    # -- blocks ---------------------------------------------------------------------------------------------------
+    def blocks(self, start: Dim, stop: Dim, carried: list[Value], turn: bool = False) -> list[Value]:
+        """The blocks between two coordinates; of a turn that starts there, those of the thread's group."""
+        if self.in_registers:
+            assert isinstance(start, int) and isinstance(stop, int)
+            return self.known_blocks(start, stop, carried, turn)
+        low, length = self.low, self.unroll * self.size
+        first, end = start, stop
+        if turn:
+            first = low.named("first", low.number(start + self.own))
+            end = low.least(first + self.span, stop)
+        if isinstance(first, int) and isinstance(end, int):
+            left: Dim = end - (end - first) % length
+            carried = low.repeat(self.d, first, left, length, carried, lambda c: self.here(c))
+            return self.batch(left, (end - left) // self.size, carried) if left < end else carried
+        there = low.named("end", arith.MaxSI(low.number(first), low.number(end)).result)
+        left = low.named("left", low.number(first + sizes.divide(there - first, length) * length))
+        carried = low.repeat(self.d, first, left, length, carried, lambda c: self.here(c))
+        if self.unroll == 1 or (turn and self.span % length == 0 and sizes.modulo(self.whole, self.span) == 0):
+            return carried
+        more = arith.CmpI("slt", low.number(left), low.number(there)).result
+        return low.where(more, carried, lambda: self.batch(left, self.unroll, carried, end=there, spare=left))
+
+    def here(self, carried: Sequence[Value]) -> list[Value]:
+        """A batch at the current place of an emitted loop."""
+        origin = self.low.scope.origin[self.d] - self.low.lane
+        return self.batch(origin, self.unroll, list(carried))
+
+    def known_blocks(self, start: int, stop: int, carried: list[Value], turn: bool) -> list[Value]:
+        """The same without a loop, so that each block of a row in registers has a number of its own."""
+        first, begin = start + (self.own if turn else 0), start // self.size
+        length = stop - start
+        if turn:
+            begin = start // (self.span * self.groups) * (self.span // self.size)
+            length = min(self.span, length)
+        beyond = (self.groups - 1) * self.span if turn else 0             # how much further the last group is
+        for j in range(0, length, self.unroll * self.size):
+            count = min(self.unroll, (length - j) // self.size)
+            inside = start + beyond + j + count * self.size <= stop
+            carried = self.batch(first + j, count, carried, None if inside else stop,
+                                 0 if inside else self.own, begin + j // self.size)
+        return carried
+
+    def batch(self, origin: Dim, count: int, carried: Sequence[Value], end: Dim | None = None, spare: Dim | None = 0,
+              number: int = 0) -> list[Value]:
+        """Adjacent blocks, the loads of all of which come first.
+
+        If some may lie beyond `end`, those load instead what the thread has at `spare`, or nothing if that is None.
+        """
+        low, outer, scopes = self.low, self.low.scope, []
+        for j in range(count):
+            with low.scoped() as scope:
+                low.enter(self.d, origin + j * self.size, self.size)
+                scope.block_number = number + j
+                if end is not None:
+                    scope.ends[self.d] = end
+                    if spare is not None:
+                        scope.spare[self.d] = spare + low.lane
+                scopes.append(scope)
+        for op in self.free:
+            for low.scope in scopes:
+                low.lower(op)
+        values = list(carried)
+        for low.scope in scopes:
+            for (a, p), v in zip(self.keys, values):
+                low.scope.tiles[a] = {**low.scope.tiles.get(a, {}), p: v}
+            for op in self.chained:
+                low.lower(op)
+            out = dict(zip(self.op.body.block.args, self.op.body.block.terminator.operands))
+            values = [low.part(out[a], p) for a, p in self.keys]
+        low.scope = outer
+        return values
+
+    def remainder(self, out: list[Value]) -> list[Value]:
+        """The partial block at the end."""
+        low, rest = self.low, self.end - self.whole
+        if rest == 0:
+            return out
+
+        def emit() -> list[Value]:
+            if self.groups == 1:
+                return self.batch(self.whole, 1, out, self.end, spare=None, number=LAST)
+            with low.scoped() as scope:
+                scope.by_first_group = True
+                last = self.batch(self.whole, 1, self.inits, self.end, spare=None, number=LAST)
+            if not self.keys:
+                return []
+            self.buffers = []
+            return self.combined(out, self.exchanged(last, 0)[0])
+
+        if isinstance(rest, int):
+            return emit()
+        return low.where(arith.CmpI("sgt", low.number(rest), low.number(0)).result, out, emit)
+
+
+LAST = -1
+"""The number of the partial block."""
+

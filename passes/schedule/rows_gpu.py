@@ -1,0 +1,226 @@
+"""The schedule of kernels whose lanes are threads: reductions along rows, and what is computed of their results.
+
+Memory is busy if enough loads are in flight, and is read once if a thread keeps its part of the row in registers. So
+groups of threads share a long row, a thread takes several blocks at a time, and several rows if they are short. Every
+choice preserves the order in which lanes add.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from mlc.dialects import loop
+from mlc.dialects.combining import CombiningKind
+from mlc.dialects.loop import For, Kernel, ScratchType
+from mlc.dialects.tensor.reduce import RUN
+from mlc.ir.affine import AffineMap
+from mlc.ir.core import Op, Value, before
+from mlc.ir.machine import Gpu
+from mlc.ir.types import i1
+from mlc.passes.schedule.transforms import record, tile
+
+THREADS, SHARED_BY = 512, 4
+"""Most threads of a row in registers, and groups of threads of a row of unknown length."""
+KEPT, OTHERS, CODE = 96, 64, 8192
+"""Most registers of a thread for its part of a row, registers for everything else, and most operations of its code."""
+AT_ONCE, STORING, BATCH = 32, 8, 512
+"""Most loads in flight of a thread, blocks at a time of a loop that also stores, and most operations of these."""
+SHORT, RESIDENT = 8, 16
+"""Elements of a thread to aim for, and CTAs of a multiprocessor without which rows stay apart."""
+
+
+def schedule_rows(kernel: Kernel, machine: Gpu) -> None:
+    """Schedule a kernel whose vector dimension has a thread per lane."""
+    d = kernel.schedule.vector
+    lanes, extent = kernel.schedule.tile[d], kernel.domain[d]
+    tile(kernel, d, lanes, vector=True, lanes=1)
+    kernel.reschedule(tiles_per_cta=1)
+    loops = [op for op in kernel.inside(For) if op.dim == d]
+    if any(op.parent_op is not kernel or any(o is not op for o in op.inside(For)) for op in loops) or extent == 0:
+        return
+    for op in loops:
+        in_runs(op)
+    shared = all(op.run == RUN for op in loops if op.operands)
+    if not isinstance(extent, int):
+        if shared:
+            share_rows(kernel, SHARED_BY)
+        unroll_rows(kernel, AT_ONCE // 2)
+        return
+    runs = max(1, -(-(extent // lanes) // RUN)) if shared else 1
+    most = THREADS // lanes
+    groups = runs if runs <= most else 1 << (most.bit_length() - 1)
+    points = (RUN * -(-runs // groups) if groups > 1 else extent // lanes) + (extent % lanes > 0)
+    code = sum(sum(1 for _ in op.walk()) for op in loops) * points
+    found = Rows(kernel).kept(min(KEPT, machine.registers // (lanes * groups) - OTHERS) // points)
+    if not (found and code <= CODE):
+        found, groups = [], min(2 * most, groups if runs < 2 * most else 2 * most)
+    if groups > 1:
+        share_rows(kernel, groups)
+    unroll_rows(kernel, AT_ONCE)
+    if found:
+        keep_rows(kernel, found)
+    several_rows(kernel, SHORT // max(1, points), machine)
+
+
+def share_rows(kernel: Kernel, groups: int) -> None:
+    """Let several groups of threads share a row: they take turns with its runs."""
+    kernel.reschedule(groups_per_tile=groups, blocks_per_group=RUN)
+    record(kernel, "share_rows", groups=groups, blocks=RUN)
+
+
+def in_runs(op: For) -> None:
+    """Reduce in runs what does not depend on the order, so that threads can share it."""
+    if op.run or not op.operands:
+        return
+    kinds = []
+    for arg, end, result in zip(op.body.block.args, op.body.block.terminator.operands, op.results):
+        used = {(user.kind, user.dim) if isinstance(user, loop.Reduce) else None for user in result.users}
+        combining = end.op
+        if len(used) != 1 or None in used or not isinstance(combining, loop.Map) or arg not in combining.operands or (
+                len(arg.users) != 1 or len(combining.body.block.ops) != 2):
+            return
+        (kind, dim), = used                              # type: ignore[misc]
+        if dim != op.dim or not CombiningKind(kind).is_associative(arg.type.dtype):
+            return
+        kinds.append(kind)
+    op.run, op.kinds = RUN, tuple(kinds)
+
+
+# -- rows in registers ------------------------------------------------------------------------------------------------
+Place = tuple[Value, AffineMap]
+"""A buffer, and the element of it that a point accesses."""
+
+
+@dataclass
+class Kept:
+    """A tile that a loop loads or stores, and the loads of later loops that give the same."""
+
+    tile: Value
+    op: Op
+    first: int
+    last: int
+    loads: list[loop.Load] = field(default_factory=list)
+    overwritten: bool = False                            # whether the first loop need not store it
+
+    @property
+    def words(self) -> int:
+        return -(-self.tile.type.dtype.width // 32)
+
+
+class Rows:
+    """The rows that a kernel accesses in several loops."""
+
+    def __init__(self, kernel: Kernel) -> None:
+        self.kernel, self.d = kernel, kernel.schedule.vector
+        self.loops = [op for op in kernel.body.block if isinstance(op, For) and op.dim == self.d]
+        self.all: list[Kept] = []
+        self.find()
+
+    def find(self) -> None:
+        known: dict[Place, Kept] = {}
+        for number, op in enumerate(self.loops):
+            for access in op.body.block:
+                if isinstance(access, loop.Load) and self.is_whole(access):
+                    self.load(access, number, known)
+                elif isinstance(access, loop.Store):
+                    self.store(access, number, known)
+
+    def is_whole(self, access: loop.Load | loop.Store) -> bool:
+        """Whether every point accesses an element of its own, whatever the values are."""
+        dims = access.bounded_dims()
+        value = access.value if isinstance(access, loop.Store) else access.result
+        return access.mask is None and not access.tiles and self.d in dims and value.type.dims == dims and (
+            value.type.dtype != i1)
+
+    def load(self, op: loop.Load, number: int, known: dict[Place, Kept]) -> None:
+        place = op.buffer, op.map
+        found = known.get(place)
+        if found is None:
+            known[place] = Kept(op.result, op, number, number)
+            self.all.append(known[place])
+        elif found.first < number:
+            found.last = number
+            found.loads.append(op)
+
+    def store(self, op: loop.Store, number: int, known: dict[Place, Kept]) -> None:
+        place, whole = (op.buffer, op.map), self.is_whole(op)
+        before = known.get(place)
+        if whole and before is not None and before.op.name == op.name and before.first < number:
+            readers = [user for user in op.buffer.users if isinstance(user, loop.Load) and user not in before.loads
+                       and self.number(user) in range(before.first, number + 1)]
+            before.overwritten = not readers
+        for other in [p for p in known if p[0] is op.buffer]:
+            del known[other]
+        if whole:
+            known[place] = Kept(op.value, op, number, number)
+            self.all.append(known[place])
+
+    def number(self, op: Op) -> int:
+        """The number of the loop that an access is in; outside of loops it may be anywhere."""
+        around = op.parent_op
+        return self.loops.index(around) if around in self.loops else 0
+
+    def kept(self, most: int) -> list[Kept]:
+        """The rows to keep, at most `most` words of each point at a time."""
+        chosen: list[Kept] = []
+        for row in self.all:
+            live = [row.words + sum(k.words for k in chosen if k.first <= i < k.last)
+                    for i in range(row.first, row.last)]
+            if row.loads and max(live) <= most:
+                chosen.append(row)
+        return chosen
+
+
+def keep_rows(kernel: Kernel, rows: list[Kept]) -> None:
+    """Keep in registers what a loop loads or stores, for those after it."""
+    rank, d = len(kernel.domain), kernel.schedule.vector
+    for row in rows:
+        assert kernel.body.block.first is not None and row.op.parent is not None
+        dims = sorted(row.tile.type.dims, key=lambda i: (i == d, i % rank))
+        with before(kernel.body.block.first, row.op.loc):
+            scratch = loop.Scratch(ScratchType(tuple(dims), row.tile.type.dtype), registers=True).result
+        after = row.op.next if isinstance(row.op, loop.Load) else row.op
+        assert after is not None
+        with before(after, row.op.loc):
+            loop.StoreScratch(row.tile, scratch)
+        for load in row.loads:
+            with before(load):
+                value = loop.LoadScratch(scratch).result
+            load.replace_by(value)
+        if row.overwritten:
+            row.op.erase()
+    record(kernel, "keep_rows", rows=len(rows))
+
+
+# -- several blocks at a time -----------------------------------------------------------------------------------------
+def unroll_rows(kernel: Kernel, most: int) -> None:
+    """Let a thread take several blocks at a time, as many as it can load at once."""
+    sizes = []
+    for op in list(kernel.inside(For)):
+        if op.dim == kernel.schedule.vector:
+            inside = list(op.walk())
+            loads = max(1, sum(isinstance(o, loop.Load) for o in inside))
+            limit = STORING if any(isinstance(o, loop.Store) for o in inside) else most
+            count = min(limit, most // loads, BATCH // len(inside))
+            op.unroll = 1 << max(0, count.bit_length() - 1)
+            sizes.append(op.unroll)
+    record(kernel, "unroll_rows", blocks=f"{sizes}")
+
+
+def several_rows(kernel: Kernel, most: int, machine: Gpu) -> None:
+    """Let a thread take a point of several rows, if there are enough rows."""
+    for d in reversed(range(kernel.parallel)):
+        for count in _halves(most):
+            rows = kernel.domain[d]
+            if isinstance(rows, int) and rows % count == 0 and rows // count >= machine.multiprocessors * RESIDENT:
+                tile(kernel, d, count)
+                return
+
+
+def _halves(n: int) -> Iterator[int]:
+    """The powers of two from n down to 2."""
+    size = 1 << max(0, n.bit_length() - 1)
+    while size > 1:
+        yield size
+        size //= 2
