@@ -115,7 +115,7 @@ class Gpu(Machine):
     fill_per_cycle      32-bit words copied to shared memory per cycle
     tensor_cores        whether 16-bit floats and TF32 are multiplied by `mma.sync`
     shared_bytes        shared memory of a CTA without opt-in
-    shared_bytes_optin  shared memory of a CTA with opt-in, in kernels for tensor cores
+    shared_bytes_optin  shared memory of a CTA with opt-in, in kernels for tensor cores or on rows
     local_bytes         local memory of a thread
     """
 
@@ -133,6 +133,11 @@ class Gpu(Machine):
     shared_bytes: int = 48 << 10           # all [CUDA]
     shared_bytes_optin: int = 96 << 10     # of the 99 KiB of 8.6, 8.9 and 12.0, the least of those with mma.sync [CUDA]
     local_bytes: int = 16 << 10            # a choice, of 512 KiB [CUDA]: it is as slow as global memory
+
+    @property
+    def most_shared(self) -> int:
+        """Most bytes of shared memory of a CTA: every architecture with tensor cores in use has the opt-in."""
+        return self.shared_bytes_optin if self.tensor_cores else self.shared_bytes
 
 
 Model = Cpu | Gpu

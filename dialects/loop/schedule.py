@@ -43,6 +43,7 @@ class Schedule(DialectAttribute):
                       thread are interleaved with those of its warp: single points, or pairs along the vector dimension
     groups_per_tile   groups of threads that share a tile whose lanes are threads: each group has a thread per lane
     blocks_per_group  adjacent blocks of the vector dimension that a group takes before it is the next one's turn
+    ctas_at_once      CTAs that a multiprocessor has to hold, which bounds the registers of a thread; 0 for no bound
 
     Informative:
 
@@ -61,6 +62,7 @@ class Schedule(DialectAttribute):
     threads_per_warp: tuple[int, ...] = ()
     groups_per_tile: int = 1
     blocks_per_group: int = 0
+    ctas_at_once: int = 0
     steps: tuple[str, ...] = ()
 
     def with_tile(self, dim: int, size: int) -> tuple[int, ...]:
@@ -87,8 +89,9 @@ class Schedule(DialectAttribute):
             yield f"grain_size = {self.grain_size} names {min(unknown)}, which is not a symbol of the kernel"
         if self.tiles_per_cta < 0:
             yield f"tiles_per_cta = {self.tiles_per_cta} is negative"
-        if self.groups_per_tile < 1 or self.blocks_per_group < 0:
-            yield f"groups_per_tile = {self.groups_per_tile}, blocks_per_group = {self.blocks_per_group}"
+        if self.groups_per_tile < 1 or self.blocks_per_group < 0 or self.ctas_at_once < 0:
+            yield (f"groups_per_tile = {self.groups_per_tile}, blocks_per_group = {self.blocks_per_group}, "
+                   f"ctas_at_once = {self.ctas_at_once}: there is a group, and no number is negative")
         if self.groups_per_tile > 1 and not (self.vector >= parallel and self.lanes == 1 and self.blocks_per_group):
             yield (f"groups_per_tile = {self.groups_per_tile} needs lanes that are threads, and the number of blocks that "
                    "each group takes at a time")

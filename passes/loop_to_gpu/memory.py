@@ -229,7 +229,7 @@ def _scratch(low: Threads, op: loop.Scratch) -> None:
         step = max((f.step for f in low.kernel.inside(loop.For) if f.dim == d and not f.is_ranged), default=1)
         shape.append(-(-points // step) * step)
     count, itemsize = prod(shape), type.dtype.itemsize
-    share = low.across in type.dims and low.taken + count * itemsize <= low.machine.shared_bytes
+    share = low.across in type.dims and low.taken + count * itemsize <= low.machine.most_shared
     if not share and low.across in type.dims:
         shape[type.dims.index(low.across)] //= low.lanes_across
         count = prod(shape)

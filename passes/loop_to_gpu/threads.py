@@ -124,6 +124,8 @@ class Threads(Lowering):
     def run(self) -> None:
         kernel = self.kernel
         self.function.attrs["known_block_size"] = (self.size, 1, 1)
+        if kernel.schedule.ctas_at_once:
+            self.function.attrs["nvvm.minctasm"] = kernel.schedule.ctas_at_once
         if self.total == 0:
             return
         flatten_buffers(self)

@@ -7,7 +7,7 @@ choice preserves the order in which lanes add.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from mlc.dialects import loop
@@ -21,13 +21,15 @@ from mlc.ir.types import i1
 from mlc.passes.schedule.transforms import record, tile
 
 THREADS, SHARED_BY = 512, 4
-"""Most threads of a row in registers, and groups of threads of a row of unknown length."""
-KEPT, OTHERS, CODE = 96, 64, 8192
+"""Most threads of a row that is kept, and groups of threads of a row of unknown length."""
+KEPT, OTHERS, CODE = 64, 32, 8192
 """Most registers of a thread for its part of a row, registers for everything else, and most operations of its code."""
 AT_ONCE, STORING, BATCH = 32, 8, 512
 """Most loads in flight of a thread, blocks at a time of a loop that also stores, and most operations of these."""
 SHORT, RESIDENT = 8, 16
 """Elements of a thread to aim for, and CTAs of a multiprocessor without which rows stay apart."""
+CTAS = 2
+"""CTAs of a multiprocessor to aim for: one computes and stores while another one loads."""
 
 
 def schedule_rows(kernel: Kernel, machine: Gpu) -> None:
@@ -52,14 +54,15 @@ def schedule_rows(kernel: Kernel, machine: Gpu) -> None:
     groups = runs if runs <= most else 1 << (most.bit_length() - 1)
     points = (RUN * -(-runs // groups) if groups > 1 else extent // lanes) + (extent % lanes > 0)
     code = sum(sum(1 for _ in op.walk()) for op in loops) * points
-    found = Rows(kernel).kept(min(KEPT, machine.registers // (lanes * groups) - OTHERS) // points)
-    if not (found and code <= CODE):
-        found, groups = [], min(2 * most, groups if runs < 2 * most else 2 * most)
+    rows = Rows(kernel)
+    ctas = rows.place(lanes * groups, points, machine) if code <= CODE else 0
+    if not ctas and runs > groups:
+        groups = min(2 * most, groups * 2)               # what is read again should not have left the cache
     if groups > 1:
         share_rows(kernel, groups)
     unroll_rows(kernel, AT_ONCE)
-    if found:
-        keep_rows(kernel, found)
+    if ctas:
+        keep_rows(kernel, rows.all, ctas)
     several_rows(kernel, SHORT // max(1, points), machine)
 
 
@@ -94,14 +97,15 @@ Place = tuple[Value, AffineMap]
 
 @dataclass
 class Kept:
-    """A tile that a loop loads or stores, and the loads of later loops that give the same."""
+    """A tile that a loop loads, stores or computes, and the loads of later loops that give the same."""
 
     tile: Value
     op: Op
     first: int
     last: int
-    loads: list[loop.Load] = field(default_factory=list)
+    loads: list[Op] = field(default_factory=list)
     overwritten: bool = False                            # whether the first loop need not store it
+    place: str = ""                                      # registers, shared or, if it is not kept, nothing
 
     @property
     def words(self) -> int:
@@ -115,9 +119,6 @@ class Rows:
         self.kernel, self.d = kernel, kernel.schedule.vector
         self.loops = [op for op in kernel.body.block if isinstance(op, For) and op.dim == self.d]
         self.all: list[Kept] = []
-        self.find()
-
-    def find(self) -> None:
         known: dict[Place, Kept] = {}
         for number, op in enumerate(self.loops):
             for access in op.body.block:
@@ -125,10 +126,16 @@ class Rows:
                     self.load(access, number, known)
                 elif isinstance(access, loop.Store):
                     self.store(access, number, known)
+                elif isinstance(access, loop.StoreScratch):
+                    self.scratch(access, number)
+        self.all = [row for row in self.all if row.loads]
 
     def is_whole(self, access: loop.Load | loop.Store) -> bool:
-        """Whether every point accesses an element of its own, whatever the values are."""
+        """Whether every point accesses an element of its own, whatever the values are; what all rows share, such as
+        weights, is in the cache."""
         dims = access.bounded_dims()
+        if not all(d in dims or self.kernel.domain[d] == 1 for d in range(self.kernel.parallel)):
+            return False
         value = access.value if isinstance(access, loop.Store) else access.result
         return access.mask is None and not access.tiles and self.d in dims and value.type.dims == dims and (
             value.type.dtype != i1)
@@ -147,50 +154,82 @@ class Rows:
         place, whole = (op.buffer, op.map), self.is_whole(op)
         before = known.get(place)
         if whole and before is not None and before.op.name == op.name and before.first < number:
-            readers = [user for user in op.buffer.users if isinstance(user, loop.Load) and user not in before.loads
-                       and self.number(user) in range(before.first, number + 1)]
-            before.overwritten = not readers
+            before.overwritten = not any(
+                isinstance(user, loop.Load) and user not in before.loads and self.number(user) <= number
+                for user in op.buffer.users)
         for other in [p for p in known if p[0] is op.buffer]:
             del known[other]
         if whole:
             known[place] = Kept(op.value, op, number, number)
             self.all.append(known[place])
 
+    def scratch(self, op: loop.StoreScratch, number: int) -> None:
+        """What a loop computes for later ones is in a scratch buffer already."""
+        users = [user for user in op.scratch.users if user is not op]
+        if op.scratch.op.parent_op is self.kernel and self.d in op.scratch.type.dims and all(
+                isinstance(user, loop.LoadScratch) and user.parent_op in self.loops for user in users):
+            self.all.append(Kept(op.value, op, number, max(map(self.number, users), default=0), users))
+
     def number(self, op: Op) -> int:
         """The number of the loop that an access is in; outside of loops it may be anywhere."""
         around = op.parent_op
         return self.loops.index(around) if around in self.loops else 0
 
-    def kept(self, most: int) -> list[Kept]:
-        """The rows to keep, at most `most` words of each point at a time."""
-        chosen: list[Kept] = []
-        for row in self.all:
-            live = [row.words + sum(k.words for k in chosen if k.first <= i < k.last)
-                    for i in range(row.first, row.last)]
-            if row.loads and max(live) <= most:
-                chosen.append(row)
-        return chosen
+    def place(self, threads: int, points: int, machine: Gpu) -> int:
+        """Choose where the rows are kept; returns how many CTAs a multiprocessor then holds at least, 0 for no rows."""
+        for ctas in (CTAS, 1):
+            others = OTHERS * CTAS // ctas
+            registers = min(KEPT, machine.registers // (threads * ctas) - others) // points
+            left = machine.most_shared - SPARE
+            for row in self.all:
+                taken = threads * points * row.tile.type.dtype.itemsize
+                row.place = "registers" if self.live(row) <= registers else "shared" if taken <= left else ""
+                left -= taken if row.place == "shared" else 0
+            if all(row.place for row in self.all):
+                break
+        return ctas if any(row.place for row in self.all) else 0
+
+    def live(self, row: Kept) -> int:
+        """The most words of a point that are in registers while a row is, if it is too."""
+        before = self.all[: self.all.index(row)]
+        return row.words + max((sum(k.words for k in before if k.place == "registers" and k.first <= i < k.last)
+                                for i in range(row.first, row.last)), default=0)
 
 
-def keep_rows(kernel: Kernel, rows: list[Kept]) -> None:
-    """Keep in registers what a loop loads or stores, for those after it."""
-    rank, d = len(kernel.domain), kernel.schedule.vector
+SPARE = 24 << 10
+"""Bytes of shared memory for what groups and warps exchange."""
+
+
+def keep_rows(kernel: Kernel, rows: Sequence[Kept], ctas: int) -> None:
+    """Keep what a loop loads or computes for those after it, in registers or in shared memory."""
+    d = kernel.schedule.vector
     for row in rows:
-        assert kernel.body.block.first is not None and row.op.parent is not None
-        dims = sorted(row.tile.type.dims, key=lambda i: (i == d, i % rank))
-        with before(kernel.body.block.first, row.op.loc):
-            scratch = loop.Scratch(ScratchType(tuple(dims), row.tile.type.dtype), registers=True).result
-        after = row.op.next if isinstance(row.op, loop.Load) else row.op
-        assert after is not None
-        with before(after, row.op.loc):
-            loop.StoreScratch(row.tile, scratch)
-        for load in row.loads:
-            with before(load):
-                value = loop.LoadScratch(scratch).result
-            load.replace_by(value)
-        if row.overwritten:
-            row.op.erase()
-    record(kernel, "keep_rows", rows=len(rows))
+        if isinstance(row.op, loop.StoreScratch):
+            row.op.scratch.op.registers = row.place == "registers"
+        elif row.place:
+            keep_row(kernel, row, d)
+    kernel.reschedule(ctas_at_once=ctas)
+    counts = {place: sum(row.place == place for row in rows) for place in ("registers", "shared")}
+    record(kernel, "keep_rows", **counts)
+
+
+def keep_row(kernel: Kernel, row: Kept, d: int) -> None:
+    """Store one row where it is loaded or stored first, and load that instead."""
+    assert kernel.body.block.first is not None
+    dims = sorted(row.tile.type.dims, key=lambda i: (i == d, i))
+    with before(kernel.body.block.first, row.op.loc):
+        type = ScratchType(tuple(dims), row.tile.type.dtype)
+        scratch = loop.Scratch(type, registers=row.place == "registers").result
+    after = row.op.next if isinstance(row.op, loop.Load) else row.op
+    assert after is not None
+    with before(after, row.op.loc):
+        loop.StoreScratch(row.tile, scratch)
+    for load in row.loads:
+        with before(load):
+            value = loop.LoadScratch(scratch).result
+        load.replace_by(value)
+    if row.overwritten:
+        row.op.erase()
 
 
 # -- several blocks at a time -----------------------------------------------------------------------------------------
