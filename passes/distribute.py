@@ -5,9 +5,9 @@ gives  LOOP
 why    the default, one thread per point, is always correct; this pass optimises for coalescing and register reuse
 
 A CTA takes `tiles_per_cta` consecutive tiles, one per thread, in row-major order of the parallel dimensions. For a
-reduction in many lanes, each lane is a thread and a CTA takes one row (schedule/rows_gpu.py). For a contraction, a CTA takes a CTA tile with
-operands in shared memory (schedule/contraction_gpu.py). Results are bitwise independent of the distribution, since
-fix_numerics has fixed the order of reductions.
+reduction in many lanes, each lane is a thread and a CTA takes a row, or some short ones (schedule/rows_gpu.py). For a
+contraction, a CTA takes a CTA tile with operands in shared memory (schedule/contraction_gpu.py). Results are bitwise
+independent of the distribution, since fix_numerics has fixed the order of reductions.
 """
 
 from __future__ import annotations

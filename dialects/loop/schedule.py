@@ -93,8 +93,8 @@ class Schedule(DialectAttribute):
             yield (f"groups_per_tile = {self.groups_per_tile}, blocks_per_group = {self.blocks_per_group}, "
                    f"ctas_at_once = {self.ctas_at_once}: there is a group, and no number is negative")
         if self.groups_per_tile > 1 and not (self.vector >= parallel and self.lanes == 1 and self.blocks_per_group):
-            yield (f"groups_per_tile = {self.groups_per_tile} needs lanes that are threads, and the number of blocks that "
-                   "each group takes at a time")
+            yield (f"groups_per_tile = {self.groups_per_tile} needs lanes that are threads, and the number of blocks "
+                   "that each group takes at a time")
         cta, warp = self.threads_per_cta, self.threads_per_warp
         if cta and (len(cta) != parallel or min(cta) < 1 or prod(cta) != self.tiles_per_cta):
             yield (f"threads_per_cta = {list(cta)} does not arrange {self.tiles_per_cta} threads along {parallel} "

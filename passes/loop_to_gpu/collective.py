@@ -49,7 +49,7 @@ def across_threads(low: Threads, parts: Sequence[Value], kind: str) -> list[Valu
     Every warp combines the lanes down to those of one warp, and these by shuffles.
     """
     types = [v.type for v in parts]
-    parts = [arith.ExtUI(v, i32).result if v.type == i1 else v for v in parts]     # i1 has no memory representation
+    parts = [v if v.type != i1 else arith.ExtUI(v, i32).result for v in parts]     # i1 has no memory representation
     combine, lanes = CombiningKind(kind).emit, low.lanes_across
     if lanes > WARP:
         parts = _in_memory(low, parts, kind, lanes)
@@ -76,9 +76,10 @@ def _in_memory(low: Threads, parts: Sequence[Value], kind: str, lanes: int) -> l
 
     guarded(alone, (), store, list, low)
     gpu.Barrier()
-    found = []
+    found: list[Value] = []
     for buffer in buffers:
-        values = [memref.Load(buffer, (low.number(member + first),)).result for first in range(0, lanes, WARP)]
+        values: list[Value] = [memref.Load(buffer, (low.number(member + first),)).result
+                               for first in range(0, lanes, WARP)]
         while half := len(values) // 2:
             values = [CombiningKind(kind).emit(a, b) for a, b in zip(values[:half], values[half:])]
         found += values

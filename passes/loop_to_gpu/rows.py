@@ -17,8 +17,8 @@ from mlc.ir.core import Op, Value, at_end
 from mlc.ir.sizes import Dim
 from mlc.ir.types import MemRefType, i1, i32
 from mlc.passes.loop_to_gpu.memory import is_in_registers
-from mlc.passes.loop_to_gpu.threads import Threads
-from mlc.passes.lower_kernel.nest import Point
+from mlc.passes.loop_to_gpu.threads import Threads, ThreadScope
+from mlc.passes.lower_kernel.nest import Point, zero_of
 
 
 class RowLoop:
@@ -34,7 +34,7 @@ class RowLoop:
         self.whole = self.end - sizes.modulo(self.end, self.size)
         self.keys: list[tuple[Value, Point]] = [(a, p) for a in block.args for p in low.points(a.type.dims)]
         self.kinds = [CombiningKind(kind) for a, kind in zip(block.args, op.kinds) for b, _ in self.keys if b is a]
-        source = dict(zip(block.args, op.operands))
+        source: dict[Value, Value] = dict(zip(block.args, op.operands))
         self.inits = [low.part(source[a], p) for a, p in self.keys]
         self.free, self.chained = self.split()
         self.in_registers = any(is_in_registers(inner.scratch) for inner in block
@@ -137,10 +137,10 @@ class RowLoop:
         for v, buffer in zip(values, self.buffers):
             memref.Store(v, buffer, (place,))
         gpu.Barrier()
-        out = []
+        out = list[list[Value]]()
         for i in range(self.groups):
             place = low.number(number * total + i * lanes + low.lane)
-            loaded = [memref.Load(buffer, (place,)).result for buffer in self.buffers]
+            loaded: list[Value] = [memref.Load(buffer, (place,)).result for buffer in self.buffers]
             out.append([arith.TruncI(v, i1).result if a.type.dtype == i1 else v
                         for v, (a, _) in zip(loaded, self.keys)])
         return out
@@ -157,12 +157,12 @@ class RowLoop:
             first = low.named("first", low.number(start + self.own))
             end = low.least(first + self.span, stop)
         if isinstance(first, int) and isinstance(end, int):
-            left: Dim = end - (end - first) % length
-            carried = low.repeat(self.d, first, left, length, carried, lambda c: self.here(c))
-            return self.batch(left, (end - left) // self.size, carried) if left < end else carried
+            known = end - (end - first) % length
+            carried = low.repeat(self.d, first, known, length, carried, self.here)
+            return self.batch(known, (end - known) // self.size, carried) if known < end else carried
         there = low.named("end", arith.MaxSI(low.number(first), low.number(end)).result)
         left = low.named("left", low.number(first + sizes.divide(there - first, length) * length))
-        carried = low.repeat(self.d, first, left, length, carried, lambda c: self.here(c))
+        carried = low.repeat(self.d, first, left, length, carried, self.here)
         if self.unroll == 1 or (turn and self.span % length == 0 and sizes.modulo(self.whole, self.span) == 0):
             return carried
         more = arith.CmpI("slt", low.number(left), low.number(there)).result
@@ -174,19 +174,45 @@ class RowLoop:
         return self.batch(origin, self.unroll, list(carried))
 
     def known_blocks(self, start: int, stop: int, carried: list[Value], turn: bool) -> list[Value]:
-        """The same without a loop, so that each block of a row in registers has a number of its own."""
+        """The same without a loop, so that each block of a row in registers has a number of its own.
+
+        Where the last run is shorter, or a group has none, batches end where that does: a group takes part in all of a
+        batch or in nothing of it.
+        """
         first, begin = start + (self.own if turn else 0), start // self.size
-        length = stop - start
+        length, beyond, short = stop - start, 0, 0
         if turn:
             begin = start // (self.span * self.groups) * (self.span // self.size)
-            length = min(self.span, length)
-        beyond = (self.groups - 1) * self.span if turn else 0             # how much further the last group is
-        for j in range(0, length, self.unroll * self.size):
-            count = min(self.unroll, (length - j) // self.size)
-            inside = start + beyond + j + count * self.size <= stop
-            carried = self.batch(first + j, count, carried, None if inside else stop,
-                                 0 if inside else self.own, begin + j // self.size)
+            length, beyond, short = min(self.span, length), (self.groups - 1) * self.span, length % self.span
+        at = 0
+        while at < length:
+            end = min(at + self.unroll * self.size, short if at < short else length)
+            count, number = (end - at) // self.size, begin + at // self.size
+            if start + beyond + end <= stop:
+                carried = self.batch(first + at, count, carried, number=number)
+            else:
+                carried = self.batch_if_there(first + at, count, carried, stop, number)
+            at = end
         return carried
+
+    def batch_if_there(self, origin: Dim, count: int, carried: list[Value], stop: Dim, number: int) -> list[Value]:
+        """A batch in the groups for which it ends at or before `stop`."""
+        low = self.low
+        kept = [(inner.scratch, number + j, p) for inner in self.free if isinstance(inner, loop.StoreScratch)
+                and is_in_registers(inner.scratch) for j in range(count) for p in low.points(inner.scratch.type.dims)]
+        there = arith.CmpI("sle", low.number(origin + count * self.size), low.number(stop)).result
+        types = [v.type for v in carried] + [scratch.type.dtype for scratch, _, _ in kept]
+        branch = scf.branch(there, types, otherwise=bool(types))
+        with at_end(branch.then_body.block), low.scoped():
+            out = self.batch(origin, count, carried, number=number)
+            scf.Yield((*out, *(low.rows[scratch, n][p] for scratch, n, p in kept)))
+        if types:
+            with at_end(branch.else_body.block):
+                scf.Yield((*carried, *(arith.constant(zero_of(scratch.type.dtype), scratch.type.dtype)
+                                       for scratch, _, _ in kept)))
+        for (scratch, n, p), v in zip(kept, branch.results[len(carried):]):
+            low.rows[scratch, n] = {**low.rows[scratch, n], p: v}
+        return list(branch.results[: len(carried)])
 
     def batch(self, origin: Dim, count: int, carried: Sequence[Value], end: Dim | None = None, spare: Dim | None = 0,
               number: int = 0) -> list[Value]:
@@ -194,26 +220,28 @@ class RowLoop:
 
         If some may lie beyond `end`, those load instead what the thread has at `spare`, or nothing if that is None.
         """
-        low, outer, scopes = self.low, self.low.scope, []
+        low, outer, scopes = self.low, self.low.scope, list[ThreadScope]()
         for j in range(count):
-            with low.scoped() as scope:
+            with low.scoped():
                 low.enter(self.d, origin + j * self.size, self.size)
-                scope.block_number = number + j
+                low.scope.block_number = number + j
                 if end is not None:
-                    scope.ends[self.d] = end
+                    low.scope.ends[self.d] = end
                     if spare is not None:
-                        scope.spare[self.d] = spare + low.lane
-                scopes.append(scope)
+                        low.scope.spare[self.d] = spare + low.lane
+                scopes.append(low.scope)
         for op in self.free:
-            for low.scope in scopes:
+            for scope in scopes:
+                low.scope = scope
                 low.lower(op)
         values = list(carried)
-        for low.scope in scopes:
+        for scope in scopes:
+            low.scope = scope
             for (a, p), v in zip(self.keys, values):
                 low.scope.tiles[a] = {**low.scope.tiles.get(a, {}), p: v}
             for op in self.chained:
                 low.lower(op)
-            out = dict(zip(self.op.body.block.args, self.op.body.block.terminator.operands))
+            out: dict[Value, Value] = dict(zip(self.op.body.block.args, self.op.body.block.terminator.operands))
             values = [low.part(out[a], p) for a, p in self.keys]
         low.scope = outer
         return values
@@ -227,8 +255,8 @@ class RowLoop:
         def emit() -> list[Value]:
             if self.groups == 1:
                 return self.batch(self.whole, 1, out, self.end, spare=None, number=LAST)
-            with low.scoped() as scope:
-                scope.by_first_group = True
+            with low.scoped():
+                low.scope.by_first_group = True
                 last = self.batch(self.whole, 1, self.inits, self.end, spare=None, number=LAST)
             if not self.keys:
                 return []

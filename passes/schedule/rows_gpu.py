@@ -22,14 +22,15 @@ from mlc.passes.schedule.transforms import record, tile
 
 THREADS, SHARED_BY = 512, 4
 """Most threads of a row that is kept, and groups of threads of a row of unknown length."""
-KEPT, OTHERS, CODE = 64, 32, 8192
+KEPT, OTHERS, CODE = 66, 31, 12288
 """Most registers of a thread for its part of a row, registers for everything else, and most operations of its code."""
 AT_ONCE, STORING, BATCH = 32, 8, 512
 """Most loads in flight of a thread, blocks at a time of a loop that also stores, and most operations of these."""
 SHORT, RESIDENT = 8, 16
 """Elements of a thread to aim for, and CTAs of a multiprocessor without which rows stay apart."""
-CTAS = 2
-"""CTAs of a multiprocessor to aim for: one computes and stores while another one loads."""
+CTAS, PLENTY = 2, 48
+"""Fewest CTAs of a multiprocessor to aim for, as one computes and stores while another one loads, and registers beside
+those of a row that are plenty: more would be at the expense of CTAs."""
 
 
 def schedule_rows(kernel: Kernel, machine: Gpu) -> None:
@@ -56,8 +57,8 @@ def schedule_rows(kernel: Kernel, machine: Gpu) -> None:
     code = sum(sum(1 for _ in op.walk()) for op in loops) * points
     rows = Rows(kernel)
     ctas = rows.place(lanes * groups, points, machine) if code <= CODE else 0
-    if not ctas and runs > groups:
-        groups = min(2 * most, groups * 2)               # what is read again should not have left the cache
+    if not ctas and runs >= 2 * groups:
+        groups *= 2                                      # what is read again should not have left the cache
     if groups > 1:
         share_rows(kernel, groups)
     unroll_rows(kernel, AT_ONCE)
@@ -109,7 +110,8 @@ class Kept:
 
     @property
     def words(self) -> int:
-        return -(-self.tile.type.dtype.width // 32)
+        width: int = self.tile.type.dtype.width
+        return -(-width // 32)
 
 
 class Rows:
@@ -166,7 +168,8 @@ class Rows:
     def scratch(self, op: loop.StoreScratch, number: int) -> None:
         """What a loop computes for later ones is in a scratch buffer already."""
         users = [user for user in op.scratch.users if user is not op]
-        if op.scratch.op.parent_op is self.kernel and self.d in op.scratch.type.dims and all(
+        made = op.scratch.op
+        if made is not None and made.parent_op is self.kernel and self.d in op.scratch.type.dims and all(
                 isinstance(user, loop.LoadScratch) and user.parent_op in self.loops for user in users):
             self.all.append(Kept(op.value, op, number, max(map(self.number, users), default=0), users))
 
@@ -178,8 +181,7 @@ class Rows:
     def place(self, threads: int, points: int, machine: Gpu) -> int:
         """Choose where the rows are kept; returns how many CTAs a multiprocessor then holds at least, 0 for no rows."""
         for ctas in (CTAS, 1):
-            others = OTHERS * CTAS // ctas
-            registers = min(KEPT, machine.registers // (threads * ctas) - others) // points
+            registers = min(KEPT, machine.registers // (threads * ctas) - (OTHERS if ctas > 1 else PLENTY)) // points
             left = machine.most_shared - SPARE
             for row in self.all:
                 taken = threads * points * row.tile.type.dtype.itemsize
@@ -187,7 +189,10 @@ class Rows:
                 left -= taken if row.place == "shared" else 0
             if all(row.place for row in self.all):
                 break
-        return ctas if any(row.place for row in self.all) else 0
+        if not any(row.place for row in self.all):
+            return 0
+        most = max(self.live(row) for row in self.all if row.place) * points
+        return max(ctas, machine.registers // (threads * (most + PLENTY)))
 
     def live(self, row: Kept) -> int:
         """The most words of a point that are in registers while a row is, if it is too."""
@@ -205,7 +210,9 @@ def keep_rows(kernel: Kernel, rows: Sequence[Kept], ctas: int) -> None:
     d = kernel.schedule.vector
     for row in rows:
         if isinstance(row.op, loop.StoreScratch):
-            row.op.scratch.op.registers = row.place == "registers"
+            made = row.op.scratch.op
+            assert isinstance(made, loop.Scratch)
+            made.registers = row.place == "registers"
         elif row.place:
             keep_row(kernel, row, d)
     kernel.reschedule(ctas_at_once=ctas)
