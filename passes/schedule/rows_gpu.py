@@ -24,8 +24,9 @@ THREADS, SHARED_BY = 512, 4
 """Most threads of a row that is kept, and groups of threads of a row of unknown length."""
 KEPT, OTHERS, CODE = 66, 31, 12288
 """Most registers of a thread for its part of a row, registers for everything else, and most operations of its code."""
-AT_ONCE, STORING, BATCH = 32, 8, 512
-"""Most loads in flight of a thread, blocks at a time of a loop that also stores, and most operations of these."""
+AT_ONCE, STORING, FEWEST, BATCH = 32, 8, 4, 512
+"""Most loads in flight of a thread, most blocks at a time of a loop that also stores, blocks at a time if registers are
+scarce, and most operations of a batch of blocks."""
 SHORT, RESIDENT = 8, 16
 """Elements of a thread to aim for, and CTAs of a multiprocessor without which rows stay apart."""
 CTAS, PLENTY = 2, 48
@@ -48,7 +49,7 @@ def schedule_rows(kernel: Kernel, machine: Gpu) -> None:
     if not isinstance(extent, int):
         if shared:
             share_rows(kernel, SHARED_BY)
-        unroll_rows(kernel, AT_ONCE // 2)
+        unroll_rows(kernel, AT_ONCE // 2, [KEPT] * len(loops))
         return
     runs = max(1, -(-(extent // lanes) // RUN)) if shared else 1
     most = THREADS // lanes
@@ -61,9 +62,10 @@ def schedule_rows(kernel: Kernel, machine: Gpu) -> None:
         groups *= 2                                      # what is read again should not have left the cache
     if groups > 1:
         share_rows(kernel, groups)
-    unroll_rows(kernel, AT_ONCE)
     if ctas:
         keep_rows(kernel, rows.all, ctas)
+    room = machine.registers // (lanes * groups * ctas) - OTHERS if ctas else KEPT
+    unroll_rows(kernel, AT_ONCE, [max(FEWEST, room - points * rows.held(i)) for i in range(len(loops))])
     several_rows(kernel, SHORT // max(1, points), machine)
 
 
@@ -194,6 +196,10 @@ class Rows:
         most = max(self.live(row) for row in self.all if row.place) * points
         return max(ctas, machine.registers // (threads * (most + PLENTY)))
 
+    def held(self, number: int) -> int:
+        """The words of a point that are in registers when a loop starts."""
+        return sum(row.words for row in self.all if row.place == "registers" and row.first < number <= row.last)
+
     def live(self, row: Kept) -> int:
         """The most words of a point that are in registers while a row is, if it is too."""
         before = self.all[: self.all.index(row)]
@@ -240,18 +246,16 @@ def keep_row(kernel: Kernel, row: Kept, d: int) -> None:
 
 
 # -- several blocks at a time -----------------------------------------------------------------------------------------
-def unroll_rows(kernel: Kernel, most: int) -> None:
-    """Let a thread take several blocks at a time, as many as it can load at once."""
-    sizes = []
-    for op in list(kernel.inside(For)):
-        if op.dim == kernel.schedule.vector:
-            inside = list(op.walk())
-            loads = max(1, sum(isinstance(o, loop.Load) for o in inside))
-            limit = STORING if any(isinstance(o, loop.Store) for o in inside) else most
-            count = min(limit, most // loads, BATCH // len(inside))
-            op.unroll = 1 << max(0, count.bit_length() - 1)
-            sizes.append(op.unroll)
-    record(kernel, "unroll_rows", blocks=f"{sizes}")
+def unroll_rows(kernel: Kernel, most: int, room: Sequence[int]) -> None:
+    """Let a thread take several blocks at a time in each loop, as many as it can load at once into its registers."""
+    loops = [op for op in kernel.body.block if isinstance(op, For) and op.dim == kernel.schedule.vector]
+    for op, registers in zip(loops, room):
+        inside = list(op.walk())
+        loads = max(1, sum(isinstance(o, loop.Load) for o in inside))
+        limit = STORING if any(isinstance(o, loop.Store) for o in inside) else most
+        count = min(limit, min(most, registers) // loads, BATCH // len(inside))
+        op.unroll = 1 << max(0, count.bit_length() - 1)
+    record(kernel, "unroll_rows", blocks=f"{[op.unroll for op in loops]}")
 
 
 def several_rows(kernel: Kernel, most: int, machine: Gpu) -> None:
