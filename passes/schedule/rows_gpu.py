@@ -65,7 +65,7 @@ def schedule_rows(kernel: Kernel, machine: Gpu) -> None:
     if ctas:
         keep_rows(kernel, rows.all, ctas)
     room = machine.registers // (lanes * groups * ctas) - OTHERS if ctas else KEPT
-    unroll_rows(kernel, AT_ONCE, [max(FEWEST, room - points * rows.held(i)) for i in range(len(loops))])
+    unroll_rows(kernel, AT_ONCE, [room - points * rows.held(i) for i in range(len(loops))])
     several_rows(kernel, SHORT // max(1, points), machine)
 
 
@@ -253,7 +253,7 @@ def unroll_rows(kernel: Kernel, most: int, room: Sequence[int]) -> None:
         inside = list(op.walk())
         loads = max(1, sum(isinstance(o, loop.Load) for o in inside))
         limit = STORING if any(isinstance(o, loop.Store) for o in inside) else most
-        count = min(limit, min(most, registers) // loads, BATCH // len(inside))
+        count = min(limit, max(FEWEST, min(most, registers) // loads), BATCH // len(inside))
         op.unroll = 1 << max(0, count.bit_length() - 1)
     record(kernel, "unroll_rows", blocks=f"{[op.unroll for op in loops]}")
 
