@@ -336,13 +336,13 @@ class For(InKernel, name="loop.for", pure=False):
                       code="MLC0152")
 
     def verify_groups(self, schedule: Schedule) -> None:
-        """Check that groups of threads may share the loop: each of them takes whole runs."""
+        """Check that groups of threads may share the loop: each takes whole runs, and all of them in one run of runs."""
         groups, run = schedule.groups_per_tile, schedule.blocks_per_group
         if self.dim != schedule.vector or self.parent_op is not self.enclosing(Kernel) or self.is_ranged:
             self.fail(f"{groups} groups of threads share the blocks of d{schedule.vector}, in loops that are in no "
                       "other", code="MLC0152")
         extent = self.enclosing(Kernel).domain[self.dim]
-        few = isinstance(extent, int) and extent // self.step <= groups * run
+        few = isinstance(extent, int) and extent // self.step <= run * min(groups, run)
         if self.operands and (self.run != run or not (few or run % groups == 0)):
             self.fail(f"{groups} groups of threads each take {run} blocks at a time, but a run has {self.run}",
                       code="MLC0152")
