@@ -20,7 +20,7 @@ from mlc.ir.passes import Pass
 from mlc.passes.analysis.accesses import best_dimension, contiguity, element_width
 from mlc.passes.forms import LOOP
 from mlc.passes.schedule.contraction_gpu import schedule_contraction
-from mlc.passes.schedule.rows_gpu import schedule_rows
+from mlc.passes.schedule.rows_gpu import schedule_columns, schedule_rows
 from mlc.passes.schedule.transforms import tile
 
 THREADS = 256
@@ -43,7 +43,9 @@ def distribute(kernel: Kernel, machine: Gpu, threads: int) -> None:
     elif 0 in kernel.domain or not schedule_contraction(kernel, machine):
         if not lanes and next(kernel.inside(loop.For), None) is None:
             wide(kernel, machine)
-        kernel.reschedule(tiles_per_cta=threads)
+            kernel.reschedule(tiles_per_cta=threads)
+        else:
+            schedule_columns(kernel, machine, threads)
 
 
 def wide(kernel: Kernel, machine: Gpu) -> None:

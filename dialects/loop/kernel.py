@@ -132,6 +132,11 @@ class Kernel(Op, name="loop.kernel", pure=False):
         """Number of leading parallel dimensions."""
         return self.iterator_types.count("parallel")
 
+    @property
+    def shared_dim(self) -> int:
+        """The dimension whose blocks groups of threads share, or -1."""
+        return self.schedule.shared_dim(len(self.domain), self.parallel)
+
     def lies_in_lanes(self, dim: int, vector: int) -> bool:
         """Whether all that asks which points along a dimension are in the domain are vectors along another one, which
         have masks."""
@@ -336,12 +341,14 @@ class For(InKernel, name="loop.for", pure=False):
                       code="MLC0152")
 
     def verify_groups(self, schedule: Schedule) -> None:
-        """Check that groups of threads may share the loop: each takes whole runs, and all of them in one run of runs."""
+        """Check that groups of threads may share the loop: each takes whole runs, all within a run of runs."""
         groups, run = schedule.groups_per_tile, schedule.blocks_per_group
-        if self.dim != schedule.vector or self.parent_op is not self.enclosing(Kernel) or self.is_ranged:
-            self.fail(f"{groups} groups of threads share the blocks of d{schedule.vector}, in loops that are in no "
-                      "other", code="MLC0152")
-        extent = self.enclosing(Kernel).domain[self.dim]
+        kernel = self.enclosing(Kernel)
+        dim, extent = kernel.shared_dim, kernel.domain[self.dim]
+        if self.dim != dim or self.parent_op is not kernel or self.is_ranged or (
+                self.step > 1 and dim != schedule.vector):
+            self.fail(f"{groups} groups of threads share the blocks of d{dim}, in loops that are in no other",
+                      code="MLC0152")
         few = isinstance(extent, int) and extent // self.step <= run * min(groups, run)
         if self.operands and (self.run != run or not (few or run % groups == 0)):
             self.fail(f"{groups} groups of threads each take {run} blocks at a time, but a run has {self.run}",

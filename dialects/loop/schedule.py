@@ -41,8 +41,9 @@ class Schedule(DialectAttribute):
     threads_per_cta   threads along each parallel dimension, which determine the CTA tile; () for a single row
     threads_per_warp  threads of a warp along each parallel dimension of the CTA tile; () if irrelevant. The points of a
                       thread are interleaved with those of its warp: single points, or pairs along the vector dimension
-    groups_per_tile   groups of threads that share a tile whose lanes are threads: each group has a thread per lane
-    blocks_per_group  adjacent blocks of the vector dimension that a group takes before it is the next one's turn
+    groups_per_tile   groups of threads that share the tiles of a CTA: each group has a thread per lane, or per tile,
+                      and takes some blocks of the vector dimension, or of the only reduction dimension
+    blocks_per_group  adjacent blocks of it that a group takes before it is the next one's turn
     ctas_at_once      CTAs that a multiprocessor has to hold, which bounds the registers of a thread; 0 for no bound
 
     Informative:
@@ -69,6 +70,12 @@ class Schedule(DialectAttribute):
         """The tile sizes with that of one dimension replaced."""
         return (*self.tile[:dim], size, *self.tile[dim + 1:])
 
+    def shared_dim(self, rank: int, parallel: int) -> int:
+        """The dimension whose blocks groups of threads may share, or -1."""
+        if self.vector >= parallel:
+            return self.vector if self.lanes == 1 else -1
+        return parallel if self.vector < 0 and rank == parallel + 1 else -1
+
     def problems(self, rank: int, parallel: int, symbols: tuple[str, ...]) -> Iterator[str]:
         """Inconsistencies with a domain of `rank` dimensions, the leading `parallel` of which are parallel."""
         if len(self.tile) != rank:
@@ -89,13 +96,13 @@ class Schedule(DialectAttribute):
             yield f"grain_size = {self.grain_size} names {min(unknown)}, which is not a symbol of the kernel"
         if self.tiles_per_cta < 0:
             yield f"tiles_per_cta = {self.tiles_per_cta} is negative"
+        cta, warp = self.threads_per_cta, self.threads_per_warp
         if self.groups_per_tile < 1 or self.blocks_per_group < 0 or self.ctas_at_once < 0:
             yield (f"groups_per_tile = {self.groups_per_tile}, blocks_per_group = {self.blocks_per_group}, "
                    f"ctas_at_once = {self.ctas_at_once}: there is a group, and no number is negative")
-        if self.groups_per_tile > 1 and not (self.vector >= parallel and self.lanes == 1 and self.blocks_per_group):
-            yield (f"groups_per_tile = {self.groups_per_tile} needs lanes that are threads, and the number of blocks "
-                   "that each group takes at a time")
-        cta, warp = self.threads_per_cta, self.threads_per_warp
+        if self.groups_per_tile > 1 and (self.shared_dim(rank, parallel) < 0 or not self.blocks_per_group or cta):
+            yield (f"groups_per_tile = {self.groups_per_tile} needs lanes that are threads or one reduction dimension, "
+                   "and the number of blocks that each group takes at a time")
         if cta and (len(cta) != parallel or min(cta) < 1 or prod(cta) != self.tiles_per_cta):
             yield (f"threads_per_cta = {list(cta)} does not arrange {self.tiles_per_cta} threads along {parallel} "
                    "parallel dimensions")

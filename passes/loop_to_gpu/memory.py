@@ -156,6 +156,8 @@ def write(low: Threads, tile: Value, access: Access) -> None:
     d, count = neighbours(low, access, dims)
     located = dims if access.bounded else ()
     alone = [low.is_first()] if low.across >= 0 and low.across not in dims else []
+    if low.across < 0 and low.kernel.schedule.groups_per_tile > 1 and low.kernel.shared_dim not in dims:
+        alone = [low.is_first_group()]
     for point in low.points(dims):
         if count > 1 and point[d] % count:
             continue

@@ -1,4 +1,4 @@
-"""Loops over a row whose lanes are threads.
+"""Loops over a row whose lanes are threads, or over a column of each thread.
 
 A thread takes `unroll` blocks at a time, so that as many loads are in flight. Groups of threads take turns with runs of
 blocks: in each turn every group reduces a run of its own, and all threads then combine the runs in their order, through
@@ -40,6 +40,7 @@ class RowLoop:
         self.in_registers = any(is_in_registers(inner.scratch) for inner in block
                                 if isinstance(inner, loop.LoadScratch | loop.StoreScratch))
         self.buffers: list[Value] = []
+        self.lane = low.lane if op.dim == low.across else 0
 
     @property
     def own(self) -> Dim:
@@ -128,7 +129,7 @@ class RowLoop:
         There are two buffers, which alternate: a thread that stores its next value has passed the barrier after which
         all threads loaded the one before the last.
         """
-        low, lanes, total = self.low, self.low.lanes_across, self.low.lanes_across * self.groups
+        low, each, total = self.low, self.low.group_size, self.low.size
         values = [arith.ExtUI(v, i32).result if v.type == i1 else v for v in values]    # i1 has no place in memory
         if not self.buffers:
             self.buffers = [low.function.share(MemRefType((2 * total,), v.type)) for v in values]
@@ -139,7 +140,7 @@ class RowLoop:
         gpu.Barrier()
         out = list[list[Value]]()
         for i in range(self.groups):
-            place = low.number(number * total + i * lanes + low.lane)
+            place = low.number(number * total + i * each + low.member)
             loaded: list[Value] = [memref.Load(buffer, (place,)).result for buffer in self.buffers]
             out.append([arith.TruncI(v, i1).result if a.type.dtype == i1 else v
                         for v, (a, _) in zip(loaded, self.keys)])
@@ -165,13 +166,15 @@ class RowLoop:
         carried = low.repeat(self.d, first, left, length, carried, self.here)
         if self.unroll == 1 or (turn and self.span % length == 0 and sizes.modulo(self.whole, self.span) == 0):
             return carried
+        if self.d != low.across:                         # nothing asks which points are inside
+            return low.repeat(self.d, left, there, self.size, carried, lambda c: self.here(c, 1))
         more = arith.CmpI("slt", low.number(left), low.number(there)).result
         return low.where(more, carried, lambda: self.batch(left, self.unroll, carried, end=there, spare=left))
 
-    def here(self, carried: Sequence[Value]) -> list[Value]:
+    def here(self, carried: Sequence[Value], count: int = 0) -> list[Value]:
         """A batch at the current place of an emitted loop."""
-        origin = self.low.scope.origin[self.d] - self.low.lane
-        return self.batch(origin, self.unroll, list(carried))
+        origin = self.low.scope.origin[self.d] - self.lane
+        return self.batch(origin, count or self.unroll, list(carried))
 
     def known_blocks(self, start: int, stop: int, carried: list[Value], turn: bool) -> list[Value]:
         """The same without a loop, so that each block of a row in registers has a number of its own.
@@ -228,7 +231,7 @@ class RowLoop:
                 if end is not None:
                     low.scope.ends[self.d] = end
                     if spare is not None:
-                        low.scope.spare[self.d] = spare + low.lane
+                        low.scope.spare[self.d] = spare + self.lane
                 scopes.append(low.scope)
         for op in self.free:
             for scope in scopes:

@@ -25,7 +25,8 @@ def _for(low: Threads, op: loop.For) -> None:
         if all(staged.is_copied(pack) for pack in packs):
             staged.run()
             return
-    if op.dim == low.across and op.parent_op is low.kernel and (op.unroll or low.kernel.schedule.groups_per_tile > 1):
+    several = op.unroll > 1 or low.kernel.schedule.groups_per_tile > 1
+    if several and op.parent_op is low.kernel and (op.dim == low.across or (op.step == 1 and low.across < 0)):
         RowLoop(low, op).run()
         return
     loop_over(low, op)

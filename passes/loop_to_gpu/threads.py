@@ -85,6 +85,7 @@ class Threads(Lowering):
             self.scope.block[self.along] = kernel.schedule.tile[self.along]
         self.lane: Dim = 0
         self.group: Dim = 0
+        self.member: Dim = 0                             # the number of the thread in its group
         self.rows: dict[tuple[Value, int], dict[Point, Value]] = {}      # rows in registers, by number of the block
         self.taken = 0                                   # bytes of shared memory of a block
 
@@ -101,7 +102,12 @@ class Threads(Lowering):
     @property
     def size(self) -> int:
         """The number of threads of a block."""
-        return self.kernel.schedule.tiles_per_cta * self.lanes_across * self.kernel.schedule.groups_per_tile
+        return self.group_size * self.kernel.schedule.groups_per_tile
+
+    @property
+    def group_size(self) -> int:
+        """The number of threads of a group, of which a block has one unless they share its tiles."""
+        return self.kernel.schedule.tiles_per_cta * self.lanes_across
 
     def points_along(self, d: int) -> int:
         """The number of points along `d` that a block of threads works on at a time."""
@@ -131,18 +137,21 @@ class Threads(Lowering):
         flatten_buffers(self)
         thread, block = (self.named(word, place(dimension="x").result) for word, place in (
             ("thread", gpu.ThreadId), ("block", gpu.BlockId)))
+        self.thread = self.member = thread
+        if kernel.schedule.groups_per_tile > 1:
+            self.member, self.group = (self.named(word, self.number(at(thread, self.group_size)))
+                                       for word, at in (("member", sizes.modulo), ("group", sizes.divide)))
+            if self.across < 0 and sizes.modulo(self.total, kernel.schedule.tiles_per_cta) != 0:
+                kernel.fail("groups of threads share whole CTAs", code="MLC0171")
         if self.across >= 0:
             if kernel.schedule.tiles_per_cta != 1:
                 kernel.fail("lanes that are threads take one row per block", code="MLC0171")
-            self.thread, self.lane, unit = thread, thread, block
-            if kernel.schedule.groups_per_tile > 1:
-                self.lane, self.group = (self.named(word, self.number(at(thread, self.lanes_across)))
-                                         for word, at in (("lane", sizes.modulo), ("group", sizes.divide)))
+            self.lane, unit = self.member, block
         elif kernel.schedule.threads_per_cta:
             self.cta_tile(block, thread)
             return
         else:
-            unit = block * kernel.schedule.tiles_per_cta + thread
+            unit = block * kernel.schedule.tiles_per_cta + self.member
         if self.across >= 0 or sizes.modulo(self.total, kernel.schedule.tiles_per_cta) == 0:
             self.unit(unit)
             return
@@ -197,8 +206,8 @@ class Threads(Lowering):
         kernel, read = self.kernel, False
         for op in kernel.body.block:
             inside = list(op.walk())
-            if read and self.across >= 0 and any(isinstance(o, loop.Store) for o in inside):
-                gpu.Barrier()                        # the store may overwrite what other lanes have yet to load
+            if read and self.size > kernel.schedule.tiles_per_cta and any(isinstance(o, loop.Store) for o in inside):
+                gpu.Barrier()                        # the store may overwrite what others have yet to load
             self.lower(op)
             read = read or any(isinstance(o, loop.Load) for o in inside)
 

@@ -1,4 +1,4 @@
-"""The schedule of kernels whose lanes are threads: reductions along rows, and what is computed of their results.
+"""The schedule of reductions along rows, whose lanes are threads, and along columns, and of what uses their results.
 
 Memory is busy if enough loads are in flight, and is read once if a thread keeps its part of the row in registers. So
 groups of threads share a long row, a thread takes several blocks at a time, and several rows if they are short. Every
@@ -14,9 +14,11 @@ from mlc.dialects import loop
 from mlc.dialects.combining import CombiningKind
 from mlc.dialects.loop import For, Kernel, ScratchType
 from mlc.dialects.tensor.reduce import RUN
+from mlc.ir import sizes
 from mlc.ir.affine import AffineMap
 from mlc.ir.core import Op, Value, before
-from mlc.ir.machine import Gpu
+from mlc.ir.machine import WARP, Gpu
+from mlc.ir.sizes import product
 from mlc.ir.types import i1
 from mlc.passes.schedule.transforms import record, tile
 
@@ -29,6 +31,11 @@ AT_ONCE, STORING, FEWEST, BATCH = 32, 8, 4, 512
 scarce, and most operations of a batch of blocks."""
 SHORT, RESIDENT = 8, 16
 """Elements of a thread to aim for, and CTAs of a multiprocessor without which rows stay apart."""
+MOST_GROUPS = 16
+"""Most groups of threads of columns."""
+SIMPLE = (loop.Load, loop.Store, loop.Map, loop.Fold, loop.Index, loop.Full, loop.InBounds, loop.LoadScratch,
+          loop.StoreScratch)
+"""Operations of loops whose blocks are independent but for what they carry."""
 CTAS, PLENTY = 2, 48
 """Fewest CTAs of a multiprocessor to aim for, as one computes and stores while another one loads, and registers beside
 those of a row that are plenty: more would be at the expense of CTAs."""
@@ -41,7 +48,7 @@ def schedule_rows(kernel: Kernel, machine: Gpu) -> None:
     tile(kernel, d, lanes, vector=True, lanes=1)
     kernel.reschedule(tiles_per_cta=1)
     loops = [op for op in kernel.inside(For) if op.dim == d]
-    if any(op.parent_op is not kernel or any(o is not op for o in op.inside(For)) for op in loops) or extent == 0:
+    if extent == 0 or not all(map(is_independent, loops)):
         return
     for op in loops:
         in_runs(op)
@@ -69,6 +76,36 @@ def schedule_rows(kernel: Kernel, machine: Gpu) -> None:
     several_rows(kernel, SHORT // max(1, points), machine)
 
 
+def schedule_columns(kernel: Kernel, machine: Gpu, threads: int) -> None:
+    """Schedule a kernel in which a thread reduces a column, of which groups of threads share the runs if it has few."""
+    d = kernel.parallel
+    loops = [op for op in kernel.inside(For) if op.dim == d]
+    kernel.reschedule(tiles_per_cta=threads)
+    if kernel.shared_dim != d or not all(op.step == 1 and is_independent(op) for op in kernel.inside(For)):
+        return
+    unroll_rows(kernel, AT_ONCE, [KEPT] * len(loops))
+    for op in loops:
+        in_runs(op)
+    total, extent = product(kernel.domain[:d]), kernel.domain[d]
+    groups = min(MOST_GROUPS, extent // RUN) if isinstance(extent, int) else SHARED_BY
+    enough = isinstance(total, int) and total >= machine.multiprocessors * THREADS
+    if enough or sizes.modulo(total, WARP) != 0 or groups < 2 or not all(op.run == RUN for op in loops if op.operands):
+        return
+    kernel.reschedule(tiles_per_cta=WARP)
+    share_rows(kernel, 1 << (groups.bit_length() - 1))
+
+
+def is_independent(op: For) -> bool:
+    """Whether no block of a loop reads what another one writes, and none writes what another one does."""
+    inside = [inner for inner in op.body.block if not inner.terminator]
+    stores = [inner for inner in inside if isinstance(inner, loop.Store)]
+    if not isinstance(op.parent_op, Kernel) or not all(isinstance(inner, SIMPLE) for inner in inside):
+        return False
+    return all(op.dim in store.map.used_dims and not store.tiles and all(
+        load.map == store.map and not load.tiles for load in inside
+        if isinstance(load, loop.Load) and load.buffer is store.buffer) for store in stores)
+
+
 def share_rows(kernel: Kernel, groups: int) -> None:
     """Let several groups of threads share a row: they take turns with its runs."""
     kernel.reschedule(groups_per_tile=groups, blocks_per_group=RUN)
@@ -81,16 +118,23 @@ def in_runs(op: For) -> None:
         return
     kinds = []
     for arg, end, result in zip(op.body.block.args, op.body.block.terminator.operands, op.results):
-        used = {(user.kind, user.dim) if isinstance(user, loop.Reduce) else None for user in result.users}
-        combining = end.op
-        if len(used) != 1 or None in used or not isinstance(combining, loop.Map) or arg not in combining.operands or (
-                len(arg.users) != 1 or len(combining.body.block.ops) != 2):
-            return
-        (kind, dim), = used                              # type: ignore[misc]
-        if dim != op.dim or not CombiningKind(kind).is_associative(arg.type.dtype):
+        kind = combining_kind(arg, end, result)
+        if kind is None or not CombiningKind(kind).is_associative(arg.type.dtype):
             return
         kinds.append(kind)
     op.run, op.kinds = RUN, tuple(kinds)
+
+
+def combining_kind(arg: Value, end: Value, result: Value) -> str | None:
+    """The kind by which a loop combines a carried tile with one more of each block, if it does nothing else with it."""
+    combining = end.op
+    if len(arg.users) != 1 or arg.users[0] is not combining:
+        return None
+    if isinstance(combining, loop.Fold):
+        return combining.kind if combining.acc is arg else None
+    used = {user.kind if isinstance(user, loop.Reduce) else None for user in result.users}
+    alone = isinstance(combining, loop.Map) and len(combining.body.block.ops) == 2
+    return used.pop() if alone and len(used) == 1 else None
 
 
 # -- rows in registers ------------------------------------------------------------------------------------------------
@@ -248,7 +292,7 @@ def keep_row(kernel: Kernel, row: Kept, d: int) -> None:
 # -- several blocks at a time -----------------------------------------------------------------------------------------
 def unroll_rows(kernel: Kernel, most: int, room: Sequence[int]) -> None:
     """Let a thread take several blocks at a time in each loop, as many as it can load at once into its registers."""
-    loops = [op for op in kernel.body.block if isinstance(op, For) and op.dim == kernel.schedule.vector]
+    loops = [op for op in kernel.body.block if isinstance(op, For) and op.dim == kernel.shared_dim]
     for op, registers in zip(loops, room):
         inside = list(op.walk())
         loads = max(1, sum(isinstance(o, loop.Load) for o in inside))
