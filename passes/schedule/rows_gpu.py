@@ -84,12 +84,14 @@ def schedule_columns(kernel: Kernel, machine: Gpu, threads: int) -> None:
     if kernel.shared_dim != d or not all(op.step == 1 and is_independent(op) for op in kernel.inside(For)):
         return
     unroll_rows(kernel, AT_ONCE, [KEPT] * len(loops))
-    for op in loops:
-        in_runs(op)
     total, extent = product(kernel.domain[:d]), kernel.domain[d]
     groups = min(MOST_GROUPS, extent // RUN) if isinstance(extent, int) else SHARED_BY
     enough = isinstance(total, int) and total >= machine.multiprocessors * THREADS
-    if enough or sizes.modulo(total, WARP) != 0 or groups < 2 or not all(op.run == RUN for op in loops if op.operands):
+    if enough or sizes.modulo(total, WARP) != 0 or groups < 2:
+        return
+    for op in loops:
+        in_runs(op)
+    if not all(op.run == RUN for op in loops if op.operands):
         return
     kernel.reschedule(tiles_per_cta=WARP)
     share_rows(kernel, 1 << (groups.bit_length() - 1))

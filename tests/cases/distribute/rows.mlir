@@ -62,3 +62,25 @@ func.func @short(%x: tensor<4224x64xf32>) -> tensor<4224xf32> {
   func.return %0 : tensor<4224xf32>
 }
 // CHECK: tile = [2, 64], vector = 1, lanes = 1, tiles_per_cta = 1, steps
+// -----
+// few columns are summed by groups of threads, a warp each
+func.func @columns(%x: tensor<300x64xf32>) -> tensor<64xf32> {
+  %0 = tensor.reduce_sum %x {axes = [0]} : (tensor<300x64xf32>) -> tensor<64xf32>
+  func.return %0 : tensor<64xf32>
+}
+// CHECK: tile = [1, 1], tiles_per_cta = 32, groups_per_tile = 8, blocks_per_group = 32, steps = ["unroll_rows(blocks=[32])", "share_rows(groups=8, blocks=32)"]
+// -----
+// so is their maximum, which does not depend on the order
+func.func @maxima(%x: tensor<300x64xf32>) -> tensor<64xf32> {
+  %0 = tensor.reduce_max %x {axes = [0]} : (tensor<300x64xf32>) -> tensor<64xf32>
+  func.return %0 : tensor<64xf32>
+}
+// CHECK: groups_per_tile = 8
+// CHECK: run = 32, kinds = ["maximumf"], unroll = 32}
+// -----
+// columns that do not fill a warp have a thread each
+func.func @odd(%x: tensor<300x60xf32>) -> tensor<60xf32> {
+  %0 = tensor.reduce_sum %x {axes = [0]} : (tensor<300x60xf32>) -> tensor<60xf32>
+  func.return %0 : tensor<60xf32>
+}
+// CHECK: tile = [1, 1], tiles_per_cta = 256, steps = ["unroll_rows(blocks=[32])"]

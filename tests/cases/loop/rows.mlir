@@ -290,3 +290,38 @@ func.func @symbolic(%x: memref<?x?xf32>, %y: memref<?x?xf32>) {
   }
   func.return
 }
+// -----
+// Four groups share the runs of columns, a thread of each per column; the first group stores the sums.
+func.func @columns(%x: memref<101x8xf32>, %y: memref<8xf32>) {
+  loop.kernel {symbols = [], domain = [8, 101], iterator_types = ["parallel", "reduction"], schedule = #loop.schedule<tile = [1, 1], tiles_per_cta = 4, groups_per_tile = 4, blocks_per_group = 4>} {
+    %start = loop.full {value = 0.0 : f32} : !loop.tile<d0xf32>
+    %sum = loop.for %start {dim = 1, run = 4, kinds = ["add"], unroll = 3} : !loop.tile<d0xf32> {
+    ^bb0(%acc: !loop.tile<d0xf32>):
+      %v = loop.load %x {map = affine_map<(d0, d1) -> (d1, d0)>, operandSegmentSizes = [1, 0, 0]} : (memref<101x8xf32>) -> !loop.tile<d0xd1xf32>
+      %f = loop.fold %acc, %v {dim = 1, kind = "add"} : (!loop.tile<d0xf32>, !loop.tile<d0xd1xf32>) -> !loop.tile<d0xf32>
+      loop.yield %f : (!loop.tile<d0xf32>) -> ()
+    }
+    loop.store %sum, %y {map = affine_map<(d0, d1) -> (d0)>, operandSegmentSizes = [1, 1, 0, 0]} : (!loop.tile<d0xf32>, memref<8xf32>) -> ()
+    loop.end
+  }
+  func.return
+}
+// CHECK: known_block_size = [16, 1, 1]
+// -----
+// The same of columns of unknown length.
+func.func @symbolic_columns(%x: memref<?x8xf32>, %y: memref<8xf32>) {
+  %zero = arith.constant 0 : index
+  %k = memref.dim %x, %zero : memref<?x8xf32>
+  loop.kernel %k {symbols = ["N"], domain = [8, "N"], iterator_types = ["parallel", "reduction"], schedule = #loop.schedule<tile = [1, 1], tiles_per_cta = 4, groups_per_tile = 2, blocks_per_group = 4>} : (index) -> () {
+    %start = loop.full {value = 0.0 : f32} : !loop.tile<d0xf32>
+    %sum = loop.for %start {dim = 1, run = 4, kinds = ["add"], unroll = 3} : !loop.tile<d0xf32> {
+    ^bb0(%acc: !loop.tile<d0xf32>):
+      %v = loop.load %x {map = affine_map<(d0, d1) -> (d1, d0)>, operandSegmentSizes = [1, 0, 0]} : (memref<?x8xf32>) -> !loop.tile<d0xd1xf32>
+      %f = loop.fold %acc, %v {dim = 1, kind = "add"} : (!loop.tile<d0xf32>, !loop.tile<d0xd1xf32>) -> !loop.tile<d0xf32>
+      loop.yield %f : (!loop.tile<d0xf32>) -> ()
+    }
+    loop.store %sum, %y {map = affine_map<(d0, d1) -> (d0)>, operandSegmentSizes = [1, 1, 0, 0]} : (!loop.tile<d0xf32>, memref<8xf32>) -> ()
+    loop.end
+  }
+  func.return
+}
