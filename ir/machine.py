@@ -116,7 +116,7 @@ class Gpu(Machine):
     tensor_cores        whether 16-bit floats and TF32 are multiplied by `mma.sync`
     warpgroup_mma       whether four warps multiply 16-bit floats together, from shared memory, by `wgmma`
     shared_bytes        shared memory of a CTA without opt-in
-    shared_bytes_optin  shared memory of a CTA with opt-in, in kernels for tensor cores
+    shared_bytes_optin  shared memory of a CTA with opt-in, in kernels for tensor cores or on rows
     local_bytes         local memory of a thread
     """
 
@@ -135,6 +135,11 @@ class Gpu(Machine):
     shared_bytes: int = 48 << 10           # all [CUDA]
     shared_bytes_optin: int = 96 << 10     # of the 99 KiB of 8.6, 8.9 and 12.0, the least of those with mma.sync [CUDA]
     local_bytes: int = 16 << 10            # a choice, of 512 KiB [CUDA]: it is as slow as global memory
+
+    @property
+    def most_shared(self) -> int:
+        """Most bytes of shared memory of a CTA: every architecture with tensor cores in use has the opt-in."""
+        return self.shared_bytes_optin if self.tensor_cores else self.shared_bytes
 
 
 Model = Cpu | Gpu

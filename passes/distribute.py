@@ -5,9 +5,9 @@ gives  LOOP
 why    the default, one thread per point, is always correct; this pass optimises for coalescing and register reuse
 
 A CTA takes `tiles_per_cta` consecutive tiles, one per thread, in row-major order of the parallel dimensions. For a
-reduction in many lanes, each lane is a thread and a CTA takes one row. For a contraction, a CTA takes a CTA tile with
-operands in shared memory (schedule/contraction_gpu.py). Results are bitwise independent of the distribution, since
-fix_numerics has fixed the order of reductions.
+reduction in many lanes, each lane is a thread and a CTA takes a row, or some short ones (schedule/rows_gpu.py). For a
+contraction, a CTA takes a CTA tile with operands in shared memory (schedule/contraction_gpu.py). Results are bitwise
+independent of the distribution, since fix_numerics has fixed the order of reductions.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from mlc.ir.passes import Pass
 from mlc.passes.analysis.accesses import best_dimension, contiguity, element_width
 from mlc.passes.forms import LOOP
 from mlc.passes.schedule.contraction_gpu import schedule_contraction
+from mlc.passes.schedule.rows_gpu import schedule_columns, schedule_rows
 from mlc.passes.schedule.transforms import tile
 
 THREADS = 256
@@ -38,12 +39,13 @@ def distribute(kernel: Kernel, machine: Gpu, threads: int) -> None:
     """The default schedule of one kernel."""
     lanes = kernel.schedule.tile[kernel.schedule.vector] if kernel.schedule.vector >= 0 else 0
     if lanes >= WARP:
-        tile(kernel, kernel.schedule.vector, lanes, vector=True, lanes=1)
-        kernel.reschedule(tiles_per_cta=1)
+        schedule_rows(kernel, machine)
     elif 0 in kernel.domain or not schedule_contraction(kernel, machine):
         if not lanes and next(kernel.inside(loop.For), None) is None:
             wide(kernel, machine)
-        kernel.reschedule(tiles_per_cta=threads)
+            kernel.reschedule(tiles_per_cta=threads)
+        else:
+            schedule_columns(kernel, machine, threads)
 
 
 def wide(kernel: Kernel, machine: Gpu) -> None:

@@ -90,7 +90,7 @@ LOW = Form("low", frozenset({"builtin", "func", "arith", "math", "scf", "memref"
 """Loops, memory and vectors, with the names and semantics of upstream MLIR; and the clock of timed code."""
 
 GPU = Form("gpu", LOW.dialects | {"gpu", "nvgpu", "nvvm", "llvm"})
-"""The same, plus gpu functions, each the code of one thread; of nvvm and llvm only instructions that have no other form:
+"""The same, plus gpu functions, each the code of one thread; of nvvm and llvm only instructions without another form:
 products of warpgroups."""
 
 NVVM = Form("nvvm", GPU.dialects)

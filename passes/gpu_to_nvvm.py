@@ -54,7 +54,8 @@ def _kernel(holder: gpu.GPUModule, kernel: gpu.Func) -> None:
     if kernel.known_block_size is not None:
         target.attrs["nvvm.maxntid"] = kernel.known_block_size
         products = any(isinstance(op, nvgpu.MmaSync) for op in kernel.walk())      # of a warp; those of four take all
-        target.attrs["nvvm.minctasm"] = 1 + products      # else ptxas prefers spilling to lower occupancy
+        most = kernel.attrs.get("nvvm.minctasm", 1 + products)
+        target.attrs["nvvm.minctasm"] = most              # else ptxas prefers spilling to lower occupancy
     holder.body.block.insert(target, kernel)
     low = Lowering(holder, target, target.body.blocks[0], {}, kernel.loc.through(NAME))  # type: ignore[arg-type]
     low.bind(kernel.args, target.args)

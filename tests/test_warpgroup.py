@@ -34,6 +34,7 @@ def product(form: str, m: int, n: int, k: int, dtype: str = "bfloat16") -> tuple
     shapes = (k, m) if "a'" in form else (m, k), (n, k) if "b'" in form else (k, n)
     args = [mlc.tensor(rng.standard_normal(s, np.float32)).to(dtype) for s in shapes]
     made = mlc.compile(lambda a, b: FORMS[form](a, b).float() * 2 + 1).lower(*args, level="tensor")
+    assert isinstance(made.module, Module)
     return made.module, [a.numpy() for a in args]
 
 
@@ -95,8 +96,8 @@ def test_faults_are_found(old: str, new: str, message: str) -> None:
 
 
 @pytest.mark.parametrize(("old", "new"), [
-    ("tile = [2, ", "tile = [4, "), ("threads_per_cta = [64, 4]", "threads_per_cta = [32, 8]"), ("mma_warps = 4", "mma_warps = 2"),
-    ("lanes = 2", "lanes = 4")])
+    ("tile = [2, ", "tile = [4, "), ("threads_per_cta = [64, 4]", "threads_per_cta = [32, 8]"),
+    ("mma_warps = 4", "mma_warps = 2"), ("lanes = 2", "lanes = 4")])
 def test_schedules_that_warpgroups_cannot_carry_out_are_refused(old: str, new: str) -> None:
     module, _ = product("a b", 4096, 4096, 64)
     text = to_text(lowered(module, "loop"))

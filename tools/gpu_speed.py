@@ -1,4 +1,4 @@
-"""What tools/gpu_check.py measures on a GPU: rates of mlc, and of PyTorch if it supports the device."""
+"""Rates of kernels on a GPU for tools/gpu_check.py: those of mlc, and of PyTorch if it supports the device."""
 
 from __future__ import annotations
 

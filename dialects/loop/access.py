@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mlc.dialects.loop.kernel import Activation, InKernel, Yield
+from mlc.dialects.loop.kernel import Activation, For, InKernel, Kernel, Yield
 from mlc.dialects.loop.types import ScratchType, TileType, spanned
 from mlc.ir.affine import AffineMap
 from mlc.ir.core import Op, Region, ResultType, Value
@@ -195,11 +195,14 @@ class Scratch(InKernel, name="loop.scratch", pure=False):
     """result = uninitialized scratch buffer of a thread, for the points of its dimensions in the enclosing tiles
 
     With `swizzle` = 128, a panel of 16-bit elements lies in memory as tensor cores of Hopper read it: in rows of 128
-    bytes, 8 parts of which are permuted by the number of the row; longer rows are cut into such rows.
+    bytes, 8 parts of which are permuted by the number of the row; longer rows are cut into such rows. With `registers`,
+    each thread holds the points that it stores, and loads no others; the loops that access them have a known number of
+    blocks, and are unrolled.
     """
 
     type: ResultType
     swizzle: int = 0
+    registers: bool = False
 
     def infer(self) -> Type:
         type = self.results[0].type
@@ -208,6 +211,21 @@ class Scratch(InKernel, name="loop.scratch", pure=False):
         if self.swizzle not in (0, 128) or (self.swizzle and type.dtype not in (bf16, f16)):
             self.fail(f"swizzle = {self.swizzle} of {type}: there is 128, of bf16 and f16", code="MLC0151")
         return type  # type: ignore[no-any-return]
+
+    def verify_op(self) -> None:
+        super().verify_op()
+        if not self.registers:
+            return
+        kernel = self.enclosing(Kernel)
+        d = kernel.schedule.vector
+        if d not in self.result.type.dims or not isinstance(kernel.domain[d], int) or self.parent_op is not kernel:
+            self.fail(f"a row in registers lies along the vector dimension, whose extent is known, not d{d}",
+                      code="MLC0151")
+        for user in self.result.users:
+            around = user.parent_op
+            if not isinstance(user, StoreScratch | LoadScratch) or not isinstance(around, For) or around.dim != d or (
+                    not around.unroll):
+                user.fail(f"accesses a row in registers outside of an unrolled loop over d{d}", code="MLC0151")
 
     def interpret(self, frame: Frame) -> Any:
         state, type = self.activation(frame), self.result.type

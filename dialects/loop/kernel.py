@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 
 Array = np.ndarray[Any, Any]
 
+MAX_UNROLL = 64
+"""Most blocks that a loop takes at a time."""
+
 
 @dataclass
 class Activation:
@@ -128,6 +131,11 @@ class Kernel(Op, name="loop.kernel", pure=False):
     def parallel(self) -> int:
         """Number of leading parallel dimensions."""
         return self.iterator_types.count("parallel")
+
+    @property
+    def shared_dim(self) -> int:
+        """The dimension whose blocks groups of threads share, or -1."""
+        return self.schedule.shared_dim(len(self.domain), self.parallel)
 
     def lies_in_lanes(self, dim: int, vector: int) -> bool:
         """Whether all that asks which points along a dimension are in the domain are vectors along another one, which
@@ -257,6 +265,9 @@ class For(InKernel, name="loop.for", pure=False):
     last block continues from that result.
 
     With `stages`, the packs of that many blocks, including the current one, may be in flight at a time.
+
+    With `unroll`, a thread takes that many blocks at a time: it loads all of them before it stores any. The blocks must
+    not store what others load.
     """
 
     inits: tuple[Value, ...]
@@ -268,6 +279,7 @@ class For(InKernel, name="loop.for", pure=False):
     kinds: tuple[str, ...] = ()
 
     stages: int = 0
+    unroll: int = 0
 
     def infer(self) -> tuple[Type, ...]:
         types = tuple(v.type for v in self.operands)
@@ -312,6 +324,12 @@ class For(InKernel, name="loop.for", pure=False):
             self.fail(f"carries tiles along d{self.dim}: their size is the kernel's, not {self.step}", code="MLC0152")
         if self.dim < kernel.parallel and self.operands:
             self.fail(f"carries tiles along d{self.dim}, which is a parallel dimension", code="MLC0152")
+        if not 0 <= self.unroll <= MAX_UNROLL or (
+                self.unroll and any(op is not self for op in self.inside(For))):
+            self.fail(f"unroll = {self.unroll}: up to {MAX_UNROLL} blocks of a loop without loops inside are unrolled",
+                      code="MLC0152")
+        if kernel.schedule.groups_per_tile > 1:
+            self.verify_groups(kernel.schedule)
         vector = kernel.schedule.vector
         if self.vector and (self.operands or any(
                 vector in v.type.dims for op in self.inside(InKernel) for v in (*op.operands, *op.results)
@@ -320,6 +338,20 @@ class For(InKernel, name="loop.for", pure=False):
         if (self.run or self.kinds) and (self.run < 2 or outer is not None or self.is_ranged or not (
                 len(self.kinds) == len(self.operands) and {*self.kinds} <= {*KINDS})):
             self.fail(f"runs of {self.run} blocks take a kind per tile, all of d{self.dim} and no loop inside over it",
+                      code="MLC0152")
+
+    def verify_groups(self, schedule: Schedule) -> None:
+        """Check that groups of threads may share the loop: each takes whole runs, all within a run of runs."""
+        groups, run = schedule.groups_per_tile, schedule.blocks_per_group
+        kernel = self.enclosing(Kernel)
+        dim, extent = kernel.shared_dim, kernel.domain[self.dim]
+        if self.dim != dim or self.parent_op is not kernel or self.is_ranged or (
+                self.step > 1 and dim != schedule.vector):
+            self.fail(f"{groups} groups of threads share the blocks of d{dim}, in loops that are in no other",
+                      code="MLC0152")
+        few = isinstance(extent, int) and extent // self.step <= run * min(groups, run)
+        if self.operands and (self.run != run or not (few or run % groups == 0)):
+            self.fail(f"{groups} groups of threads each take {run} blocks at a time, but a run has {self.run}",
                       code="MLC0152")
 
     def interpret(self, frame: Frame) -> list[Any]:

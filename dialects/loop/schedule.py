@@ -45,6 +45,10 @@ class Schedule(DialectAttribute):
                       wgmma, of swizzled panels
     group_m           if not 0, CTA tiles are numbered in groups of so many along the last but one parallel dimension,
                       column by column: those that run at a time have more of both factors in common (Triton's name)
+    groups_per_tile   groups of threads that share the tiles of a CTA: each group has a thread per lane, or per tile,
+                      and takes some blocks of the vector dimension, or of the only reduction dimension
+    blocks_per_group  adjacent blocks of it that a group takes before it is the next one's turn
+    ctas_at_once      CTAs that a multiprocessor has to hold, which bounds the registers of a thread; 0 for no bound
 
     Informative:
 
@@ -63,11 +67,20 @@ class Schedule(DialectAttribute):
     threads_per_warp: tuple[int, ...] = ()
     mma_warps: int = 1
     group_m: int = 0
+    groups_per_tile: int = 1
+    blocks_per_group: int = 0
+    ctas_at_once: int = 0
     steps: tuple[str, ...] = ()
 
     def with_tile(self, dim: int, size: int) -> tuple[int, ...]:
         """The tile sizes with that of one dimension replaced."""
         return (*self.tile[:dim], size, *self.tile[dim + 1:])
+
+    def shared_dim(self, rank: int, parallel: int) -> int:
+        """The dimension whose blocks groups of threads may share, or -1."""
+        if self.vector >= parallel:
+            return self.vector if self.lanes == 1 else -1
+        return parallel if self.vector < 0 and rank == parallel + 1 else -1
 
     def problems(self, rank: int, parallel: int, symbols: tuple[str, ...]) -> Iterator[str]:
         """Inconsistencies with a domain of `rank` dimensions, the leading `parallel` of which are parallel."""
@@ -90,6 +103,12 @@ class Schedule(DialectAttribute):
         if self.tiles_per_cta < 0:
             yield f"tiles_per_cta = {self.tiles_per_cta} is negative"
         cta, warp = self.threads_per_cta, self.threads_per_warp
+        if self.groups_per_tile < 1 or self.blocks_per_group < 0 or self.ctas_at_once < 0:
+            yield (f"groups_per_tile = {self.groups_per_tile}, blocks_per_group = {self.blocks_per_group}, "
+                   f"ctas_at_once = {self.ctas_at_once}: there is a group, and no number is negative")
+        if self.groups_per_tile > 1 and (self.shared_dim(rank, parallel) < 0 or not self.blocks_per_group or cta):
+            yield (f"groups_per_tile = {self.groups_per_tile} needs lanes that are threads or one reduction dimension, "
+                   "and the number of blocks that each group takes at a time")
         if cta and (len(cta) != parallel or min(cta) < 1 or prod(cta) != self.tiles_per_cta):
             yield (f"threads_per_cta = {list(cta)} does not arrange {self.tiles_per_cta} threads along {parallel} "
                    "parallel dimensions")

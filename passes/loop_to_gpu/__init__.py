@@ -4,8 +4,9 @@ takes  LOOP
 gives  GPU: LOW with gpu: kernels as functions of one thread, in modules of their own
 why    the last structured level; a thread executes the same loops and accesses as a CPU, on scalars
 
-Each thread takes one tile of the parallel dimensions and executes the inner loops sequentially. Lanes of a reduction
-are threads, combined in a tree of shuffles and shared memory in the order chosen by fix_numerics. Panels are copied
+Each thread takes one tile of the parallel dimensions and executes the inner loops sequentially, several blocks at a
+time. Lanes of a reduction are threads, combined in a tree of shuffles and shared memory in the order chosen by
+fix_numerics; groups of threads may share its runs (rows.py). Panels are copied
 cooperatively by the threads of a CTA, pipelined if the loop has stages; tensor core products are computed per warp.
 Points outside the domain are clamped to its last point, and not stored.
 """

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from mlc.dialects import arith, gpu, loop, memref, scf
+from collections.abc import Sequence
+
+from mlc.dialects import arith, gpu, loop, memref
 from mlc.dialects.combining import CombiningKind
-from mlc.ir.core import Value, at_end
+from mlc.ir import sizes
+from mlc.ir.core import Value
 from mlc.ir.machine import WARP
 from mlc.ir.types import MemRefType, f32, i1, i32
+from mlc.passes.loop_to_gpu.memory import guarded
 from mlc.passes.loop_to_gpu.threads import Threads, rule
 from mlc.passes.lower_kernel.nest import Point
 
@@ -20,7 +24,11 @@ def _in_bounds(low: Threads, op: loop.InBounds) -> None:
 def _reduce(low: Threads, op: loop.Reduce) -> None:
     """Combine the upper half of the lanes with the lower one until one is left: the tree of `lanes<L>`."""
     if op.dim == low.across:
-        low.define(op.result, lambda p: across_threads(low, low.part(op.x, p), op.kind))
+        if isinstance(op.parent_op, loop.For):
+            gpu.Barrier()                                # its buffers may still be read by the iteration before
+        points = low.points(op.result.type.dims)
+        low.scope.tiles[op.result] = dict(zip(points, across_threads(
+            low, [low.part(op.x, p) for p in points], op.kind)))
         return
     if op.dim != low.along:
         op.fail("the lanes to combine are registers or threads: `vector` is their dimension", code="MLC0171")
@@ -35,48 +43,47 @@ def _reduce(low: Threads, op: loop.Reduce) -> None:
     low.define(op.result, tree)
 
 
-def across_threads(low: Threads, x: Value, kind: str) -> Value:
-    """Reduce the lanes of all threads of a block, for each of them (all-reduce)."""
-    if x.type == i1:                                 # i1 has no memory representation
-        return arith.TruncI(across_threads(low, arith.ExtUI(x, i32).result, kind), i1).result
+def across_threads(low: Threads, parts: Sequence[Value], kind: str) -> list[Value]:
+    """Reduce the lanes of all threads of a row, for each of them (all-reduce), for several values at a time.
+
+    Every warp combines the lanes down to those of one warp, and these by shuffles.
+    """
+    types = [v.type for v in parts]
+    parts = [v if v.type != i1 else arith.ExtUI(v, i32).result for v in parts]     # i1 has no memory representation
     combine, lanes = CombiningKind(kind).emit, low.lanes_across
     if lanes > WARP:
-        x = _in_memory(low, x, kind, lanes)
+        parts = _in_memory(low, parts, kind, lanes)
     width, half = arith.constant(min(WARP, lanes), i32), min(WARP, lanes) // 2
     while half:
-        x = combine(x, _exchanged(x, "down", arith.constant(half, i32), width))
+        offset = arith.constant(half, i32)
+        parts = [combine(x, _exchanged(x, "down", offset, width)) for x in parts]
         half //= 2
-    if lanes <= WARP:
-        return _exchanged(x, "idx", arith.constant(0, i32), width)
-    buffer = low.function.share(MemRefType((1,), x.type))
-    zero, first = low.number(0), scf.branch(low.is_first(), otherwise=False)
-    with at_end(first.then_body.block):
-        memref.Store(x, buffer, (zero,))
-        scf.Yield(())
+    first = arith.constant(0, i32)
+    totals = [_exchanged(x, "idx", first, width) for x in parts]
+    return [arith.TruncI(v, i1).result if type == i1 else v for v, type in zip(totals, types)]
+
+
+def _in_memory(low: Threads, parts: Sequence[Value], kind: str, lanes: int) -> list[Value]:
+    """The lanes of a warp, in each of them: the tree down to there of what all lanes put into shared memory."""
+    buffers = [low.function.share(MemRefType((lanes,), x.type)) for x in parts]
+    alone = [low.is_first_group()] if low.kernel.schedule.groups_per_tile > 1 else []
+    lane, member = low.number(low.lane), sizes.modulo(low.lane, WARP)
+
+    def store() -> list[Value]:
+        for x, buffer in zip(parts, buffers):
+            memref.Store(x, buffer, (lane,))
+        return []
+
+    guarded(alone, (), store, list, low)
     gpu.Barrier()
-    return memref.Load(buffer, (zero,)).result
-
-
-def _in_memory(low: Threads, x: Value, kind: str, lanes: int) -> Value:
-    """Reduce through shared memory down to one warp: the upper half of the threads stores, the lower half combines."""
-    lane = low.number(low.lane)
-    while lanes > WARP:
-        lanes //= 2
-        buffer, half = low.function.share(MemRefType((lanes,), x.type)), low.number(lanes)
-        upper = arith.AndI(arith.CmpI("sge", lane, half).result,
-                           arith.CmpI("slt", lane, low.number(2 * lanes)).result).result
-        branch = scf.branch(upper, otherwise=False)
-        with at_end(branch.then_body.block):
-            memref.Store(x, buffer, (arith.SubI(lane, half).result,))
-            scf.Yield(())
-        gpu.Barrier()
-        branch = scf.branch(arith.CmpI("slt", lane, half).result, [x.type])
-        with at_end(branch.then_body.block):
-            scf.Yield((CombiningKind(kind).emit(x, memref.Load(buffer, (lane,)).result),))
-        with at_end(branch.else_body.block):
-            scf.Yield((x,))
-        x = branch.results[0]
-    return x
+    found: list[Value] = []
+    for buffer in buffers:
+        values: list[Value] = [memref.Load(buffer, (low.number(member + first),)).result
+                               for first in range(0, lanes, WARP)]
+        while half := len(values) // 2:
+            values = [CombiningKind(kind).emit(a, b) for a, b in zip(values[:half], values[half:])]
+        found += values
+    return found
 
 
 def _exchanged(x: Value, mode: str, offset: Value, width: Value) -> Value:

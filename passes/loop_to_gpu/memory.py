@@ -22,6 +22,8 @@ from mlc.passes.lower_kernel.nest import Point, zero_of
 def guards(low: Threads, access: Access, dims: Sequence[int], point: Point) -> list[Value]:
     """The conditions under which a thread may access memory at a point."""
     found = [low.part(access.mask, point)] if access.mask is not None else []
+    if low.scope.by_first_group:
+        found.append(low.is_first_group())
     return found + [c for d in dims if (c := low.inside(d, point)) is not None]
 
 
@@ -88,7 +90,9 @@ def guarded_dims(low: Threads, dims: Sequence[int]) -> list[int]:
     another thread, which may store its result in place. Panels are only read.
     """
     boxed = low.kernel.parallel if low.kernel.schedule.threads_per_cta and not low.scope.packing else 0
-    return [d for d in dims if d == low.across or d < boxed]
+    if low.across >= 0:
+        boxed = low.kernel.parallel
+    return [d for d in dims if (d == low.across and d not in low.scope.spare) or d < boxed]
 
 
 def _first_instead(low: Threads, access: Access, point: Point) -> Value:
@@ -153,6 +157,8 @@ def write(low: Threads, tile: Value, access: Access) -> None:
     d, count = neighbours(low, access, dims)
     located = dims if access.bounded else ()
     alone = [low.is_first()] if low.across >= 0 and low.across not in dims else []
+    if low.across < 0 and low.kernel.schedule.groups_per_tile > 1 and low.kernel.shared_dim not in dims:
+        alone = [low.is_first_group()]
     for point in low.points(dims):
         if count > 1 and point[d] % count:
             continue
@@ -208,12 +214,19 @@ def is_packed(scratch: Value) -> bool:
     return any(isinstance(user, loop.Pack) for user in scratch.users)
 
 
+def is_in_registers(scratch: Value) -> bool:
+    """Whether a scratch buffer is a row in registers."""
+    return isinstance(scratch.op, loop.Scratch) and scratch.op.registers
+
+
 @rule(loop.Scratch)
 def _scratch(low: Threads, op: loop.Scratch) -> None:
     """A row that several threads work on is in shared memory if it fits; else each thread holds its part."""
     if is_packed(op.result):
         panel(low, op)
         return
+    if op.registers:
+        return                                           # the values that are stored are loaded
     type: loop.ScratchType = op.result.type
     shape: list[int] = []
     for d in type.dims:
@@ -224,7 +237,7 @@ def _scratch(low: Threads, op: loop.Scratch) -> None:
         step = max((f.step for f in low.kernel.inside(loop.For) if f.dim == d and not f.is_ranged), default=1)
         shape.append(-(-points // step) * step)
     count, itemsize = prod(shape), type.dtype.itemsize
-    share = low.across in type.dims and low.taken + count * itemsize <= low.machine.shared_bytes
+    share = low.across in type.dims and low.taken + count * itemsize <= low.machine.most_shared
     if not share and low.across in type.dims:
         shape[type.dims.index(low.across)] //= low.lanes_across
         count = prod(shape)
@@ -251,6 +264,10 @@ def _access(low: Threads, scratch: Value) -> Access:
 
 @rule(loop.StoreScratch)
 def _store_scratch(low: Threads, op: loop.StoreScratch) -> None:
+    if is_in_registers(op.scratch):
+        points = low.points(op.scratch.type.dims)
+        low.rows[op.scratch, low.scope.block_number] = {p: low.part(op.value, p) for p in points}
+        return
     write(low, op.value, _access(low, op.scratch))
 
 
@@ -258,6 +275,9 @@ def _store_scratch(low: Threads, op: loop.StoreScratch) -> None:
 def _load_scratch(low: Threads, op: loop.LoadScratch) -> None:
     """Load from scratch. A panel also has elements for out-of-bounds points; warps.py loads its fragments."""
     if low.kernel.schedule.threads_per_warp and all(isinstance(user, loop.Mma) for user in op.result.users):
+        return
+    if is_in_registers(op.scratch):
+        low.scope.tiles[op.result] = low.rows[op.scratch, low.scope.block_number]
         return
     with low.scoped():
         if is_packed(op.scratch):

@@ -11,6 +11,7 @@ from mlc.ir import sizes
 from mlc.ir.core import Value, at_end
 from mlc.ir.sizes import Dim
 from mlc.passes.loop_to_gpu import memory, panels
+from mlc.passes.loop_to_gpu.rows import RowLoop
 from mlc.passes.loop_to_gpu.threads import Threads, rule
 from mlc.passes.lower_kernel.memory import access
 from mlc.passes.lower_kernel.nest import loop_over
@@ -26,6 +27,10 @@ def _for(low: Threads, op: loop.For) -> None:
             return
     if low.kernel.schedule.mma_warps > 1:
         terms_in_order(low, op)
+        return
+    several = op.unroll > 1 or low.kernel.schedule.groups_per_tile > 1
+    if several and op.parent_op is low.kernel and (op.dim == low.across or (op.step == 1 and low.across < 0)):
+        RowLoop(low, op).run()
         return
     loop_over(low, op)
 

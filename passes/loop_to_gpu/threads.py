@@ -49,6 +49,10 @@ class ThreadScope(LoopScope):
         self.slots: dict[Value, Dim] = dict(outer.slots) if outer else {}    # start of a multi-buffered scratch's stage
         self.packing: bool = outer is not None and outer.packing
         self.multiples: dict[int, int] = dict(outer.multiples) if outer else {}      # known divisor of an origin
+        self.spare: dict[int, Dim] = dict(outer.spare) if outer else {}      # coordinate to load in place of one beyond
+        #                                                                    its end
+        self.block_number: int = outer.block_number if outer else 0          # of a loop without a counter
+        self.by_first_group: bool = outer is not None and outer.by_first_group
 
     def inner(self) -> ThreadScope:
         numbers = SizeBuilder(dict(self.numbers.symbols))
@@ -80,6 +84,9 @@ class Threads(Lowering):
         if self.along >= 0:
             self.scope.block[self.along] = kernel.schedule.tile[self.along]
         self.lane: Dim = 0
+        self.group: Dim = 0
+        self.member: Dim = 0                             # the number of the thread in its group
+        self.rows: dict[tuple[Value, int], dict[Point, Value]] = {}      # rows in registers, by number of the block
         self.taken = 0                                   # bytes of shared memory of a block
 
     @property
@@ -95,6 +102,11 @@ class Threads(Lowering):
     @property
     def size(self) -> int:
         """The number of threads of a block."""
+        return self.group_size * self.kernel.schedule.groups_per_tile
+
+    @property
+    def group_size(self) -> int:
+        """The number of threads of a group, of which a block has one unless they share its tiles."""
         return self.kernel.schedule.tiles_per_cta * self.lanes_across
 
     def points_along(self, d: int) -> int:
@@ -118,20 +130,28 @@ class Threads(Lowering):
     def run(self) -> None:
         kernel = self.kernel
         self.function.attrs["known_block_size"] = (self.size, 1, 1)
+        if kernel.schedule.ctas_at_once:
+            self.function.attrs["nvvm.minctasm"] = kernel.schedule.ctas_at_once
         if self.total == 0:
             return
         flatten_buffers(self)
         thread, block = (self.named(word, place(dimension="x").result) for word, place in (
             ("thread", gpu.ThreadId), ("block", gpu.BlockId)))
+        self.thread = self.member = thread
+        if kernel.schedule.groups_per_tile > 1:
+            self.member, self.group = (self.named(word, self.number(at(thread, self.group_size)))
+                                       for word, at in (("member", sizes.modulo), ("group", sizes.divide)))
+            if self.across < 0 and sizes.modulo(self.total, kernel.schedule.tiles_per_cta) != 0:
+                kernel.fail("groups of threads share whole CTAs", code="MLC0171")
         if self.across >= 0:
             if kernel.schedule.tiles_per_cta != 1:
                 kernel.fail("lanes that are threads take one row per block", code="MLC0171")
-            self.lane, unit = thread, block
+            self.lane, unit = self.member, block
         elif kernel.schedule.threads_per_cta:
             self.cta_tile(block, thread)
             return
         else:
-            unit = block * kernel.schedule.tiles_per_cta + thread
+            unit = block * kernel.schedule.tiles_per_cta + self.member
         if self.across >= 0 or sizes.modulo(self.total, kernel.schedule.tiles_per_cta) == 0:
             self.unit(unit)
             return
@@ -200,14 +220,18 @@ class Threads(Lowering):
         kernel, read = self.kernel, False
         for op in kernel.body.block:
             inside = list(op.walk())
-            if read and self.across >= 0 and any(isinstance(o, loop.Store) for o in inside):
-                gpu.Barrier()                        # the store may overwrite what other lanes have yet to load
+            if read and self.size > kernel.schedule.tiles_per_cta and any(isinstance(o, loop.Store) for o in inside):
+                gpu.Barrier()                        # the store may overwrite what others have yet to load
             self.lower(op)
             read = read or any(isinstance(o, loop.Load) for o in inside)
 
     def is_first(self) -> Value:
-        """Whether this is the thread of the first lane."""
-        return arith.CmpI("eq", self.number(self.lane), self.number(0)).result
+        """Whether this is the thread of the first lane, of the first group."""
+        return arith.CmpI("eq", self.number(self.thread), self.number(0)).result
+
+    def is_first_group(self) -> Value:
+        """Whether this is a thread of the first group."""
+        return arith.CmpI("eq", self.number(self.group), self.number(0)).result
 
     # -- places ---------------------------------------------------------------------------------------------------
     def is_in_lanes(self, d: int) -> bool:
@@ -218,7 +242,7 @@ class Threads(Lowering):
             if isinstance(origin, Value):
                 origin = self.named("origin", origin)
             origin, size = origin + self.lane, 1
-        for about in (self.scope.ends, self.scope.groups, self.scope.multiples):
+        for about in (self.scope.ends, self.scope.groups, self.scope.multiples, self.scope.spare):
             about.pop(d, None)
         self.scope.within = {key: v for key, v in self.scope.within.items() if key[0] != d}
         self.scope.clamped = {key: v for key, v in self.scope.clamped.items() if key[0] != d}
@@ -236,10 +260,17 @@ class Threads(Lowering):
     def coordinate(self, d: int, offset: int) -> Dim:
         """The coordinate of a point, clamped to the last one of the domain.
 
-        If lanes are threads, it is not clamped, and loads are guarded instead.
+        If lanes are threads, it is not clamped: another point of the same thread takes its place, or else loads are
+        guarded instead.
         """
         at = self.place(d, offset)
         end = self.scope.ends.get(d)
+        if end is not None and (spare := self.scope.spare.get(d)) is not None:
+            if (d, offset, end) not in self.scope.clamped:
+                there = arith.CmpI("slt", self.number(at), self.number(end)).result
+                chosen = arith.Select(there, self.number(at), self.number(spare)).result
+                self.scope.clamped[d, offset, end] = self.named("there", chosen)
+            return self.scope.clamped[d, offset, end]
         if end is None or d == self.across:
             return at
         if isinstance(at, int) and isinstance(end, int):

@@ -448,3 +448,69 @@ func.func @f(%x: memref<4xf32>, %y: memref<4xf32>) {
   }
   func.return
 }
+// -----
+func.func @f() {
+  loop.kernel {symbols = [], domain = [4, 256], iterator_types = ["parallel", "reduction"], schedule = #loop.schedule<tile = [1, 64], vector = 1, groups_per_tile = 2, blocks_per_group = 4>} { // error: error[MLC0150]: loop.kernel: schedule: groups_per_tile = 2 needs lanes that are threads
+    loop.end
+  }
+  func.return
+}
+// -----
+func.func @f() {
+  loop.kernel {symbols = [], domain = [4, 256], iterator_types = ["parallel", "reduction"], schedule = #loop.schedule<tile = [1, 64], ctas_at_once = -1>} { // error: error[MLC0150]: loop.kernel: schedule: groups_per_tile = 1, blocks_per_group = 0, ctas_at_once = -1
+    loop.end
+  }
+  func.return
+}
+// -----
+func.func @f() {
+  loop.kernel {symbols = [], domain = [4, 640], iterator_types = ["parallel", "reduction"], schedule = #loop.schedule<tile = [1, 64], vector = 1, lanes = 1, tiles_per_cta = 1, groups_per_tile = 2, blocks_per_group = 4>} {
+    %0 = loop.full {value = 0.0 : f32} : !loop.tile<d0xd1xf32>
+    %1 = loop.for %0 {dim = 1, run = 2, kinds = ["add"]} : !loop.tile<d0xd1xf32> { // error: error[MLC0152]: loop.for: 2 groups of threads each take 4 blocks at a time, but a run has 2
+    ^bb0(%a: !loop.tile<d0xd1xf32>):
+      loop.yield %a : (!loop.tile<d0xd1xf32>) -> ()
+    }
+    loop.end
+  }
+  func.return
+}
+// -----
+func.func @f() {
+  loop.kernel {symbols = [], domain = [4, 640, 3], iterator_types = ["parallel", "reduction", "reduction"], schedule = #loop.schedule<tile = [1, 64, 1], vector = 1, lanes = 1, tiles_per_cta = 1, groups_per_tile = 2, blocks_per_group = 4>} {
+    loop.for {dim = 2} { // error: error[MLC0152]: loop.for: 2 groups of threads share the blocks of d1
+      loop.yield
+    }
+    loop.end
+  }
+  func.return
+}
+// -----
+func.func @f() {
+  loop.kernel {symbols = [], domain = [4, 640], iterator_types = ["parallel", "reduction"], schedule = #loop.schedule<tile = [1, 64]>} {
+    loop.for {dim = 1, unroll = 65} { // error: error[MLC0152]: loop.for: unroll = 65: up to 64 blocks
+      loop.yield
+    }
+    loop.end
+  }
+  func.return
+}
+// -----
+func.func @f(%n: index) {
+  loop.kernel %n {symbols = ["N"], domain = [4, "N"], iterator_types = ["parallel", "reduction"], schedule = #loop.schedule<tile = [1, 64], vector = 1, lanes = 1>} : (index) -> () {
+    %0 = loop.scratch {registers = true} : !loop.scratch<d0xd1xf32> // error: error[MLC0151]: loop.scratch: a row in registers lies along the vector dimension, whose extent is known, not d1
+    loop.end
+  }
+  func.return
+}
+// -----
+func.func @f() {
+  loop.kernel {symbols = [], domain = [4, 640], iterator_types = ["parallel", "reduction"], schedule = #loop.schedule<tile = [1, 64], vector = 1, lanes = 1>} {
+    %0 = loop.scratch {registers = true} : !loop.scratch<d0xd1xf32>
+    loop.for {dim = 1} {
+      %1 = loop.load_scratch %0 : (!loop.scratch<d0xd1xf32>) -> !loop.tile<d0xd1xf32> // error: error[MLC0151]: loop.load_scratch: accesses a row in registers outside of an unrolled loop over d1
+      loop.yield
+    }
+    loop.end
+  }
+  func.return
+}
