@@ -196,7 +196,7 @@ class Rows:
         if found is None:
             known[place] = Kept(op.result, op, number, number)
             self.all.append(known[place])
-        elif found.first < number:
+        elif found.first < number and found.tile.type == op.result.type:
             found.last = number
             found.loads.append(op)
 
@@ -214,7 +214,7 @@ class Rows:
             self.all.append(known[place])
 
     def scratch(self, op: loop.StoreScratch, number: int) -> None:
-        """What a loop computes for later ones is in a scratch buffer already."""
+        """Note a scratch buffer, which has a row that a loop computes for later ones."""
         users = [user for user in op.scratch.users if user is not op]
         made = op.scratch.op
         if made is not None and made.parent_op is self.kernel and self.d in op.scratch.type.dims and all(
