@@ -240,7 +240,7 @@ class Rows:
         if not any(row.place for row in self.all):
             return 0
         most = max(self.live(row) for row in self.all if row.place) * points
-        return max(ctas, machine.registers // (threads * (most + PLENTY)))
+        return max(ctas, min(RESIDENT, machine.registers // (threads * (most + PLENTY))))
 
     def held(self, number: int) -> int:
         """The words of a point that are in registers when a loop starts."""
