@@ -263,8 +263,8 @@ class RowLoop:
                 last = self.batch(self.whole, 1, self.inits, self.end, spare=None, number=LAST)
             if not self.keys:
                 return []
-            self.buffers = []
-            return self.combined(out, self.exchanged(last, 0)[0])
+            turns = sizes.divide(self.whole + self.span * self.groups - 1, self.span * self.groups)
+            return self.combined(out, self.exchanged(last, sizes.modulo(turns, 2))[0])
 
         if isinstance(rest, int):
             return emit()

@@ -196,7 +196,7 @@ class Rows:
         if found is None:
             known[place] = Kept(op.result, op, number, number)
             self.all.append(known[place])
-        elif found.first < number:
+        elif found.first < number and found.tile.type == op.result.type:
             found.last = number
             found.loads.append(op)
 
@@ -214,7 +214,7 @@ class Rows:
             self.all.append(known[place])
 
     def scratch(self, op: loop.StoreScratch, number: int) -> None:
-        """Keep a row that a loop computes for later ones, in a scratch buffer already."""
+        """Note a scratch buffer, which has a row that a loop computes for later ones."""
         users = [user for user in op.scratch.users if user is not op]
         made = op.scratch.op
         if made is not None and made.parent_op is self.kernel and self.d in op.scratch.type.dims and all(
@@ -230,7 +230,7 @@ class Rows:
         """Choose where the rows are kept; returns how many CTAs a multiprocessor then holds at least, 0 for no rows."""
         for ctas in (CTAS, 1):
             registers = min(KEPT, machine.registers // (threads * ctas) - (OTHERS if ctas > 1 else PLENTY)) // points
-            left = machine.most_shared - SPARE
+            left = machine.most_shared - self.exchanged(threads)
             for row in self.all:
                 taken = threads * points * row.tile.type.dtype.itemsize
                 row.place = "registers" if self.live(row) <= registers else "shared" if taken <= left else ""
@@ -240,7 +240,12 @@ class Rows:
         if not any(row.place for row in self.all):
             return 0
         most = max(self.live(row) for row in self.all if row.place) * points
-        return max(ctas, machine.registers // (threads * (most + PLENTY)))
+        return max(ctas, min(RESIDENT, machine.registers // (threads * (most + PLENTY))))
+
+    def exchanged(self, threads: int) -> int:
+        """Bytes of shared memory for what groups, and then lanes, exchange, in buffers of 16 bytes each."""
+        sizes = [v.type.dtype.itemsize for op in self.loops for v in op.operands]
+        return sum(2 * threads * size + self.kernel.schedule.tile[self.d] * size + 32 for size in sizes)
 
     def held(self, number: int) -> int:
         """The words of a point that are in registers when a loop starts."""
@@ -251,10 +256,6 @@ class Rows:
         before = self.all[: self.all.index(row)]
         return row.words + max((sum(k.words for k in before if k.place == "registers" and k.first <= i < k.last)
                                 for i in range(row.first, row.last)), default=0)
-
-
-SPARE = 24 << 10
-"""Bytes of shared memory for what groups and warps exchange."""
 
 
 def keep_rows(kernel: Kernel, rows: Sequence[Kept], ctas: int) -> None:

@@ -84,3 +84,18 @@ func.func @odd(%x: tensor<300x60xf32>) -> tensor<60xf32> {
   func.return %0 : tensor<60xf32>
 }
 // CHECK: tile = [1, 1], tiles_per_cta = 256, steps = ["unroll_rows(blocks=[32])"]
+// -----
+// a single row is stored as a tile of both dimensions, but loaded as one of d1
+func.func @single(%x: tensor<1x244xf32>, %g: tensor<1x244xf32>) -> tensor<1x244xf32> {
+  %0 = tensor.exp %x : tensor<1x244xf32>
+  %1 = tensor.reduce_sum %0 {axes = [1]} : (tensor<1x244xf32>) -> tensor<1xf32>
+  %2 = tensor.reshape %1 : tensor<1xf32> to tensor<1x1xf32>
+  %3 = tensor.div %0, %2 : (tensor<1x244xf32>, tensor<1x1xf32>) -> tensor<1x244xf32>
+  %4 = tensor.mul %g, %3 : tensor<1x244xf32>
+  %5 = tensor.reduce_sum %4 {axes = [1]} : (tensor<1x244xf32>) -> tensor<1xf32>
+  %6 = tensor.reshape %5 : tensor<1xf32> to tensor<1x1xf32>
+  %7 = tensor.mul %3, %6 : (tensor<1x244xf32>, tensor<1x1xf32>) -> tensor<1x244xf32>
+  %8 = tensor.sub %4, %7 : tensor<1x244xf32>
+  func.return %8 : tensor<1x244xf32>
+}
+// CHECK: schedule
