@@ -95,6 +95,13 @@ class FakeDevice:
         self.downloads += 1
         target.reshape(-1).view(np.uint8)[:] = self.bytes(source, target.nbytes)
 
+    def pinned(self, size: int) -> tuple[int, Array]:
+        self.pages = [*getattr(self, "pages", []), np.zeros(size, np.uint8)]
+        return int(self.pages[-1].__array_interface__["data"][0]), self.pages[-1]
+
+    def fetch(self, target: int, source: int, size: int) -> None:
+        ctypes.memmove(target, self.bytes(source, size).tobytes(), size)
+
     def copy(self, target: int, source: int, size: int) -> None:
         if size:
             self.bytes(target, size)[:] = self.bytes(source, size)

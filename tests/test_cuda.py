@@ -192,11 +192,14 @@ def test_calls_with_other_addresses_are_planned(graphs: bool) -> None:
     assert f.call([z, f.memory.array(np.ones(6, "f4"))])[0].numpy().tolist() == [1] * 6 and len(f.planned) == 2
 
 
-def test_a_call_that_can_fail_is_not_planned() -> None:
+def test_a_planned_call_that_fails_leaves_its_error_to_whoever_waits() -> None:
     f = entry(TAKE)
     f.poison = False
     f.call([np.zeros(5, "f4"), np.zeros(3, np.int64)])
-    assert not f.planned
+    assert f.planned
+    result, = f.call([np.zeros(5, "f4"), np.array([0, 9, 0])])
+    with pytest.raises(UserIndexError, match="MLC0340"):
+        result.numpy()
 
 
 def test_a_launch_asks_for_much_shared_memory() -> None:

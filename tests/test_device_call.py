@@ -1,6 +1,7 @@
 """Repeated calls on a device: they give what calls through Python give, and leave all else to these."""
 from __future__ import annotations
 
+import ctypes
 import threading
 from typing import Any
 
@@ -11,8 +12,9 @@ import mlc
 from mlc import nn
 from mlc.api import compiled_function
 from mlc.backends.cuda import devices
+from mlc.backends.cuda.failures import NO_ERROR, RECORD, SLOTS, Failures
 from mlc.device_call import MAX_CALLS, MISSED, DeviceCall
-from mlc.ir.diag import BackendError, UserError
+from mlc.ir.diag import BackendError, UserError, UserIndexError
 from tests.fake_device import FakeDevice
 
 X = np.arange(6, dtype="f4").reshape(2, 3)
@@ -368,3 +370,47 @@ def test_numbers_that_are_arguments(device: FakeDevice) -> None:
     assert mlc.cuda.memory_allocated() == 0
     g = mlc.compile(lambda x, n: x * n, donate="n", target="cuda")
     assert [g(np.float32(3), np.full((), 2, "f4")).item() for _ in range(3)] == [6.0] * 3
+
+
+def test_repeated_calls_report_their_errors_to_whoever_waits(device: FakeDevice, monkeypatch: Any) -> None:
+    take = mlc.compile(lambda x, i: mlc.index_select(x, 0, i))
+    x, good, bad = (mlc.tensor(a).cuda() for a in (np.arange(3.0), np.array([1, 2]), np.array([1, 5])))
+    assert take(x, good).tolist() == [1, 2]
+    message = r"MLC0340.*axis 0 of size 3"
+    for look in (lambda y: y.tolist(), lambda y: mlc.cuda.synchronize(), lambda y: take(x, good),
+                 lambda y: y.backing_array.__dlpack__()):
+        result = take(x, bad)                              # does not wait
+        with pytest.raises(UserIndexError, match=message):
+            look(result)
+        assert take(x, good).tolist() == [1, 2]            # it is reported once
+    monkeypatch.setenv("CUDA_LAUNCH_BLOCKING", "1")
+    with pytest.raises(UserIndexError, match=message):
+        take(x, bad)
+
+
+def test_errors_are_kept_for_many_calls_that_are_under_way() -> None:
+    device = FakeDevice()
+    late: list[Any] = []
+    monkey: Any = device
+    monkey.fetch = lambda target, source, size: late.append((target, device.bytes(source, size).tobytes()))
+
+    def synchronize() -> None:                             # only now they are there
+        for target, content in late:
+            ctypes.memmove(target, content, RECORD)
+        late.clear()
+
+    monkey.synchronize = synchronize
+    failures = Failures(device)
+    record = device.allocate(RECORD)
+    assert record is not None
+    for number in range(3 * SLOTS // 2):
+        device.upload(record, np.array([7 if number == 5 else NO_ERROR]))
+        if number == SLOTS:
+            with pytest.raises(UserError, match="record 7"):
+                failures.watch(lambda found: UserError(f"record {found}", code="MLC0340"), record)
+        else:
+            failures.watch(lambda found: UserError(f"record {found}", code="MLC0340"), record)
+    device.upload(record, np.array([NO_ERROR]))
+    synchronize()
+    failures.check()
+    assert not failures.pending

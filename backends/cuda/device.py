@@ -99,6 +99,12 @@ class Device(Protocol):
     def download(self, target: Array, source: int) -> None:
         """Copy to a contiguous array from the device, once all work submitted before is done."""
 
+    def pinned(self, size: int) -> tuple[int, Array]:
+        """Allocate page-locked memory of the host, for good; returns its address and bytes."""
+
+    def fetch(self, target: int, source: int, size: int) -> None:
+        """Copy bytes to page-locked memory; they are there once all work submitted before is done."""
+
     def copy(self, target: int, source: int, size: int) -> None:
         """Copy bytes within the device."""
 

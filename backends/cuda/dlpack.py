@@ -81,6 +81,9 @@ def export(array: DeviceArray, stream: int | None = None, dl_device: Any = None,
     if copy:
         array = array.copy()
     array.memory.device.activate()
+    if array.memory.failures.pending:                      # whoever reads the elements does not know of them
+        array.memory.device.synchronize()
+        array.memory.failures.check()
     if stream != NO_ORDER:
         array.memory.device.publish(LEGACY if stream is None else int(stream))
     if array.storage.block is not None:

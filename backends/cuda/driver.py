@@ -208,6 +208,13 @@ class Driver:
         with self._lock:
             self._staging.download(target.reshape(-1).view(np.uint8), source)
 
+    def pinned(self, size: int) -> tuple[int, Array]:
+        address = int(self.call(self.cu.cuMemHostAlloc(size, 0), "allocating pinned memory"))
+        return address, np.ctypeslib.as_array((ctypes.c_uint8 * size).from_address(address))
+
+    def fetch(self, target: int, source: int, size: int) -> None:
+        self.call(self.cu.cuMemcpyDtoHAsync(target, source, size, self._stream), "copying from the device")
+
     def copy(self, target: int, source: int, size: int) -> None:
         if size:
             self.call(self.cu.cuMemcpyDtoDAsync(target, source, size, self._stream), "copying")
@@ -313,9 +320,7 @@ class Staging:
     def _open(self) -> None:
         cu = self.device.cu
         for _ in range(CHUNKS):
-            address = int(self.device.call(cu.cuMemHostAlloc(CHUNK, 0), "allocating pinned memory"))
-            memory = np.ctypeslib.as_array((ctypes.c_uint8 * CHUNK).from_address(address))
-            self.chunks.append((address, memory))
+            self.chunks.append(self.device.pinned(CHUNK))
             self.ends.append(self.device.event())
 
     def _room(self, size: int) -> tuple[int, Array]:

@@ -11,6 +11,7 @@ import numpy as np
 from mlc.backends.argument_checks import MAX_BYTES, ArgumentChecks
 from mlc.backends.cuda.device import Device, Fill
 from mlc.backends.cuda.devices import check_runs, device
+from mlc.backends.cuda.failures import NO_ERROR, RECORD
 from mlc.backends.cuda.image import DeviceImage
 from mlc.backends.cuda.memory import DeviceArray, DeviceMemory, Storage
 from mlc.backends.cuda.planned_call import PlannedCall
@@ -19,10 +20,7 @@ from mlc.ir.abi import Interface
 from mlc.ir.diag import UserError, UserTypeError
 
 Array = np.ndarray[Any, Any]
-NO_ERROR = -1
 _ARRAYS = frozenset({DeviceArray, np.ndarray})
-RECORD = 8
-"""Bytes of an error record."""
 
 _memories: dict[Device, DeviceMemory] = {}
 _placing = threading.Lock()
@@ -85,7 +83,8 @@ class Entry(ArgumentChecks):
     """One function. Any number of threads may call it at once.
 
     Host arrays are copied to the device, device arrays are used in place; results are device arrays. A call returns
-    before they are computed, unless the function can fail, since errors are raised by the call.
+    before they are computed. Errors that are found on the device are raised by the first call with arguments of some
+    shapes, and for later ones by whoever waits for the device (failures.py).
 
     poison   whether memory that the call writes is filled with 1 bits first, to detect elements it does not write
     planned  by the shapes of the arguments: calls of which only the addresses differ from an earlier one
@@ -128,7 +127,7 @@ class Entry(ArgumentChecks):
               numbers: Sequence[int]) -> None:
         """Have the next call with arguments of these shapes look at nothing that depends on them alone."""
         plan = self.program.plan(self.interface.name, numbers)
-        if plan is None or self.interface.error_sites:     # else a call waits for the device, and its time is that
+        if plan is None:
             return
         if len(self.planned) >= MOST_PLANS:
             self.planned.clear()

@@ -19,6 +19,7 @@ import numpy as np
 
 from mlc.backends.cuda import dlpack
 from mlc.backends.cuda.device import Device
+from mlc.backends.cuda.failures import Failures
 from mlc.ir.diag import BackendError, UserTypeError
 from mlc.ir.weak_references import FinalizationQueue, WeakList
 
@@ -217,6 +218,8 @@ class DeviceArray:
         if out.size:
             self.memory.device.activate()
             self.memory.device.download(out, self.address)
+            if self.memory.failures.pending:
+                self.memory.failures.check()
         return out
 
     def first(self, shape: tuple[int, ...]) -> DeviceArray:
@@ -311,6 +314,7 @@ class DeviceMemory:
     def __init__(self, device: Device) -> None:
         self.device = device
         self.allocator = Allocator(device)
+        self.failures = Failures(device)
 
     def storage(self, size: int) -> Storage:
         """New memory of at least `size` bytes; a null address for 0."""

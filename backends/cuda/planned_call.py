@@ -9,6 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from mlc.backends.cuda.device import Fill
+from mlc.backends.cuda.failures import RECORD
 from mlc.backends.cuda.launch_plan import LaunchPlan
 from mlc.backends.cuda.memory import Array, ArrayType, DeviceArray, DeviceMemory, Spares, Storage, is_spare, size_class
 
@@ -47,7 +51,7 @@ class Uploads:
 
 
 class PlannedCall:
-    """The calls of an entry on arrays of known shapes; it cannot fail, and depends on no other data.
+    """The calls of an entry on arrays of known shapes; what is launched depends on no other data.
 
     dtypes   of the arguments
     donated  whether results take over memory of arguments
@@ -65,8 +69,14 @@ class PlannedCall:
         spares = None if reuses else Spares(self.memory, [type for type, _ in self._results], self._arena)
         self._spares = spares if spares is not None and spares.bytes else None
         self._uploads = Uploads(self.memory, entry.interface.donated)
+        self._record = self.memory.storage(RECORD) if entry.interface.error_sites else None
+        if self._record is not None:
+            self._fill_words = np.array([self._record.address], np.uint64)
+            self._clear = self.memory.device.prepare(
+                Fill(0xFF, 1, RECORD, int(self._fill_words.__array_interface__["data"][0])))
         # After the addresses of arguments and results come those of the arena and the error record, if there are any.
-        self._rest = (*((0,) if arena else (0, 0)), *entry.program.constants.values())
+        record = 0 if self._record is None else self._record.address
+        self._rest = (*((record,) if arena else (0, record)), *entry.program.constants.values())
 
     def takes(self, arrays: Sequence[Any]) -> bool:
         """Whether arrays that have the shapes are arguments of these calls."""
@@ -90,6 +100,10 @@ class PlannedCall:
         donated. The list of addresses is used up."""
         memory, spares = self.memory, self._spares
         memory.device.activate()
+        if self._record is not None:
+            if memory.failures.pending:
+                memory.failures.check()
+            self._clear()
         results: list[Any] = []
         if spares is None:
             for type, alias in self._results:
@@ -119,6 +133,8 @@ class PlannedCall:
         if spares is not None:
             spares.spare, spares.last = spares.last, results.copy()    # as the caller still has only the list
         self.entry.calls += 1
+        if self._record is not None:
+            memory.failures.watch(self.entry.error, self._record.address)
         return results
 
     def _take_arena(self) -> Storage:

@@ -148,7 +148,8 @@ def synchronize(device: Any = None) -> None:
         device: Number or name ("cuda", "cuda:1") of the device; None for the first.
 
     Raises:
-        UserError: The name is not that of a GPU (MLC0337).
+        UserError: The name is not that of a GPU (MLC0337); or the error of a call that has returned before, such as an
+            index out of range (MLC0340).
         BackendError: There is no such device (MLC0582), no driver (MLC0581), or no cuda-python (MLC0580).
 
     Example:
@@ -158,6 +159,7 @@ def synchronize(device: Any = None) -> None:
     memory = _memory(device)
     memory.device.activate()
     memory.device.synchronize()
+    memory.failures.check()
 
 
 def memory_allocated(device: Any = None) -> int:
