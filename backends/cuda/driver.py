@@ -318,7 +318,6 @@ class Staging:
         self.used = 0                                      # bytes of it
 
     def _open(self) -> None:
-        cu = self.device.cu
         for _ in range(CHUNKS):
             self.chunks.append(self.device.pinned(CHUNK))
             self.ends.append(self.device.event())

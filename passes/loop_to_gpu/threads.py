@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import ChainMap
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from math import prod
 from typing import Any, ClassVar
 
@@ -21,6 +21,8 @@ from mlc.passes.lower_kernel import checks, compute  # noqa: F401  (they registe
 from mlc.passes.lower_kernel.memory import flatten_buffers
 from mlc.passes.lower_kernel.nest import RULES, LoopScope, Lowering, Point
 
+PIECE = 16
+"""Points of a thread that are lowered at a time after its sums."""
 Rule = Callable[["Threads", Any], None]
 THREAD_RULES: dict[type[Op], Rule] = {}
 """Lowering rules of operations on tiles for threads, where they differ from those for a CPU."""
@@ -47,6 +49,8 @@ class ThreadScope(LoopScope):
         self.groups: dict[int, tuple[int, int]] = dict(outer.groups) if outer else {}    # (size, distance) of the
         #                                                                   groups of a thread's points along it
         self.slots: dict[Value, Dim] = dict(outer.slots) if outer else {}    # start of a multi-buffered scratch's stage
+        self.piece: tuple[int, int, int] = outer.piece if outer else (-1, 0, 0)      # dimension, and the part of it that
+        #                                                                   is lowered at present
         self.packing: bool = outer is not None and outer.packing
         self.multiples: dict[int, int] = dict(outer.multiples) if outer else {}      # known divisor of an origin
         self.spare: dict[int, Dim] = dict(outer.spare) if outer else {}      # coordinate to load in place of one beyond
@@ -218,12 +222,46 @@ class Threads(Lowering):
     def body(self) -> None:
         """Lower the operations of the kernel, for the points of the thread."""
         kernel, read = self.kernel, False
-        for op in kernel.body.block:
+        operations, last = list(kernel.body.block), self.epilogue()
+        for op in operations[: len(operations) - len(last)]:
             inside = list(op.walk())
             if read and self.size > kernel.schedule.tiles_per_cta and any(isinstance(o, loop.Store) for o in inside):
                 gpu.Barrier()                        # the store may overwrite what others have yet to load
             self.lower(op)
             read = read or any(isinstance(o, loop.Load) for o in inside)
+        self.piece_by_piece(last)
+
+    def epilogue(self) -> list[Op]:
+        """The operations after the sums of a CTA tile, if each computes points by themselves; else none."""
+        operations = list(self.kernel.body.block)
+        sums = [i for i, op in enumerate(operations) if isinstance(op, loop.For)]
+        last = operations[sums[-1] + 1:] if sums else []
+        alone = loop.Map, loop.Load, loop.Store, loop.Full, loop.Index, loop.InBounds, loop.End
+        cut = self.kernel.schedule.threads_per_cta and self.kernel.schedule.vector >= 0
+        return last if cut and all(type(op) in alone for op in last) else []
+
+    def piece_by_piece(self, operations: Sequence[Op]) -> None:
+        """Lower an epilogue for a few points at a time: what it computes of all sums would not fit into registers."""
+        schedule = self.kernel.schedule
+        d = schedule.vector
+        once = [op for op in operations if op.results and d not in op.results[0].type.dims]
+        for op in once:
+            self.lower(op)
+        rest = [op for op in operations if op not in once]
+        if not rest:
+            return
+        lanes = self.lanes_of(schedule.tile[d])
+        size = max(lanes, PIECE * schedule.tile[d] // prod(schedule.tile[: self.kernel.parallel]))
+        for start in range(0, schedule.tile[d], size):
+            with self.scoped():
+                self.scope.piece = d, start, start + size
+                for op in rest:
+                    self.lower(op)
+
+    def points(self, dims: Sequence[int]) -> list[Point]:
+        found = super().points(dims)
+        d, start, stop = self.scope.piece
+        return [p for p in found if start <= p[d] < stop] if d in dims else found
 
     def is_first(self) -> Value:
         """Whether this is the thread of the first lane, of the first group."""
