@@ -1,7 +1,7 @@
 """Errors that calls report after they have returned.
 
-A function that can fail, for example because an index is out of range, writes an error record on the device. To wait for
-it in every call would leave the device idle meanwhile. So calls of which only the addresses are new copy the record to
+A function that can fail, for example because an index is out of range, writes an error record on the device. If every
+call waited for it, the device would be idle meanwhile. So calls of which only the addresses are new copy the record to
 memory of the host when they are done, and whoever waits for the device next raises the error: reading a result,
 `mlc.cuda.synchronize`, the next call that finds it there. With CUDA_LAUNCH_BLOCKING=1 each call waits itself.
 """

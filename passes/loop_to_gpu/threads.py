@@ -49,8 +49,8 @@ class ThreadScope(LoopScope):
         self.groups: dict[int, tuple[int, int]] = dict(outer.groups) if outer else {}    # (size, distance) of the
         #                                                                   groups of a thread's points along it
         self.slots: dict[Value, Dim] = dict(outer.slots) if outer else {}    # start of a multi-buffered scratch's stage
-        self.piece: tuple[int, int, int] = outer.piece if outer else (-1, 0, 0)      # dimension, and the part of it that
-        #                                                                   is lowered at present
+        self.piece: tuple[int, int, int] = outer.piece if outer else (-1, 0, 0)      # dimension and the part of it
+        #                                                                   that is lowered at present
         self.packing: bool = outer is not None and outer.packing
         self.multiples: dict[int, int] = dict(outer.multiples) if outer else {}      # known divisor of an origin
         self.spare: dict[int, Dim] = dict(outer.spare) if outer else {}      # coordinate to load in place of one beyond
