@@ -13,7 +13,6 @@ from mlc.dialects.index_arithmetic import SizeBuilder
 from mlc.dialects.loop import Kernel
 from mlc.ir import sizes
 from mlc.ir.core import Op, Value, at_end
-from mlc.ir.diag import UserError
 from mlc.ir.machine import Gpu
 from mlc.ir.sizes import Dim
 from mlc.ir.types import i1
@@ -24,16 +23,6 @@ from mlc.passes.lower_kernel.nest import RULES, LoopScope, Lowering, Point
 Rule = Callable[["Threads", Any], None]
 THREAD_RULES: dict[type[Op], Rule] = {}
 """Lowering rules of operations on tiles for threads, where they differ from those for a CPU."""
-
-
-def refuse(low: Threads, op: Op) -> None:
-    """Quantised numbers are unpacked in vector registers, which threads do not have."""
-    raise UserError(f"{op.name} has no code for GPUs", code="MLC0172", loc=op.loc,
-                    hint="compile the function for a CPU, or use weights that are not quantised")
-
-
-THREAD_RULES.update(dict.fromkeys(
-    (loop.BlockMinima, loop.BlockScales, loop.Dequantize, loop.DotPairs, loop.UnpackPairs), refuse))
 
 
 class ThreadScope(LoopScope):
