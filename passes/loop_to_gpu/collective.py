@@ -19,15 +19,14 @@ def _in_bounds(low: Threads, op: loop.InBounds) -> None:
 @rule(loop.Reduce)
 def _reduce(low: Threads, op: loop.Reduce) -> None:
     """Combine the upper half of the lanes with the lower one until one is left: the tree of `lanes<L>`."""
-    if op.dim == low.across:
-        low.define(op.result, lambda p: across_threads(low, low.part(op.x, p), op.kind))
-        return
-    if op.dim != low.along:
+    if op.dim not in (low.across, low.along):
         op.fail("the lanes to combine are registers or threads: `vector` is their dimension", code="MLC0171")
 
     def tree(point: Point) -> Value:
         parts = [low.part(op.x, (*point[: op.dim], offset, *point[op.dim + 1:]))
-                 for offset in range(low.kernel.schedule.tile[op.dim])]
+                 for offset in range(low.scope.block[op.dim])]
+        if op.dim == low.across:
+            parts = [across_threads(low, part, op.kind) for part in parts]
         while half := len(parts) // 2:
             parts = [CombiningKind(op.kind).emit(a, b) for a, b in zip(parts[:half], parts[half:])]
         return parts[0]

@@ -13,7 +13,7 @@ from mlc.dialects.index_arithmetic import SizeBuilder
 from mlc.dialects.loop import Kernel
 from mlc.ir import sizes
 from mlc.ir.core import Op, Value, at_end
-from mlc.ir.machine import Gpu
+from mlc.ir.machine import WARP, Gpu
 from mlc.ir.sizes import Dim
 from mlc.ir.types import i1
 from mlc.passes.lower_kernel import checks, compute  # noqa: F401  (they register the rules that hold here too)
@@ -57,18 +57,22 @@ class Threads(Lowering):
         self.scope = ThreadScope(self.scope.numbers)
         self.scope.vector, self.scope.lanes = -1, 1
         schedule, parallel = kernel.schedule, kernel.parallel
-        inner, lanes = schedule.vector >= parallel, schedule.lanes
-        self.across = schedule.vector if inner and lanes == 1 else -1      # the dimension whose lanes are threads
-        self.along = schedule.vector if inner and lanes != 1 else -1       # the one whose lanes are registers
+        inner = schedule.vector >= parallel
+        own, whole = (self.lanes_of(schedule.tile[schedule.vector]), schedule.tile[schedule.vector]) if inner else (1, 1)
+        divided = own < whole
+        self.across = schedule.vector if divided else -1                   # the dimension whose lanes are threads
+        self.along = schedule.vector if inner and not divided else -1      # the one whose lanes are registers
+        self.own = own if divided else 1                                   # adjacent lanes of a thread across threads
         self.counts = [sizes.divide(n + t - 1, t) for n, t in zip(kernel.domain, schedule.tile)][: parallel]
         self.total = sizes.product(self.counts)
         self.threads_per_cta = schedule.threads_per_cta or (1,) * parallel
         self.corner: dict[int, Dim] = {}                 # first coordinate of the CTA tile
         self.part_of_warp: dict[int, Dim] = {}           # offset of the warp's points in it
         self.thread: Dim = 0
-        if self.along >= 0:
-            self.scope.block[self.along] = kernel.schedule.tile[self.along]
-        self.lane: Dim = 0
+        if inner:
+            self.scope.block[schedule.vector] = own
+        self.lane: Dim = 0                               # the number of the thread among those of a block of points
+        self.exists: Value | None = None                 # whether there are such points; None if there always are
         self.taken = 0                                   # bytes of shared memory of a block
 
     @property
@@ -79,7 +83,7 @@ class Threads(Lowering):
     @property
     def lanes_across(self) -> int:
         """The number of threads that work on one block of points."""
-        return self.kernel.schedule.tile[self.across] if self.across >= 0 else 1
+        return self.kernel.schedule.tile[self.across] // self.own if self.across >= 0 else 1
 
     @property
     def size(self) -> int:
@@ -113,15 +117,13 @@ class Threads(Lowering):
         thread, block = (self.named(word, place(dimension="x").result) for word, place in (
             ("thread", gpu.ThreadId), ("block", gpu.BlockId)))
         if self.across >= 0:
-            if kernel.schedule.tiles_per_cta != 1:
-                kernel.fail("lanes that are threads take one row per block", code="MLC0171")
-            self.lane, unit = thread, block
-        elif kernel.schedule.threads_per_cta:
+            self.unit(self.row(block, thread))
+            return
+        if kernel.schedule.threads_per_cta:
             self.cta_tile(block, thread)
             return
-        else:
-            unit = block * kernel.schedule.tiles_per_cta + thread
-        if self.across >= 0 or sizes.modulo(self.total, kernel.schedule.tiles_per_cta) == 0:
+        unit = block * kernel.schedule.tiles_per_cta + thread
+        if sizes.modulo(self.total, kernel.schedule.tiles_per_cta) == 0:
             self.unit(unit)
             return
         there = arith.CmpI("slt", self.number(unit), self.number(self.total)).result
@@ -129,6 +131,23 @@ class Threads(Lowering):
         with at_end(branch.then_body.block), self.scoped():
             self.unit(unit)
             scf.Yield(())
+
+    def row(self, block: Dim, thread: Dim) -> Dim:
+        """The number of the tile that a thread works on together with others, which are lanes of one warp if a CTA has
+        several tiles. Threads without one compute the last one too, as all take part in shuffles, but do not store it.
+        """
+        rows, lanes = self.kernel.schedule.tiles_per_cta, self.lanes_across
+        self.lane = thread
+        if rows == 1:
+            return block
+        if lanes > WARP:
+            self.kernel.fail("a CTA takes several rows only if the lanes of each are in one warp", code="MLC0171")
+        self.lane = self.named("lane", self.number(sizes.modulo(thread, lanes)))
+        row = block * rows + self.named("row", self.number(sizes.divide(thread, lanes)))
+        if sizes.modulo(self.total, rows) == 0:
+            return row
+        self.exists = arith.CmpI("slt", self.number(row), self.number(self.total)).result
+        return self.least(row, self.total - 1)
 
     def unit(self, number: Dim) -> None:
         """Lower the kernel for the block of points with this number, in row-major order."""
@@ -206,11 +225,13 @@ class Threads(Lowering):
         if d == self.across:
             if isinstance(origin, Value):
                 origin = self.named("origin", origin)
-            origin, size = origin + self.lane, 1
+            origin, size = origin + self.lane * self.own, self.own
         for about in (self.scope.ends, self.scope.groups, self.scope.multiples):
             about.pop(d, None)
         self.scope.within = {key: v for key, v in self.scope.within.items() if key[0] != d}
         self.scope.clamped = {key: v for key, v in self.scope.clamped.items() if key[0] != d}
+        if d == self.across:
+            self.scope.multiples[d] = self.own
         return super().enter(d, origin, size, lanes)
 
     def enter_part(self, d: int, start: Dim, rest: Dim, size: int, whole: bool) -> None:
