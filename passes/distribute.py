@@ -57,9 +57,10 @@ OWN, SUMS, ROWS = (8, 4, 2, 1), 32, 8
 
 
 def dot_of_pairs(kernel: Kernel, machine: Gpu, threads: int) -> None:
-    """The schedule of a product with a quantised factor: the pairs of its blocks are divided among threads of a warp, so
-    that these read the bytes of a row together; each unpacks a pair once for several rows of the other factor. The
-    fewer results, the more threads for each.
+    """The schedule of a product of pairs of integers with a quantised factor.
+
+    The pairs of a block are divided among threads of a warp, which read the bytes of a row together; each unpacks a
+    pair once for several rows of the other factor. The fewer results, the more threads for each.
     """
     n, k = kernel.parallel - 1, len(kernel.domain) - 1
     lanes = kernel.schedule.tile[k]

@@ -41,7 +41,7 @@ Array = np.ndarray[Any, Any]
 ARCHITECTURES = ("sm_75", "sm_80", "sm_90", "sm_100")
 
 
-def check(module: Op, arguments: list[Any]) -> None:
+def check(module: Op, arguments: list[Any], products: str = "fma") -> None:
     """Lower a module for a GPU: once numbers are fixed every pass keeps every bit, down to instructions of threads."""
     wanted: list[Any] = []
 
@@ -52,7 +52,7 @@ def check(module: Op, arguments: list[Any]) -> None:
         elif name in ("distribute", "dce", "gpu_to_nvvm"):    # dce cleans up after loop_to_gpu
             same_bits(run_function(lowered, "main", arguments), wanted, name)
 
-    every = pipeline.steps("llvm", machine=GPU)
+    every = pipeline.steps("llvm", machine=GPU, products=products)
     own = [step.transform.name for step in every].index("distribute")
     Pipeline(every[:own]).run(module, Instruments(after=after))               # verified in tests/test_meaning.py
     Pipeline(every[own:]).run(module, Instruments(verify_each=True, after=after))

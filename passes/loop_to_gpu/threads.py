@@ -58,7 +58,8 @@ class Threads(Lowering):
         self.scope.vector, self.scope.lanes = -1, 1
         schedule, parallel = kernel.schedule, kernel.parallel
         inner = schedule.vector >= parallel
-        own, whole = (self.lanes_of(schedule.tile[schedule.vector]), schedule.tile[schedule.vector]) if inner else (1, 1)
+        whole = schedule.tile[schedule.vector] if inner else 1
+        own = self.lanes_of(whole)
         divided = own < whole
         self.across = schedule.vector if divided else -1                   # the dimension whose lanes are threads
         self.along = schedule.vector if inner and not divided else -1      # the one whose lanes are registers
