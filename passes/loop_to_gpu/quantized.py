@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import gcd
 
 from mlc.dialects import arith, loop
+from mlc.ir.affine import dims_of, is_multiple_of
 from mlc.ir.core import Value
+from mlc.ir.sizes import Dim
 from mlc.ir.types import i16, i32
 from mlc.passes.loop_to_gpu.memory import guarded, guarded_dims, guards
 from mlc.passes.loop_to_gpu.threads import Threads, rule
 from mlc.passes.lower_kernel.access import Access
-from mlc.passes.lower_kernel.blocks import NUMBERS, SCALES, Block
+from mlc.passes.lower_kernel.blocks import HALF, NUMBERS, SCALES, Block
 from mlc.passes.lower_kernel.memory import address, flatten, scalar_index
 from mlc.passes.lower_kernel.nest import Point, zero_of
 from mlc.passes.lower_kernel.pairs import PAIRS, as_numbers
@@ -48,12 +51,25 @@ def _read(low: Threads, op: loop.LoadEncoded, unpack: Callable[[Block], Value]) 
         def emit() -> list[Value]:
             start, at = (scalar_index(low, e, op.tiles, point) for e in (address(low, rows), place))
             flat, _ = flatten(low, op.buffer)
-            return [unpack(Block.around(flat, start, at, 0, op.layout, op.numbers, aligned=True))]
+            return [unpack(Block.around(flat, start, at, 0, op.layout, op.numbers, low.bytes_together,
+                                        divisor(low, place, point)))]
 
         conditions = guards(low, rows, guarding, point)
         return guarded(conditions, [dtype], emit, lambda: [arith.constant(zero_of(dtype), dtype)], low)[0]
 
     low.define(op.result, one)
+
+
+def divisor(low: Threads, place: Dim, point: Point) -> int:
+    """A power of two that divides a place in a row, where that is a coordinate that is not clamped."""
+    for d in dims_of(place):
+        if place == loop.coordinate(d) and (d == low.across or d not in low.scope.ends):
+            origin = low.scope.origin[d]
+            known = next(n for n in (HALF, 8, 4, 2, 1) if is_multiple_of(origin, n)
+                         or low.scope.multiples.get(d, 1) % n == 0)
+            offset = low.place(d, point[d]) - origin
+            return gcd(known, offset) if isinstance(offset, int) else 1
+    return 1
 
 
 @rule(loop.DotPairs)

@@ -7,6 +7,7 @@ and masks are of positions in a block; where they are known, LLVM folds them.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from math import gcd
 
 from mlc.dialects import arith, memref, vector
 from mlc.dialects.tensor.encodings import Encoding
@@ -24,22 +25,23 @@ class Block:
     start    of the block, in bytes
     inside   the number of the first lane in the block
     lanes    how many numbers are wanted: 0 is one, as a scalar
-    aligned  whether blocks start at even addresses: all have an even number of bytes, but memory may start anywhere
+    aligned  a number that divides the address of every block; memory may start anywhere on a CPU, so that it is 1 there
+    divisor  one that divides the number of the first lane, up to 16
     """
 
-    def __init__(self, flat: Value, start: Value, inside: Value, lanes: int, aligned: bool = False) -> None:
+    def __init__(self, flat: Value, start: Value, inside: Value, lanes: int, aligned: int = 1, divisor: int = 1) -> None:
         self.flat, self.start, self.inside, self.lanes = flat, start, inside, lanes
-        self.alignment = 2 if aligned else None
+        self.aligned, self.divisor = aligned, divisor
 
     @staticmethod
     def around(flat: Value, row: Value, place: Value, lanes: int, layout: Encoding, numbers: int,
-               aligned: bool = False) -> Block:
+               aligned: int = 1, divisor: int = 1) -> Block:
         """The block that a place in a row is in, for places of one number or two."""
         places = layout.elements // numbers
         number = arith.ShRUI(place, arith.constant(places.bit_length() - 1, index)).result
         start = arith.AddI(row, arith.MulI(number, arith.constant(layout.bytes, index)).result).result
         inside = arith.AndI(place, arith.constant(places - 1, index)).result
-        return Block(flat, start, inside, lanes, aligned)
+        return Block(flat, start, inside, lanes, gcd(aligned, layout.bytes), gcd(divisor, HALF))
 
     def type(self, dtype: ScalarType) -> Type:
         """The type of the lanes."""
@@ -52,19 +54,25 @@ class Block:
             total, offset = arith.AddI(total, offset).result, 0
         return arith.AddI(total, arith.constant(offset + more, index)).result
 
-    def several(self, at: Value, count: int) -> Value:
-        """A vector of bytes from an even one on."""
-        return vector.Load(self.flat, (at,), VectorType((count,), i8), alignment=self.alignment).result
+    def several(self, at: Value, count: int, offset: int) -> Value:
+        """A vector of bytes, from one on whose number in the block a power of two divides if it divides `offset`."""
+        alignment = gcd(self.aligned, offset)
+        return vector.Load(self.flat, (at,), VectorType((count,), i8),
+                           alignment=alignment if alignment > 1 else None).result
 
-    def bytes(self, at: Value) -> Value:
-        """Bytes from one on, one per lane."""
-        if not self.lanes:
+    def bytes(self, at: Value, offset: int) -> Value:
+        """Bytes from one on, one per lane: those of a group of 16 or more that starts at `offset`.
+
+        Where neighbours are scalars, LLVM loads them together if the first is aligned.
+        """
+        if not self.lanes and gcd(self.aligned, offset, self.divisor) == 1:
             return memref.Load(self.flat, (at,)).result
-        return vector.Load(self.flat, (at,), self.type(i8)).result
+        found = self.several(at, max(1, self.lanes), gcd(offset, self.divisor))
+        return found if self.lanes else vector.Extract(found, (), (0,)).result
 
-    def wide(self, at: Value) -> Value:
+    def wide(self, at: Value, offset: int) -> Value:
         """The same, without sign, in 32 bits."""
-        return arith.ExtUI(self.bytes(at), self.type(i32)).result
+        return arith.ExtUI(self.bytes(self.at(at, offset), offset), self.type(i32)).result
 
     def byte(self, at: Value, signed: bool = False) -> Value:
         """One byte in 32 bits."""
@@ -72,7 +80,7 @@ class Block:
 
     def raw_half(self, offset: int) -> Value:
         """The bits of a number in f16."""
-        two = self.several(self.at(offset), 2)
+        two = self.several(self.at(offset), 2, offset)
         return vector.Extract(vector.Bitcast(two, VectorType((1,), i16)).result, (), (0,)).result
 
     def half(self, offset: int) -> Value:
@@ -103,7 +111,7 @@ class Block:
         start = arith.MulI(self.part(log + 1, 255), arith.constant(group, index)).result
         at = arith.AddI(start, self.part(0, group - 1)).result
         high = arith.MulI(self.part(log, 1), arith.constant(4, index)).result
-        return self.shifted(self.wide(self.at(at, offset)), high, 15)
+        return self.shifted(self.wide(at, offset), high, 15)
 
 
 # -- scales and minima ------------------------------------------------------------------------------------------------
@@ -158,7 +166,7 @@ def _with_minimum(b: Block, q: Value) -> Value:
 
 
 def _q8_0(b: Block) -> Value:
-    q = arith.ExtSI(b.bytes(b.at(b.inside, 2)), b.type(i32)).result
+    q = arith.ExtSI(b.bytes(b.at(b.inside, 2), 2), b.type(i32)).result
     return _scaled(b, q, b.half(0))
 
 
@@ -176,14 +184,14 @@ def _q4_k(b: Block) -> Value:
 
 
 def _q5_k(b: Block) -> Value:
-    fifth = b.shifted(b.wide(b.at(b.part(0, 31), 16)), b.part(5, 7), 1)
+    fifth = b.shifted(b.wide(b.part(0, 31), 16), b.part(5, 7), 1)
     top = arith.ShLI(fifth, arith.constant(4, fifth.type)).result
     return _with_minimum(b, arith.OrI(b.nibbles(48, 32), top).result)
 
 
 def _q6_k(b: Block) -> Value:
     part = arith.MulI(b.part(7, 1), arith.constant(32, index)).result
-    two = b.shifted(b.wide(b.at(arith.AddI(part, b.part(0, 31)).result, 128)),
+    two = b.shifted(b.wide(arith.AddI(part, b.part(0, 31)).result, 128),
                     arith.MulI(b.part(5, 3), arith.constant(2, index)).result, 3)
     q = arith.OrI(b.nibbles(0, 64), arith.ShLI(two, arith.constant(4, two.type)).result).result
     return _scaled(b, arith.SubI(q, arith.constant(32, q.type)).result, _scale_of_16(b)[0])

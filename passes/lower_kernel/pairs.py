@@ -7,19 +7,25 @@ the same steps are done at once: integers are smaller than a byte, so that no bi
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from math import gcd
 
 from mlc.dialects import arith, vector
 from mlc.ir.core import Value
-from mlc.ir.types import VectorType, f32, i8, i16, i32, index
+from mlc.ir.types import VectorType, f32, i16, i32, index
 from mlc.passes.lower_kernel.blocks import HALF, Block
 
 
 # -- integers ---------------------------------------------------------------------------------------------------------
-def _words(b: Block, at: Value) -> Value:
-    """Bytes from one on, two per lane, in 16 bits each."""
+def _bytes(b: Block, at: Value, offset: int) -> Value:
+    """Bytes, two per lane: those from one on of a group of 16 or more that starts at `offset`."""
+    return b.several(b.at(at, offset), 2 * max(1, b.lanes), gcd(offset, 2 * b.divisor))
+
+
+def _words(b: Block, at: Value, offset: int) -> Value:
+    """The same, in 16 bits each."""
+    both = _bytes(b, at, offset)
     if b.lanes:
-        return arith.ExtUI(b.several(at, 2 * b.lanes), VectorType((2 * b.lanes,), i16)).result
-    both = b.several(at, 2)
+        return arith.ExtUI(both, VectorType((2 * b.lanes,), i16)).result
     low, high = (arith.ExtUI(vector.Extract(both, (), (i,)).result, i32).result for i in (0, 1))
     return arith.OrI(low, arith.ShLI(high, arith.constant(16, i32)).result).result
 
@@ -60,10 +66,9 @@ def _twice(b: Block) -> Value:
 
 
 def _pairs_q8_0(b: Block) -> Value:
-    at = b.at(_twice(b), 2)
     if b.lanes:
-        return _as_pairs(b, arith.ExtSI(b.several(at, 2 * b.lanes), VectorType((2 * b.lanes,), i16)).result)
-    words = _words(b, at)
+        return _as_pairs(b, arith.ExtSI(_bytes(b, _twice(b), 2), VectorType((2 * b.lanes,), i16)).result)
+    words = _words(b, _twice(b), 2)
     return _less(arith.XorI(words, _each(128, words)).result, 128)
 
 
@@ -71,7 +76,7 @@ def _halves_as_words(b: Block, offset: int) -> Value:
     """4 bits per number of 16 bytes, of which the low bits come first."""
     if b.lanes < HALF:
         return _nibbles_as_words(b, offset, 16)
-    words = arith.ExtUI(b.several(b.at(offset), HALF), VectorType((HALF,), i16)).result
+    words = arith.ExtUI(b.several(b.at(offset), HALF, offset), VectorType((HALF,), i16)).result
     low = arith.AndI(words, arith.constant(15, words.type)).result
     high = arith.ShRUI(words, arith.constant(4, words.type)).result
     return vector.Shuffle(low, high, tuple(range(2 * HALF))).result
@@ -91,7 +96,7 @@ def _nibbles_as_words(b: Block, offset: int, group: int) -> Value:
     start = arith.MulI(b.part(log + 1, 255), arith.constant(group, index)).result
     within = arith.MulI(b.part(0, group // 2 - 1), arith.constant(2, index)).result
     high = arith.MulI(b.part(log, 1), arith.constant(4, index)).result
-    return _bits(_words(b, b.at(arith.AddI(start, within).result, offset)), high, 15)
+    return _bits(_words(b, arith.AddI(start, within).result, offset), high, 15)
 
 
 def _above(words: Value, more: Value) -> Value:
@@ -104,14 +109,14 @@ def _pairs_q4_k(b: Block) -> Value:
 
 def _pairs_q5_k(b: Block) -> Value:
     within = arith.MulI(b.part(0, 15), arith.constant(2, index)).result
-    fifth = _bits(_words(b, b.at(within, 16)), b.part(4, 7), 1)
+    fifth = _bits(_words(b, within, 16), b.part(4, 7), 1)
     return _as_pairs(b, _above(_nibbles_as_words(b, 48, 32), fifth))
 
 
 def _pairs_q6_k(b: Block) -> Value:
     part = arith.MulI(b.part(6, 1), arith.constant(32, index)).result
     within = arith.MulI(b.part(0, 15), arith.constant(2, index)).result
-    two = _bits(_words(b, b.at(arith.AddI(part, within).result, 128)),
+    two = _bits(_words(b, arith.AddI(part, within).result, 128),
                 arith.MulI(b.part(4, 3), arith.constant(2, index)).result, 3)
     return _as_pairs(b, _less(_above(_nibbles_as_words(b, 0, 64), two), 32))
 
@@ -124,7 +129,7 @@ PAIRS: Mapping[str, Callable[[Block], Value]] = {
 
 def as_numbers(b: Block) -> Block:
     """A block of pairs as one of numbers, at the first number of the first lane."""
-    return Block(b.flat, b.start, _twice(b), b.lanes, b.alignment is not None)
+    return Block(b.flat, b.start, _twice(b), b.lanes, b.aligned, gcd(2 * b.divisor, HALF))
 
 
 # -- scales and minima of all pairs -----------------------------------------------------------------------------------
@@ -133,7 +138,7 @@ def _all_of_k(b: Block, part: int) -> Value:
     four = VectorType((4,), i32)
 
     def bytes(offset: int) -> Value:
-        return arith.ExtUI(vector.Load(b.flat, (b.at(offset),), VectorType((4,), i8)).result, four).result
+        return arith.ExtUI(b.several(b.at(offset), 4, offset), four).result
 
     own, high = bytes(4 * part), bytes(12)
     low = arith.AndI(own, arith.constant(63, four)).result
@@ -148,7 +153,7 @@ def _all_of_k(b: Block, part: int) -> Value:
 
 def _all_of_q6_k(b: Block, part: int) -> Value:
     """The 16 scales."""
-    raw = vector.Load(b.flat, (b.at(192),), VectorType((16,), i8)).result
+    raw = b.several(b.at(192), 16, 192)
     numbers = arith.SIToFP(arith.ExtSI(raw, VectorType((16,), i32)).result, VectorType((16,), f32)).result
     return arith.MulF(vector.splat(b.half(208), 16), numbers).result
 
