@@ -43,3 +43,10 @@ def test_products_with_numbers_in_shared_memory(encoding: str, products: str) ->
     assert [type(op.parent_op) for op in module.inside(loop.Dequantize)] == [loop.Pack]
     assert any(module.inside(loop.Mma)) == (products == "tf32")
     check(mlc.lower(f, arrays, level="trace").module, arrays, products)
+
+
+@pytest.mark.parametrize(("encoding", "columns"), [("q8_0", 352), ("q5_k", 1280)])
+def test_rows_of_many_blocks(encoding: str, columns: int) -> None:
+    """Several blocks are loaded at a time, and those that remain one by one."""
+    arrays = [np.random.default_rng(1).normal(size=(1, columns)).astype(np.float32), blocks_of(encoding, 3, columns)]
+    check(mlc.lower(lambda x, w: quantized_linear(x, w, encoding), arrays, level="trace").module, arrays)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import ChainMap
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from math import prod
 from typing import Any, ClassVar
 
@@ -18,11 +18,15 @@ from mlc.ir.sizes import Dim
 from mlc.ir.types import i1
 from mlc.passes.lower_kernel import checks, compute  # noqa: F401  (they register the rules that hold here too)
 from mlc.passes.lower_kernel.memory import flatten_buffers
-from mlc.passes.lower_kernel.nest import RULES, LoopScope, Lowering, Point
+from mlc.passes.lower_kernel.nest import RULES, Body, LoopScope, Lowering, Point
 
 Rule = Callable[["Threads", Any], None]
 THREAD_RULES: dict[type[Op], Rule] = {}
 """Lowering rules of operations on tiles for threads, where they differ from those for a CPU."""
+
+
+MOST_TOGETHER, SUMS_TOGETHER = 4, 8
+"""Most quantised blocks that a thread loads at a time, and most sums that it then has terms of."""
 
 
 class ThreadScope(LoopScope):
@@ -234,6 +238,33 @@ class Threads(Lowering):
         if d == self.across:
             self.scope.multiples[d] = self.own
         return super().enter(d, origin, size, lanes)
+
+    def repeat(self, d: int, start: Dim, stop: Dim, size: int, carried: list[Value], body: Body) -> list[Value]:
+        """The loop of a row with several blocks at a time, if these are quantised: the chains of sums are few and long,
+        and their threads would wait for the bytes of each block in turn."""
+        trip, together = stop - start, size * self.blocks_together
+        if d != self.across or not isinstance(trip, int) or together == size or trip < 2 * together:
+            return super().repeat(d, start, stop, size, carried, body)
+
+        def several(carried: Sequence[Value]) -> list[Value]:
+            first, out = self.scope.origin[d] - self.lane * self.own, list(carried)
+            for block in range(self.blocks_together):
+                with self.scoped():
+                    self.enter(d, first + block * size, size)
+                    out = body(out)
+            return out
+
+        rest = trip % together
+        carried = super().repeat(d, start, stop - rest, together, carried, several)
+        return super().repeat(d, stop - rest, stop, size, carried, body)
+
+    @property
+    def blocks_together(self) -> int:
+        """The number of quantised blocks that a thread loads at a time."""
+        if next(self.kernel.inside(loop.LoadEncoded), None) is None:
+            return 1
+        sums = self.own * prod(self.kernel.schedule.tile[: self.kernel.parallel])
+        return min(MOST_TOGETHER, max(1, SUMS_TOGETHER // sums))
 
     def enter_part(self, d: int, start: Dim, rest: Dim, size: int, whole: bool) -> None:
         self.enter(d, start, size)

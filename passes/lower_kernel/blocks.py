@@ -29,7 +29,8 @@ class Block:
     divisor  one that divides the number of the first lane, up to 16
     """
 
-    def __init__(self, flat: Value, start: Value, inside: Value, lanes: int, aligned: int = 1, divisor: int = 1) -> None:
+    def __init__(self, flat: Value, start: Value, inside: Value, lanes: int, aligned: int = 1,
+                 divisor: int = 1) -> None:
         self.flat, self.start, self.inside, self.lanes = flat, start, inside, lanes
         self.aligned, self.divisor = aligned, divisor
 
