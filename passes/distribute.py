@@ -73,7 +73,7 @@ def dot_of_pairs(kernel: Kernel, machine: Gpu, threads: int) -> None:
     if m is not None:
         tile(kernel, m, min(rows, SUMS // own))
     tile(kernel, k, lanes, vector=True, lanes=own)
-    kernel.reschedule(tiles_per_cta=threads * own // lanes)
+    kernel.reschedule(tiles_per_cta=max(1, threads * own // lanes))
 
 
 def wide(kernel: Kernel, machine: Gpu) -> None:
