@@ -20,7 +20,7 @@ from mlc.dialects.func import Return
 from mlc.dialects.func import function as func
 from mlc.dialects.loop import Kernel
 from mlc.ir.core import Op, Value, at_end
-from mlc.ir.diag import BackendError, IRError, UserError
+from mlc.ir.diag import BackendError, IRError
 from mlc.ir.interp import Interpreter, run_function
 from mlc.ir.machine import GPU
 from mlc.ir.parser import parse_module
@@ -41,7 +41,7 @@ Array = np.ndarray[Any, Any]
 ARCHITECTURES = ("sm_75", "sm_80", "sm_90", "sm_100")
 
 
-def check(module: Op, arguments: list[Any]) -> None:
+def check(module: Op, arguments: list[Any], products: str = "fma") -> None:
     """Lower a module for a GPU: once numbers are fixed every pass keeps every bit, down to instructions of threads."""
     wanted: list[Any] = []
 
@@ -52,7 +52,7 @@ def check(module: Op, arguments: list[Any]) -> None:
         elif name in ("distribute", "dce", "gpu_to_nvvm"):    # dce cleans up after loop_to_gpu
             same_bits(run_function(lowered, "main", arguments), wanted, name)
 
-    every = pipeline.steps("llvm", machine=GPU)
+    every = pipeline.steps("llvm", machine=GPU, products=products)
     own = [step.transform.name for step in every].index("distribute")
     Pipeline(every[:own]).run(module, Instruments(after=after))               # verified in tests/test_meaning.py
     Pipeline(every[own:]).run(module, Instruments(verify_each=True, after=after))
@@ -63,12 +63,8 @@ def test_programs(name: str) -> None:
     check(*PROGRAMS[name]())
 
 
-ON_CPUS = ("tensor.dequantize", "tensor.dot_blocks", "tensor.quantized_dot")
-"""Operations that have no code for GPUs yet."""
-
-
 @pytest.mark.parametrize("sample", [s for s in representative(SAMPLES, 1) if s.op not in (
-    "tensor.pinv", "tensor.svd", *ON_CPUS)], ids=str)
+    "tensor.pinv", "tensor.svd")], ids=str)
 def test_operations(sample: Sample) -> None:
     check(sample.build()[0], sample.arguments())
 
@@ -90,7 +86,7 @@ def test_a_training_step_of_a_convolutional_network() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("sample", [s for s in SAMPLES if s.op not in ON_CPUS], ids=str)
+@pytest.mark.parametrize("sample", SAMPLES, ids=str)
 def test_every_sample(sample: Sample) -> None:
     check(sample.build()[0], sample.arguments())
 
@@ -368,14 +364,8 @@ def test_ptx_of_programs_for_every_architecture(name: str) -> None:
     check_ptx(lambda: PROGRAMS[name]()[0], ARCHITECTURES)
 
 
-@pytest.mark.parametrize("sample", [s for s in representative(SAMPLES, 1) if s.op in ON_CPUS], ids=str)
-def test_operations_without_code_are_refused(sample: Sample) -> None:
-    with pytest.raises(UserError, match=r"MLC0172.*has no code for GPUs"):
-        check_ptx(lambda: sample.build()[0], ("sm_90",))
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize("sample", [s for s in representative(SAMPLES) if s.op not in ON_CPUS], ids=str)
+@pytest.mark.parametrize("sample", representative(SAMPLES), ids=str)
 def test_ptx_of_operations(sample: Sample) -> None:
     check_ptx(lambda: sample.build()[0], ("sm_75", "sm_90"))
 

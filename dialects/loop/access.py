@@ -288,7 +288,7 @@ class Pack(InKernel, name="loop.pack", pure=False):
                 if isinstance(v.type, ScratchType) or (isinstance(v.type, TileType) and v.type.dims and v not in here):
                     op.fail(f"uses {v.type} of points that belong to another thread", code="MLC0151")
 
-    POINTWISE = ("loop.load", "loop.index", "loop.in_bounds", "loop.full", "loop.map")
+    POINTWISE = ("loop.load", "loop.dequantize", "loop.index", "loop.in_bounds", "loop.full", "loop.map")
 
     def interpret(self, frame: Frame) -> list[Any]:
         value, = frame.run(self.body)

@@ -29,6 +29,9 @@ class LoadEncoded(Load, pure=False):
     map: AffineMap
     encoding: str
 
+    numbers = 2
+    """How many numbers a place has."""
+
     @property
     def layout(self) -> Encoding:
         return ENCODINGS[self.encoding]
@@ -55,7 +58,7 @@ class LoadEncoded(Load, pure=False):
             valid = valid & frame[self.mask]
         out = np.zeros(state.shape(dims), np.float32 if type_of(self) == f32 else np.int32)
         if valid.any():
-            buffer, where, places = frame[self.buffer], np.nonzero(valid), layout.elements // numbers_of(self)
+            buffer, where, places = frame[self.buffer], np.nonzero(valid), layout.elements // self.numbers
             *row, place = (np.broadcast_to(state.evaluate(e, tiles), out.shape)[where] for e in self.map.results)
             first = place // places * layout.bytes
             spread = [*(r[:, None] for r in row), first[:, None] + np.arange(layout.bytes)]
@@ -70,6 +73,8 @@ class Dequantize(LoadEncoded, name="loop.dequantize", pure=False):
 
     The numbers of a block follow from its bytes as `encoding` says (dialects/tensor/encodings.py).
     """
+
+    numbers = 1
 
     def of_blocks(self, blocks: Array, place: Array) -> Array:
         return np.asarray(np.take_along_axis(decode(blocks, self.layout), place[:, None], 1)[:, 0])
@@ -112,10 +117,6 @@ class BlockMinima(BlockScales, name="loop.block_minima", pure=False):
 
 def type_of(op: LoadEncoded) -> ScalarType:
     return i32 if isinstance(op, UnpackPairs) else f32
-
-
-def numbers_of(op: LoadEncoded) -> int:
-    return 1 if isinstance(op, Dequantize) else 2
 
 
 class DotPairs(InKernel, name="loop.dot_pairs", pure=True):

@@ -36,8 +36,9 @@ class Schedule(DialectAttribute):
 
     Of a GPU:
 
-    tiles_per_cta     number of adjacent tiles per CTA, one for each thread; if a register holds one lane, a tile has as
-                      many threads as the vector dimension has points
+    tiles_per_cta     number of adjacent tiles per CTA, one for each thread; if `lanes` are fewer than the points of a
+                      vector dimension that is summed, each thread has so many of them, and a tile as many threads as
+                      that takes
     threads_per_cta   threads along each parallel dimension, which determine the CTA tile; () for a single row
     threads_per_warp  threads of a warp along each parallel dimension of the CTA tile; () if irrelevant. The points of a
                       thread are interleaved with those of its warp: single points, or pairs along the vector dimension

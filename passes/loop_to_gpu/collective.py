@@ -12,7 +12,6 @@ from mlc.ir.machine import WARP
 from mlc.ir.types import MemRefType, f32, i1, i32
 from mlc.passes.loop_to_gpu.memory import guarded
 from mlc.passes.loop_to_gpu.threads import Threads, rule
-from mlc.passes.lower_kernel.nest import Point
 
 
 @rule(loop.InBounds)
@@ -24,23 +23,27 @@ def _in_bounds(low: Threads, op: loop.InBounds) -> None:
 def _reduce(low: Threads, op: loop.Reduce) -> None:
     """Combine the upper half of the lanes with the lower one until one is left: the tree of `lanes<L>`."""
     if op.dim == low.across:
-        if isinstance(op.parent_op, loop.For):
+        if isinstance(op.parent_op, loop.For) and low.lanes_across > WARP:
             gpu.Barrier()                                # its buffers may still be read by the iteration before
-        points = low.points(op.result.type.dims)
-        low.scope.tiles[op.result] = dict(zip(points, across_threads(
-            low, [low.part(op.x, p) for p in points], op.kind)))
+        points, own = low.points(op.result.type.dims), low.own
+        lanes = across_threads(low, [low.part(op.x, (*p[: op.dim], offset, *p[op.dim + 1:]))
+                                     for p in points for offset in range(own)], op.kind)
+        low.scope.tiles[op.result] = {
+            p: _tree(lanes[i * own: (i + 1) * own], op.kind) for i, p in enumerate(points)}
         return
     if op.dim != low.along:
         op.fail("the lanes to combine are registers or threads: `vector` is their dimension", code="MLC0171")
 
-    def tree(point: Point) -> Value:
-        parts = [low.part(op.x, (*point[: op.dim], offset, *point[op.dim + 1:]))
-                 for offset in range(low.kernel.schedule.tile[op.dim])]
-        while half := len(parts) // 2:
-            parts = [CombiningKind(op.kind).emit(a, b) for a, b in zip(parts[:half], parts[half:])]
-        return parts[0]
+    low.define(op.result, lambda point: _tree([low.part(op.x, (*point[: op.dim], offset, *point[op.dim + 1:]))
+                                               for offset in range(low.scope.block[op.dim])], op.kind))
 
-    low.define(op.result, tree)
+
+def _tree(lanes: Sequence[Value], kind: str) -> Value:
+    """Combine lanes of one thread."""
+    lanes = list(lanes)
+    while half := len(lanes) // 2:
+        lanes = [CombiningKind(kind).emit(a, b) for a, b in zip(lanes[:half], lanes[half:])]
+    return lanes[0]
 
 
 def across_threads(low: Threads, parts: Sequence[Value], kind: str) -> list[Value]:
@@ -80,9 +83,7 @@ def _in_memory(low: Threads, parts: Sequence[Value], kind: str, lanes: int) -> l
     for buffer in buffers:
         values: list[Value] = [memref.Load(buffer, (low.number(member + first),)).result
                                for first in range(0, lanes, WARP)]
-        while half := len(values) // 2:
-            values = [CombiningKind(kind).emit(a, b) for a, b in zip(values[:half], values[half:])]
-        found += values
+        found.append(_tree(values, kind))
     return found
 
 

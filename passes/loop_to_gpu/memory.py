@@ -116,7 +116,7 @@ def neighbours(low: Threads, access: Access, dims: Sequence[int]) -> tuple[int, 
     place, scope = address(low, access), low.scope
     most = max(1, low.bytes_together // access.buffer.type.dtype.itemsize)
     for d in dims:
-        if scope.block.get(d, 1) == 1 or d == low.across or step_along(place, d) != 1:
+        if scope.block.get(d, 1) == 1 or step_along(place, d) != 1:
             continue
         others = sizes.substitute(place, {AffineDim(d): 0})
         size, _ = scope.groups.get(d, (scope.block[d], 0))
@@ -159,6 +159,7 @@ def write(low: Threads, tile: Value, access: Access) -> None:
     alone = [low.is_first()] if low.across >= 0 and low.across not in dims else []
     if low.across < 0 and low.kernel.schedule.groups_per_tile > 1 and low.kernel.shared_dim not in dims:
         alone = [low.is_first_group()]
+    alone += [low.exists] if low.exists is not None else []
     for point in low.points(dims):
         if count > 1 and point[d] % count:
             continue
@@ -228,6 +229,8 @@ def _scratch(low: Threads, op: loop.Scratch) -> None:
     if op.registers:
         return                                           # the values that are stored are loaded
     type: loop.ScratchType = op.result.type
+    if low.across in type.dims and low.own != 1:
+        op.fail("of a row in scratch memory, adjacent lanes are those of different threads", code="MLC0171")
     shape: list[int] = []
     for d in type.dims:
         points = low.scope.block.get(d, low.kernel.domain[d])

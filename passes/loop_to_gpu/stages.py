@@ -69,8 +69,8 @@ class Stages:
     def is_copied(self, pack: loop.Pack) -> bool:
         """Whether a panel is filled by copies of at least 4 bytes, contiguous in source and destination."""
         first, low = pack.body.block.first, self.low
-        if not isinstance(first, loop.Load) or first.mask is not None or first.tiles or (
-                pack.body.block.terminator.operands[0] is not first.result):
+        if not isinstance(first, loop.Load) or isinstance(first, loop.LoadEncoded) or first.mask is not None or (
+                first.tiles) or (pack.body.block.terminator.operands[0] is not first.result):
             return False
         dims = pack.scratch.type.dims
         with low.scoped():

@@ -13,13 +13,12 @@ from mlc.dialects.index_arithmetic import SizeBuilder
 from mlc.dialects.loop import Kernel
 from mlc.ir import sizes
 from mlc.ir.core import Op, Value, at_end
-from mlc.ir.diag import UserError
-from mlc.ir.machine import Gpu
+from mlc.ir.machine import WARP, Gpu
 from mlc.ir.sizes import Dim
 from mlc.ir.types import i1
 from mlc.passes.lower_kernel import checks, compute  # noqa: F401  (they register the rules that hold here too)
 from mlc.passes.lower_kernel.memory import flatten_buffers
-from mlc.passes.lower_kernel.nest import RULES, LoopScope, Lowering, Point
+from mlc.passes.lower_kernel.nest import RULES, Body, LoopScope, Lowering, Point
 
 PIECE = 16
 """Points of a thread that are lowered at a time after its sums."""
@@ -28,14 +27,8 @@ THREAD_RULES: dict[type[Op], Rule] = {}
 """Lowering rules of operations on tiles for threads, where they differ from those for a CPU."""
 
 
-def refuse(low: Threads, op: Op) -> None:
-    """Quantised numbers are unpacked in vector registers, which threads do not have."""
-    raise UserError(f"{op.name} has no code for GPUs", code="MLC0172", loc=op.loc,
-                    hint="compile the function for a CPU, or use weights that are not quantised")
-
-
-THREAD_RULES.update(dict.fromkeys(
-    (loop.BlockMinima, loop.BlockScales, loop.Dequantize, loop.DotPairs, loop.UnpackPairs), refuse))
+MOST_TOGETHER, SUMS_TOGETHER = 4, 8
+"""Most quantised blocks that a thread loads at a time, and most sums that it then has terms of."""
 
 
 class ThreadScope(LoopScope):
@@ -76,20 +69,25 @@ class Threads(Lowering):
         self.scope = ThreadScope(self.scope.numbers)
         self.scope.vector, self.scope.lanes = -1, 1
         schedule, parallel = kernel.schedule, kernel.parallel
-        inner, lanes = schedule.vector >= parallel, schedule.lanes
-        self.across = schedule.vector if inner and lanes == 1 else -1      # the dimension whose lanes are threads
-        self.along = schedule.vector if inner and lanes != 1 else -1       # the one whose lanes are registers
+        inner = schedule.vector >= parallel
+        whole = schedule.tile[schedule.vector] if inner else 1
+        own = self.lanes_of(whole)
+        divided = own < whole
+        self.across = schedule.vector if divided else -1                   # the dimension whose lanes are threads
+        self.along = schedule.vector if inner and not divided else -1      # the one whose lanes are registers
+        self.own = own if divided else 1                                   # adjacent lanes of a thread across threads
         self.counts = [sizes.divide(n + t - 1, t) for n, t in zip(kernel.domain, schedule.tile)][: parallel]
         self.total = sizes.product(self.counts)
         self.threads_per_cta = schedule.threads_per_cta or (1,) * parallel
         self.corner: dict[int, Dim] = {}                 # first coordinate of the CTA tile
         self.part_of_warp: dict[int, Dim] = {}           # offset of the warp's points in it
         self.thread: Dim = 0
-        if self.along >= 0:
-            self.scope.block[self.along] = kernel.schedule.tile[self.along]
-        self.lane: Dim = 0
+        if inner and (not divided or own > 1):
+            self.scope.block[schedule.vector] = own
+        self.lane: Dim = 0                               # the number of the thread among those of a block of points
         self.group: Dim = 0
         self.member: Dim = 0                             # the number of the thread in its group
+        self.exists: Value | None = None                 # whether there are such points; None if there always are
         self.rows: dict[tuple[Value, int], dict[Point, Value]] = {}      # rows in registers, by number of the block
         self.taken = 0                                   # bytes of shared memory of a block
 
@@ -101,7 +99,7 @@ class Threads(Lowering):
     @property
     def lanes_across(self) -> int:
         """The number of threads that work on one block of points."""
-        return self.kernel.schedule.tile[self.across] if self.across >= 0 else 1
+        return self.kernel.schedule.tile[self.across] // self.own if self.across >= 0 else 1
 
     @property
     def size(self) -> int:
@@ -148,15 +146,13 @@ class Threads(Lowering):
             if self.across < 0 and sizes.modulo(self.total, kernel.schedule.tiles_per_cta) != 0:
                 kernel.fail("groups of threads share whole CTAs", code="MLC0171")
         if self.across >= 0:
-            if kernel.schedule.tiles_per_cta != 1:
-                kernel.fail("lanes that are threads take one row per block", code="MLC0171")
-            self.lane, unit = self.member, block
-        elif kernel.schedule.threads_per_cta:
+            self.unit(self.row(block))
+            return
+        if kernel.schedule.threads_per_cta:
             self.cta_tile(block, thread)
             return
-        else:
-            unit = block * kernel.schedule.tiles_per_cta + self.member
-        if self.across >= 0 or sizes.modulo(self.total, kernel.schedule.tiles_per_cta) == 0:
+        unit = block * kernel.schedule.tiles_per_cta + self.member
+        if sizes.modulo(self.total, kernel.schedule.tiles_per_cta) == 0:
             self.unit(unit)
             return
         there = arith.CmpI("slt", self.number(unit), self.number(self.total)).result
@@ -164,6 +160,23 @@ class Threads(Lowering):
         with at_end(branch.then_body.block), self.scoped():
             self.unit(unit)
             scf.Yield(())
+
+    def row(self, block: Dim) -> Dim:
+        """The number of the tile that a thread works on together with others, which are lanes of one warp if a CTA has
+        several tiles. Threads without one compute the last one too, as all take part in shuffles, but do not store it.
+        """
+        rows, lanes = self.kernel.schedule.tiles_per_cta, self.lanes_across
+        self.lane = self.member
+        if rows == 1:
+            return block
+        if lanes > WARP or self.kernel.schedule.groups_per_tile > 1:
+            self.kernel.fail("a CTA takes several rows only if the lanes of each are in one warp", code="MLC0171")
+        self.lane = self.named("lane", self.number(sizes.modulo(self.member, lanes)))
+        row = block * rows + self.named("row", self.number(sizes.divide(self.member, lanes)))
+        if sizes.modulo(self.total, rows) == 0:
+            return row
+        self.exists = arith.CmpI("slt", self.number(row), self.number(self.total)).result
+        return self.least(row, self.total - 1)
 
     def unit(self, number: Dim) -> None:
         """Lower the kernel for the block of points with this number, in row-major order."""
@@ -265,7 +278,8 @@ class Threads(Lowering):
 
     def is_first(self) -> Value:
         """Whether this is the thread of the first lane, of the first group."""
-        return arith.CmpI("eq", self.number(self.thread), self.number(0)).result
+        several = self.kernel.schedule.groups_per_tile > 1
+        return arith.CmpI("eq", self.number(self.thread if several else self.lane), self.number(0)).result
 
     def is_first_group(self) -> Value:
         """Whether this is a thread of the first group."""
@@ -279,12 +293,41 @@ class Threads(Lowering):
         if d == self.across:
             if isinstance(origin, Value):
                 origin = self.named("origin", origin)
-            origin, size = origin + self.lane, 1
+            origin, size = origin + self.lane * self.own, self.own
         for about in (self.scope.ends, self.scope.groups, self.scope.multiples, self.scope.spare):
             about.pop(d, None)
         self.scope.within = {key: v for key, v in self.scope.within.items() if key[0] != d}
         self.scope.clamped = {key: v for key, v in self.scope.clamped.items() if key[0] != d}
+        if d == self.across:
+            self.scope.multiples[d] = self.own
         return super().enter(d, origin, size, lanes)
+
+    def repeat(self, d: int, start: Dim, stop: Dim, size: int, carried: list[Value], body: Body) -> list[Value]:
+        """The loop of a row with several blocks at a time, if these are quantised: the chains of sums are few and long,
+        and their threads would wait for the bytes of each block in turn."""
+        trip, together = stop - start, size * self.blocks_together
+        if d != self.across or not isinstance(trip, int) or together == size or trip < 2 * together:
+            return super().repeat(d, start, stop, size, carried, body)
+
+        def several(carried: Sequence[Value]) -> list[Value]:
+            first, out = self.scope.origin[d] - self.lane * self.own, list(carried)
+            for block in range(self.blocks_together):
+                with self.scoped():
+                    self.enter(d, first + block * size, size)
+                    out = body(out)
+            return out
+
+        rest = trip % together
+        carried = super().repeat(d, start, stop - rest, together, carried, several)
+        return super().repeat(d, stop - rest, stop, size, carried, body)
+
+    @property
+    def blocks_together(self) -> int:
+        """The number of quantised blocks that a thread loads at a time."""
+        if next(self.kernel.inside(loop.LoadEncoded), None) is None:
+            return 1
+        sums = self.own * prod(self.kernel.schedule.tile[: self.kernel.parallel])
+        return min(MOST_TOGETHER, max(1, SUMS_TOGETHER // sums))
 
     def enter_part(self, d: int, start: Dim, rest: Dim, size: int, whole: bool) -> None:
         self.enter(d, start, size)

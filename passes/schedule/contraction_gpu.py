@@ -124,7 +124,7 @@ def schedule_contraction(kernel: Kernel, machine: Gpu) -> bool:
         factors.values())]
     batch = prod(guess(kernel.domain[d]) for d in free if d not in (*sides[0], *sides[1]))
     sources = [computed_by(v) for v in factors.values()]
-    work = Work(batch, ceil(contract.acc.type.dtype.width, 32), *(ceil(1 + len(s or ()), 2) for s in sources))
+    work = Work(batch, ceil(contract.acc.type.dtype.width, 32), *(ceil(1 + operations(s or ()), 2) for s in sources))
     best = best_sides(*(tuple(kernel.domain[d] for d in side) for side in sides), work, machine)
     if best is None:
         return False
@@ -145,6 +145,20 @@ def schedule_contraction(kernel: Kernel, machine: Gpu) -> bool:
     for side_name in shared:
         promote_to_shared(kernel, side_name)
     return True
+
+
+UNPACKING = 9
+"""Operations that unpacking a number of a quantised factor counts as, its block's scale included."""
+
+
+def operations(source: Sequence[Op]) -> int:
+    """The operations that compute an element of a factor."""
+    return sum(UNPACKING if isinstance(op, loop.Dequantize) else 1 for op in source)
+
+
+def is_plain(source: Sequence[Op] | None) -> bool:
+    """Whether elements of a factor are in memory as they are."""
+    return source is not None and len(source) == 1 and not isinstance(source[0], loop.LoadEncoded)
 
 
 def sum_points(sides: tuple[Side, Side]) -> int:
@@ -178,7 +192,7 @@ def schedule_mma(kernel: Kernel, machine: Gpu) -> bool:
         return True
     itemsize = contract.lhs.type.dtype.itemsize
     terms = STAGE // itemsize
-    plain = all(len(computed_by(v) or ()) == 1 for v in (contract.lhs, contract.rhs))
+    plain = all(is_plain(computed_by(v)) for v in (contract.lhs, contract.rhs))
     shapes = [s for s in itertools.product(WARP_TILES, WARPS) if plain or copied(*s, terms) <= COPIED]
     sums, warps = min(shapes, key=lambda s: mma_cost(s[0], s[1], guess(kernel.domain[m]), guess(kernel.domain[n]),
                                                        others, machine))
@@ -217,7 +231,7 @@ def schedule_wgmma(kernel: Kernel, machine: Gpu, m: int, n: int, last: dict[str,
     terms = kernel.domain[k]
     loads = {"lhs": computed_by(contract.lhs), "rhs": computed_by(contract.rhs)}
     if contract.lhs.type.dtype == f32 or not isinstance(terms, int) or terms % GROUP_TERMS or not all(
-            ops is not None and len(ops) == 1 and is_copied_in_pieces(kernel, ops[0], last[name])
+            ops is not None and is_plain(ops) and is_copied_in_pieces(kernel, ops[0], last[name])
             for name, ops in loads.items()):
         return False
     rows, columns = min(itertools.product(ROWS, COLUMNS), key=lambda s: wgmma_cost(

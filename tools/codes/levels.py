@@ -164,12 +164,6 @@ example text:
     error[MLC0171]: loop.reduce: an ordered sum cannot lie in vector registers along its own dimension
 fix: choose another `vector` dimension for the kernel.
 
-MLC0172 An operation has no code for GPUs.
-Numbers of quantised tensors are unpacked in the vector registers of CPUs; there is no code for GPUs yet.
-example text:
-    model.py:4:12: error[MLC0172]: loop.dequantize has no code for GPUs
-fix: compile the function for a CPU, or use weights that are not quantised.
-
 MLC0480 Checked code detected undefined behaviour.
 Code compiled with checked=True or --checked reports accesses out of bounds, reads of uninitialised memory, and overflow
 in index arithmetic. Any of these means that a lowering is wrong or that a dump was edited. The message names the

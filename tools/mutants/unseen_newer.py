@@ -23,7 +23,7 @@ cache = rows("cache key")
 gpu = rows("gpu", "loop_to_gpu")
 
 WRITES, CAPTURED = "frontend/functionalization.py", "backends/cpu/captured_call.py"
-BLOCKS = "passes/lower_kernel/dequantize.py"
+LANES, BLOCKS = "passes/lower_kernel/dequantize.py", "passes/lower_kernel/blocks.py"
 
 FAULTS: tuple[Fault, ...] = (
     # -- writes to tensors that are recorded ----------------------------------------------------------------------
@@ -141,10 +141,10 @@ FAULTS: tuple[Fault, ...] = (
     quantized("dialects/tensor/quantized.py", "tensor.Or(tensor.And(low, full(0xFFFF, low)).result, ",
               "tensor.Or(low, ", ops="quantized_dot", blame="decompose"),
     # the transpose of a quantised matrix: lanes lie in different rows
-    quantized(BLOCKS, "            and d not in dims_of(*row) and HALF % low.lanes == 0",
+    quantized(LANES, "            and d not in dims_of(*row) and HALF % low.lanes == 0",
               "            and HALF % low.lanes == 0", ops="dequantize"),
     # q4_k, where a block has several vectors: each has the scales of the first
-    quantized(BLOCKS, "order = tuple((point[d] + lane) // each for lane in range(low.lanes))",
+    quantized(LANES, "order = tuple((point[d] + lane) // each for lane in range(low.lanes))",
               "order = tuple(lane // each for lane in range(low.lanes))", ops="quantized_dot dot_blocks"),
     # q4_k: the scales of 32 and more of the second half of a block
     quantized(BLOCKS, "arith.ShLI(bits(top, 6, 3), arith.constant(4, i32))",
@@ -197,11 +197,11 @@ FAULTS: tuple[Fault, ...] = (
 
     # -- GPU ------------------------------------------------------------------------------------------------------
     # a product of three stages: a block is read while its copy is on the way
-    gpu("passes/loop_to_gpu/stages.py", "numGroups=ahead - 1)\n            gpu.Barrier()\n",
-        "numGroups=ahead)\n            gpu.Barrier()\n"),
+    gpu("passes/loop_to_gpu/stages.py", "numGroups=ahead - 1)\n            if self.by",
+        "numGroups=ahead)\n            if self.by"),
     # the same: a stage is filled again while another thread still reads it
-    gpu("passes/loop_to_gpu/stages.py", "numGroups=ahead - 1)\n            gpu.Barrier()\n", "numGroups=ahead - 1)\n"),
-    # the sum of rows by more than one warp: threads read the result before the first one stores it
-    gpu("passes/loop_to_gpu/collective.py", "    gpu.Barrier()\n    return memref.Load(buffer, (zero,)).result",
-        "    return memref.Load(buffer, (zero,)).result"),
+    gpu("passes/loop_to_gpu/stages.py", "space=\"cta\")\n            gpu.Barrier()\n", "space=\"cta\")\n"),
+    # the sum of rows by several groups of threads: each reads what the others have not stored yet
+    gpu("passes/loop_to_gpu/rows.py", "memref.Store(v, buffer, (place,))\n        gpu.Barrier()",
+        "memref.Store(v, buffer, (place,))"),
 )
