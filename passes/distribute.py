@@ -25,6 +25,7 @@ from mlc.passes.forms import LOOP
 from mlc.passes.schedule.contraction_cpu import guess
 from mlc.passes.schedule.contraction_gpu import schedule_contraction
 from mlc.passes.schedule.rows_gpu import schedule_columns, schedule_rows
+from mlc.passes.schedule.scatters_gpu import schedule_scatter
 from mlc.passes.schedule.transforms import tile
 
 THREADS = 256
@@ -50,7 +51,7 @@ def distribute(kernel: Kernel, machine: Gpu, threads: int) -> None:
         if not lanes and next(kernel.inside(loop.For), None) is None:
             wide(kernel, machine)
             kernel.reschedule(tiles_per_cta=threads)
-        else:
+        elif not schedule_scatter(kernel, machine, threads):
             schedule_columns(kernel, machine, threads)
 
 

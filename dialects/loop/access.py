@@ -13,6 +13,7 @@ from mlc.dialects.loop.types import ScratchType, TileType, spanned
 from mlc.ir.affine import AffineMap
 from mlc.ir.core import Op, Region, ResultType, Value
 from mlc.ir.interp import ELEMENTS
+from mlc.ir.sizes import AffineDim, IndexTile, of_atom
 from mlc.ir.types import MemRefType, ScalarType, Type, bf16, f16, i1, i64, index, to_numpy
 
 if TYPE_CHECKING:
@@ -114,6 +115,13 @@ class Store(InKernel, name="loop.store", pure=False):
             as_tile(self, self.mask, i1)
         return ()
 
+    def verify_op(self) -> None:
+        super().verify_op()
+        schedule = self.enclosing(Kernel).schedule
+        if schedule.row_parts > 1 and not is_of_rows(self, schedule.row_axis):
+            self.fail(f"row_parts = {schedule.row_parts}, but it does not store a row of one buffer along axis "
+                      f"{schedule.row_axis} in each iteration of its loop, and read no other", code="MLC0151")
+
     def maps(self) -> tuple[AffineMap, ...]:
         return (self.map,)
 
@@ -135,6 +143,23 @@ class Store(InKernel, name="loop.store", pure=False):
             buffer[tuple(position)] = values if position else values[-1]
             state.access(self, True, buffer, position, dims, where)
         return []
+
+
+def is_of_rows(op: Store, axis: int) -> bool:
+    """Whether a store is the only one of a loop without sums, each iteration of which writes, and reads of its buffer,
+    one row along an axis: that of the iteration, or that of an index. Then parts of the rows depend on nothing else."""
+    around = op.parent_op
+    if not isinstance(around, For) or around.operands or around.step != 1 or around.is_ranged or axis >= len(
+            op.map.results) or not isinstance(around.parent_op, Kernel):
+        return False
+    inside = [inner for inner in around.parent_op.walk() if isinstance(inner, Load | Store)]
+    rows = of_atom(IndexTile(0)) if op.tiles else of_atom(AffineDim(around.dim))
+    others = any(inner.map != op.map or inner.tiles != op.tiles for inner in inside
+                 if inner.buffer is op.buffer and inner.parent_op is around)
+    alone = [inner for inner in inside if isinstance(inner, Store) and inner.parent_op is around] == [op]
+    return alone and not others and len(op.tiles) <= 1 and op.map.results[axis] == rows and all(
+        inner.buffer is op.buffer for inner in inside if isinstance(inner, Store)) and all(
+        isinstance(inner.parent_op, For) for inner in inside if inner.buffer is op.buffer)
 
 
 class Check(InKernel, name="loop.check", pure=False):

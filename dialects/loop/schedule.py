@@ -49,6 +49,8 @@ class Schedule(DialectAttribute):
     groups_per_tile   groups of threads that share the tiles of a CTA: each group has a thread per lane, or per tile,
                       and takes some blocks of the vector dimension, or of the only reduction dimension
     blocks_per_group  adjacent blocks of it that a group takes before it is the next one's turn
+    row_parts         of a scatter: parts that the rows of its result, along axis `row_axis`, are divided into. Row i is
+                      in part i modulo `row_parts`; each tile has a CTA for every part, with the updates of its rows
     ctas_at_once      CTAs that a multiprocessor has to hold, which bounds the registers of a thread; 0 for no bound
 
     Informative:
@@ -71,6 +73,8 @@ class Schedule(DialectAttribute):
     groups_per_tile: int = 1
     blocks_per_group: int = 0
     ctas_at_once: int = 0
+    row_parts: int = 1
+    row_axis: int = 0
     steps: tuple[str, ...] = ()
 
     def with_tile(self, dim: int, size: int) -> tuple[int, ...]:
@@ -103,6 +107,9 @@ class Schedule(DialectAttribute):
             yield f"grain_size = {self.grain_size} names {min(unknown)}, which is not a symbol of the kernel"
         if self.tiles_per_cta < 0:
             yield f"tiles_per_cta = {self.tiles_per_cta} is negative"
+        divided = self.row_parts > 1
+        if self.row_parts < 1 or self.row_axis < 0 or (divided and (self.vector >= 0 or self.threads_per_cta)):
+            yield f"row_parts = {self.row_parts}: rows are divided if no lanes and no CTA tiles are"
         cta, warp = self.threads_per_cta, self.threads_per_warp
         if self.groups_per_tile < 1 or self.blocks_per_group < 0 or self.ctas_at_once < 0:
             yield (f"groups_per_tile = {self.groups_per_tile}, blocks_per_group = {self.blocks_per_group}, "

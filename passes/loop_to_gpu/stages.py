@@ -12,6 +12,7 @@ from mlc.ir.core import Value, at_end
 from mlc.ir.sizes import Dim
 from mlc.passes.loop_to_gpu import memory, panels
 from mlc.passes.loop_to_gpu.rows import RowLoop
+from mlc.passes.loop_to_gpu.scatters import rows_of_part
 from mlc.passes.loop_to_gpu.threads import Threads, rule
 from mlc.passes.lower_kernel.memory import access
 from mlc.passes.lower_kernel.nest import loop_over
@@ -25,6 +26,9 @@ def _for(low: Threads, op: loop.For) -> None:
         if all(staged.is_copied(pack) for pack in packs):
             staged.run()
             return
+    if low.kernel.schedule.row_parts > 1:
+        rows_of_part(low, op)
+        return
     if low.kernel.schedule.mma_warps > 1:
         terms_in_order(low, op)
         return

@@ -86,6 +86,7 @@ class Threads(Lowering):
             self.scope.block[schedule.vector] = own
         self.lane: Dim = 0                               # the number of the thread among those of a block of points
         self.group: Dim = 0
+        self.part_of_rows: Dim = 0                       # the part of the rows of a scatter that the CTA has
         self.member: Dim = 0                             # the number of the thread in its group
         self.exists: Value | None = None                 # whether there are such points; None if there always are
         self.rows: dict[tuple[Value, int], dict[Point, Value]] = {}      # rows in registers, by number of the block
@@ -122,7 +123,8 @@ class Threads(Lowering):
         """The number of blocks."""
         if self.kernel.schedule.threads_per_cta:
             return sizes.product(self.ctas)
-        return sizes.divide(self.total + self.kernel.schedule.tiles_per_cta - 1, self.kernel.schedule.tiles_per_cta)
+        tiles = self.kernel.schedule.tiles_per_cta
+        return sizes.divide(self.total + tiles - 1, tiles) * self.kernel.schedule.row_parts
 
     @property
     def ctas(self) -> list[Dim]:
@@ -140,6 +142,9 @@ class Threads(Lowering):
         thread, block = (self.named(word, place(dimension="x").result) for word, place in (
             ("thread", gpu.ThreadId), ("block", gpu.BlockId)))
         self.thread = self.member = thread
+        if (parts := kernel.schedule.row_parts) > 1:
+            self.part_of_rows, block = (self.named(word, self.number(at(block, parts)))
+                                        for word, at in (("part", sizes.modulo), ("block", sizes.divide)))
         if kernel.schedule.groups_per_tile > 1:
             self.member, self.group = (self.named(word, self.number(at(thread, self.group_size)))
                                        for word, at in (("member", sizes.modulo), ("group", sizes.divide)))

@@ -1,0 +1,50 @@
+"""Scatters whose rows are divided among CTAs: each of them takes every n-th row, and the updates of those."""
+
+from __future__ import annotations
+
+from mlc.dialects import arith, loop, scf
+from mlc.ir.core import Op, at_end
+from mlc.passes.loop_to_gpu.threads import Threads
+
+
+def rows_of_part(low: Threads, op: loop.For) -> None:
+    """A loop over the rows, or over the updates, of the CTA's part."""
+    operations = [inner for inner in op.body.block if not inner.terminator]
+    store = next(inner for inner in operations if isinstance(inner, loop.Store))
+    parts, part = low.number(low.kernel.schedule.row_parts), low.number(low.part_of_rows)
+    by_index = bool(store.tiles)
+    start, step = (low.number(0), low.number(1)) if by_index else (part, parts)
+    made = scf.loop(start, low.number(low.kernel.domain[op.dim]), step, [], f"i{op.dim}")
+    with at_end(made.block), low.scoped():
+        low.enter(op.dim, made.counter, 1)
+        if by_index:
+            index = store.tiles[0]
+            first = before_accesses(operations)
+            for inner in operations[:first]:
+                low.lower(inner)
+            row = low.part(index, low.points(index.type.dims)[0])
+            mine = arith.CmpI("eq", arith.RemSI(row, parts).result, part).result
+            branch = scf.branch(mine, otherwise=False)
+            with at_end(branch.then_body.block), low.scoped():
+                for inner in operations[first:]:
+                    low.lower(inner)
+                scf.Yield(())
+        else:
+            for inner in operations:
+                low.lower(inner)
+        scf.Yield(())
+
+
+def before_accesses(operations: list[Op]) -> int:
+    """The number of operations that find out where an update goes, and check that: those before the first access that
+    is not part of it."""
+    store = next(op for op in operations if isinstance(op, loop.Store))
+    needed: set[Op] = set()
+    work = [*store.tiles, *(v for op in operations if isinstance(op, loop.Check) for v in op.operands)]
+    while work:
+        op = work.pop().op
+        if op in operations and op not in needed:
+            needed.add(op)
+            work += op.operands
+    last = max(i for i, op in enumerate(operations) if op in needed or isinstance(op, loop.Check))
+    return last + 1

@@ -1,0 +1,18 @@
+// test: pass fix_numerics fuse bufferize tensor_to_loop coalesce_dimensions distribute loop_to_gpu gpu_to_nvvm
+// tolerance: bits
+
+// The rows of a scatter, divided among CTAs, down to instructions.
+func.func @embedding(%x: tensor<300x3xf32>, %i: tensor<40xi64>, %g: tensor<40x3xf32>) -> tensor<300x3xf32> {
+  %seven = tensor.full 7 : tensor<40xi64>
+  %at = tensor.rem %i, %seven : tensor<40xi64>
+  %0 = tensor.scatter %x, %at, %g {axis = 0, kind = "add"} : (tensor<300x3xf32>, tensor<40xi64>, tensor<40x3xf32>) -> tensor<300x3xf32>
+  func.return %0 : tensor<300x3xf32>
+}
+// -----
+// So do those of a scatter along rows, with an index for each column.
+func.func @along(%x: tensor<300x3xf32>, %i: tensor<40x3xi64>, %g: tensor<40x3xf32>) -> tensor<300x3xf32> {
+  %seven = tensor.full 7 : tensor<40x3xi64>
+  %at = tensor.rem %i, %seven : tensor<40x3xi64>
+  %0 = tensor.scatter_along %x, %at, %g {axis = 0, kind = "add"} : (tensor<300x3xf32>, tensor<40x3xi64>, tensor<40x3xf32>) -> tensor<300x3xf32>
+  func.return %0 : tensor<300x3xf32>
+}
