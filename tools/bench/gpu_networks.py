@@ -139,14 +139,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     for text in options.rows:
         row = Row.parse(text)
         torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = row.precision == "tf32"
-        with torch.device("cuda"):                        # for what a network makes, such as positions
-            theirs = row.step("torch")
-            wanted = numbers(theirs())
-            times = {"torch": milliseconds(theirs, torch.cuda.synchronize)}
-            if options.kernels:
-                show_kernels(theirs, torch.cuda.synchronize, options.kernels)
-            if options.inductor:
-                times["inductor"] = milliseconds(torch.compile(theirs), torch.cuda.synchronize)
+        torch.set_default_device("cuda")                  # of what a network makes, such as positions
+        theirs = row.step("torch")
+        wanted = numbers(theirs())
+        times = {"torch": milliseconds(theirs, torch.cuda.synchronize)}
+        if options.kernels:
+            show_kernels(theirs, torch.cuda.synchronize, options.kernels)
+        if options.inductor:
+            times["inductor"] = milliseconds(torch.compile(theirs), torch.cuda.synchronize)
+        torch.set_default_device("cpu")
         started = time.perf_counter()
         ours = row.step("mlc")
         found = numbers(ours())
