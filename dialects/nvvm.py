@@ -397,11 +397,14 @@ class Wgmma:
                 f"${2 * self.sums}, ${2 * self.sums + 1}, 1, 1, 1, {a}, {b};")
 
     @staticmethod
-    def parse(text: str) -> Wgmma | None:
-        """The instruction that a text stands for, if it is one of these."""
-        found = re.fullmatch(r"wgmma\.mma_async\.sync\.aligned\.m64n(\d+)k16\.f32\.(bf16|f16)\.\2 \{.*\}, .*, "
-                             r"1, 1, 1, ([01]), ([01]);", text)
-        return Wgmma(int(found[1]), found[2], (found[3] == "1", found[4] == "1")) if found else None
+    def of(op: InlineAsm) -> Wgmma | None:
+        """The instruction that an operation stands for, if it is one of these to the letter."""
+        found = re.match(r"wgmma\.mma_async\.sync\.aligned\.m64n(\d+)k16\.f32\.(bf16|f16)\..*, ([01]), ([01]);$",
+                         op.asm_string)
+        if not found or int(found[1]) not in range(8, 257, 8):
+            return None
+        made = Wgmma(int(found[1]), found[2], (found[3] == "1", found[4] == "1"))
+        return made if op.asm_string == made.text() and _is_bound(op, made.sums, ["l", "l"]) else None
 
 
 FINISH = "wgmma.wait_group.sync.aligned 0;"
@@ -409,6 +412,17 @@ FINISH = "wgmma.wait_group.sync.aligned 0;"
 
 def _constraints(sums: int, more: Sequence[str]) -> str:
     return ",".join([*["=f"] * sums, *map(str, range(sums)), *more, "~{memory}"])
+
+
+def _is_bound(op: InlineAsm, sums: int, more: Sequence[str]) -> bool:
+    return (bool(op.has_side_effects) and op.constraints == _constraints(sums, more) and len(op.results) == 1
+            and op.results[0].type == StructType((f32,) * sums) and all(v.type == f32 for v in op.args[:sums]))
+
+
+def is_finish(op: InlineAsm) -> bool:
+    """Whether an operation is that of `wgmma_finish`."""
+    sums = len(op.args)
+    return op.asm_string == FINISH and _is_bound(op, sums, [])
 
 
 def wgmma(instruction: Wgmma, sums: Sequence[Value], a: Value, b: Value) -> list[Value]:

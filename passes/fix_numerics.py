@@ -204,13 +204,20 @@ BLOCK_OF_MMA = {"bf16": 16, "f16": 16, "tf32": 8}
 
 def mma_order(op: tn.DotGeneral, products: str) -> str | None:
     """`mma<K, T>` for f32 products of factors extended from T (for tf32, from any type) and whole blocks; else None."""
-    from_ = {v.op.operands[0].type.dtype if isinstance(v.op, tn.Cast) else None for v in op.operands}
     terms = sizes.product(op.lhs.type.shape[a] for a, _ in op.contract)
-    if op.lhs.type.dtype != f32 or not isinstance(terms, int) or not terms:
+    if not isinstance(terms, int) or not terms:
         return None
+    return next((f"mma<{BLOCK_OF_MMA[kind]}, {kind}>" for kind in mma_kinds(op, products)
+                 if terms % BLOCK_OF_MMA[kind] == 0), None)
+
+
+def mma_kinds(op: tn.DotGeneral, products: str) -> list[str]:
+    """The types that tensor cores may take for the factors of a product, the best first, whatever its terms are."""
+    from_ = {v.op.operands[0].type.dtype if isinstance(v.op, tn.Cast) else None for v in op.operands}
+    if op.lhs.type.dtype != f32:
+        return []
     kinds = [str(from_.pop())] if len(from_) == 1 and from_ <= {*_NARROW} else []
-    kinds += ["tf32"] if products == "tf32" else []
-    return next((f"mma<{BLOCK_OF_MMA[kind]}, {kind}>" for kind in kinds if terms % BLOCK_OF_MMA[kind] == 0), None)
+    return kinds + ["tf32"] * (products == "tf32")
 
 
 WORTH_PADDING, STAGE = 128, 64
@@ -224,17 +231,14 @@ def padded_for_mma(op: tn.DotGeneral, products: str) -> tn.DotGeneral | None:
         return None
     terms = op.lhs.type.shape[op.contract[0][0]]
     sides = [sizes.product(v.type.shape[a] for a in op.free(i)) for i, v in enumerate(op.operands)]
-    if not all(isinstance(n, int) and n >= WORTH_PADDING for n in (terms, *sides)):
+    if not all(isinstance(n, int) and n >= WORTH_PADDING for n in (terms, *sides)) or not mma_kinds(op, products):
         return None
     with before(op, op.loc.through("fix_numerics")):
         made = type(op).make([_padded(v, pair, -terms % STAGE) for v, pair in zip(op.operands, op.contract[0])],
                              dict(op.attrs), None, segments=op.segments, loc=op.loc)
         assert op.parent is not None
         op.parent.insert(made, op)
-    if (order := mma_order(made, products)) is None:
-        made.erase()
-        return None
-    made.attrs["order"] = order
+    made.attrs["order"] = mma_order(made, products)
     return made
 
 

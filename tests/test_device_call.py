@@ -1,7 +1,10 @@
 """Repeated calls on a device: they give what calls through Python give, and leave all else to these."""
 from __future__ import annotations
 
+import contextlib
 import ctypes
+import re
+import sys
 import threading
 from typing import Any
 
@@ -403,14 +406,45 @@ def test_errors_are_kept_for_many_calls_that_are_under_way() -> None:
     failures = Failures(device)
     record = device.allocate(RECORD)
     assert record is not None
-    for number in range(3 * SLOTS // 2):
-        device.upload(record, np.array([7 if number == 5 else NO_ERROR]))
-        if number == SLOTS:
-            with pytest.raises(UserError, match="record 7"):
-                failures.watch(lambda found: UserError(f"record {found}", code="MLC0340"), record)
-        else:
-            failures.watch(lambda found: UserError(f"record {found}", code="MLC0340"), record)
-    device.upload(record, np.array([NO_ERROR]))
-    synchronize()
-    failures.check()
-    assert not failures.pending
+    raised = list[str]()
+    for number in range(3 * SLOTS):
+        try:
+            failures.make_room()
+        except UserError as error:                         # before the next call is made
+            raised.append(str(error))
+        device.upload(record, np.array([number if number in (5, SLOTS, 3 * SLOTS - 1) else NO_ERROR]))
+        failures.watch(lambda found: UserError(f"record {found}.", code="MLC0340"), record)
+    with pytest.raises(UserError, match=f"record {3 * SLOTS - 1}."):
+        synchronize()
+        failures.check()
+    assert not failures.pending and [int(re.findall(r"record (\d+)", text)[0]) for text in raised] == [5, SLOTS]
+
+
+def test_threads_that_call_one_function_do_not_lose_errors(device: FakeDevice) -> None:
+    take = mlc.compile(lambda x, i: mlc.index_select(x, 0, i))
+    x, good, bad = (mlc.tensor(a).cuda() for a in (np.arange(3.0), np.array([1, 2]), np.array([1, 5])))
+    take(x, good).tolist()
+    failed = list[int]()
+
+    def calls(index: Any) -> None:
+        for _ in range(30):
+            try:
+                take(x, index)
+                mlc.cuda.synchronize()
+            except UserIndexError:
+                failed.append(1)
+
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        threads = [threading.Thread(target=calls, args=(index,)) for index in (good, bad, good)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(before)
+    with contextlib.suppress(UserIndexError):
+        mlc.cuda.synchronize()
+        failed.append(0)
+    assert failed.count(1) + (0 not in failed) >= 30

@@ -12,7 +12,7 @@ from mlc.backends.cuda import ptxas
 from mlc.backends.cuda.ptx import kernels, ptx
 from mlc.backends.cuda.targets import TARGETS
 from mlc.dialects.builtin import Module
-from mlc.ir.diag import IRError
+from mlc.ir.diag import BackendError, IRError
 from mlc.ir.interp import run_function
 from mlc.ir.machine import HOPPER
 from mlc.ir.parser import parse_module
@@ -110,3 +110,28 @@ def test_factors_that_cannot_be_copied_in_pieces_are_multiplied_by_single_warps(
     for form, sizes in (("a b", (64, 65, 64)), ("a b'", (64, 64, 80))):
         text = to_text(lowered(product(form, *sizes)[0], "loop"))
         assert "threads_per_warp = [8, 4]" in text and "mma_warps" not in text
+
+
+@pytest.mark.parametrize(("old", "new"), [
+    ("{loop.mma}", ""), ("swizzle = 128", "swizzle = 0"), ("mma_warps = 4, ", ""), ("stages = 4", "stages = 2"),
+    ("{dim = 2, size = 16}", "{dim = 2, size = 32}"), (", 64], vector", ", 128], vector")])
+def test_edited_dumps_that_warpgroups_cannot_carry_out_are_refused(old: str, new: str) -> None:
+    text = to_text(lowered(product("a b'", 64, 64, 256)[0], "loop"))
+    if old == "{loop.mma}":                                # as it is, it can be lowered
+        pipeline.resume(parse_module(text), "low", machine=HOPPER)
+        return
+    assert old in text
+    with pytest.raises(IRError, match=r"MLC0(151|171|150)"):
+        module = parse_module(text.replace(old, new))
+        verify(module)
+        pipeline.resume(module, "low", machine=HOPPER)
+
+
+@pytest.mark.parametrize(("target", "old", "new"), [
+    ("cuda:sm_90", "", ""), ("cuda:sm_100", "", ""), ("cuda:sm_90a", "1, 1, 1, 0, 1;", "1, 1, 1, 0, 2;"),
+    ("cuda:sm_90a", "{$0, $1, ", "{$1, $0, "), ("cuda:sm_90a", " has_side_effects", "")])
+def test_instructions_that_a_target_has_not_never_reach_llvm(target: str, old: str, new: str) -> None:
+    text = to_text(lowered(product("a b", 64, 64, 64)[0], "llvm")).replace(old, new) if old else to_text(
+        lowered(product("a b", 64, 64, 64)[0], "llvm"))
+    with pytest.raises(BackendError, match="MLC0548"):
+        ptx(kernels(parse_module(text)), TARGETS[target])

@@ -3,11 +3,13 @@
 A function that can fail, for example because an index is out of range, writes an error record on the device. If every
 call waited for it, the device would be idle meanwhile. So calls of which only the addresses are new copy the record to
 memory of the host when they are done, and whoever waits for the device next raises the error: reading a result,
-`mlc.cuda.synchronize`, the next call that finds it there. With CUDA_LAUNCH_BLOCKING=1 each call waits itself.
+`mlc.cuda.synchronize`, the next such call that finds it there, the end of the process. With CUDA_LAUNCH_BLOCKING=1 each
+call waits itself.
 """
 
 from __future__ import annotations
 
+import atexit
 import os
 import threading
 from collections import deque
@@ -39,6 +41,13 @@ class Failures:
         """Whether some calls are watched."""
         return bool(self._watched)
 
+    def make_room(self) -> None:
+        """Raise the error of an earlier call that is done, and wait for some if too many are not, so that the next call
+        can be watched. It is not to be submitted if this raises."""
+        if len(self._watched) >= SLOTS // 2:
+            self._device.synchronize()
+        self.check()
+
     def watch(self, error: Callable[[int], Error], record: int) -> None:
         """Watch a call that was just submitted: `error` makes the exception of its record, which is at this address of
         the device."""
@@ -47,13 +56,11 @@ class Failures:
                 self._address, memory = self._device.pinned(SLOTS * RECORD)
                 self._records = memory.view(np.int64)
                 self._free = [*range(SLOTS)]
-            if not self._free:
-                self._device.synchronize()
-                self._raise_first()
-            slot = self._free.pop()
+                atexit.register(self._at_exit)
+            slot = self._free[-1]
             self._records[slot] = RUNNING
             self._device.fetch(self._address + RECORD * slot, record, RECORD)
-            self._watched.append((slot, error))
+            self._watched.append((self._free.pop(), error))
         if os.environ.get("CUDA_LAUNCH_BLOCKING") == "1":
             self._device.synchronize()
             self.check()
@@ -62,6 +69,13 @@ class Failures:
         """Raise the error of the first call that is done and has one."""
         with self._lock:
             self._raise_first()
+
+    def _at_exit(self) -> None:
+        """Show the error of a call whose result nobody has read."""
+        if self.pending:
+            self._device.activate()
+            self._device.synchronize()
+            self.check()
 
     def _raise_first(self) -> None:
         while self._watched:

@@ -6,6 +6,7 @@ plan, the size of the arena, the shapes of the results. So nothing is left but t
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -27,12 +28,12 @@ class Uploads:
     donated  the numbers of the arguments that a call writes to
     """
 
-    __slots__ = ("__weakref__", "_donated", "_kept", "_memory", "bytes")
+    __slots__ = ("__weakref__", "_donated", "_kept", "_known_as_spare", "_memory", "bytes")
 
     def __init__(self, memory: DeviceMemory, donated: Sequence[int]) -> None:
         self._memory, self._donated = memory, donated
         self._kept: dict[int, tuple[bytes, DeviceArray]] = {}
-        self.bytes = 0
+        self.bytes, self._known_as_spare = 0, False
 
     def copy(self, number: int, array: Array) -> DeviceArray:
         """Argument `number` on the device."""
@@ -40,7 +41,8 @@ class Uploads:
             return self._memory.array(array)
         content, known = array.tobytes(), self._kept.get(number)
         if known is None or known[0] != content:
-            if not self._kept:
+            if not self._known_as_spare:
+                self._known_as_spare = True
                 self._memory.allocator.spares.add(self)
             known = self._kept[number] = content, self._memory.array(array)
         return known[1]
@@ -70,6 +72,7 @@ class PlannedCall:
         self._spares = spares if spares is not None and spares.bytes else None
         self._uploads = Uploads(self.memory, entry.interface.donated)
         self._record = self.memory.storage(RECORD) if entry.interface.error_sites else None
+        self._one_at_a_time = threading.Lock()
         if self._record is not None:
             self._fill_words = np.array([self._record.address], np.uint64)
             self._clear = self.memory.device.prepare(
@@ -98,12 +101,20 @@ class PlannedCall:
     def launch(self, addresses: list[int], arrays: Sequence[DeviceArray]) -> list[DeviceArray]:
         """The same for arguments at these addresses, which have been checked; `arrays` has at least all that are
         donated. The list of addresses is used up."""
+        if self._record is None:
+            return self._launch(addresses, arrays)
+        memory = self.memory
+        memory.device.activate()
+        with self._one_at_a_time:                          # calls share the record: it is read before it is cleared
+            memory.failures.make_room()
+            self._clear()
+            results = self._launch(addresses, arrays)
+            memory.failures.watch(self.entry.error, self._record.address)
+        return results
+
+    def _launch(self, addresses: list[int], arrays: Sequence[DeviceArray]) -> list[DeviceArray]:
         memory, spares = self.memory, self._spares
         memory.device.activate()
-        if self._record is not None:
-            if memory.failures.pending:
-                memory.failures.check()
-            self._clear()
         results: list[Any] = []
         if spares is None:
             for type, alias in self._results:
@@ -133,8 +144,6 @@ class PlannedCall:
         if spares is not None:
             spares.spare, spares.last = spares.last, results.copy()    # as the caller still has only the list
         self.entry.calls += 1
-        if self._record is not None:
-            memory.failures.watch(self.entry.error, self._record.address)
         return results
 
     def _take_arena(self) -> Storage:

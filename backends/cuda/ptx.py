@@ -24,9 +24,10 @@ LEGAL: frozenset[type[Op]] = frozenset((
     *nvvm.REGISTERS.values()))
 """Operations that LLVM can select for NVPTX; for many others it aborts instead of reporting an error."""
 SINCE: dict[type[Op], int] = {nvvm.MmaSync: 80, nvvm.CpAsyncSharedGlobal: 80, nvvm.CpAsyncCommitGroup: 80,
-                              nvvm.CpAsyncWaitGroup: 80, nvvm.WgmmaFence: 90, nvvm.WgmmaCommitGroup: 90,
-                              nvvm.WgmmaWaitGroup: 90, nvvm.FenceProxy: 90}
+                              nvvm.CpAsyncWaitGroup: 80, nvvm.FenceProxy: 90}
 """The first architecture with an instruction, for those that not all architectures have."""
+HOPPER_ONLY = (nvvm.WgmmaFence, nvvm.WgmmaCommitGroup, nvvm.WgmmaWaitGroup, llvm.InlineAsm)
+"""Instructions of sm_90a, which its successors do not have."""
 LANES = 128
 """Bits of the longest vector; no vector instruction computes on more than two lanes."""
 
@@ -41,7 +42,7 @@ def kernels(module: Op) -> gpu.GPUModule:
 
 def llvm_ir(module: gpu.GPUModule, target: Target) -> str:
     """The LLVM IR of all kernels of a module."""
-    check_legal(module, architecture(target))
+    check_legal(module, architecture(target), is_hopper=target.cpu == "sm_90a")
     return emit(module, target)
 
 
@@ -58,11 +59,17 @@ def assemble(module: Op, target: Target) -> bytes:
     return ptx(kernels(module), target).encode()
 
 
-def check_legal(module: gpu.GPUModule, architecture: int) -> None:
+def check_legal(module: gpu.GPUModule, architecture: int, is_hopper: bool = False) -> None:
     """Reject operations that LLVM cannot generate code for, before LLVM aborts on them."""
     for op in module.walk():
         if op is not module and type(op) not in LEGAL:
             raise BackendError(f"{op.name} has no instruction on a GPU", code="MLC0548", loc=op.loc)
+        if type(op) in HOPPER_ONLY and not is_hopper:
+            raise BackendError(f"{op.name} has no instruction on sm_{architecture}: only sm_90a has", code="MLC0548",
+                               loc=op.loc)
+        if isinstance(op, llvm.InlineAsm) and not (nvvm.Wgmma.of(op) or nvvm.is_finish(op)):
+            raise BackendError(f"{op.name}: {op.asm_string!r} with {op.constraints!r} is no instruction that is known "
+                               "here", code="MLC0548", loc=op.loc)
         if architecture < SINCE.get(type(op), 0):
             raise BackendError(f"{op.name} has no instruction on sm_{architecture}: there is one since "
                                f"sm_{SINCE[type(op)]}", code="MLC0548", loc=op.loc)

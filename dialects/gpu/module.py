@@ -116,6 +116,9 @@ class Func(Op, name="gpu.func", isolated=True, pure=False):
         for v in self.shared:
             if not isinstance(v.type, MemRefType) or v.type.space != "workgroup" or None in v.type.shape:
                 self.fail(f"{v.type} is no memory of known size in the workgroup's space", code="MLC0180")
+        aligned = self.attrs.get(ALIGNED, ALIGNMENT)
+        if not isinstance(aligned, int) or aligned < ALIGNMENT or aligned & (aligned - 1):
+            self.fail(f"{ALIGNED} = {aligned} is no power of two of at least {ALIGNMENT}", code="MLC0180")
         size = self.known_block_size
         if size is not None and (len(size) != 3 or any(n < 1 for n in size)):
             self.fail("a block has a positive number of threads along x, y and z", code="MLC0180")

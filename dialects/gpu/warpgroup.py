@@ -104,6 +104,8 @@ def factor(op: Op, threads: Threads, group: int, descriptor: int, extent: int, t
 def multiply(op: Op, threads: Threads, product: nvvm.Wgmma, sums: Array, descriptors: tuple[Array, Array]) -> Array:
     """The sums of each thread, [thread, sum], after a product."""
     whole_warpgroups(op, threads)
+    if threads.region is None:
+        op.fail("descriptors tell addresses in shared memory whose alignment is that of the pattern", code="MLC0184")
     flight, dtype, out = InFlight.of(threads), to_numpy(SCALARS[product.dtype]), sums.copy()
     lane, d = np.arange(nvvm.WARPGROUP)[:, None], np.arange(product.sums)
     rows = 16 * (lane // 32) + lane % 32 // 4 + 8 * (d // 2 % 2)
@@ -128,8 +130,8 @@ def multiply(op: Op, threads: Threads, product: nvvm.Wgmma, sums: Array, descrip
 
 # -- rules ------------------------------------------------------------------------------------------------------------
 def _inline_asm(op: llvm.InlineAsm, threads: Threads) -> Any:
-    product, values = nvvm.Wgmma.parse(op.asm_string), threads.all(op.args)
-    if op.asm_string == nvvm.FINISH:
+    product, values = nvvm.Wgmma.of(op), threads.all(op.args)
+    if nvvm.is_finish(op):
         InFlight.of(threads).wait(threads, 0)
         return tuple(values)
     if product is None:

@@ -239,9 +239,11 @@ class Scratch(InKernel, name="loop.scratch", pure=False):
 
     def verify_op(self) -> None:
         super().verify_op()
+        kernel = self.enclosing(Kernel)
+        if self.swizzle and kernel.schedule.mma_warps == 1:
+            self.fail(f"swizzle = {self.swizzle}, but no warps multiply together", code="MLC0151")
         if not self.registers:
             return
-        kernel = self.enclosing(Kernel)
         d = kernel.schedule.vector
         if d not in self.result.type.dims or not isinstance(kernel.domain[d], int) or self.parent_op is not kernel:
             self.fail(f"a row in registers lies along the vector dimension, whose extent is known, not d{d}",

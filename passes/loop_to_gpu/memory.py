@@ -196,14 +196,11 @@ def panel(low: Threads, op: loop.Scratch, copies: int = 1) -> None:
         low.function.attrs[gpu.ALIGNED] = SWIZZLE_PERIOD
     else:
         shape[-1] += max(1, low.bytes_together // type.dtype.itemsize) if len(shape) > 1 else 0
-    low.taken += copies * prod(shape) * type.dtype.itemsize
-    machine = low.machine
-    most = machine.shared_bytes_optin if low.kernel.schedule.threads_per_warp else machine.shared_bytes
     if op.swizzle and (shape[-1] * type.dtype.itemsize) % ROW_BYTES:
         op.fail(f"rows of {shape[-1]} elements are not made of rows of {ROW_BYTES} bytes", code="MLC0171")
-    if low.taken > most:
-        raise BackendError(f"{type}: a block takes {low.taken} bytes of shared memory with this panel, more than "
-                           f"{most}", code="MLC0543", loc=op.loc)
+    machine = low.machine
+    low.take(copies * prod(shape) * type.dtype.itemsize, op,
+             machine.shared_bytes_optin if low.kernel.schedule.threads_per_warp else machine.shared_bytes)
     made = low.function.share(MemRefType((copies * prod(shape),), type.dtype))
     flatten(low, made)
     first = {d: low.corner[d] if d < low.kernel.parallel else low.scope.origin[d] for d in type.dims}
@@ -233,7 +230,8 @@ def _scratch(low: Threads, op: loop.Scratch) -> None:
         op.fail("of a row in scratch memory, adjacent lanes are those of different threads", code="MLC0171")
     shape: list[int] = []
     for d in type.dims:
-        points = low.scope.block.get(d, low.kernel.domain[d])
+        whole = d == low.along and op.parent_op is low.kernel
+        points = low.kernel.domain[d] if whole else low.scope.block.get(d, low.kernel.domain[d])
         if not isinstance(points, int):
             raise BackendError(f"{type}: local memory must have a static size, but d{d} has {points} points",
                                code="MLC0543", loc=op.loc)

@@ -133,7 +133,7 @@ class RowLoop:
         values = [arith.ExtUI(v, i32).result if v.type == i1 else v for v in values]    # i1 has no place in memory
         if not self.buffers:
             self.buffers = [low.function.share(MemRefType((2 * total,), v.type)) for v in values]
-            low.taken += sum(2 * total * v.type.itemsize for v in values)
+            low.take(sum(2 * total * v.type.itemsize for v in values), self.op)
         place = low.number(number * total + low.thread)
         for v, buffer in zip(values, self.buffers):
             memref.Store(v, buffer, (place,))

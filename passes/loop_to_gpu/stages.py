@@ -11,6 +11,7 @@ from mlc.ir import sizes
 from mlc.ir.core import Value, at_end
 from mlc.ir.sizes import Dim
 from mlc.passes.loop_to_gpu import memory, panels
+from mlc.passes.loop_to_gpu.memory import is_in_registers
 from mlc.passes.loop_to_gpu.rows import RowLoop
 from mlc.passes.loop_to_gpu.scatters import rows_of_part
 from mlc.passes.loop_to_gpu.threads import Threads, rule
@@ -32,7 +33,9 @@ def _for(low: Threads, op: loop.For) -> None:
     if low.kernel.schedule.mma_warps > 1:
         terms_in_order(low, op)
         return
-    several = op.unroll > 1 or low.kernel.schedule.groups_per_tile > 1
+    several = op.unroll > 1 or low.kernel.schedule.groups_per_tile > 1 or any(
+        isinstance(inner, loop.LoadScratch | loop.StoreScratch) and is_in_registers(inner.scratch)
+        for inner in op.body.block)                      # each block of a row in registers has a number of its own
     if several and op.parent_op is low.kernel and (op.dim == low.across or (op.step == 1 and low.across < 0)):
         RowLoop(low, op).run()
         return
@@ -85,6 +88,8 @@ class Stages:
     def run(self) -> None:
         """Wait for the copies of a block, start those of a later block into the free stage, then compute."""
         low, op, ahead = self.low, self.op, self.ahead
+        if ahead < 1:
+            op.fail(f"stages = {op.stages}: products of warpgroups need three", code="MLC0171")
         with low.scoped() as scope:
             low.enter(op.dim, 0, self.size)
             for pack in self.packs:

@@ -13,6 +13,7 @@ from mlc.dialects.index_arithmetic import SizeBuilder
 from mlc.dialects.loop import Kernel
 from mlc.ir import sizes
 from mlc.ir.core import Op, Value, at_end
+from mlc.ir.diag import BackendError
 from mlc.ir.machine import WARP, Gpu
 from mlc.ir.sizes import Dim
 from mlc.ir.types import i1
@@ -96,6 +97,13 @@ class Threads(Lowering):
     def bytes_together(self) -> int:
         """The maximum bytes of one access."""
         return self.machine.vector_bits // 8
+
+    def take(self, size: int, op: Op, most: int = 0) -> None:
+        """Count bytes of shared memory that an operation needs; BackendError if a block has not as many."""
+        self.taken, most = self.taken + size, most or self.machine.most_shared
+        if self.taken > most:
+            raise BackendError(f"{op.name}: a block takes {self.taken} bytes of shared memory with this, more than "
+                               f"{most}", code="MLC0543", loc=op.loc)
 
     @property
     def lanes_across(self) -> int:
@@ -262,10 +270,12 @@ class Threads(Lowering):
         """Lower an epilogue for a few points at a time: what it computes of all sums would not fit into registers."""
         schedule = self.kernel.schedule
         d = schedule.vector
-        once = [op for op in operations if op.results and d not in op.results[0].type.dims]
-        for op in once:
-            self.lower(op)
-        rest = [op for op in operations if op not in once]
+        rest = list[Op]()
+        for op in operations:
+            if op.results and d not in op.results[0].type.dims:
+                self.lower(op)                               # once for all pieces
+            else:
+                rest.append(op)
         if not rest:
             return
         lanes = self.lanes_of(schedule.tile[d])

@@ -15,8 +15,8 @@ from mlc.passes.lower_kernel.nest import Point
 
 WARPGROUP_ROWS = 64
 """Rows of a product of four warps."""
-ROWS, COLUMNS = 16, 8
-"""The shape of one product, whose K dimension is 32 bytes."""
+ROWS, COLUMNS, TERM_BYTES = 16, 8, 32
+"""The shape of one product of a warp, and the bytes of its terms, also of one of a warpgroup."""
 
 
 @rule(loop.Mma)
@@ -26,6 +26,9 @@ def _mma(low: Threads, op: loop.Mma) -> None:
     if not kernel.schedule.threads_per_warp:
         sum_in_f64(low, op)
         return
+    around, terms = op.parent_op, TERM_BYTES // op.lhs.type.dtype.itemsize
+    if not isinstance(around, loop.For) or around.dim != op.dim or around.step != terms:
+        op.fail(f"tensor cores add {terms} terms of {op.lhs.type.dtype} at a time", code="MLC0171")
     if kernel.schedule.mma_warps > 1:
         multiply_by_warpgroup(low, op)
         return
@@ -72,10 +75,12 @@ def is_transposed(tile: Value, k: int) -> bool:
 
 def descriptor(low: Threads, tile: Value, d: int, k: int, first: Dim) -> Value:
     """The descriptor of a factor's block of terms, from `first` on along `d`."""
-    assert isinstance(tile.op, loop.LoadScratch)
+    assert isinstance(tile.op, loop.LoadScratch) and isinstance(tile.op.scratch.op, loop.Scratch)
     scratch = tile.op.scratch
     buffer, corner, shape, _ = low.scope.scratch_buffers[scratch]
     itemsize, extents = scratch.type.dtype.itemsize, dict(zip(scratch.type.dims, shape))
+    if not tile.op.scratch.op.swizzle or (not is_transposed(tile, k) and extents[k] * itemsize != nvvm.ROW_BYTES):
+        tile.op.fail("warps multiply together what is swizzled, in rows of 64 terms", code="MLC0171")
     width, term = nvvm.ROW_BYTES // itemsize, low.scope.origin[k] - corner[k]
     if is_transposed(tile, k):                               # matrices of 64 elements, one row of which is a term
         leading = extents[k] * nvvm.ROW_BYTES

@@ -60,12 +60,12 @@ def schedule_rows(kernel: Kernel, machine: Gpu) -> None:
         return
     runs = max(1, -(-(extent // lanes) // RUN)) if shared else 1
     most = THREADS // lanes
-    groups = runs if runs <= most else 1 << (most.bit_length() - 1)
+    groups = fitting(kernel, runs if runs <= most else 1 << (most.bit_length() - 1), lanes, machine)
     points = (RUN * -(-runs // groups) if groups > 1 else extent // lanes) + (extent % lanes > 0)
     code = sum(sum(1 for _ in op.walk()) for op in loops) * points
     rows = Rows(kernel)
     ctas = rows.place(lanes * groups, points, machine) if code <= CODE else 0
-    if not ctas and runs >= 2 * groups:
+    if not ctas and runs >= 2 * groups and fitting(kernel, 2 * groups, lanes, machine) == 2 * groups:
         groups *= 2                                      # what is read again should not have left the cache
     if groups > 1:
         share_rows(kernel, groups)
@@ -93,8 +93,18 @@ def schedule_columns(kernel: Kernel, machine: Gpu, threads: int) -> None:
         in_runs(op)
     if not all(op.run == RUN for op in loops if op.operands):
         return
-    kernel.reschedule(tiles_per_cta=WARP)
-    share_rows(kernel, 1 << (groups.bit_length() - 1))
+    groups = fitting(kernel, 1 << (groups.bit_length() - 1), WARP, machine)
+    if groups > 1:
+        kernel.reschedule(tiles_per_cta=WARP)
+        share_rows(kernel, groups)
+
+
+def fitting(kernel: Kernel, groups: int, threads: int, machine: Gpu) -> int:
+    """As many groups of threads, up to a number, as can exchange what a kernel carries in half of the shared memory."""
+    words = sum(2 * threads * v.type.dtype.itemsize for op in kernel.inside(For) for v in op.operands)
+    while groups > 1 and groups * words > machine.most_shared // 2:
+        groups //= 2
+    return groups
 
 
 def is_independent(op: For) -> bool:
@@ -301,7 +311,7 @@ def unroll_rows(kernel: Kernel, most: int, room: Sequence[int]) -> None:
         loads = max(1, sum(isinstance(o, loop.Load) for o in inside))
         limit = STORING if any(isinstance(o, loop.Store) for o in inside) else most
         count = min(limit, max(FEWEST, min(most, registers) // loads), BATCH // len(inside))
-        op.unroll = 1 << max(0, count.bit_length() - 1)
+        op.unroll = 1 << max(0, max(1, count).bit_length() - 1)
     record(kernel, "unroll_rows", blocks=f"{[op.unroll for op in loops]}")
 
 

@@ -120,6 +120,7 @@ def show_kernels(call: Callable[[], Any], wait: Callable[[], None], most: int) -
 
 
 def numbers(result: Any) -> np.ndarray[Any, Any]:
+    """The numbers of a result, on the host."""
     out: np.ndarray[Any, Any] = np.asarray(result.detach().float().cpu().numpy())
     return out
 
@@ -128,7 +129,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     assert __doc__ is not None
     parser = argparse.ArgumentParser(prog="python -m mlc.tools.bench.gpu_networks", description=__doc__.split("\n")[0])
     parser.add_argument("rows", nargs="*", default=ROWS, help="NETWORK:BATCH:PRECISION[:train][:LENGTH]")
-    parser.add_argument("--kernels", type=int, nargs="?", const=12, default=0, help="the dearest kernels of a call")
+    parser.add_argument("--kernels", type=int, nargs="?", const=12, default=0, help="the slowest kernels of a call")
     parser.add_argument("--inductor", action="store_true", help="torch.compile, too")
     options = parser.parse_args(argv)
     import torch
@@ -136,10 +137,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"no device: {mlc.cuda.why_not() or 'PyTorch sees none'}", file=sys.stderr)
         return 1
     print(f"{torch.cuda.get_device_name()}, mlc {mlc.__version__}, torch {torch.__version__}; ms per call")
-    for text in options.rows:
-        row = Row.parse(text)
+    try:
+        rows = [(text, Row.parse(text)) for text in options.rows]
+    except ValueError as error:
+        parser.error(f"{error} is no row: NETWORK:BATCH:PRECISION[:train][:LENGTH]; there are {', '.join(NETWORKS)}")
+    for text, row in rows:
         torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = row.precision == "tf32"
-        torch.set_default_device("cuda")                  # of what a network makes, such as positions
         theirs = row.step("torch")
         wanted = numbers(theirs())
         times = {"torch": milliseconds(theirs, torch.cuda.synchronize)}
@@ -147,7 +150,6 @@ def main(argv: Sequence[str] | None = None) -> int:
             show_kernels(theirs, torch.cuda.synchronize, options.kernels)
         if options.inductor:
             times["inductor"] = milliseconds(torch.compile(theirs), torch.cuda.synchronize)
-        torch.set_default_device("cpu")
         started = time.perf_counter()
         ours = row.step("mlc")
         found = numbers(ours())

@@ -50,7 +50,7 @@ def _texts(module: Op, target: Target, numbers: Mapping[Op, int]) -> Iterator[tu
         from mlc.backends.cuda import ptx
         from mlc.backends.cuda.targets import architecture
         holder = ptx.kernels(module)
-        ptx.check_legal(holder, architecture(target))
+        ptx.check_legal(holder, architecture(target), is_hopper=target.cpu == "sm_90a")
         yield object_code.assembly(emit(holder, target, Part(lines=numbers)), target), {}
         return
     for unit in reversed(compilation_units(module, target)):

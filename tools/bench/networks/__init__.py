@@ -41,7 +41,7 @@ def _words(count: int, length: int) -> Callable[[Library, int], tuple[Any, ...]]
 def _classes(a: Library, out: Any) -> Any:
     """Cross-entropy with the classes 0, 1, 2, ... in turn, over the last dimension."""
     scores = out.reshape(-1, out.shape[-1])
-    return a.nn.functional.cross_entropy(scores, a.lib.arange(scores.shape[0]) % scores.shape[1])
+    return a.nn.functional.cross_entropy(scores, a.lib.arange(scores.shape[0], device=scores.device) % scores.shape[1])
 
 
 def _squares(a: Library, out: Any) -> Any:

@@ -69,7 +69,7 @@ def _language(a: Library, words: int, causal: bool) -> Any:
             self.head = nn.Linear(width, words, bias=False) if causal else nn.Linear(width, 2)
 
         def forward(self, x: Any) -> Any:
-            y = self.words(x) + self.places(a.lib.arange(x.shape[1]))
+            y = self.words(x) + self.places(a.lib.arange(x.shape[1], device=x.device))
             if causal:
                 return self.head(self.norm(self.layers(y)))
             return self.head(self.layers(self.norm(y))[:, 0])
