@@ -40,6 +40,7 @@ from mlc import api
 from mlc.backends.cuda import image
 from mlc.backends.cuda.devices import target_for
 from mlc.backends.cuda.executable import Executable, device_memory
+from mlc.backends.cuda.launch_plan import MOST_GRAPHS
 from mlc.ir.diag import BackendError
 from mlc.ir.files import write_text
 from mlc.tools.gpu_speed import ROUNDED, SPEEDS, Speed, measured, torch_with_device
@@ -95,7 +96,11 @@ class Report:
         if row.bad:
             print(f"{row.result.upper()}: {row.section} {row.name}: {row.detail.splitlines()[0] if row.detail else ''}",
                   flush=True)
-        if self.out is not None:                           # whole after every row: a device may take the process along
+        self.save()                                        # after every row: a device may take the process along
+
+    def save(self) -> None:
+        """Write all rows, if there is a folder for them."""
+        if self.out is not None:
             write_text(self.out / "results.json", json.dumps([asdict(r) for r in self.rows], indent=1))
 
     def check(self, section: str, name: str, run: Callable[[], Row]) -> None:
@@ -151,7 +156,8 @@ def copies(report: Report, rng: np.random.Generator, small: bool) -> None:
 
 
 def on_device(build: Callable[[], Any], args: Sequence[Array], section: str, name: str, graphs: bool) -> Row:
-    """Run a module on the device, three times if CUDA graphs are tested, and on the CPU."""
+    """Run a module on the device and on the CPU; if CUDA graphs are tested, at so many addresses that they are changed.
+    """
     memory = device_memory()
     started = time.perf_counter()
     made = image.compile_image(build(), target_for(memory.device), memory.device.assemble, "ieee")
@@ -160,7 +166,7 @@ def on_device(build: Callable[[], Any], args: Sequence[Array], section: str, nam
     f.poison = True
     wanted = api.run_module(build(), "main", args)
     rows, held = [], list[Any]()
-    for as_graph in (False, True, True) if graphs else (False,):
+    for as_graph in (False, *[True] * (MOST_GRAPHS + 2) * graphs):
         f.program.graphs = as_graph
         held.append([memory.array(np.asarray(a)) for a in args])              # other addresses each time
         rows.append(compared(section, name, [r.numpy() for r in f.call(held[-1])], wanted, compile_s=taken))
@@ -367,6 +373,8 @@ def main(words: Sequence[str] | None = None) -> int:
     options = p.parse_args(words)
     if unknown := [s for s in options.only.split(",") if s not in SECTIONS]:
         p.error(f"there is no section {unknown[0]!r}; there are {', '.join(SECTIONS)}")
+    if options.jobs > 1 and options.resume:
+        p.error("--resume goes on with one process: leave out --jobs")
     if (reason := mlc.cuda.why_not()) is not None:
         print(f"{reason}\nno device: nothing is checked")
         return 1
@@ -379,8 +387,8 @@ def main(words: Sequence[str] | None = None) -> int:
     wanted = options.only.split(",")
     if options.jobs > 1:
         beside = [s for s in wanted if s != "speed"]
-        for row in in_parts(options.jobs, beside, report, seed, options.small):
-            report.rows.append(row)
+        report.rows += in_parts(options.jobs, beside, report, seed, options.small)
+        report.save()
         wanted = [s for s in wanted if s == "speed"]
     runs = {"copies": copies, "programs": programs, "operations": operations, "products": products, "models": models,
             "speed": speed}
