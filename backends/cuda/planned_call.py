@@ -101,10 +101,10 @@ class PlannedCall:
     def launch(self, addresses: list[int], arrays: Sequence[DeviceArray]) -> list[DeviceArray]:
         """The same for arguments at these addresses, which have been checked; `arrays` has at least all that are
         donated. The list of addresses is used up."""
-        if self._record is None:
-            return self._launch(addresses, arrays)
         memory = self.memory
         memory.device.activate()
+        if self._record is None:
+            return self._launch(addresses, arrays)
         with self._one_at_a_time:                          # calls share the record: it is read before it is cleared
             memory.failures.make_room()
             self._clear()
@@ -114,7 +114,6 @@ class PlannedCall:
 
     def _launch(self, addresses: list[int], arrays: Sequence[DeviceArray]) -> list[DeviceArray]:
         memory, spares = self.memory, self._spares
-        memory.device.activate()
         results: list[Any] = []
         if spares is None:
             for type, alias in self._results:
