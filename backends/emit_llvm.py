@@ -431,8 +431,8 @@ def _shuffle(w: _Writer, o: llvm.ShuffleVector) -> str:
 def _inline_asm(w: _Writer, op: llvm.InlineAsm) -> str:
     result = type_text(op.results[0].type if op.results else None)
     effects = " sideeffect" if op.has_side_effects else ""
-    return (f'call {result} asm{effects} "{_escaped(op.asm_string.encode())}", "{op.constraints}"({w.ts(op.args)}) '
-            "convergent")
+    asm, constraints = (_escaped(text.encode()) for text in (op.asm_string, op.constraints))
+    return f'call {result} asm{effects} "{asm}", "{constraints}"({w.ts(op.args)}) convergent'
 
 
 def _of_name(cls: type[Op]) -> Row:

@@ -297,16 +297,10 @@ class CpAsyncWaitGroup(Op, name="nvvm.cp.async.wait.group", pure=False):
     """Wait until all groups of the thread's copies except the last n are complete."""
 
     n: int
+    format = "$n attr-dict"
 
     def attr_text(self, name: str, value: Any, generic: bool) -> str:
         return f"{value} : i32" if name == "n" and generic else super().attr_text(name, value, generic)
-
-    def print_form(self, p: Printer) -> None:
-        p.append(f" {self.n}")
-
-    @staticmethod
-    def parse_form(parser: Parser) -> Op:
-        return parser.build(CpAsyncWaitGroup, [], {"n": int(parser.kind("number", "a number of groups").text)}, [])
 
 
 # -- products of a warpgroup ------------------------------------------------------------------------------------------
@@ -336,16 +330,10 @@ class WgmmaWaitGroup(Op, name="nvvm.wgmma.wait.group.sync.aligned", pure=False):
     """
 
     group: int
+    format = "$group attr-dict"
 
     def attr_text(self, name: str, value: Any, generic: bool) -> str:
         return f"{value} : i64" if name == "group" and generic else super().attr_text(name, value, generic)
-
-    def print_form(self, p: Printer) -> None:
-        p.append(f" {self.group}")
-
-    @staticmethod
-    def parse_form(parser: Parser) -> Op:
-        return parser.build(WgmmaWaitGroup, [], {"group": int(parser.kind("number", "a number of groups").text)}, [])
 
 
 class FenceProxy(Op, name="nvvm.fence.proxy", pure=False):
@@ -353,6 +341,7 @@ class FenceProxy(Op, name="nvvm.fence.proxy", pure=False):
 
     kind: str
     space: str
+    format = "attr-dict"
 
     def infer(self) -> tuple[Type, ...]:
         self.kind, self.space = _word(self.kind, "proxy_kind"), _word(self.space, "shared_space")
@@ -362,13 +351,6 @@ class FenceProxy(Op, name="nvvm.fence.proxy", pure=False):
 
     def attr_text(self, name: str, value: Any, generic: bool) -> str:
         return f"#nvvm.{'proxy_kind' if name == 'kind' else 'shared_space'}<{value}>"
-
-    def print_form(self, p: Printer) -> None:
-        p.append(" " + p.attr_dict(self))
-
-    @staticmethod
-    def parse_form(parser: Parser) -> Op:
-        return parser.build(FenceProxy, [], parser.attr_dict() if parser.at("{") else {}, [])
 
 
 @dataclass(frozen=True)

@@ -277,7 +277,7 @@ class PtrToInt(Op, name="llvm.ptrtoint", pure=True):
 
     def infer(self) -> Type:
         if not isinstance(self.x.type, PtrType):
-            _check_address(self, self.x)
+            self.fail(f"{self.x.type} is no address", code="MLC0167")
         return self.results[0].type  # type: ignore[no-any-return]
 
     def interpret(self, frame: Frame) -> Any:

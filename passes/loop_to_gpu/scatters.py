@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from mlc.dialects import arith, loop, scf
-from mlc.ir.core import Op, at_end
+from mlc.ir.core import Op, Value, at_end
 from mlc.passes.loop_to_gpu.threads import Threads
 
 
@@ -19,7 +21,7 @@ def rows_of_part(low: Threads, op: loop.For) -> None:
         low.enter(op.dim, made.counter, 1)
         if by_index:
             index = store.tiles[0]
-            first = before_accesses(operations)
+            first = before_accesses(operations, index)
             for inner in operations[:first]:
                 low.lower(inner)
             row = low.part(index, low.points(index.type.dims)[0])
@@ -35,15 +37,13 @@ def rows_of_part(low: Threads, op: loop.For) -> None:
         scf.Yield(())
 
 
-def before_accesses(operations: list[Op]) -> int:
-    """The number of operations that find out where an update goes, and check that: those before the first access that
-    is not part of it."""
-    store = next(op for op in operations if isinstance(op, loop.Store))
+def before_accesses(operations: Sequence[Op], index: Value) -> int:
+    """The number of operations, from the first on, by which it is known where an update goes, and that is checked."""
     needed: set[Op] = set()
-    work = [*store.tiles, *(v for op in operations if isinstance(op, loop.Check) for v in op.operands)]
+    work = [index, *(v for op in operations if isinstance(op, loop.Check) for v in op.operands)]
     while work:
         op = work.pop().op
-        if op in operations and op not in needed:
+        if op is not None and op in operations and op not in needed:
             needed.add(op)
             work += op.operands
     last = max(i for i, op in enumerate(operations) if op in needed or isinstance(op, loop.Check))

@@ -162,7 +162,7 @@ class Threads(Lowering):
             self.unit(self.row(block))
             return
         if kernel.schedule.threads_per_cta:
-            self.cta_tile(block, thread)
+            self.cta_tile(block)
             return
         unit = block * kernel.schedule.tiles_per_cta + self.member
         if sizes.modulo(self.total, kernel.schedule.tiles_per_cta) == 0:
@@ -202,14 +202,14 @@ class Threads(Lowering):
                 self.scope.ends[d] = kernel.domain[d]
         self.body()
 
-    def cta_tile(self, block: Dim, thread: Dim) -> None:
+    def cta_tile(self, block: Dim) -> None:
         """Lower the kernel for a thread's points of a CTA tile, in groups of `lanes` along the vector dimension.
 
         The groups of the threads, or of those of a warp if `threads_per_warp` is set, are interleaved, so that adjacent
         threads access adjacent elements. A thread whose points are all out of bounds does not return early, since it
         has to reach the barriers.
         """
-        kernel, self.thread = self.kernel, thread
+        kernel, thread = self.kernel, self.thread
         schedule = kernel.schedule
         warps = schedule.threads_per_warp or self.threads_per_cta
         warp = sizes.divide(thread, prod(warps))

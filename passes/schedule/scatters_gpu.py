@@ -28,7 +28,7 @@ def schedule_scatter(kernel: Kernel, machine: Gpu, threads: int) -> bool:
     ctas = ceil(guess(product(kernel.domain[: kernel.parallel])), threads)
     rows = by_index[0].buffer.type.shape[axis]
     parts = min(CTAS * machine.multiprocessors // max(1, ctas), (guess(rows) if rows is not None else 0) // ROWS)
-    if parts < 2 or not all(loop.is_of_rows(op, axis) for op in kernel.inside(loop.Store)):
+    if parts < 2 or not all(loop.is_of_rows(op, axis) for op in stores):
         return False
     kernel.reschedule(tiles_per_cta=threads, row_parts=parts, row_axis=axis)
     record(kernel, "divide_rows", axis=f"{axis}", parts=parts)
