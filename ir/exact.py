@@ -70,6 +70,8 @@ def _fma64(a: Array, b: Array, c: Array) -> Array:
     size = np.abs(product)
     safe = (np.maximum(np.abs(a), np.abs(b)) < 2.0**990) & (size > 2.0**-960) & (size < 2.0**1020)
     safe &= np.abs(c) < 2.0**1020
+    if safe.all():
+        return result.reshape(shape)
     tiny = (size <= 2.0**-960) & (np.abs(c) > 2.0**-800)        # far below half an ulp of c
     plain = (a == 0) | (b == 0) | ~(np.isfinite(a) & np.isfinite(b))
     settled = [plain, ~np.isfinite(c), safe, tiny]
