@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +30,15 @@ def run() -> Any:
     """Its result by kernels that this process does not have yet."""
     with eager.compiled_by(lambda module, device: compiler.compiler().compile(module, device)):
         return program().numpy()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def few_requests() -> Iterator[None]:
+    """A library has the runtime code that its process has asked for: here not that of every test before."""
+    run()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(runtime, "REQUESTS", {what: runtime.REQUESTS[what] for what in ("support", "threads")})
+        yield
 
 
 @pytest.fixture(scope="module")
