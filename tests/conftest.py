@@ -7,6 +7,7 @@ import itertools
 import os
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -23,11 +24,13 @@ from tests.samples import SAMPLES
 
 CASES = Path(__file__).parent / "cases"
 
-# Tests use a compile cache of their own instead of the user's; child processes inherit it.
-_folder = tempfile.TemporaryDirectory(prefix="mlc-tests-")
 os.environ.pop("COLUMNS", None)                            # tests do not depend on the terminal's width
-os.environ |= {"MLC_CACHE_DIR": os.path.join(_folder.name, "cache"), "MLC_CACHE": "1",
-               "MLC_CACHE_KEY": os.path.join(_folder.name, "config", "cache-key")}
+
+# Tests use a compile cache of their own instead of the user's; pytest's workers and child processes inherit it.
+if "PYTEST_XDIST_WORKER" not in os.environ:
+    _folder = tempfile.TemporaryDirectory(prefix="mlc-tests-")
+    os.environ |= {"MLC_CACHE_DIR": os.path.join(_folder.name, "cache"), "MLC_CACHE": "1",
+                   "MLC_CACHE_KEY": os.path.join(_folder.name, "config", "cache-key")}
 
 # Python caches bytecode, even if it is configured to write none: each worker and each child process of a test would
 # compile a thousand modules.
@@ -122,6 +125,10 @@ def without_slow(mark: pytest.Mark) -> pytest.Mark:
     return pytest.mark.parametrize(names, list(itertools.compress(values, kept)), *others, **keywords).mark
 
 
+_set_aside = 0.0
+"""When long-lived objects were last set aside."""
+
+
 def set_aside() -> None:
     """Exclude long-lived objects (tests, libraries, caches) from garbage collection."""
     gc.collect()
@@ -132,10 +139,12 @@ def pytest_collection_finish() -> None:
     set_aside()
 
 
-def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
-    if nextitem is None or nextitem.path != item.path:
+def pytest_runtest_teardown() -> None:
+    global _set_aside
+    if time.monotonic() > _set_aside + 5:
         set_aside()
-    gc.set_threshold(20_000, 20, 20)
+        _set_aside = time.monotonic()
+    gc.set_threshold(50_000, 20, 20)
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:

@@ -25,7 +25,7 @@ def case(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     return mlc.models.load(write_folder(CASES[name], tmp_path_factory.mktemp(name))), EXPECTED[name]
 
 
-@pytest.mark.parametrize("number", [n if n == 5 else pytest.param(n, marks=pytest.mark.slow) for n in
+@pytest.mark.parametrize("number", [n if n == 0 else pytest.param(n, marks=pytest.mark.slow) for n in
                                     range(len(OPTIONS))])
 def test_answers_of_transformers(case: tuple[Any, Any], number: int) -> None:
     model, expected = case

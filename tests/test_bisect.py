@@ -153,6 +153,7 @@ def test_one_firing_of_many(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     assert status == 101 and "rule sinh_is_sin at model.mlir:3:3 does it: firing 1" in message and good == 0
 
 
+@pytest.mark.slow
 def test_two_that_fail_only_together(run: Run) -> None:
     @rewrite(tensor.Sinh)
     def sinh_is_sin(op: tensor.Sinh) -> Value | None:
@@ -197,6 +198,7 @@ def test_a_result_in_the_wrong_place(run: Run, monkeypatch: pytest.MonkeyPatch) 
     assert "bufferize: in place" in out.split("this one suffices")[-1], out
 
 
+@pytest.mark.slow
 def test_bits_below_the_pass_that_fixes_them(run: Run) -> None:
     @rewrite(Fma)
     def fma_rounds_twice(op: Fma) -> Value | None:

@@ -70,10 +70,11 @@ def assert_same(eager: Training, compiled: Training, steps: int = 1) -> None:
 
 
 @pytest.mark.parametrize("kind, keywords", [
-    (mlc.optim.SGD, {}), (mlc.optim.Adam, {"decay": True}),
+    (mlc.optim.Adam, {"decay": True}), pytest.param(mlc.optim.SGD, {}, marks=pytest.mark.slow),
     pytest.param(mlc.optim.AdamW, {"result": "both"}, marks=pytest.mark.slow),
     pytest.param(mlc.optim.RMSprop, {"result": "none"}, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("between", [(), (lambda: nn.BatchNorm1d(4), nn.Dropout)], ids=["plain", "random"])
+@pytest.mark.parametrize("between", [
+    (), pytest.param((lambda: nn.BatchNorm1d(4), nn.Dropout), marks=pytest.mark.slow)], ids=["plain", "random"])
 def test_steps_run_without_python(kind: Any, between: Any, keywords: dict[str, Any]) -> None:
     eager, compiled = pair(kind, between, **keywords)
     assert_same(eager, compiled, 2)

@@ -33,6 +33,7 @@ def test_a_conversation_of_lines(capsys: pytest.CaptureFixture[str], monkeypatch
     assert status == 0 and len(lines) == 10 and lines[0] == lines[-1] == SUM
 
 
+@pytest.mark.slow
 def test_drafts_and_beams(capsys: pytest.CaptureFixture[str]) -> None:
     status, out, err = run(capsys, "chat", ASSISTANT, "--prompt", "What does mlc.cumsum do?", "--stats", "--draft",
                            "lookup")

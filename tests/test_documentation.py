@@ -75,10 +75,9 @@ def signature_of(value: Any) -> inspect.Signature:
 PUBLIC = names.public_names()
 
 
-@pytest.mark.parametrize("name", PUBLIC)
-def test_documentation_is_whole(name: str) -> None:
-    found = faults(name, PUBLIC[name])
-    assert not found, f"mlc.{name}: " + "; ".join(found)
+def test_documentation_is_whole() -> None:
+    found = {f"mlc.{name}": missing for name in PUBLIC if (missing := faults(name, PUBLIC[name]))}
+    assert not found, "\n".join(f"{name}: {'; '.join(missing)}" for name, missing in found.items())
 
 
 def test_every_method_of_a_tensor_is_documented() -> None:
@@ -146,7 +145,12 @@ def interpreted(module: Module, where: str) -> Any:
     return Meaning(module) if where == "cpu" else compiler().compile(module, where)
 
 
-@pytest.mark.parametrize("name", modules_with_examples())
+LONG = ("mlc.models.drafting", "mlc.models.perplexity")
+"""Modules whose examples compile models of languages, as those of mlc.models.language_model do in the default run."""
+
+
+@pytest.mark.parametrize("name", [pytest.param(n, marks=[pytest.mark.slow] * (n in LONG))
+                                  for n in modules_with_examples()])
 def test_examples(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(linecache, "checkcache", lambda filename=None: None)       # doctest has it look at every file
     module, report = importlib.import_module(name), list[str]()

@@ -51,6 +51,7 @@ def test_answers_in_a_batch_are_those_without_a_draft(models: tuple[Any, Any], k
     assert mlc.generate(model, PROMPTS[0], max_tokens=24, seed=1, draft=draft, **options) == plain[0]
 
 
+@pytest.mark.slow
 def test_a_model_guesses_what_it_draws_itself(models: tuple[Any, Any]) -> None:
     model, _ = models
     request, _ = model.requests([PROMPTS[0]], max_tokens=13, temperature=1.0, seed=3)
@@ -91,6 +92,7 @@ def test_what_stops_an_answer_stops_a_guessed_one(models: tuple[Any, Any]) -> No
         assert len(mlc.generate(model, [1] * 120, max_tokens=50, draft=draft).tokens) == 8       # the context's end
 
 
+@pytest.mark.slow
 def test_guesses_for_one_request_count_no_token_of_another(models: tuple[Any, Any]) -> None:
     """A prompt that is still read, whose request has penalties, beside one that is written with guesses."""
     model, _ = models

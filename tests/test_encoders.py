@@ -33,6 +33,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_a_text_has_the_same_vector_alone_and_beside_others(folder: Path) -> None:
     model = mlc.models.load(folder)
     texts = [*TEXTS, list(range(4, 70)), [1, 5]]           # more than one window; the padding token in a text

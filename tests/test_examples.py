@@ -160,6 +160,7 @@ def test_the_digits_cnn() -> None:
     assert model[1].num_batches_tracked.item() == 3 * 21 and model[1].running_mean.numpy().any()
 
 
+@pytest.mark.slow
 def test_the_digits_cnn_learns_the_same_on_one_thread_and_two() -> None:
     cnn, before, states = example("digits_cnn"), mlc.get_num_threads(), []
     data = cnn.digits().load()

@@ -46,6 +46,7 @@ from mlc.tools.fuzzing.journal import Journal
 from mlc.tools.fuzzing.levels import Failure, check, lower, same
 from mlc.tools.fuzzing.programs import Program
 from mlc.tools.fuzzing.schedules import pack_panels, reschedule
+from tests.public_case import thinned
 
 V2, V3 = LEVELS["x86-64-v2"], LEVELS["x86-64-v3"]
 
@@ -116,7 +117,7 @@ WAYS: dict[str, Callable[[Program], None]] = {
 
 
 # -- native code, in every way ----------------------------------------------------------------------------------------
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", thinned(WAYS, 2))
 def test_programs(way: str) -> None:
     for seed in range(list(WAYS).index(way), 18, len(WAYS)):
         WAYS[way](programs.generate(seed))
@@ -184,7 +185,7 @@ def test_many_programs_around_each_rule() -> None:
     assert set(around_each_rule(range(150), foldings=True)) <= RARE
 
 
-@pytest.mark.parametrize(("kind", "seeds"), [("valid", range(1, 31)), ("invalid", range(40)), ("calls", range(150))])
+@pytest.mark.parametrize(("kind", "seeds"), [("valid", range(1, 21)), ("invalid", range(25)), ("calls", range(150))])
 def test_no_failures(kind: str, seeds: range) -> None:
     assert not found(kind, seeds)
 
@@ -240,6 +241,7 @@ def _without_exp(module: Module) -> None:
         op.replace_by(op.x)
 
 
+@pytest.mark.slow
 def test_a_fault_is_named_and_made_small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_without_exp, "__module__", "mlc.passes.cse")
     monkeypatch.setattr(cse, "PASS", Pass(_without_exp))

@@ -143,8 +143,8 @@ def test_tokens_are_those_of_the_folder(tmp_path: Path) -> None:
     assert one.tokens == other.tokens and len(one.tokens) == 64
 
 
-@pytest.mark.parametrize("kind", ["q5_k", *(pytest.param(k, marks=pytest.mark.slow) for k in (
-    "f16", "bf16", "q8_0", "q4_0", "q4_1", "q4_k", "q6_k"))])
+@pytest.mark.parametrize("kind", ["q4_0", *(pytest.param(k, marks=pytest.mark.slow) for k in (
+    "f16", "bf16", "q8_0", "q5_k", "q4_1", "q4_k", "q6_k"))])
 def test_scores_of_quantised_weights(kind: str, tmp_path: Path) -> None:
     """They are those of a model with the numbers that the weights stand for."""
     file = to_gguf({**CASES["llama"], **WIDE}, tmp_path, kind)
@@ -175,6 +175,7 @@ def test_steps_with_integers(tmp_path: Path) -> None:
 
 
 # -- tokenizers -------------------------------------------------------------------------------------------------------
+@pytest.mark.slow
 def test_a_model_that_ships_is_the_same_as_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Tokens, template and what ends an answer; `mlc quantize` writes the file."""
     file = tmp_path / "assistant.gguf"

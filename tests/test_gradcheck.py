@@ -62,6 +62,7 @@ def made(forward: Any, backward: Any) -> Any:
     return made.apply
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("interpreted")
 def test_functions_that_run_operation_by_operation() -> None:
     x, w = leaf(X), leaf(W)

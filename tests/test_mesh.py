@@ -66,6 +66,7 @@ def test_training_on_a_mesh_is_training_on_one_device() -> None:
             np.testing.assert_allclose(got, want.numpy(), rtol=1e-3, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_eager_operations_and_backward_are_divided_too() -> None:
     weight = RNG.standard_normal((6, 4)).astype(np.float32)
 

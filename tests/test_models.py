@@ -77,6 +77,7 @@ def test_shards_and_16_bit_weights(tmp_path: Path) -> None:
 PROMPTS = [[3, 4, 5], [9], list(range(20, 60))]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [
     {"temperature": 1.0, "top_p": 0.9, "top_k": 40, "min_p": 0.01, "repetition_penalty": 1.2, "presence_penalty": 0.3,
      "frequency_penalty": 0.1, "logit_bias": {5: 2.0}, "logprobs": 2},

@@ -254,7 +254,7 @@ def test_an_axis_out_of_range_is_refused_by_every_operator() -> None:
     assert len(tried) > 20
 
 
-@pytest.mark.parametrize("kind", ["node", "pytorch-operator"])
+@pytest.mark.parametrize("kind", ["pytorch-operator", pytest.param("node", marks=pytest.mark.slow)])
 def test_a_sample_of_onnx_own_cases(kind: str) -> None:
     found = judge.cases([kind])[::120 if kind == "node" else 9]
     lines = [judge.judge(case, "interpreted") for case in found]

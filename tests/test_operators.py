@@ -43,6 +43,7 @@ def test_a_resized_tensor_keeps_its_first_elements() -> None:
     assert x.resize_as_(mlc.ones(2, 2)).shape == (2, 2) and x[0].tolist() == [0, 1]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("interpreted")
 def test_every_number_of_float16() -> None:
     x = np.arange(1 << 16, dtype=np.uint16).view(np.float16)

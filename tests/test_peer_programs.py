@@ -50,13 +50,15 @@ def test_verdicts(change: str, verdict: tuple[str, ...], tmp_path: Path) -> None
     assert ("TOO FAR" in row[1]) == ("TOO FAR" in verdict)
 
 
-@pytest.mark.parametrize("name", ["mlp", *(pytest.param(n, marks=pytest.mark.slow) for n in models.NAMES[1:])])
+@pytest.mark.slow
+@pytest.mark.parametrize("name", models.NAMES)
 def test_models_train_as_under_pytorch(name: str) -> None:
     row = models.compare(name, 4)
     assert row["agrees"], row
     assert row["bits"] or name == "resnet18", row
 
 
+@pytest.mark.slow
 def test_a_model_that_trains_otherwise_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(models, "for_mlc", lambda text: programs.for_mlc(text).replace("lr=0.1", "lr=0.2"))
     row = models.compare("mlp", 3)

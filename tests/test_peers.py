@@ -141,6 +141,7 @@ def test_a_seed_makes_the_same_file_again() -> None:
     assert made[0] == made[2] != made[1]
 
 
+@pytest.mark.slow
 def test_models_may_differ_by_what_pytorch_differs_from_itself() -> None:
     """Statistics of two nearly equal rows make the first gradient of little worth; an error of one percent in a second
     one, which is well-conditioned, is found."""

@@ -207,7 +207,7 @@ def close(ours: Any, theirs: Any) -> None:
         torch.testing.assert_close(torch.from_numpy(np.array(a)), b.detach(), equal_nan=True)
 
 
-@pytest.mark.parametrize("case", marked(CASES, 2), ids=str)
+@pytest.mark.parametrize("case", marked(CASES, 4), ids=str)
 @pytest.mark.usefixtures("interpreted")
 def test_values_and_gradients(case: Case) -> None:
     check(case)

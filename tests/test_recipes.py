@@ -20,7 +20,8 @@ DIGITS, EXPERTS = TASKS[0], TASKS[-1]
 RECIPE = {recipe.name: recipe for recipe in RECIPES}
 
 
-@pytest.mark.parametrize("name", ["data parallel", "ZeRO 1 and 2", "ZeRO 3 and tensor"])
+@pytest.mark.parametrize("name", ["ZeRO 3 and tensor", *(
+    pytest.param(name, marks=pytest.mark.slow) for name in ("data parallel", "ZeRO 1 and 2"))])
 def test_a_recipe_trains_as_one_device_and_sends_what_it_has_to(name: str) -> None:
     assert examine(DIGITS, RECIPE[name], 4, 4).faults() == []
 
@@ -59,6 +60,7 @@ def test_every_recipe(task: Task, ranks: int) -> None:
     assert {r.name: faults for r in recipes(task, ranks) if (faults := examine(task, r, ranks, 10).faults())} == {}
 
 
+@pytest.mark.slow
 def test_gradients_and_the_state_of_an_optimizer_lie_where_they_are_used() -> None:
     initial(DIGITS)
 
@@ -99,6 +101,7 @@ def test_gradients_are_freed_before_a_call_that_replaces_them() -> None:
     assert alive and not any(alive)
 
 
+@pytest.mark.slow
 def test_training_continues_on_another_mesh_from_a_checkpoint(tmp_path: Path) -> None:
     initial(DIGITS)
 

@@ -72,6 +72,7 @@ def test_the_search_ends_after_so_many_tries() -> None:
     assert search.tries <= 6
 
 
+@pytest.mark.slow
 def test_a_failure_keeps_its_code(sample_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["reduce", "bad.mlir", "-o", "small.mlir", "--tries", "5"]) == 0
     assert "MLC0106: 5 operations became" in capsys.readouterr().err

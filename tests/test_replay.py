@@ -25,6 +25,7 @@ def test_a_change_of_what_is_emitted_is_found(tmp_path: Path, monkeypatch: pytes
     assert "+++ now" in out
 
 
+@pytest.mark.slow
 def test_what_is_not_written_down_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     main(["record", str(tmp_path), *SOME, "--shard", "0/2"])
     main(["compare", str(tmp_path), *SOME])

@@ -25,6 +25,7 @@ from tests.arrays import difference
 from tests.low_corpus import PROGRAMS, stored
 from tests.low_ops import WIDTHS, Case, build_module, call_arguments, cases, operation, two_widths
 from tests.low_programs import ENDS, TARGETS, Program, compiled, lowered, parsed
+from tests.public_case import thinned
 
 OPERATIONS = {op: list(group) for op, group in itertools.groupby(cases(), key=lambda c: operation(c[0]))}
 
@@ -71,7 +72,7 @@ def _sweep(group: list[Case], count: int, targets: Sequence[Target] = TARGETS,
             program.check(f"{case[0]}_{width}", args, slow=width in (0, 16))
 
 
-@pytest.mark.parametrize("op", OPERATIONS)
+@pytest.mark.parametrize("op", thinned(OPERATIONS, 3))
 def test_operation(op: str) -> None:
     """On the least of all targets and on the greatest in turn."""
     group, turn = OPERATIONS[op], list(OPERATIONS).index(op) % len(ENDS)

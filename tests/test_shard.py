@@ -29,7 +29,11 @@ def static(sample: Sample) -> Op:
     return whole
 
 
-@pytest.mark.parametrize("name", sorted(n for n in REGISTRY if n.startswith("tensor.") and samples_of(n)))
+LONG = {"tensor.eigh", "tensor.lu", "tensor.matrix_exp", "tensor.pinv", "tensor.qr", "tensor.svd"}
+
+
+@pytest.mark.parametrize("name", [pytest.param(n, marks=[pytest.mark.slow] * (n in LONG)) for n in sorted(REGISTRY)
+                                  if n.startswith("tensor.") and samples_of(n)])
 def test_every_operation_divided_equals_the_whole(name: str) -> None:
     """One way for each sample, on one of the meshes that divide its sizes."""
     rng = np.random.default_rng(zlib.crc32(name.encode()))

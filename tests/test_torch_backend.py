@@ -81,6 +81,7 @@ def test_determinants_and_their_gradients(column_major: bool) -> None:
         torch.testing.assert_close(slopes[1], slopes[0], rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.slow
 def test_bags_weight_norms_and_distances_train_as_in_pytorch() -> None:
     class Model(nn.Module):  # type: ignore[misc]
         def __init__(self) -> None:
@@ -97,6 +98,7 @@ def test_bags_weight_norms_and_distances_train_as_in_pytorch() -> None:
 
 
 # -- models -----------------------------------------------------------------------------------------------------------
+@pytest.mark.slow
 def test_a_network_of_layers_trains_as_in_pytorch() -> None:
     model = nn.Sequential(nn.Linear(8, 16), nn.GELU(), nn.LayerNorm(16), nn.Linear(16, 4))
     fast, x = compiled(model), torch.randn(5, 8)
@@ -428,6 +430,7 @@ def test_a_program_exported_in_training_is_trained() -> None:
         np.testing.assert_allclose(f.state_dict()[name].numpy(), value.numpy(), rtol=1e-3, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_a_program_stays_in_the_mode_of_its_export() -> None:
     model, x = nn.Sequential(nn.Linear(64, 64), nn.Dropout(0.5)), torch.randn(4, 64)
     trained, evaluated = mlc.torch.export(model, (x,)), mlc.torch.export(model.eval(), (x,))

@@ -260,7 +260,8 @@ def killed_training(folder: Path, kills: int, **settings: Any) -> None:
     assert content(final) == wanted
 
 
-@pytest.mark.parametrize("kills", [4, pytest.param(100, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("settings", [{"accumulate": 3}, {"compile": True}], ids=["eager", "compiled"])
+@pytest.mark.parametrize(("settings", "kills"), [
+    ({"accumulate": 3}, 4), *(pytest.param(settings, kills, marks=pytest.mark.slow) for settings, kills in (
+        ({"accumulate": 3}, 100), ({"compile": True}, 4), ({"compile": True}, 100)))])
 def test_a_killed_training_ends_with_the_same_bits(kills: int, settings: dict[str, Any], tmp_path: Path) -> None:
     killed_training(tmp_path, kills, **settings)

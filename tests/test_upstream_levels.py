@@ -26,7 +26,7 @@ MODULES: dict[str, Callable[[], tuple[Any, Any]]] = dict(PROGRAMS)
 MODULES |= {f"{i}-{s}": s.build for i, s in enumerate(representative(SAMPLES, 1))}
 
 
-@pytest.mark.parametrize("name", thinned(MODULES, 4))
+@pytest.mark.parametrize("name", thinned(MODULES, 8))
 def test_every_dump_parses_and_verifies(name: str) -> None:
     levels = iter(level for level, _, _ in pipeline.ORDER)
 

@@ -22,6 +22,7 @@ from mlc.passes import pipeline
 from mlc.passes.fix_numerics import TERMS
 from mlc.passes.schedule.contraction_cpu import Shape, best_shape
 from tests.arrays import difference
+from tests.public_case import thinned
 
 Array = np.ndarray[Any, Any]
 
@@ -68,7 +69,7 @@ def test_known_sizes(shape: tuple[int, int, int], transposes: tuple[bool, bool])
     check(product(*shape, *transposes)[0], *shape, *transposes)
 
 
-@pytest.mark.parametrize("transposes", TRANSPOSES)
+@pytest.mark.parametrize("transposes", thinned(TRANSPOSES, 3))
 def test_unknown_sizes(transposes: tuple[bool, bool]) -> None:
     """One function for all sizes; among them none, one of each, and more than a part of the sum."""
     entry, schedule = product("M", "N", "K", *transposes)
@@ -98,7 +99,7 @@ def test_what_a_schedule_does(shape: tuple[int, int, int], transposes: tuple[boo
     assert step in product(*shape, *transposes)[1]
 
 
-@pytest.mark.parametrize("size", [(9, 23), (30, 30), ("H", "W")])
+@pytest.mark.parametrize("size", [(9, 23), (30, 30), pytest.param(("H", "W"), marks=pytest.mark.slow)])
 def test_the_last_lines_and_columns_of_a_panel_are_masked(size: tuple[int | str, int | str]) -> None:
     """Of an image, with and without checks of each access; there is one kind of tiles then."""
     def convolve(x: mlc.Tensor, w: mlc.Tensor) -> mlc.Tensor:

@@ -436,7 +436,7 @@ def check_program(program: programs.Program) -> None:
         assert difference(got, want, 1e-2 if want.dtype.kind not in "biu" else None) is None, program.seed
 
 
-@pytest.mark.parametrize("seeds", thinned([range(i, i + 25) for i in range(0, 100, 25)], 2), ids=str)
+@pytest.mark.parametrize("seeds", thinned([range(i, i + 25) for i in range(0, 100, 25)], 4), ids=str)
 def test_random_programs(seeds: range) -> None:
     for seed in seeds:
         for generate in (programs.generate, functions.generate):
