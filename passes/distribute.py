@@ -24,7 +24,7 @@ from mlc.passes.analysis.accesses import best_dimension, contiguity, element_wid
 from mlc.passes.forms import LOOP
 from mlc.passes.schedule.contraction_cpu import guess
 from mlc.passes.schedule.contraction_gpu import schedule_contraction
-from mlc.passes.schedule.rows_gpu import schedule_columns, schedule_rows
+from mlc.passes.schedule.rows_gpu import schedule_columns, schedule_rows, unroll_rows
 from mlc.passes.schedule.scatters_gpu import schedule_scatter
 from mlc.passes.schedule.transforms import tile
 
@@ -57,13 +57,16 @@ def distribute(kernel: Kernel, machine: Gpu, threads: int) -> None:
 
 OWN, SUMS, ROWS = (8, 4, 2, 1), 32, 8
 """Pairs of a block that a thread may take, of which 8 share a scale; most sums of a thread, and most of a column."""
+BLOCKS, TERMS = 4, 8
+"""Most blocks that a thread loads at a time, and most sums that it then has terms of."""
 
 
 def dot_of_pairs(kernel: Kernel, machine: Gpu, threads: int) -> None:
     """The schedule of a product of pairs of integers with a quantised factor.
 
     The pairs of a block are divided among threads of a warp, which read the bytes of a row together; each unpacks a
-    pair once for several rows of the other factor. The fewer results, the more threads for each.
+    pair once for several rows of the other factor. The fewer results, the more threads for each, and the more blocks
+    at a time: the chains of sums are few and long then, and would wait for the bytes of each block in turn.
     """
     n, k = kernel.parallel - 1, len(kernel.domain) - 1
     lanes = kernel.schedule.tile[k]
@@ -77,6 +80,7 @@ def dot_of_pairs(kernel: Kernel, machine: Gpu, threads: int) -> None:
         tile(kernel, m, min(rows, SUMS // own))
     tile(kernel, k, lanes, vector=True, lanes=own)
     kernel.reschedule(tiles_per_cta=max(1, threads * own // lanes))
+    unroll_rows(kernel, k, [max(1, min(BLOCKS, TERMS // (own * prod(kernel.schedule.tile[: kernel.parallel]))))])
 
 
 def wide(kernel: Kernel, machine: Gpu) -> None:

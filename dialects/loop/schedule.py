@@ -46,6 +46,9 @@ class Schedule(DialectAttribute):
                       wgmma, of swizzled panels
     group_m           if not 0, CTA tiles are numbered in groups of so many along the last but one parallel dimension,
                       column by column: those that run at a time have more of both factors in common (Triton's name)
+    epilogue_tile     points of a thread along `vector` that are computed and stored at a time after the sums of a CTA
+                      tile (CUTLASS's name): all that is computed of all sums might not fit into registers; 0 if the
+                      sums are no CTA tile's
     groups_per_tile   groups of threads that share the tiles of a CTA: each group has a thread per lane, or per tile,
                       and takes some blocks of the vector dimension, or of the only reduction dimension
     blocks_per_group  adjacent blocks of it that a group takes before it is the next one's turn
@@ -70,6 +73,7 @@ class Schedule(DialectAttribute):
     threads_per_warp: tuple[int, ...] = ()
     mma_warps: int = 1
     group_m: int = 0
+    epilogue_tile: int = 0
     groups_per_tile: int = 1
     blocks_per_group: int = 0
     ctas_at_once: int = 0
@@ -124,6 +128,10 @@ class Schedule(DialectAttribute):
             yield f"threads_per_warp = {list(warp)} does not divide threads_per_cta = {list(cta)} into warps"
         if self.group_m < 0 or (self.group_m and len(cta) < 2):
             yield f"group_m = {self.group_m}: CTA tiles of two dimensions or more are grouped"
+        if self.epilogue_tile and (not cta or self.vector < 0 or self.epilogue_tile < 0 or (
+                self.tile[self.vector] % self.epilogue_tile or self.epilogue_tile % (self.lanes or 1))):
+            yield (f"epilogue_tile = {self.epilogue_tile}: vectors of {self.lanes} lanes that divide the tile along "
+                   "`vector`, of a CTA tile")
         if self.mma_warps not in (1, 4) or (self.mma_warps == 4 and not self._has_warpgroups()):
             yield (f"mma_warps = {self.mma_warps}: four warps multiply 64 rows, two for each thread of warps of 8 x 4, "
                    "by 8 to 256 columns along `vector`")

@@ -40,7 +40,7 @@ class RowLoop:
         self.in_registers = any(is_in_registers(inner.scratch) for inner in block
                                 if isinstance(inner, loop.LoadScratch | loop.StoreScratch))
         self.buffers: list[Value] = []
-        self.lane = low.lane if op.dim == low.across else 0
+        self.lane = low.lane * low.own if op.dim == low.across else 0
 
     @property
     def own(self) -> Dim:

@@ -19,17 +19,11 @@ from mlc.ir.sizes import Dim
 from mlc.ir.types import i1
 from mlc.passes.lower_kernel import checks, compute  # noqa: F401  (they register the rules that hold here too)
 from mlc.passes.lower_kernel.memory import flatten_buffers
-from mlc.passes.lower_kernel.nest import RULES, Body, LoopScope, Lowering, Point
+from mlc.passes.lower_kernel.nest import RULES, LoopScope, Lowering, Point
 
-PIECE = 16
-"""Points of a thread that are lowered at a time after its sums."""
 Rule = Callable[["Threads", Any], None]
 THREAD_RULES: dict[type[Op], Rule] = {}
 """Lowering rules of operations on tiles for threads, where they differ from those for a CPU."""
-
-
-MOST_TOGETHER, SUMS_TOGETHER = 4, 8
-"""Most quantised blocks that a thread loads at a time, and most sums that it then has terms of."""
 
 
 class ThreadScope(LoopScope):
@@ -263,8 +257,7 @@ class Threads(Lowering):
         sums = [i for i, op in enumerate(operations) if isinstance(op, loop.For)]
         last = operations[sums[-1] + 1:] if sums else []
         alone = loop.Map, loop.Load, loop.Store, loop.Full, loop.Index, loop.InBounds, loop.End
-        cut = self.kernel.schedule.threads_per_cta and self.kernel.schedule.vector >= 0
-        return last if cut and all(type(op) in alone for op in last) else []
+        return last if self.kernel.schedule.epilogue_tile and all(type(op) in alone for op in last) else []
 
     def piece_by_piece(self, operations: Sequence[Op]) -> None:
         """Lower an epilogue for a few points at a time: what it computes of all sums would not fit into registers."""
@@ -278,8 +271,7 @@ class Threads(Lowering):
                 rest.append(op)
         if not rest:
             return
-        lanes = self.lanes_of(schedule.tile[d])
-        size = max(lanes, PIECE * schedule.tile[d] // prod(schedule.tile[: self.kernel.parallel]))
+        size = schedule.epilogue_tile
         for start in range(0, schedule.tile[d], size):
             with self.scoped():
                 self.scope.piece = d, start, start + size
@@ -316,33 +308,6 @@ class Threads(Lowering):
         if d == self.across:
             self.scope.multiples[d] = self.own
         return super().enter(d, origin, size, lanes)
-
-    def repeat(self, d: int, start: Dim, stop: Dim, size: int, carried: list[Value], body: Body) -> list[Value]:
-        """The loop of a row with several blocks at a time, if these are quantised: the chains of sums are few and long,
-        and their threads would wait for the bytes of each block in turn."""
-        trip, together = stop - start, size * self.blocks_together
-        if d != self.across or not isinstance(trip, int) or together == size or trip < 2 * together:
-            return super().repeat(d, start, stop, size, carried, body)
-
-        def several(carried: Sequence[Value]) -> list[Value]:
-            first, out = self.scope.origin[d] - self.lane * self.own, list(carried)
-            for block in range(self.blocks_together):
-                with self.scoped():
-                    self.enter(d, first + block * size, size)
-                    out = body(out)
-            return out
-
-        rest = trip % together
-        carried = super().repeat(d, start, stop - rest, together, carried, several)
-        return super().repeat(d, stop - rest, stop, size, carried, body)
-
-    @property
-    def blocks_together(self) -> int:
-        """The number of quantised blocks that a thread loads at a time."""
-        if next(self.kernel.inside(loop.LoadEncoded), None) is None:
-            return 1
-        sums = self.own * prod(self.kernel.schedule.tile[: self.kernel.parallel])
-        return min(MOST_TOGETHER, max(1, SUMS_TOGETHER // sums))
 
     def enter_part(self, d: int, start: Dim, rest: Dim, size: int, whole: bool) -> None:
         self.enter(d, start, size)

@@ -31,6 +31,7 @@ from mlc.passes.schedule.gpu_transforms import (
     pipeline,
     promote_to_shared,
     stage,
+    tile_epilogue,
     warp_tile,
 )
 from mlc.passes.schedule.transforms import contraction, tile
@@ -39,8 +40,9 @@ TILES, CTA_THREADS = (1, 2, 4, 8), (64, 128, 256)
 """Candidate thread tiles along rows or columns, and candidate thread counts of a CTA."""
 FEW, TERMS, UNROLL = 8, (16, 32), 4
 """Fewest terms that are worth a stage, terms of a stage of large and of small CTA tiles, and the unroll factor."""
-SUMS, SIMPLE = 64, 2
-"""Most words of accumulators of a thread, and most operations per copied element beyond which it is half as many."""
+SUMS, SIMPLE, EPILOGUE = 64, 2, 16
+"""Most words of accumulators of a thread, most operations per copied element beyond which it is half as many, and
+points of a thread that are computed at a time after their sums."""
 
 
 @dataclass(frozen=True)
@@ -141,6 +143,7 @@ def schedule_contraction(kernel: Kernel, machine: Gpu) -> bool:
                 lanes = min(size, max(1, machine.vector_bits // 8 // contract.acc.type.dtype.itemsize))
                 tile(kernel, d, size, vector=d == last, lanes=lanes if d == last else 0)
     cta_tile(kernel, tuple(panel))
+    tile_epilogue(kernel, EPILOGUE)
     stage(kernel, TERMS[sum_points(best) <= 64], UNROLL)
     for side_name in shared:
         promote_to_shared(kernel, side_name)
@@ -202,6 +205,7 @@ def schedule_mma(kernel: Kernel, machine: Gpu) -> bool:
     tile(kernel, m, sums[0])
     tile(kernel, n, sums[1], vector=True, lanes=2)
     cta_tile(kernel, tuple(panel))
+    tile_epilogue(kernel, EPILOGUE)
     warp_tile(kernel, tuple(threads))
     stage(kernel, terms, kernel.schedule.tile[k])
     for name in sides:
@@ -242,6 +246,7 @@ def schedule_wgmma(kernel: Kernel, machine: Gpu, m: int, n: int, last: dict[str,
     tile(kernel, m, 2)
     tile(kernel, n, columns // 4, vector=True, lanes=2)
     cta_tile(kernel, tuple(panel), GROUP_M if (m, n) == (kernel.parallel - 2, kernel.parallel - 1) else 0)
+    tile_epilogue(kernel, EPILOGUE)
     warp_tile(kernel, tuple(threads))
     multiply_by_warpgroups(kernel)
     stage(kernel, GROUP_TERMS, kernel.schedule.tile[k])

@@ -17,6 +17,17 @@ def cta_tile(kernel: Kernel, threads: tuple[int, ...], group_m: int = 0) -> None
     record(kernel, "cta_tile", threads=f"{list(threads)}", group_m=group_m)
 
 
+def tile_epilogue(kernel: Kernel, points: int) -> None:
+    """Compute about so many of a thread's points at a time after their sums, whole vectors of them."""
+    schedule = kernel.schedule
+    if schedule.vector < 0:
+        return
+    whole = schedule.tile[schedule.vector]
+    others = prod(schedule.tile[: kernel.parallel]) // whole
+    kernel.reschedule(epilogue_tile=min(whole, max(schedule.lanes or whole, points // others)))
+    record(kernel, "tile_epilogue", size=kernel.schedule.epilogue_tile)
+
+
 def stage(kernel: Kernel, size: int, unroll: int) -> None:
     """Split the reduction into stages of `size` terms, unrolled by `unroll`, with accumulators in registers."""
     sum, contract = contraction(kernel)

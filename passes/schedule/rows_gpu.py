@@ -56,7 +56,7 @@ def schedule_rows(kernel: Kernel, machine: Gpu) -> None:
     if not isinstance(extent, int):
         if shared:
             share_rows(kernel, SHARED_BY)
-        unroll_rows(kernel, AT_ONCE // 2, [KEPT] * len(loops))
+        unroll_rows(kernel, d, at_once(kernel, d, AT_ONCE // 2, [KEPT] * len(loops)))
         return
     runs = max(1, -(-(extent // lanes) // RUN)) if shared else 1
     most = THREADS // lanes
@@ -72,7 +72,7 @@ def schedule_rows(kernel: Kernel, machine: Gpu) -> None:
     if ctas:
         keep_rows(kernel, rows.all, ctas)
     room = machine.registers // (lanes * groups * ctas) - OTHERS if ctas else KEPT
-    unroll_rows(kernel, AT_ONCE, [room - points * rows.held(i) for i in range(len(loops))])
+    unroll_rows(kernel, d, at_once(kernel, d, AT_ONCE, [room - points * rows.held(i) for i in range(len(loops))]))
     several_rows(kernel, SHORT // max(1, points), machine)
 
 
@@ -83,7 +83,7 @@ def schedule_columns(kernel: Kernel, machine: Gpu, threads: int) -> None:
     kernel.reschedule(tiles_per_cta=threads)
     if kernel.shared_dim != d or not all(op.step == 1 and is_independent(op) for op in kernel.inside(For)):
         return
-    unroll_rows(kernel, AT_ONCE, [KEPT] * len(loops))
+    unroll_rows(kernel, d, at_once(kernel, d, AT_ONCE, [KEPT] * len(loops)))
     total, extent = product(kernel.domain[:d]), kernel.domain[d]
     groups = min(MOST_GROUPS, extent // RUN) if isinstance(extent, int) else SHARED_BY
     enough = isinstance(total, int) and total >= machine.multiprocessors * THREADS
@@ -177,7 +177,7 @@ class Rows:
 
     def __init__(self, kernel: Kernel) -> None:
         self.kernel, self.d = kernel, kernel.schedule.vector
-        self.loops = [op for op in kernel.body.block if isinstance(op, For) and op.dim == self.d]
+        self.loops = loops_over(kernel, self.d)
         self.all: list[Kept] = []
         known: dict[Place, Kept] = {}
         for number, op in enumerate(self.loops):
@@ -303,16 +303,28 @@ def keep_row(kernel: Kernel, row: Kept, d: int) -> None:
 
 
 # -- several blocks at a time -----------------------------------------------------------------------------------------
-def unroll_rows(kernel: Kernel, most: int, room: Sequence[int]) -> None:
-    """Let a thread take several blocks at a time in each loop, as many as it can load at once into its registers."""
-    loops = [op for op in kernel.body.block if isinstance(op, For) and op.dim == kernel.shared_dim]
-    for op, registers in zip(loops, room):
+def loops_over(kernel: Kernel, dim: int) -> list[For]:
+    """The loops over a dimension, one for each time that a row is gone through."""
+    return [op for op in kernel.body.block if isinstance(op, For) and op.dim == dim]
+
+
+def unroll_rows(kernel: Kernel, dim: int, blocks: Sequence[int]) -> None:
+    """Let a thread take so many blocks at a time in each loop over dimension `dim`."""
+    for op, count in zip(loops_over(kernel, dim), blocks, strict=True):
+        op.unroll = count
+    record(kernel, "unroll_rows", blocks=f"{[*blocks]}")
+
+
+def at_once(kernel: Kernel, dim: int, most: int, room: Sequence[int]) -> list[int]:
+    """The number of blocks that a thread can load at once into its registers, in each loop over dimension `dim`."""
+    out = list[int]()
+    for op, registers in zip(loops_over(kernel, dim), room):
         inside = list(op.walk())
         loads = max(1, sum(isinstance(o, loop.Load) for o in inside))
         limit = STORING if any(isinstance(o, loop.Store) for o in inside) else most
         count = min(limit, max(FEWEST, min(most, registers) // loads), BATCH // len(inside))
-        op.unroll = 1 << max(0, max(1, count).bit_length() - 1)
-    record(kernel, "unroll_rows", blocks=f"{[op.unroll for op in loops]}")
+        out.append(1 << max(0, max(1, count).bit_length() - 1))
+    return out
 
 
 def several_rows(kernel: Kernel, most: int, machine: Gpu) -> None:

@@ -17,7 +17,7 @@ func.func @product(%x: tensor<1024x24xf32>, %y: tensor<24x1024xf32>) -> tensor<1
   func.return %0 : tensor<1024x1024xf32>
 }
 // CHECK: schedule = #loop.schedule<tile = [8, 8, 16], vector = 1, lanes = 4, tiles_per_cta = 128, threads_per_cta = [16, 8]
-// CHECK-SAME: "cta_tile(threads=[16, 8])", "stage(dim=2, size=16, unroll=4)", "promote_to_shared(side=lhs)", "promote_to_shared(side=rhs)"
+// CHECK-SAME: "cta_tile(threads=[16, 8])", "tile_epilogue(size=4)", "stage(dim=2, size=16, unroll=4)", "promote_to_shared(side=lhs)", "promote_to_shared(side=rhs)"
 // CHECK: loop.for {{.*}}dim = 2}
 // CHECK-NEXT: ^bb
 // CHECK-NEXT: loop.scratch : () -> !loop.scratch<d2xd1xf32>
