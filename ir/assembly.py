@@ -61,12 +61,21 @@ def print_op(p: Printer, op: Op) -> None:
     if custom := getattr(op, "print_form", None):
         custom(p)
         return
+    line = p.lines[-1]
     for kind, arg in directives(type(op)):
-        text = _print_one(p, op, kind, arg)
-        if not text:
-            continue
-        glued = text in _GLUED or p.lines[-1][-1] in "([<"
-        p.append(text if glued else " " + text)
+        if kind == "region":
+            p.lines[-1] = line
+            _print_regions(p, op, arg)
+            line = p.lines[-1]
+        elif text := _print_one(p, op, kind, arg):
+            line += text if text in _GLUED or line[-1] in "([<" else " " + text
+    p.lines[-1] = line
+
+
+def _print_regions(p: Printer, op: Op, field: str) -> None:
+    value = getattr(op, field)
+    for region in value if isinstance(value, tuple) else (value,):
+        p.braces(region)
 
 
 def _print_one(p: Printer, op: Op, kind: str, arg: str) -> str:
@@ -75,7 +84,7 @@ def _print_one(p: Printer, op: Op, kind: str, arg: str) -> str:
     if kind == "operands":
         return p.values(op.operands)
     if kind == "attr-dict":
-        return p.attr_dict(op, [field for kind, field in directives(type(op)) if kind == "attr"])
+        return p.attr_dict(op, [field for kind, field in directives(type(op)) if kind == "attr"] if op.attrs else ())
     if kind == "functional-type":
         return p.functional_type(op)
     if kind == "optional-functional-type":
@@ -90,10 +99,6 @@ def _print_one(p: Printer, op: Op, kind: str, arg: str) -> str:
         return p.values(value) if isinstance(value, tuple) else p.name(value) if value is not None else ""
     if kind == "successor":
         return ", ".join(p.label(b) for b in (value if isinstance(value, (tuple, list)) else [value]))
-    if kind == "region":
-        for region in value if isinstance(value, tuple) else (value,):
-            p.braces(region)
-        return ""
     if arg in op.enums:
         return str(value)
     return op.attr_text(arg, value, False)

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from mlc.ir.affine import AffineMap
+from mlc.ir.assembly import print_op
 from mlc.ir.attributes import DialectAttribute
 from mlc.ir.core import Block, Op, OpResult, Region, Symbol, Value
 from mlc.ir.diag import MODULE, UNKNOWN, Error, Loc
@@ -63,6 +64,8 @@ def op_line(op: Op) -> str:
 
 
 def quote(text: str) -> str:
+    if text.isprintable() and '"' not in text and "\\" not in text:
+        return f'"{text}"'
     out = "".join(c if c.isprintable() and c not in '"\\' else "".join(f"\\{b:02X}" for b in c.encode())
                   for c in text)
     return f'"{out}"'
@@ -194,7 +197,7 @@ class Printer:
 
     def fresh(self, hint: str, default: str) -> str:
         """An unused name: the hint, the hint with a number, or the next free number."""
-        if re.fullmatch(r"[A-Za-z_][\w$]*", hint):
+        if hint and re.fullmatch(r"[A-Za-z_][\w$]*", hint):
             name, n = hint, 0
             while name in self.taken:
                 name, n = f"{hint}_{n}", n + 1
@@ -208,13 +211,14 @@ class Printer:
 
     def name(self, value: Value) -> str:
         """`%x` of a value."""
-        if value not in self.names:
-            if isinstance(value, OpResult) and len(value.op.results) > 1:
-                base = self.fresh(value.op.results[0].name, "")
-                for i, r in enumerate(value.op.results):
-                    self.names[r] = f"%{base}#{i}"
-            else:
-                self.names[value] = "%" + self.fresh(value.name, "" if isinstance(value, OpResult) else "arg")
+        if (known := self.names.get(value)) is not None:
+            return known
+        if isinstance(value, OpResult) and len(value.op.results) > 1:
+            base = self.fresh(value.op.results[0].name, "")
+            for i, r in enumerate(value.op.results):
+                self.names[r] = f"%{base}#{i}"
+        else:
+            self.names[value] = "%" + self.fresh(value.name, "" if isinstance(value, OpResult) else "arg")
         return self.names[value]
 
     def values(self, values: Iterable[Value]) -> str:
@@ -247,11 +251,12 @@ class Printer:
         self.lines[-1] += text
 
     def op(self, op: Op) -> None:
-        results = ""
-        if op.results:
-            outer = self.name(op.results[0]).split("#")[0]
-            results = f"{outer}:{len(op.results)} = " if len(op.results) > 1 else f"{outer} = "
-        self.line(results)
+        if len(op.results) == 1:
+            self.line(f"{self.name(op.results[0])} = ")
+        elif op.results:
+            self.line(f"{self.name(op.results[0]).split('#')[0]}:{len(op.results)} = ")
+        else:
+            self.line("")
         saved = None
         if op.isolated and (not self.generic or op.name.split(".")[0] in UPSTREAM):  # tools do not know that ours are
             saved = (self.names, self.taken, self.counters, self.labels)
@@ -259,7 +264,6 @@ class Printer:
         if self.generic:
             self.generic_form(op)
         else:
-            from mlc.ir.assembly import print_op
             print_op(self, op)
         if self.locations and op.loc is not UNKNOWN:
             self.append(" " + loc_text(op.loc))
@@ -299,6 +303,8 @@ class Printer:
 
     def attr_dict(self, op: Op, shown: Iterable[str] = ()) -> str:
         """`{k = v}` of the attributes not in `shown` and not at their default; "" if there are none."""
+        if not op.attrs and op.segments is None:
+            return ""
         defaults = op.attr_defaults
         parts = [self.named_attr(op, k, v) for k, v in op.attrs.items()
                  if k not in shown and v is not None and not (k in defaults and _same(defaults[k], v))]

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import argparse
+import gc
 import os
 import sys
 from typing import TYPE_CHECKING
@@ -71,6 +72,7 @@ def main(options: argparse.Namespace) -> int:
             text = as_json.text(found)
         else:
             text = page.render(found) if options.output else report_text.summary(found)
+        gc.freeze()                              # nor at the end, where they would be searched for cycles for a second
     files.write(options.output, text)
     if options.output not in (None, "-"):
         print(f"{options.output}: {os.path.getsize(options.output) / 1e6:.1f} MB", file=sys.stderr)

@@ -48,6 +48,15 @@ class Seen(NamedTuple):
     gone: int
 
 
+class _Read(NamedTuple):
+    """A location, which is held so that no other gets its id, and what it says."""
+
+    loc: Loc
+    parents: tuple[int, ...]
+    plain: Loc
+    rule: str
+
+
 class Lineage:
     """The operations of a module through a pipeline; `look` is called after each pass, with its number."""
 
@@ -56,6 +65,7 @@ class Lineage:
         self.number_of: dict[Op, int] = {}                 # holds the operations, so that none is taken for a later one
         self._alive: set[int] = set()
         self._marked: list[Loc] = []                       # the location that each operation was left with
+        self._read: dict[int, _Read] = {}
 
     def look(self, module: Op, step: int) -> Seen:
         """Take note of the operations after a pass."""
@@ -76,9 +86,11 @@ class Lineage:
 
     def _add(self, op: Op, step: int) -> int:
         number = self.number_of[op] = len(self.nodes)
-        parents = _marks(op.loc)
-        rule = op.loc.via[-1].partition("/")[2] if op.loc.via else ""
-        self.nodes.append(Node(number, op.name, parents, without_marks(op.loc), step, rule=rule))
+        read = self._read.get(id(op.loc))
+        if read is None:                                   # what a pass builds for one operation shares a location
+            rule = op.loc.via[-1].partition("/")[2] if op.loc.via else ""
+            read = self._read[id(op.loc)] = _Read(op.loc, _marks(op.loc), without_marks(op.loc), rule)
+        self.nodes.append(Node(number, op.name, read.parents, read.plain, step, rule=read.rule))
         self._marked.append(op.loc)
         self._mark(op, number)
         return number
@@ -93,7 +105,8 @@ class Lineage:
 
     def _mark(self, op: Op, number: int) -> None:
         plain = self.nodes[number].loc
-        op.loc = self._marked[number] = replace(plain, via=(*plain.via, f"{MARK}{number}"))
+        op.loc = self._marked[number] = Loc(plain.file, plain.line, plain.col, (*plain.via, f"{MARK}{number}"),
+                                            plain.fused, plain.scope)
 
 
 def _marks(loc: Loc) -> tuple[int, ...]:

@@ -68,24 +68,21 @@ class ContinuousPrinter(Printer):
         self.owners.append(self._owner)
 
     def op(self, op: Op) -> None:
-        outer, self._owner = self._owner, self.lineage.number_of[op]
-        if not op.regions:
-            self._leaf(op)
-        else:
-            super().op(op)
-        self._owner = outer
-
-    def _leaf(self, op: Op) -> None:
-        """An operation without regions, whose line is kept while nothing in it changes."""
-        known, attrs = self._known.get(op), list(op.attrs.values())
+        """An operation; the line of one without regions is kept while nothing in it changes."""
+        number = self.lineage.number_of[op]
+        known = self._known.get(op)
         if known is not None and known.names is self.names and known.operands == op.operands and (
-                known.ids == list(map(id, attrs)) and known.types == [r.type for r in op.results]):
-            self.line(known.text)
+                known.ids == [id(v) for v in op.attrs.values()] and known.types == [r.type for r in op.results]):
+            self.lines.append("  " * self.indent + known.text)
+            self.owners.append(number)
             return
+        outer, self._owner = self._owner, number
         super().op(op)
-        if not op.successors:                              # whose names are not checked
+        self._owner = outer
+        if not op.regions and not op.successors:           # whose names are not checked
+            attrs = list(op.attrs.values())
             self._known[op] = _Known(self.lines[-1].lstrip(" "), self.names, op.operands[:], attrs,
-                                     list(map(id, attrs)), [r.type for r in op.results])
+                                     [id(v) for v in attrs], [r.type for r in op.results])
 
     def type(self, type: Type) -> str:
         known = self._types.get(id(type))
