@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import mlc
-from mlc import artifact
+from mlc import artifact, saved_function
 from mlc.backends import load as loader
 from mlc.backends.checksummed import pack, unpack
 from mlc.tools.cli import main
@@ -310,7 +310,7 @@ def test_damaged_files(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """No part of a file is loaded before the whole file is verified."""
     mlc.save(mlc.compile(Net()), path, args=[mlc.spec("B", 4)])
     whole, draw = path.read_bytes(), random.Random(0)
-    monkeypatch.setattr(artifact, "Executable", None)
+    monkeypatch.setattr(saved_function, "Executable", None)
     for trial in range(100):
         data = bytearray(whole)
         if trial % 2:

@@ -15,6 +15,7 @@ import numpy as np
 from mlc import artifact, extension
 from mlc.ir.diag import UserError
 from mlc.ir.types import to_numpy
+from mlc.saved_function import Loaded
 from mlc.tools.serve.errors import ApiError
 from mlc.tools.serve.worker import Limits
 
@@ -111,7 +112,7 @@ def functions_of(name: str, path: str, limits: Limits) -> list[FunctionWorker]:
 
 def _of_artifact(path: str) -> Function:
     loaded = artifact.load(path)
-    if not isinstance(loaded, artifact.Loaded):
+    if not isinstance(loaded, Loaded):
         raise not_served(f"{path} holds data and no compiled function")
     inputs, outputs = loaded.described()
     return Function(tuple(_described(n, to_numpy(t.dtype).name, t.shape) for n, t in inputs),
