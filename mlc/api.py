@@ -40,7 +40,7 @@ from mlc.frontend.tensor import OPERATIONS, Tensor
 from mlc.frontend.trace import state
 from mlc.frontend.tree import AttributeTree
 from mlc.frontend_compiler import FrontendCompiler
-from mlc.frozen import mark_constants, without_constants
+from mlc.frozen import check_device, mark_constants, without_constants
 from mlc.ir.core import Op
 from mlc.ir.diag import UserError
 from mlc.ir.profiling import timed
@@ -166,10 +166,8 @@ class Compiled(CompiledFunction):
         device = device_of_call([*call.arrays, *(t.backing_array for t in reached)])
         debugged = taken_out(recorded.trace.module, device)
         frozen, own = self.freeze and debugged is None, len(call.arrays)
-        if frozen and device != CPU:
-            raise UserError(f"freeze=True is for the CPU, and a call of {self.signature.name} runs on {device}",
-                            code="MLC0380", loc=user_loc(), hint="leave out freeze")
         if frozen:
+            check_device(self.signature.name, device)
             mark_constants(recorded, own, self.signature.name)
         elif not recorded.accumulates and requires_grad([*call.given, *reached]):     # lowering consumes the recording
             recorded.function = FunctionRecord(copy_of(recorded.trace.module), self.signature.name)

@@ -51,7 +51,8 @@ def save(f: Any, path: Any, args: Sequence[Any] | None = None, *, targets: Seque
     `state_dict`. It is written without code, and what is one object in several places will be one again.
 
     Args:
-        f: Result of `mlc.compile`, or data.
+        f: Result of `mlc.compile`, or data. Of one that is compiled with `freeze`, the file has the weights, and what
+            depends on them alone is computed when it is loaded.
         path: Name of the file; for data, it may also be a file that is open for writing bytes.
         args: Arrays or specifications that code is made for; None for what is compiled so far, or else those of f.
         targets: Machines that code is made for, as in ["host", "cuda:sm_90"] or ["x86-64-v3"]; without any, where f
@@ -116,7 +117,7 @@ def save(f: Any, path: Any, args: Sequence[Any] | None = None, *, targets: Seque
         pieces["weights"] = to_bytes(weights)
     except Unreadable as error:
         raise UserError(str(error), code="MLC0570", loc=user_loc()) from None
-    head = {"name": signature.name, "weights": list(weights), "signatures": signatures}
+    head = {"name": signature.name, "weights": list(weights), "frozen": compiled.freeze, "signatures": signatures}
     write_file(path, pack(MAGIC, head, pieces))
 
 
@@ -187,20 +188,21 @@ def load(path: Any, map_location: Any = None, *, weights_only: bool | None = Non
     path = os.fspath(path)                                 # rejects file descriptors
     if extension.is_module(path):
         return extension.load(path)
-    name, signatures, weights = _open(path)
+    name, signatures, weights, frozen = _open(path)
     for signature in signatures:
         if signature.image is not None:
             check_runs(signature.image.target)
-    return Loaded(name, signatures, weights)
+    return Loaded(name, signatures, weights, frozen)
 
 
-def _open(path: str | Path) -> tuple[str, list[Signature], dict[str, Array]]:
-    """The name, the signatures and the weights of a file that is found whole."""
+def _open(path: str | Path) -> tuple[str, list[Signature], dict[str, Array], bool]:
+    """The name, the signatures and the weights of a file that is found whole, and whether these are constants."""
     data = _read(path)
     try:
         head, pieces = unpack(MAGIC, data)
         weights = from_bytes(bytes(pieces["weights"]))
-        return str(head["name"]), list(_signatures(head, pieces)), {name: weights[name] for name in head["weights"]}
+        return (str(head["name"]), list(_signatures(head, pieces)), {name: weights[name] for name in head["weights"]},
+                bool(head["frozen"]))
     except (CorruptFile, Unreadable, KeyError, TypeError, ValueError, OverflowError, IndexError,
             AttributeError) as error:
         if isinstance(error, UserError):
@@ -213,9 +215,10 @@ def describe(path: str | Path) -> list[tuple[str, str]]:
     """Description of a file that `save` wrote, as (name, text) pairs; the file is verified, and none of it is run."""
     if extension.is_module(path):
         return extension.describe(path)
-    name, signatures, weights = _open(path)
+    name, signatures, weights, frozen = _open(path)
     images = [image for s in signatures for image in s.images]
-    rows = [("saved model", name), ("weights", f"{sum(w.size for w in weights.values())} in {len(weights)} arrays"),
+    rows = [("saved model", name),
+            ("weights", f"{sum(w.size for w in weights.values())} in {len(weights)} arrays{', frozen' * frozen}"),
             ("code", f"{sum(len(i.code) for i in images)} bytes")]
     targets = list(dict.fromkeys(i.target for i in images))
     rows += [("target", f"{t.name}: {t.triple}" if t.is_gpu else
@@ -274,6 +277,26 @@ def _check(signature: Signature, weights: int) -> None:
     if any(a != b for a, b in counts) or any(not 0 <= w < weights for w, _ in signature.assigned) or any(
             type(n) is not int or not 0 <= n < results for n in numbers):
         raise CorruptFile("a signature in it is ill-formed")
+    if signature.image is not None:
+        _check_constants(signature.image, weights)
+
+
+def _check_constants(image: Image, weights: int) -> None:
+    """CorruptFile unless the function without its constants, if there is one, takes them as the other one gives them.
+    """
+    inputs = image.interfaces["main"].inputs
+    found = sorted((i for i in image.interfaces.values() if i.sources), key=lambda i: min(i.sources) < 0)
+    if not found:
+        return
+    if len(found) != 2:
+        raise CorruptFile("its constants are computed by other than one function")
+    (once, entry), made = found, dict(enumerate(inputs))
+    made |= {-1 - j: type for j, type in enumerate(once.results)}
+    own = [i for i in entry.sources if i >= weights]
+    if any(not 0 <= i < weights for i in once.sources) or own != list(range(weights, len(inputs))) or (
+            list(entry.sources[: len(own)]) != own) or any(
+            [made.get(i) for i in f.sources] != list(f.inputs) for f in found):
+        raise CorruptFile("its constants are not those of its code")
 
 
 def _output(kind: str, x: Any) -> tuple[str, Any]:

@@ -22,6 +22,7 @@ from mlc.frontend.devices import CPU
 from mlc.frontend.location import user_loc
 from mlc.frontend.script.report import Report
 from mlc.frontend.signature import name_of
+from mlc.frozen import mark_weights
 from mlc.ir import html, sizes
 from mlc.ir.diag import UserError
 from mlc.ir.instrumentation import CHECKS, NONE
@@ -171,7 +172,10 @@ class CompiledFunction:
         for placement in [self.placement.named(t) for t in targets] or [self.placement]:
             recorded = record(call, captures=False)        # lowering consumes the recording
             if recorded.computes:
-                toolchain = placement.at(call.device).toolchain(here=False)
+                placed = placement.at(call.device)
+                if self.freeze:
+                    mark_weights(recorded, self.signature, str(placed.device))
+                toolchain = placed.toolchain(here=False)
                 images.append(image_of(recorded.trace.module, toolchain))
         return variant_of(call, recorded, images)
 

@@ -11,10 +11,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from mlc.call import Signature
 from mlc.dialects.func import CONSTANTS
+from mlc.frontend import tree
 from mlc.frontend.captures import CapturedTensor, Input
+from mlc.frontend.devices import CPU
 from mlc.frontend.location import user_loc
 from mlc.frontend.recorded_function import Recorded
+from mlc.frontend.signature import Arguments
 from mlc.frontend.tensor import wrap
 from mlc.ir.diag import UserError
 
@@ -29,11 +33,41 @@ def mark_constants(recorded: Recorded, own: int, name: str) -> None:
     does = ("changes tensors that it reaches, or their gradients" if recorded.has_effects or recorded.assigned else
             "computes gradients" if recorded.differentiates else "")
     if does:
-        raise UserError(f"{name} is compiled with freeze=True, and {does}", code="MLC0995", loc=user_loc(),
-                        hint="compile it without freeze, or, if it is a model in training, after model.eval()")
+        raise _refusal(name, does)
     found = [i for i, (source, _, _) in enumerate(captures.inputs) if isinstance(source, CapturedTensor)]
     captures.read += captures.tensors()
     recorded.trace.function.attrs[CONSTANTS] = tuple(own + i for i in found)
+
+
+def mark_weights(recorded: Recorded, signature: Signature, device: str) -> None:
+    """Have the arrays of the module that a function was made of, its first arguments, be constants of its code.
+
+    Raises UserError if it replaces one of them (MLC0995), or runs on a GPU (MLC0380).
+    """
+    check_device(signature.name, device)
+    if recorded.assigned:
+        raise _refusal(signature.name, "changes tensors that it reaches, or their gradients")
+    own = Arguments(tree.leaves(signature.bound), tree.TreeDef()).slots
+    recorded.trace.function.attrs[CONSTANTS] = tuple(range(sum(own)))
+
+
+def check_device(name: str, device: str) -> None:
+    """UserError unless a frozen function may run on a device (MLC0380)."""
+    if device != CPU:
+        raise UserError(f"freeze=True is for the CPU, and a call of {name} runs on {device}", code="MLC0380",
+                        loc=user_loc(), hint="leave out freeze")
+
+
+def _refusal(name: str, does: str) -> UserError:
+    return UserError(f"{name} is compiled with freeze=True, and {does}", code="MLC0995", loc=user_loc(),
+                     hint="compile it without freeze, or, if it is a model in training, after model.eval()")
+
+
+def split(executable: Any) -> tuple[Any, Any] | None:
+    """The entry that computes the constants and the one that takes them; None if nothing depends on them alone."""
+    entries = [entry for entry in executable.entries.values() if entry.interface.sources]
+    once, entry = sorted(entries, key=lambda entry: min(entry.interface.sources) < 0) if entries else (None, None)
+    return None if once is None else (once, entry)
 
 
 def without_constants(executable: Any, recorded: Recorded, own: int) -> Any:
@@ -41,11 +75,11 @@ def without_constants(executable: Any, recorded: Recorded, own: int) -> Any:
     captures = recorded.captures
     assert captures is not None
     sources = captures.sources()
-    split = [entry for entry in executable.entries.values() if entry.interface.sources]
-    if not split:                                          # nothing depends on the constants alone
+    entries = split(executable)
+    if entries is None:
         captures.constants = [*map(_constant, sources)]
         return executable.entry("main")
-    once, entry = sorted(split, key=lambda entry: min(entry.interface.sources) < 0)
+    once, entry = entries
     made = once.call([sources[i - own].tensor.backing_array for i in once.interface.sources])
     captures.constants = [_constant(sources[i - own]) if i >= 0 else CapturedTensor(wrap(made[-1 - i]))
                           for i in _captured(entry.interface.sources, own)]

@@ -20,6 +20,7 @@ from mlc.frontend.devices import CPU, BackingArray
 from mlc.frontend.location import user_loc
 from mlc.frontend.signature import Arguments, Spec, at_the_call, consume
 from mlc.frontend.tensor import Array, Tensor, wrap
+from mlc.frozen import split
 from mlc.ir.abi import Interface
 from mlc.ir.diag import BackendError, UserAssertionError, UserError, UserIndexError, UserTypeError
 from mlc.ir.types import TensorType, from_numpy
@@ -38,6 +39,8 @@ class Signature:
     weak       per array: whether it was a Python number, whose type gives way to that of others
     outputs    per leaf of the result, as of Recorded
     assigned   (weight, result) of weights that a call replaces
+    entry      the loaded code for a CPU
+    constants  the arrays that it takes after those of a call, in place of the weights before them; None for these
     """
 
     structure: tree.TreeDef
@@ -49,6 +52,20 @@ class Signature:
     image: Image | None
     gpu: list[DeviceImage]
     entry: Entry | None = field(default=None, repr=False)
+    constants: list[BackingArray] | None = field(default=None, repr=False)
+
+    def load(self, weights: Sequence[Array]) -> None:
+        """Load the code for a CPU, and compute the constants of a frozen function once."""
+        assert self.image is not None
+        executable = Executable(self.image)
+        if (entries := split(executable)) is None:
+            self.entry = executable.entry("main")
+            return
+        once, self.entry = entries
+        made = once.call([weights[i] for i in once.interface.sources])
+        assert self.entry is not None
+        self.constants = [made[-1 - i] if i < 0 else weights[i] for i in self.entry.interface.sources
+                          if i < len(weights)]
 
     @property
     def images(self) -> list[Image | DeviceImage]:
@@ -107,18 +124,23 @@ class Loaded:
 
     name        of the function or module
     signatures  the types of arrays that it has code for, weights first
-    weights     the arrays of the module it was made from, by name
     """
 
-    def __init__(self, name: str, signatures: Sequence[Signature], weights: dict[str, Array]) -> None:
+    def __init__(self, name: str, signatures: Sequence[Signature], weights: dict[str, Array], frozen: bool) -> None:
         self.name = name
-        self.weights = {name: wrap(array) for name, array in weights.items()}
+        self._weights = {name: wrap(array) for name, array in weights.items()}
+        self._frozen = frozen
         self._names = list(weights)
         self._signatures = list(signatures)
         self._on_device: dict[tuple[int, str], DeviceEntry] = {}
         for signature in self._signatures:
             if signature.image is not None:
-                signature.entry = Executable(signature.image).entry("main")
+                signature.load(list(weights.values()))
+
+    @property
+    def weights(self) -> dict[str, Tensor]:
+        """The arrays of the module it was made from, by name; none of a frozen one, of whose code they are a part."""
+        return {} if self._frozen else self._weights
 
     @property
     def signatures(self) -> list[str]:
@@ -152,13 +174,13 @@ class Loaded:
         leaves: list[Any] = []
         results: Sequence[BackingArray] = ()
         if signature.interface is not None:
-            donated = [a - len(self.weights) for a in signature.interface.donated]
+            donated = [a - len(self._weights) for a in signature.interface.donated]
             device = signature.device_for(arguments)
             entry = signature.entry if device == CPU else self._device_entry(signature, device)
             assert entry is not None
             self._move(device)
             try:
-                results = entry.call([*(w.backing_array for w in self.weights.values()), *arguments.arrays])
+                results = entry.call(self._arrays(signature, device, arguments))
             except (UserAssertionError, UserIndexError):   # the code has run, and may have written to them
                 consume(arguments.given, donated, user_loc(), self.name)
                 raise
@@ -167,17 +189,23 @@ class Loaded:
                 raise
             consume(arguments.given, donated, user_loc(), self.name)
         for weight, result in signature.assigned:
-            self.weights[self._names[weight]] = wrap(results[result])
+            self._weights[self._names[weight]] = wrap(results[result])
         for kind, x in signature.outputs:
             leaves.append(x if kind == "value" else wrap(results[x] if kind == "result" else
                                                          unpad(results, *x)))
         return signature.results.unflatten(leaves)
 
+    def _arrays(self, signature: Signature, device: str, arguments: Arguments) -> list[BackingArray]:
+        """The arguments of the code."""
+        if device == CPU and signature.constants is not None:
+            return [*arguments.arrays, *signature.constants]
+        return [*(w.backing_array for w in self._weights.values()), *arguments.arrays]
+
     def _move(self, device: str) -> None:
         """Move the weights to a device."""
-        for name, weight in self.weights.items():
+        for name, weight in self._weights.items():
             if weight.device != device:
-                self.weights[name] = weight.to(device)
+                self._weights[name] = weight.to(device)
 
     def _device_entry(self, signature: Signature, device: str) -> DeviceEntry:
         """The code of a signature for a device, loaded there; BackendError at the call if there is no such device."""
@@ -222,5 +250,5 @@ class Loaded:
                             notes=tuple(f"it was saved for {s}" for s in self._signatures))
 
     def __repr__(self) -> str:
-        size = sum(math.prod(w.shape) for w in self.weights.values())
-        return f"<mlc.load: {self.name}, {size} weights, {len(self._signatures)} signatures>"
+        size = sum(math.prod(w.shape) for w in self._weights.values())
+        return f"<mlc.load: {self.name}, {size} {'frozen ' * self._frozen}weights, {len(self._signatures)} signatures>"

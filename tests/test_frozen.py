@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import nullcontext
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 import mlc
-from mlc import nn
+from mlc import artifact, nn
+from mlc.backends.checksummed import pack, unpack
 
 
 class Small(nn.Module):
@@ -221,3 +223,51 @@ def test_profiles_time_the_kernels_that_run_in_each_call() -> None:
     with mlc.profiler.profile(kernels=True) as profile:
         assert np.array_equal(frozen(x).numpy(), expected.numpy())
     assert any("unpack" in row.kernel for row in profile.kernels().rows)
+
+
+# -- files ------------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("args", [[mlc.spec("B", 20)], [mlc.spec(8, 20)], None])
+def test_a_saved_function_is_frozen(args: Any, tmp_path: Path) -> None:
+    model, x = Small().eval(), mlc.randn(8, 20)
+    frozen: Any = mlc.compile(model, freeze=True)
+    expected = frozen(x)
+    mlc.save(frozen, tmp_path / "frozen.mlc", args=args)
+    loaded = mlc.load(tmp_path / "frozen.mlc")
+    assert np.array_equal(loaded(x).numpy(), expected.numpy())
+    assert np.array_equal(loaded(mlc.flip(x, (0,))).numpy(), mlc.flip(expected, (0,)).numpy())
+    assert loaded.weights == {} and "frozen" in repr(loaded)
+
+
+def test_a_saved_function_without_anything_to_compute_once(tmp_path: Path) -> None:
+    class Shift(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.by = nn.Parameter(mlc.ones(3))
+
+        def forward(self, x: Any) -> Any:
+            return x + self.by
+
+    mlc.save(mlc.compile(Shift(), freeze=True), tmp_path / "shift.mlc", args=[mlc.spec("B", 3)])
+    assert mlc.load(tmp_path / "shift.mlc")(mlc.ones(2, 3)).tolist() == [[2.0] * 3] * 2
+
+
+def test_a_model_in_training_is_not_saved_frozen(tmp_path: Path) -> None:
+    with pytest.raises(mlc.UserError, match=r"MLC0995.*freeze"):
+        mlc.save(mlc.compile(Small(), freeze=True), tmp_path / "frozen.mlc", args=[mlc.spec(8, 20)])
+    with pytest.raises(mlc.UserError, match=r"MLC0380.*freeze"):
+        mlc.save(mlc.compile(Small().eval(), freeze=True), tmp_path / "frozen.mlc", args=[mlc.spec(8, 20)],
+                 targets=["cuda:sm_90"])
+    assert not [*tmp_path.iterdir()]
+
+
+@pytest.mark.parametrize("sources", [[0], [1000], [-1, 0]])
+def test_constants_that_do_not_fit_are_refused(sources: list[int], tmp_path: Path) -> None:
+    path = tmp_path / "frozen.mlc"
+    mlc.save(mlc.compile(Small().eval(), freeze=True), path, args=[mlc.spec(8, 20)])
+    head, pieces = unpack(artifact.MAGIC, path.read_bytes())
+    for interface in head["signatures"][0]["image"]["interfaces"]:
+        if interface["name"] == "main_with_constants":
+            interface["sources"] = (sources * 100)[: len(interface["sources"])]
+    path.write_bytes(b"".join(pack(artifact.MAGIC, head, {name: bytes(piece) for name, piece in pieces.items()})))
+    with pytest.raises(mlc.UserError, match="MLC0571"):
+        mlc.load(path)
