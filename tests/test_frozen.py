@@ -42,6 +42,14 @@ def test_results_have_the_same_bits(rows: int) -> None:
     assert [e.interface.name for e in frozen.entries] == ["main_with_constants"]
 
 
+def test_a_module_with_a_buffer_that_has_no_value() -> None:
+    model = Small().eval()
+    model.register_buffer("mask", None)
+    frozen: Any = mlc.compile(model, freeze=True)
+    assert agrees(frozen, mlc.compile(model), mlc.randn(8, 20))
+    assert [e.interface.name for e in frozen.entries] == ["main_with_constants"]
+
+
 def test_code_for_all_sizes() -> None:
     model = Small().eval()
     frozen: Any = mlc.compile(model, freeze=True, dynamic=True)
