@@ -66,8 +66,10 @@ def _refusal(name: str, does: str) -> UserError:
 def split(executable: Any) -> tuple[Any, Any] | None:
     """The entry that computes the constants and the one that takes them; None if nothing depends on them alone."""
     entries = [entry for entry in executable.entries.values() if entry.interface.sources]
-    once, entry = sorted(entries, key=lambda entry: min(entry.interface.sources) < 0) if entries else (None, None)
-    return None if once is None else (once, entry)
+    if not entries:
+        return None
+    once, entry = sorted(entries, key=lambda entry: min(entry.interface.sources) < 0)
+    return once, entry
 
 
 def without_constants(executable: Any, recorded: Recorded, own: int) -> Any:
