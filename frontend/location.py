@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import lru_cache
 from itertools import islice
-from types import CodeType
+from types import CodeType, FrameType
 from typing import Any
 
 from mlc.ir.diag import Loc
@@ -78,14 +78,40 @@ def _loc(code: CodeType, instruction: int, line: int, scope: str = "") -> Loc:
     return Loc(code.co_filename, line, 0 if column is None else column + 1, scope=scope)
 
 
+class _Command:
+    """The `mlc` command, if it calls a function: no line of a program does, and its definition stands for that line.
+
+    caller    the frame that runs the command
+    function  where the function is defined
+    """
+
+    caller: FrameType | None = None
+    function: Loc | None = None
+
+
+command = _Command()
+
+
+@contextmanager
+def in_command(caller: FrameType | None) -> Iterator[None]:
+    """Context of the `mlc` command, which this frame runs."""
+    saved, command.caller, command.function = (command.caller, command.function), caller, None
+    try:
+        yield
+    finally:
+        command.caller, command.function = saved
+
+
 def user_loc() -> Loc:
     """Location of the nearest frame outside this package, or the current one in the text that is being read; with the
-    module whose `forward` runs, if it is known."""
+    module whose `forward` runs, if it is known. Below the `mlc` command it is the definition of the function called."""
     if text.loc is not None:
         return replace(text.loc, scope=modules.scope) if modules.scope else text.loc
     frame = sys._getframe(1)
     while frame.f_back is not None and is_ours(frame.f_globals.get("__name__", "")):
         frame = frame.f_back
+    if frame is command.caller and command.function is not None:
+        return replace(command.function, scope=modules.scope)
     return _loc(frame.f_code, frame.f_lasti, frame.f_lineno, modules.scope)
 
 

@@ -195,7 +195,7 @@ def record_entry(f: Callable[..., Any], arguments: Arguments, names: Sequence[st
     """
     loc, name = user_loc(), name or name_of(f)
     trace = Trace("main", lifts=lifts)
-    trace.function.loc = loc
+    trace.function.loc = trace.module.loc = loc
     own = [trace.arg(type, _identifier(names[i]) if i < len(names) else "", weak, loc)
            for i, (type, weak) in enumerate(zip(arguments.input_types(), arguments.weak))]
     before = [t.value for t in own]

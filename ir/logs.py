@@ -42,12 +42,14 @@ class _Settings:
     chosen  the names of logs that are written
     json    whether a line is a JSON object
     out     the file that lines are appended to; None: standard error
+    error   what is wrong with the variables, which the first line that would be written raises
     """
 
     chosen: frozenset[str] = frozenset()
     json: bool = False
     out: str | None = None
     stream: IO[str] | None = None
+    error: UserError | None = None
     lock: threading.Lock = field(default_factory=threading.Lock)
 
 
@@ -85,7 +87,7 @@ def parse(text: str) -> frozenset[str]:
             print(help_text(), end="", file=sys.stderr)
             continue
         if name != "all" and name not in NAMES:
-            near = get_close_matches(name, NAMES, 1)
+            near = get_close_matches(name.lower(), NAMES, 1)
             raise UserError(f"MLC_LOGS: there is no log {name!r}", code="MLC0692",
                             hint=f"did you mean {near[0]}?" if near else "one of " + ", ".join([*NAMES, "all", "help"]))
         chosen = chosen - {name} if word[0] == "-" else chosen | (set(NAMES) if name == "all" else {name})
@@ -120,10 +122,16 @@ def write(name: str, text: str, **data: Any) -> None:
     """
     if name not in _settings.chosen:
         return
+    if _settings.error is not None:
+        raise _settings.error
     line = _places.shown(json.dumps({"log": name, **data}) if _settings.json else f"[{name}] {text}")
     with _settings.lock:
         if _settings.out is not None:
-            append_line(_settings.out, line)
+            try:
+                append_line(_settings.out, line)
+            except OSError as error:
+                raise UserError(f"MLC_LOGS_OUT: cannot write {_settings.out}: {error.strerror}", code="MLC0692",
+                                hint="name a file that you may write to") from None
         else:
             print(line, file=_settings.stream or sys.stderr, flush=True)
 
@@ -131,14 +139,18 @@ def write(name: str, text: str, **data: Any) -> None:
 @contextmanager
 def written_to(stream: IO[str], names: str, as_json: bool = False) -> Iterator[None]:
     """Context in which these logs go to a stream."""
-    saved = _settings.chosen, _settings.json, _settings.out, _settings.stream
+    saved = _settings.chosen, _settings.json, _settings.out, _settings.stream, _settings.error
     _settings.chosen, _settings.json, _settings.out, _settings.stream = parse(names), as_json, None, stream
+    _settings.error = None
     try:
         yield
     finally:
-        _settings.chosen, _settings.json, _settings.out, _settings.stream = saved
+        _settings.chosen, _settings.json, _settings.out, _settings.stream, _settings.error = saved
 
 
 _settings = _Settings()
 _places = _Places()
-from_environment()
+try:
+    from_environment()
+except UserError as error:                                 # an import is no place for it: commands report their errors
+    _settings.chosen, _settings.error = frozenset(NAMES), error

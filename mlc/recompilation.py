@@ -19,13 +19,13 @@ _SIZE = re.compile(r"\\\(\w+\\\)")
 """A size that stands for any, in the escaped text of a type."""
 
 
-def log(function: CompiledFunction, cache: DispatchCache, state: State, call: Call, report: Report) -> None:
+def log(function: CompiledFunction, report: Report) -> None:
     """Write the logs of a compilation that has been made; `report` is not yet among the function's."""
     name = function.signature.name
     logs.write("compiles", f"{name} for ({', '.join(report.types)})", function=name, types=report.types)
-    if not function.reports:
+    if not report.reason:
         return
-    reason, count = reason_of(function, cache, state, call, report), len(function.reports) + 1
+    reason, count = report.reason, len(function.reports) + 1
     code = getattr(function.signature.f, "__code__", None)
     file, line = (code.co_filename, code.co_firstlineno) if code is not None else ("", 0)
     logs.write("recompiles", f"{name}{f' ({file}:{line})' if file else ''} is compiled again, for the "

@@ -6,6 +6,7 @@ This module chooses the specialization and registers it; `build` generates the c
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from mlc import fast_path, recompilation
@@ -111,8 +112,10 @@ def _learn(function: CompiledFunction, cache: DispatchCache, state: State, call:
     code.recorded.trace.notes += notes
     if not cache.timed:                                    # else it is the same again, with clocks
         report = _report(call, code.recorded.trace.notes)
+        if function.reports:
+            report = replace(report, reason=recompilation.reason_of(function, cache, state, call, report))
         if logs.wants("recompiles") or logs.wants("compiles"):
-            recompilation.log(function, cache, state, call, report)
+            recompilation.log(function, report)
         function.reports.append(report)
     state.learn(code.recorded)
     if call.signature.module is not None or (code.recorded.captures is not None and code.recorded.captures.inputs):

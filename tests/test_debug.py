@@ -98,7 +98,8 @@ def test_commands_come_from_standard_input(debug: Run, monkeypatch: pytest.Monke
 
 @pytest.mark.parametrize(("command", "message"), [
     ("b tensor.expp", "nothing is at tensor.expp"), ("p %9", "%9 has no value here"), ("go", "no command 'go'"),
-    ("w %nope", "no operation computes %nope"), ("d 7", "no breakpoint 7"), ("n; p %0[a]", "'a' is no index")])
+    ("w %nope", "no operation computes %nope"), ("d 7", "no breakpoint 7"), ("n; p %0[a]", "'a' is no index"),
+    ("n; p %0[99]", "index 99 is out of bounds"), ("n; p %0[0", "no closing bracket")])
 def test_mistakes_are_named_and_the_session_goes_on(debug: Run, command: str, message: str) -> None:
     out = debug(f"{command}; c")
     assert "error[MLC0694]: " in out and message in out and "result 0" in out

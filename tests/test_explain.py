@@ -294,6 +294,20 @@ for rows in (2, 3):
     found = json.loads(out)
     assert status == 0 and found["title"] == "step_explained.py:large" and "3 compilations" in err
     assert [s["types"] for s in found["specialisations"]] == [["tensor<2x4xf32>"], ["tensor<(x_0)x4xf32>"]]
+    assert "compiled again: x is tensor<(x_0)x4xf32>" in found["specialisations"][1]["notes"][0]
+
+
+def test_a_program_that_ends_itself_and_takes_arguments(command: Any, file: Path) -> None:
+    file.write_text("import sys\nimport mlc\n\nstep = mlc.compile(lambda x: x + len(sys.argv))\n"
+                    "step(mlc.ones(3))\nsys.exit(3)\n")
+    assert command(file.name, "-o", "out.html", "--", "--steps", "2")[0] == 0
+    assert command(f"{file.name}:step", "--args", "f32[3]", "--line", "4")[0] == 0
+
+
+def test_a_module_of_layers_comes_from_the_line_that_makes_it(command: Any, file: Path) -> None:
+    file.write_text("import mlc\n\nstep = mlc.nn.Sequential(mlc.nn.Linear(4, 4), mlc.nn.ReLU())\n")
+    found = json.loads(command(f"{file.name}:step", "--args", "f32[2,4]", "--json")[1])
+    assert {place[1] for op in found["ops"] for place in op["places"]} == {3}
 
 
 @pytest.mark.parametrize("words, wanted", [
@@ -306,6 +320,7 @@ for rows in (2, 3):
     ("step_explained.py:step --sizes C=3", "MLC0391.*there is no size C.*it has B"),
     ("step_explained.py:step -o missing/out.html", "MLC0393.*missing/out.html"),
     ("step_explained.py:step --target z80", "MLC0501"),
+    ("step_explained.py:step --target cuda:sm_90 --roofline", "MLC0391.*measures this machine"),
     ("step_explained.py:step -- 3", "MLC0391.*only a Python program"),
     ("missing.py:step", "MLC0392.*missing.py"),
 ])

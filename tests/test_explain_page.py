@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from mlc.backends.cpu.targets import host
+from mlc.frontend.location import in_command
 from mlc.tools.explain import collect, page, subjects
 from tests.browser import Browser, executable
 
@@ -30,7 +32,8 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("page")
     model = folder / "attention_of_the_page.py"
     model.write_text(MODEL)
-    subject = subjects.of_function(str(model), "attention", None, host(), None)
+    with in_command(sys._getframe()):
+        subject = subjects.of_function(str(model), "attention", None, host(), None)
     (folder / "report.html").write_text(page.render(collect.explain(subjects.specialise(subject, None))))
     return folder / "report.html"
 
@@ -66,6 +69,12 @@ def test_an_instruction_leads_back_to_its_line(browser: Browser) -> None:
             "views.code.go('asm', i); })()")
     assert browser("[...state.lines]") == ["0:5"]
     assert related(browser, "tensor") == 1
+
+
+def test_every_note_of_a_specialisation_is_shown(browser: Browser) -> None:
+    shown = browser("(() => { data.specialisations[0].notes = ['the first', 'the second']; "
+                    "return new SpecialisationsView().root.textContent; })()")
+    assert "the first" in shown and "the second" in shown
 
 
 def test_a_value_is_marked_where_it_is_used(browser: Browser) -> None:

@@ -171,6 +171,12 @@ def test_an_edit_changes_what_depends_on_it(session: Session) -> None:
     assert [d.range.start.line for d in (*wrong, *moved)] == [4, 5]
 
 
+def test_a_function_that_stands_twice_is_an_error_until_it_is_gone(session: Session) -> None:
+    uri, text = "file:///lsp/twice.mlir", "func.func @f() {\n  func.return\n}\n"
+    assert [d.code for d in session.open(uri, text + text)] == ["MLC0105"]
+    assert session.open(uri, text) == []
+
+
 def test_several_errors_of_ir_are_found(session: Session) -> None:
     file = File(session, "file:///lsp/wrong.mlir", MODULE.replace("tensor.exp", "tensor.expp").replace(
         "tensor.softmax %x", "tensor.softmax %nope") + "func.func @f() {\n  ! func.return\n}\n")

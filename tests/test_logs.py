@@ -101,6 +101,9 @@ def test_the_environment_chooses(tmp_path: Path) -> None:
     assert found["log"] == "recompiles" and "x is tensor<3x3xf32>" in found["reason"]
     status, text = run(MLC_LOGS="recompile")
     assert status == 1 and "MLC0692" in text and "did you mean recompiles?" in text
+    status, text = run(MLC_LOGS="recompiles", MLC_LOGS_OUT=str(tmp_path))
+    assert status == 1 and f"MLC0692]: MLC_LOGS_OUT: cannot write {tmp_path}" in text
+    assert run(MLC_LOGS="recompiles", MLC_LOGS_OUT="/dev/stdout") == (0, "")
 
 
 # -- differences of modules -------------------------------------------------------------------------------------------

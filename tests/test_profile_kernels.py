@@ -251,6 +251,15 @@ def test_costs_are_counted_from_the_ir() -> None:
     assert kernel_cost.moved(kernel) == 4 * (60 + 40 + 24)
 
 
+@pytest.mark.parametrize("size", [256, "N"])
+def test_a_sum_counts_its_terms_and_lanes_once(size: int | str) -> None:
+    module = mlc.lower(lambda x: x.sum(), [mlc.spec(64, size)], level="tensor").module
+    pipeline.lower(module, "loop", host().machine)
+    kernel, = module.inside(Kernel)
+    assert kernel_cost.about(kernel_cost.flops(kernel)) == 64 * (256 if size == 256 else kernel_cost.ABOUT) + (
+        kernel.schedule.tile[-1])
+
+
 def test_sums_of_many_calls_take_no_more_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     f, x, w = mlc.compile(slow), mlc.ones(8, 8), mlc.ones(16, 16)
     monkeypatch.setattr("mlc.profiler.MOST_WORDS", 200)

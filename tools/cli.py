@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Sequence
+from types import FrameType
 
 from mlc.tools.exit_status import INTERRUPTED, OK, USAGE, of_piped
 
@@ -73,7 +74,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; the result is the exit status."""
     words = list(sys.argv[1:] if argv is None else argv)
     try:
-        return of_piped(lambda: _run(words))
+        caller = sys._getframe(1)
+        return of_piped(lambda: _run(words, caller))
     except KeyboardInterrupt:
         if "--debug" in words:
             raise
@@ -81,10 +83,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         return INTERRUPTED
 
 
-def _run(words: list[str]) -> int:
+def _run(words: list[str], caller: FrameType) -> int:
     if not words or words[0] in ("-h", "--help", "help"):
         if words[1:2] and words[1] in COMMANDS:
-            return _run([words[1], "--help"])
+            return _run([words[1], "--help"], caller)
         print(usage(), end="")
         return OK if words else USAGE
     if words[0] in ("--version", "-V"):
@@ -98,7 +100,10 @@ def _run(words: list[str]) -> int:
     options = report.Options([], "--debug" in words, "auto")
     try:
         options = report.Options.take(words[1:])
-        return int(command.main(command.parser().parse_args(options.rest)))
+        parsed = command.parser().parse_args(options.rest)
+        from mlc.frontend.location import in_command
+        with in_command(caller):
+            return int(command.main(parsed))
     except SystemExit as stop:                   # argparse has spoken, or the user's program ends itself
         return report.exit_status(stop)
     except BrokenPipeError:

@@ -184,7 +184,15 @@ class Session:
         found = [held for _, _, held in values_in(stop.frame, self.stepper.listing, [name.strip()])]
         if not found:
             raise UserError(f"{name or 'nothing'} has no value here", code="MLC0694", hint="locals lists the values")
-        return found[-1][indices(index.removesuffix("]"))] if bracket else found[-1]
+        if not bracket:
+            return found[-1]
+        if not index.endswith("]"):
+            raise UserError(f"{text!r} has no closing bracket", code="MLC0694", hint=f"p {text}]")
+        try:
+            return found[-1][indices(index[:-1])]
+        except (IndexError, ValueError, TypeError) as error:          # numpy says which axis, and its size
+            raise UserError(f"{text}: {error}", code="MLC0694",
+                            hint=f"its shape is {tuple(np.shape(found[-1]))}") from None
 
     def _print(self, text: str, stop: Stop) -> None:
         print(f"{text} = {shown(self._value(text, stop))}")

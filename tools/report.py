@@ -11,7 +11,7 @@ import sys
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from mlc.ir.diag import UNKNOWN, Error, InternalError, Loc, UserError
 from mlc.tools.exit_status import DEFECT, OK, USAGE, WRONG_INPUT
@@ -67,6 +67,16 @@ class Parser(argparse.ArgumentParser):
     def __init__(self, command: str, description: str, examples: str) -> None:
         super().__init__(prog=f"mlc {command}", description=description, epilog=examples, formatter_class=Help,
                          allow_abbrev=False)
+
+    def parse_args(self, args: Any = None, namespace: Any = None) -> argparse.Namespace:  # type: ignore[override]
+        """As of argparse, which refuses arguments of a program after `--` where options stand before it."""
+        words = list(sys.argv[1:] if args is None else args)
+        own = "program_arguments" in {action.dest for action in self._actions} and "--" in words
+        end = words.index("--") if own else len(words)
+        found = super().parse_args(words[:end], namespace)
+        if own:
+            found.program_arguments += words[end + 1:]
+        return found  # type: ignore[no-any-return]
 
     def error(self, message: str) -> NoReturn:
         from difflib import get_close_matches

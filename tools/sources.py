@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import importlib.util
 import os
@@ -10,7 +11,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from mlc.ir.diag import UserError
+from mlc.frontend import location
+from mlc.ir.diag import Loc, UserError
 from mlc.tools import formats, report
 
 
@@ -45,10 +47,11 @@ def load(path: str, name: str) -> Callable[..., Any]:
     try:
         with contextlib.redirect_stdout(sys.stderr):        # what the file prints is no part of the output
             spec.loader.exec_module(loaded)
-    except (SystemExit, KeyboardInterrupt):
-        raise
+    except SystemExit:
+        pass                                                # a program ends itself; what it has defined is there
     except Exception as error:
         raise report.users_fault(error) from error
+    location.command.function = _definition(path, name)
     found: Any = loaded
     for part in name.split("."):
         found = getattr(found, part, None)
@@ -56,6 +59,19 @@ def load(path: str, name: str) -> Callable[..., Any]:
         raise _no_function(path, name, [n for n, v in vars(loaded).items()
                                         if callable(v) and not isinstance(v, type) and not n.startswith("_")])
     return found  # type: ignore[no-any-return]
+
+
+def _definition(path: str, name: str) -> Loc:
+    """Where a file defines or assigns a name; its first line if it does so in another way."""
+    body, line = ast.parse(Path(path).read_bytes()).body, 1
+    for part in name.split("."):
+        found = [s for s in body if getattr(s, "name", None) == part or any(
+            isinstance(n, ast.Name) and n.id == part and isinstance(n.ctx, ast.Store) for n in ast.walk(s)
+            if isinstance(s, ast.Assign | ast.AnnAssign))]
+        if not found:
+            break
+        line, body = found[-1].lineno, getattr(found[-1], "body", [])
+    return Loc(os.path.abspath(path), line)
 
 
 def load_program(path: str, name: str) -> Callable[..., Any]:

@@ -82,14 +82,16 @@ def _is_float(value: Value) -> bool:
 
 
 def _points(kernel: Kernel, op: Op, spans: set[int]) -> Dim:
-    """How many elements an operation computes: of the dimensions that it spans, once per block of the others."""
+    """How many elements an operation computes: of the dimensions that it spans, once per block of the others. After the
+    loop over a dimension, a tile has the points of one block of it, such as the lanes that a sum is in."""
     total: Dim = 1
     for d, step in _steps(kernel, op):
         extent = kernel.domain[d]
         total = total * (extent if d in spans or step == 1 else sizes.divide(extent + step - 1, step))
         spans = spans - {d}
     for d in spans:
-        total = total * kernel.domain[d]
+        extent, tile = kernel.domain[d], kernel.schedule.tile[d]
+        total = total * (min(extent, tile) if isinstance(extent, int) else tile)
     return total
 
 

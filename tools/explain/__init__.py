@@ -61,6 +61,9 @@ def main(options: argparse.Namespace) -> int:
     if options.line:
         report_text.parse_line(options.line)     # before anything is compiled
     subject = _subject(options)
+    if options.roofline and subject.target.name != "host":
+        raise report.usage_error(f"--roofline measures this machine, and --target is {subject.target.name}",
+                                 "leave one of them out", "MLC0391")
     with no_collection():                        # hundreds of thousands of objects, all of which live to the end
         found = collect.explain(subject)
         if options.roofline:

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import inspect
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
 from mlc.backends.target import Target
 from mlc.ir.core import Op
-from mlc.ir.diag import Loc, UserError
+from mlc.ir.diag import UserError
 from mlc.tools import compile as compile_command
 from mlc.tools import formats, inputs, report, run, sources
 from mlc.tools.explain.collect import Subject, describe
@@ -42,7 +41,6 @@ def of_function(path: str, name: str, given: Sequence[Any] | None, target: Targe
         raise report.users_fault(error) from error
     seconds = time.perf_counter() - started
     module = recorded.trace.module
-    _place(module, _definition(compiled.signature.f))
     why = describe(Report([str(t) for t in call.input_types()], call.values(), recorded.trace.notes, None))
     return Subject(title, module, target, precision, seconds, {}, [why], (path,))
 
@@ -74,7 +72,7 @@ class Compilation:
 
 def of_program(path: str, arguments: Sequence[str], target: Target, precision: str | None) -> Subject:
     """The largest compilation of a program, which is run."""
-    with _compilations() as made:
+    with _compilations() as made, suppress(SystemExit):    # as most programs that have a `main` end
         run.program(path, arguments, check=False)
     if not made:
         raise UserError(f"{path} called no compiled function", code="MLC0453",
@@ -116,23 +114,6 @@ def _compilations() -> Iterator[list[Compilation]]:
         yield made
     finally:
         api.record, api.Compiled.build = original  # type: ignore[attr-defined, method-assign]
-
-
-def _definition(function: Any) -> Loc | None:
-    """Where a function is defined."""
-    code = getattr(inspect.unwrap(function), "__code__", None)
-    return Loc(code.co_filename, code.co_firstlineno) if code is not None else None
-
-
-def _place(module: Op, definition: Loc | None) -> None:
-    """The function is called by this command and not by a line of the program: its definition stands for that line."""
-    caller = module.regions[0].block.first
-    if definition is None or caller is None:
-        return
-    here = caller.loc
-    for op in module.walk():
-        if op is module or (op.loc.file, op.loc.line) == (here.file, here.line):
-            op.loc = definition
 
 
 def specialise(found: Subject, sizes: str | None) -> Subject:

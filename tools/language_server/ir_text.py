@@ -45,13 +45,15 @@ class Pieces:
         self._numbers = count()
 
     def of(self, text: str) -> Found:
-        found = self._known.pop(text, None)
-        if found is None:
-            found = read(text, f"<{next(self._numbers)}>")             # by which errors of the verifier are told apart
+        """An operation is in one place: the same text a second time is `new`."""
+        found = self._known.pop(text, None) or self.new(text)
         self._known[text] = found
         if len(self._known) > KEPT:
             self._known.popitem(last=False)
         return found
+
+    def new(self, text: str) -> Found:
+        return read(text, f"<{next(self._numbers)}>")                  # by which errors of the verifier are told apart
 
 
 def split(text: str) -> Iterator[tuple[int, str]]:
@@ -90,7 +92,10 @@ class IRText:
     def __init__(self, text: str, pieces: Pieces) -> None:
         load_all()
         self.text, self.lines = text, Lines(text)
-        self.pieces = [Piece(at, part, pieces.of(part)) for at, part in split(text)]
+        self.pieces, seen = list[Piece](), set[str]()
+        for at, part in split(text):
+            self.pieces.append(Piece(at, part, pieces.new(part) if part in seen else pieces.of(part)))
+            seen.add(part)
         self.findings: list[Finding] = []
         for piece in self.pieces:
             self.findings += [Finding(self._span_of(piece, error), error) for error in piece.found.errors]
@@ -112,15 +117,17 @@ class IRText:
             self._check_module(usable[0].found.ops[0], usable, any(p.found.errors for p in self.pieces))
             return
         block = Block()
-        for piece in usable:
-            for op in piece.found.ops:
-                block.insert(op)
-        module = REGISTRY["builtin.module"].make([], {"sym_name": None}, [], [Region(block)])
-        self._check_module(module, usable, len(usable) < len([p for p in self.pieces if p.text.strip()]))
-        for piece in usable:
-            for op in piece.found.ops:
-                if op.parent is not None:
-                    op.detach()
+        try:
+            for piece in usable:
+                for op in piece.found.ops:
+                    block.insert(op)
+            module = REGISTRY["builtin.module"].make([], {"sym_name": None}, [], [Region(block)])
+            self._check_module(module, usable, len(usable) < len([p for p in self.pieces if p.text.strip()]))
+        finally:
+            for piece in usable:
+                for op in piece.found.ops:
+                    if op.parent is not None:
+                        op.detach()
 
     def _check_module(self, module: Op, usable: list[Piece], incomplete: bool) -> None:
         owner = {op: piece for piece in usable for op in piece.found.ops}

@@ -316,7 +316,7 @@ class SpecialisationsView {
       element("p", {class: "hint"}, "Code that was made for the types and values of a call, what it depends on, and the lines that became loops and branches."),
       ...data.specialisations.map((s, i) => element("article", {}, element("h3", {}, `${i + 1}. ${plural(s.types.length, "argument")}`),
         element("p", {}, ...s.types.slice(0, 40).map(t => element("code", {class: "tag"}, t)), s.types.length > 40 ? ` and ${s.types.length - 40} more` : ""),
-        s.notes.length > 1 ? element("ul", {class: "reasons"}, ...s.notes.slice(1).map(n => element("li", {}, n)))
+        s.notes.length > 0 ? element("ul", {class: "reasons"}, ...s.notes.map(n => element("li", {}, n)))
           : element("p", {class: "hint"}, "It depends on nothing but these types."))));
   }
   opened() {}
