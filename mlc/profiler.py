@@ -30,6 +30,7 @@ Example:
 
 from __future__ import annotations
 
+import atexit
 import os
 import platform
 import threading
@@ -195,10 +196,12 @@ class profile:
         if action is not ProfilerAction.NONE and not self._is_on:
             profile_paths.begin(self, self._kernels)
             self._is_on = True
+            atexit.register(self._turn, ProfilerAction.NONE)           # before what it needs is gone
         elif action is ProfilerAction.NONE and self._is_on:
             if self._clock is not None:
                 self._clock.stop()
             self._is_on = False
+            atexit.unregister(self._turn)
             profile_paths.end(self)
         self._action = action
 
@@ -425,13 +428,16 @@ class profile:
                 yield f"memory of {call.name}", call.times.end - self._begin, dict.fromkeys(found[0][1], 0)
 
 
-def _made(result: Any, operands: Sequence[Any]) -> Iterator[tuple[Tensor, int]]:
-    """The tensors of a result that are not in memory of operands, and their bytes."""
+def _made(result: Any, operands: Sequence[Any]) -> Iterator[tuple[Any, int]]:
+    """The arrays of a result that are not in memory of operands, and their bytes: an array may outlive its tensor, as
+    those do that a derivative needs."""
     given = [x for x in operands if isinstance(x, np.ndarray)]
     for x in leaves(result):
         array = x._array if type(x) is Tensor else None
         if isinstance(array, np.ndarray) and array.nbytes and not any(np.may_share_memory(array, y) for y in given):
-            yield x, array.nbytes
+            while isinstance(array.base, np.ndarray):
+                array = array.base
+            yield array, array.nbytes
 
 
 class record_function:

@@ -104,6 +104,14 @@ def test_modules_have_two_spaces() -> None:
         "  %0 = tensor.exp %x : tensor<4xf32>  // of x\n\n  func.return %0 : tensor<4xf32>\n  // last\n}\n")
 
 
+def test_a_link_stays_one(tmp_path: Path) -> None:
+    file, link = tmp_path / "loose.mlc", tmp_path / "link.mlc"
+    file.write_text("def f(x:f32[N])=x+1\n")
+    link.symlink_to(file)
+    assert cli.main(["fmt", str(link)]) == 0
+    assert link.is_symlink() and file.read_text() == "def f(x: f32[N]) = x + 1\n"
+
+
 def test_the_command_checks_shows_and_writes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
                                              capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.chdir(tmp_path)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import gzip
 import json
+import subprocess
 import sys
 import threading
 import weakref
@@ -200,6 +201,19 @@ def test_a_profile_within_a_profile_has_its_own_part() -> None:
     assert {row.kernel.split("/")[0] for row in first.kernels()} == {"add", "mul"}
     assert {row.kernel.split("/")[0] for row in second.kernels()} == {"mul", "sub"}
     assert (state.recorder, state.kernels) == (None, False)
+
+
+def test_memory_that_derivatives_keep_is_counted() -> None:
+    x = mlc.ones(100, 100, requires_grad=True)
+    with profile(kernels=True, profile_memory=True) as p:
+        mlc.tanh(mlc.sin(mlc.exp(x * 2))).sum().backward()
+    assert p.memory().bytes >= 4 * x.numel() * 4                # three results and a gradient, at least
+
+
+def test_a_profile_that_is_on_at_the_end_of_the_program() -> None:
+    done = subprocess.run([sys.executable, "-c", "import mlc; f = mlc.compile(lambda x: x + 1); f(mlc.ones(3)); "
+                           "p = mlc.profiler.profile(); p.start(); f(mlc.ones(3))"], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_memory_is_counted_in_a_time_proportional_to_its_tensors() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import difflib
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -55,7 +56,7 @@ def main(options: argparse.Namespace) -> int:
             print(f"{name} is not in its layout")
             status = WRONG_INPUT
         if not (options.check or options.diff) and (path == "-" or new != text):
-            files.write(path, new)
+            files.write(path if path == "-" else os.path.realpath(path), new)      # a link stays one
     if options.files != ["-"] and not options.diff:
         print(f"{count} file{'s' * (count != 1)}, {changed} {'to change' if options.check else 'changed'}")
     return status
