@@ -45,7 +45,21 @@ class Times:
         self.sums = buffer[HEADER:first].reshape(slots, SLOT).copy()
         self.events = buffer[first:buffer[0]].reshape(-1, EVENT).copy()
         self.thread = threading.get_native_id()
-        self.shares = shares_of(slots, self.events, regions)
+        self._regions = regions
+
+    @cached_property
+    def shares(self) -> Array:
+        """Found when they are asked for, and not while the program runs."""
+        return shares_of(len(self.sums), self.events, self._regions)
+
+    @property
+    def size(self) -> int:
+        """The words of memory that it takes."""
+        return self.sums.size + self.events.size + (0 if self._regions is None else self._regions.size)
+
+    def drop_events(self) -> None:
+        """Keep the sums, and the shares that have been found."""
+        self.events, self._regions = self.events[:0].copy(), None
 
     def add(self, other: Times) -> None:
         """Add the sums and the time of another call of the function; its events are not kept."""

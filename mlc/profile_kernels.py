@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import asdict, dataclass, field, replace
+from functools import lru_cache
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
@@ -49,7 +50,8 @@ class TimedCall:
     def without_events(self) -> TimedCall:
         """The same call, of which the sums are kept; other profiles may hold it, too."""
         times = copy(self.times)
-        times.events = times.events[:0].copy()
+        times.shares = self.times.shares.copy()
+        times.drop_events()
         return replace(self, times=times)
 
 
@@ -322,10 +324,13 @@ def kernels_of(calls: Iterable[TimedCall], seconds_per_cycle: float, limits: Lim
 
 def shown(line: SourceLine) -> str:
     """A line as "file.py:12", relative to the current folder where it is inside it."""
-    if not line.file:
-        return "<unknown>"
-    path = os.path.relpath(line.file) if os.path.isabs(line.file) and os.path.exists(line.file) else line.file
-    return f"{line.file if path.startswith('..') else path}:{line.line}"
+    return f"{_relative(line.file, os.getcwd())}:{line.line}" if line.file else "<unknown>"
+
+
+@lru_cache(maxsize=4096)                                   # events ask for it, call by call
+def _relative(file: str, folder: str) -> str:
+    path = os.path.relpath(file, folder) if os.path.isabs(file) and os.path.exists(file) else file
+    return file if path.startswith("..") else path
 
 
 def _grouped(rows: Iterable[KernelRow], keys: Callable[[KernelRow], Iterable[tuple[str, str, tuple[str, ...], str]]]

@@ -259,7 +259,7 @@ class profile:
 
     def _keep(self, call: TimedCall) -> None:
         """Take the times of a call: by themselves, or once there are too many, as a part of a sum."""
-        self._words += call.times.events.size + call.times.sums.size
+        self._words += call.times.size
         if self._words <= MOST_WORDS:
             self._timed.append(call)
             return
