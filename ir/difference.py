@@ -25,18 +25,23 @@ class Line:
 
 
 def compared(before: str, after: str) -> list[Line]:
-    """All lines of both texts; of equal ones, the second's."""
+    """All lines of both texts; of equal ones, the second's.
+
+    Those of the first have the names of the second, or a prime where a name is that of another value there.
+    """
     old, new = before.splitlines(), after.splitlines()
     keys = [[_nameless(line) for line in lines] for lines in (old, new)]
-    out: list[Line] = []
-    matching = _Matching()
+    out: list[tuple[Line, _Names]] = []
+    names = _Names()
     for tag, i, j, k, m in SequenceMatcher(None, keys[0], keys[1], autojunk=False).get_opcodes():
         if tag != "equal":
-            out += [*(Line("-", line) for line in old[i:j]), *(Line("+", line) for line in new[k:m])]
+            out += [(Line(mark, line), names) for mark, lines in (("-", old[i:j]), ("+", new[k:m])) for line in lines]
             continue
         for a, b in zip(old[i:j], new[k:m]):
-            out += [Line(" ", b)] if matching.fits(a, b) else [Line("-", a), Line("+", b)]
-    return out
+            if _ISOLATED.match(a):
+                names = _Names()
+            out += [(line, names) for line in ([Line(" ", b)] if names.fit(a, b) else [Line("-", a), Line("+", b)])]
+    return [Line("-", names.renamed(line.text)) if line.mark == "-" else line for line, names in out]
 
 
 def _nameless(line: str) -> str:
@@ -47,17 +52,20 @@ def _names(line: str) -> list[str]:
     return [m["name"] for m in _NAMES.finditer(line) if m["name"] is not None]
 
 
-class _Matching:
-    """Which names of the two texts stand for each other, within a function."""
+class _Names:
+    """The names of a function in two texts that stand for each other."""
 
     def __init__(self) -> None:
         self.forth: dict[str, str] = {}
         self.back: dict[str, str] = {}
 
-    def fits(self, a: str, b: str) -> bool:
+    def renamed(self, line: str) -> str:
+        """A line of the first text by the names of the second."""
+        return _NAMES.sub(lambda m: m[0] if m["name"] is None else self.forth.get(
+            m["name"], m["name"] + "'" * (m["name"] in self.back)), line)
+
+    def fit(self, a: str, b: str) -> bool:
         """Whether two lines that are equal without names have corresponding ones; new ones correspond from then on."""
-        if _ISOLATED.match(a):
-            self.forth, self.back = {}, {}
         pairs = list(zip(_names(a), _names(b)))
         if any(self.forth.get(x, y) != y or self.back.get(y, x) != x for x, y in pairs):
             return False

@@ -105,6 +105,11 @@ def test_mistakes_are_named_and_the_session_goes_on(debug: Run, command: str, me
     assert "error[MLC0694]: " in out and message in out and "result 0" in out
 
 
+def test_a_program_needs_the_name_of_a_function(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "model.py").write_text("x = 1\n")
+    assert cli.main(["debug", str(tmp_path / "model.py")]) == 2 and "which function?" in capsys.readouterr().err
+
+
 def test_what_is_not_finite_is_counted() -> None:
     assert shown(np.array([1, np.nan, np.inf, 2], np.float32)) == (
         "float32[4] (1 NaN, 1 infinite, from 1 to 2) [ 1. nan inf  2.]")

@@ -127,6 +127,15 @@ def test_names_are_no_difference(tmp_path: Path, capsys: pytest.CaptureFixture[s
     out = capsys.readouterr().out
     assert out.count("\n-") == out.count("\n+") == 1 and "tensor.add %0, %1" in out
     assert cli.main(["diff", str(a), str(b), "--json"]) == 1 and len(json.loads(capsys.readouterr().out)) == 2
+    b.write_text(BEFORE)
+    assert cli.main(["diff", str(a), str(b), "--locations"]) == 0
+
+
+def test_lines_of_the_first_have_the_names_of_the_second() -> None:
+    text = "func.func @f(%x: i64, %y: i64) -> i64 {\n  %0 = arith.subi %x, %y : i64\n}\n"
+    swapped = text.replace("%x: i64, %y: i64", "%y: i64, %x: i64")
+    assert [line.text.strip() for line in compared(text, swapped) if line.mark != " "] == [
+        "%0 = arith.subi %y, %x : i64", "%0 = arith.subi %x, %y : i64"]
 
 
 def test_an_operation_in_the_place_of_another_is_one_difference() -> None:
@@ -155,5 +164,5 @@ def test_changes_of_passes_are_folded_to_what_changed(tmp_path: Path, capsys: py
                     "tensor<4xf32>\n  %2 =").replace("add %1", "add %3"))
     assert cli.main(["opt", str(path), "-p", "canonicalize,cse", "--print-ir-after-change"]) == 0
     err = capsys.readouterr().err
-    assert "// ----- canonicalize -----\n module {\n   func.func @f" in err and "-    %1 = tensor.neg" in err
+    assert "// ----- canonicalize -----\n module {\n   func.func @f" in err and "-    %1' = tensor.neg" in err
     assert "// ----- cse: no change" in err

@@ -66,6 +66,8 @@ def main(options: argparse.Namespace) -> int:
     from mlc.ir.passes import Pipeline
     from mlc.passes import pipeline
     path, name = run.named(options)
+    if path.endswith(".py") and name is None:
+        raise report.usage_error(f"{path}: which function?", f"write {path}:FUNCTION", "MLC0399")
     found = run.call_in_file(path, name, argparse.Namespace(**vars(options), allow_pass=[]))
     Pipeline(found.steps).run(found.module)
     if options.level:

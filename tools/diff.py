@@ -7,7 +7,7 @@ import json
 
 from mlc.ir.difference import compared, folded
 from mlc.ir.parser import parse_module
-from mlc.ir.printer import to_text
+from mlc.ir.printer import quote, to_text
 from mlc.tools import files, report
 from mlc.tools.exit_status import OK, WRONG_INPUT
 
@@ -16,7 +16,8 @@ EXAMPLES = """examples:
   cat model.mlir | mlc diff model.mlir -
   mlc diff --json model.mlir model.mlir
 
-exit status: 1 if the modules differ. Both are parsed and printed first, so layout and comments do not count.
+exit status: 1 if the modules differ. Both are parsed and printed first, so layout and comments do not count. Lines of
+the first have the names of the second; %0' is a value of the first where %0 is another one of the second.
 """
 
 
@@ -37,7 +38,8 @@ def main(options: argparse.Namespace) -> int:
     texts = []
     for path in (options.before, options.after):
         text, name = files.read_text(path)
-        texts.append(to_text(parse_module(text, name), locations=options.locations))
+        own = quote(name) + ":"                              # where operations without a location are from
+        texts.append(to_text(parse_module(text, name), locations=options.locations).replace(own, '"-":'))
     lines = compared(*texts)
     count = sum(line.mark != " " for line in lines)
     if options.json:
