@@ -143,6 +143,7 @@ def test_without_a_command(run: Run) -> None:
     ("compile model.mlir:other", 2, "MLC0399.*@main"),
     ("run model.mlir --args float[3]", 2, "MLC0397.*f32"),
     ("run model.mlir --sizes B", 2, "MLC0397"),
+    ("run model.mlir --sizes Q=3", 2, "MLC0391.*there is no size Q"),
     ("run model.mlir --inputs missing.npy", 2, "MLC0392"),
     ("run model.mlir --inputs model.py", 1, "MLC0387"),
     ("run model.mlir --entry mian", 2, "MLC0399.*did you mean @main"),

@@ -110,6 +110,11 @@ def parse_sizes(text: str | None) -> dict[str, int]:
 def random_arrays(types: Sequence[Type], seed: int, numbers: dict[str, int],
                   given: Sequence[TensorType] = ()) -> list[Any]:
     """Arguments of these types: normal floats, integers 0 and 1. `given` types fix sizes."""
+    known = {s for type in types if isinstance(type, ShapedType) for d in type.shape if d is not None
+             for s in sizes.symbols(d)}
+    if unknown := numbers.keys() - known:
+        raise report.usage_error(f"--sizes: there is no size {min(unknown)}",
+                                 "it has " + (", ".join(sorted(known)) or "none"), "MLC0391")
     rng, env = np.random.default_rng(seed), dict(numbers)
     for type, array in zip(types, given):
         if isinstance(type, TensorType) and type.rank == array.rank:

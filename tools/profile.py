@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from contextlib import nullcontext
+from contextlib import nullcontext, redirect_stdout
 from typing import TYPE_CHECKING
 
 from mlc.ir.diag import UserError
@@ -66,7 +66,8 @@ def main(options: argparse.Namespace) -> int:
         run.refuse(options, OF_FUNCTIONS, "a Python program says itself what it calls",
                    f"mlc profile {path}:FUNCTION calls one function")
         try:
-            with counted if options.counters else nullcontext(), p:
+            apart = redirect_stdout(sys.stderr) if options.json == "-" else nullcontext()
+            with apart, counted if options.counters else nullcontext(), p:
                 run.program(path, options.program_arguments, False)
         except SystemExit as ended:                        # as most programs that have a `main` do
             stop = ended

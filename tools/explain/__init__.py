@@ -10,6 +10,7 @@ import argparse
 import gc
 import os
 import sys
+from contextlib import nullcontext, redirect_stdout
 from typing import TYPE_CHECKING
 
 from mlc.ir.passes import no_collection
@@ -91,7 +92,9 @@ def _subject(options: argparse.Namespace) -> Subject:
     given = inputs.parse_args(options.args) if options.args is not None else None
     if path.endswith(".py") and name is None:
         run.refuse(options, ("args",), "a Python program says itself what it calls", f"explain {path}:FUNCTION")
-        found = subjects.of_program(path, options.program_arguments, target, options.matmul_precision)
+        apart = options.json and options.output in (None, "-")       # what the program prints is no part of the data
+        with redirect_stdout(sys.stderr) if apart else nullcontext():
+            found = subjects.of_program(path, options.program_arguments, target, options.matmul_precision)
     elif options.program_arguments:
         raise report.usage_error(f"{options.program_arguments[0]!r}: only a Python program takes arguments",
                                  "give types with --args", "MLC0391")
