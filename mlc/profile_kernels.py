@@ -435,7 +435,7 @@ def shortened(text: str, width: int) -> str:
 def time_text(seconds: float) -> str:
     """A time with three digits and its unit."""
     for unit, scale in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
-        if seconds >= scale:
-            return f"{seconds / scale:.3g} {unit}" if seconds < 1000 * scale else f"{seconds / scale:.0f} {unit}"
+        if (number := seconds / scale) >= 0.9995:          # which is rounded to 1
+            return f"{number:.3g} {unit}" if number < 999.5 else f"{number:.0f} {unit}"
     return f"{seconds * 1e9:.0f} ns"
 

@@ -20,6 +20,7 @@ from mlc.ir.diag import UserError
 from mlc.ir.profiling import state
 from mlc.profile_results import Event, averages, nested
 from mlc.profile_schedule import ProfilerAction, schedule
+from mlc.profile_kernels import time_text
 from mlc.profiler import ProfilerActivity, profile, record_function
 from mlc.utils.data import DataLoader, TensorDataset
 
@@ -201,6 +202,12 @@ def test_a_profile_within_a_profile_has_its_own_part() -> None:
     assert {row.kernel.split("/")[0] for row in first.kernels()} == {"add", "mul"}
     assert {row.kernel.split("/")[0] for row in second.kernels()} == {"mul", "sub"}
     assert (state.recorder, state.kernels) == (None, False)
+
+
+@pytest.mark.parametrize(("seconds", "text"), [
+    (0, "0 ns"), (999.4e-9, "999 ns"), (999.6e-6, "1 ms"), (0.0123456, "12.3 ms"), (1234, "1234 s")])
+def test_times_have_three_digits(seconds: float, text: str) -> None:
+    assert time_text(seconds) == text
 
 
 def test_memory_that_derivatives_keep_is_counted() -> None:
