@@ -311,6 +311,32 @@ def test_a_module_of_layers_comes_from_the_line_that_makes_it(command: Any, file
     assert {place[1] for op in found["ops"] for place in op["places"]} == {3}
 
 
+def test_kernels_are_measured(command: Any, file: Path) -> None:
+    """Those of a function that equal layers share run once for each; values in the arena are no kernels."""
+    file.write_text("""import mlc
+from mlc import nn
+
+class Layer(nn.Module):
+    def __init__(self):
+        self.linear, self.norm = nn.Linear(24, 24), nn.LayerNorm(24)
+
+    def forward(self, x):
+        return x + nn.functional.gelu(self.norm(self.linear(x))) * 0.5 + nn.functional.softplus(x)
+
+model = nn.Sequential(Layer(), Layer(), Layer())
+
+def step(x: mlc.spec("B", 24)):
+    return (model(x) ** 2).sum()
+""")
+    found = json.loads(command(f"{file.name}:step", "--measure", "--json", "--sizes", "B=7")[1])
+    kernels = [k for k in found["kernels"] if not k["callee"]]
+    shared = [k for k in kernels if k["function"] != "main"]
+    assert len(shared) > 1 and {k["runs"] for k in shared} == {3}
+    assert {k["runs"] for k in kernels if k not in shared} == {1} and all(k["measured"] > 0 for k in kernels)
+    assert all(k["measured"] is None for k in json.loads(command(f"{file.name}:step", "--json")[1])["kernels"])
+    assert re.search(r"time +runs +kernel", command(f"{file.name}:step", "--measure")[1])
+
+
 @pytest.mark.parametrize("words, wanted", [
     ("step_explained.py:stop", "MLC0399.*did you mean step_explained.py:step"),
     ("step_explained.py:step --line 5", "MLC0391.*no operation comes from line 5.*step_explained.py:4"),
@@ -322,6 +348,7 @@ def test_a_module_of_layers_comes_from_the_line_that_makes_it(command: Any, file
     ("step_explained.py:step -o missing/out.html", "MLC0393.*missing/out.html"),
     ("step_explained.py:step --target z80", "MLC0501"),
     ("step_explained.py:step --target cuda:sm_90 --roofline", "MLC0391.*measures this machine"),
+    ("step_explained.py:step --target cuda:sm_90 --measure", "MLC0391.*measures this machine"),
     ("step_explained.py:step -- 3", "MLC0391.*only a Python program"),
     ("missing.py:step", "MLC0392.*missing.py"),
 ])

@@ -18,9 +18,9 @@ import mlc
 from mlc import nn
 from mlc.ir.diag import UserError
 from mlc.ir.profiling import state
+from mlc.profile_kernels import time_text
 from mlc.profile_results import Event, averages, nested
 from mlc.profile_schedule import ProfilerAction, schedule
-from mlc.profile_kernels import time_text
 from mlc.profiler import ProfilerActivity, profile, record_function
 from mlc.utils.data import DataLoader, TensorDataset
 

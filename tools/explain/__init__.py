@@ -25,6 +25,7 @@ EXAMPLES = """examples:
   mlc explain model.py -o report.html
   mlc explain model.py:scale --args 'f32[B,16]' --sizes B=64 --json -o scale.json
   mlc explain model.py:predict --target=cuda:sm_90 -o report.html
+  mlc explain model.py:predict --measure
 """
 
 
@@ -48,6 +49,7 @@ def parser() -> argparse.ArgumentParser:
     add("--matmul-precision", choices=["ieee", "tf32"], metavar="P", help="on a GPU with tensor cores: ieee or tf32")
     add("--roofline", action="store_true", help="measure what this machine can do, in seconds, and relate the kernels "
         "to it")
+    add("--measure", action="store_true", help="run the code on random arguments, and say how long each kernel takes")
     return p
 
 
@@ -62,9 +64,11 @@ def main(options: argparse.Namespace) -> int:
     if options.line:
         report_text.parse_line(options.line)     # before anything is compiled
     subject = _subject(options)
-    if options.roofline and subject.target.name != "host":
-        raise report.usage_error(f"--roofline measures this machine, and --target is {subject.target.name}",
-                                 "leave one of them out", "MLC0391")
+    for option in ("roofline", "measure"):
+        if getattr(options, option) and subject.target.name != "host":
+            raise report.usage_error(f"--{option} measures this machine, and --target is {subject.target.name}",
+                                     "leave one of them out", "MLC0391")
+    subject.measure = options.measure
     with no_collection():                        # hundreds of thousands of objects, all of which live to the end
         found = collect.explain(subject)
         if options.roofline:

@@ -15,7 +15,7 @@ from mlc.ir.core import Op, Value
 from mlc.ir.passes import Instruments, Pipeline, Step
 from mlc.passes import pipeline
 from mlc.passes.canonicalize import CONSTANT_TO_THE_RIGHT
-from mlc.tools.explain import assembly, kernels, memory
+from mlc.tools.explain import assembly, kernels, measuring, memory
 from mlc.tools.explain.changes_of_pass import hunks
 from mlc.tools.explain.explanation import (
     Explanation,
@@ -50,6 +50,7 @@ class Subject:
     sizes            numbers for symbolic sizes
     specialisations  of the function
     own_files        source files that are shown even if they are part of mlc
+    measure          whether the code is run, so that its kernels have times
     """
 
     title: str
@@ -60,6 +61,7 @@ class Subject:
     sizes: dict[str, int] = field(default_factory=dict)
     specialisations: list[Specialisation] = field(default_factory=list)
     own_files: Sequence[str] = ()
+    measure: bool = False
 
 
 def explain(subject: Subject) -> Explanation:
@@ -82,8 +84,10 @@ class _Collector:
         self.kernels: dict[int, Kernel] = {}
         self.memory: list[MemoryPlan] = []
         self.removed_by: dict[int, tuple[str, list[Value]]] = {}
+        self.slots: measuring.Slots = {}
 
     def run(self) -> Explanation:
+        copy = self.module.clone() if self.subject.measure else None
         self.lineage.look(self.module, 0)
         self.lines = self.printer.module(self.module)
         ops = len(self.lineage.nodes)
@@ -95,6 +99,8 @@ class _Collector:
         started = time.perf_counter()
         code = assembly.lines(self.module, self.subject.target, self.lineage.number_of)
         self.levels.append(Level("asm", code))
+        if copy is not None:
+            self.kernels = measuring.measured(self.kernels, self.slots, copy, self.subject.sizes)
         seconds = {"recording": self.subject.seconds, "passes": sum(p.seconds for p in self.passes[1:]),
                    "code generation": time.perf_counter() - started}
         return self.explanation(seconds)
@@ -121,6 +127,8 @@ class _Collector:
             self.kernels = kernels.collect(module, self.lineage, self.printer)
         elif step.transform.name == "bufferize":
             self.memory = memory.plans(module, self.lineage, self.printer)
+        elif step.transform.name == "parallelize":
+            self.slots = measuring.slots(module, self.lineage, self.kernels)
         if number == len(self.rows) or self.rows[number][0] != level:
             self.levels.append(Level(level, lines))
             if level == "loop":

@@ -117,6 +117,8 @@ class Kernel:
     flops      floating-point operations, an expression in the symbolic sizes
     bytes      bytes that it has to read and write at least, likewise
     code       the function of the kernel after `outline`, which equal kernels share
+    runs       how often it ran in a call that was measured; 0 if none was
+    measured   its seconds in that call, in all; None if none was
     """
 
     op: int
@@ -134,6 +136,8 @@ class Kernel:
     flops: str
     bytes: str
     code: str
+    runs: int = 0
+    measured: float | None = None
 
 
 @dataclass(frozen=True)

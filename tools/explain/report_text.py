@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 
+from mlc.profile_kernels import time_text
 from mlc.tools import report
 from mlc.tools.explain.as_json import quantity
 from mlc.tools.explain.explanation import Explanation, Kernel, Level
@@ -27,11 +29,13 @@ def summary(found: Explanation) -> str:
          ", ".join(f"{r.name} {r.fired}x" for r in p.rules[:4]) + (", ..." if len(p.rules) > 4 else ""))
         for p in found.passes])]
     out += [f"code generation: {_seconds(found.seconds['code generation'])}"]
-    kernels = sorted((k for k in found.kernels if not k.callee), key=lambda k: -(_value(k.flops, found) or 0))
+    kernels = sorted((k for k in found.kernels if not k.callee), key=lambda k: (
+        -(k.measured or 0), -(_value(k.flops, found) or 0)))
     if kernels:
-        out += ["", *_table(("kernel", "function", "domain", "flops", "bytes"), [
-            (k.label or "copy", "@" + k.function, " x ".join(k.domain), k.flops, k.bytes)
-            for k in kernels[:MOST_ROWS]])]
+        times = [("time", "runs")] * any(k.measured is not None for k in kernels)
+        out += ["", *_table((*itertools.chain(*times), "kernel", "function", "domain", "flops", "bytes"), [
+            (*((time_text(k.measured or 0), str(k.runs)) if times else ()), k.label or "copy", "@" + k.function,
+             " x ".join(k.domain), k.flops, k.bytes) for k in kernels[:MOST_ROWS]])]
         if len(kernels) > MOST_ROWS:
             out.append(f"... {len(kernels) - MOST_ROWS} more kernels")
     for plan in found.memory:
@@ -120,6 +124,8 @@ def _counted(found: Explanation, numbers: Iterable[int]) -> str:
 
 def _kernel(k: Kernel) -> list[str]:
     work = f": {k.flops} flops, {k.bytes} bytes" if k.flops else ""
+    if k.measured is not None:
+        work += f", {time_text(k.measured)} in {k.runs} run{'s' * (k.runs != 1)}"
     return [f"  {k.label or 'copy'} in @{k.function}{work}", *(f"    together: {why}" for why in k.fused),
             *(f"    apart from {why}" for why in k.unfused)]
 

@@ -180,13 +180,14 @@ class KernelsView {
     return svg;
   }
   table() {
-    const keys = {flops: k => valueOf(k.flops) || 0, bytes: k => valueOf(k.bytes) || 0, intensity: k => intensity(k) || 0};
+    const timed = data.kernels.some(k => k.measured !== null);
+    const keys = {measured: k => k.measured || 0, flops: k => valueOf(k.flops) || 0, bytes: k => valueOf(k.bytes) || 0, intensity: k => intensity(k) || 0};
     const rows = data.kernels.filter(k => !k.callee).sort((a, b) => keys[this.sort](b) - keys[this.sort](a));
-    const made = table([["kernel"], ["function"], ["domain"], ["flops", "n"], ["bytes", "n"], ["flops/byte", "n"], ["code"]],
+    const made = table([["kernel"], ["function"], ["domain"], ["flops", "n"], ["bytes", "n"], ["flops/byte", "n"], ...(timed ? [["time", "n"]] : []), ["code"]],
       rows.map(k => [element("code", {}, k.label || "copy"), "@" + k.function, k.domain.join(" × "), quantity(k.flops, ""),
-        quantity(k.bytes, "B"), intensity(k) === null ? "" : short(intensity(k)), element("code", {}, k.code)]), i => this.select(rows[i]));
+        quantity(k.bytes, "B"), intensity(k) === null ? "" : short(intensity(k)), ...(timed ? [time(k)] : []), element("code", {}, k.code)]), i => this.select(rows[i]));
     made.querySelectorAll("th").forEach((th, i) => {
-      const key = [null, null, null, "flops", "bytes", "intensity"][i];
+      const key = [null, null, null, "flops", "bytes", "intensity", timed ? "measured" : null][i];
       if (key) { th.classList.add("sortable"); th.addEventListener("click", () => { this.sort = key; this.draw(); }); }
     });
     return made;
@@ -204,7 +205,8 @@ class KernelsView {
         : element("span", {class: "fact"}, element("b", {}, k.domain.join(" × ")), " ", [...new Set(k.iterators)].join(", ")),
       k.flops ? element("span", {class: "fact"}, element("b", {}, quantity(k.flops, "")), " flops") : "",
       k.bytes ? element("span", {class: "fact"}, element("b", {}, quantity(k.bytes, "B")), " moved at least") : "",
-      intensity(k) !== null ? element("span", {class: "fact"}, element("b", {}, short(intensity(k))), " flops/byte") : ""),
+      intensity(k) !== null ? element("span", {class: "fact"}, element("b", {}, short(intensity(k))), " flops/byte") : "",
+      k.measured !== null ? element("span", {class: "fact"}, element("b", {}, time(k)), ` in ${plural(k.runs, "run")}` + (valueOf(k.flops) && k.runs ? `, ${short(valueOf(k.flops) * k.runs / k.measured, "flop/s")}` : "")) : ""),
       element("p", {}, element("button", {type: "button", class: "chip", onclick: () => showOp(k.op)}, "show its code at every level")),
       ...(k.unfused.length ? [element("h3", {}, "Why it is a kernel of its own"), element("ul", {class: "reasons"}, ...k.unfused.map(r => {
         const [who, ...why] = r.split(": ");
@@ -220,6 +222,7 @@ class KernelsView {
   }
 }
 const fitted = (text, n) => text.length > n ? text.slice(0, n - 1) + "…" : text;
+const time = k => k.measured === null ? "" : k.measured < 1e-3 ? `${(k.measured * 1e6).toPrecision(3)}\u202fµs` : `${(k.measured * 1e3).toPrecision(3)}\u202fms`;
 const intensity = k => valueOf(k.flops) && valueOf(k.bytes) ? valueOf(k.flops) / valueOf(k.bytes) : null;
 const sizesText = () => Object.keys(data.sizes).length ? "with " + Object.entries(data.sizes).map(([n, v]) => `${n} = ${v}`).join(", ") : "";
 
