@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 
-_NAMES = re.compile(r'"(?:[^"\\]|\\.)*"|(?P<name>[%^][\w$.-]+(?:#\d+)?)')
+_NAMES = re.compile(r'"(?:[^"\\]|\\.)*"|(?P<name>[%^][\w$.-]+)')
 _ISOLATED = re.compile(r'\s*(?:"?[\w.]*\.func\b|"?(?:\w+\.)?module\b)')
 """The beginning of an operation whose names are its own."""
 
@@ -27,7 +27,7 @@ class Line:
 def compared(before: str, after: str) -> list[Line]:
     """All lines of both texts; of equal ones, the second's.
 
-    Those of the first have the names of the second, or a prime where a name is that of another value there.
+    Those of the first have the names of the second, or a prime where equal lines have the name for another value.
     """
     old, new = before.splitlines(), after.splitlines()
     keys = [[_nameless(line) for line in lines] for lines in (old, new)]
@@ -35,7 +35,11 @@ def compared(before: str, after: str) -> list[Line]:
     names = _Names()
     for tag, i, j, k, m in SequenceMatcher(None, keys[0], keys[1], autojunk=False).get_opcodes():
         if tag != "equal":
-            out += [(Line(mark, line), names) for mark, lines in (("-", old[i:j]), ("+", new[k:m])) for line in lines]
+            for line in old[i:j]:
+                if _ISOLATED.match(line):
+                    names = _Names()
+                out.append((Line("-", line), names))
+            out += [(Line("+", line), names) for line in new[k:m]]
             continue
         for a, b in zip(old[i:j], new[k:m]):
             if _ISOLATED.match(a):

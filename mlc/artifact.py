@@ -202,7 +202,7 @@ def _open(path: str | Path) -> tuple[str, list[Signature], dict[str, Array], boo
         head, pieces = unpack(MAGIC, data)
         weights = from_bytes(bytes(pieces["weights"]))
         return (str(head["name"]), list(_signatures(head, pieces)), {name: weights[name] for name in head["weights"]},
-                bool(head["frozen"]))
+                bool(head.get("frozen", False)))
     except (CorruptFile, Unreadable, KeyError, TypeError, ValueError, OverflowError, IndexError,
             AttributeError) as error:
         if isinstance(error, UserError):

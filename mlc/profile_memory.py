@@ -129,19 +129,21 @@ class Results:
         self._changes: list[tuple[int, Owner | None]] = []             # the number of a result; its owner if it is new
         self._numbers = count()
         self._alive: dict[int, int] = {}                               # bytes by number
+        self._holders: dict[int, int] = {}                             # the objects that still keep a result
         self._highest = 0                                              # changes until the peak
 
-    def add(self, found: Iterable[tuple[Any, int]], owner: Owner, now: int) -> int:
+    def add(self, found: Iterable[tuple[Sequence[Any], int]], owner: Owner, now: int) -> int:
         """Count new results until they are freed; the sum of their bytes.
 
-        found  results and their bytes
+        found  the objects that keep each result, until the last of which is freed, and its bytes
         now    the moment
         """
         total = 0
-        for x, size in found:
+        for holders, size in found:
             number = next(self._numbers)
-            self._queue.register(x, number)
-            self._alive[number] = size
+            for x in holders:
+                self._queue.register(x, number)
+            self._alive[number], self._holders[number] = size, len(holders)
             self._changes.append((number, replace(owner, bytes=size)))
             total += size
         if total:
@@ -155,6 +157,10 @@ class Results:
         """Take the results that have been freed since the last event out of the count."""
         before = self.bytes
         for number in self._queue.drain():
+            self._holders[number] -= 1
+            if self._holders[number]:
+                continue
+            del self._holders[number]
             self.bytes -= self._alive.pop(number)
             self._changes.append((number, None))
         if self.bytes != before:

@@ -428,16 +428,16 @@ class profile:
                 yield f"memory of {call.name}", call.times.end - self._begin, dict.fromkeys(found[0][1], 0)
 
 
-def _made(result: Any, operands: Sequence[Any]) -> Iterator[tuple[Any, int]]:
-    """The arrays of a result that are not in memory of operands, and their bytes: an array may outlive its tensor, as
-    those do that a derivative needs."""
+def _made(result: Any, operands: Sequence[Any]) -> Iterator[tuple[tuple[Any, Any], int]]:
+    """The tensors of a result that are not in memory of operands, with their arrays and bytes: an array may outlive its
+    tensor, as those do that a derivative needs, and a tensor its array, which a copy may replace."""
     given = [x for x in operands if isinstance(x, np.ndarray)]
     for x in leaves(result):
         array = x._array if type(x) is Tensor else None
         if isinstance(array, np.ndarray) and array.nbytes and not any(np.may_share_memory(array, y) for y in given):
             while isinstance(array.base, np.ndarray):
                 array = array.base
-            yield array, array.nbytes
+            yield (x, array), array.nbytes
 
 
 class record_function:

@@ -162,6 +162,16 @@ def test_usage_errors_have_a_code_and_a_hint(words: str, status: int, wanted: st
     assert {p: p.read_bytes() for p in Path().iterdir() if p.is_file()} == before, "something was left behind"
 
 
+def test_files_that_end_themselves_or_change_the_folder(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(Path.cwd())
+    Path("ends.py").write_text("import sys\nif True:\n    sys.exit('set DATA first')\ndef f(x): return x\n")
+    assert run("run", "ends.py:f")[::2] == (1, "set DATA first\n")
+    Path("moves.py").write_text("import os\nimport mlc\nos.chdir('/')\nif True:\n"
+                                "    def f(x: mlc.spec('B')): return x * 2\n")
+    status, out, _ = run("compile", "moves.py:f", "--emit=trace", "--locations")
+    assert status == 0 and 'moves.py":5:0)' in out
+
+
 @pytest.mark.parametrize("text, wanted", [
     (MODEL_MLIR[:150], "MLC02"),
     ("module {" * 20_000, "MLC0204"),

@@ -300,7 +300,7 @@ for rows in (2, 3):
 def test_a_program_that_ends_itself_and_takes_arguments(command: Any, file: Path) -> None:
     file.write_text("import sys\nimport mlc\n\nstep = mlc.compile(lambda x: x + len(sys.argv))\n"
                     "print(step(mlc.ones(3)))\nsys.exit(3)\n")
-    assert command(file.name, "-o", "out.html", "--", "--steps", "2")[0] == 0
+    assert command(file.name, "-o", "out.html", "--", "--steps", "2")[0] == 3 and Path("out.html").is_file()
     assert command(f"{file.name}:step", "--args", "f32[3]", "--line", "4")[0] == 0
     assert json.loads(command(file.name, "--json", "--", "--steps", "2")[1])["title"].startswith(file.name)
 

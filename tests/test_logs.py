@@ -146,6 +146,17 @@ def test_an_operation_in_the_place_of_another_is_one_difference() -> None:
     assert not folded(compared(below, below.replace("%a", "%b")))
 
 
+def test_names_of_a_removed_function_and_of_several_results() -> None:
+    def removed(before: str, after: str) -> list[str]:
+        return [line.text.strip() for line in compared(before, after) if line.mark == "-"]
+
+    one = "func.func @f(%a: i64) {\n  func.return %a : i64\n}\n"
+    two = one.replace("%a", "%x") + "func.func @g(%a: i64, %b: i64) {\n  %0 = arith.addi %a, %b : i64\n}\n"
+    assert removed(two, one)[:2] == ["func.func @g(%a: i64, %b: i64) {", "%0 = arith.addi %a, %b : i64"]
+    before = "%p:2 = \"a\"()\n%0:2 = \"z\"()\n\"keep\"(%0#0)\n\"gone\"(%p#1, %0#1)\n"
+    assert removed(before, "%0:2 = \"a\"()\n%1:2 = \"z\"()\n\"keep\"(%1#0)\n") == ["\"gone\"(%0#1, %1#1)"]
+
+
 def test_what_does_not_differ_is_folded() -> None:
     body = "".join(f"  %{i} = tensor.exp %{i - 1} : tensor<4xf32>\n" for i in range(3, 60))
     before = BEFORE.replace("  func.return", body + "  func.return")

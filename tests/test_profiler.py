@@ -12,6 +12,7 @@ import weakref
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import mlc
@@ -215,6 +216,15 @@ def test_memory_that_derivatives_keep_is_counted() -> None:
     with profile(kernels=True, profile_memory=True) as p:
         mlc.tanh(mlc.sin(mlc.exp(x * 2))).sum().backward()
     assert p.memory().bytes >= 4 * x.numel() * 4                # three results and a gradient, at least
+
+
+def test_memory_whose_storage_moves_is_counted_while_its_tensor_lives() -> None:
+    x = mlc.ones(1000)
+    with profile(kernels=True, profile_memory=True) as p:
+        a = mlc.exp(x)
+        np.from_dlpack(a)
+        mlc.exp(x)
+    assert p.memory().bytes >= 8000 and a.shape == (1000,)
 
 
 def test_a_profile_that_is_on_at_the_end_of_the_program() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import contextlib
 import importlib.util
+import inspect
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -44,17 +45,24 @@ def load(path: str, name: str) -> Callable[..., Any]:
     loaded = importlib.util.module_from_spec(spec)
     sys.modules.setdefault(stem, loaded)
     sys.path.insert(0, os.path.dirname(os.path.abspath(path)))
+    ended: SystemExit | None = None
     try:
+        definition = _definition(os.path.abspath(path), name)
         with contextlib.redirect_stdout(sys.stderr):        # what the file prints is no part of the output
             spec.loader.exec_module(loaded)
-    except SystemExit:
-        pass                                                # a program ends itself; what it has defined is there
+    except SystemExit as stop:                              # a program ends itself; what it has defined is there
+        ended = stop
     except Exception as error:
         raise report.users_fault(error) from error
-    location.command.function = _definition(path, name)
     found: Any = loaded
     for part in name.split("."):
         found = getattr(found, part, None)
+    if found is None and ended is not None:
+        raise ended
+    code = getattr(inspect.unwrap(found), "__code__", None) if callable(found) else None
+    if code is not None and not location.is_ours(str(getattr(found, "__module__", ""))):
+        definition = Loc(os.path.abspath(code.co_filename), code.co_firstlineno)
+    location.command.function = definition
     if not callable(found) or isinstance(found, type):
         raise _no_function(path, name, [n for n, v in vars(loaded).items()
                                         if callable(v) and not isinstance(v, type) and not n.startswith("_")])
@@ -71,7 +79,7 @@ def _definition(path: str, name: str) -> Loc:
         if not found:
             break
         line, body = found[-1].lineno, getattr(found[-1], "body", [])
-    return Loc(os.path.abspath(path), line)
+    return Loc(path, line)
 
 
 def load_program(path: str, name: str) -> Callable[..., Any]:

@@ -124,6 +124,8 @@ class Schedule(DialectAttribute):
         if cta and (len(cta) != parallel or min(cta) < 1 or prod(cta) != self.tiles_per_cta):
             yield (f"threads_per_cta = {list(cta)} does not arrange {self.tiles_per_cta} threads along {parallel} "
                    "parallel dimensions")
+        if cta and self.vector >= parallel:
+            yield f"vector = {self.vector} is a reduction dimension, along which no CTA tile lies"
         if warp and (len(warp) != len(cta) or prod(warp) != WARP or any(w < 1 or c % w for c, w in zip(cta, warp))):
             yield f"threads_per_warp = {list(warp)} does not divide threads_per_cta = {list(cta)} into warps"
         if self.group_m < 0 or (self.group_m and len(cta) < 2):

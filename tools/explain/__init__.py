@@ -84,7 +84,7 @@ def main(options: argparse.Namespace) -> int:
     files.write(options.output, text)
     if options.output not in (None, "-"):
         print(f"{options.output}: {os.path.getsize(options.output) / 1e6:.1f} MB", file=sys.stderr)
-    return 0
+    return subject.status
 
 
 def _subject(options: argparse.Namespace) -> Subject:

@@ -51,6 +51,7 @@ class Subject:
     specialisations  of the function
     own_files        source files that are shown even if they are part of mlc
     measure          whether the code is run, so that its kernels have times
+    status           the exit status of the program that was run
     """
 
     title: str
@@ -62,6 +63,7 @@ class Subject:
     specialisations: list[Specialisation] = field(default_factory=list)
     own_files: Sequence[str] = ()
     measure: bool = False
+    status: int = 0
 
 
 def explain(subject: Subject) -> Explanation:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -72,8 +72,12 @@ class Compilation:
 
 def of_program(path: str, arguments: Sequence[str], target: Target, precision: str | None) -> Subject:
     """The largest compilation of a program, which is run."""
-    with _compilations() as made, suppress(SystemExit):    # as most programs that have a `main` end
-        run.program(path, arguments, check=False)
+    status = 0
+    with _compilations() as made:
+        try:
+            run.program(path, arguments, check=False)
+        except SystemExit as stop:                         # as most programs that have a `main` end
+            status = report.exit_status(stop)
     if not made:
         raise UserError(f"{path} called no compiled function", code="MLC0453",
                         hint=f"call one in it, or explain one function: mlc explain {path}:FUNCTION")
@@ -87,7 +91,7 @@ def of_program(path: str, arguments: Sequence[str], target: Target, precision: s
     function = largest.function
     reports = function.reports if function.direct is None else [*function.direct.reports, *function.reports]
     return Subject(f"{path}:{largest.name}", largest.module, target, precision, largest.seconds, {},
-                   [describe(r) for r in reports], (path,))
+                   [describe(r) for r in reports], (path,), status=status)
 
 
 @contextmanager

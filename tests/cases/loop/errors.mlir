@@ -340,6 +340,20 @@ func.func @f() {
   func.return
 }
 // -----
+func.func @f() {
+  loop.kernel {symbols = [], domain = [64, 64], iterator_types = ["parallel", "parallel"], schedule = #loop.schedule<tile = [2, 8], vector = 1, lanes = 4, tiles_per_cta = 64, threads_per_cta = [8, 8], epilogue_tile = 6>} { // error: error[MLC0150]: loop.kernel: schedule: epilogue_tile = 6: vectors of 4 lanes that divide the tile along `vector`, of a CTA tile
+    loop.end
+  }
+  func.return
+}
+// -----
+func.func @f() {
+  loop.kernel {symbols = [], domain = [64, 64], iterator_types = ["parallel", "reduction"], schedule = #loop.schedule<tile = [2, 8], vector = 1, tiles_per_cta = 8, threads_per_cta = [8]>} { // error: error[MLC0150]: loop.kernel: schedule: vector = 1 is a reduction dimension, along which no CTA tile lies
+    loop.end
+  }
+  func.return
+}
+// -----
 func.func @f(%x: memref<4xf32>) {
   loop.kernel {symbols = [], domain = [4], iterator_types = ["reduction"], schedule = #loop.schedule<tile = [1]>} {
     loop.for {dim = 0, stages = 2} { // error: error[MLC0152]: loop.for: 2 stages need blocks that nested loops iterate over
