@@ -52,7 +52,8 @@ def write_text(path: str | os.PathLike[str], text: str) -> None:
 
 
 def append_line(path: str | os.PathLike[str], text: str) -> None:
-    """Append a line to a file, created if missing; other processes may append concurrently."""
+    """Append a line to a file, created if missing; other processes may append concurrently. A link, such as
+    /dev/stdout, is followed: the user names the file, and nothing that is in it goes."""
     fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o666)
     try:
         os.write(fd, f"{text}\n".encode())                  # one call: lines of two writers do not interleave

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import mlc
-from mlc import artifact, nn
-from mlc.backends.checksummed import pack, unpack
+from mlc import nn
+from tests.test_artifact import edited
 
 
 class Small(nn.Module):
@@ -272,10 +272,12 @@ def test_a_model_in_training_is_not_saved_frozen(tmp_path: Path) -> None:
 def test_constants_that_do_not_fit_are_refused(sources: list[int], tmp_path: Path) -> None:
     path = tmp_path / "frozen.mlc"
     mlc.save(mlc.compile(Small().eval(), freeze=True), path, args=[mlc.spec(8, 20)])
-    head, pieces = unpack(artifact.MAGIC, path.read_bytes())
-    for interface in head["signatures"][0]["image"]["interfaces"]:
-        if interface["name"] == "main_with_constants":
-            interface["sources"] = (sources * 100)[: len(interface["sources"])]
-    path.write_bytes(b"".join(pack(artifact.MAGIC, head, {name: bytes(piece) for name, piece in pieces.items()})))
+
+    def change(head: Any) -> None:
+        for interface in head["signatures"][0]["image"]["interfaces"]:
+            if interface["name"] == "main_with_constants":
+                interface["sources"] = (sources * 100)[: len(interface["sources"])]
+
+    edited(path, change)
     with pytest.raises(mlc.UserError, match="MLC0571"):
         mlc.load(path)

@@ -107,11 +107,16 @@ def parse_sizes(text: str | None) -> dict[str, int]:
     return out
 
 
+def size_names(types: Sequence[Type]) -> set[str]:
+    """The symbolic sizes of arguments."""
+    return {s for type in types if isinstance(type, ShapedType) for d in type.shape if d is not None
+            for s in sizes.symbols(d)}
+
+
 def random_arrays(types: Sequence[Type], seed: int, numbers: dict[str, int],
                   given: Sequence[TensorType] = ()) -> list[Any]:
     """Arguments of these types: normal floats, integers 0 and 1. `given` types fix sizes."""
-    known = {s for type in types if isinstance(type, ShapedType) for d in type.shape if d is not None
-             for s in sizes.symbols(d)}
+    known = size_names(types)
     if unknown := numbers.keys() - known:
         raise report.usage_error(f"--sizes: there is no size {min(unknown)}",
                                  "it has " + (", ".join(sorted(known)) or "none"), "MLC0391")

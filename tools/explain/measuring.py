@@ -12,12 +12,10 @@ from mlc.backends.image import compile_image
 from mlc.backends.timed import TimedEntry, TimedExecutable, Times
 from mlc.dialects import loop
 from mlc.dialects.func import Call, Func
-from mlc.ir import sizes
 from mlc.ir.core import Op
 from mlc.ir.instrumentation import TIMES
 from mlc.ir.kernel_sites import KernelSite
 from mlc.ir.profiling import state
-from mlc.ir.types import ShapedType
 from mlc.passes import pipeline
 from mlc.tools import inputs
 from mlc.tools.explain.explanation import Kernel
@@ -61,8 +59,8 @@ def measured(kernels: Mapping[int, Kernel], slots: Slots, module: Op, numbers: M
     """The kernels with how often each runs in a call of the module's entry, and how long; `module` is lowered."""
     name = inputs.choose_entry(module, None)
     types = inputs.entries(module)[name].inputs
-    used = {s for t in types if isinstance(t, ShapedType) for d in t.shape if d is not None for s in sizes.symbols(d)}
-    arrays = inputs.random_arrays(types, 0, {s: n for s, n in numbers.items() if s in used})
+    own = inputs.size_names(types)
+    arrays = inputs.random_arrays(types, 0, {s: n for s, n in numbers.items() if s in own})
     pipeline.resume(module, "llvm", host().machine, added=TIMES)
     entry = TimedExecutable(compile_image(module, host())).entry(name)
     assert isinstance(entry, TimedEntry)
