@@ -266,8 +266,9 @@ class For(InKernel, name="loop.for", pure=False):
 
     With `stages`, the packs of that many blocks, including the current one, may be in flight at a time.
 
-    With `unroll`, a thread takes that many blocks at a time: it loads all of them before it stores any. The blocks must
-    not store what others load.
+    With `unroll`, that many blocks are taken at a time. A thread of a GPU loads all of them before it stores any: the
+    blocks must not store what others load. A CPU takes them in order, from a multiple of `unroll` on, so that quotients
+    of the coordinate by it are known numbers.
     """
 
     inits: tuple[Value, ...]

@@ -128,8 +128,17 @@ class Pad(SizedOp, CopyOp, name="tensor.pad"):
     cost = Cost.CHEAP
     moves_elements = True
 
+    def padded(self) -> list[int]:
+        """The axes along which there is padding."""
+        return [a for a, n in enumerate(zip(self.low, self.high, self.interior)) if n != (0, 0, 0)]
+
     def sharding_rule(self) -> ShardingRule:
-        return by_axes(self, *(a for a, n in enumerate(zip(self.low, self.high, self.interior)) if n != (0, 0, 0)))
+        return by_axes(self, *self.padded())
+
+    def operand_maps(self, at: IndexingMap, domain: IterationDomain) -> Sequence[IndexingMap | None]:
+        """Along the other axes the element at the same place."""
+        padded = self.padded()
+        return [tuple(None if a in padded else e for a, e in enumerate(at)), ()]
 
     def infer(self) -> TensorType:
         source, value = self.tensors()
@@ -196,6 +205,10 @@ class Concat(CopyOp, name="tensor.concat"):
 
     def sharding_rule(self) -> ShardingRule:
         return by_axes(self, self.axis)
+
+    def operand_maps(self, at: IndexingMap, domain: IterationDomain) -> Sequence[IndexingMap | None]:
+        """Along the other axes the element at the same place."""
+        return [tuple(None if a == self.axis else e for a, e in enumerate(at))] * len(self.xs)
 
     def infer(self) -> TensorType:
         types = self.tensors()

@@ -162,8 +162,9 @@ def _is_updated(producer: Group, consumer: Group) -> bool:
 def is_below_copies(op: Op) -> bool:
     """Whether a contraction reads windows or broadcasts of `op`, which is then materialized before it.
 
-    Padding is materialized for contractions of few rows alone: those of more pack what they read. A concatenation of
-    many operands, each of which is asked for whether it has an element, is materialized before every contraction.
+    Padding is materialized for contractions of few rows, and for those whose other factor is in panels: they read it
+    element by element, while others pack what they read. A concatenation of many operands, each of which is asked for
+    whether it has an element, is materialized before every contraction.
     """
     if isinstance(op, tn.Concat):
         return len(op.xs) > FEW_OPERANDS
@@ -174,7 +175,7 @@ def is_below_copies(op: Op) -> bool:
         value, several = work.pop()
         for user in value.users:
             if isinstance(user, tn.DotGeneral) and several and (
-                    not isinstance(op, tn.Pad) or reads_few_rows(user, value)):
+                    not isinstance(op, tn.Pad) or reads_few_rows(user, value) or reads_elements(user, value)):
                 return True
             if moves_elements(user):
                 work.append((user.results[0], several or isinstance(user, tn.Windows | tn.BroadcastTo)))
@@ -205,3 +206,10 @@ def reads_few_rows(op: tn.DotGeneral, factor: Value) -> bool:
     shape = (op.lhs, op.rhs)[side].type.shape
     rows = sizes.product(shape[axis] for axis in op.free(side))
     return isinstance(rows, int) and rows < PACKED_ROWS
+
+
+def reads_elements(op: tn.DotGeneral, factor: Value) -> bool:
+    """Whether a contraction reads a factor element by element, as the other one is in panels of columns."""
+    other = op.rhs if op.lhs is factor else op.lhs
+    source = other.op.x.op if isinstance(other.op, tn.BroadcastTo) else other.op
+    return isinstance(source, tn.Unpack)

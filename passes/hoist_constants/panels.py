@@ -1,9 +1,17 @@
-"""Constant factors of matrix products, packed into panels of columns."""
+"""Constant factors of products of matrices and of convolutions, packed into panels of columns.
+
+The columns of a convolution are its output channels: its weights are packed, and the elements of an image are read one
+by one, each for a whole vector of channels.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from math import prod
+
 from mlc.dialects import tensor
 from mlc.dialects.func import Func
+from mlc.dialects.tensor.base import broadcast_to, reshape
 from mlc.dialects.tensor.packed import packed
 from mlc.ir import sizes
 from mlc.ir.changes import allowed
@@ -11,35 +19,102 @@ from mlc.ir.core import Value, before
 from mlc.passes.analysis.accesses import RUN
 from mlc.passes.analysis.constant_values import ROOM
 
-NARROW, WIDE = RUN, 3 * RUN
-"""Columns of a panel: as many as the longest vector has lanes, and as a register tile of many rows has."""
+NARROW, WIDE, CHANNELS = RUN, 3 * RUN, 2 * RUN
+"""Columns of a panel: as many as the longest vector has lanes, as a register tile of many rows has, and as one of the
+points of an image has."""
 MANY, FEW = 32, 4
 """Rows from which on panels are wide; fewer than FEW read each column once, and do not gain by any layout."""
+
+
+@dataclass(frozen=True)
+class Columns:
+    """A factor that is packed: the operand of the product, the tensor that it broadcasts, and the axis of columns."""
+
+    side: int
+    x: Value
+    axis: int
+    width: int
 
 
 def pack_factors(function: Func, known: set[Value]) -> None:
     """Pack the factors in `known` of the products in a function, each once for all products of the same width."""
     made: dict[tuple[Value, int, int], Value] = {}
     for op in list(function.inside(tensor.DotGeneral)):
-        width = panel_width(op)
-        if not width or op.rhs not in known or not allowed("panels", op):
+        if (of_columns := without_columns(op, known)) is not None:
+            op = of_columns
+        columns = columns_of(op, known)
+        if columns is None or not allowed("panels", op):
             continue
-        axis, = op.free(1)
-        key = op.rhs, axis, width
+        key = columns.x, columns.axis, columns.width
         if key not in made:
             with before(function.block.ancestor_of(op), op.loc.through("hoist_constants")):
-                made[key] = packed(op.rhs, axis, width)
+                made[key] = packed(*key)
         with before(op, op.loc.through("hoist_constants")):
-            op.set_operand(1, tensor.Unpack(made[key], axis, op.rhs.type.shape[axis]).result)
+            x = tensor.Unpack(made[key], columns.axis, columns.x.type.shape[columns.axis]).result
+            op.set_operand(columns.side, broadcast_to(x, op.operands[columns.side].type.shape))
 
 
-def panel_width(op: tensor.DotGeneral) -> int:
-    """Width of the panels of the second factor of a product; 0 where it is not one of a matrix that many rows use."""
-    if op.batch or op.rhs.type.rank != 2 or len(op.contract) != 1 or not op.rhs.type.is_static:
-        return 0
-    columns = op.rhs.type.shape[op.free(1)[0]]
-    rows = sizes.product(op.lhs.type.shape[a] for a in op.free(0))
+def columns_of(op: tensor.DotGeneral, known: set[Value]) -> Columns | None:
+    """The constant factor of a product that is packed, if there is one: many rows of the other one use its columns."""
+    for side in (1, 0):
+        x = op.operands[side]
+        spread = x.op if isinstance(x.op, tensor.BroadcastTo) else None
+        lead = x.type.rank - spread.x.type.rank if spread is not None else 0
+        if spread is not None and spread.x.type.shape == x.type.shape[lead:]:
+            x = spread.x
+        else:
+            lead = 0
+        own = [axes[side] for axes in op.batch]
+        if x not in known or op.operands[1 - side] in known or not x.type.is_static or len(op.free(side)) != 1 or any(
+                axis >= lead for axis in own):
+            continue
+        axis, = op.free(side)
+        if axis >= lead and (width := panel_width(op, side, x.type.shape[axis - lead])):
+            return Columns(side, x, axis - lead, width)
+    return None
+
+
+def panel_width(op: tensor.DotGeneral, side: int, columns: int) -> int:
+    """Width of the panels of a factor; 0 if so few rows use it, or so few columns are in it, that it is not packed."""
+    other: Value = op.operands[1 - side]
+    rows = sizes.product(other.type.shape[a] for a in (*(pair[1 - side] for pair in op.batch), *op.free(1 - side)))
     if isinstance(rows, int) and rows < FEW:
         return 0
-    widths = (NARROW,) if isinstance(rows, int) and rows < MANY else (WIDE, NARROW)
+    widths = [WIDE, NARROW] if side == 1 else [CHANNELS, NARROW]
+    if side == 1 and isinstance(rows, int) and rows < MANY:
+        widths = [NARROW]
+    if side == 0 and not op.batch and len(op.free(1)) < 2:
+        widths = []                           # the channels of an image may be its last axis, the rows of a matrix not
     return next((w for w in widths if w <= columns and -(-columns // w) * w <= ROOM * columns), 0)
+
+
+def without_columns(op: tensor.DotGeneral, known: set[Value]) -> tensor.DotGeneral | None:
+    """The same product of constant weights and an image, if `op` is one with the image as a matrix of columns.
+
+    An image of few points is such a matrix, whose long rows fill vectors; vectors of channels need no copy of it.
+    """
+    view = op.rhs.op
+    if op.lhs not in known or not isinstance(view, tensor.Reshape) or view.moves_elements or op.batch or (
+            op.contract != ((1, 0),) or op.lhs.type.rank != 2 or op.rhs.type.rank != 2 or not view.x.type.is_static):
+        return None
+    image = tuple(n for n in view.x.type.shape if n != 1)
+    terms = next((i for i in range(len(image)) if prod(image[:i]) == op.rhs.type.shape[0]), 0)
+    if not terms or len(image) - terms < 2 or op.lhs.type.shape[0] < NARROW or not allowed("columns", op):
+        return None
+    function = op.enclosing(Func)
+    with before(function.block.ancestor_of(op), op.loc.through("hoist_constants")):
+        weights = reshape(op.lhs.op.x if isinstance(op.lhs.op, tensor.Reshape) else op.lhs,
+                          (op.lhs.type.shape[0], *image[:terms]))
+    known.add(weights)
+    with before(op, op.loc.through("hoist_constants")):
+        made = tensor.DotGeneral(weights, reshape(view.x, image), (), tuple((i + 1, i) for i in range(terms)), op.order)
+    for user in list(op.result.users):
+        if isinstance(user, tensor.Reshape):
+            with before(user, user.loc):
+                user.replace_by(reshape(made.result, user.shape))
+    if op.result.uses:
+        with before(op, op.loc):
+            op.replace_by(reshape(made.result, op.result.type.shape))
+    else:
+        op.erase()
+    return made

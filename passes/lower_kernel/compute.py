@@ -140,7 +140,10 @@ def _contract(low: Lowering, op: loop.Contract) -> None:
                 acc = arith.AddI(acc, arith.MulI(lhs, rhs).result).result
         return acc
 
-    low.define(op.result, chain)
+    # an element that is broadcast meets all of its vectors before the next one takes its register
+    vector = low.scope.vector
+    points = sorted(low.points(op.result.type.dims), key=lambda p: (*p[:vector], *p[vector + 1:], p[vector]))
+    low.scope.tiles[op.result] = {p: chain(p) for p in points}
 
 
 @rule(loop.Mma)

@@ -13,7 +13,7 @@ from mlc.ir.sizes import AffineDim, Dim, IndexTile, Leaf
 from mlc.ir.types import MemRefType, VectorType, i1, index
 from mlc.passes.lower_kernel.access import Access
 from mlc.passes.lower_kernel.nest import Lowering, Point, rule, zero_of
-from mlc.passes.lower_kernel.transposed import is_transposed, load_transposed
+from mlc.passes.lower_kernel.transposed import is_transposed, load_transposed, store_transposed
 
 
 def flatten_buffers(low: Lowering) -> None:
@@ -289,6 +289,10 @@ def store(low: Lowering, tile: Value, access: Access) -> None:
     """Store a tile."""
     dims = tuple({*tile.type.dims, *access.dims})
     contiguous = low.in_lanes(dims) and is_contiguous(low, access)
+    if low.in_lanes(tile.type.dims) and not contiguous and access.mask is None and access.bounded and (
+            along := is_transposed(low, access, address(low, access))) is not None:
+        store_transposed(low, tile, along, dims, lambda p: place(low, access, p), _store_masked)
+        return
     for point in low.points(dims):
         value = low.part(tile, point)
         if not low.in_lanes(dims):

@@ -182,6 +182,24 @@ class Lowering:
             scf.Yield(tuple(body(op.carried)))
         return list(op.results)
 
+    def terms(self, d: int, size: int, carried: list[Value], body: Body) -> list[Value]:
+        """Emit `body` for each term of a sum by itself: `size` of them at a time from a multiple of `size` on, where
+        quotients by it are known numbers, and one at a time before and after these."""
+        first, stop = self.scope.origin.get(d, 0), self.scope.stop.get(d)
+        end = self.kernel.domain[d] if stop is None else stop
+        start, last = sizes.divide(first + size - 1, size), sizes.divide(end, size)
+        head = self.least(start * size, end)               # a short block may have no multiple in it
+        carried = self.repeat(d, first, head, 1, carried, body)
+        op = scf.loop(self.number(start), self.number(last), self.number(1), carried, f"i{d}")
+        with at_end(op.block), self.scoped():
+            origin, inside = self.named("block", op.counter) * size, list(op.carried)
+            for i in range(size):
+                with self.scoped():
+                    self.enter(d, origin + i, 1)
+                    inside = body(inside)
+            scf.Yield(tuple(inside))
+        return self.repeat(d, self.greatest(last * size, head), end, 1, list(op.results), body)
+
     def runs(self, d: int, size: int, run: int, kinds: Sequence[str], inits: list[Value], body: Body) -> list[Value]:
         """Reduce blocks in nested runs: each run starts from `inits`, and is combined with the preceding ones."""
         end = self.kernel.domain[d]
@@ -271,6 +289,11 @@ class Lowering:
         if isinstance(a, int) and isinstance(b, int):
             return min(a, b)
         return self.named("stop", arith.MinSI(self.number(a), self.number(b)).result)
+
+    def greatest(self, a: Dim, b: Dim) -> Dim:
+        if isinstance(a, int) and isinstance(b, int):
+            return max(a, b)
+        return self.named("start", arith.MaxSI(self.number(a), self.number(b)).result)
 
     def lanes_of(self, size: int) -> int:
         """The number of lanes of the vectors in a block of `size`."""
@@ -386,6 +409,11 @@ def loop_over(low: Lowering, op: loop.For) -> None:
         if op.run:
             kinds = [kind for a, kind in zip(args, op.kinds) for b, _ in keys if b is a]
             out = low.runs(op.dim, op.step, op.run, kinds, taken(source), body)
+        elif op.unroll:
+            if op.step != 1 or op.is_ranged or low.is_in_lanes(op.dim):
+                op.fail(f"unroll = {op.unroll}: blocks of d{op.dim} are unrolled if each is one point, and no vector",
+                        code="MLC0171")
+            out = low.terms(op.dim, op.unroll, taken(source), body)
         else:
             out = low.blocks(op.dim, op.step, taken(source), body, op.is_ranged, whole=own)
     for a, r in zip(args, op.results):

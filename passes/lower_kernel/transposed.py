@@ -1,4 +1,4 @@
-"""Transposed loads: contiguous rows are loaded as vectors and transposed in registers."""
+"""Transposed accesses: contiguous rows are loaded or stored as vectors, and transposed in registers."""
 
 from __future__ import annotations
 
@@ -65,14 +65,44 @@ def _row(low: Lowering, tile: Value, corner: Point, lane: int, along: int, insid
         if inside is None:
             return vector.Load(buffer, indices, type).result
         return vector.MaskedLoad(buffer, indices, inside, zeros).result
+    mask = _held(low, lane, length, count)
+    if inside is not None:
+        mask = arith.AndI(mask, inside).result
+    return vector.MaskedLoad(buffer, indices, mask, zeros).result
+
+
+def store_transposed(low: Lowering, tile: Value, along: int, dims: tuple[int, ...],
+                     place: Callable[[Point], tuple[Value, tuple[Value, ...]]],
+                     masked: Callable[[Value, Value, Value, tuple[Value, ...]], None]) -> None:
+    """Store a tile as square blocks of lanes x lanes elements, transposed in registers: a row along `along` per lane."""
+    scope, vd, lanes = low.scope, low.scope.vector, low.lanes
+    type = VectorType((lanes,), tile.type.dtype)
+    zeros = arith.constant(zero_of(tile.type.dtype), type)
+    for corner in low.points(dims):
+        if corner[along] % lanes:
+            continue
+        length = min(lanes, scope.block[along] - corner[along])
+        parts = [low.spread(low.part(tile, tuple(p + i if d == along else p for d, p in enumerate(corner))))
+                 for i in range(length)]
+        count = scope.counts.get(corner[vd], lanes)
+        for lane, row in enumerate(transposed([*parts, *[zeros] * (lanes - length)])):
+            if isinstance(count, int) and lane >= count:
+                break
+            buffer, indices = place(tuple(p + lane if d == vd else p for d, p in enumerate(corner)))
+            if isinstance(count, int) and length == lanes:
+                vector.Store(row, buffer, indices)
+            else:
+                masked(row, _held(low, lane, length, count), buffer, indices)
+
+
+def _held(low: Lowering, lane: int, length: int, count: Dim) -> Value:
+    """The mask of the first `length` elements of a row, or of none if the lane is not one of the first `count`."""
     held = low.number(length)
     if not isinstance(count, int):
         there = arith.CmpI("slt", arith.constant(lane, index), low.number(count)).result
         held = arith.Select(there, held, arith.constant(0, index)).result
-    mask: Value = vector.CreateMask((held,), VectorType((lanes,), i1)).result
-    if inside is not None:
-        mask = arith.AndI(mask, inside).result
-    return vector.MaskedLoad(buffer, indices, mask, zeros).result
+    mask: Value = vector.CreateMask((held,), VectorType((low.lanes,), i1)).result
+    return mask
 
 
 def transposed(rows: list[Value]) -> list[Value]:

@@ -15,12 +15,21 @@ from math import lcm, prod
 
 from mlc.dialects import loop
 from mlc.dialects.loop import Kernel
-from mlc.ir.affine import step_along
+from mlc.ir.affine import dims_of, step_along
 from mlc.ir.core import Value
 from mlc.ir.machine import Cpu
-from mlc.ir.sizes import Dim
+from mlc.ir.sizes import Dim, quotients
 from mlc.passes.analysis.accesses import best_dimension, contiguity, element_width, position
-from mlc.passes.schedule.transforms import contraction, pack, spill_accumulator, split_k, strip_mine, tile, unroll
+from mlc.passes.schedule.transforms import (
+    contraction,
+    pack,
+    spill_accumulator,
+    split_k,
+    strip_mine,
+    tile,
+    unroll,
+    unroll_terms,
+)
 
 UNKNOWN = 512
 """Assumed extent of a dimension of unknown size."""
@@ -35,8 +44,23 @@ MOST = 14, 7, 4
 """Most rows, lines and vectors of a register tile."""
 KIND = 0.02
 """Slowdown that is accepted for one kind of tiles less: each has code of its own, which takes time to compile."""
+TERMS = 16
+"""Most terms of a product that are unrolled."""
 COLUMNS, LINES = 1024, 8
 """Columns and lines of memory that are streamed together where there are too few rows for reuse."""
+
+
+@dataclass(frozen=True)
+class Window:
+    """Consecutive terms of a product whose places differ by known numbers, from a multiple of `terms` on: those of a
+    window, or of a row of it; neighbouring rows are `stride` such places apart."""
+
+    terms: int
+    stride: int
+
+    def elements(self, rows: int) -> int:
+        """The elements that these terms of some rows read. Neighbours share them, in registers."""
+        return (rows - 1) * self.stride + self.terms
 
 
 @dataclass(frozen=True)
@@ -68,9 +92,11 @@ class Shape:
                     total += many_rows * many_lines * many_vectors * cycles
         return total * (1 + KIND * kinds)
 
-    def fits(self, registers: int) -> bool:
-        """Whether accumulators, columns and one row element fit into the registers."""
-        return self.rows * self.lines * self.vectors + self.lines * self.vectors + 1 < registers
+    def fits(self, registers: int, window: Window | None = None) -> bool:
+        """Whether accumulators, columns and one row element fit into the registers, or all those that the rows of a
+        window share."""
+        elements = window.elements(self.rows) if window is not None else 1
+        return self.rows * self.lines * self.vectors + self.lines * self.vectors + elements < registers
 
 
 def parts(extent: int, size: int) -> list[tuple[int, int]]:
@@ -84,7 +110,7 @@ class Factor:
 
     plain: bool                          # from memory, as it is
     along: frozenset[int]                # the dimensions along which it is contiguous
-    panels: bool = False                 # whether these are in panels (tensor.unpack)
+    panels: int | None = None            # one of these that is in panels (tensor.unpack)
 
 
 def factor(value: Value) -> Factor:
@@ -101,7 +127,7 @@ def factor(value: Value) -> Factor:
     load = value.op
     if not isinstance(load, loop.Load) or load.mask is not None or load.tiles:
         return Factor(False, along)
-    return Factor(True, along, any(step_along(position(load), d) is None for d in along))
+    return Factor(True, along, next((d for d in sorted(along) if step_along(position(load), d) is None), None))
 
 
 def is_contiguous(load: loop.Load, d: int) -> bool:
@@ -110,8 +136,15 @@ def is_contiguous(load: loop.Load, d: int) -> bool:
 
 
 def vector_dimension(kernel: Kernel) -> int | None:
-    """Best vector dimension for the loads of the factors; stores count less, since each is done once."""
-    loads = list(contraction(kernel)[0].inside(loop.Load))
+    """Best vector dimension for the loads of the factors; stores count less, since each is done once.
+
+    Columns that a factor has in panels are in vectors: the panels are there for that.
+    """
+    sum, contract = contraction(kernel)
+    for v in (contract.lhs, contract.rhs):
+        if (d := factor(v).panels) is not None and d < kernel.parallel:
+            return d
+    loads = list(sum.inside(loop.Load))
     for d in reversed(range(kernel.parallel)):
         if kernel.domain[d] != 1 and any(is_contiguous(op, d) for op in loads):
             return d
@@ -136,13 +169,15 @@ def schedule_contraction(kernel: Kernel, machine: Cpu) -> None:
     rows = [d for d in free if d in left.type.dims and d not in right.type.dims]
     lines = [d for d in free if d in right.type.dims and d not in left.type.dims]
     m, line = rows[-1] if rows else None, lines[-1] if lines else None
+    in_panels = factor(right).panels == n
     lanes = lanes_for(kernel.domain[n], max(1, machine.vector_bits // element_width(kernel)))
     registers = machine.vector_registers
     extents = tuple(kernel.domain[d] if d is not None else 1 for d in (m, line, n))
     packing = packing_of(kernel, (left, right), m, n, k, machine) if m is not None else None
     may_mask = (packing is not None and packing.fills_columns and guess(extents[0]) >= 2 * MOST[0]
                 and (line is None or kernel.lies_in_lanes(line, n)))
-    shape = best_shape(extents, lanes, machine, may_mask)
+    window = window_of(kernel, left, m, k) if in_panels and m is not None else None
+    shape = best_shape(extents, lanes, machine, may_mask, window, panel_of(right, n) if in_panels else 0)
     more = second_line_dimension(kernel, shape, lines, registers) if m is None else None
     if more is not None:                      # values that depend on neither line are read once for both
         most = (registers - 2) // (shape.lines * guess(kernel.domain[more]) + 1)
@@ -154,7 +189,9 @@ def schedule_contraction(kernel: Kernel, machine: Cpu) -> None:
     if isinstance(sum.parent_op, loop.For):
         spill_accumulator(kernel)
         right = getattr(contraction(kernel)[1], sides[1])
-    if m is None or guess(kernel.domain[m]) < 2 * shape.rows:
+    if m is not None and in_panels and prod(guess(kernel.domain[d]) for d in rows) >= 2 * shape.rows:
+        schedule_elements(kernel, shape, window, rows, k, machine)
+    elif m is None or guess(kernel.domain[m]) < 2 * shape.rows:
         if m is not None:
             tile(kernel, m, shape.rows)
         if n not in left.type.dims:
@@ -271,7 +308,7 @@ def packing_of(kernel: Kernel, factors: tuple[Value, Value], m: int, n: int, k: 
     across = n not in right.along
     rows = guess(kernel.domain[m])
     exceeds = terms * rows * size > machine.l2_bytes       # so that each panel of columns reads them from memory anew
-    possible = {n, k} <= {*factors[1].type.dims} and not right.panels
+    possible = {n, k} <= {*factors[1].type.dims} and right.panels is None
     return Packing((not left.plain or (exceeds and (k not in left.along or rows <= ROWS // 2)))
                    and {m, k} <= {*factors[0].type.dims},
                    possible and (across or not right.plain or (None if large else False)),
@@ -289,7 +326,7 @@ def schedule_panels(kernel: Kernel, shape: Shape, packing: Packing, sides: tuple
         tile(kernel, m, shape.rows)
         return
     step = lcm(shape.rows, lanes) if pack_left else shape.rows
-    tile(kernel, m, even(kernel.domain[m], most_rows(kernel, m, pack_left, machine), step))
+    tile(kernel, m, even(kernel.domain[m], most_rows(kernel, [m], pack_left, machine), step))
     most = machine.l2_bytes // COLUMN
     if kernel.schedule.tile[k] == 1 and (not isinstance(kernel.domain[k], int) or terms > most * 3 // 2):
         split_k(kernel, even(kernel.domain[k], most, lanes))
@@ -303,12 +340,53 @@ def schedule_panels(kernel: Kernel, shape: Shape, packing: Packing, sides: tuple
         pack(kernel, sides[1], n, lanes if packing.transposed else 0)
 
 
-def most_rows(kernel: Kernel, m: int, pack_left: bool, machine: Cpu) -> int:
-    """Largest tile of rows; half as many if they are packed, with more columns for each."""
-    others = prod(ceil(guess(kernel.domain[d]), kernel.schedule.tile[d]) for d in range(kernel.parallel) if d != m)
+def schedule_elements(kernel: Kernel, shape: Shape, window: Window | None, rows: list[int], k: int,
+                      machine: Cpu) -> None:
+    """Schedule a product whose columns are in panels: each element of many rows is read where it is, for a vector of
+    columns. A tile has rows along the last two dimensions of rows, such as those of an image.
+    """
+    m, line = rows[-1], rows[-2] if len(rows) > 1 else None
+    most = most_rows(kernel, rows, False, machine)
+    tile(kernel, m, even(kernel.domain[m], most, shape.rows))
+    if line is not None and guess(kernel.domain[m]) <= most:
+        tile(kernel, line, even(kernel.domain[line], max(1, most // kernel.schedule.tile[m]), 1))
+    terms = machine.l2_bytes // COLUMN
+    if kernel.schedule.tile[k] == 1 and (not isinstance(kernel.domain[k], int) or kernel.domain[k] > terms * 3 // 2):
+        split_k(kernel, terms)
+    strip_mine(kernel, m, shape.rows)
+    if line is not None:
+        strip_mine(kernel, line, 1)
+    if window is not None:
+        unroll_terms(kernel, window.terms)
+
+
+def window_of(kernel: Kernel, factor: Value, m: int, k: int) -> Window | None:
+    """The windows that a factor is read in along the rows `m`, if it is."""
+    load = factor.op
+    found: list[Window] = []
+    for e in load.map.results if isinstance(load, loop.Load) else ():
+        terms = [q.den for q in quotients(e) if dims_of(q.num) == {k}]
+        step = step_along(e, m)
+        if isinstance(step, int) and step:
+            found += [Window(n, step) for n in terms if isinstance(n, int) and n <= TERMS]
+    return max(found, key=lambda w: w.terms, default=None)
+
+
+def panel_of(factor: Value, n: int) -> int:
+    """Columns of a panel of a factor that is in panels along `n`."""
+    assert isinstance(factor.op, loop.Load)
+    return next((q.den for e in factor.op.map.results for q in quotients(e)
+                 if dims_of(q.num) == {n} and isinstance(q.den, int)), 0)
+
+
+def most_rows(kernel: Kernel, rows: list[int], pack_left: bool, machine: Cpu) -> int:
+    """Most rows of a tile, along all of the dimensions `rows`; half as many if they are packed, with more columns for
+    each."""
+    others = prod(ceil(guess(kernel.domain[d]), kernel.schedule.tile[d]) for d in range(kernel.parallel)
+                  if d not in rows)
     if pack_left:
         return ROWS // 2
-    return min(ROWS, max(ROWS // 4, guess(kernel.domain[m]) * others // machine.parts))
+    return min(ROWS, max(ROWS // 4, prod(guess(kernel.domain[d]) for d in rows) * others // machine.parts))
 
 
 def even(extent: Dim, most: int, step: int) -> int:
@@ -337,13 +415,15 @@ def lanes_for(extent: Dim, lanes: int) -> int:
 
 
 @functools.cache
-def best_shape(extents: tuple[Dim, ...], lanes: int, machine: Cpu, may_mask: bool = False) -> Shape:
+def best_shape(extents: tuple[Dim, ...], lanes: int, machine: Cpu, may_mask: bool = False,
+               window: Window | None = None, panel: int = 0) -> Shape:
     """Cheapest register tile for a product of these extents; `may_mask` says whether the last columns and lines may be
-    masked."""
+    masked, `window` how rows share elements, and `panel` of how many columns a tile has multiples or an even part."""
     rows, lines, columns = (max(1, guess(n)) for n in extents)
     counts = rows, lines, ceil(columns, lanes)
     ranges = (range(1, min(n, most) + 1) for n, most in zip(counts, MOST))
     masked = (False,) if not may_mask else (True,) if not isinstance(extents[-1], int) else (False, True)
     shapes = [Shape(r, a, v, masks) for r, a, v in itertools.product(*ranges) for masks in masked]
-    shapes = [s for s in shapes if s.fits(machine.vector_registers)]
+    shapes = [s for s in shapes if s.fits(machine.vector_registers, window)
+              and (panel % (s.vectors * lanes) == 0 or s.vectors * lanes % panel == 0)]
     return min(shapes, key=lambda s: (s.cost(machine, rows, lines, columns, lanes), s.lines * s.vectors))

@@ -37,6 +37,13 @@ def unroll(kernel: Kernel, dim: int, size: int) -> None:
     record(kernel, "unroll", dim=f"{dim}", size=size)
 
 
+def unroll_terms(kernel: Kernel, count: int) -> None:
+    """Unroll the sum of a contraction, term by term, by `count`."""
+    sum, contract = contraction(kernel)
+    sum.unroll = count
+    record(kernel, "unroll_terms", dim=f"{contract.dim}", count=count)
+
+
 def strip_mine(kernel: Kernel, dim: int, size: int) -> None:
     """Strip-mine a tiled parallel dimension: a loop over smaller tiles around the operations of each tile."""
     _strip_mine(kernel.body.block, dim, size)

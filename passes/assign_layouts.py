@@ -1,0 +1,237 @@
+"""Decide which axis of each tensor between kernels is contiguous in memory.
+
+takes  FUSED
+gives  FUSED; a tensor whose contiguous axis is not its last one is handed over transposed
+why    a product whose channels lie in vectors, and all that works on its result, reads and writes memory in order
+
+A product with a factor in panels (hoist_constants) has the columns of the panels in vectors: the result is contiguous
+along them, as an image whose channels are last. From there the choice is carried forward: a kernel follows the operands
+that take the most memory. Arguments and results of public functions, and what others than kernels and calls of private
+functions read, stay as they are, in row-major order.
+
+Nothing but the type of the tensor changes, and the kernels at both of its ends: inside of them a transpose restores the
+axes, which is an access map and no code.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from mlc.dialects import func, tensor
+from mlc.dialects.func import Func
+from mlc.dialects.tensor.kernel import Kernel
+from mlc.dialects.tensor.shape import inverse
+from mlc.ir import sizes
+from mlc.ir.affine import AffineMap, dim
+from mlc.ir.changes import allowed
+from mlc.ir.core import Op, Symbol, Value, before
+from mlc.ir.passes import Pass
+from mlc.ir.types import TensorType
+from mlc.passes.forms import FUSED
+
+
+def run(module: Op) -> None:
+    """Assign layouts to the tensors of a module in which a product has a factor in panels."""
+    if next(module.inside(tensor.Unpack), None) is None:
+        return
+    layouts = Layouts(module)
+    while not layouts.decide():
+        pass
+    layouts.carry_out()
+
+
+class Layouts:
+    """The contiguous axis of each tensor that is not in row-major order, and the tensors that have to be.
+
+    Arguments of a private function have the layouts of the operands at its calls; if these differ, all are in row-major
+    order, which is found out by deciding once more.
+
+    private  functions that are only called, and not by themselves: their arguments and results may have any layout
+    last     the contiguous axis of a tensor
+    """
+
+    def __init__(self, module: Op) -> None:
+        self.functions = {f.sym_name: f for f in func.functions(module) if not f.is_declaration}
+        self.calls: dict[str, list[func.Call]] = {}
+        for call in module.inside(func.Call):
+            self.calls.setdefault(call.callee, []).append(call)
+        order = [f.sym_name for f in func.callees_first(module)]
+        called = {name: i for i, name in enumerate(order) if name in self.calls}
+        otherwise = {n for op in module.walk() if not isinstance(op, func.Call | Func)
+                     for n in op.attrs.values() if isinstance(n, Symbol)}
+        self.private = {name for name, f in self.functions.items() if not f.is_public and name in called
+                        and name not in otherwise and len(f.body.blocks) == 1
+                        and all(called.get(n, -1) < called[name] for n in func.references(f))}
+        self.pinned: set[Value] = set()
+        self.last: dict[Value, int] = {}
+        self.allowed: dict[Kernel, bool] = {}              # each kernel is asked about once
+
+    def decide(self) -> bool:
+        """Decide about all functions; False if the calls of one do not agree, whose arguments are pinned now."""
+        self.last, self.seen = {}, set[str]()
+        agreed = True
+        for name, function in self.functions.items():
+            if name not in self.private:
+                agreed &= self._function(function)
+        return agreed
+
+    def _function(self, function: Func) -> bool:
+        agreed = True
+        for op in _host_ops(function):
+            if isinstance(op, Kernel):
+                self._kernel(op)
+            elif isinstance(op, tensor.Reshape) and op.x in self.last:
+                self.last[op.result] = axis_of_view(op, self.last[op.x])
+            elif isinstance(op, func.Call) and op.callee in self.private:
+                agreed &= self._call(op)
+        return agreed
+
+    def _call(self, call: func.Call) -> bool:
+        """Decide about a private function at its first call, and compare the others with that."""
+        function, agreed = self.functions[call.callee], True
+        first = call.callee not in self.seen
+        for i, (v, argument) in enumerate(zip(call.args, function.args)):
+            if first and v in self.last and self._is_free(argument, self.last[v]):
+                self.last[argument] = self.last[v]
+            elif self.last.get(v) != self.last.get(argument):
+                self.pinned |= {argument, *(c.args[i] for c in self.calls[call.callee])}
+                agreed = False
+        if first:
+            self.seen.add(call.callee)
+            agreed &= self._function(function)
+        for result, v in zip(call.results, function.block.terminator.operands):
+            if v in self.last:
+                if self._is_free(result, self.last[v]):
+                    self.last[result] = self.last[v]
+                else:
+                    self.pinned |= {v, result}
+                    agreed = False
+        return agreed
+
+    def _kernel(self, kernel: Kernel) -> None:
+        """Have the results of a kernel contiguous along the dimension that it prefers."""
+        along = self._along(kernel)
+        if along is None or kernel.update_of_piece() is not None or kernel.scatter() is not None:
+            return
+        for v, map in zip(kernel.results, kernel.result_maps):
+            if dim(along) in map[:-1] and self._is_free(v, axis := map.index(dim(along))) and any(
+                    n != 1 for n in v.type.shape[axis + 1:]):
+                if kernel not in self.allowed:
+                    self.allowed[kernel] = allowed("layout", kernel)
+                if self.allowed[kernel]:
+                    self.last[v] = axis
+
+    def _along(self, kernel: Kernel) -> int | None:
+        """The dimension of the columns of a factor in panels, else that along which most operands are contiguous; None
+        if all of them are in row-major order."""
+        for op in kernel.body.block:
+            if isinstance(op, tensor.DotGeneral) and (found := columns_in_panels(op)) is not None:
+                return found
+        if not any(v in self.last for v in kernel.ins):
+            return None
+        votes = Counter[int]()
+        for v, reads in zip(kernel.ins, kernel.staging().reads().values()):
+            axis = self.last.get(v, v.type.rank - 1)
+            for at in {at for _, at in reads if at}:
+                index = at[axis]
+                if index is None and len(at) == len(kernel.result_maps[0]):      # padded or concatenated along it
+                    index = kernel.result_maps[0][axis]
+                for d in [d for d, kind in enumerate(kernel.iterator_types) if kind == "parallel" and index == dim(d)]:
+                    votes[d] += (v.type.size if v.type.is_static else UNKNOWN) * 2 + (v in self.last)
+        return max(votes, key=lambda d: votes[d]) if votes else None
+
+    def _is_free(self, v: Value, axis: int) -> bool:
+        """Whether only kernels, views that have such an axis, and calls of private functions read a tensor."""
+        if v in self.pinned or not isinstance(v.type, TensorType):
+            return False
+        for op, _ in v.uses:
+            if isinstance(op, tensor.Reshape):
+                there = axis_of_view(op, axis)
+                if there < 0 or not self._is_free(op.result, there):
+                    return False
+            elif not (isinstance(op, Kernel) or (isinstance(op, func.Call) and op.callee in self.private)
+                      or (isinstance(op, func.Return) and op.enclosing(Func).sym_name in self.private)):
+                return False
+        return True
+
+    # -- carrying out ---------------------------------------------------------------------------------------------
+    def carry_out(self) -> None:
+        """Change the types of the tensors, and restore their axes in the kernels."""
+        for v, axis in self.last.items():
+            perm = (*(a for a in range(v.type.rank) if a != axis), axis)
+            if isinstance(v.op, Kernel):
+                _transpose_result(v.op, v.op.results.index(v), perm)
+            for kernel in dict.fromkeys(op for op, _ in v.uses if isinstance(op, Kernel)):
+                for i in [i for op, i in v.uses if op is kernel]:
+                    _transpose_operand(kernel, i, perm)
+            v.type = v.type.with_shape(v.type.shape[p] for p in perm)
+            if isinstance(v.op, tensor.Reshape):
+                v.op.shape = v.type.shape
+        for name in self.private:
+            self.functions[name].update_type()
+
+
+UNKNOWN = 1 << 16
+"""Assumed elements of a tensor of unknown size."""
+
+
+def _host_ops(function: Func) -> Iterator[Op]:
+    """The operations of a function outside of kernels, in order."""
+    work = [op for block in function.body.blocks for op in block][::-1]
+    while work:
+        op = work.pop()
+        yield op
+        if not isinstance(op, Kernel):
+            work += [inner for region in op.regions for block in region.blocks for inner in block][::-1]
+
+
+def axis_of_view(op: tensor.Reshape, axis: int) -> int:
+    """The axis of a view that is an axis of its operand and nothing else, so that both can be contiguous along it; -1
+    if there is none."""
+    old, new = op.x.type.shape, op.shape
+    before, n = sizes.product(old[:axis]), old[axis]
+    return next((a for a in range(len(new)) if new[a] == n and sizes.product(new[:a]) == before), -1)
+
+
+def columns_in_panels(op: tensor.DotGeneral) -> int | None:
+    """The dimension of a product whose columns a factor has in panels."""
+    before = len(op.batch)
+    for side, v in enumerate(op.operands):
+        lead = v.type.rank - v.op.x.type.rank if isinstance(v.op, tensor.BroadcastTo) else 0
+        source = v.op.x.op if isinstance(v.op, tensor.BroadcastTo) else v.op
+        if isinstance(source, tensor.Unpack) and source.axis + lead in op.free(side):
+            return before + op.free(side).index(source.axis + lead)
+        before += len(op.free(side))
+    return None
+
+
+def _transpose_result(kernel: Kernel, i: int, perm: tuple[int, ...]) -> None:
+    """Have a kernel yield a result with its axes in another order."""
+    terminator = kernel.body.block.terminator
+    with before(terminator, terminator.loc):
+        terminator.set_operand(i, tensor.Transpose(terminator.operands[i], perm).result)
+    _permute_map(kernel, len(kernel.ins) + i, perm)
+
+
+def _transpose_operand(kernel: Kernel, i: int, perm: tuple[int, ...]) -> None:
+    """Have a kernel take an operand with its axes in another order."""
+    argument, block = kernel.body.block.args[i], kernel.body.block
+    uses = list(argument.uses)
+    argument.type = argument.type.with_shape(argument.type.shape[p] for p in perm)
+    assert block.first is not None
+    with before(block.first, kernel.loc):
+        restored = tensor.Transpose(argument, inverse(perm)).result
+    for op, at in uses:
+        op.set_operand(at, restored)
+    _permute_map(kernel, i, perm)
+
+
+def _permute_map(kernel: Kernel, i: int, perm: tuple[int, ...]) -> None:
+    map = kernel.indexing_maps[i]
+    if map.results:
+        changed = AffineMap.get(map.dims, [map.results[p] for p in perm])
+        kernel.indexing_maps = (*kernel.indexing_maps[:i], changed, *kernel.indexing_maps[i + 1:])
+
+
+PASS = Pass(run, takes=FUSED, gives=FUSED, whole=False)
