@@ -21,9 +21,10 @@ from collections.abc import Iterator
 from mlc.dialects import func, tensor
 from mlc.dialects.func import Func
 from mlc.dialects.tensor.kernel import Kernel
+from mlc.dialects.tensor.reduce import Reduce
 from mlc.dialects.tensor.shape import inverse
 from mlc.ir import sizes
-from mlc.ir.affine import AffineMap, dim
+from mlc.ir.affine import AffineMap, dim, dims_of
 from mlc.ir.changes import allowed
 from mlc.ir.core import Op, Symbol, Value, before
 from mlc.ir.passes import Pass
@@ -142,15 +143,19 @@ class Layouts:
         return max(votes, key=lambda d: votes[d]) if votes else None
 
     def _is_free(self, v: Value, axis: int) -> bool:
-        """Whether only kernels, views that have such an axis, and calls of private functions read a tensor."""
+        """Whether only kernels, views that have such an axis, and calls of private functions read a tensor, and no
+        kernel reads rows of it."""
         if v in self.pinned or not isinstance(v.type, TensorType):
             return False
-        for op, _ in v.uses:
+        for op, i in v.uses:
             if isinstance(op, tensor.Reshape):
                 there = axis_of_view(op, axis)
                 if there < 0 or not self._is_free(op.result, there):
                     return False
-            elif not (isinstance(op, Kernel) or (isinstance(op, func.Call) and op.callee in self.private)
+            elif isinstance(op, Kernel):
+                if reads_rows(op, i):
+                    return False
+            elif not ( (isinstance(op, func.Call) and op.callee in self.private)
                       or (isinstance(op, func.Return) and op.enclosing(Func).sym_name in self.private)):
                 return False
         return True
@@ -192,6 +197,17 @@ def axis_of_view(op: tensor.Reshape, axis: int) -> int:
     old, new = op.x.type.shape, op.shape
     before, n = sizes.product(old[:axis]), old[axis]
     return next((a for a in range(len(new)) if new[a] == n and sizes.product(new[:a]) == before), -1)
+
+
+def reads_rows(kernel: Kernel, i: int) -> bool:
+    """Whether a kernel reads an operand along its last axis: to add along it in lanes, or in windows with padding, each
+    element of which is there or not, for a whole row at a time."""
+    ops = list(kernel.body.block)
+    reduces = [op for op in ops if isinstance(op, Reduce)]
+    if not any((op.order or "").startswith("lanes") for op in reduces):
+        return bool(reduces) and any(isinstance(op, tensor.Pad) for op in ops)
+    last = {at[-1] for _, at in [*kernel.staging().reads().values()][i] if at}
+    return any(e is None or any(kernel.iterator_types[d] == "reduction" for d in dims_of(e)) for e in last)
 
 
 def columns_in_panels(op: tensor.DotGeneral) -> int | None:

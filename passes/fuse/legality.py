@@ -63,7 +63,7 @@ class Legality:
         vectors, and strided reads cost more than another kernel.
         """
         length = home.domain.shape[-1] if home.kind == "contract" and home.domain.shape else 0
-        if not isinstance(length, int) or not 1 < length < SHORT_ROW:
+        if not isinstance(length, int) or not 1 < length < SHORT_ROW or any(map(has_columns, home.ops)):
             return None
         own = any(v.op not in home.ops for v in self.graph.inputs(guest))
         return f"rows of {length} are too short to read beside a contraction" if own else None
@@ -210,6 +210,14 @@ def reads_few_rows(op: tn.DotGeneral, factor: Value) -> bool:
 
 def reads_elements(op: tn.DotGeneral, factor: Value) -> bool:
     """Whether a contraction reads a factor element by element, as the other one is in panels of columns."""
-    other = op.rhs if op.lhs is factor else op.lhs
-    source = other.op.x.op if isinstance(other.op, tn.BroadcastTo) else other.op
+    return is_in_panels(op.rhs if op.lhs is factor else op.lhs)
+
+
+def has_columns(op: Op) -> bool:
+    """Whether an operation is a contraction whose vectors are of columns in panels, and not of its result's rows."""
+    return isinstance(op, tn.DotGeneral) and any(map(is_in_panels, op.operands))
+
+
+def is_in_panels(factor: Value) -> bool:
+    source = factor.op.x.op if isinstance(factor.op, tn.BroadcastTo) else factor.op
     return isinstance(source, tn.Unpack)
