@@ -6,6 +6,10 @@ why    a short innermost dimension would leave vectors partly empty; one long di
 
 Dimensions d and d+1 are coalesced if each buffer has either both as adjacent axes, with the whole extent of d+1, or
 neither. The buffers are then reinterpreted with the two axes as one. Results are bitwise the same.
+
+Before that, the dimensions of a kernel whose accesses are contiguous along another one than the last are put in the
+order in which its result lies in memory, as that of an image with channels last: loops nest in this order. A product
+is left as it is: its rows pass through a panel of columns, in whatever order.
 """
 
 from __future__ import annotations
@@ -20,16 +24,35 @@ from mlc.ir.changes import allowed
 from mlc.ir.core import Block, Op, Region, Value, before
 from mlc.ir.passes import Pass
 from mlc.ir.types import MemRefType, index
+from mlc.passes.analysis.accesses import best_dimension, pace
 from mlc.passes.forms import LOOP
+from mlc.passes.schedule.transforms import interchange
 
 
 def run(module: Op) -> None:
     """Coalesce the dimensions of every unscheduled kernel."""
     for kernel in list(module.inside(Kernel)):
+        if (order := order_of_memory(kernel)) is not None and allowed("order", kernel):
+            interchange(kernel, order)
         if mergeable(kernel) is None or not allowed("dimensions", kernel):
             continue
         while (d := mergeable(kernel)) is not None:
             kernel = merge(kernel, d)
+
+
+def order_of_memory(kernel: Kernel) -> list[int] | None:
+    """The parallel dimensions in the order of the first result, outermost first; None if the kernel is to stay."""
+    last = best_dimension(kernel)
+    if last in (None, kernel.parallel - 1) or kernel.schedule.vector >= 0 or any(
+            isinstance(op, loop.Contract | loop.DotPairs | loop.Check) for op in kernel.walk()):
+        return None
+    store = next(kernel.inside(loop.Store), None)
+    if store is None or store.tiles:
+        return None
+    steps = {d: pace(store, d) or 0 for d in range(kernel.parallel) if kernel.domain[d] != 1}
+    if min(steps.values()) < 1 or steps[last] != 1:
+        return None
+    return sorted(range(kernel.parallel), key=lambda d: (d in steps, -steps.get(d, 0), d))
 
 
 def mergeable(kernel: Kernel) -> int | None:

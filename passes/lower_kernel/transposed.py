@@ -74,7 +74,7 @@ def _row(low: Lowering, tile: Value, corner: Point, lane: int, along: int, insid
 def store_transposed(low: Lowering, tile: Value, along: int, dims: tuple[int, ...],
                      place: Callable[[Point], tuple[Value, tuple[Value, ...]]],
                      masked: Callable[[Value, Value, Value, tuple[Value, ...]], None]) -> None:
-    """Store a tile as square blocks of lanes x lanes elements, transposed in registers: a row along `along` per lane."""
+    """Store a tile as square blocks of lanes x lanes elements, transposed in registers: a row per lane."""
     scope, vd, lanes = low.scope, low.scope.vector, low.lanes
     type = VectorType((lanes,), tile.type.dtype)
     zeros = arith.constant(zero_of(tile.type.dtype), type)

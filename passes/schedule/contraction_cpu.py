@@ -346,6 +346,8 @@ def schedule_elements(kernel: Kernel, shape: Shape, window: Window | None, rows:
     columns. A tile has rows along the last two dimensions of rows, such as those of an image.
     """
     m, line = rows[-1], rows[-2] if len(rows) > 1 else None
+    if window is not None:
+        unroll_terms(kernel, window.terms)
     most = most_rows(kernel, rows, False, machine)
     tile(kernel, m, even(kernel.domain[m], most, shape.rows))
     if line is not None and guess(kernel.domain[m]) <= most:
@@ -356,8 +358,6 @@ def schedule_elements(kernel: Kernel, shape: Shape, window: Window | None, rows:
     strip_mine(kernel, m, shape.rows)
     if line is not None:
         strip_mine(kernel, line, 1)
-    if window is not None:
-        unroll_terms(kernel, window.terms)
 
 
 def window_of(kernel: Kernel, factor: Value, m: int, k: int) -> Window | None:

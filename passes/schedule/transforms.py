@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from mlc.dialects import loop
-from mlc.dialects.loop import For, Kernel, ScratchType
+from mlc.dialects.loop import For, Kernel, ScratchType, TileType
+from mlc.ir.affine import AffineMap
 from mlc.ir.core import Block, Op, Region, Value, at_end, before, builder
 
 
@@ -24,6 +26,26 @@ def tile(kernel: Kernel, dim: int, size: int, vector: bool = False, lanes: int =
         kernel.reschedule(vector=dim, lanes=lanes if lanes != size else 0)
     arguments: dict[str, object] = {"dim": f"{dim}", "size": size, "vector": vector, "lanes": lanes, "masked": masked}
     record(kernel, "tile", **arguments)
+
+
+def interchange(kernel: Kernel, order: Sequence[int]) -> None:
+    """Put the parallel dimensions of an unscheduled kernel in another order, in which loops then nest: dimension
+    `order[i]` becomes dimension i."""
+    place = {d: i for i, d in enumerate(order)} | {d: d for d in range(len(order), len(kernel.domain))}
+    for op in kernel.walk():
+        for v in (*op.results, *(a for region in op.regions for block in region.blocks for a in block.args)):
+            if isinstance(v.type, TileType):
+                v.type = replace(v.type, dims=tuple(sorted(place[d] for d in v.type.dims)))
+            elif isinstance(v.type, ScratchType):
+                v.type = replace(v.type, dims=tuple(place[d] for d in v.type.dims))
+        for name, value in op.attrs.items():
+            if isinstance(value, AffineMap):
+                op.attrs[name] = value.replace_dims({d: loop.coordinate(i) for d, i in place.items()})
+            elif name == "dim":
+                op.attrs[name] = place[value]
+    tile, vector = kernel.schedule.tile, kernel.schedule.vector
+    kernel.domain = tuple(kernel.domain[d] for d in order) + kernel.domain[len(order):]
+    kernel.reschedule(tile=tuple(tile[d] for d in order) + tile[len(order):], vector=place.get(vector, vector))
 
 
 def unroll(kernel: Kernel, dim: int, size: int) -> None:
