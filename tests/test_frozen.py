@@ -34,6 +34,36 @@ def agrees(frozen: Callable[..., Any], f: Callable[..., Any], *args: Any) -> boo
         return np.array_equal(frozen(*args).numpy(), f(*args).numpy())
 
 
+class Image(nn.Module):
+    """Convolutions whose channels are in vectors: padded, strided, of one point and of windows, beside those of each
+    channel, pooling, a sum of two images, and one of few points."""
+
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        self.first = nn.Conv2d(3, channels, 5, stride=2, padding=2)
+        self.point, self.window = nn.Conv2d(channels, 48, 1), nn.Conv2d(48, 48, 3, padding=1)
+        self.norm, self.own = nn.BatchNorm2d(48), nn.Conv2d(48, 48, 3, padding=1, groups=48)
+        self.last, self.out = nn.Conv2d(48, 33, 3, padding=1, dilation=1), nn.Linear(33, 7)
+
+    def forward(self, x: Any) -> Any:
+        x = mlc.relu(self.point(mlc.relu(self.first(x))))
+        x = x + mlc.relu(self.norm(self.window(x)))
+        x = mlc.cat([x, mlc.nn.functional.max_pool2d(x, 3, stride=1, padding=1)], 1)[:, :48]
+        x = self.last(mlc.relu(self.own(mlc.nn.functional.max_pool2d(x, 2))))
+        return self.out(x.mean((2, 3))), x
+
+
+@pytest.mark.parametrize(("images", "size", "channels"), [(1, 22, 20), (2, 28, 32)])
+def test_convolutions_have_the_same_bits(images: int, size: int, channels: int) -> None:
+    model = Image(channels).eval()
+    frozen: Any = mlc.compile(model, freeze=True)
+    x = mlc.randn(images, 3, size, size)
+    with mlc.no_grad():
+        for one, other in zip(frozen(x), mlc.compile(model)(x)):
+            assert np.array_equal(one.numpy(), other.numpy())
+    assert [e.interface.name for e in frozen.entries] == ["main_with_constants"]
+
+
 @pytest.mark.parametrize("rows", [1, 3, 5, 40])
 def test_results_have_the_same_bits(rows: int) -> None:
     model = Small().eval()

@@ -14,7 +14,7 @@ as it is accessed at the coordinates of the point, and no explicit size, as that
 packed one is filled for the blocks of all threads that share it.
 """
 
-from mlc.dialects.loop.access import Check, Load, LoadScratch, Pack, Scratch, Store, StoreScratch, is_of_rows
+from mlc.dialects.loop.access import Check, Load, LoadScratch, Pack, Prefetch, Scratch, Store, StoreScratch, is_of_rows
 from mlc.dialects.loop.compute import Contract, Fold, Full, InBounds, Index, Map, Mma, Reduce, Scan
 from mlc.dialects.loop.kernel import Activation, End, For, InKernel, Kernel, Yield, iterator_types
 from mlc.dialects.loop.quantized import BlockMinima, BlockScales, Dequantize, DotPairs, LoadEncoded, UnpackPairs
@@ -24,6 +24,6 @@ from mlc.dialects.loop.types import ScratchType, TileType, coordinate, spanned, 
 __all__ = [
     "Activation", "BlockMinima", "BlockScales", "Check", "Contract", "Dequantize", "DotPairs", "End", "Fold", "For",
     "Full", "InBounds", "InKernel", "Index", "Kernel", "Load", "LoadEncoded", "LoadScratch", "Map", "Mma", "Pack",
-    "Reduce", "Scan", "Schedule", "Scratch", "ScratchType", "Store", "StoreScratch", "TileType", "UnpackPairs",
-    "Yield", "coordinate", "is_of_rows", "iterator_types", "spanned", "union",
+    "Prefetch", "Reduce", "Scan", "Schedule", "Scratch", "ScratchType", "Store", "StoreScratch", "TileType",
+    "UnpackPairs", "Yield", "coordinate", "is_of_rows", "iterator_types", "spanned", "union",
 ]

@@ -145,6 +145,29 @@ class Store(InKernel, name="loop.store", pure=False):
         return []
 
 
+class Prefetch(InKernel, name="loop.prefetch", pure=False):
+    """Bring buffer[map(p)] into the cache, for the first point of each block; no effect on any result.
+
+    The position counts in row-major order: it may lie outside of its row, and of the buffer.
+    """
+
+    buffer: Value
+    map: AffineMap
+
+    def infer(self) -> tuple[Type, ...]:
+        check_access(self, self.buffer, self.map, ())
+        return ()
+
+    def maps(self) -> tuple[AffineMap, ...]:
+        return (self.map,)
+
+    def bounded_dims(self) -> tuple[int, ...]:
+        return ()
+
+    def interpret(self, frame: Frame) -> list[Any]:
+        return []
+
+
 def is_of_rows(op: Store, axis: int) -> bool:
     """Whether a store is the only one of a loop without sums, each iteration of which writes, and reads of its buffer,
     one row along an axis: that of the iteration, or that of an index. Then parts of the rows depend on nothing else."""

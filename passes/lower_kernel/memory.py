@@ -161,6 +161,13 @@ def lane_mask(low: Lowering, access: Access, point: Point) -> Value | None:
     return arith.AndI(own, inside).result
 
 
+@rule(loop.Prefetch)
+def _prefetch(low: Lowering, op: loop.Prefetch) -> None:
+    flat, _ = flatten(low, op.buffer)
+    first = (0,) * len(low.kernel.domain)
+    memref.Prefetch(flat, (scalar_index(low, address(low, Access(op.buffer, op.map.results)), (), first),))
+
+
 # -- reading ----------------------------------------------------------------------------------------------------------
 @rule(loop.Load)
 def _load(low: Lowering, op: loop.Load) -> None:

@@ -23,6 +23,7 @@ from mlc.passes.analysis.accesses import best_dimension, contiguity, element_wid
 from mlc.passes.schedule.transforms import (
     contraction,
     pack,
+    prefetch_rows,
     spill_accumulator,
     split_k,
     strip_mine,
@@ -46,6 +47,8 @@ KIND = 0.02
 """Slowdown that is accepted for one kind of tiles less: each has code of its own, which takes time to compile."""
 TERMS = 16
 """Most terms of a product that are unrolled."""
+LINE = 64
+"""Bytes of a line of cache."""
 COLUMNS, LINES = 1024, 8
 """Columns and lines of memory that are streamed together where there are too few rows for reuse."""
 
@@ -358,6 +361,19 @@ def schedule_elements(kernel: Kernel, shape: Shape, window: Window | None, rows:
     strip_mine(kernel, m, shape.rows)
     if line is not None:
         strip_mine(kernel, line, 1)
+    in_line = LINE // (element_width(kernel) // 8)
+    if shape.rows <= in_line and (load := load_of_rows(kernel, rows, k, machine)) is not None:
+        prefetch_rows(kernel, load, m, shape.rows, in_line)
+
+
+def load_of_rows(kernel: Kernel, rows: list[int], k: int, machine: Cpu) -> loop.Load | None:
+    """The load of a factor whose rows of terms lie one after the other, if it exceeds half of the cache."""
+    size = prod(guess(kernel.domain[d]) for d in (*rows, k)) * element_width(kernel) // 8
+    for op in contraction(kernel)[0].inside(loop.Load):
+        if op.mask is None and not op.tiles and not any(True for e in op.map.results for _ in quotients(e)) and (
+                step_along(position(op), rows[-1]), step_along(position(op), k)) == (kernel.domain[k], 1):
+            return op if size > machine.l2_bytes // 2 else None
+    return None
 
 
 def window_of(kernel: Kernel, factor: Value, m: int, k: int) -> Window | None:

@@ -66,6 +66,16 @@ def unroll_terms(kernel: Kernel, count: int) -> None:
     record(kernel, "unroll_terms", dim=f"{contract.dim}", count=count)
 
 
+def prefetch_rows(kernel: Kernel, load: loop.Load, row: int, count: int, line: int) -> None:
+    """Prefetch the next `count` rows of a factor of a contraction, which lie one after the other: a line of cache, of
+    `line` elements, per term of these rows."""
+    sum, contract = contraction(kernel)
+    ahead = {row: loop.coordinate(row) + count, contract.dim: loop.coordinate(contract.dim) * line}
+    with before(sum.body.block.terminator, contract.loc):
+        loop.Prefetch(load.buffer, map=load.map.replace_dims(ahead))
+    record(kernel, "prefetch_rows", dim=f"{row}", count=count)
+
+
 def strip_mine(kernel: Kernel, dim: int, size: int) -> None:
     """Strip-mine a tiled parallel dimension: a loop over smaller tiles around the operations of each tile."""
     _strip_mine(kernel.body.block, dim, size)
