@@ -153,12 +153,27 @@ class Layouts:
                 if there < 0 or not self._is_free(op.result, there):
                     return False
             elif isinstance(op, Kernel):
-                if reads_rows(op, i):
+                if self._reads_rows(op, i, axis):
                     return False
             elif not ( (isinstance(op, func.Call) and op.callee in self.private)
                       or (isinstance(op, func.Return) and op.enclosing(Func).sym_name in self.private)):
                 return False
         return True
+
+    def _reads_rows(self, kernel: Kernel, i: int, axis: int) -> bool:
+        """Whether a kernel is to read an operand in row-major order: one that adds along its last axis in lanes, or one
+        of padded windows whose results are in row-major order, too."""
+        ops = list(kernel.body.block)
+        reduces = [op for op in ops if isinstance(op, Reduce)]
+        maps = {at for _, at in [*kernel.staging().reads().values()][i] if at}
+        if any((op.order or "").startswith("lanes") for op in reduces):
+            return any(at[-1] is None or any(kernel.iterator_types[d] == "reduction" for d in dims_of(at[-1]))
+                       for at in maps)
+        if not reduces or not any(isinstance(op, tensor.Pad) for op in ops):
+            return False
+        along = next((at[axis] for at in maps), None)
+        return not all(along in map and self._is_free(v, map.index(along))
+                       for v, map in zip(kernel.results, kernel.result_maps))
 
     # -- carrying out ---------------------------------------------------------------------------------------------
     def carry_out(self) -> None:
@@ -197,17 +212,6 @@ def axis_of_view(op: tensor.Reshape, axis: int) -> int:
     old, new = op.x.type.shape, op.shape
     before, n = sizes.product(old[:axis]), old[axis]
     return next((a for a in range(len(new)) if new[a] == n and sizes.product(new[:a]) == before), -1)
-
-
-def reads_rows(kernel: Kernel, i: int) -> bool:
-    """Whether a kernel reads an operand along its last axis: to add along it in lanes, or in windows with padding, each
-    element of which is there or not, for a whole row at a time."""
-    ops = list(kernel.body.block)
-    reduces = [op for op in ops if isinstance(op, Reduce)]
-    if not any((op.order or "").startswith("lanes") for op in reduces):
-        return bool(reduces) and any(isinstance(op, tensor.Pad) for op in ops)
-    last = {at[-1] for _, at in [*kernel.staging().reads().values()][i] if at}
-    return any(e is None or any(kernel.iterator_types[d] == "reduction" for d in dims_of(e)) for e in last)
 
 
 def columns_in_panels(op: tensor.DotGeneral) -> int | None:

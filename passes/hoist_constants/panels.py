@@ -52,6 +52,24 @@ def pack_factors(function: Func, known: set[Value]) -> None:
         with before(op, op.loc.through("hoist_constants")):
             x = tensor.Unpack(made[key], columns.axis, columns.x.type.shape[columns.axis]).result
             op.set_operand(columns.side, broadcast_to(x, op.operands[columns.side].type.shape))
+    for product in list(function.inside(tensor.Mul)):
+        _pack_window(product, known)
+
+
+def _pack_window(op: tensor.Mul, known: set[Value]) -> None:
+    """Pack the weights of each channel that windows of an image are multiplied with into one panel of all channels, so
+    that vectors of channels read them in order."""
+    for i, v in enumerate(op.operands):
+        view = v.op
+        if not isinstance(op.operands[1 - i].op, tensor.Windows) or not isinstance(view, tensor.Reshape) or (
+                not view.moves_elements or view.x not in known or view.x.type.rank < 3):
+            continue
+        channels = view.x.type.shape[0]
+        if channels >= NARROW and sizes.product(view.x.type.shape[1:]) > 1 and allowed("panels", op):
+            with before(op.enclosing(Func).block.ancestor_of(op), op.loc.through("hoist_constants")):
+                made = packed(view.x, 0, channels)
+            with before(op, op.loc.through("hoist_constants")):
+                op.set_operand(i, reshape(tensor.Unpack(made, 0, channels).result, v.type.shape))
 
 
 def columns_of(op: tensor.DotGeneral, known: set[Value]) -> Columns | None:

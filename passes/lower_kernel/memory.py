@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 
 from mlc.dialects import arith, loop, memref, scf, vector
 from mlc.dialects.index_arithmetic import IndexArithmetic
@@ -212,6 +213,27 @@ def one_condition(low: Lowering, access: Access, point: Point) -> Value | None:
     return low.part(access.mask, point)
 
 
+def is_never_empty(access: Access, count: int) -> bool:
+    """Whether the first `count` elements of a buffer can be read where an element of a window is in its padding.
+
+    Of rows that an index tells, a branch reads none.
+    """
+    shape: tuple[int | None, ...] = access.buffer.type.shape
+    return not access.tiles and None not in shape and prod(n for n in shape if n is not None) >= count
+
+
+def _load_somewhere(low: Lowering, holds: Value, access: Access, point: Point, type: VectorType) -> Value:
+    """Load a contiguous vector if a condition holds, else the first elements of the buffer in place of which there are
+    zeros: without a branch, so that the elements that neighbouring windows share are loaded once."""
+    flat, _ = flatten(low, access.buffer)
+    where = scalar_index(low, address(low, access), access.tiles, point)
+    where = arith.Select(holds, where, arith.constant(0, index)).result
+    mask, zeros = lane_mask(low, access.unmasked(), point), arith.constant(zero_of(type.dtype), type)
+    x: Value = (vector.Load(flat, (where,), type) if mask is None else
+                vector.MaskedLoad(flat, (where,), mask, zeros)).result
+    return arith.Select(low.spread(holds), x, zeros).result
+
+
 def _load_if(low: Lowering, holds: Value, access: Access, point: Point, type: VectorType) -> Value:
     """Load a contiguous vector if a condition holds; zeros otherwise."""
     branch = scf.branch(holds, [type])
@@ -230,7 +252,7 @@ def _load_lanes(low: Lowering, access: Access, point: Point, step: Dim | None) -
         return _load_one_for_all(low, access, point, type)
     if step == 1:
         if (holds := one_condition(low, access, point)) is not None:
-            return _load_if(low, holds, access, point, type)
+            return (_load_somewhere if is_never_empty(access, low.lanes) else _load_if)(low, holds, access, point, type)
         buffer, indices = place(low, access, point)
         if mask is None:
             return vector.Load(buffer, indices, type).result

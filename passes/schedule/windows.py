@@ -41,7 +41,8 @@ def schedule_windows(kernel: Kernel, vector: int, machine: Cpu, vectors: int) ->
     extent = kernel.domain[row]
     rows = max(1, min(ROWS, POINTS // length, OPERATIONS // size, extent if isinstance(extent, int) else ROWS))
     tile(kernel, row, rows)
-    return max(1, min(vectors, machine.vector_registers // (4 * rows), OPERATIONS // (size * rows)))
+    most = machine.vector_registers // (4 * rows) if vector in shared else 1      # channels share their own elements
+    return max(1, min(vectors, most, OPERATIONS // (size * rows)))
 
 
 def overlapping(kernel: Kernel, terms: int) -> set[int]:
