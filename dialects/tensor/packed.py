@@ -145,8 +145,6 @@ class Unpack(_Panels, name="tensor.unpack"):
     def operand_maps(self, at: IndexingMap, domain: IterationDomain) -> Sequence[IndexingMap | None]:
         here, others = at[self.axis], [*at[: self.axis], *at[self.axis + 1:]]
         panel, j = (None, None) if here is None else (sizes.divide(here, self.width), sizes.modulo(here, self.width))
-        if isinstance(self.size, int) and self.size <= self.width:
-            panel, j = 0, here                             # a single panel
         return [(*others[: self.outer], panel, *others[self.outer:], j)]
 
 

@@ -65,9 +65,10 @@ def _pack_window(op: tensor.Mul, known: set[Value]) -> None:
                 not view.moves_elements or view.x not in known or view.x.type.rank < 3):
             continue
         channels = view.x.type.shape[0]
-        if channels >= NARROW and sizes.product(view.x.type.shape[1:]) > 1 and allowed("panels", op):
+        width = -(-channels // NARROW) * NARROW
+        if width <= ROOM * channels and sizes.product(view.x.type.shape[1:]) > 1 and allowed("panels", op):
             with before(op.enclosing(Func).block.ancestor_of(op), op.loc.through("hoist_constants")):
-                made = packed(view.x, 0, channels)
+                made = packed(view.x, 0, width)
             with before(op, op.loc.through("hoist_constants")):
                 op.set_operand(i, reshape(tensor.Unpack(made, 0, channels).result, v.type.shape))
 
