@@ -19,6 +19,7 @@ from mlc.frontend.captures import CapturedGradient, CapturedTensor, Captures
 from mlc.frontend.data_dependent import unpad
 from mlc.frontend.devices import BackingArray
 from mlc.frontend.eager import to_default_dtype
+from mlc.frontend.input_names import input_names
 from mlc.frontend.location import user_loc
 from mlc.frontend.operands import tracer
 from mlc.frontend.operation_errors import as_user_error
@@ -55,6 +56,7 @@ class Recorded:
     written   for arguments that are changed in place: number of the array, number of the result
     depends   per result: the numbers of the arguments and captured inputs that it has a derivative by
     function  a copy of the module for derivatives, where a call is recorded for `backward`
+    result_names  for results that are new elements, or gradients, of inputs that have a name: number of the result
     """
 
     trace: Trace
@@ -68,6 +70,7 @@ class Recorded:
     gradients: list[tuple[Tensor | int, int | None]] = field(default_factory=list)
     depends: list[frozenset[int]] | None = None
     function: Any = None
+    result_names: dict[int, str] = field(default_factory=dict)
 
     @property
     def computes(self) -> bool:
@@ -150,6 +153,12 @@ class Recorded:
                     if isinstance(source, CapturedTensor)}
         found = [(n, owner if isinstance(owner, int) else captured.get(id(owner))) for owner, n in self.gradients]
         return {n: of for n, of in found if n is not None and of is not None}
+
+    def names_of_results(self, inputs: Sequence[str]) -> dict[int, str]:
+        """The names of results that are new elements or gradients of inputs, given the names of these."""
+        every = [*((n, i, "") for n, i in self.like_inputs().items()),
+                 *((n, i, ".grad") for n, i in self.gradients_of_inputs().items())]
+        return {n: inputs[i] + what for n, i, what in every if i < len(inputs) and inputs[i]}
 
     def mark_results(self) -> None:
         """Say in the attributes of the recorded function which results belong to which inputs."""
@@ -242,12 +251,22 @@ def record_entry(f: Callable[..., Any], arguments: Arguments, names: Sequence[st
             raise as_user_error(error, "result", out, loc) from None
     if donated:
         trace.function.attrs["donate"] = tuple(donated)
-    if names:
-        trace.function.attrs["arg_names"] = (*names, *("" for _ in trace.block.args[len(names):]))
+    recorded = Recorded(trace, structure, outputs, trace.lifted, assigned, written, trace.captures, stored, gradients,
+                        depends)
+    _name(recorded, [*names, *[""] * (len(own) - len(names))], reached)
     if trace.captures is not None:
         trace.captures.given = ()                          # which belong to the program again
-    return Recorded(trace, structure, outputs, trace.lifted, assigned, written, trace.captures, stored, gradients,
-                    depends)
+    return recorded
+
+
+def _name(recorded: Recorded, names: list[str], reached: Reached | None) -> None:
+    """Give the inputs and results of a function their names; `names` are those of the arguments."""
+    if recorded.captures is not None and reached is not None:
+        names += input_names(recorded.captures, reached, names)
+    recorded.result_names = recorded.names_of_results(names)
+    if any(names):
+        rest = len(recorded.trace.block.args) - len(names)
+        recorded.trace.function.attrs["arg_names"] = (*names, *[""] * rest)
 
 
 def _outputs(out: Sequence[Any], own: Sequence[Tracer], captures: Captures | None, name: str,

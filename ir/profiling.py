@@ -6,18 +6,37 @@ Fast paths do not come here, so a profile closes them (mlc/profiler.py), and cos
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from time import perf_counter_ns
 from typing import Any, Protocol, TypeVar
 
 T = TypeVar("T")
 
 
+@dataclass
+class Memory:
+    """The memory of a call of a compiled function, besides its arguments and its result.
+
+    reached       the arrays of tensors that it reaches by itself, before the call
+    changed       those of these tensors, and gradients, that have other memory after it, each with its name
+    result_names  the names of results of the code that are the memory of these: number of the result
+    """
+
+    reached: Sequence[Any] = ()
+    changed: Sequence[tuple[str, Any]] = ()
+    result_names: Mapping[int, str] = field(default_factory=dict)
+
+
 class Recorder(Protocol):
     """A profile that is on."""
 
-    def add(self, kind: str, name: str, start: int, end: int, operands: Sequence[Any], result: Any) -> None:
+    def add(self, kind: str, name: str, start: int, end: int, operands: Sequence[Any], result: Any,
+            memory: Callable[[], Memory] | None = None) -> None:
         """Take an event: its kind and name, nanoseconds of the clock `perf_counter_ns`, and what it took and gave."""
+
+    def made(self, name: str, operands: Sequence[Any], result: Any) -> None:
+        """Take what a function has made that is no event, such as `mlc.zeros`."""
 
     def add_times(self, times: Any) -> None:
         """Take the times of the kernels of a call (backends/timed.py)."""
@@ -45,12 +64,14 @@ state = _State()
 native = _Native()
 
 
-def timed(kind: str, name: str, work: Callable[[], T], operands: Sequence[Any] = ()) -> T:
+def timed(kind: str, name: str, work: Callable[[], T], operands: Sequence[Any] = (),
+          memory: Callable[[], Memory] | None = None) -> T:
     """The result of `work`; an event of a profile, if one is on.
 
     An operation takes as long as its native code, if it runs any, not as the path that a profile makes it take.
 
-    kind  "operation", "compiled function", "compilation" or "data"
+    kind    "operation", "compiled function", "compilation" or "data"
+    memory  asked after the call, of one of a compiled function
     """
     recorder = state.recorder
     if recorder is None:
@@ -60,7 +81,7 @@ def timed(kind: str, name: str, work: Callable[[], T], operands: Sequence[Any] =
     end = perf_counter_ns()
     if kind == "operation" and native.span is not None:
         start, end = native.span
-    recorder.add(kind, name, start, end, operands, result)
+    recorder.add(kind, name, start, end, operands, result, memory)
     return result
 
 

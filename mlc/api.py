@@ -20,7 +20,7 @@ from mlc.debugged import DebuggedEntry, taken_out
 from mlc.device_call import MISSED, learn
 from mlc.dialects.builtin import Module
 from mlc.dispatch_cache import STATES_KNOWN, RunAsPython, Specialization
-from mlc.execution import execute, give_tangents, record_for_backward, wrap
+from mlc.execution import execute, give_tangents, memory_of, record_for_backward, wrap
 from mlc.frontend import compiler as frontend
 from mlc.frontend.arguments import coded
 from mlc.frontend.autograd.function_node import FunctionRecord, copy_of, requires_grad
@@ -148,7 +148,7 @@ class Compiled(CompiledFunction):
             cache.forget()                            # a tensor that it reaches is of another type now
             return self.run(call)
         out = timed("compiled function", self.signature.name, lambda: wrap(code, call, execute(code, call)),
-                    call.arrays)
+                    call.arrays, lambda: memory_of(code, call))
         if mode.enabled:
             record_for_backward(code, call, out)
         give_tangents(code, call, out)

@@ -29,12 +29,16 @@ from mlc.frontend.storage import donated
 from mlc.frontend.tensor import Consumed, Tensor, as_array, as_backing_array
 from mlc.frontend.tensor import wrap as tensor_of
 from mlc.ir.diag import InternalError, UserAssertionError, UserError, UserIndexError
+from mlc.ir.profiling import Memory
+from mlc.ir.profiling import state as profiling
 
 
 def execute(code: Specialization, call: Call) -> Sequence[BackingArray]:
     """The arrays that the code computes for a call; donated arguments are used up."""
     recorded = code.recorded
     call.captured = recorded.captured_operands(call.given)
+    if profiling.recorder is not None:
+        call.before = [x._array for x in call.captured if isinstance(x, Tensor)]
     if mode.enabled and recorded.captures is not None:
         _check_history(code, call)
     _check_captures(code, call)
@@ -197,6 +201,17 @@ def record_for_backward(code: Specialization, call: Call, out: Any) -> None:
                    "leave out donate, or call it within mlc.no_grad")
     else:
         record_call(name, _function(code, call), recorded, operands, out)
+
+
+def memory_of(code: Specialization, call: Call) -> Memory:
+    """The memory of a call that has been made, besides its arguments and its result."""
+    recorded = code.recorded
+    names = recorded.result_names
+    changed = [(names.get(n, ""), call.captured[i]) for i, n in recorded.stored.items()]
+    for owner, n in recorded.gradients:
+        if n is not None and (gradient := (call.given[owner] if isinstance(owner, int) else owner).grad) is not None:
+            changed.append((names.get(n, ""), gradient))
+    return Memory(call.before, changed, names)
 
 
 def mark_unrecorded(name: str, results: Sequence[Tensor]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache
@@ -30,17 +30,37 @@ OPERATIONS = "(operations)"
 
 
 @dataclass
+class CallSurroundings:
+    """The memory around a call of a compiled function.
+
+    lines         the lines that made its arguments, as "file.py:12"; "" of those that the profile does not know
+    result_names  the names of results that are the memory of what the function reaches: number of the result
+    others        bytes of tensors that have nothing to do with the call
+    changes       how many tensors had been made or freed by then
+    taken         the numbers of those that the call takes or writes to
+    """
+
+    lines: Sequence[str]
+    result_names: Mapping[int, str]
+    others: int
+    changes: int
+    taken: frozenset[int]
+
+
+@dataclass
 class TimedCall:
     """A call of timed code, by a compiled function or an operation.
 
     times  what the code says
     name   name of the function or operation
     line   of an operation, the line that asked for it; of a function, each kernel has its own
+    memory who has memory around the call of a function, if the profile counts it
     """
 
     times: Times
     name: str
     line: SourceLine | None = None
+    memory: CallSurroundings | None = None
 
     def label(self, site: KernelSite) -> str:
         """The name of a kernel: of an operation, with the name of that."""

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import count, zip_longest
 from typing import Any
 
 import numpy as np
 
+from mlc.frontend.tensor import Tensor
+from mlc.frontend.tree import leaves
 from mlc.ir import html, sizes
 from mlc.ir.kernel_sites import KernelSite
+from mlc.ir.profiling import Memory
+from mlc.ir.types import TensorType
 from mlc.ir.weak_references import FinalizationQueue
-from mlc.profile_kernels import TimedCall, numberless, shortened, shown
+from mlc.profile_kernels import CallSurroundings, TimedCall, numberless, shortened, shown
 from mlc.profile_results import byte_text
 
 BYTES = 3
@@ -27,10 +31,11 @@ class Owner:
 
     Args:
         kind: "argument" or "result" of a compiled function, "value" in its arena, "unused" bytes of the arena, or
-            "tensor" that an operation has made.
-        name: Name of the argument, or the operation; the type of what has no name.
+            "tensor" that an operation, or a function such as `mlc.zeros`, has made.
+        name: Name of the argument, or the operation; of a parameter, the state of an optimizer or a gradient that a
+            compiled function reaches, its path. The type of what has no name.
         bytes: The bytes.
-        line: The line that computes it, as "file.py:12".
+        line: The line that computes or makes it, as "file.py:12".
         module: Path of the module whose `forward` that is in.
     """
 
@@ -125,29 +130,40 @@ class Results:
         self.bytes = self.most = 0
         self.after = ""
         self.timeline: list[tuple[int, int]] = []
-        self._queue: FinalizationQueue[int] = FinalizationQueue()
+        self._queue: FinalizationQueue[tuple[int, int]] = FinalizationQueue()     # a number, and the id of a holder
+        self._known: dict[int, int] = {}                               # numbers by the ids of arrays that are alive
         self._changes: list[tuple[int, Owner | None]] = []             # the number of a result; its owner if it is new
         self._numbers = count()
-        self._alive: dict[int, int] = {}                               # bytes by number
-        self._holders: dict[int, int] = {}                             # the objects that still keep a result
+        self._alive: dict[int, Owner] = {}                             # by number
+        self._holders: dict[int, set[int]] = {}                        # ids of the objects that still keep a result
+        self._tensors: dict[int, int] = {}                             # numbers by the ids of tensors that are alive
         self._highest = 0                                              # changes until the peak
 
-    def add(self, found: Iterable[tuple[Sequence[Any], int]], owner: Owner, now: int) -> int:
+    def add(self, found: Iterable[tuple[Tensor, Array, int]], owner: Owner, now: int) -> int:
         """Count new results until they are freed; the sum of their bytes.
 
-        found  the objects that keep each result, until the last of which is freed, and its bytes
+        found  the tensors, their arrays, until the last of both is freed, and the bytes; those of arrays that are
+               known already have been counted
         now    the moment
         """
         total = 0
-        for holders, size in found:
-            number = next(self._numbers)
-            for x in holders:
-                self._queue.register(x, number)
-            self._alive[number], self._holders[number] = size, len(holders)
-            self._changes.append((number, replace(owner, bytes=size)))
-            total += size
+        for tensor, array, size in found:
+            number = self._known.get(id(array))
+            if number is None:
+                number = self._known[id(array)] = next(self._numbers)
+                self._queue.register(array, (number, id(array)))
+                self._alive[number], self._holders[number] = replace(owner, bytes=size), {id(array)}
+                self._changes.append((number, self._alive[number]))
+                self.bytes += size
+                total += size
+            before = self._tensors.get(id(tensor))
+            if before != number:                           # or it has taken over other memory
+                self._tensors[id(tensor)] = number
+                self._holders[number].add(id(tensor))
+                self._queue.register(tensor, (number, id(tensor)))
+                if before is not None:
+                    self._release(before, id(tensor))
         if total:
-            self.bytes += total
             if self.bytes > self.most:
                 self.most, self.after, self._highest = self.bytes, owner.name, len(self._changes)
             self.timeline.append((now, self.bytes))
@@ -156,31 +172,78 @@ class Results:
     def drop_freed(self, now: int) -> None:
         """Take the results that have been freed since the last event out of the count."""
         before = self.bytes
-        for number in self._queue.drain():
-            self._holders[number] -= 1
-            if self._holders[number]:
-                continue
-            del self._holders[number]
-            self.bytes -= self._alive.pop(number)
-            self._changes.append((number, None))
+        for number, holder in self._queue.drain():
+            for numbers in (self._known, self._tensors):
+                if numbers.get(holder) == number:
+                    del numbers[holder]
+            self._release(number, holder)
         if self.bytes != before:
             self.timeline.append((now, self.bytes))
 
+    def _release(self, number: int, holder: int) -> None:
+        """Take note that an object no longer keeps a result."""
+        holders = self._holders.get(number)
+        if holders is None or holder not in holders:
+            return
+        holders.remove(holder)
+        if not holders:
+            del self._holders[number]
+            self.bytes -= self._alive.pop(number).bytes
+            self._changes.append((number, None))
+
     def owners(self) -> list[Owner]:
         """The owners of the bytes at the peak."""
+        return list(self._after(self._highest).values())
+
+    def _after(self, changes: int) -> dict[int, Owner]:
+        """The owners of what was alive after so many changes, by number."""
         alive: dict[int, Owner] = {}
-        for number, owner in self._changes[:self._highest]:
+        for number, owner in self._changes[:changes]:
             if owner is None:
                 del alive[number]
             else:
                 alive[number] = owner
-        return list(alive.values())
+        return alive
+
+    def around(self, operands: Sequence[Any], memory: Memory) -> CallSurroundings:
+        """The memory around a call of a compiled function, before its results are counted."""
+        numbers = [self._number(x) for x in operands]
+        within = (*operands, *memory.reached, *(tensor._array for _, tensor in memory.changed))
+        taken = {n for n in map(self._number, within) if n is not None}
+        lines = ["" if n is None else self._alive[n].line for n in numbers]
+        return CallSurroundings(lines, memory.result_names, self.bytes - sum(self._alive[n].bytes for n in taken),
+                                len(self._changes), frozenset(taken))
+
+    def others(self, around: CallSurroundings) -> list[Owner]:
+        """The owners of the bytes that had nothing to do with a call."""
+        return [owner for number, owner in self._after(around.changes).items() if number not in around.taken]
+
+    def _number(self, array: Any) -> int | None:
+        """The number of the memory of an array, if it is known."""
+        return self._known.get(id(root(array)))
+
+
+def root(array: Any) -> Any:
+    """The array that has the memory of a view."""
+    while isinstance(array, np.ndarray) and isinstance(array.base, np.ndarray):
+        array = array.base
+    return array
+
+
+def made(result: Any, operands: Sequence[Any]) -> Iterator[tuple[Tensor, Array, int]]:
+    """The tensors of a result that are not in memory of operands, with their arrays and bytes: an array may outlive its
+    tensor, as those do that a derivative needs, and a tensor its array, which a copy may replace."""
+    given = [x for x in operands if isinstance(x, np.ndarray)]
+    for x in leaves(result):
+        array = x._array if type(x) is Tensor else None
+        if isinstance(array, np.ndarray) and array.nbytes and not any(np.may_share_memory(array, y) for y in given):
+            yield x, root(array), array.nbytes
 
 
 class CallMemory:
     """The memory of one call of a compiled function.
 
-    outside  the owners of its arguments and results
+    outside  the owners of its arguments and results, and of nothing else that lives beside it
     arena    bytes of its arena
     alive    bytes of the arena that are in use, by event
     """
@@ -192,12 +255,17 @@ class CallMemory:
         def size(dim: Any) -> int:
             return sizes.evaluate(dim, numbers)
 
+        def owner(kind: str, name: str | None, type: TensorType, line: str | None = "") -> Owner:
+            return Owner(kind, name or str(type).removeprefix("tensor"), size(type.size * type.dtype.itemsize),
+                         line or "")
+
         self.call = call
+        lines, names = ((), {}) if call.memory is None else (call.memory.lines, call.memory.result_names)
+        inputs = zip_longest(interface.inputs, interface.arg_names, lines)
         self.outside = [
-            *(Owner("argument", name or str(t).removeprefix("tensor"), size(t.size * t.dtype.itemsize))
-              for t, name in zip_longest(interface.inputs, interface.arg_names[:len(interface.inputs)])),
-            *(Owner("result", str(t).removeprefix("tensor"), size(t.size * t.dtype.itemsize))
-              for t, alias in zip(interface.results, interface.aliases) if alias < 0)]
+            *(owner("argument", name, type, line) for type, name, line in inputs if type is not None),
+            *(owner("result", names.get(i), type)
+              for i, (type, alias) in enumerate(zip(interface.results, interface.aliases)) if alias < 0)]
         self.arena = size(interface.arena)
         slots = times.events[:, 0]
         self._values: list[tuple[KernelSite, int, Array]] = []
@@ -230,13 +298,15 @@ class CallMemory:
                 for i in changes.tolist()]
 
 
-def peak_of(calls: Iterable[TimedCall], tensors: Sequence[Owner], operation: str) -> Peak:
-    """The highest of the peaks of the last call of each compiled function, and of the tensors of operations.
-
-    tensors    the owners when most bytes were alive
-    operation  the operation after which that was
-    """
+def peak_of(calls: Iterable[TimedCall], results: Results) -> Peak:
+    """The highest of the peaks of the last call of each compiled function, with all tensors that live beside it, and of
+    the tensors after an operation."""
     last = {(call.name, call.times.entry): call for call in calls if call.line is None and len(call.times.events)}
-    found = [CallMemory(call).peak() for call in last.values()]
-    found.append(Peak(operation, tuple(sorted(tensors, key=lambda o: -o.bytes))))
-    return max(found, key=lambda peak: peak.bytes)
+    found = [(peak.bytes + (call.memory.others if call.memory is not None else 0), peak, call.memory)
+             for call in last.values() for peak in [CallMemory(call).peak()]]
+    bytes, peak, around = max(found, key=lambda row: row[0], default=(0, Peak("", ()), None))
+    if bytes <= results.most:
+        peak = Peak(results.after, tuple(results.owners()))
+    elif around is not None:
+        peak = replace(peak, owners=(*peak.owners, *results.others(around)))
+    return replace(peak, owners=tuple(sorted(peak.owners, key=lambda o: -o.bytes)))

@@ -15,7 +15,7 @@ from mlc.frontend.compiler import compiler
 from mlc.frontend.dispatch import general_path
 from mlc.frontend.eager import compiled_by
 from mlc.ir.compilation_lock import compiling
-from mlc.ir.profiling import Recorder, state
+from mlc.ir.profiling import Memory, Recorder, state
 
 
 class _Several:
@@ -24,9 +24,14 @@ class _Several:
     def __init__(self, profiles: Sequence[Recorder]) -> None:
         self.profiles = profiles
 
-    def add(self, kind: str, name: str, start: int, end: int, operands: Sequence[Any], result: Any) -> None:
+    def add(self, kind: str, name: str, start: int, end: int, operands: Sequence[Any], result: Any,
+            memory: Callable[[], Memory] | None = None) -> None:
         for profile in self.profiles:
-            profile.add(kind, name, start, end, operands, result)
+            profile.add(kind, name, start, end, operands, result, memory)
+
+    def made(self, name: str, operands: Sequence[Any], result: Any) -> None:
+        for profile in self.profiles:
+            profile.made(name, operands, result)
 
     def add_times(self, times: Any) -> None:
         for profile in self.profiles:

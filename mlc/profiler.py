@@ -37,11 +37,10 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from enum import Enum
 from types import TracebackType
 from typing import Any
-
-import numpy as np
 
 from mlc import profile_paths
 from mlc.backends.cpu.clock import CycleClock
@@ -50,14 +49,12 @@ from mlc.flame_graph import flame_graph
 from mlc.frontend.arguments import coded, coded_methods
 from mlc.frontend.location import user_loc
 from mlc.frontend.output_files import write_file
-from mlc.frontend.tensor import Tensor
-from mlc.frontend.tree import leaves
 from mlc.ir import html
-from mlc.ir.diag import UserError
+from mlc.ir.diag import Loc, UserError
 from mlc.ir.kernel_sites import SourceLine
-from mlc.ir.profiling import state
-from mlc.profile_kernels import Kernels, Limits, TimedCall, kernels_of, shown
-from mlc.profile_memory import CallMemory, Owner, Peak, Results, peak_of
+from mlc.ir.profiling import Memory, state
+from mlc.profile_kernels import CallSurroundings, Kernels, Limits, TimedCall, kernels_of, shown
+from mlc.profile_memory import CallMemory, Owner, Peak, Results, made, peak_of
 from mlc.profile_results import Averages, Event, averages, chrome_trace, nested, write_json
 from mlc.profile_schedule import ProfilerAction as ProfilerAction
 from mlc.profile_schedule import schedule
@@ -217,7 +214,8 @@ class profile:
             self._turn(ProfilerAction.NONE)
 
     # -- events -------------------------------------------------------------------------------------------------------
-    def add(self, kind: str, name: str, start: int, end: int, operands: Sequence[Any], result: Any) -> None:
+    def add(self, kind: str, name: str, start: int, end: int, operands: Sequence[Any], result: Any,
+            memory: Callable[[], Memory] | None = None) -> None:
         """Take an event.
 
         Args:
@@ -227,6 +225,7 @@ class profile:
             end: Nanoseconds when it ended.
             operands: Arrays that it took.
             result: What it gave.
+            memory: Function that says what else a call of a compiled function has to do with memory.
         """
         thread, loc = threading.get_native_id(), user_loc()
         called = self._pending.pop(thread, []) if kind in ("operation", "compiled function") else []
@@ -234,19 +233,43 @@ class profile:
             return
         self._nested = None
         line = SourceLine(loc.file, loc.line, loc.scope)
+        around, total = None, 0
+        if self._profile_memory and kind in ("operation", "compiled function"):
+            around, total = self._memory_of(name, loc, start, end, operands, result, memory)
         for times in called:                               # those before it are of code that is called otherwise
             if times.end < start:
                 self._keep(TimedCall(times, times.entry.interface.name))
             else:
-                self._keep(TimedCall(times, name, line if kind == "operation" else None))
+                self._keep(TimedCall(times, name, line if kind == "operation" else None, around))
         shapes = tuple(tuple(x.shape) for x in operands) if self._record_shapes else ()
-        memory = 0
-        if self._profile_memory and kind in ("operation", "compiled function"):
-            self._results.drop_freed(start - self._begin)
-            owner = Owner("tensor", name, 0, shown(SourceLine(loc.file, loc.line)), loc.scope)
-            memory = self._results.add(_made(result, operands), owner, end - self._begin)
-        self._events.append(Event(name, kind, shown(line), thread, start - self._begin, end - start, shapes, memory,
+        self._events.append(Event(name, kind, shown(line), thread, start - self._begin, end - start, shapes, total,
                                   module=loc.scope))
+
+    def _memory_of(self, name: str, loc: Loc, start: int, end: int, operands: Sequence[Any], result: Any,
+                   memory: Callable[[], Memory] | None) -> tuple[CallSurroundings | None, int]:
+        """Count what a call has made: the memory around it, of a compiled function, and the bytes."""
+        self._results.drop_freed(start - self._begin)
+        owner = Owner("tensor", name, 0, shown(SourceLine(loc.file, loc.line)), loc.scope)
+        held = None if memory is None else memory()
+        around = None if held is None else self._results.around(operands, held)
+        total = self._results.add(made(result, operands), owner, end - self._begin)
+        for path, tensor in () if held is None else held.changed:
+            total += self._results.add(made(tensor, operands), replace(owner, name=path or name), end - self._begin)
+        return around, total
+
+    def made(self, name: str, operands: Sequence[Any], result: Any) -> None:
+        """Take what a function has made that is no event, such as `mlc.zeros`.
+
+        Args:
+            name: Its name.
+            operands: Arrays that it took.
+            result: What it gave.
+        """
+        if self._profile_memory and self._action not in (ProfilerAction.NONE, ProfilerAction.WARMUP):
+            now, loc = time.perf_counter_ns() - self._begin, user_loc()
+            self._results.drop_freed(now)
+            self._results.add(made(result, operands), Owner(
+                "tensor", name, 0, shown(SourceLine(loc.file, loc.line)), loc.scope), now)
 
     def add_times(self, times: Times) -> None:
         """Take the times of the kernels of a call, whose event follows.
@@ -339,8 +362,9 @@ class profile:
     def memory(self) -> Peak:
         """Find the moment at which the most memory was in use, with the owners of all bytes.
 
-        It is in a call of a compiled function, with its arguments, its results and the values in its arena; or after an
-        operation, with all results that were alive. Tensors that were made before the profile count as arguments only.
+        It is in a call of a compiled function, with its arguments, its results, the values in its arena and all tensors
+        that live beside it; or after an operation, with all tensors that were alive. Tensors that were made before the
+        profile count where compiled functions take them.
 
         Returns:
             The peak; `table()` is text.
@@ -357,7 +381,7 @@ class profile:
         if not self._profile_memory or not self._kernels:
             raise UserError("the profile does not know the owners of memory", code="MLC0796", loc=user_loc(),
                             hint="profile(kernels=True, profile_memory=True)")
-        return peak_of(self._calls(), self._results.owners(), self._results.after)
+        return peak_of(self._calls(), self._results)
 
     def memory_timeline(self) -> list[tuple[float, int]]:
         """List the bytes of results that were alive, which `profile_memory` counts.
@@ -426,18 +450,6 @@ class profile:
                 for event, kinds in found:
                     yield f"memory of {call.name}", int(starts[event]), kinds
                 yield f"memory of {call.name}", call.times.end - self._begin, dict.fromkeys(found[0][1], 0)
-
-
-def _made(result: Any, operands: Sequence[Any]) -> Iterator[tuple[tuple[Any, Any], int]]:
-    """The tensors of a result that are not in memory of operands, with their arrays and bytes: an array may outlive its
-    tensor, as those do that a derivative needs, and a tensor its array, which a copy may replace."""
-    given = [x for x in operands if isinstance(x, np.ndarray)]
-    for x in leaves(result):
-        array = x._array if type(x) is Tensor else None
-        if isinstance(array, np.ndarray) and array.nbytes and not any(np.may_share_memory(array, y) for y in given):
-            while isinstance(array.base, np.ndarray):
-                array = array.base
-            yield (x, array), array.nbytes
 
 
 class record_function:

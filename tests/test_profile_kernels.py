@@ -298,6 +298,46 @@ def test_tensors_of_operations_are_owners_too() -> None:
     assert [(o.kind, o.bytes) for o in p.memory().owners] == [("tensor", 10000)] * 2
 
 
+def test_what_creation_functions_make_has_an_owner() -> None:
+    with profile(kernels=True, profile_memory=True) as p:
+        kept = [mlc.ones(100), mlc.zeros(200), mlc.randn(300), mlc.tensor([0.5] * 400), mlc.ones(500).clone()]
+        mlc.ones(10) + 1
+    owners = {o.bytes // 4: (o.kind, o.name, Path(o.line).name) for o in p.memory().owners}
+    here = Path(line_of(test_what_creation_functions_make_has_an_owner, "kept = [")).name
+    assert owners.keys() >= {100, 200, 300, 400, 500} and len(kept) == 5
+    assert {owners[n] for n in (100, 200, 400, 500)} == {
+        ("tensor", "ones", here), ("tensor", "zeros", here), ("tensor", "tensor", here), ("tensor", "clone", here)}
+    assert owners[300][2] == here
+
+
+def test_what_a_compiled_step_reaches_is_named() -> None:
+    net, beside = mlc.nn.Sequential(mlc.nn.Linear(30, 40), mlc.nn.Linear(40, 1)), []
+    opt = mlc.optim.SGD(net.parameters(), lr=0.1, momentum=0.9)
+
+    @mlc.compile
+    def step(x: Any) -> Any:
+        opt.zero_grad()
+        loss = net(x).sum()
+        loss.backward()
+        opt.step()
+        return loss
+
+    with profile(kernels=True, profile_memory=True) as p:
+        beside.append(mlc.ones(777))
+        x = mlc.ones(8, 30)                                            # made here
+        for _ in range(4):
+            step(x)
+    owners = p.memory().owners
+    named = {(o.kind, o.name) for o in owners}
+    slot = "opt.state[net.0.weight].momentum_buffer"
+    assert named >= {("argument", "net.0.weight"), ("result", "net.0.weight"), ("argument", slot), ("result", slot),
+                     ("argument", "opt.param_groups[0]['lr']"), ("result", "net.0.weight.grad"), ("tensor", "ones")}
+    assert sum(o.name == "net.0.weight" for o in owners) == 2          # the old and the new elements, and no more
+    assert Path(next(o.line for o in owners if o.name == "x")).name == Path(line_of(
+        test_what_a_compiled_step_reaches_is_named, "made here")).name
+    assert sum(o.bytes == 777 * 4 for o in owners) == 1
+
+
 # -- output -----------------------------------------------------------------------------------------------------------
 def test_the_trace_has_kernels_within_calls_and_memory(tmp_path: Path) -> None:
     f, x = mlc.compile(greedy), mlc.ones(100)

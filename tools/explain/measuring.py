@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -15,7 +15,7 @@ from mlc.dialects.func import Call, Func
 from mlc.ir.core import Op
 from mlc.ir.instrumentation import TIMES
 from mlc.ir.kernel_sites import KernelSite
-from mlc.ir.profiling import state
+from mlc.ir.profiling import Memory, state
 from mlc.passes import pipeline
 from mlc.tools import inputs
 from mlc.tools.explain.explanation import Kernel
@@ -35,8 +35,12 @@ class _Recorder:
     def __init__(self) -> None:
         self.times: list[Times] = []
 
-    def add(self, kind: str, name: str, start: int, end: int, operands: Sequence[Any], result: Any) -> None:
+    def add(self, kind: str, name: str, start: int, end: int, operands: Sequence[Any], result: Any,
+            memory: Callable[[], Memory] | None = None) -> None:
         """No event is of interest."""
+
+    def made(self, name: str, operands: Sequence[Any], result: Any) -> None:
+        """No memory is of interest."""
 
     def add_times(self, times: Times) -> None:
         self.times.append(times)

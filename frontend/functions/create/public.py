@@ -7,6 +7,8 @@ import inspect
 from collections.abc import Callable
 from typing import ParamSpec, TypeVar
 
+import numpy as np
+
 from mlc.frontend.arguments import FAILURES, as_coded
 from mlc.frontend.autograd.grad_mode import mode
 from mlc.frontend.devices import CPU, Devices, as_device
@@ -19,6 +21,7 @@ from mlc.frontend.tensor import OPERATIONS, Tensor
 from mlc.frontend.trace import as_tracer, state
 from mlc.ir.core import located
 from mlc.ir.diag import BackendError, Error
+from mlc.ir.profiling import state as profiling
 
 P = ParamSpec("P")
 
@@ -68,6 +71,10 @@ def creation(f: Callable[P, R]) -> Callable[P, R]:
                 out = placed(out, args[0])  # type: ignore[assignment]
         if state.trace is not None and type(out) is Tensor and f.__name__ not in SHARING:
             state.trace.root.made.append(out)  # type: ignore[arg-type]
+        if state.trace is None and profiling.recorder is not None:
+            arrays = [x.backing_array if type(x) is Tensor else x for x in args if isinstance(x, Tensor | np.ndarray)]
+            if arrays or f.__name__ not in SHARING:        # whether memory is shared can be seen of arrays
+                profiling.recorder.made(f.__name__, arrays, out)
         if keywords.get("requires_grad"):
             if mode.captures is not None:                  # a leaf of the function that is recorded
                 out = constant(as_tracer(out))
