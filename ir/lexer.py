@@ -55,14 +55,16 @@ class Lexer:
 
     def _tokenize(self) -> None:
         at, text, out = 0, self.text, self.tokens
-        match = _TOKEN.match
-        while at < len(text):
-            m = match(text, at)
-            if m is None:
-                self.fail_at(at, f"unexpected character {text[at]!r}", "MLC0203")
-            if m.lastgroup != "space":
-                out.append(Token(m.lastgroup or "", m[0], at))
-            at = m.end()
+        for m in _TOKEN.finditer(text):
+            start, end = m.span()
+            if start != at:
+                break
+            kind = m.lastgroup
+            if kind != "space":
+                out.append(Token(kind or "", m[0], at))
+            at = end
+        if at < len(text):
+            self.fail_at(at, f"unexpected character {text[at]!r}", "MLC0203")
         out.append(Token("end", "", len(text)))
 
     # -- locations and errors -------------------------------------------------------------------------------------

@@ -46,11 +46,22 @@ def load_dialect(name: str) -> None:
         importlib.import_module("mlc.dialects." + dialect)
 
 
+_PLAIN = re.compile(r"\w+<[\w?+*() -]*>")
+"""A type of an array without an encoding, a layout or an element type of a dialect."""
+_DIM = re.compile(r"\s*(?:(\d+)|(\?)|\(([^()]+)\)|([A-Za-z_]\w*?))\s*x")
+_WORD = re.compile(r"complex<\w+>|\w+")
 AttributeClass = type[DialectAttribute]     # inside TypeParser, `type` is a method
 
 
 class TypeParser(Lexer):
-    """Parses types and attributes at the current position."""
+    """Parses types and attributes at the current position.
+
+    array_types  those without further parts that the text has had, by their text, each with its number of tokens
+    """
+
+    def __init__(self, text: str, file: str) -> None:
+        self.array_types: dict[str, tuple[Type, int]] = {}
+        super().__init__(text, file)
 
     # -- types ----------------------------------------------------------------------------------------------------
     def type(self) -> Type:
@@ -90,21 +101,31 @@ class TypeParser(Lexer):
                 self.fail(f"complex<{part}> is no type: the parts are f32 or f64", "MLC0206", token)
             return found
         if token.text in ("tensor", "memref", "vector"):
-            self.expect("<")
-            shape, dtype = self.shape()
-            return getattr(self, "_" + token.text)(shape, dtype, token)  # type: ignore[no-any-return]
+            return self._array_type(token)
         if token.text == "none":
             return NoneType()
         self.fail(f"unknown type {token.text!r}", "MLC0206", token)
+
+    def _array_type(self, token: Token) -> Type:
+        """The type of a tensor, memref or vector; one that the text has had already is the same as before."""
+        plain = _PLAIN.match(self.text, token.start)
+        if plain is not None and (known := self.array_types.get(plain[0])) is not None:
+            self.pos += known[1]
+            return known[0]
+        first = self.pos
+        self.expect("<")
+        shape, dtype = self.shape()
+        found: Type = getattr(self, "_" + token.text)(shape, dtype, token)
+        if plain is not None:
+            self.array_types[plain[0]] = found, self.pos - first
+        return found
 
     def shape(self) -> tuple[list[Any], ScalarType]:
         """`4x?x(2*B+1)xf32`, read from the text itself, as its pieces are not tokens; None stands for `?`."""
         at = self.token.start
         dims: list[Dim | None] = []
-        dim = re.compile(r"\s*(?:(\d+)|(\?)|\(([^()]+)\)|([A-Za-z_]\w*?))\s*x")
-        word = re.compile(r"complex<\w+>|\w+")
-        while m := dim.match(self.text, at) or self._nested_dim(at):
-            if (whole := word.match(self.text, at)) and (          # `index` and `complex` hold an x
+        while m := _DIM.match(self.text, at) or self._nested_dim(at):
+            if (whole := _WORD.match(self.text, at)) and (          # `index` and `complex` hold an x
                     whole[0] in SCALARS or whole[0].startswith("complex<")):
                 break
             number, unknown, expression, name = (group or None for group in m.groups())
@@ -134,7 +155,7 @@ class TypeParser(Lexer):
             if not isinstance(dtype, ScalarType):
                 self.fail_at(at, f"{dtype} cannot be an element", "MLC0206")
             return dims, dtype
-        if (m := word.match(self.text, at)) and m[0].startswith("complex<") and m[0] not in SCALARS:
+        if (m := _WORD.match(self.text, at)) and m[0].startswith("complex<") and m[0] not in SCALARS:
             self.fail_at(at, f"{m[0]} is no type: the parts are f32 or f64", "MLC0206")
         if not m or m[0] not in SCALARS:
             self.fail_at(at, f"expected an element type, found {self.text[at:at + 12].split('>')[0]!r}", "MLC0206")

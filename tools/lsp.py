@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import gc
 
 from mlc.ir.diag import UserError
 from mlc.tools import cli, report
@@ -28,5 +29,7 @@ def main(options: argparse.Namespace) -> int:
             raise
         raise UserError(f"the language server needs {error.name}", code="MLC0691",
                         hint="pip install 'mlc[editor]'") from None
-    make_server(cli.version()).start_io()
+    server = make_server(cli.version())
+    gc.freeze()                                            # what stays need not be looked through after each edit
+    server.start_io()
     return 0

@@ -56,6 +56,8 @@ def run_block(body: Sequence[S.Node], env: Environment) -> Any:
                     for name in statement.names:
                         env.names[name] = POISON
                     run_block(statement.body, env.copy())
+                elif session.around is not None:
+                    session.around(_STATEMENTS[type(statement)], statement, env)
                 else:
                     _STATEMENTS[type(statement)](statement, env)
             except UserError as error:

@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 from mlc.frontend import location, tree
@@ -122,11 +123,14 @@ class _Session(threading.local):
 
     general   whether a model is checked for all sizes, so that those of what it holds may be open
     watch     is called with each expression and name that is bound, and its value (an editor shows their types)
+    around    is called in place of the function that evaluates a statement, with that, the statement and its
+              environment (an editor evaluates again only what an edit has changed)
     """
 
     diagnostics: Diagnostics | None = None
     general = False
     watch: Callable[[Any, Any], None] | None = None
+    around: Callable[[Callable[[Any, Environment], None], Any, Environment], None] | None = None
     depth = 0
     steps = 0
 
@@ -215,6 +219,7 @@ def shown(x: Any) -> str:
     return str(getattr(x, "__name__", f"a {type(x).__name__}"))
 
 
+@lru_cache(4096)
 def type_text(type: TensorType) -> str:
     """f32[B, 16]; the element type alone for a number."""
     element = _SHORT[of_ir(type.dtype).name]

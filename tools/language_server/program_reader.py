@@ -1,14 +1,15 @@
 """A reader of programs that parses and checks anew only what an edit has changed.
 
-A definition is known by its text, and its check by the texts of everything that it uses as well.
+A definition is known by its text, and its check by the texts of everything that it uses as well. Where a definition has
+changed, its lines are known by theirs, and its assignments by the types of what they read.
 """
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from mlc.frontend import location
@@ -31,8 +32,11 @@ from mlc.frontend.language.values import (
     shown,
 )
 from mlc.frontend.trace import Trace
+from mlc.frontend.tracer import Tracer
 from mlc.frontend.tree import AttributeTree
 from mlc.ir.diag import Error, UserError
+from mlc.tools.language_server.nodes import shift
+from mlc.tools.language_server.statements import Statements
 
 _WORD = re.compile(r"[^\W\d]\w*")
 
@@ -59,6 +63,7 @@ class Chunk:
     errors: list[UserError]                                # of syntax, with the lines that they had at first
     line: int                                              # that it began at then
     words: frozenset[str]
+    lines: list[tuple[int, str, S.Node]]                   # in it, from where to where; not those that begin blocks
 
 
 @dataclass
@@ -78,40 +83,7 @@ class Memory:
     chunks: dict[str, list[Chunk]] = field(default_factory=dict)
     verdicts: dict[str, Verdict] = field(default_factory=dict)
     imported: dict[tuple[str, int, int], File] = field(default_factory=dict)
-
-
-def shift(nodes: Sequence[S.Node], by: int) -> None:
-    """Move trees in their text."""
-    work: list[Any] = list(nodes)
-    while work:
-        node = work.pop()
-        node.at += by
-        for name in _FIELDS[type(node)]:
-            setattr(node, name, _moved(getattr(node, name), by, work))
-        if isinstance(node, S.Import):
-            node.file_at += by
-
-
-def _moved(x: Any, by: int, work: list[Any]) -> Any:
-    """A field of a node that is moved; the nodes in it are added to `work`."""
-    if isinstance(x, S.Node):
-        work.append(x)
-        return x
-    if isinstance(x, list | tuple):
-        if len(x) in (2, 3) and isinstance(x, tuple) and isinstance(x[0], str) and type(x[1]) is int:
-            return (x[0], x[1] + by, *(_moved(y, by, work) for y in x[2:]))
-        moved = [_moved(y, by, work) for y in x]
-        return moved if isinstance(x, list) else tuple(moved)
-    return x
-
-
-class _Fields(dict[type, tuple[str, ...]]):
-    def __missing__(self, cls: type) -> tuple[str, ...]:
-        found = self[cls] = tuple(f.name for f in fields(cls) if f.name not in ("at", "depth", "file_at"))
-        return found
-
-
-_FIELDS = _Fields()
+    statements: Statements = field(default_factory=Statements)
 
 
 def _end(line: Line) -> int:
@@ -120,19 +92,30 @@ def _end(line: Line) -> int:
     return line.end
 
 
+_WITH_BLOCKS = (S.If, S.Else, S.While, S.For, S.Function, S.Model, S.Broken)
+"""Statements that are changed when the lines below them are read."""
+
+
 class CachingReader(Reader):
-    """Takes the trees of definitions that were there before."""
+    """Takes the trees of definitions, and of lines, that were there before."""
 
     def __init__(self, source: Source, diagnostics: Diagnostics, memory: Memory) -> None:
         super().__init__(source, diagnostics)
         self.memory = memory
         self.chunks: list[Chunk] = []
+        self.lines: dict[str, list[tuple[int, S.Node]]] = {}           # of definitions that are no more
+        self.read_lines: list[tuple[int, str, S.Node]] = []            # of the one that is read
 
     def read(self) -> S.File:
         lines = Layout(self.source, self.diagnostics).split()
+        groups = list(self._groups(lines))
+        known = [self._known_chunk(group) for group in groups]
+        for left in self.memory.chunks.values():
+            for chunk in left:
+                for at, text, node in chunk.lines:
+                    self.lines.setdefault(text, []).append((chunk.at + at, node))
         with reading:
-            for group in self._groups(lines):
-                self.chunks.append(self._chunk(group))
+            self.chunks = [found or self._chunk(group) for group, found in zip(groups, known)]
         self.memory.chunks = {}
         for chunk in self.chunks:
             self.memory.chunks.setdefault(chunk.text, []).append(chunk)
@@ -149,24 +132,41 @@ class CachingReader(Reader):
         if group:
             yield group
 
+    def _known_chunk(self, lines: list[Line]) -> Chunk | None:
+        """The definition of these lines, if it was there before."""
+        at = lines[0].at
+        known = self.memory.chunks.get(self.source.text[at:_end(lines[-1])])
+        if not known or any(line.broken for line in lines):
+            return None
+        chunk = known.pop()
+        if at != chunk.at:
+            shift(chunk.nodes, at - chunk.at)
+            chunk.at = at
+        for error in chunk.errors:
+            self.diagnostics.add(_at_line(error, error.loc.line - chunk.line + self.source.loc(at).line))
+        return chunk
+
     def _chunk(self, lines: list[Line]) -> Chunk:
         at = lines[0].at
         text = self.source.text[at:_end(lines[-1])]
-        number = self.source.loc(at).line
-        if known := self.memory.chunks.get(text):
-            chunk = known.pop()
-            if not any(line.broken for line in lines):
-                if at != chunk.at:
-                    shift(chunk.nodes, at - chunk.at)
-                    chunk.at = at
-                for error in chunk.errors:
-                    moved = _at_line(error, error.loc.line - chunk.line + number)
-                    self.diagnostics.add(moved)
-                return chunk
         before = set(self.diagnostics.found)
+        self.read_lines = []
         nodes = self._block(lines)
         errors = [e for key, e in self.diagnostics.found.items() if key not in before]
-        return Chunk(at, text, nodes, errors, number, frozenset(_WORD.findall(text)))
+        within = [(start - at, line, node) for start, line, node in self.read_lines]
+        return Chunk(at, text, nodes, errors, self.source.loc(at).line, frozenset(_WORD.findall(text)), within)
+
+    def _line(self, line: Line) -> Any:
+        text = self.source.text[line.at:line.end]
+        if not line.broken and (known := self.lines.get(text)):
+            at, node = known.pop()
+            if at != line.at:
+                shift([node], line.at - at)
+        else:
+            node = super()._line(line)
+        if not isinstance(node, _WITH_BLOCKS):
+            self.read_lines.append((line.at, text, node))
+        return node
 
 
 def _at_line(error: UserError, line: int) -> UserError:
@@ -246,13 +246,14 @@ def _check(file: File, loader: Loader, chunks: Sequence[Chunk], memory: Memory) 
             else:
                 waiting.append(name)
         for name in waiting:
-            found = _checked(file, name, root, loader.diagnostics)
+            found = _checked(file, name, root, loader.diagnostics, memory.statements, digests)
             known |= found.known
             placed = [(at, e.loc.line - starts[at], e) for e in _own(found.errors, file)
                       if (at := _definition_at(e.loc.line, starts)) is not None]
             if name in digests and len(placed) == len(_own(found.errors, file)):
                 verdicts[name] = Verdict(digests[name], placed, found.broken, found.known)
     memory.verdicts = verdicts
+    memory.statements.keep(file.tree.body)
     return known
 
 
@@ -293,11 +294,13 @@ def _settle(defined: Any, broken: bool) -> None:
         defined.status.end(broken)
 
 
-def _checked(file: File, name: str, root: Trace, diagnostics: Diagnostics) -> Verdict:
+def _checked(file: File, name: str, root: Trace, diagnostics: Diagnostics, statements: Statements,
+             digests: Mapping[str, Any]) -> Verdict:
     """Check a definition, as `File.check` does, and note the values of expressions."""
     defined, before, known = file.defined[name], set(diagnostics.found), dict[int, Known]()
     root.left, session.steps = MOST_OPERATIONS, 0
     saved, session.watch = session.watch, _watching(known)
+    session.around = statements.running(known, _watching, digests, file.defined)
     try:
         if isinstance(defined, Function | Model):
             defined.check()
@@ -310,7 +313,7 @@ def _checked(file: File, name: str, root: Trace, diagnostics: Diagnostics) -> Ve
             error = UserError(error.message, code=error.code, loc=file.source.loc(file.at[name]), hint=error.hint)
         diagnostics.add(error)
     finally:
-        session.watch = saved
+        session.watch, session.around = saved, None
     errors = [(name, 0, e) for key, e in diagnostics.found.items() if key not in before]
     broken = defined.status.broken if isinstance(defined, Function | Model) else bool(errors)
     return Verdict(None, errors, broken, known)
@@ -326,6 +329,8 @@ def _watching(known: dict[int, Known]) -> Callable[[Any, Any], None]:
 
 def describe(value: Any) -> Known:
     """A value as an editor shows it."""
+    if type(value) is Tracer:
+        return Known(shown(value))
     if isinstance(value, Applicable | library.Namespace | File):
         return Known(shown(value), value)
     if isinstance(value, AttributeTree):
