@@ -24,6 +24,7 @@ from mlc.tools import cli, run
 from mlc.tools.explain import as_json, collect, explanation, page, subjects
 from mlc.tools.explain.explanation import Explanation, Line
 from mlc.tools.explain.lineage import Lineage
+from mlc.tools.explain.printing import ContinuousPrinter
 from tests.corpus import PROGRAMS
 
 ROOT = Path(__file__).parent.parent
@@ -211,6 +212,29 @@ def test_values_keep_their_names(found: Explanation) -> None:
 
 
 # -- forms ------------------------------------------------------------------------------------------------------------
+def test_operations_of_one_kind_are_printed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = dict[str, int]()
+    text, printed = ContinuousPrinter._text, ContinuousPrinter._printed
+
+    def counted(self: ContinuousPrinter, op: Op) -> str:
+        made["printed"] = made.get("printed", 0) + 1
+        return printed(self, op)
+
+    def compared(self: ContinuousPrinter, op: Op) -> str:
+        found = text(self, op)
+        made["all"] = made.get("all", 0) + 1
+        assert found == printed(self, op)
+        return found
+
+    monkeypatch.setattr(ContinuousPrinter, "_printed", counted)
+    monkeypatch.setattr(ContinuousPrinter, "_text", compared)
+    of_text(parse_module("func.func @f(%x: tensor<8x64xf32>) -> tensor<8x64xf32> {\n" + "".join(
+        f"  %{i} = tensor.{name} %{i - 1 if i else 'x'} : tensor<8x64xf32>\n"
+        for i, name in enumerate(["exp", "tanh", "sin"] * 3))
+        + "  func.return %8 : tensor<8x64xf32>\n}", "f.mlir"))
+    assert made["printed"] < made["all"] / 3
+
+
 def test_the_json_fits_its_schema(found: Explanation) -> None:
     jsonschema = pytest.importorskip("jsonschema")
     schema = json.loads((ROOT / "tools" / "explain" / "schema.json").read_text())

@@ -6,6 +6,7 @@ operations again would take longer than the passes.
 
 from __future__ import annotations
 
+import re
 from typing import Any, NamedTuple
 
 from mlc.ir.core import Block, Op, Value
@@ -39,6 +40,24 @@ class _Known(NamedTuple):
     types: list[Type]
 
 
+def _attribute(value: Any) -> Any:
+    """A key of an attribute: equal only for those of equal text, unlike 0.0 and -0.0, or 1 and True."""
+    if type(value) in (int, bool, str) or (type(value) is tuple and all(type(x) is int for x in value)):
+        return type(value), value
+    return (float, repr(value)) if type(value) is float else id(value)
+
+
+def _template(text: str, names: list[str]) -> list[str | int] | None:
+    """A text with the positions of names in their places; None where a string has what may be a name."""
+    if _NAME_IN_STRING.search(text):
+        return None
+    return [names.index(part) if part in names else part for part in _NAME.split(text) if part]
+
+
+_NAME = re.compile(r"(%[\w$.-]+(?:#\d+)?)")
+_NAME_IN_STRING = re.compile(r'"[^"]*%')
+
+
 class ContinuousPrinter(Printer):
     """Prints a module repeatedly; `lineage` knows the operations."""
 
@@ -50,6 +69,8 @@ class ContinuousPrinter(Printer):
         self._scopes: dict[Op, _Scope] = {}
         self._known: dict[Op, _Known] = {}
         self._types: dict[int, tuple[Type, str]] = {}
+        # by the kind of an operation: its template, and the attributes, which are held since ids may stand for them
+        self._templates: dict[Any, tuple[list[str | int] | None, list[Any]]] = {}
 
     def module(self, module: Op) -> list[Line]:
         """The lines of a module, as it is now."""
@@ -77,12 +98,38 @@ class ContinuousPrinter(Printer):
             self.owners.append(number)
             return
         outer, self._owner = self._owner, number
-        super().op(op)
-        self._owner = outer
-        if not op.regions and not op.successors:           # whose names are not checked
+        if op.regions or op.successors:                    # whose names are not checked
+            super().op(op)
+        else:
+            self.line(self._text(op))
             attrs = list(op.attrs.values())
             self._known[op] = _Known(self.lines[-1].lstrip(" "), self.names, op.operands[:], attrs,
                                      [id(v) for v in attrs], [r.type for r in op.results])
+        self._owner = outer
+
+    def _text(self, op: Op) -> str:
+        """The text of an operation without regions: that of another of its kind, with its own names."""
+        if len(op.results) > 1:
+            return self._printed(op)
+        values = [*op.results, *op.operands]
+        key = (type(op), tuple(op.attrs), *map(_attribute, op.attrs.values()), *[self.type(v.type) for v in values],
+               *map(values.index, values), tuple(op.segments or ()))
+        template = self._templates.get(key)
+        if template is None:
+            text = self._printed(op)
+            self._templates[key] = _template(text, [self.name(v) for v in values]), list(op.attrs.values())
+            return text
+        parts = template[0]
+        return self._printed(op) if parts is None else "".join(
+            [x if type(x) is str else self.name(values[x]) for x in parts])
+
+    def _printed(self, op: Op) -> str:
+        """The text of an operation, as any printer makes it."""
+        lines, owners, indent = self.lines, self.owners, self.indent
+        self.lines, self.owners, self.indent = [], [], 0
+        super().op(op)
+        (text,), self.lines, self.owners, self.indent = self.lines, lines, owners, indent
+        return text
 
     def type(self, type: Type) -> str:
         known = self._types.get(id(type))
