@@ -11,7 +11,7 @@ from mlc.frontend.location import user_loc
 from mlc.ir.diag import UserError
 from mlc.ir.files import write_whole
 
-_HINTS = {
+HINTS = {
     **dict.fromkeys((errno.ENOSPC, errno.EDQUOT, errno.EFBIG), "free some space, or write elsewhere"),
     **dict.fromkeys((errno.EACCES, errno.EPERM, errno.EROFS), "write to a folder that you may write to"),
     errno.EISDIR: "give the name of a file", errno.ENOTDIR: "part of the path is a file",
@@ -46,5 +46,5 @@ def write_open_file(file: IO[bytes], parts: Iterable[bytes | memoryview]) -> Non
 def not_written(path: object, error: OSError | ValueError) -> UserError:
     """The error of a file that cannot be written."""
     reason = error.strerror or error if isinstance(error, OSError) else error
-    hint = _HINTS.get(error.errno or 0, "") if isinstance(error, OSError) else ""
+    hint = HINTS.get(error.errno or 0, "") if isinstance(error, OSError) else ""
     return UserError(f"cannot write {path}: {reason}", code="MLC0393", loc=user_loc(), hint=hint)

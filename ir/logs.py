@@ -104,7 +104,8 @@ def from_environment() -> None:
     if kind not in FORMATS:
         raise UserError(f"MLC_LOGS_FORMAT is {kind!r}", code="MLC0692", hint="one of " + ", ".join(FORMATS))
     _settings.chosen, _settings.json = parse(text), kind == "json"
-    _settings.out = os.environ.get("MLC_LOGS_OUT") or None
+    out = os.environ.get("MLC_LOGS_OUT")
+    _settings.out = os.path.abspath(out) if out else None              # wherever the program goes
 
 
 def wants(name: str) -> bool:

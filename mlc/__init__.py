@@ -11,6 +11,7 @@ The names below are imported when they are first used: `import mlc` itself loads
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 
 TYPE_CHECKING = False            # importing it from typing would take longer than all of `mlc --help`
@@ -306,3 +307,7 @@ def load_ipython_extension(shell: Any) -> None:
 
 def __dir__() -> list[str]:
     return sorted({*globals(), *sys.modules[__name__].__all__})
+
+
+if "MLC_LOGS_OUT" in os.environ:                           # which is named from the folder that the program begins in
+    importlib.import_module("mlc.ir.logs")

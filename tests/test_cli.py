@@ -236,6 +236,41 @@ def test_output_files_are_written_atomically(sample_folder: Path, monkeypatch: p
     assert stat.S_ISCHR(os.stat(os.devnull).st_mode)
 
 
+@pytest.mark.parametrize(("words", "path", "reason", "hint"), [
+    ("profile {} -o {}", "no/t.json", "No such file or directory", "make the folder first"),
+    ("profile {} --flame {}", "folder", "Is a directory", "give the name of a file"),
+    ("profile {} --json {}", "file/k.json", "Not a directory", "part of the path is a file"),
+    ("explain {} -o {}", "no/x.html", "No such file or directory", "make the folder first"),
+    ("run {}:main -o {}", "no/x.npz", "No such file or directory", "make the folder first")])
+def test_what_cannot_be_written_is_said_before_the_program_runs(
+        words: str, path: str, reason: str, hint: str, run: Run, tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text("raise SystemExit('it has run')\n")
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "file").touch()
+    status, out, err = run(*words.format(program, tmp_path / path).split())
+    assert (status, out) == (2, "") and "it has run" not in err
+    assert f"[MLC0393]: cannot write {tmp_path / path}: {reason}" in err and hint in err
+
+
+def test_files_are_named_from_where_the_command_is_started(run: Run, tmp_path: Path,
+                                                           monkeypatch: pytest.MonkeyPatch) -> None:
+    program, elsewhere = tmp_path / "program.py", tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    program.write_text(f"import os, mlc\nos.chdir({str(elsewhere)!r})\nmlc.compile(lambda x: x + 1)(mlc.ones(3))\n")
+    monkeypatch.chdir(tmp_path)
+    assert run("profile", "program.py", "-o", "t.json", "--flame", "f.svg", "--json", "k.json", "--no-roofline")[0] == 0
+    monkeypatch.chdir(tmp_path)
+    assert run("explain", "program.py", "-o", "x.html")[0] == 0
+    assert {p.name for p in tmp_path.iterdir()} >= {"t.json", "f.svg", "k.json", "x.html"}
+    assert not list(elsewhere.iterdir())
+    monkeypatch.setenv("MLC_LOGS_OUT", "log.txt")
+    monkeypatch.chdir(tmp_path)
+    code = f"import os, mlc\nos.chdir({str(elsewhere)!r})\nmlc.compile(lambda x: x + 1)(mlc.ones(3))"
+    subprocess.run([sys.executable, "-c", code], env={**os.environ, "MLC_LOGS": "all", "MLC_CACHE": "0"}, check=True)
+    assert (tmp_path / "log.txt").exists() and not list(elsewhere.iterdir())
+
+
 def test_stdin_and_stdout(run: Run) -> None:
     status, out, err = run("opt", "-", "-o", "-", stdin=MODEL_MLIR)
     assert status == 0 and out == to_text(parse_module(MODEL_MLIR)) and not err

@@ -84,7 +84,8 @@ def parser() -> argparse.ArgumentParser:
     add("--tries", type=report.integer(1), default=500, metavar="N", help="run so often at most (default 500)")
     add("--allow-pass", action="append", default=[], metavar="PACKAGE.MODULE",
         help="import this pass of your own where the file asks for it")
-    add("-o", "--output", metavar="FILE", help="where to write what replays it (default: mlc-bisect.mlir)")
+    add("-o", "--output", type=report.Output, metavar="FILE",
+        help="where to write what replays it (default: mlc-bisect.mlir)")
     p.set_defaults(pipeline=None)
     return p
 

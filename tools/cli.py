@@ -96,13 +96,13 @@ def _run(words: list[str], caller: FrameType) -> int:
     if name not in COMMANDS:
         return _unknown(words[0])
     command = importlib.import_module(f"mlc.tools.{name.replace('-', '_')}")
-    from mlc.tools import report
+    from mlc.tools import files, report
     options = report.Options([], "--debug" in words, "auto")
     try:
         options = report.Options.take(words[1:])
-        parsed = command.parser().parse_args(options.rest)
         from mlc.frontend.location import in_command
-        with in_command(caller):
+        with in_command(caller), files.started_here():
+            parsed = command.parser().parse_args(options.rest)
             return int(command.main(parsed))
     except SystemExit as stop:                   # argparse has spoken, or the user's program ends itself
         return report.exit_status(stop)

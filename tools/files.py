@@ -1,11 +1,19 @@
-"""Reading and writing for commands: `-` is stdin or stdout, and files are written atomically."""
+"""Reading and writing for commands: `-` is stdin or stdout, and files are written atomically.
+
+A file that a command writes is named from the folder that the command is started in, wherever the program that it runs
+goes meanwhile. Whether it can be written is known before that program runs.
+"""
 
 from __future__ import annotations
 
+import errno
 import linecache
 import os
+import stat
 import sys
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from mlc.ir.diag import ParseError, UserError
@@ -13,6 +21,65 @@ from mlc.ir.files import read_at_most, write_whole
 from mlc.ir.lexer import MAX_TEXT
 
 STDIN = "<stdin>"
+
+
+class _Start:
+    """The folder that the command is started in; "" if it is no more."""
+
+    folder = ""
+
+
+@contextmanager
+def started_here() -> Iterator[None]:
+    """Context of a command, for which the current folder is the one that it is started in."""
+    saved = _Start.folder
+    try:
+        _Start.folder = os.getcwd()
+    except FileNotFoundError:
+        _Start.folder = ""
+    try:
+        yield
+    finally:
+        _Start.folder = saved
+
+
+def placed(path: str) -> str:
+    """Where a file is that a command writes."""
+    return os.path.join(_Start.folder, path)
+
+
+def check_output(path: str) -> None:
+    """Raise UserError (MLC0393) if a file that is to be written later cannot be."""
+    if path == "-":
+        return
+    try:
+        _check_place(Path(placed(path)))
+    except (OSError, ValueError) as error:
+        raise _not_written(path, error) from None
+
+
+def _check_place(target: Path) -> None:
+    """Raise OSError or ValueError as `write_whole` would."""
+    try:
+        mode = target.stat().st_mode
+    except FileNotFoundError:
+        os.stat(target.parent)                             # which says that the folder is missing
+    else:
+        if stat.S_ISDIR(mode):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        if not stat.S_ISREG(mode):                         # a device or pipe, which is written directly
+            return
+        if not os.access(target, os.W_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+    if not os.access(target.parent, os.W_OK | os.X_OK):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+
+
+def _not_written(path: str, error: OSError | ValueError) -> UserError:
+    from mlc.frontend.output_files import HINTS
+    if isinstance(error, OSError):
+        return UserError(f"cannot write {path}: {error.strerror}", code="MLC0393", hint=HINTS.get(error.errno or 0))
+    return UserError(f"cannot write {path!r}: {error}", code="MLC0393")
 
 
 def read_text(path: str) -> tuple[str, str]:
@@ -53,10 +120,9 @@ def write(path: str | None, data: str | bytes) -> None:
             sys.stdout.flush()
         return
     try:
-        write_whole(path, [data.encode() if isinstance(data, str) else data])
+        write_whole(placed(path), [data.encode() if isinstance(data, str) else data])
     except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else error
-        raise UserError(f"cannot write {path}: {reason}", code="MLC0393") from None
+        raise _not_written(path, error) from None
 
 
 def scratch_file(name: str) -> Path:

@@ -33,7 +33,7 @@ def parser() -> argparse.ArgumentParser:
     add("file", nargs="?", default="-", help="a .mlir file, or - for stdin (the default)")
     add("-p", "--pipeline", "--pass-pipeline", action="append", default=[], metavar="PASSES",
         help="PASS{option=value},PASS,...; a pass of your own is package.module (see mlc passes)")
-    add("-o", "--output", metavar="OUT", help="write here instead of stdout")
+    add("-o", "--output", type=report.Output, metavar="OUT", help="write here instead of stdout")
     add("--generic", "--mlir-print-op-generic", action="store_true", help="print what any MLIR tool reads")
     add("--locations", "--mlir-print-debuginfo", action="store_true", help="print where each operation came from")
     add("--print-ir-after-all", "--mlir-print-ir-after-all", action="store_true",

@@ -43,15 +43,16 @@ def parser() -> argparse.ArgumentParser:
     add("--inputs", metavar="FILES", help="arrays: x.npy,rest.npz")
     add("--seed", type=report.integer(0), metavar="N", help="seed of random inputs (default 0)")
     add("--repeat", type=report.integer(1), metavar="N", help="calls of the function (default 10)")
-    add("-o", "--trace", metavar="FILE", help="write a trace for Perfetto, compressed if it ends with .gz")
-    add("--flame", metavar="FILE", help="write a flame graph (.svg): module, line, kernel")
+    add("-o", "--trace", type=report.Output, metavar="FILE",
+        help="write a trace for Perfetto, compressed if it ends with .gz")
+    add("--flame", type=report.Output, metavar="FILE", help="write a flame graph (.svg): module, line, kernel")
     add("--sort", choices=SORTS, default="total", help="order of the kernels (default total)")
     add("--rows", type=report.integer(-1, ", where -1 is for all"), default=20, metavar="N",
         help="rows of each table; -1 for all (default 20)")
     add("--memory", action="store_true", help="the owners of all bytes at the peak")
     add("--counters", action="store_true", help="hardware counters: instructions, cache misses")
     add("--no-roofline", action="store_true", help="do not measure the limits of the machine, which takes two seconds")
-    add("--json", metavar="FILE", help="write all figures as JSON, - for stdout")
+    add("--json", type=report.Output, metavar="FILE", help="write all figures as JSON, - for stdout")
     return p
 
 
@@ -122,9 +123,9 @@ def _show(p: profile, options: argparse.Namespace, counted: HardwareCounters) ->
     if options.memory:
         print("\n" + p.memory().table(options.rows), file=stream)
     if options.trace:
-        p.export_chrome_trace(options.trace)
+        p.export_chrome_trace(files.placed(options.trace))
     if options.flame:
-        p.export_flame_graph(options.flame, f"mlc profile {options.file}")
+        p.export_flame_graph(files.placed(options.flame), f"mlc profile {options.file}")
     if options.json:
         content = {**kernels.to_json(), "memory": p.memory().to_json()}
         if options.counters:

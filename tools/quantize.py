@@ -22,7 +22,8 @@ def parser() -> argparse.ArgumentParser:
     p = report.Parser("quantize", "Write a language model as a GGUF file whose weights take fewer bits, and compare "
                       "the perplexity of both.", EXAMPLES)
     p.add_argument("model", metavar="MODEL", help="a folder as transformers has it, or a GGUF file")
-    p.add_argument("-o", "--output", metavar="FILE", required=True, help="the file to write, NAME.gguf")
+    p.add_argument("-o", "--output", type=report.Output, metavar="FILE",
+        required=True, help="the file to write, NAME.gguf")
     p.add_argument("--type", choices=TYPES, default="q8_0", help="of the weights (default q8_0); vectors are f32, "
                    "and matrices whose rows are no whole blocks are q8_0")
     p.add_argument("--perplexity", metavar="FILE", help="the text that both are compared by (default: the explanations "

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from mlc.ir.diag import UNKNOWN, Error, InternalError, Loc, UserError
+from mlc.tools import files
 from mlc.tools.exit_status import DEFECT, OK, USAGE, WRONG_INPUT
 
 USAGE_CODES = frozenset({"MLC0201", "MLC0330", "MLC0331", "MLC0332", "MLC0333", "MLC0334", "MLC0335",
@@ -76,6 +77,9 @@ class Parser(argparse.ArgumentParser):
         found = super().parse_args(words[:end], namespace)
         if own:
             found.program_arguments += words[end + 1:]
+        for value in vars(found).values():
+            if isinstance(value, Output):
+                files.check_output(value)
         return found  # type: ignore[no-any-return]
 
     def error(self, message: str) -> NoReturn:
@@ -86,6 +90,10 @@ class Parser(argparse.ArgumentParser):
             if near := get_close_matches(unknown[1], known, 1):
                 hint = f"did you mean {near[0]}?"
         raise usage_error(f"{self.prog}: {message}", hint, "MLC0391")
+
+
+class Output(str):
+    """The type of an option that names a file which the command writes at its end: it is looked at before all work."""
 
 
 def integer(least: int, note: str = "", most: int | None = None) -> Callable[[str], int]:

@@ -63,7 +63,8 @@ def parser() -> argparse.ArgumentParser:
         "communicate by MPI: mlc.distributed")
     add("--max-restarts", type=report.integer(0), metavar="N", help="with --ranks: start again "
         "after a rank has failed, at most so often")
-    add("-o", "--output", metavar="FILE", help="write the results as .npy or .npz instead of printing them")
+    add("-o", "--output", type=report.Output, metavar="FILE",
+        help="write the results as .npy or .npz instead of printing them")
     return p
 
 

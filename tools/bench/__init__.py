@@ -43,8 +43,9 @@ def parser() -> argparse.ArgumentParser:
         help="turns of each, of which the best counts (default 7)")
     add("--args", metavar="TYPES", help="of a file: types of the arguments, as in 'f32[4,16]'")
     add("--sizes", metavar="B=4,...", help="of a file: numbers for size symbols")
-    add("--json", metavar="FILE", help="write the figures, with a description of the machine, - for stdout")
-    add("--plot", metavar="FILE", help="draw the ratios as a chart (.png, .svg, .pdf)")
+    add("--json", type=report.Output, metavar="FILE",
+        help="write the figures, with a description of the machine, - for stdout")
+    add("--plot", type=report.Output, metavar="FILE", help="draw the ratios as a chart (.png, .svg, .pdf)")
     return p
 
 
@@ -204,5 +205,6 @@ def _plot(path: str, found: Sequence[Measured], peers: Sequence[str]) -> None:
     axes.set_xscale("log")
     axes.set_xlabel("time / mlc's time")
     axes.legend()
-    figure.savefig(path)
+    from mlc.tools import files
+    figure.savefig(files.placed(path))
     pyplot.close(figure)

@@ -36,7 +36,8 @@ def parser() -> argparse.ArgumentParser:
     add("file", metavar="FILE[:FUNCTION]", help="a function of a .py, .mlc or .mlir file; a .py program, which is run "
         "and whose largest compilation is explained; a " + " or ".join(formats.ENDINGS) + " file")
     add("program_arguments", nargs="*", default=[], metavar="ARG", help="arguments of a Python program (after --)")
-    add("-o", "--output", metavar="OUT", help="write the page (or with --json the data) to this file; - is stdout "
+    add("-o", "--output", type=report.Output, metavar="OUT",
+        help="write the page (or with --json the data) to this file; - is stdout "
         "(default: a summary on the terminal)")
     add("--line", metavar="[FILE:]LINE", help="text: one line of the source through all levels")
     add("--all", action="store_true", help="with --line: all lines of each level, however many")
@@ -83,7 +84,7 @@ def main(options: argparse.Namespace) -> int:
         gc.freeze()                              # nor at the end, where they would be searched for cycles for a second
     files.write(options.output, text)
     if options.output not in (None, "-"):
-        print(f"{options.output}: {os.path.getsize(options.output) / 1e6:.1f} MB", file=sys.stderr)
+        print(f"{options.output}: {os.path.getsize(files.placed(options.output)) / 1e6:.1f} MB", file=sys.stderr)
     return subject.status
 
 

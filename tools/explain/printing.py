@@ -121,7 +121,7 @@ class ContinuousPrinter(Printer):
             return text
         parts = template[0]
         return self._printed(op) if parts is None else "".join(
-            [x if type(x) is str else self.name(values[x]) for x in parts])
+            [x if isinstance(x, str) else self.name(values[x]) for x in parts])
 
     def _printed(self, op: Op) -> str:
         """The text of an operation, as any printer makes it."""
