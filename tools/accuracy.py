@@ -26,7 +26,7 @@ from mlc.dialects.tensor.binary import Binary
 from mlc.dialects.tensor.elementwise import Elementwise, Rounding, Unary
 from mlc.ir.core import REGISTRY, Op
 from mlc.tools import files, report
-from mlc.tools.passes import table
+from mlc.tools.layout import table
 
 Array = np.ndarray[Any, Any]
 Evaluate = Callable[[str, Sequence[Array]], Array]

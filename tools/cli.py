@@ -54,20 +54,22 @@ commands:
 options of every command:
   -h, --help       what it does, with examples
   --debug          show the traceback of an error
-  --color WHEN     colour messages: auto, always or never (NO_COLOR is respected)
+  --color WHEN     colour messages: auto, always, never (NO_COLOR is respected)
 
 examples:
   mlc ops tensor.exp
   mlc compile model.py:predict --emit=loop
   mlc run --check model.py
 
-exit status: 0 done, 1 the input is wrong, 2 usage or files, 101 a defect of mlc, 130 interrupted
+exit status: 0 done, 1 the input is wrong, 2 usage or files, 101 a defect of
+mlc, 130 interrupted
 """
 
 
 def usage() -> str:
-    width = max(map(len, COMMANDS)) + 2
-    return USAGE_TEXT.format(commands="\n".join(f"  {name:{width}}{what}" for name, what in COMMANDS.items()))
+    from mlc.tools.layout import page_width, table
+    return USAGE_TEXT.format(commands="\n".join("  " + line for line in table(
+        list(COMMANDS.items()), page_width() - 2)))
 
 
 def main(argv: Sequence[str] | None = None) -> int:

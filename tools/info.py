@@ -8,7 +8,7 @@ import platform
 import sys
 
 from mlc.ir.diag import BackendError
-from mlc.tools import report
+from mlc.tools import layout, report
 from mlc.tools.cli import version
 
 EXAMPLES = """examples:
@@ -67,8 +67,11 @@ def about(path: str) -> list[tuple[str, str]]:
 def show(rows: list[tuple[str, str]]) -> None:
     """Rows in two columns, but for long names."""
     width = max(len(k) for k, _ in rows if len(k) < 30)
+    columns = layout.page_width()
     for key, value in rows:
-        print(f"{key:{width}}  {value}" if len(key) <= width else f"{key}: {value}")
+        first, *more = layout.wrapped(value, columns - width - 2) or [""]
+        print(*([f"{key:{width}}  {first}"] if len(key) <= width else [f"{key}:", f"{'':{width}}  {first}"]),
+              *(f"{'':{width}}  {line}" for line in more), sep="\n")
     sys.stdout.flush()
 
 

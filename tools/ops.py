@@ -11,8 +11,8 @@ from mlc.dialects.tensor.traits import FACTS
 from mlc.ir.core import REGISTRY, Op
 from mlc.ir.diag import UserError
 from mlc.ir.rewrite import rules_for
-from mlc.tools import report
-from mlc.tools.passes import table
+from mlc.tools import layout, report
+from mlc.tools.layout import table
 
 EXAMPLES = """examples:
   mlc ops
@@ -55,7 +55,7 @@ def listing(ops: dict[str, type[Op]]) -> str:
         operands = [f.name + {"one": "", "optional": "?", "many": "..."}[f.shape] for f in cls.operand_fields]
         rows.append((name, " ".join(operands), " ".join(f.name for f in cls.attr_fields), " ".join(facets(cls)),
                      equation(cls)))
-    if width := report.terminal_width():                   # what there is no room for, `mlc ops NAME` says
+    if width := layout.terminal_width():                   # what there is no room for, `mlc ops NAME` says
         rows = [(name, meaning) for name, *_, meaning in rows]
     return "\n".join(table(rows, width))
 

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import argparse
 import inspect
-import textwrap
-from collections.abc import Sequence
 
 from mlc.ir.machine import Machine
 from mlc.ir.passes import Pass, find_pass, pass_names
 from mlc.passes import pipeline
-from mlc.tools import report
+from mlc.tools import layout, report
 
 EXAMPLES = """examples:
   mlc passes
@@ -34,14 +32,16 @@ def everything() -> str:
     for name in pass_names():
         transform = find_pass(name)
         rows.append((signature(transform), form(transform.takes), form(transform.gives), transform.summary))
-    width = report.terminal_width()
-    lines = table(rows, width)
+    width = layout.page_width()
+    lines = layout.table(rows, width)
     for machine, order in pipeline.ORDERS.items():
         lines += ["", f"order for a {machine.upper()} (a reason per row)"]
-        lines += ["  " + line for line in table([(str(n), level, text, why) for n, (level, text, why) in
-                                                 enumerate(order, 1)], width and width - 2)]
+        lines += ["  " + line for line in layout.table([(str(n), level, text, why) for n, (level, text, why) in
+                                                        enumerate(order, 1)], width - 2)]
     lines += ["", "checked when the order is loaded"]
-    lines += [f"  {earlier} before {later}: {why}" for earlier, later, why in pipeline.BEFORE]
+    for earlier, later, why in pipeline.BEFORE:
+        first, *more = layout.wrapped(f"{earlier} before {later}: {why}", width - 4)
+        lines += ["  " + first, *("    " + line for line in more)]
     return "\n".join(lines)
 
 
@@ -79,20 +79,3 @@ def _text(value: object) -> str:
 
 def form(form: object) -> str:
     return getattr(form, "name", "any") if form is not None else "any"
-
-
-NARROWEST = 24
-"""Minimum width of the last column of a table, however narrow the terminal is."""
-
-
-def table(rows: Sequence[tuple[str, ...]], width: int = 0) -> list[str]:
-    """Rows with aligned columns, the last of which is wrapped to fit `width`; 0 for no limit."""
-    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]) - 1)]
-    before = sum(widths) + 2 * len(widths)
-    wrap_width = max(width - before, NARROWEST) if width else max(1, *(len(row[-1]) for row in rows))
-    out = list[str]()
-    for row in rows:
-        first, *more = textwrap.wrap(row[-1], wrap_width, break_on_hyphens=False) or [""]
-        out.append("  ".join([*(f"{cell:{w}}" for cell, w in zip(row, widths)), first]).rstrip())
-        out += [" " * before + line for line in more]
-    return out

@@ -6,16 +6,18 @@ import argparse
 import os
 import re
 import shlex
-import shutil
 import sys
+import textwrap
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any, NoReturn
 
 from mlc.ir.diag import UNKNOWN, Error, InternalError, Loc, UserError
 from mlc.tools import files
 from mlc.tools.exit_status import DEFECT, OK, USAGE, WRONG_INPUT
+from mlc.tools.layout import page_width
 
 USAGE_CODES = frozenset({"MLC0201", "MLC0330", "MLC0331", "MLC0332", "MLC0333", "MLC0334", "MLC0335",
                          "MLC0388", "MLC0399", "MLC0410", "MLC0411", "MLC0501", "MLC0502", "MLC0680",
@@ -56,10 +58,18 @@ class Options:
 
 
 class Help(argparse.RawDescriptionHelpFormatter):
-    """Help formatter that keeps the layout of examples."""
+    """Help formatter that keeps the layout of examples, and wraps the prose around them."""
 
     def __init__(self, prog: str) -> None:
-        super().__init__(prog, max_help_position=30, width=110)
+        width = page_width()
+        super().__init__(prog, max_help_position=min(30, width // 3), width=min(width, 110))
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        out = list[str]()
+        for indented, group in groupby(text.splitlines(), lambda line: not line or line.startswith(" ")):
+            lines = list(group)
+            out += lines if indented else textwrap.wrap(" ".join(lines), width, break_on_hyphens=False)
+        return "\n".join(indent + line for line in out)
 
 
 class Parser(argparse.ArgumentParser):
@@ -175,13 +185,6 @@ def _defect(error: Exception, words: list[str]) -> InternalError:
                             hint=f"replay it with: {replay}")
     wrapped.reproducer = replay
     return wrapped
-
-
-def terminal_width() -> int:
-    """Width of the terminal, from stdout or COLUMNS; 0 if unknown, so that nothing is truncated."""
-    fallback = shutil.get_terminal_size((80, 24)).columns if sys.stdout.isatty() else 0
-    columns = os.environ.get("COLUMNS", "")
-    return int(columns) if columns.isdecimal() else fallback
 
 
 def message(text: str, color: str = "auto") -> None:

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 
 from mlc.profile_kernels import time_text
-from mlc.tools import report
+from mlc.tools import layout, report
 from mlc.tools.explain.as_json import quantity
 from mlc.tools.explain.explanation import Explanation, Kernel, Level
 
@@ -141,5 +141,5 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
 
 
 def _fitted(lines: Sequence[str]) -> str:
-    width = report.terminal_width()
+    width = layout.terminal_width()
     return "".join((x if not width or len(x) <= width else x[:width - 3] + "...") + "\n" for x in lines)
