@@ -61,6 +61,39 @@ def test_breakpoints_are_operations_values_and_lines(debug: Run, place: str) -> 
     assert out.count("breakpoint 1: ") == 2 and "(model.py:12:3)" in out and "func.func @g" in out
 
 
+def test_a_line_of_the_program_is_one_stop_each_time(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "m.mlir"
+    path.write_text('''func.func @main(%x: tensor<3xf32>) -> tensor<3xf32> {
+  %0 = tensor.exp %x : tensor<3xf32> loc("model.py":3:3)
+  %1 = tensor.log %0 : tensor<3xf32> loc("model.py":3:7)
+  %2 = func.call @g(%1) : (tensor<3xf32>) -> tensor<3xf32> loc("model.py":3:9)
+  %3 = tensor.neg %2 : tensor<3xf32> loc("model.py":3:1)
+  %4 = tensor.sin %3 : tensor<3xf32> loc("model.py":4:1)
+  %5 = tensor.cos %4 : tensor<3xf32> loc("model.py":3:5)
+  func.return %5 : tensor<3xf32> loc("model.py":5:1)
+}
+func.func @g(%x: tensor<3xf32>) -> tensor<3xf32> {
+  %e = tensor.abs %x : tensor<3xf32> loc("model.py":12:3)
+  func.return %e : tensor<3xf32> loc("model.py":13:3)
+}
+''')
+
+    def stops(commands: str) -> list[str]:
+        assert cli.main(["debug", str(path), "-x", commands]) == 0
+        return [line.split("=", 1)[-1].split()[0] for line in capsys.readouterr().out.splitlines()
+                if line.startswith("->")][1:]
+
+    assert stops("b model.py:3; n; c; c; c") == ["tensor.log", "tensor.cos"]     # it began there
+    assert stops("b model.py:12; b model.py:4; c; c; c") == ["tensor.abs", "tensor.sin"]
+    assert stops("b 4; c; c") == ["tensor.log"]                        # line 4 of the listing
+
+
+def test_breakpoints_say_which_line_is_meant(debug: Run) -> None:
+    assert "breakpoint 1: 3 of the listing\n" in debug("b 3")
+    text = " ".join(debug("h").split())
+    assert "stop at model.py:3, a line of the program; at 3, a line of this listing; at" in text
+
+
 def test_breakpoints_are_listed_and_deleted(debug: Run) -> None:
     assert debug.stops("b exp; b neg; d 1; c; c") == ["tensor.softmax", "tensor.neg"]
     assert "breakpoint 2: neg\n" in debug("b exp; b neg; d 1; b")
@@ -93,7 +126,7 @@ def test_commands_come_from_standard_input(debug: Run, monkeypatch: pytest.Monke
     monkeypatch.setattr("sys.stdin", io.StringIO("next\nprint %0\n\nhelp\nquit\n"))
     assert cli.main(["debug", str(debug.path)]) == 0
     out = debug.capsys.readouterr().out
-    assert "%0 = float32[2, 3]" in out and "stop at an operation" in out and "result" not in out
+    assert "%0 = float32[2, 3]" in out and "stop at model.py:3" in out and "result" not in out
 
 
 @pytest.mark.parametrize(("command", "message"), [

@@ -27,14 +27,15 @@ COMMANDS = {
     "s": ("into", "step into its region, or the function that it calls"),
     "f": ("finish", "go on until the region is left"),
     "c": ("continue", "go on until a breakpoint"),
-    "b": ("break PLACE", "stop at an operation (tensor.exp), a line (model.py:12, or 12 of the text), a value (%x)"),
+    "b": ("break PLACE", "stop at model.py:3, a line of the program; at 3, a\n"
+          "line of this listing; at tensor.exp, an operation;\nat a value (%x)"),
     "d": ("delete N", "remove a breakpoint"),
     "w": ("watch %x", "say what a value is whenever it is computed anew"),
     "p": ("print %x[0, 2:4]", "show a value, or a part of it"),
     "save": ("save %x FILE", "write a value as a .npy file"),
     "locals": ("locals", "show all values so far"),
     "l": ("list", "show the lines around"),
-    "where": ("where", "show the operation, its line in the program, and the regions around"),
+    "where": ("where", "show the operation, its line, the regions around"),
     "q": ("quit", "end"),
     "h": ("help", "this list"),
 }
@@ -43,7 +44,8 @@ CONTEXT = 4
 
 
 def help_text() -> str:
-    return "\n".join(f"  {short:7}{text:20}{what}" for short, (text, what) in COMMANDS.items())
+    return "\n".join(f"  {short:7}{text:20}" + what.replace("\n", "\n" + " " * 29)
+                     for short, (text, what) in COMMANDS.items())
 
 
 def parser() -> argparse.ArgumentParser:
@@ -165,9 +167,10 @@ class Session:
         made = Breakpoint(self.count, place)
         if not any(made.fits(op, self.stepper.listing) for op in self.stepper.listing.line_of):
             raise UserError(f"nothing is at {place}", code="MLC0694",
-                            hint="name an operation (tensor.exp), a line (m.py:12, or 12 of the text) or a value (%x)")
+                            hint="name a line of the program (m.py:3) or of the listing (3), an operation (tensor.exp) "
+                                 "or a value (%x)")
         self.stepper.breakpoints.append(made)
-        print(f"breakpoint {made.number}: {place}")
+        print(f"breakpoint {made.number}: {place}" + " of the listing" * place.isdecimal())
 
     def _delete(self, number: str) -> None:
         kept = [b for b in self.stepper.breakpoints if str(b.number) != number]

@@ -27,13 +27,18 @@ class Breakpoint:
     number: int
     text: str
 
+    @property
+    def is_source_line(self) -> bool:
+        """Whether it is at a line of the program: execution stops once whenever it comes there."""
+        return not self.text.startswith("%") and self.text.rpartition(":")[2].isdecimal() and ":" in self.text
+
     def fits(self, op: Op, listing: Listing) -> bool:
         """Whether it is at an operation."""
         text = self.text
         if text.startswith("%"):
             return any(listing.name_of(r) == text for r in op.results)
-        file, colon, line = text.rpartition(":")
-        if colon and line.isdecimal():
+        file, _, line = text.rpartition(":")
+        if self.is_source_line:
             return any(loc.line == int(line) and (loc.file == file or loc.file.endswith("/" + file))
                        for loc in (op.loc, *op.loc.fused))
         if text.isdecimal():
@@ -109,6 +114,7 @@ class Stepper(Interpreter):
         self.breakpoints: list[Breakpoint] = []
         self.watched: dict[str, Any] = {}
         self.until, self.at_depth, self.depth = "into", 0, 0
+        self._lines: list[set[int]] = []                   # by depth, the breakpoints at the last operation there
 
     def frame(self) -> Frame:
         return _Frame(self)
@@ -118,7 +124,7 @@ class Stepper(Interpreter):
 
     def before(self, op: Op, frame: Frame) -> None:
         """Stop before an operation, if there is a reason."""
-        found = next((b for b in self.breakpoints if b.fits(op, self.listing)), None)
+        found = self._arrived(op) if self.breakpoints else None
         wanted = self.until == "into" or (self.until == "next" and self.depth <= self.at_depth) or (
             self.until == "finish" and self.depth < self.at_depth)
         if found is None and not wanted:
@@ -126,6 +132,16 @@ class Stepper(Interpreter):
         self.at_depth = self.depth
         self.asks(Stop(op, frame, self.depth, f"breakpoint {found.number}: {found.text}" if found else ""))
         self.at_depth = self.depth
+
+    def _arrived(self, op: Op) -> Breakpoint | None:
+        """The breakpoint that execution has come to: that of a line of the program at the first of its operations."""
+        fits = {b.number for b in self.breakpoints if b.fits(op, self.listing)}
+        del self._lines[self.depth + 1:]
+        before = self._lines[-1] if self._lines else set()             # the operation before, or the one around
+        self._lines += [before] * (self.depth + 1 - len(self._lines))
+        self._lines[self.depth] = fits
+        return next((b for b in self.breakpoints if b.number in fits and not (
+            b.is_source_line and b.number in before)), None)
 
     def after(self, op: Op, frame: Frame) -> None:
         """Say what became of watched values."""
