@@ -19,8 +19,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from mlc.dialects import tensor
-from mlc.dialects.tensor.debug import check_message, fields_of, shown, stopped
+from mlc.dialects.tensor.debug import check_formats, check_message, fields_of, shown, stopped
 from mlc.frontend.arguments import coded
 from mlc.frontend.location import user_loc
 from mlc.frontend.operands import tracer
@@ -28,6 +30,7 @@ from mlc.frontend.tensor import Tensor
 from mlc.frontend.trace import current, state
 from mlc.ir.core import located
 from mlc.ir.diag import UserError
+from mlc.ir.types import to_numpy
 
 __all__ = ["breakpoint", "print"]
 
@@ -43,7 +46,7 @@ def print(message: str, *args: Any, **keywords: Any) -> None:
         keywords: Those for fields with names.
 
     Raises:
-        UserError: A field has no value, or the message is ill-formed (MLC0695).
+        UserError: A field has no value, a format is none for its dtype, or the message is ill-formed (MLC0695).
 
     Example:
         >>> @mlc.compile
@@ -107,9 +110,11 @@ def _show(message: str, values: dict[str, Any], stops: bool) -> None:
     if state.trace is not None:
         with located(user_loc()):
             operands = tuple(current().local(tracer(x)) for x in values.values())
+            check_formats(message, {n: (to_numpy(x.type.dtype), x.type.rank) for n, x in zip(values, operands)})
             tensor.Debug(operands, message, tuple(values), stops)
         return
     held = {name: x.numpy() if isinstance(x, Tensor) else x for name, x in values.items()}
+    check_formats(message, {name: (np.asarray(x).dtype, np.ndim(x)) for name, x in held.items()})
     plain = {name: x.item() if getattr(x, "shape", None) == () else x for name, x in held.items()}
     if stops:
         stopped(plain, str(user_loc()))

@@ -104,6 +104,25 @@ def test_messages_fit_their_values(message: str, args: list[Any], reason: str) -
     assert found.value.code == "MLC0695" and reason in found.value.message and found.value.loc.file == __file__
 
 
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize(("message", "dtype"), [("{x:d}", "float32"), ("{s:x}", "float32"), ("{n:.2q}", "int64")])
+def test_formats_fit_their_values(message: str, dtype: str, compiled: bool) -> None:
+    def f(x: Any, n: Any) -> Any:
+        mlc.debug.print(message, **{message[1]: {"x": x, "s": x.sum(), "n": n}[message[1]]})
+        return x
+
+    with pytest.raises(UserError) as found:
+        (mlc.compile(f) if compiled else f)(mlc.ones(2), mlc.tensor([1, 2]))
+    assert found.value.code == "MLC0695" and found.value.loc.line == f.__code__.co_firstlineno + 1
+    spec = message[3:-1]
+    assert f"the format {spec!r} is none for a value of {dtype}" in found.value.message and found.value.hint
+
+
+def test_formats_of_numbers_fit_them() -> None:
+    with pytest.raises(UserError, match="the format 'd' is none for a value of float64"):
+        mlc.debug.print("{:d}", 1.5)
+
+
 def test_code_for_files_has_no_such_operation(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="made for something else") as found:
         mlc.save(mlc.compile(square), tmp_path / "square.mlc", args=[mlc.spec(3)])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from string import Formatter
 from typing import TYPE_CHECKING, Any
@@ -14,7 +14,7 @@ from mlc.dialects.tensor.traits import HostOp
 from mlc.ir.core import Value
 from mlc.ir.diag import UserError
 from mlc.ir.sizes import Dim
-from mlc.ir.types import Type
+from mlc.ir.types import TensorType, Type, to_numpy
 
 if TYPE_CHECKING:
     from mlc.ir.interp import Frame
@@ -43,6 +43,13 @@ class Debug(HostOp, name="tensor.debug", pure=False):
         except UserError as error:
             self.fail(error.message, code="MLC0160")
         return ()
+
+    def verify_op(self) -> None:
+        try:
+            check_formats(self.message, {n: (to_numpy(v.type.dtype), v.type.rank)
+                                         for n, v in zip(self.names, self.values) if isinstance(v.type, TensorType)})
+        except UserError as error:
+            self.fail(error.message, code="MLC0160")
 
     def interpret(self, frame: Frame) -> list[Any]:
         held = [np.array(frame[v]) for v in self.values]
@@ -75,6 +82,20 @@ def check_message(message: str, names: Sequence[str]) -> None:
         if field not in names:
             raise UserError(f"the message has the field {{{field}}}, and the values are {', '.join(names) or 'none'}",
                             code="MLC0695", hint="name the fields as the arguments, or leave their names out")
+
+
+def check_formats(message: str, values: Mapping[str, tuple[Any, int]]) -> None:
+    """UserError (MLC0695) unless the formats of a message fit its values, given the dtypes and ranks of these."""
+    for _, field, spec, conversion in Formatter().parse(message):
+        if field is None or not spec or field not in values or conversion == "r":
+            continue
+        dtype, rank = values[field]
+        element = np.zeros((), dtype)[()]
+        try:
+            format(element if rank else element.item(), spec)
+        except (ValueError, TypeError):                    # Python's words for a format that is none for this type
+            raise UserError(f"the format {spec!r} is none for a value of {np.dtype(dtype).name}", code="MLC0695",
+                            hint="write d for integers, and f, e or g, as in {:.3f}, for floats") from None
 
 
 def shown(message: str, values: dict[str, Any]) -> str:
