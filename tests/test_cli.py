@@ -201,6 +201,16 @@ def test_bad_input(text: str | bytes, wanted: str, run: Run) -> None:
     assert wanted in err and err.count("error[") == 1 and "Traceback" not in err and len(err) < 2000
 
 
+@pytest.mark.parametrize("words", ["explain", "profile", "run", "debug"])
+@pytest.mark.parametrize(("text", "line", "reason"), [
+    ("x = 1\n\0", 2, "cannot contain null bytes"), ("x = 1\n\ndef f(:\n", 3, "invalid syntax")])
+def test_a_file_that_python_cannot_read_is_named(words: str, text: str, line: int, reason: str, run: Run) -> None:
+    Path("faulty.py").write_text(text)
+    for file in ["faulty.py"] * (words != "debug") + ["faulty.py:f"]:
+        status, _, err = run(words, file)
+        assert status == 1 and err.startswith(f"faulty.py:{line}:") and reason in err
+
+
 def test_debug_shows_the_traceback(run: Run) -> None:
     assert "Traceback" in run("run", "fails.py", "--debug")[2]
 

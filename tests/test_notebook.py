@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -14,6 +15,8 @@ import pytest
 import mlc
 from mlc import nn
 from mlc.ir import html
+from mlc.ir.diag import Error
+from mlc.tools import notebook
 
 ROOT = Path(__file__).parent.parent
 CELL = "def scores(x: f32[B, 16], w: f32[16, 4]) -> f32[B, 4] = softmax(x @ w, dim=1)\n"
@@ -133,6 +136,15 @@ def test_mistakes_are_told_without_a_traceback(shell: Any, capsys: pytest.Captur
                                                code: str) -> None:
     assert run(shell, cell) is None
     assert code in (err := capsys.readouterr().err) and "Traceback" not in err
+
+
+@pytest.mark.parametrize(("words", "cell", "place"), [
+    ([], "def f(x: f32[3]) -> f32[3] = y\n", r":1:"), (["--mlir"], "func.func @f(\n", r":\d+:")])
+def test_mistakes_name_a_file_that_is_there(words: list[str], cell: str, place: str) -> None:
+    with pytest.raises(Error) as error:
+        notebook._cell(words, cell, {})
+    found = re.search(rf"(/\S*/cell-\d+\.\w+){place}", str(error.value))
+    assert found and Path(found[1]).read_text() == cell
 
 
 def test_nothing_imports_ipython() -> None:

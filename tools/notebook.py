@@ -16,6 +16,8 @@ import shlex
 import sys
 import tempfile
 from collections.abc import Sequence
+from functools import cache
+from itertools import count
 from typing import Any
 
 from mlc.ir import html
@@ -100,20 +102,28 @@ def _cell(words: Sequence[str], cell: str, names: dict[str, Any]) -> Shown | Non
     """A cell at a level; without one, its functions and models become names, and nothing is shown."""
     from mlc.frontend import language
     options = parser(cell=True).parse_args(words)
-    with tempfile.TemporaryDirectory() as folder:
-        path = os.path.join(folder, "cell.mlir" if options.mlir else "cell.mlc")
-        write_text(path, cell)
-        if options.mlir:
-            return _at(compiling.from_text(path, options.entry or ""), options)
-        program = language.load(path)
-        names.update({name: getattr(program, name) for name in dir(program)})
-        if options.emit is None and options.args is None and options.entry is None:
-            return None
-        functions = language.functions_of(program)
-        if not functions:
-            raise UserError("the cell has no function to show", code="MLC0932", hint="define one with def")
-        given = inputs.parse_args(options.args) if options.args is not None else None
-        return _at(compiling.trace(path, options.entry or functions[-1], given), options)
+    path = os.path.join(_folder().name, f"cell-{next(_numbers)}" + (".mlir" if options.mlir else ".mlc"))
+    write_text(path, cell)
+    if options.mlir:
+        return _at(compiling.from_text(path, options.entry or ""), options)
+    program = language.load(path)
+    names.update({name: getattr(program, name) for name in dir(program)})
+    if options.emit is None and options.args is None and options.entry is None:
+        return None
+    functions = language.functions_of(program)
+    if not functions:
+        raise UserError("the cell has no function to show", code="MLC0932", hint="define one with def")
+    given = inputs.parse_args(options.args) if options.args is not None else None
+    return _at(compiling.trace(path, options.entry or functions[-1], given), options)
+
+
+_numbers = count(1)
+
+
+@cache
+def _folder() -> tempfile.TemporaryDirectory[str]:
+    """The folder of the cells until the session ends: messages and functions name their files, now and later."""
+    return tempfile.TemporaryDirectory(prefix="mlc-cells-")
 
 
 def _at(module: Op, options: argparse.Namespace) -> Shown:

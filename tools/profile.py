@@ -130,6 +130,7 @@ def _show(p: profile, options: argparse.Namespace, counted: HardwareCounters) ->
         content = {**kernels.to_json(), "memory": p.memory().to_json()}
         if options.counters:
             content["counters"] = counted.counts
+            content["counters_missing"] = counted.reason   # why there are none; "" if there are
         files.write(options.json, json.dumps(content, indent=1) + "\n")
 
 

@@ -205,8 +205,8 @@ def colored(text: str) -> str:
     return re.sub(r"(?m)^  help:", "\033[1;32m\\g<0>\033[0m", text)
 
 
-def users_fault(error: BaseException) -> Error:
-    """Error for an exception raised by the user's program, at its innermost frame there."""
+def users_fault(error: BaseException, file: str = "") -> Error:
+    """Error for an exception raised by the user's program, at its innermost frame there; without one, in `file`."""
     if isinstance(error, Error):
         return error
     loc = UNKNOWN
@@ -215,12 +215,21 @@ def users_fault(error: BaseException) -> Error:
     else:
         frames = traceback.extract_tb(error.__traceback__)
         own = [f for f in frames if not _is_ours(f.filename)]
-        loc, text = (Loc(own[-1].filename, own[-1].lineno or 0) if own else UNKNOWN), str(error)
+        loc, text = (Loc(own[-1].filename, own[-1].lineno or 0) if own else _unparsed(file)), str(error)
         if _failed_in_mlc(frames) and not isinstance(error, MemoryError):
             return InternalError(f"{type(error).__name__}: {text}", loc=loc, hint="--debug shows the traceback",
                                  notes=(f"raised at {_place(frames[-1])}; this is a defect of mlc",))
     return UserError(f"{type(error).__name__}: {text}" if text else type(error).__name__, code="MLC0398", loc=loc,
                      hint="--debug shows the traceback")
+
+
+def _unparsed(file: str) -> Loc:
+    """The place in a file that Python refuses without naming one: its first null byte, or its first line."""
+    if not file:
+        return UNKNOWN
+    with open(file, "rb") as source:
+        before, null, _ = source.read().partition(b"\0")
+    return Loc(file, before.count(b"\n") + 1 if null else 1)
 
 
 def _failed_in_mlc(frames: traceback.StackSummary) -> bool:

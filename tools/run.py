@@ -271,7 +271,7 @@ def program(path: str, arguments: Sequence[str], check: bool) -> int:
     except (SystemExit, KeyboardInterrupt, BrokenPipeError):
         raise
     except Exception as error:
-        raise report.users_fault(error) from error
+        raise report.users_fault(error, path) from error
     finally:
         sys.argv, sys.path[:] = saved
     return 0

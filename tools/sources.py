@@ -47,13 +47,13 @@ def load(path: str, name: str) -> Callable[..., Any]:
     sys.path.insert(0, os.path.dirname(os.path.abspath(path)))
     ended: SystemExit | None = None
     try:
-        definition = _definition(os.path.abspath(path), name)
+        definition = _definition(path, name)
         with contextlib.redirect_stdout(sys.stderr):        # what the file prints is no part of the output
             spec.loader.exec_module(loaded)
     except SystemExit as stop:                              # a program ends itself; what it has defined is there
         ended = stop
     except Exception as error:
-        raise report.users_fault(error) from error
+        raise report.users_fault(error, path) from error
     found: Any = loaded
     for part in name.split("."):
         found = getattr(found, part, None)
@@ -71,7 +71,7 @@ def load(path: str, name: str) -> Callable[..., Any]:
 
 def _definition(path: str, name: str) -> Loc:
     """Where a file defines or assigns a name; its first line if it does so in another way."""
-    body, line = ast.parse(Path(path).read_bytes()).body, 1
+    body, line = ast.parse(Path(path).read_bytes(), path).body, 1
     for part in name.split("."):
         found = [s for s in body if getattr(s, "name", None) == part or any(
             isinstance(n, ast.Name) and n.id == part and isinstance(n.ctx, ast.Store) for n in ast.walk(s)
@@ -79,7 +79,7 @@ def _definition(path: str, name: str) -> Loc:
         if not found:
             break
         line, body = found[-1].lineno, getattr(found[-1], "body", [])
-    return Loc(path, line)
+    return Loc(os.path.abspath(path), line)
 
 
 def load_program(path: str, name: str) -> Callable[..., Any]:
