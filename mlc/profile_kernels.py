@@ -161,16 +161,21 @@ class KernelRow:
 
 @dataclass(frozen=True)
 class Limits:
-    """The limits of the machine.
+    """The limits of the machine: a roofline for each level of the caches, and for memory.
+
+    A kernel is compared with the level that has room for all that it reads and writes in a call, as it has for a copy
+    of as many bytes. What lies nearer, in the first cache or in registers, may be faster: more than 100 %.
 
     Args:
         flops: Floating-point operations a second, of one thread and of all.
-        bandwidth: By bytes of an array that is copied, the smallest first: bytes a second that are read and written, of
-            one thread and of all.
+        bandwidth: By bytes of an array that each thread copies, the smallest first: bytes a second that are read and
+            written, of one thread and of all.
+        threads: The number of all threads.
     """
 
     flops: tuple[float, float]
     bandwidth: tuple[tuple[int, tuple[float, float]], ...]
+    threads: int = 1
 
     def seconds(self, row: KernelRow) -> float:
         """The least possible time of the calls of a kernel.
@@ -182,7 +187,7 @@ class Limits:
             Seconds.
         """
         many = int(row.threads)
-        each = row.bytes / max(row.calls, 1)
+        each = row.bytes / max(row.calls, 1) / (self.threads if many else 1)
         rate = next((rates for size, rates in self.bandwidth if each <= 2 * size), self.bandwidth[-1][1])[many]
         return max(row.flops / self.flops[many], row.bytes / rate)
 
@@ -403,6 +408,11 @@ def _lines(row: KernelRow) -> str:
 Text = tuple[str, Callable[[KernelRow], str]]
 
 
+def roof_text(share: float) -> str:
+    """A share of a limit; what is above it lies in a cache nearer than that of the limit."""
+    return f"{100 * share:.0f}%" if share < 1.005 else ">100%"
+
+
 def _table(title: str, rows: Sequence[KernelRow], texts: Sequence[Text], total: float, limit: int, width: int) -> str:
     """A table that fits the width: what is too long of the texts is left out, in their middle."""
     roof, threads = any(row.limit for row in rows), any(row.workers > 1 for row in rows)
@@ -410,7 +420,7 @@ def _table(title: str, rows: Sequence[KernelRow], texts: Sequence[Text], total: 
     shown_rows = rows[:limit] if limit >= 0 else rows
     numbers = [[f"{100 * r.seconds / (total or 1):.1f}%", time_text(r.seconds), str(r.calls), time_text(r.mean),
                 f"{r.gflops:.1f}" if r.flops else "-", f"{r.gbytes:.1f}" if r.bytes else "-",
-                *[f"{100 * r.roofline:.0f}%"] * roof, *[str(r.workers), f"{100 * r.balance:.0f}%" if r.balance else "-"]
+                *[roof_text(r.roofline)] * roof, *[str(r.workers), f"{100 * r.balance:.0f}%" if r.balance else "-"]
                 * threads] for r in shown_rows]
     widths = [max(map(len, column)) for column in zip(head, *numbers)]
     left = max(width - sum(widths) - 2 * len(widths), 8 * len(texts))

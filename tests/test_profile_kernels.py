@@ -33,9 +33,10 @@ from mlc.ir.parser import parse_module
 from mlc.ir.profiling import state
 from mlc.passes import pipeline
 from mlc.passes.analysis import kernel_cost
-from mlc.profile_kernels import KernelRow, Kernels, Limits
+from mlc.profile_kernels import KernelRow, Kernels, Limits, roof_text
 from mlc.profiler import profile
 from mlc.tools import cli
+from mlc.tools.bench import roofline
 
 THIS = Path(__file__).name
 WIDE = 512
@@ -384,6 +385,19 @@ def test_flame_graphs_are_one_file() -> None:
     assert {"all", "step", "Net", "layers", "0", "attn", "a.py:1", "dot", "<add & sub>"} <= boxes.keys()
     assert boxes["<add & sub>"] == pytest.approx(boxes["all"] / 9, abs=0.01) and "http" not in text.replace(
         "http://www.w3.org/2000/svg", "")
+
+
+def test_a_kernel_is_compared_with_the_cache_that_has_room_for_its_bytes() -> None:
+    one = Limits((1e9, 4e9), ((1000, (100.0, 400.0)), (10_000, (10.0, 40.0))), threads=4)
+
+    def least(bytes: int, threads: bool) -> float:
+        return one.seconds(KernelRow("copy", "f", ("a.py:1",), "", threads, 2, 1.0, 0, 2 * bytes)) / 2
+
+    assert least(2000, False) == 20 and least(2001, False) == pytest.approx(200.1)
+    assert least(8000, True) == 20 and least(8001, True) == pytest.approx(200.025)   # a quarter for each thread
+    assert [roof_text(x) for x in (0.5, 1.004, 1.3)] == ["50%", "100%", ">100%"]
+    levels = {"L2": (1.0, 20.0), "L3": (1.0, 30.0), "memory": (1.0, 5.0)}
+    assert [roofline.bandwidth(levels, n, 2) for n in (1 << 19, 1 << 20, 1 << 30)] == [30.0, 30.0, 5.0]
 
 
 def test_the_command_profiles_programs_and_functions(tmp_path: Path, capsys: pytest.CaptureFixture[str],

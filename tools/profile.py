@@ -144,4 +144,4 @@ def _limits() -> Limits:
     for name, rates in reversed(copies(threads, COPIED).items()):
         best = max(best[0], rates[0]), max(best[1], rates[1])          # a smaller cache is no slower than a larger one
         found.insert(0, (SIZES[name], best))
-    return Limits(multiply_adds(threads)["f32"], tuple(found))
+    return Limits(multiply_adds(threads)["f32"], tuple(found), threads)

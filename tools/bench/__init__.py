@@ -72,7 +72,7 @@ def main(options: argparse.Namespace) -> int:
     for name in names:
         found.append(measured(name, peers, options.threads, options.rounds) if name in table else
                      measure(in_file.row(name, options), peers, options.threads, options.rounds))
-        for line in _lines(found[-1], peers, limits):
+        for line in _lines(found[-1], peers, limits, options.threads):
             say(line)
     say(_summary(found))
     if options.json:
@@ -133,17 +133,19 @@ def _header(limits: Any, threads: int, peers: Sequence[str]) -> list[str]:
             f"{'ms':26}" + "".join(f"{n:>12}" for n in peers) + f"{'ratio':>8}{'of limit':>9}  first call, s"]
 
 
-def limit_of(m: Measured, limits: Any) -> float:
-    """The least seconds that this machine needs for a row: arithmetic in registers, or memory."""
+def limit_of(m: Measured, limits: Any, threads: int) -> float:
+    """The least seconds that this machine needs for a row: arithmetic in registers, or the nearest of the caches and
+    memory that has room for all bytes of the row."""
+    from mlc.tools.bench.roofline import bandwidth
     arithmetic: float = m.flops / limits["operations"]["f32"][1]
-    memory: float = m.bytes / limits["bytes"]["memory"][1]
-    return max(arithmetic, memory)
+    return max(arithmetic, m.bytes / bandwidth(limits["bytes"], m.bytes, threads))
 
 
-def _lines(m: Measured, peers: Sequence[str], limits: Any) -> list[str]:
+def _lines(m: Measured, peers: Sequence[str], limits: Any, threads: int) -> list[str]:
     cells = "".join(f"{m.seconds[n] * 1e3:12.3f}" if n in m.seconds else f"{'-':>12}" for n in peers)
-    limit = limit_of(m, limits)
-    share = f"{limit / m.seconds['mlc']:9.0%}" if limit else f"{'':9}"
+    from mlc.profile_kernels import roof_text
+    limit = limit_of(m, limits, threads)
+    share = f"{roof_text(limit / m.seconds['mlc']):>9}" if limit else f"{'':9}"
     first = "  ".join(f"{n} {m.first[n]:.2f}" for n in peers if n in m.first)
     ratio = f"{m.ratio:8.2f}" if m.ratio else f"{'':8}"
     return [f"{m.row:26}{cells}{ratio}{share}  {first}",

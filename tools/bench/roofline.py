@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from ctypes import CFUNCTYPE, c_float, c_int32, c_int64
 from typing import Any
 
@@ -122,6 +122,13 @@ def _pages(size: int) -> np.ndarray[Any, Any]:
     first = -memory.ctypes.data % PAGE
     array: np.ndarray[Any, Any] = memory[first:first + size]
     return array
+
+
+def bandwidth(levels: Mapping[str, tuple[float, float]], count: float, threads: int) -> float:
+    """Bytes a second, with all threads, of the level of caches or memory that has room for so many bytes."""
+    nearest = next((name for name, size in SIZES.items() if count <= 2 * size * threads), "memory")
+    farther = [*SIZES][[*SIZES].index(nearest):]
+    return max(levels[name][1] for name in farther)        # a smaller cache is no slower than a larger one
 
 
 def copies(threads: int, volume: int = 1 << 28) -> dict[str, tuple[float, float]]:
