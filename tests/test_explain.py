@@ -17,6 +17,7 @@ import pytest
 from mlc.backends.cpu.targets import host
 from mlc.backends.target import Target
 from mlc.ir.core import Op
+from mlc.ir.diag import UNKNOWN
 from mlc.ir.parser import parse_module
 from mlc.ir.passes import Instruments, Pipeline
 from mlc.passes import pipeline
@@ -98,6 +99,16 @@ def lost(module: Op, target: Target = TARGETS[0]) -> list[str]:
 
 
 # -- locations --------------------------------------------------------------------------------------------------------
+def test_an_operation_that_has_lost_its_line_is_found() -> None:
+    """As one that a pass builds without `located`, or out of nothing."""
+    module = parse_module("func.func @f(%x: tensor<8xf32>) -> tensor<8xf32> {\n  %0 = tensor.exp %x : tensor<8xf32>\n"
+                          "  func.return %0 : tensor<8xf32>\n}", "f.mlir")
+    other = module.clone()
+    assert lost(module) == []
+    next(op for op in other.walk() if op.name == "tensor.exp").loc = UNKNOWN
+    assert lost(other)
+
+
 @pytest.mark.parametrize("target", [TARGETS[0], pytest.param(TARGETS[1], marks=pytest.mark.slow)],
                          ids=lambda t: t.vendor)
 @pytest.mark.parametrize("name", PROGRAMS)
