@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import random
 import re
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from mlc.ir.printer import to_text
 from mlc.passes import pipeline
 from mlc.tools import cli
 from mlc.tools.fmt import formatted
+from mlc.tools.language_server import ir_reader
 from tests.corpus import PROGRAMS
 
 ROOT = Path(__file__).parent.parent
@@ -66,6 +68,26 @@ def texts() -> list[tuple[str, str]]:
                 text = path.read_text(encoding="utf-8")
                 out += [(part, kind) for part in (text.split("// -----\n") if kind == "mlir" else [text])]
     return out
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_ir_of_any_spaces_has_one_layout(seed: int) -> None:
+    text = '''func.func @f(%x: tensor<2x3xf32>) -> tensor<2x3xf32> attributes {a = 1, b = [1, 2], c = {d = "x"}, e} {
+  %0 = tensor.softmax %x {axis = 1} : tensor<2x3xf32>
+  %2:2 = func.call @g(%0) : (tensor<2x3xf32>) -> (tensor<2x3xf32>, tensor<2x3xf32>)
+  func.return %2#0 : tensor<2x3xf32>
+}
+'''
+    pick, out, end, depth = random.Random(seed), "", 0, 0
+    before = None
+    for token in ir_reader.read(text, "f.mlir").tokens:
+        gap = text[end:token.start]
+        if "\n" not in gap and not depth and token.text != "<" and before is not None:
+            words = re.search(r"[\w\"]$", before) and re.match(r"[\w%@\"]", token.text)
+            gap = pick.choice([" ", "  "] if words else ["", " ", "  "])
+        out, end, before = out + gap + token.text, token.start + len(token.text), token.text
+        depth += (token.text == "<") - (token.text == ">")
+    assert formatted(out, "mlir") == text
 
 
 def test_every_file_keeps_its_meaning_and_stays_as_it_is_laid_out() -> None:

@@ -1,7 +1,9 @@
 """The layout of IR, as the printer has it, with the line breaks and comments of the text.
 
 Operations are indented by two spaces for each region around them, labels of blocks as the operation that has them,
-and what continues an operation by as much more as it was, at least four. What stands between < and > is left as it is.
+and what continues an operation by as much more as it was, at least four. Texts that break lines at the same places have
+the same layout, but for what stands between < and >, and spaces before a colon within parentheses that are no arguments
+of a function or block: these are left as they are.
 """
 
 from __future__ import annotations
@@ -160,12 +162,19 @@ def _indent(line: _Line) -> int:
 def _spaced(line: _Line, round_depth: int) -> tuple[str, int]:
     """The tokens of a line with their spaces, and how many parentheses and brackets are open after it."""
     out, before, earlier = "", None, None
+    braces = list[str]()                                   # the spaces within those that are open
+    defines = line.begins and (line.label or line.pieces[0].text.endswith("func"))     # its arguments, as %x: f32
     results = line.begins and line.pieces[0].kind == "value"           # until the equals sign
     for i, token in enumerate(line.pieces):
         if before is not None:
             here = " " if before.start + len(before.text) < token.start else ""
+            if defines and token.text == ":" and before.kind == "value":
+                here = ""
             tail = i == len(line.pieces) - 1
-            out += "" if results and ":" in (before.text, token.text) else _between(
+            if before.text == "{":
+                braces.append(_within(line.pieces[i:i + 2]))
+            inside = braces.pop() if token.text == "}" and braces else braces[-1] if before.text == "{" else None
+            out += inside if inside is not None else "" if results and ":" in (before.text, token.text) else _between(
                 earlier, before, token, here, round_depth, line.label and tail)
         out += token.text
         if token.kind == "punct":
@@ -173,6 +182,13 @@ def _spaced(line: _Line, round_depth: int) -> tuple[str, int]:
         results = results and token.text != "="
         earlier, before = before, token
     return out, round_depth
+
+
+def _within(following: Sequence[Token]) -> str:
+    """The space within braces before these tokens: none around attributes, one around operations of a region."""
+    first, second = following[0], following[1] if len(following) > 1 else None
+    return "" if first.text == "}" or (
+        first.kind in ("word", "string") and second is not None and second.text in ("=", ",", "}")) else " "
 
 
 def _between(earlier: Token | None, a: Token, b: Token, here: str, depth: int, ends_label: bool) -> str:
@@ -184,6 +200,10 @@ def _between(earlier: Token | None, a: Token, b: Token, here: str, depth: int, e
     if b.text == ":":
         return here if depth or a.kind == "word" else " "
     if b.text == "{":
+        return " "
+    if a.kind == "symbol" and b.text == "(":
+        return ""
+    if b.kind == "word" and (a.kind == "type" or a.text == ")"):
         return " "
     if a.text == ":":
         return here if depth and (earlier is None or earlier.kind != "value") else " "
