@@ -271,10 +271,14 @@ class Scratch(InKernel, name="loop.scratch", pure=False):
         if d not in self.result.type.dims or not isinstance(kernel.domain[d], int) or self.parent_op is not kernel:
             self.fail(f"a row in registers lies along the vector dimension, whose extent is known, not d{d}",
                       code="MLC0151")
+        if kernel.dim_of_threads != d:
+            self.fail(f"a row in registers has threads for lanes: tiles_per_cta = {kernel.schedule.tiles_per_cta} is "
+                      f"positive, and lanes = {kernel.schedule.lanes} divides the tile of d{d}, "
+                      f"{kernel.schedule.tile[d]}", code="MLC0151")
         for user in self.result.users:
             around = user.parent_op
             if not isinstance(user, StoreScratch | LoadScratch) or not isinstance(around, For) or around.dim != d or (
-                    not around.unroll):
+                    not around.unroll or around.parent_op is not kernel):
                 user.fail(f"accesses a row in registers outside of an unrolled loop over d{d}", code="MLC0151")
 
     def interpret(self, frame: Frame) -> Any:
@@ -330,6 +334,10 @@ class Pack(InKernel, name="loop.pack", pure=False):
 
     def verify_op(self) -> None:
         super().verify_op()
+        schedule = self.enclosing(Kernel).schedule
+        if schedule.tiles_per_cta and not schedule.threads_per_cta:
+            self.fail(f"the threads of a CTA tile fill a panel: threads_per_cta = [] arranges none of "
+                      f"tiles_per_cta = {schedule.tiles_per_cta}", code="MLC0151")
         here = {r for op in self.body.block for r in op.results}
         for op in self.body.block:
             if not op.terminator and (not isinstance(op, InKernel) or op.name not in self.POINTWISE):

@@ -267,6 +267,17 @@ class Mma(Combining, name="loop.mma"):
             self.fail(f"{acc} does not span the dimensions of its factors", code="MLC0151")
         return acc
 
+    def verify_op(self) -> None:
+        super().verify_op()
+        schedule = self.enclosing(Kernel).schedule
+        n, warp = schedule.vector, {d: w for d, w in enumerate(schedule.threads_per_warp) if w > 1}
+        m = next((d for d in warp if d != n), -1)
+        fits = warp == {m: 8, n: 4} and schedule.tile[m] % 2 == 0 and schedule.adjacent_lanes == 2
+        if schedule.mma_warps == 1 and warp and not fits:            # those of warpgroups have a check of their own
+            self.fail(f"a thread has 2 x 2 sums of a product of tensor cores: with threads_per_warp = "
+                      f"{list(schedule.threads_per_warp)} and tile = {list(schedule.tile)}, there are not 8 threads "
+                      f"along rows, with an even tile, and 4 along `vector`, with lanes = 2", code="MLC0151")
+
     def walked(self) -> set[int]:
         return {self.dim}
 

@@ -137,6 +137,11 @@ class Kernel(Op, name="loop.kernel", pure=False):
         """The dimension whose blocks groups of threads share, or -1."""
         return self.schedule.shared_dim(len(self.domain), self.parallel)
 
+    @property
+    def dim_of_threads(self) -> int:
+        """The reduction dimension whose lanes are threads of a GPU, or -1."""
+        return self.schedule.dim_of_threads(self.parallel)
+
     def lies_in_lanes(self, dim: int, vector: int) -> bool:
         """Whether all that asks which points along a dimension are in the domain are vectors along another one, which
         have masks."""
@@ -328,6 +333,10 @@ class For(InKernel, name="loop.for", pure=False):
         if not 0 <= self.unroll <= MAX_UNROLL or (
                 self.unroll and any(op is not self for op in self.inside(For))):
             self.fail(f"unroll = {self.unroll}: up to {MAX_UNROLL} blocks of a loop without loops inside are unrolled",
+                      code="MLC0152")
+        if self.dim == kernel.dim_of_threads and self.step != kernel.schedule.tile[self.dim]:
+            self.fail(f"blocks of {self.step} of d{self.dim}, along which threads share blocks of "
+                      f"{kernel.schedule.tile[self.dim]}, a lane each: without `size`, a loop takes such blocks",
                       code="MLC0152")
         if kernel.schedule.groups_per_tile > 1:
             self.verify_groups(kernel.schedule)

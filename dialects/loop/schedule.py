@@ -85,6 +85,19 @@ class Schedule(DialectAttribute):
         """The tile sizes with that of one dimension replaced."""
         return (*self.tile[:dim], size, *self.tile[dim + 1:])
 
+    @property
+    def adjacent_lanes(self) -> int:
+        """The number of adjacent points in a vector of the tile: `lanes`, or the whole tile; 0 without vectors."""
+        if not 0 <= self.vector < len(self.tile):
+            return 0
+        size = self.tile[self.vector]
+        return self.lanes if self.lanes > 0 and size % self.lanes == 0 else size
+
+    def dim_of_threads(self, parallel: int) -> int:
+        """The reduction dimension whose lanes are threads of a GPU, or -1."""
+        divided = self.vector >= parallel and 0 < self.adjacent_lanes < self.tile[self.vector]
+        return self.vector if divided and self.tiles_per_cta else -1
+
     def shared_dim(self, rank: int, parallel: int) -> int:
         """The dimension whose blocks groups of threads may share, or -1."""
         if self.vector >= parallel:

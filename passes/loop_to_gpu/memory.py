@@ -228,6 +228,9 @@ def _scratch(low: Threads, op: loop.Scratch) -> None:
     type: loop.ScratchType = op.result.type
     if low.across in type.dims and low.own != 1:
         op.fail("of a row in scratch memory, adjacent lanes are those of different threads", code="MLC0171")
+    if beyond := [d for d in type.dims if d in low.scope.ends and low.scope.block[d] > 1]:
+        op.fail(f"tiles of {low.kernel.schedule.tile[beyond[0]]} do not divide d{beyond[0]}: a thread with a row in "
+                "scratch memory has no points outside of the domain", code="MLC0171")
     shape: list[int] = []
     for d in type.dims:
         whole = d == low.along and op.parent_op is low.kernel

@@ -64,11 +64,12 @@ class Threads(Lowering):
         self.scope = ThreadScope(self.scope.numbers)
         self.scope.vector, self.scope.lanes = -1, 1
         schedule, parallel = kernel.schedule, kernel.parallel
+        if not schedule.tiles_per_cta:
+            kernel.fail("a thread takes a tile on a GPU, but tiles_per_cta = 0, as for a CPU", code="MLC0171")
         inner = schedule.vector >= parallel
-        whole = schedule.tile[schedule.vector] if inner else 1
-        own = self.lanes_of(whole)
-        divided = own < whole
-        self.across = schedule.vector if divided else -1                   # the dimension whose lanes are threads
+        own = schedule.adjacent_lanes if inner else 1
+        self.across = kernel.dim_of_threads                                # the dimension whose lanes are threads
+        divided = self.across >= 0
         self.along = schedule.vector if inner and not divided else -1      # the one whose lanes are registers
         self.own = own if divided else 1                                   # adjacent lanes of a thread across threads
         self.counts = [sizes.divide(n + t - 1, t) for n, t in zip(kernel.domain, schedule.tile)][: parallel]
