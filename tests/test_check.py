@@ -518,6 +518,21 @@ SOFTMAX = """func.func @main(%x: tensor<2x3xf32>) -> tensor<2x3xf32> {
 """
 
 
+def test_a_transform_of_infinite_numbers_is_unspecified(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each formula of the Fourier transform makes other numbers of them; of finite ones, one that differs is wrong."""
+    def run(number: float) -> None:
+        module = parse_module("""func.func @main(%x: tensor<6x2xf32>) -> tensor<6x2xf32> {
+          %0 = tensor.dft %x {axis = 0} : tensor<6x2xf32>
+          func.return %0 : tensor<6x2xf32>
+        }""")
+        check.Check(module, "main", [np.full((6, 2), number, np.float32)], keep=False).run(parse_pipeline("decompose"))
+
+    run(np.inf)
+    monkeypatch.setattr(tensor.Dft, "decompose", lambda self: self.x)
+    with pytest.raises(InternalError, match="decompose"):
+        run(1.0)
+
+
 def test_a_softmax_that_overflows_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """The program's numbers are small, and a whole program of numbers that are not is excused."""
     def run() -> None:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mlc import rounding
+from mlc.dialects.tensor.composite import Composite
 from mlc.ir import changes, rewrite
 from mlc.ir.core import Op
 from mlc.ir.diag import UNKNOWN, Error, InternalError, IRError, UserError
@@ -218,25 +219,32 @@ class Check:
             if self.odd and self.outcome.error is not None:
                 return None                                # which error is met first, or none at all, a pass may choose
             found = self.found.difference(self.outcome, self.exact, self._slack)
-            return None if found and self.odd and not self.exact and self.leaves_the_range() else found
+            return None if found and not self.exact and self.is_unspecified() else found
         except IRError as error:
             return f"ill-formed: {error.message} [{error.code}]"
         except FAILURES as error:
             return f"not interpretable: {type(error).__name__}: {error}"
 
+    def is_unspecified(self) -> bool:
+        """Whether another formula may give other numbers: an operation that needs finite ones has others or, of special
+        values, some leave the range."""
+        return self._meets(_has_others) or (self.odd and self.leaves_the_range())
+
     def leaves_the_range(self) -> bool:
         """Whether numbers come so near to the greatest or the least that a formula of theirs may overflow."""
-        found = False
+        return self._meets(_is_extreme)
+
+    def _meets(self, found: Callable[[Op, Array], bool]) -> bool:
+        """Whether this holds of an argument or of a result of an operation."""
+        given, met = [np.array(a) for a in self.arrays], False
 
         def watch(op: Op, results: Sequence[Any]) -> None:
-            nonlocal found
-            found = found or any(isinstance(x, np.ndarray) and x.dtype.name in RANGES and _is_extreme(x)
-                                 for x in results)
+            nonlocal met
+            met = met or any(isinstance(x, np.ndarray) and x.dtype.name in RANGES and found(op, x) for x in results)
 
-        given = [np.array(a) for a in self.arrays]
         watch(self.before, given)
         run_function(self.before, self.entry, given, watch)
-        return found
+        return met
 
     def _slack(self) -> list[Array]:
         """Bound on the effect of rounding on the results of the pass's input.
@@ -394,7 +402,11 @@ def check_otherwise(module: Op, entry: str, arrays: Sequence[Any], exact: bool, 
         raise run.wrong_native(message)
 
 
-def _is_extreme(x: Array) -> bool:
+def _has_others(op: Op, x: Array) -> bool:
+    return isinstance(op, Composite) and op.needs_finite and not np.isfinite(x.astype(np.float64)).all()
+
+
+def _is_extreme(op: Op, x: Array) -> bool:
     greatest, least = RANGES[x.dtype.name]
     size = np.abs(x.astype(np.float64))
     return bool(np.any(np.isfinite(size) & (size > greatest) | (size > 0) & (size < least)))

@@ -36,6 +36,7 @@ class Dft(Composite, name="tensor.dft"):
     axis: int
     inverse: bool = False
     vmap = along_axes
+    needs_finite = True
 
     def infer(self) -> TensorType:
         x, = self.floats()
