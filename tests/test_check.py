@@ -30,6 +30,7 @@ from mlc.ir.passes import parse_pipeline
 from mlc.ir.rewrite import RULES, Outcome, rewrite
 from mlc.ir.types import TensorType, f32
 from mlc.passes import pipeline
+from mlc.passes.lower_kernel.nest import Lowering
 from mlc.tools import check, cli, derivatives, expansions, inputs, otherwise, outcome, redzones
 from tests.op_samples import samples_of
 from tests.samples import MODEL_MLIR
@@ -278,6 +279,16 @@ def test_programs_are_checked(planted: Plant, sample_folder: Path, capsys: pytes
     err = capsys.readouterr().err
     assert "rule tanh_is_identity at" in err and "checked.py:3:" in err
     assert replayed(err, capsys)[0] == 101
+
+
+def test_a_pass_that_is_wrong_at_some_sizes_is_named(sample_folder: Path, monkeypatch: pytest.MonkeyPatch,
+                                                    capsys: pytest.CaptureFixture[str]) -> None:
+    """The passes are checked on the arrays of a function's first call, which has no remainder: the second one has."""
+    monkeypatch.setattr(Lowering, "leftover", lambda self, d, start, end, size, carried, body, whole: carried)
+    Path("sized.py").write_text("import mlc\nf = mlc.compile(lambda x: x + 1, dynamic=True)\n"
+                                "f(mlc.ones(1024))\nf(mlc.ones(1027))\n")
+    assert cli.main(["run", "--check", "sized.py"]) == 101
+    assert "pass loop_to_scf changes the answer of @main" in capsys.readouterr().err
 
 
 def test_a_failure_that_the_program_catches_is_reported(planted: Plant, sample_folder: Path,
