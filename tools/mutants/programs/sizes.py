@@ -27,5 +27,6 @@ if __name__ == "__main__":
         counted(random(n), np.arange(n) * 7 % max(1, n // 3))
     mlc.compile(lambda x: (x.sum((0, 2)), x.sum(1), x.sum(), x.amax((1, 2))))(
         random(3, 5, 70))
+    mlc.compile(lambda x: mlc.exp(x.T) * 2)(random(5, 65))                       # a single element is left
     mlc.compile(lambda x: x.sum())(random(1100))
     mlc.compile(lambda x: x.sum((0, 1, 2)))(random(2200, 60, 1))        # in blocks, beside an axis of one
