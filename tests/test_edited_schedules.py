@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from mlc.dialects import loop
+from mlc.dialects.builtin import Module
 from mlc.dialects.func import Func
 from mlc.dialects.loop import For, Kernel
-from mlc.ir.core import Op
 from mlc.ir.diag import BackendError, Error, IRError
 from mlc.ir.interp import run_function
 from mlc.ir.machine import CPU, GPU
@@ -48,7 +48,7 @@ CODES = {"MLC0102", "MLC0150", "MLC0151", "MLC0152", "MLC0171", "MLC0543"}
 """The verifier's, and those of the passes below: what this machine, or its lowering, does not support."""
 
 
-def dump(text: str, rng: random.Random, gpu: bool) -> tuple[Op, Pipeline]:
+def dump(text: str, rng: random.Random, gpu: bool) -> tuple[Module, Pipeline]:
     """A program after its kernels have schedules, some of them with loops over panels, and the passes that follow."""
     module, last = parse_module(text), "distribute" if gpu else "vectorize"
     steps = pipeline.steps("low", machine=GPU if gpu else CPU, products=rng.choice(("fma", "mma")) if gpu else "fma")
@@ -60,7 +60,7 @@ def dump(text: str, rng: random.Random, gpu: bool) -> tuple[Op, Pipeline]:
     return module, Pipeline(steps[cut + 1:])
 
 
-def edit(module: Op, rng: random.Random) -> str:
+def edit(module: Module, rng: random.Random) -> str:
     """Change one number of a schedule, of a loop or of an operation on tiles; returns what was changed."""
     kernel = rng.choice([*module.inside(Kernel)])
     loops = [op for op in kernel.inside(loop.InKernel) if isinstance(op, For) or rng.random() < 0.2]

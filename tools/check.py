@@ -27,6 +27,7 @@ from mlc.ir.printer import nameless_text, to_text
 from mlc.ir.rewrite import Counters
 from mlc.ir.verify import verify
 from mlc.passes import pipeline
+from mlc.passes.analysis.structural_key import operation_key
 from mlc.tools import derivatives, expansions, files, inputs, otherwise, rules
 from mlc.tools.outcome import FAILURES, Outcome
 
@@ -102,9 +103,9 @@ class Check:
         """
         if (form := Pipeline(steps).takes) is not None:
             form.check(self.module)
+        key, before = operation_key(self.module), self.module.clone()
         for self.number, step in enumerate(steps, 1):
-            before = self.before = self.module.clone()
-            name = step.transform.name
+            self.before, name = before, step.transform.name
             if name in DECIDE:
                 self.deciders[name] = self.number, before
             if name == "grad" and not self.odd:
@@ -114,7 +115,9 @@ class Check:
             firings = rules.Firings(self.numbers())
             try:
                 with rewrite.watched(firings):
-                    broken = self._try(step, self.module)
+                    step.apply(self.module, self.number)
+                changed = key != (key := operation_key(self.module))
+                broken = self.wrong(self.module, step.transform.gives or self.form, changed)
             except UserError:                              # the program's error, which this pass is the first to detect
                 raise
             except FAILURES as error:
@@ -128,7 +131,8 @@ class Check:
             self.form = step.transform.gives or self.form
             self.say(f"  {step}: same" + (" to the bit" if self.exact else " within the tolerance"))
             self.exact = self.exact or name == "fix_numerics"
-            self.outcome = self.found
+            if changed:
+                self.outcome, before = self.found, self.module.clone()
 
     def _try(self, step: Step, module: Op, **more: Any) -> str | None:
         """Run a pass on `module`; what is wrong with what it made of it, if anything is."""
@@ -202,15 +206,16 @@ class Check:
                               notes=(f"rule {name} does it: firing {number}",))
         return self.leave(error, before, str(_limited(step, number)), f"mlc-wrong-{step.transform.name}.mlir")
 
-    def wrong(self, module: Op, form: Form | None = None) -> str | None:
-        """Describe how a module differs from the expected outcome; None if it does not."""
+    def wrong(self, module: Op, form: Form | None = None, changed: bool = True) -> str | None:
+        """Describe how a module differs from the expected outcome; None if it does not. One that has not changed means
+        what it meant."""
         try:
             verify(module)
             if form is not None:
                 form.check(module)
         except IRError as error:
             return f"ill-formed: {error.message} [{error.code}]"
-        return self.differs(module)
+        return self.differs(module) if changed else None
 
     def differs(self, module: Op) -> str | None:
         """Where what a module gives differs from what it should."""
