@@ -1,4 +1,5 @@
-// What vectors of two lengths become in the llvm dialect, which has shuffles of equal ones alone.
+// What vectors of two lengths become in the llvm dialect, which has shuffles of equal ones alone, and a parallel loop
+// whose last step is a partial one, which is known when it runs.
 func.func @main(%x: f32) -> f32 {
   %first = arith.constant dense<[1.0, 2.0, 3.0, 4.0]> : vector<4xf32>
   %second = arith.constant dense<[5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 11.0, 12.0]> : vector<8xf32>
@@ -13,5 +14,20 @@ func.func @main(%x: f32) -> f32 {
   %4 = vector.extract %1[2] : f32 from vector<4xf32>
   %5 = arith.subf %2, %3 : f32
   %6 = arith.mulf %5, %4 : f32
-  func.return %6 : f32
+  %zero = arith.constant 0 : index
+  %three = arith.constant 3 : index
+  %six = arith.constant 6 : index
+  %seven = arith.constant 7 : index
+  %nan = arith.cmpf une, %x, %x : f32
+  %wide = arith.extui %nan : i1 to i64
+  %more = arith.index_cast %wide : i64 to index
+  %end = arith.addi %seven, %more : index
+  %memory = memref.alloca() : memref<16xf32>
+  memref.store %6, %memory[%six] : memref<16xf32>
+  scf.parallel (%i) = (%zero) to (%end) step (%three) {
+    memref.store %x, %memory[%i] : memref<16xf32>
+  }
+  %7 = memref.load %memory[%six] : memref<16xf32>
+  %8 = arith.addf %6, %7 : f32
+  func.return %8 : f32
 }
