@@ -51,6 +51,7 @@ CODES = {"MLC0102", "MLC0150", "MLC0151", "MLC0152", "MLC0171", "MLC0543"}
 def dump(text: str, rng: random.Random, gpu: bool) -> tuple[Module, Pipeline]:
     """A program after its kernels have schedules, some of them with loops over panels, and the passes that follow."""
     module, last = parse_module(text), "distribute" if gpu else "vectorize"
+    assert isinstance(module, Module)
     steps = pipeline.steps("low", machine=GPU if gpu else CPU, products=rng.choice(("fma", "mma")) if gpu else "fma")
     cut = max(i for i, step in enumerate(steps) if step.transform.name == last)
     Pipeline(steps[:cut]).run(module)
@@ -99,17 +100,17 @@ def test_an_edit_is_refused_or_obeyed(gpu: bool, count: int) -> None:
         arguments = [np.random.default_rng(seed).standard_normal(a.type.shape).astype(to_numpy(a.type.dtype))
                      for a in next(parse_module(text).inside(Func)).args]
         try:
-            module = parse_module(printed, "edited.mlir")
-            verify(module)
-            meaning = run_function(module, "main", arguments)
-            rest.run(module)
+            read = parse_module(printed, "edited.mlir")
+            verify(read)
+            meaning = run_function(read, "main", arguments)
+            rest.run(read)
         except (IRError, BackendError) as error:
             assert error.code in CODES and error.loc.line, (seed, edited, error)
             refused += 1
             continue
         except Error as error:
             pytest.fail(f"{seed}: {edited}: {error}")
-        found = run_function(module, "main", arguments)
+        found = run_function(read, "main", arguments)
         assert all(difference(a, b, "bits") is None for a, b in zip(found, meaning, strict=True)), (seed, edited)
         obeyed += 1
     assert refused > count // 8 and obeyed > count // 8, (refused, obeyed)
