@@ -1,5 +1,5 @@
 // What vectors of two lengths become in the llvm dialect, which has shuffles of equal ones alone, and a parallel loop
-// whose last step is a partial one, which is known when it runs.
+// whose last step is a partial one, which is known when it runs; lanes that a masked load leaves as they were.
 func.func @main(%x: f32) -> f32 {
   %first = arith.constant dense<[1.0, 2.0, 3.0, 4.0]> : vector<4xf32>
   %second = arith.constant dense<[5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 11.0, 12.0]> : vector<8xf32>
@@ -15,6 +15,8 @@ func.func @main(%x: f32) -> f32 {
   %5 = arith.subf %2, %3 : f32
   %6 = arith.mulf %5, %4 : f32
   %zero = arith.constant 0 : index
+  %one = arith.constant 1 : index
+  %two = arith.constant 2 : index
   %three = arith.constant 3 : index
   %six = arith.constant 6 : index
   %seven = arith.constant 7 : index
@@ -24,10 +26,17 @@ func.func @main(%x: f32) -> f32 {
   %end = arith.addi %seven, %more : index
   %memory = memref.alloca() : memref<16xf32>
   memref.store %6, %memory[%six] : memref<16xf32>
+  memref.store %6, %memory[%zero] : memref<16xf32>
+  memref.store %6, %memory[%one] : memref<16xf32>
+  memref.store %6, %memory[%two] : memref<16xf32>
   scf.parallel (%i) = (%zero) to (%end) step (%three) {
     memref.store %x, %memory[%i] : memref<16xf32>
   }
   %7 = memref.load %memory[%six] : memref<16xf32>
   %8 = arith.addf %6, %7 : f32
-  func.return %8 : f32
+  %mask = vector.create_mask %three : vector<4xi1>
+  %loaded = vector.maskedload %memory[%zero], %mask, %a : memref<16xf32>, vector<4xi1>, vector<4xf32> into vector<4xf32>
+  %9 = vector.extract %loaded[3] : f32 from vector<4xf32>
+  %10 = arith.addf %8, %9 : f32
+  func.return %10 : f32
 }
