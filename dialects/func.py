@@ -20,6 +20,10 @@ if TYPE_CHECKING:
 CONSTANTS = "constants"
 """Attribute of a public function: the numbers of the arguments that are the same tensors in all of its calls."""
 
+COLD = "cold"
+"""Attribute of a function that runs once and not in each call, as what it computes of constants is kept: its code is to
+be small rather than fast, as LLVM's attribute of this name says."""
+
 
 class Func(Op, name="func.func", isolated=True, pure=False):
     """A named function, isolated from above; a private one without a body declares what another module defines."""

@@ -12,6 +12,7 @@ a transform (schedule/transforms.py) recorded in the kernel, and preserves the r
 from __future__ import annotations
 
 from mlc.dialects import loop
+from mlc.dialects.func import COLD, Func
 from mlc.dialects.loop import Kernel
 from mlc.ir.changes import allowed
 from mlc.ir.core import Op
@@ -50,7 +51,7 @@ def schedule(kernel: Kernel, machine: Cpu, vectors: int) -> None:
         schedule_contraction(kernel, machine)
     elif kernel.schedule.vector < 0 and (dim := best_dimension(kernel)) is not None:
         lanes = max(1, machine.vector_bits // element_width(kernel))
-        other = across(kernel, dim)
+        other = None if COLD in kernel.enclosing(Func).attrs else across(kernel, dim)
         if other is not None:
             tile(kernel, other, fit(kernel.domain[other], lanes, 1))
             vectors = 1

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Sequence
 
 from mlc.dialects import func
-from mlc.dialects.func import CONSTANTS, Func
+from mlc.dialects.func import COLD, CONSTANTS, Func
 from mlc.ir.abi import COMPLEX_ARGS, SOURCES
 from mlc.ir.core import Op, Symbol, Value, at_end, before
 from mlc.passes.analysis.constant_values import ConstantValues, is_view_of_argument
@@ -49,6 +49,7 @@ def _computing(function: Func, needed: Sequence[Value]) -> tuple[Func, list[Valu
     name = _unused(f"{function.sym_name}_constants", function)
     made = func.function(name, [v.type for v in takes], [v.name for v in takes], private=not function.is_public)
     made.loc = function.loc
+    made.attrs[COLD] = True
     mapping: dict[Value, Value] = dict(zip(takes, made.args))
     with at_end(made.block, function.loc):
         for op in function.block:
