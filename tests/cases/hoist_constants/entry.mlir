@@ -12,7 +12,7 @@ func.func @main(%x: tensor<4x6xf32>, %w: tensor<32x6xf32>, %b: tensor<32xf32>, %
   %out = tensor.add %z, %b : (tensor<4x32xf32>, tensor<32xf32>) -> tensor<4x32xf32>
   func.return %out : tensor<4x32xf32>
 }
-// CHECK: @main_constants(%w: {{.*}}, %s: {{.*}} attributes {arg_names = ["w", "s"], sources = [1, 3]}
+// CHECK: @main_constants(%w: {{.*}}, %s: {{.*}} attributes {cold = true, arg_names = ["w", "s"], sources = [1, 3]}
 // CHECK: [[P:%\w+]] = tensor.pack {{.*}} {axis = 1, width = 16}
 // CHECK: [[R:%\w+]] = tensor.div
 // CHECK: func.return [[P]], [[R]] : tensor<2x6x16xf32>, tensor<32xf32>
