@@ -276,8 +276,9 @@ def compile(f: Any = None, donate: Parameters = (), *, static: Parameters = (),
         checked: Whether each access to memory is checked to be within bounds and initialized, and index arithmetic to
             fit 64 bits. Results have the same bits, at 4 to 12 times the time and twice the memory; on the CPU.
         freeze: Whether the tensors that f reaches, such as the weights of a model in evaluation, are constants. What
-            depends on them alone is then computed once, and matrix products read weights from a copy in the layout
-            that suits them. Results have the same bits. If one of these tensors is changed, f is recorded again; there
+            depends on them alone is then computed once, matrix products and convolutions read weights from a copy in
+            the layout that suits them, and images have their channels last between convolutions. Results have the same
+            bits. If one of these tensors is changed, f is recorded again; there
             are no derivatives. Arguments, and modules among them, are not constants. On the CPU.
 
     Returns:
