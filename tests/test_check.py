@@ -281,6 +281,16 @@ def test_programs_are_checked(planted: Plant, sample_folder: Path, capsys: pytes
     assert replayed(err, capsys)[0] == 101
 
 
+def test_frozen_functions_are_checked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """As what they were before they were split, with the tensors that they reach."""
+    (tmp_path / "frozen.py").write_text("import mlc\nlayer = mlc.nn.Linear(5, 16)\n"
+                                        "f = mlc.compile(layer.eval(), freeze=True)\n"
+                                        "with mlc.no_grad():\n    f(mlc.tensor([[1.0] * 5] * 4))\n")
+    assert cli.main(["run", "--check", str(tmp_path / "frozen.py")]) == 0
+    assert "frozen.py:5" in (said := capsys.readouterr().err) and "checked 1 of 1 compiled functions" in said
+
+
+
 def test_a_pass_that_is_wrong_at_some_sizes_is_named(sample_folder: Path, monkeypatch: pytest.MonkeyPatch,
                                                     capsys: pytest.CaptureFixture[str]) -> None:
     """The passes are checked on the arrays of a function's first call, which has no remainder: the second one has."""

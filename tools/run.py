@@ -9,9 +9,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
-from typing import Any, ClassVar
-
-import numpy as np
+from typing import Any
 
 from mlc.ir import changes
 from mlc.ir.core import Op
@@ -22,6 +20,7 @@ from mlc.ir.types import MemRefType
 from mlc.ir.verify import verify
 from mlc.passes import pipeline
 from mlc.tools import files, formats, report, sources
+from mlc.tools.checked_executable import CheckedEntry, CheckedExecutable
 from mlc.tools.child import asked
 
 EXAMPLES = """examples:
@@ -413,54 +412,3 @@ def what_was_checked(made: Sequence[CheckedExecutable], path: str) -> str:
                         hint="call one in it, or check one function on random arguments: "
                              f"mlc run --check {path}:FUNCTION")
     return f"checked {count} of {len(entries)} compiled functions, every pass: no difference"
-
-
-class CheckedExecutable:
-    """Native code whose entries are checked when they are first called."""
-
-    def __init__(self, module: Op, native: Any) -> None:
-        self.module = module
-        self.native = native
-        self.checked: dict[str, CheckedEntry] = {}
-
-    def entry(self, name: str) -> CheckedEntry:
-        if name not in self.checked:
-            self.checked[name] = CheckedEntry(self.module, name, self.native.entry(name))
-        return self.checked[name]
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.native, name)
-
-
-class CheckedEntry:
-    """A compiled function whose first call checks all passes on its arguments; later calls run the wrapped entry.
-
-    latest  of all functions, the last call that was not checked, if it is the last one: with copies of its arrays
-    """
-
-    latest: ClassVar[tuple[CheckedEntry, list[Any]] | None] = None
-
-    def __init__(self, module: Op, name: str, native: Any) -> None:
-        self.module = module
-        self.name = name
-        self.native = native
-        self.done = False
-
-    @property
-    def repeats(self) -> bool:
-        return self.done
-
-    def call(self, arrays: Sequence[Any], sizes: Any = None) -> Any:
-        if not self.done:
-            from mlc.tools import check
-            self.done = True
-            where = next((str(op.loc) for op in self.module.walk() if op.attrs.get("sym_name") == self.name), "")
-            print(f"checking what is compiled at {where}", file=sys.stderr)
-            CheckedEntry.latest = None
-            check.check(self.module.clone(), self.name, arrays)
-        else:
-            CheckedEntry.latest = self, [np.array(a) for a in arrays]
-        return self.native.call(arrays, sizes)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.native, name)

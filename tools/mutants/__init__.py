@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from mlc.tools.mutants import code, derivatives, loops, rewrites, unseen, unseen_newer
+from mlc.tools.mutants import code, derivatives, images, loops, rewrites, unseen, unseen_newer
 from mlc.tools.mutants.fault import Fault
 
-FAULTS: tuple[Fault, ...] = (*derivatives.FAULTS, *rewrites.FAULTS, *loops.FAULTS, *code.FAULTS)
+FAULTS: tuple[Fault, ...] = (*derivatives.FAULTS, *rewrites.FAULTS, *loops.FAULTS, *images.FAULTS, *code.FAULTS)
 UNSEEN = (*unseen.FAULTS, *unseen_newer.FAULTS)
 """Those that somebody made who had not looked at the checks."""
 

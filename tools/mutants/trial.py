@@ -48,7 +48,7 @@ FIRST: dict[str, tuple[str, ...]] = {
     "schedule": ("reuse", "moves", "sizes", "products", "memory"), "tails and accesses": ("sizes", "moves", "products"),
     "lowering": ("vectors", "numbers", "moves", "control"), "emission": ("numbers", "control", "moves"),
     "call": ("calls", "steps"), "cache key": ("calls", "moves", "steps"), "recorder": ("control", "writes"),
-    "state": ("steps", "writes"), "complex": ("complex_numbers",), "quantized": ("quantized",),
+    "state": ("steps", "writes"), "complex": ("complex_numbers",), "quantized": ("quantized",), "images": ("images",),
 }
 """The programs with which a fault of an area is looked for, in this order."""
 

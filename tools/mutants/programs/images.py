@@ -1,0 +1,48 @@
+"""Frozen convolutions: their weights in panels, images with channels last between them, and what else works on images.
+"""
+
+import mlc
+from mlc import nn
+from mlc.nn import functional as F
+
+
+class Block(nn.Module):
+    def __init__(self, channels):
+        super().__init__()
+        self.conv = nn.Conv2d(channels, channels, 3, padding=1)
+
+    def forward(self, x):
+        return mlc.relu(self.conv(x)) + x
+
+
+class Images(nn.Module):
+    """Images of 8 x 8 points."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.blocks = nn.Conv2d(3, 16, 5, padding=2, stride=2), nn.Sequential(Block(16), Block(16))
+        self.own, self.wide = nn.Conv2d(16, 16, 3, padding=1, groups=16), nn.Conv2d(16, 33, 1)
+        self.last = nn.Conv2d(33, 16, 3, padding=1)
+
+    def forward(self, x):
+        x = self.blocks(mlc.relu(self.first(x)))
+        x = mlc.cat([F.max_pool2d(x, 2), self.own(x)[:, :, ::2, ::2]], 1)[:, 8:24]
+        return self.last(mlc.relu(self.wide(x)))
+
+
+class Long(nn.Module):
+    """Sums of several blocks, which begin within windows, and small images."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = nn.Conv2d(16, 40, 1), nn.Conv2d(40, 32, 3)
+
+    def forward(self, x):
+        return self.second(self.first(x))
+
+
+if __name__ == "__main__":
+    mlc.manual_seed(0)
+    with mlc.no_grad():
+        mlc.compile(Images().eval(), freeze=True)(mlc.randn(1, 3, 16, 16))
+        mlc.compile(Long().eval(), freeze=True)(mlc.randn(1, 16, 4, 7))
