@@ -155,7 +155,7 @@ class Layouts:
             elif isinstance(op, Kernel):
                 if self._reads_rows(op, i, axis):
                     return False
-            elif not ( (isinstance(op, func.Call) and op.callee in self.private)
+            elif not ((isinstance(op, func.Call) and op.callee in self.private)
                       or (isinstance(op, func.Return) and op.enclosing(Func).sym_name in self.private)):
                 return False
         return True

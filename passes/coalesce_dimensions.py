@@ -42,12 +42,12 @@ def run(module: Op) -> None:
 
 def order_of_memory(kernel: Kernel) -> list[int] | None:
     """The parallel dimensions in the order of the first result, outermost first; None if the kernel is to stay."""
-    last = best_dimension(kernel)
-    if last in (None, kernel.parallel - 1) or kernel.schedule.vector >= 0 or any(
+    store = next(kernel.inside(loop.Store), None)
+    if store is None or store.tiles or kernel.parallel < 2 or kernel.schedule.vector >= 0 or any(
             isinstance(op, loop.Contract | loop.DotPairs | loop.Check) for op in kernel.walk()):
         return None
-    store = next(kernel.inside(loop.Store), None)
-    if store is None or store.tiles:
+    last = best_dimension(kernel)
+    if last in (None, kernel.parallel - 1):
         return None
     steps = {d: pace(store, d) or 0 for d in range(kernel.parallel) if kernel.domain[d] != 1}
     if min(steps.values()) < 1 or steps[last] != 1:

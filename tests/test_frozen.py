@@ -64,6 +64,13 @@ def test_convolutions_have_the_same_bits(images: int, size: int, channels: int) 
     assert [e.interface.name for e in frozen.entries] == ["main_with_constants"]
 
 
+def test_columns_that_no_tile_divides_have_the_same_bits() -> None:
+    """Vectors of 32 numbers and panels of 48."""
+    weight = mlc.randint(-5, 5, (20, 48)).to(mlc.int16)
+    x = mlc.randint(-5, 5, (40, 20)).to(mlc.int16)
+    assert agrees(mlc.compile(lambda x: x @ weight, freeze=True), mlc.compile(lambda x: x @ weight), x)
+
+
 @pytest.mark.parametrize("rows", [1, 3, 5, 40])
 def test_results_have_the_same_bits(rows: int) -> None:
     model = Small().eval()

@@ -1,11 +1,12 @@
 """Constant factors of products of matrices and of convolutions, packed into panels of columns.
 
 The columns of a convolution are its output channels: its weights are packed, and the elements of an image are read one
-by one, each for a whole vector of channels.
+by one, each for a whole vector of channels. Those of a convolution of each channel by itself are one panel.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -53,10 +54,10 @@ def pack_factors(function: Func, known: set[Value]) -> None:
             x = tensor.Unpack(made[key], columns.axis, columns.x.type.shape[columns.axis]).result
             op.set_operand(columns.side, broadcast_to(x, op.operands[columns.side].type.shape))
     for product in list(function.inside(tensor.Mul)):
-        _pack_window(product, known)
+        _pack_window(product, known, made)
 
 
-def _pack_window(op: tensor.Mul, known: set[Value]) -> None:
+def _pack_window(op: tensor.Mul, known: set[Value], made: dict[tuple[Value, int, int], Value]) -> None:
     """Pack the weights of each channel that windows of an image are multiplied with into one panel of all channels, so
     that vectors of channels read them in order."""
     for i, v in enumerate(op.operands):
@@ -65,12 +66,13 @@ def _pack_window(op: tensor.Mul, known: set[Value]) -> None:
                 not view.moves_elements or view.x not in known or view.x.type.rank < 3):
             continue
         channels = view.x.type.shape[0]
-        width = -(-channels // NARROW) * NARROW
-        if width <= ROOM * channels and sizes.product(view.x.type.shape[1:]) > 1 and allowed("panels", op):
-            with before(op.enclosing(Func).block.ancestor_of(op), op.loc.through("hoist_constants")):
-                made = packed(view.x, 0, width)
+        key = view.x, 0, -(-channels // NARROW) * NARROW
+        if key[2] <= ROOM * channels and sizes.product(view.x.type.shape[1:]) > 1 and allowed("panels", op):
+            if key not in made:
+                with before(op.enclosing(Func).block.ancestor_of(op), op.loc.through("hoist_constants")):
+                    made[key] = packed(*key)
             with before(op, op.loc.through("hoist_constants")):
-                op.set_operand(i, reshape(tensor.Unpack(made, 0, channels).result, v.type.shape))
+                op.set_operand(i, reshape(tensor.Unpack(made[key], 0, channels).result, v.type.shape))
 
 
 def columns_of(op: tensor.DotGeneral, known: set[Value]) -> Columns | None:
@@ -104,6 +106,11 @@ def panel_width(op: tensor.DotGeneral, side: int, columns: int) -> int:
         widths = [NARROW]
     if side == 0 and not op.batch and len(op.free(1)) < 2:
         widths = []                           # the channels of an image may be its last axis, the rows of a matrix not
+    return width_that_fits(columns, widths)
+
+
+def width_that_fits(columns: int, widths: Sequence[int]) -> int:
+    """The first of some widths in whose panels columns do not take much more memory; 0 if there is none."""
     return next((w for w in widths if w <= columns and -(-columns // w) * w <= ROOM * columns), 0)
 
 
@@ -118,7 +125,8 @@ def without_columns(op: tensor.DotGeneral, known: set[Value]) -> tensor.DotGener
         return None
     image = tuple(n for n in view.x.type.shape if n != 1)
     terms = next((i for i in range(len(image)) if prod(image[:i]) == op.rhs.type.shape[0]), 0)
-    if not terms or len(image) - terms < 2 or op.lhs.type.shape[0] < NARROW or not allowed("columns", op):
+    if not terms or len(image) - terms < 2 or not width_that_fits(op.lhs.type.shape[0], [CHANNELS, NARROW]) or (
+            not allowed("columns", op)):
         return None
     function = op.enclosing(Func)
     with before(function.block.ancestor_of(op), op.loc.through("hoist_constants")):

@@ -349,7 +349,7 @@ def schedule_elements(kernel: Kernel, shape: Shape, window: Window | None, rows:
     columns. A tile has rows along the last two dimensions of rows, such as those of an image.
     """
     m, line = rows[-1], rows[-2] if len(rows) > 1 else None
-    if window is not None:
+    if window is not None and shape.fits(machine.vector_registers, window):
         unroll_terms(kernel, window.terms)
     most = most_rows(kernel, rows, False, machine)
     tile(kernel, m, even(kernel.domain[m], most, shape.rows))
@@ -434,12 +434,13 @@ def lanes_for(extent: Dim, lanes: int) -> int:
 def best_shape(extents: tuple[Dim, ...], lanes: int, machine: Cpu, may_mask: bool = False,
                window: Window | None = None, panel: int = 0) -> Shape:
     """Cheapest register tile for a product of these extents; `may_mask` says whether the last columns and lines may be
-    masked, `window` how rows share elements, and `panel` of how many columns a tile has multiples or an even part."""
+    masked. If any does, it has registers for the elements of a `window`, and multiples or an even part of a `panel`."""
     rows, lines, columns = (max(1, guess(n)) for n in extents)
     counts = rows, lines, ceil(columns, lanes)
     ranges = (range(1, min(n, most) + 1) for n, most in zip(counts, MOST))
     masked = (False,) if not may_mask else (True,) if not isinstance(extents[-1], int) else (False, True)
     shapes = [Shape(r, a, v, masks) for r, a, v in itertools.product(*ranges) for masks in masked]
-    shapes = [s for s in shapes if s.fits(machine.vector_registers, window)
-              and (panel % (s.vectors * lanes) == 0 or s.vectors * lanes % panel == 0)]
+    shapes = [s for s in shapes if s.fits(machine.vector_registers)]
+    shapes = [s for s in shapes if panel % (s.vectors * lanes) == 0 or s.vectors * lanes % panel == 0] or shapes
+    shapes = [s for s in shapes if s.fits(machine.vector_registers, window)] or shapes
     return min(shapes, key=lambda s: (s.cost(machine, rows, lines, columns, lanes), s.lines * s.vectors))

@@ -36,8 +36,6 @@ def interchange(kernel: Kernel, order: Sequence[int]) -> None:
         for v in (*op.results, *(a for region in op.regions for block in region.blocks for a in block.args)):
             if isinstance(v.type, TileType):
                 v.type = replace(v.type, dims=tuple(sorted(place[d] for d in v.type.dims)))
-            elif isinstance(v.type, ScratchType):
-                v.type = replace(v.type, dims=tuple(place[d] for d in v.type.dims))
         for name, value in op.attrs.items():
             if isinstance(value, AffineMap):
                 op.attrs[name] = value.replace_dims({d: loop.coordinate(i) for d, i in place.items()})
@@ -67,8 +65,8 @@ def unroll_terms(kernel: Kernel, count: int) -> None:
 
 
 def prefetch_rows(kernel: Kernel, load: loop.Load, row: int, count: int, line: int) -> None:
-    """Prefetch the next `count` rows of a factor of a contraction, which lie one after the other: a line of cache, of
-    `line` elements, per term of these rows."""
+    """Prefetch rows of a factor of a contraction after the current `count`, where all lie one after the other: a line
+    of cache, of `line` elements, per term, which makes `line` rows."""
     sum, contract = contraction(kernel)
     ahead = {row: loop.coordinate(row) + count, contract.dim: loop.coordinate(contract.dim) * line}
     with before(sum.body.block.terminator, contract.loc):

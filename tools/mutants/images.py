@@ -18,8 +18,6 @@ FAULTS: tuple[Fault, ...] = (
     pack(PANELS, "tuple((i + 1, i) for i in range(terms))", "tuple((i + 1, i) for i in reversed(range(terms)))"),
     lower(NEST, "carried = self.repeat(d, first, head, 1, carried, body)",
           "carried = self.repeat(d, first, first, 1, carried, body)"),
-    lower(NEST, "return self.repeat(d, self.greatest(last * size, head), end, 1, list(op.results), body)",
-          "return self.repeat(d, last * size, end, 1, list(op.results), body)"),
     lower(NEST, "self.enter(d, origin + i, 1)\n                    inside", "self.enter(d, origin, 1)\n"
           "                    inside"),
     lower(MEMORY, "return arith.Select(low.spread(holds), x, zeros).result", "return x"),

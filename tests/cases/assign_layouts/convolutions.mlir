@@ -68,3 +68,24 @@ func.func @main(%x: tensor<1x3x4x5xf32>, %v: tensor<16x3xf32>) -> tensor<320xf32
 // CHECK: tensor.dot_general
 // CHECK-NOT: tensor.transpose
 // CHECK: tensor.reshape {{.*}} : tensor<1x16x4x5xf32> to tensor<320xf32>
+// -----
+// an axis of a view is the same as one of its operand if what is before it has as many elements, too
+func.func @main(%x: tensor<16x3x4x6xf32>, %v: tensor<16x3xf32>) -> tensor<16x16x2x3xf32> attributes {constants = [1]} {
+  %0 = tensor.broadcast_to %v : tensor<16x3xf32> to tensor<16x16x3xf32>
+  %1 = tensor.dot_general %0, %x {batch = [[0, 0]], contract = [[2, 1]], order = "chain"} : (tensor<16x16x3xf32>, tensor<16x3x4x6xf32>) -> tensor<16x16x4x6xf32>
+  %2 = tensor.reshape %1 : tensor<16x16x4x6xf32> to tensor<16x16x2x2x3x2xf32>
+  %3 = tensor.reduce_max %2 {axes = [3, 5]} : (tensor<16x16x2x2x3x2xf32>) -> tensor<16x16x2x3xf32>
+  func.return %3 : tensor<16x16x2x3xf32>
+}
+// CHECK: tensor.reshape {{.*}} : tensor<16x4x6x16xf32> to tensor<16x2x2x3x2x16xf32>
+// -----
+// what is added along its last axis in lanes is in row-major order
+func.func @main(%x: tensor<1x3x4x6xf32>, %v: tensor<16x3xf32>) -> tensor<1x16xf32> attributes {constants = [1]} {
+  %0 = tensor.broadcast_to %v : tensor<16x3xf32> to tensor<1x16x3xf32>
+  %1 = tensor.dot_general %0, %x {batch = [[0, 0]], contract = [[2, 1]], order = "chain"} : (tensor<1x16x3xf32>, tensor<1x3x4x6xf32>) -> tensor<1x16x4x6xf32>
+  %2 = tensor.reduce_sum %1 {axes = [2, 3], order = "lanes<16>"} : (tensor<1x16x4x6xf32>) -> tensor<1x16xf32>
+  func.return %2 : tensor<1x16xf32>
+}
+// CHECK: tensor.unpack
+// CHECK-NOT: tensor.transpose
+// CHECK: tensor.reduce_sum

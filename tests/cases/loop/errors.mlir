@@ -518,7 +518,7 @@ func.func @f(%n: index) {
 }
 // -----
 func.func @f() {
-  loop.kernel {symbols = [], domain = [4, 640], iterator_types = ["parallel", "reduction"], schedule = #loop.schedule<tile = [1, 64], vector = 1, lanes = 1>} {
+  loop.kernel {symbols = [], domain = [4, 640], iterator_types = ["parallel", "reduction"], schedule = #loop.schedule<tile = [1, 64], vector = 1, lanes = 1, tiles_per_cta = 4>} {
     %0 = loop.scratch {registers = true} : !loop.scratch<d0xd1xf32>
     loop.for {dim = 1} {
       %1 = loop.load_scratch %0 : (!loop.scratch<d0xd1xf32>) -> !loop.tile<d0xd1xf32> // error: error[MLC0151]: loop.load_scratch: accesses a row in registers outside of an unrolled loop over d1

@@ -27,3 +27,15 @@ func.func @points(%x: tensor<1x64x16xf32>, %w: tensor<1x16x16xf32>) -> tensor<1x
 // CHECK: prefetch_rows(dim=
 // CHECK: loop.contract
 // CHECK: loop.prefetch %x
+// -----
+// rows of a window that registers cannot hold are no reason for a small tile, and are not unrolled
+func.func @wide_windows(%x: tensor<1x4x30xf32>, %w: tensor<1x4x15x16xf32>) -> tensor<1x16x16xf32> {
+  %0 = tensor.windows %x {axis = 2, size = 15} : (tensor<1x4x30xf32>) -> tensor<1x4x16x15xf32>
+  %1 = tensor.unpack %w {axis = 0, size = 16} : (tensor<1x4x15x16xf32>) -> tensor<16x4x15xf32>
+  %2 = tensor.broadcast_to %1 : tensor<16x4x15xf32> to tensor<1x16x4x15xf32>
+  %3 = tensor.dot_general %2, %0 {batch = [[0, 0]], contract = [[2, 1], [3, 3]], order = "chain"} : (tensor<1x16x4x15xf32>, tensor<1x4x16x15xf32>) -> tensor<1x16x16xf32>
+  func.return %3 : tensor<1x16x16xf32>
+}
+// CHECK: domain = [1, 16, 16, 60]
+// CHECK-NOT: unroll_terms
+// CHECK: loop.contract
