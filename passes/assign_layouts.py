@@ -21,6 +21,7 @@ from collections.abc import Iterator
 from mlc.dialects import func, tensor
 from mlc.dialects.func import Func
 from mlc.dialects.tensor.kernel import Kernel
+from mlc.dialects.tensor.packed import panels_of
 from mlc.dialects.tensor.reduce import Reduce
 from mlc.dialects.tensor.shape import inverse
 from mlc.ir import sizes
@@ -165,11 +166,13 @@ class Layouts:
         of padded windows whose results are in row-major order, too."""
         ops = list(kernel.body.block)
         reduces = [op for op in ops if isinstance(op, Reduce)]
+        if not reduces:
+            return False
         maps = {at for _, at in [*kernel.staging().reads().values()][i] if at}
         if any((op.order or "").startswith("lanes") for op in reduces):
             return any(at[-1] is None or any(kernel.iterator_types[d] == "reduction" for d in dims_of(at[-1]))
                        for at in maps)
-        if not reduces or not any(isinstance(op, tensor.Pad) for op in ops):
+        if not any(isinstance(op, tensor.Pad) for op in ops):
             return False
         along = next((at[axis] for at in maps), None)
         return not all(along in map and self._is_free(v, map.index(along))
@@ -218,10 +221,10 @@ def columns_in_panels(op: tensor.DotGeneral) -> int | None:
     """The dimension of a product whose columns a factor has in panels."""
     before = len(op.batch)
     for side, v in enumerate(op.operands):
-        lead = v.type.rank - v.op.x.type.rank if isinstance(v.op, tensor.BroadcastTo) else 0
-        source = v.op.x.op if isinstance(v.op, tensor.BroadcastTo) else v.op
-        if isinstance(source, tensor.Unpack) and source.axis + lead in op.free(side):
-            return before + op.free(side).index(source.axis + lead)
+        if (panels := panels_of(v)) is not None:
+            axis = panels.axis + v.type.rank - panels.result.type.rank
+            if axis in op.free(side):
+                return before + op.free(side).index(axis)
         before += len(op.free(side))
     return None
 

@@ -13,6 +13,7 @@ import numpy as np
 from mlc.dialects.tensor import parts
 from mlc.dialects.tensor.base import Array, CopyOp, SizedOp, less, with_batch_axis
 from mlc.dialects.tensor.iteration import IndexingMap, IterationDomain
+from mlc.dialects.tensor.shape import BroadcastTo
 from mlc.dialects.tensor.sharding_rule import Label, ShardingRule, labelled
 from mlc.dialects.tensor.slicing import pad
 from mlc.dialects.tensor.traits import Cost
@@ -146,6 +147,12 @@ class Unpack(_Panels, name="tensor.unpack"):
         here, others = at[self.axis], [*at[: self.axis], *at[self.axis + 1:]]
         panel, j = (None, None) if here is None else (sizes.divide(here, self.width), sizes.modulo(here, self.width))
         return [(*others[: self.outer], panel, *others[self.outer:], j)]
+
+
+def panels_of(factor: Value) -> Unpack | None:
+    """The operation by which a factor of a product, broadcast or not, is read from panels; None if it is not."""
+    source = factor.op.x.op if isinstance(factor.op, BroadcastTo) else factor.op
+    return source if isinstance(source, Unpack) else None
 
 
 def packed(x: Value, axis: int, width: int, outer: int = 0) -> Value:

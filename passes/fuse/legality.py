@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from mlc.dialects import tensor as tn
 from mlc.dialects.tensor.iteration import IterationDomain
+from mlc.dialects.tensor.packed import panels_of
 from mlc.dialects.tensor.reduce import Reduce
 from mlc.dialects.tensor.traits import is_cheap, moves_elements
 from mlc.ir import sizes
@@ -210,14 +211,9 @@ def reads_few_rows(op: tn.DotGeneral, factor: Value) -> bool:
 
 def reads_elements(op: tn.DotGeneral, factor: Value) -> bool:
     """Whether a contraction reads a factor element by element, as the other one is in panels of columns."""
-    return is_in_panels(op.rhs if op.lhs is factor else op.lhs)
+    return panels_of(op.rhs if op.lhs is factor else op.lhs) is not None
 
 
 def has_columns(op: Op) -> bool:
     """Whether an operation is a contraction whose vectors are of columns in panels, and not of its result's rows."""
-    return isinstance(op, tn.DotGeneral) and any(map(is_in_panels, op.operands))
-
-
-def is_in_panels(factor: Value) -> bool:
-    source = factor.op.x.op if isinstance(factor.op, tn.BroadcastTo) else factor.op
-    return isinstance(source, tn.Unpack)
+    return isinstance(op, tn.DotGeneral) and any(map(panels_of, op.operands))

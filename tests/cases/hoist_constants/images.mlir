@@ -28,10 +28,9 @@ func.func @main(%x: tensor<1x16x6xf32>, %w: tensor<16x1x3xf32>) -> (tensor<1x16x
   %1 = tensor.reshape %w : tensor<16x1x3xf32> to tensor<1x16x1x3xf32>
   %2 = tensor.mul %0, %1 : (tensor<1x16x4x3xf32>, tensor<1x16x1x3xf32>) -> tensor<1x16x4x3xf32>
   %3 = tensor.reduce_sum %2 {axes = [3], order = "chain"} : (tensor<1x16x4x3xf32>) -> tensor<1x16x4xf32>
-  %4 = tensor.windows %3 {axis = 2, size = 3} : (tensor<1x16x4xf32>) -> tensor<1x16x2x3xf32>
-  %5 = tensor.mul %0, %1 : (tensor<1x16x4x3xf32>, tensor<1x16x1x3xf32>) -> tensor<1x16x4x3xf32>
-  %6 = tensor.reduce_max %5 {axes = [3]} : (tensor<1x16x4x3xf32>) -> tensor<1x16x4xf32>
-  func.return %3, %6 : tensor<1x16x4xf32>, tensor<1x16x4xf32>
+  %4 = tensor.mul %0, %1 : (tensor<1x16x4x3xf32>, tensor<1x16x1x3xf32>) -> tensor<1x16x4x3xf32>
+  %5 = tensor.reduce_max %4 {axes = [3]} : (tensor<1x16x4x3xf32>) -> tensor<1x16x4xf32>
+  func.return %3, %5 : tensor<1x16x4xf32>, tensor<1x16x4xf32>
 }
 // CHECK: tensor.pack {{.*}} {axis = 0, width = 16}
 // CHECK-NOT: tensor.pack
