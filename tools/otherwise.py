@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -34,6 +35,8 @@ SHARE, EQUAL = 0.12, 0.15
 """The least fraction of an array that is replaced by them, and the fraction replaced by other elements of the array."""
 SCHEDULED = "parallelize"
 """The pass after which all kernels have schedules, so that no later pass makes choices."""
+CACHES = {"l2_bytes": 1 << 12, "l3_bytes": 1 << 13}
+"""Caches so small that the factors of small products exceed them, and are packed and split."""
 
 
 def narrow_target() -> Target:
@@ -43,11 +46,11 @@ def narrow_target() -> Target:
 
 
 def other_steps(module: Op) -> list[Step]:
-    """The remaining passes to the llvm level, configured for narrower vectors and larger workloads.
+    """The remaining passes to the llvm level, configured for narrower vectors, smaller caches and larger workloads.
 
     There are none where the module has its schedules already.
     """
-    steps = pipeline.remaining(module, "llvm", narrow_target().machine)
+    steps = pipeline.remaining(module, "llvm", replace(narrow_target().machine, **CACHES))
     if not any(step.transform.name == SCHEDULED for step in steps):
         return []
     return [Step(s.transform, (("worth", 1),)) if s.transform.name == SCHEDULED else s for s in steps]

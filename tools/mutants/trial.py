@@ -46,7 +46,7 @@ FIRST: dict[str, tuple[str, ...]] = {
     "numerics": ("functions", "numbers", "sizes"), "fusion": ("iteration_domains", "memory", "training", "functions"),
     "aliasing": ("reuse", "memory", "control", "sizes"), "loops": ("numbers", "sizes", "moves"),
     "schedule": ("reuse", "moves", "sizes", "products", "memory"), "tails and accesses": ("sizes", "moves", "products"),
-    "lowering": ("vectors", "numbers", "moves", "control"), "emission": ("numbers", "control", "moves"),
+    "lowering": ("vectors", "numbers", "moves", "control"), "emission": ("vectors", "numbers", "control", "moves"),
     "call": ("calls", "steps"), "cache key": ("calls", "moves", "steps"), "recorder": ("control", "writes"),
     "state": ("steps", "writes"), "complex": ("complex_numbers",), "quantized": ("quantized",), "images": ("images",),
 }
