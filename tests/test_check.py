@@ -18,7 +18,7 @@ import mlc
 from mlc import checked_paths
 from mlc.backends.cpu import threads
 from mlc.backends.cpu.targets import host
-from mlc.dialects import arith, tensor
+from mlc.dialects import arith, loop, tensor
 from mlc.dialects.tensor.composite import sum_kept
 from mlc.dialects.tensor.elementwise import Elementwise
 from mlc.dialects.tensor.kernel import Kernel
@@ -223,6 +223,16 @@ def planted_store(monkeypatch: pytest.MonkeyPatch) -> None:
 
 WIDE = host().vector_bits
 NARROW = otherwise.narrow_target().vector_bits
+
+
+def test_the_second_lowering_packs_small_products() -> None:
+    a, b = np.ones((33, 70), np.float32), np.ones((70, 37), np.float32)
+    module = mlc.lower(lambda a, b: a @ b, args=[a, b], level="trace").module
+    for number, step in enumerate(otherwise.other_steps(module), 1):
+        step.apply(module, number)
+        if step.transform.name == otherwise.SCHEDULED:
+            break
+    assert any(isinstance(op, loop.Scratch) for op in module.walk())
 
 
 @pytest.mark.parametrize("plant, message", [

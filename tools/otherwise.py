@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mlc.ir.core import Op
+from mlc.ir.machine import Cpu
 from mlc.ir.passes import Step
 from mlc.passes import pipeline
 
@@ -35,7 +36,7 @@ SHARE, EQUAL = 0.12, 0.15
 """The least fraction of an array that is replaced by them, and the fraction replaced by other elements of the array."""
 SCHEDULED = "parallelize"
 """The pass after which all kernels have schedules, so that no later pass makes choices."""
-CACHES = {"l2_bytes": 1 << 12, "l3_bytes": 1 << 13}
+L2_BYTES, L3_BYTES = 1 << 12, 1 << 13
 """Caches so small that the factors of small products exceed them, and are packed and split."""
 
 
@@ -50,7 +51,9 @@ def other_steps(module: Op) -> list[Step]:
 
     There are none where the module has its schedules already.
     """
-    steps = pipeline.remaining(module, "llvm", replace(narrow_target().machine, **CACHES))
+    machine = narrow_target().machine
+    assert isinstance(machine, Cpu)
+    steps = pipeline.remaining(module, "llvm", replace(machine, l2_bytes=L2_BYTES, l3_bytes=L3_BYTES))
     if not any(step.transform.name == SCHEDULED for step in steps):
         return []
     return [Step(s.transform, (("worth", 1),)) if s.transform.name == SCHEDULED else s for s in steps]

@@ -58,8 +58,8 @@ def suites_of(file: str) -> list[str]:
 def run(command: Sequence[str], tree: Path, seconds: float) -> tuple[int | None, str]:
     """(exit status, None past the time limit; what it printed) of a command in a tree, in a session of its own.
 
-    The limit is of processor time, which other programs on the machine do not change; the hang that uses none ends
-    after ten times as long.
+    The limit is of processor time, which other programs on the machine do not change; a command that waits for ever
+    ends after ten times as long.
     """
     env = {**os.environ, "PYTHONPATH": str(tree), "MLC_CACHE": "0", "PYTHONDONTWRITEBYTECODE": "1"}
     cpu = math.ceil(seconds)
@@ -68,7 +68,7 @@ def run(command: Sequence[str], tree: Path, seconds: float) -> tuple[int | None,
                                preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CPU, (cpu, cpu + 1)))
     try:
         out, _ = process.communicate(timeout=10 * seconds)
-        return None if process.returncode in (-signal.SIGXCPU, -signal.SIGKILL) else process.returncode, out
+        return None if process.returncode == -signal.SIGXCPU else process.returncode, out
     except subprocess.TimeoutExpired:
         os.killpg(process.pid, signal.SIGKILL)
         return None, process.communicate()[0]
