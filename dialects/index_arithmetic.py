@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from mlc.dialects import arith
 from mlc.ir import sizes
 from mlc.ir.affine import AffineExpr, Algebra, fold
 from mlc.ir.core import Value
 from mlc.ir.sizes import Dim, Leaf, Quotient
 from mlc.ir.types import index
+
+Pair = tuple[str, Value, Value]
+"""An operation on two values: its sign, and the values."""
 
 
 class IndexArithmetic(Algebra[Value]):
@@ -28,11 +33,31 @@ class IndexArithmetic(Algebra[Value]):
 
 
 class SizeBuilder(IndexArithmetic):
-    """Builds the index values of sizes in one function."""
+    """Builds the index values of sizes in one function.
 
-    def __init__(self, symbols: dict[str, Value]) -> None:
+    symbols  the value of each name
+    known    the sizes that have been built, and the sums and products of two values
+    """
+
+    def __init__(self, symbols: dict[str, Value], known: dict[Dim | Pair, Value] | None = None) -> None:
         self.symbols = symbols
-        self.known: dict[Dim, Value] = {}
+        self.known: dict[Dim | Pair, Value] = known or {}
+
+    def inner(self) -> SizeBuilder:
+        """One for a nested region, where what has been built here is visible, and not the other way round."""
+        return SizeBuilder(dict(self.symbols), dict(self.known))
+
+    def add(self, a: Value, b: Value) -> Value:
+        return self._once("+", a, b, super().add)
+
+    def multiply(self, a: Value, b: Value) -> Value:
+        return self._once("*", a, b, super().multiply)
+
+    def _once(self, sign: str, a: Value, b: Value, build: Callable[[Value, Value], Value]) -> Value:
+        key = sign, a, b
+        if key not in self.known:
+            self.known[key] = build(a, b)
+        return self.known[key]
 
     def value(self, size: Dim) -> Value:
         """The index value of a size; built at most once, at the current insertion point."""

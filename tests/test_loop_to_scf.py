@@ -6,10 +6,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+import mlc
+from mlc.backends.cpu.targets import host
 from mlc.backends.executable import Entry, build
 from mlc.ir.diag import UserIndexError
 from mlc.ir.interp import run_function
 from mlc.ir.parser import parse_module
+from mlc.ir.passes import Pipeline
+from mlc.nn import functional
 from mlc.passes import pipeline
 
 # Where an index is computed, it is -1 in the lanes of a partial vector that stick out.
@@ -63,3 +67,16 @@ def test_the_first_site_that_fails_is_named(first: list[int], second: list[int],
         with pytest.raises(UserIndexError) as interpreted:
             run_function(pipeline.lower(parse_module(TWO_SITES, "f.mlir"), level), "f", arguments)
         assert str(interpreted.value) == str(caught.value)
+
+
+def test_what_points_share_is_built_once() -> None:
+    """Common subexpressions are few after the pass: building, rewriting and merging them cost more than it does."""
+    def f(x: Any, w: Any, b: Any) -> Any:
+        return functional.gelu(functional.conv2d(x, w, stride=2, padding=1) + b).sum(2)
+
+    module = mlc.lower(f, [mlc.spec(1, 8, 33, 37), mlc.spec(16, 8, 3, 3), mlc.spec(16, 1, 1)], "loop").module
+    lower, canonicalize, cse, dce = pipeline.below_loop(host().machine)[:4]
+    Pipeline([lower]).run(module)
+    built = sum(1 for _ in module.walk())
+    Pipeline([canonicalize, cse, dce]).run(module)
+    assert sum(1 for _ in module.walk()) > 0.8 * built

@@ -47,9 +47,7 @@ class ThreadScope(LoopScope):
         self.by_first_group: bool = outer is not None and outer.by_first_group
 
     def inner(self) -> ThreadScope:
-        numbers = SizeBuilder(dict(self.numbers.symbols))
-        numbers.known = dict(self.numbers.known)
-        return ThreadScope(numbers, self)
+        return ThreadScope(self.numbers.inner(), self)
 
 
 class Threads(Lowering):

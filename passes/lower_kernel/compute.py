@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 from mlc.dialects import arith, loop, math, vector
 from mlc.dialects.combining import CombiningKind
 from mlc.ir.core import Op, Value, builder, located
@@ -14,7 +17,8 @@ from mlc.passes.lower_kernel.nest import Lowering, Point, rule
 def _full(low: Lowering, op: loop.Full) -> None:
     tile: loop.TileType = op.result.type
     type = VectorType((low.lanes,), tile.dtype) if low.in_lanes(tile.dims) else tile.dtype
-    low.define(op.result, lambda p: arith.constant(op.value, type))
+    value = arith.constant(op.value, type)
+    low.define(op.result, lambda p: value)
 
 
 @rule(loop.Index)
@@ -33,19 +37,24 @@ def _in_bounds(low: Lowering, op: loop.InBounds) -> None:
 def _map(low: Lowering, op: loop.Map) -> None:
     for r in op.results:
         low.scope.tiles[r] = {}
+    made: dict[tuple[Any, ...], Sequence[Value]] = {}        # points may share operands, such as those of a row
     for point in low.points(loop.union(op.operands)):
         values: dict[Value, Value] = {a: low.part(v, point) for a, v in zip(op.body.block.args, op.operands)}
         for inner in op.body.block:
-            if not inner.terminator:
+            if inner.terminator:
+                continue
+            operands = [values[v] for v in inner.operands]
+            key = inner, *operands
+            if key not in made or not inner.pure:
                 with located(inner.loc.through("loop_to_scf")):
-                    _apply(low, inner, values)
+                    made[key] = _apply(low, inner, operands)
+            values.update(zip(inner.results, made[key]))
         for r, v in zip(op.results, op.body.block.terminator.operands):
             low.scope.tiles[r][point] = values[v]
 
 
-def _apply(low: Lowering, op: Op, values: dict[Value, Value]) -> None:
+def _apply(low: Lowering, op: Op, operands: Sequence[Value]) -> Sequence[Value]:
     """Lower one scalar operation of a map's body, on vectors if an operand is one; a condition may stay scalar."""
-    operands = [values[v] for v in op.operands]
     types: list[Type] = [r.type for r in op.results]
     if any(isinstance(v.type, VectorType) for v in operands):
         keep = isinstance(op, arith.Select) and not isinstance(operands[0].type, VectorType)
@@ -54,7 +63,7 @@ def _apply(low: Lowering, op: Op, values: dict[Value, Value]) -> None:
     copy = type(op).make(operands, dict(op.attrs), types, loc=op.loc)
     assert builder.block is not None
     builder.block.insert(copy, builder.before)
-    values.update(zip(op.results, copy.results))
+    return copy.results
 
 
 # -- along a dimension ------------------------------------------------------------------------------------------------

@@ -71,11 +71,15 @@ def lane_index(low: Lowering, expr: AffineExpr, tiles: Sequence[Value], point: P
         start = low.spread(scalar_index(low, expr, tiles, point))
         if step == 0:
             return start
-        steps = vector.Step(VectorType((low.lanes,), index)).result
-        if step != 1:
-            steps = arith.MulI(steps, low.spread(low.number(step))).result
-        return arith.AddI(start, steps).result
+        steps = low.once(("steps", step, low.lanes), lambda: _steps(low, step))
+        return low.once((start, steps), lambda: arith.AddI(start, steps).result)
     return fold(expr, _LaneNumbers(low, tiles, point))
+
+
+def _steps(low: Lowering, step: Dim) -> Value:
+    """The number of each lane, times `step`."""
+    steps = vector.Step(VectorType((low.lanes,), index)).result
+    return steps if step == 1 else arith.MulI(steps, low.spread(low.number(step))).result
 
 
 class _LaneNumbers(IndexArithmetic):
@@ -159,7 +163,7 @@ def lane_mask(low: Lowering, access: Access, point: Point) -> Value | None:
     inside = low.mask(point) if access.bounded else None
     if own is None or inside is None:
         return own if own is not None else inside
-    return arith.AndI(own, inside).result
+    return low.once((own, inside), lambda: arith.AndI(own, inside).result)
 
 
 @rule(loop.Prefetch)
@@ -228,7 +232,7 @@ def _load_somewhere(low: Lowering, holds: Value, access: Access, point: Point, t
     flat, _ = flatten(low, access.buffer)
     where = scalar_index(low, address(low, access), access.tiles, point)
     where = arith.Select(holds, where, arith.constant(0, index)).result
-    mask, zeros = lane_mask(low, access.unmasked(), point), arith.constant(zero_of(type.dtype), type)
+    mask, zeros = lane_mask(low, access.unmasked(), point), low.zeros(type)
     x: Value = (vector.Load(flat, (where,), type) if mask is None else
                 vector.MaskedLoad(flat, (where,), mask, zeros)).result
     return arith.Select(low.spread(holds), x, zeros).result
@@ -240,7 +244,7 @@ def _load_if(low: Lowering, holds: Value, access: Access, point: Point, type: Ve
     with at_end(branch.then_body.block), low.scoped():
         scf.Yield((_load_lanes(low, access.unmasked(), point, 1),))
     with at_end(branch.else_body.block):
-        scf.Yield((arith.constant(zero_of(type.dtype), type),))
+        scf.Yield((low.zeros(type),))
     return branch.results[0]
 
 
@@ -256,16 +260,15 @@ def _load_lanes(low: Lowering, access: Access, point: Point, step: Dim | None) -
         buffer, indices = place(low, access, point)
         if mask is None:
             return vector.Load(buffer, indices, type).result
-        return vector.MaskedLoad(buffer, indices, mask, arith.constant(zero_of(type.dtype), type)).result
+        return vector.MaskedLoad(buffer, indices, mask, low.zeros(type)).result
     flat, _ = flatten(low, access.buffer)
-    everywhere = arith.constant(True, VectorType((low.lanes,), i1)) if mask is None else mask
+    everywhere = low.spread(low.once(True, lambda: arith.constant(True, i1))) if mask is None else mask
     if step == -1:
         return _load_backwards(low, access, point, type, mask)
     if step == 2 and low.lanes % 2 == 0:
         return _load_every_other(low, access, point, type, everywhere)
     where = lane_index(low, address(low, access), access.tiles, point)
-    return vector.Gather(flat, (arith.constant(0, index),), where, everywhere,
-                         arith.constant(zero_of(type.dtype), type)).result
+    return vector.Gather(flat, (low.number(0),), where, everywhere, low.zeros(type)).result
 
 
 def _load_backwards(low: Lowering, access: Access, point: Point, type: VectorType, mask: Value | None) -> Value:
@@ -276,8 +279,8 @@ def _load_backwards(low: Lowering, access: Access, point: Point, type: VectorTyp
     if mask is None:
         x = vector.Load(flat, (where,), type).result
     else:
-        zeros = arith.constant(zero_of(type.dtype), type)
-        x = vector.MaskedLoad(flat, (where,), vector.Shuffle(mask, mask, order).result, zeros).result
+        mask = vector.Shuffle(mask, mask, order).result
+        x = vector.MaskedLoad(flat, (where,), mask, low.zeros(type)).result
     return vector.Shuffle(x, x, order).result
 
 
@@ -285,12 +288,15 @@ def _load_every_other(low: Lowering, access: Access, point: Point, type: VectorT
     """Load with stride 2: two adjacent vectors, masked to the even elements."""
     flat, _ = flatten(low, access.buffer)
     start, lanes = address(low, access), low.lanes
-    none, zeros = arith.constant(False, mask.type), arith.constant(zero_of(type.dtype), type)
+
+    def even(first: int) -> Value:
+        order = tuple(n for lane in range(first, first + lanes // 2) for n in (lane, lanes))
+        return vector.Shuffle(mask, low.zeros(mask.type), order).result
 
     def half(first: int) -> Value:
-        even = vector.Shuffle(mask, none, tuple(n for lane in range(first, first + lanes // 2) for n in (lane, lanes)))
+        mask_of_half = low.once(("even", mask, first), lambda: even(first))
         where = scalar_index(low, start + 2 * first, access.tiles, point)
-        return vector.MaskedLoad(flat, (where,), even.result, zeros).result
+        return vector.MaskedLoad(flat, (where,), mask_of_half, low.zeros(type)).result
 
     return vector.Shuffle(half(0), half(lanes // 2), tuple(range(0, 2 * lanes, 2))).result
 

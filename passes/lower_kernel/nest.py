@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from math import gcd
 from typing import Any, ClassVar
@@ -15,9 +15,9 @@ from mlc.dialects.index_arithmetic import SizeBuilder
 from mlc.dialects.loop import Kernel
 from mlc.dialects.tensor.orders import LEVELS
 from mlc.ir import sizes
-from mlc.ir.core import Op, Value, at_end, located
+from mlc.ir.core import Block, Op, Value, at_end, builder, located
 from mlc.ir.sizes import Dim
-from mlc.ir.types import FloatType, ScalarType, VectorType, i1, index
+from mlc.ir.types import FloatType, ScalarType, Type, VectorType, element, i1, index
 
 Point = tuple[int, ...]
 Body = Callable[[Sequence[Value]], list[Value]]
@@ -55,9 +55,7 @@ class LoopScope:
         self.scratch_buffers: dict[Value, Any] = dict(outer.scratch_buffers) if outer else {}
 
     def inner(self) -> LoopScope:
-        numbers = SizeBuilder(dict(self.numbers.symbols))
-        numbers.known = dict(self.numbers.known)
-        return LoopScope(numbers, self)
+        return LoopScope(self.numbers.inner(), self)
 
 
 class Lowering:
@@ -71,6 +69,7 @@ class Lowering:
         self.flat_views: dict[Value, tuple[Value, list[Dim]]] = {}
         self.addresses: dict[tuple[Value, tuple[Dim, ...]], Dim] = {}       # linear positions by (buffer, indices)
         self.index_names: dict[Value, str] = {}
+        self.made: dict[tuple[Block | None, Hashable], Value] = {}          # by `once`
         self.steps: dict[int, set[int]] = {}             # by dimension, of the loops over its blocks
         for op in kernel.inside(loop.For):
             self.steps.setdefault(op.dim, set()).add(op.step)
@@ -362,13 +361,26 @@ class Lowering:
             scope.row_masks[key] = vector.CreateMask((held,), VectorType((self.lanes,), i1)).result
         return scope.row_masks[key]
 
+    def once(self, key: Hashable, make: Callable[[], Value]) -> Value:
+        """The value that `make` builds, built once in a block: the points of a tile have much in common, and what is
+        built at all costs more than what it is for. Operations are appended, so that later ones of the block see it."""
+        where = builder.block, key
+        if where not in self.made:
+            self.made[where] = make()
+        return self.made[where]
+
     def spread(self, v: Value) -> Value:
         """Broadcast a scalar to all lanes; a vector is returned as it is."""
-        if isinstance(v.type, VectorType):
-            return v
+        return v if isinstance(v.type, VectorType) else self.once((v, self.lanes), lambda: self._spread(v))
+
+    def _spread(self, v: Value) -> Value:
         if isinstance(v.op, arith.Constant):
             return arith.constant(v.op.value, VectorType((self.lanes,), v.type))
         return vector.splat(v, self.lanes)
+
+    def zeros(self, type: Type) -> Value:
+        """The constant zero of a vector type."""
+        return self.once(("zero", type), lambda: arith.constant(zero_of(element(type)), type))
 
     def lower(self, op: Op) -> None:
         if op.terminator:

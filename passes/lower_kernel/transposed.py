@@ -10,7 +10,7 @@ from mlc.ir.core import Value
 from mlc.ir.sizes import Dim
 from mlc.ir.types import VectorType, element, i1, index
 from mlc.passes.lower_kernel.access import Access
-from mlc.passes.lower_kernel.nest import Lowering, Point, zero_of
+from mlc.passes.lower_kernel.nest import Lowering, Point
 
 
 def is_transposed(low: Lowering, access: Access, address: Dim) -> int | None:
@@ -55,7 +55,7 @@ def _row(low: Lowering, tile: Value, corner: Point, lane: int, along: int, insid
     """Contiguous elements from a corner on, for one lane; zeros past the block and for an inactive lane."""
     scope, vd, lanes = low.scope, low.scope.vector, low.lanes
     type = VectorType((lanes,), tile.type.dtype)
-    zeros = arith.constant(zero_of(tile.type.dtype), type)
+    zeros = low.zeros(type)
     count = scope.counts.get(corner[vd], lanes)
     length = min(lanes, scope.block[along] - corner[along])
     if isinstance(count, int) and lane >= count:
@@ -77,7 +77,7 @@ def store_transposed(low: Lowering, tile: Value, along: int, dims: tuple[int, ..
     """Store a tile as square blocks of lanes x lanes elements, transposed in registers: a row per lane."""
     scope, vd, lanes = low.scope, low.scope.vector, low.lanes
     type = VectorType((lanes,), tile.type.dtype)
-    zeros = arith.constant(zero_of(tile.type.dtype), type)
+    zeros = low.zeros(type)
     for corner in low.points(dims):
         if corner[along] % lanes:
             continue

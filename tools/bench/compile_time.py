@@ -1,9 +1,10 @@
 """The cost of compiling: every pass by itself, per operation, and the whole of it cold, from recording to native code.
 
-Run `python -m mlc.tools.bench.compile_time [PROGRAM ...]`. Programs: `mlp` (the training step of bench.startup) and
-`forward-N`, `training-N`: a pre-norm transformer of N layers, 768 wide with 12 heads, on 128 tokens, the latter with
-gradient and AdamW. Nothing is run. Passes are measured in the processor's time, so that a busy machine measures about
-the same; LLVM, which may run in several processes, by the clock. Operations are those before a pass or after it,
+Run `python -m mlc.tools.bench.compile_time [PROGRAM ...]`. Programs: `mlp-training` (the training step of
+bench.startup), `forward-N`, `training-N` (a pre-norm transformer of N layers, 768 wide with 12 heads, on 128 tokens,
+the latter with gradient and AdamW), and the networks of `mlc bench`, `resnet50` or `resnet50-training`, the latter
+with gradient and SGD. Nothing is run. Passes are measured in the processor's time, so that a busy machine measures
+about the same; LLVM, which may run in several processes, by the clock. Operations are those before a pass or after it,
 whichever are more; above 20 us for each a pass is marked. What `--verify-each` would add is measured beside it, and is
 not part of the total.
 """
@@ -28,11 +29,13 @@ from mlc.ir.passes import Form, Pipeline, no_collection
 from mlc.ir.verify import verify
 from mlc.nn import functional
 from mlc.passes import pipeline
+from mlc.tools.bench.library import Library
+from mlc.tools.bench.networks import NETWORKS
 
 WIDTH, HEADS, TOKENS = 768, 12, 128
 SLOW = 20.0
 """Microseconds per operation and pass above which a pass is marked."""
-DEFAULT = ("mlp", "forward-6", "forward-12", "forward-24", "training-6", "training-12", "training-24")
+DEFAULT = ("mlp-training", "forward-6", "forward-12", "forward-24", "training-6", "training-12", "training-24")
 
 
 class Block(nn.Module):
@@ -78,13 +81,32 @@ def training(net: nn.Module, loss: Callable[..., Any], x: Any, y: Any) -> tuple[
     return step, [net, optimizer.init(net), x, y]
 
 
+def network(name: str, trains: bool) -> tuple[Callable[..., Any], list[Any]]:
+    """A network of `mlc bench`, as its rows run it: with samples of a call, or of a training step."""
+    a, what = Library("mlc"), NETWORKS[name]
+    net = what.module(a).train(trains)
+    if not trains:
+        return (lambda net, *data: net(*data)), [net, *what.data(a, what.batch)]
+    optimizer = optim.SGD(lr=1e-3)
+
+    def step(net: Any, state: Any, *data: Any) -> Any:
+        value, grads = mlc.value_and_grad(lambda net: what.loss(a, net(*data)))(net)
+        net, state = optimizer.update(grads, state, net)
+        return net, state, value
+
+    return step, [net, optimizer.init(net), *what.data(a, max(what.batch, 4))]
+
+
 def program(name: str) -> tuple[Callable[..., Any], list[Any]]:
-    if name == "mlp":
+    if name == "mlp-training":
         return mlp()
-    kind, _, layers = name.partition("-")
-    if kind not in ("forward", "training") or not layers.isdigit():
-        raise SystemExit(f"there is no program {name}: mlp, forward-N or training-N")
-    return transformer(int(layers), kind == "training")
+    kind, _, rest = name.partition("-")
+    if kind in NETWORKS and rest in ("", "training"):
+        return network(kind, bool(rest))
+    if kind in ("forward", "training") and rest.isdigit():
+        return transformer(int(rest), kind == "training")
+    raise SystemExit(f"there is no program {name}: mlp-training, forward-N, training-N, NETWORK or NETWORK-training "
+                     f"of {', '.join(NETWORKS)}")
 
 
 @dataclass
@@ -137,7 +159,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("programs", nargs="*", default=DEFAULT, metavar="PROGRAM")
     parser.add_argument("--brief", action="store_true", help="only the totals")
     options = parser.parse_args(arguments)
-    measure("mlp")                                       # what is imported on first use is no part of the cost
+    measure("mlp-training")                                       # what is imported on first use is no part of the cost
     for name in options.programs:
         report = measure(name)
         print(f"{name}: {report.total:.2f} s; --verify-each adds {report.verifying:.2f} s "
