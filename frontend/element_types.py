@@ -130,6 +130,9 @@ def set_default_dtype(d: DTypeLike) -> None:
 def promote_types(type1: DTypeLike, type2: DTypeLike) -> DType:
     """The smallest dtype that both dtypes convert to.
 
+    The dtype of an operation on two tensors: bool < integers < floats < complex numbers, and within a kind the one that
+    holds both. A float of any width outranks every integer, so int64 with float16 is float16.
+
     Args:
         type1: A dtype.
         type2: Another.

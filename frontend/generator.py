@@ -299,6 +299,9 @@ default_generator.seed()
 def manual_seed(seed: int) -> Generator:
     """Seed the default generator, which initial weights, dropout and functions such as `rand` draw from.
 
+    Two programs that set the same seed and draw in the same order get the same numbers, with any number of threads.
+    Generators of one's own (`mlc.Generator`) are not affected.
+
     Args:
         seed: Integer from -2^63 to 2^64 - 1; 2^64 is added to a negative one.
 
@@ -351,6 +354,9 @@ def initial_seed() -> int:
 def get_rng_state() -> Tensor:
     """State of the default generator.
 
+    With `set_rng_state` it repeats what was drawn, as after a checkpoint. The tensor is a copy: later draws do not
+    change it.
+
     Returns:
         Tensor of 16 bytes, the seed and the number of draws.
 
@@ -364,6 +370,8 @@ def get_rng_state() -> Tensor:
 @coded
 def set_rng_state(new_state: Tensor) -> None:
     """Let the default generator continue from a state.
+
+    What is drawn afterwards is what was drawn after the state was taken. The seed is that of the state, too.
 
     Args:
         new_state: Tensor that `get_rng_state` returned.

@@ -20,6 +20,8 @@ set_printoptions = coded(printing.set_printoptions)
 def is_tensor(obj: Any) -> bool:
     """Whether an object is a tensor.
 
+    Parameters are tensors too; arrays of numpy and Python numbers are not.
+
     Args:
         obj: Any object.
 
@@ -159,6 +161,8 @@ def is_nonzero(input: Tensor) -> bool:
 @coded
 def numel(input: Tensor) -> Any:
     """Number of elements of a tensor.
+
+    The product of the sizes; 1 for a tensor of no dimensions, and 0 if a size is 0.
 
     Args:
         input: The tensor.

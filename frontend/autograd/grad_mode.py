@@ -108,6 +108,9 @@ class _GeneratorInMode(Generator[Any, Any, Any]):
 class no_grad(GradMode):
     """Context manager and decorator in whose scope no operation is recorded: results do not require a gradient.
 
+    Evaluation in this scope needs no memory for a backward pass. Tensors that require a gradient still do afterwards.
+    The mode is that of the thread, and scopes nest; `enable_grad` undoes it within.
+
     Example:
         >>> w = mlc.tensor([1.0], requires_grad=True)
         >>> with mlc.no_grad():
@@ -124,6 +127,8 @@ class no_grad(GradMode):
 
 class inference_mode(GradMode):
     """`no_grad` under PyTorch's other name; with `mode=False`, it changes nothing.
+
+    Tensors made in the scope may be used anywhere afterwards, also where gradients are computed, which PyTorch refuses.
 
     Args:
         mode: Whether to disable recording.
@@ -154,6 +159,9 @@ class inference_mode(GradMode):
 
 class enable_grad(GradMode):
     """Context manager and decorator in whose scope operations are recorded, also within `no_grad`.
+
+    The mode is that of the thread, and the former one returns at the end of the scope. It does not make tensors require
+    a gradient: operations are recorded if one of their operands does.
 
     Example:
         >>> w = mlc.tensor([1.0], requires_grad=True)

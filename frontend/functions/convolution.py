@@ -395,6 +395,10 @@ def unfold_dimension(input: Operand, dimension: int, size: int, step: int) -> Te
 def unfold(input: Operand, kernel_size: Ints, dilation: Ints = 1, padding: Ints = 0, stride: Ints = 1) -> Tensor:
     """The windows of images as columns (im2col).
 
+    Column l has the elements of window l, channel by channel and each in row-major order; windows are in row-major
+    order too. Each dimension has floor((size + 2 * padding - dilation * (kernel_size - 1) - 1) / stride) + 1 windows. A
+    convolution is weight.reshape(out, -1) @ unfold(input).
+
     Args:
         input: Tensor of shape (n, c, h, w), or one image without n.
         kernel_size: Size of the windows, an integer, or one for each dimension.
@@ -429,6 +433,9 @@ def unfold(input: Operand, kernel_size: Ints, dilation: Ints = 1, padding: Ints 
 def fold(input: Operand, output_size: Ints, kernel_size: Ints, dilation: Ints = 1, padding: Ints = 0,
          stride: Ints = 1) -> Tensor:
     """Columns as `unfold` makes them, summed where they came from (col2im).
+
+    The adjoint of `unfold`: an element that several windows have is the sum of its occurrences, so fold(unfold(x)) is x
+    times the number of windows at each place.
 
     Args:
         input: Tensor of shape (n, c * elements of a window, number of windows), or one image without n.

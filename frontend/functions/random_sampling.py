@@ -93,6 +93,9 @@ def rand(*size: Any, generator: Generator | None = None, dtype: DTypeLike = floa
          requires_grad: bool = False) -> Tensor:
     """Numbers uniformly distributed in [0, 1).
 
+    The numbers are drawn independently, all multiples of the same power of two with equal probability. The same seed
+    (`mlc.manual_seed`) and the same sequence of calls give the same numbers.
+
     Args:
         size: Sizes, as separate arguments or as one sequence.
         generator: Source of the numbers; the default generator if left out.
@@ -119,6 +122,9 @@ def rand(*size: Any, generator: Generator | None = None, dtype: DTypeLike = floa
 def randn(*size: Any, generator: Generator | None = None, dtype: DTypeLike = float32, device: Any = None,
           requires_grad: bool = False) -> Tensor:
     """Numbers of the standard normal distribution.
+
+    The density is exp(-x^2 / 2) / sqrt(2 pi): mean 0 and variance 1. For another mean and standard deviation, write
+    mean + std * randn(...). The same seed (`mlc.manual_seed`) and the same sequence of calls give the same numbers.
 
     Args:
         size: Sizes, as separate arguments or as one sequence.

@@ -95,6 +95,8 @@ def upsample(input: Operand, size: Any = None, scale_factor: Any = None, mode: s
              align_corners: bool | None = None) -> Tensor:
     """Images in another size, as `interpolate`.
 
+    PyTorch's former name; new programs call `nn.functional.interpolate`, which says what the modes compute.
+
     Args:
         input: Tensor of shape (n, c, *image); integers become float32.
         size: Sizes of the new image, an integer, or one for each dimension.

@@ -59,6 +59,9 @@ def repeat_interleave(input: Operand, repeats: Any = None, dim: int | None = Non
                       output_size: Dim | None = None) -> Tensor:
     """Each element repeated in place.
 
+    result[k] = input[i] for repeats[i] consecutive k, so the size along `dim` is the sum of the repeats.
+    `Tensor.repeat` and `mlc.tile` repeat the tensor as a whole instead.
+
     Args:
         input: Tensor; without `repeats`, how often each index is repeated.
         repeats: How often, a Python integer, or a tensor of integers for each element along the dimension.

@@ -18,6 +18,9 @@ from mlc.ir.types import bf16, f16, f32
 def sin(input: Operand) -> Tensor:
     """sin(x), the sine of each element in radians; NaN at infinities.
 
+    The argument is reduced exactly, so results are as accurate for large x as for small ones. sin(-0.0) is -0.0. The
+    derivative is cos(x).
+
     Args:
         input: Tensor or number; integers become float32.
 
@@ -34,6 +37,9 @@ def sin(input: Operand) -> Tensor:
 @operation()
 def cos(input: Operand) -> Tensor:
     """cos(x), the cosine of each element in radians; NaN at infinities.
+
+    The argument is reduced exactly, so results are as accurate for large x as for small ones. The derivative is
+    -sin(x).
 
     Args:
         input: Tensor or number; integers become float32.
@@ -180,6 +186,9 @@ def atanh(input: Operand) -> Tensor:
 @operation()
 def tanh(input: Operand) -> Tensor:
     """(e ** x - e ** -x) / (e ** x + e ** -x), the hyperbolic tangent of each element.
+
+    Odd, increasing, and between -1 and 1, which it reaches at infinities and where the distance is below the precision.
+    The derivative is 1 - tanh(x)^2. tanh(x) = 2 sigmoid(2 x) - 1.
 
     Args:
         input: Tensor or number; integers become float32.

@@ -19,6 +19,9 @@ from mlc.nn.functional import binary_cross_entropy_with_logits
 class Bernoulli(ExponentialFamily):
     """Distribution of 1, with a probability p, and 0.
 
+    P(1) = p and P(0) = 1 - p: mean p, variance p * (1 - p). Logits are the numerically safer parameter, as log(p) and
+    log(1 - p) are computed without rounding p to 0 or 1. Samples have no derivative by p.
+
     Args:
         probs: Probability of 1.
         logits: log(p / (1 - p)); one of both is given.

@@ -22,6 +22,9 @@ from mlc.ir.diag import UserError
 class Categorical(Distribution):
     """Distribution of the indices from 0 up to the last size of its parameters.
 
+    P(k) = probs[..., k] / sum_j probs[..., j], or softmax(logits)[..., k]. Samples are int64 of shape (*sample_shape,
+    *batch), and have no derivative by the parameters; `log_prob` has, which is what policy gradients use.
+
     Args:
         probs: Weights of at least 0, of shape (*batch, count), which are divided by their sum.
         logits: Logarithms of such weights; one of both is given.

@@ -18,6 +18,9 @@ from mlc.ir.diag import UserError
 class MultivariateNormal(Distribution):
     """Normal distribution of vectors with a mean and a covariance matrix.
 
+    The density is exp(-(x - loc).T @ inv(S) @ (x - loc) / 2) / sqrt((2 pi)^n * det(S)) for the covariance matrix S.
+    Computations use its Cholesky factor L, so `scale_tril` is the cheapest to give; samples are loc + L @ randn(n).
+
     Args:
         loc: Mean, of shape (*batch, n).
         covariance_matrix: Covariance matrix, positive definite.

@@ -17,6 +17,9 @@ from mlc.frontend.tensor import Operand, Tensor
 class Normal(ExponentialFamily):
     """Distribution with the density exp(-((x - loc) / scale)^2 / 2) / (scale * sqrt(2 * pi)).
 
+    Mean `loc`, variance scale^2, entropy ln(scale * sqrt(2 pi e)). Samples of `rsample` are loc + scale * randn, so
+    that gradients reach both parameters.
+
     Args:
         loc: Mean.
         scale: Standard deviation.

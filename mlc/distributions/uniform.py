@@ -16,6 +16,9 @@ from mlc.frontend.tensor import Operand, Tensor
 class Uniform(Distribution):
     """Distribution with the same density everywhere in [low, high).
 
+    The density is 1 / (high - low) within the interval and 0 outside: mean (low + high) / 2, variance (high - low)^2 /
+    12. Samples of `rsample` are low + (high - low) * rand, so that gradients reach both bounds.
+
     Args:
         low: Least value.
         high: Upper bound, which is excluded.

@@ -10,6 +10,9 @@ from mlc.nn.module import Module
 class CosineSimilarity(Module):
     """Cosine similarity: x1 . x2 / (max(|x1|, eps) * max(|x2|, eps)) along a dimension.
 
+    The cosine of the angle between two vectors, from -1 (opposite) to 1 (same direction), whatever their lengths.
+    Vectors shorter than `eps` are treated as if of that length.
+
     Shape:
         Two inputs of shapes that broadcast -> their shape without the dimension.
 
@@ -34,6 +37,9 @@ class CosineSimilarity(Module):
 
 class PairwiseDistance(Module):
     """Distance of vectors: norm(x1 - x2 + eps, p) along the last dimension.
+
+    With p=2 it is the Euclidean distance sqrt(sum_i (x1[i] - x2[i] + eps)^2), with p=1 the sum of absolute differences.
+    Vector i of x1 is compared with vector i of x2; `mlc.cdist` compares all pairs.
 
     Shape:
         Two inputs [..., d] of shapes that broadcast -> [...], or [..., 1] with keepdim.

@@ -16,6 +16,9 @@ from mlc.nn.parameter import Parameter
 class Identity(Module):
     """Identity: x.
 
+    It has no parameters and returns its input itself. It takes the place of a layer that is to be removed, such as the
+    last one of a model whose features are asked for.
+
     Shape:
         Any shape -> the same shape.
 

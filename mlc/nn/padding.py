@@ -78,6 +78,9 @@ class ConstantPad1d(_ConstantPad):
 class ConstantPad2d(_ConstantPad):
     """Padding of 2 dimensions by a constant.
 
+    h becomes top + h + bottom and w becomes left + w + right. The gradient of the added elements is dropped. There are
+    no parameters.
+
     Shape:
         [n, c, h, w] or [c, h, w] -> the same with more elements.
 
@@ -141,6 +144,8 @@ class ZeroPad1d(_Padding):
 
 class ZeroPad2d(_Padding):
     """Padding of 2 dimensions by zeros.
+
+    h becomes top + h + bottom and w becomes left + w + right. It is `nn.ConstantPad2d` with 0, and has no parameters.
 
     Shape:
         [n, c, h, w] or [c, h, w] -> the same with more elements.
@@ -206,6 +211,9 @@ class ReflectionPad1d(_Padding):
 
 class ReflectionPad2d(_Padding):
     """Padding of 2 dimensions by its elements in reverse order, without those at the edge.
+
+    A row a b c d with 2 more on each side becomes c b a b c d c b, so no element is doubled at the edge; a side has at
+    most size - 1 more. Gradients are summed where an element is used several times.
 
     Shape:
         [n, c, h, w] or [c, h, w] -> the same with more elements.
@@ -274,6 +282,9 @@ class ReplicationPad1d(_Padding):
 class ReplicationPad2d(_Padding):
     """Padding of 2 dimensions by its elements at the edge.
 
+    A row a b c with 2 more on each side becomes a a a b c c c. Gradients are summed where an element is used several
+    times.
+
     Shape:
         [n, c, h, w] or [c, h, w] -> the same with more elements.
 
@@ -340,6 +351,9 @@ class CircularPad1d(_Padding):
 
 class CircularPad2d(_Padding):
     """Padding of 2 dimensions by its elements at the other end.
+
+    A row a b c d with 2 more on each side becomes c d a b c d a b, as if the image were a torus; a side has at most
+    `size` more.
 
     Shape:
         [n, c, h, w] or [c, h, w] -> the same with more elements.

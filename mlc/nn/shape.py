@@ -16,6 +16,9 @@ Ints = int | Sequence[int]
 class Flatten(Module):
     """Flattening: the dimensions from start_dim to end_dim become one.
 
+    Elements keep their row-major order. By default the batch dimension stays, so it stands between convolutions and
+    linear layers. It has no parameters.
+
     Shape:
         [n, a, b, c] -> [n, a * b * c] with the defaults.
 
@@ -43,6 +46,9 @@ class Flatten(Module):
 
 class Unflatten(Module):
     """Splitting of a dimension into several: the inverse of `Flatten`.
+
+    Elements keep their row-major order: k becomes (i, j) with k = i * size of j + j. The result is a view, and there
+    are no parameters.
 
     Shape:
         [..., size at dim, ...] -> [..., *unflattened_size, ...].

@@ -137,6 +137,10 @@ def _of_each(average: Average) -> MultiAverage:
 class AveragedModel(Module):
     """Copy of a model whose parameters are averages of those that the model has had.
 
+    Stochastic weight averaging (Izmailov et al. 2018, "Averaging Weights Leads to Wider Optima and Better
+    Generalization") takes equal means over the end of training; with `get_ema_multi_avg_fn` it is an exponential moving
+    average. The copy is called as the model is, and `update_parameters` adds the state of the model to the average.
+
     Args:
         model: Model to copy.
         device: Device of the copy; None for that of the model.

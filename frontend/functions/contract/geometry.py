@@ -36,6 +36,9 @@ from mlc.ir.sizes import Dim
 def cross(input: Operand, other: Operand, dim: int | None = None) -> Tensor:
     """The vector product of vectors in space, elementwise over the other dimensions.
 
+    result = (a2 b3 - a3 b2, a3 b1 - a1 b3, a1 b2 - a2 b1): perpendicular to both vectors, and as long as the area of
+    the parallelogram that they span.
+
     Args:
         input: Tensor that has 3 elements along `dim`.
         other: Tensor whose shape broadcasts with that of `input`.

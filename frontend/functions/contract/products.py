@@ -81,6 +81,9 @@ def matmul(input: Operand, other: Operand) -> Tensor:
 def mm(input: Operand, mat2: Operand) -> Tensor:
     """The product of two matrices: result[i, j] = sum_k input[i, k] * mat2[k, j].
 
+    Sums of float16 and bfloat16 are kept in float32. Both operands must be matrices; `mlc.matmul` takes vectors and
+    batches too.
+
     Args:
         input: Tensor of shape (n, k).
         mat2: Tensor of shape (k, m).
@@ -104,6 +107,9 @@ def mm(input: Operand, mat2: Operand) -> Tensor:
 @operation(autocast="lower_precision")
 def bmm(input: Operand, mat2: Operand) -> Tensor:
     """The products of matrices in a batch: result[b, i, j] = sum_k input[b, i, k] * mat2[b, k, j].
+
+    Sums of float16 and bfloat16 are kept in float32. The batch sizes must be equal, as nothing is broadcast:
+    `mlc.matmul` does that.
 
     Args:
         input: Tensor of shape (batch, n, k).
@@ -134,6 +140,9 @@ def bmm(input: Operand, mat2: Operand) -> Tensor:
 def mv(input: Operand, vec: Operand) -> Tensor:
     """The product of a matrix and a vector: result[i] = sum_k input[i, k] * vec[k].
 
+    Sums of float16 and bfloat16 are kept in float32. The derivative by the matrix is the outer product of the cotangent
+    and `vec`.
+
     Args:
         input: Tensor of shape (n, k).
         vec: Tensor of shape (k,).
@@ -157,6 +166,9 @@ def mv(input: Operand, vec: Operand) -> Tensor:
 @operation()
 def dot(input: Operand, tensor: Operand) -> Tensor:
     """sum_i input[i] * tensor[i], the dot product of two vectors.
+
+    Both are 1-D and of one size: unlike NumPy's `dot`, nothing is broadcast and no matrices are multiplied. Complex
+    numbers are not conjugated; see `mlc.vdot`.
 
     Args:
         input: Tensor of shape (n,).
@@ -203,6 +215,8 @@ def vdot(input: Operand, other: Operand) -> Tensor:
 @operation()
 def inner(input: Operand, other: Operand) -> Tensor:
     """Products summed over the last dimensions: sum_k input[i..., k] * other[j..., k].
+
+    Of vectors it is the dot product, of matrices input @ other.T. A number times a tensor multiplies its elements.
 
     Args:
         input: Tensor of shape (i..., k), or a number.
@@ -298,6 +312,9 @@ def tensordot(a: Operand, b: Operand, dims: Any = 2) -> Tensor:
 def kron(input: Operand, other: Operand) -> Tensor:
     """The Kronecker product: result[i * m + k, j * n + l] = input[i, j] * other[k, l], for (m, n) the shape of other.
 
+    The tensor `other` times each element of `input`, in blocks. Sizes multiply: (a, b) and (m, n) give (a * m, b * n).
+    Of shapes of different lengths, the shorter one is preceded by ones.
+
     Args:
         input: Tensor or number of any shape.
         other: Tensor or number; leading dimensions that one lacks are 1.
@@ -323,6 +340,8 @@ def kron(input: Operand, other: Operand) -> Tensor:
 @operation(autocast="fp32")
 def trace(input: Operand) -> Tensor:
     """sum_i x[i, i], the trace of a matrix.
+
+    The sum runs over i < min(n, m), so the matrix need not be square. The derivative is the identity matrix.
 
     Args:
         input: Tensor of shape (n, m).

@@ -155,6 +155,9 @@ def clone(input: Operand, memory_format: Any = None) -> Tensor:
 def contiguous(input: Operand, memory_format: Any = None) -> Tensor:
     """The tensor, copied if its elements do not lie in memory in row-major order.
 
+    A tensor in row-major order is returned as it is, without a copy; a transposed or otherwise strided view is copied
+    to new memory.
+
     Args:
         input: Tensor or number.
         memory_format: Order of elements in memory, which is accepted and not made; see `mlc.memory_format`.

@@ -58,6 +58,9 @@ def _of(value: Any) -> DType:
 def zeros(*size: Any, dtype: DTypeLike = float32, device: Any = None, requires_grad: bool = False) -> Tensor:
     """A tensor of zeros.
 
+    Every call gives new memory. `size` may be empty, for a tensor of no dimensions, and sizes may be 0. Bools are
+    False.
+
     Args:
         size: Sizes, as separate arguments or as one sequence.
         dtype: Dtype of the result; float32 by default.
@@ -81,6 +84,8 @@ def zeros(*size: Any, dtype: DTypeLike = float32, device: Any = None, requires_g
 @creation
 def ones(*size: Any, dtype: DTypeLike = float32, device: Any = None, requires_grad: bool = False) -> Tensor:
     """A tensor of ones.
+
+    Every call gives new memory. `size` may be empty, for a tensor of no dimensions, and sizes may be 0. Bools are True.
 
     Args:
         size: Sizes, as separate arguments or as one sequence.
@@ -136,6 +141,9 @@ def full(size: Sequence[Dim], fill_value: Operand, *, dtype: DTypeLike = None,
          device: Any = None, requires_grad: bool = False) -> Tensor:
     """A tensor filled with one number.
 
+    result[i...] = fill_value. Unlike `mlc.zeros`, it takes its dtype from the number: True gives bools, 7 int64, 7.0
+    float32 and 7j complex64.
+
     Args:
         size: Sequence of sizes.
         fill_value: Number or tensor of one element. Within a compiled function a tensor may have more and is broadcast.
@@ -173,6 +181,9 @@ def zeros_like(input: Operand, *, dtype: DTypeLike = None, device: Any = None, r
                memory_format: Any = None) -> Tensor:
     """A tensor of zeros, shaped as another one.
 
+    The shape, the dtype and the device are those of `input` unless others are given; its elements are not read, and no
+    gradient flows to it.
+
     Args:
         input: Tensor or number that tells the shape.
         dtype: Dtype of the result; that of `input` by default.
@@ -198,6 +209,9 @@ def zeros_like(input: Operand, *, dtype: DTypeLike = None, device: Any = None, r
 def ones_like(input: Operand, *, dtype: DTypeLike = None, device: Any = None, requires_grad: bool = False,
               memory_format: Any = None) -> Tensor:
     """A tensor of ones, shaped as another one.
+
+    The shape, the dtype and the device are those of `input` unless others are given; its elements are not read, and no
+    gradient flows to it.
 
     Args:
         input: Tensor or number that tells the shape.
@@ -251,6 +265,9 @@ def full_like(input: Operand, fill_value: Number, *, dtype: DTypeLike = None,
               device: Any = None, requires_grad: bool = False,
               memory_format: Any = None) -> Tensor:
     """A tensor filled with one number, shaped as another one.
+
+    result[i...] = fill_value, in the dtype of `input`: in a tensor of integers a float loses its fraction, unless
+    `dtype` says otherwise.
 
     Args:
         input: Tensor or number that tells the shape.

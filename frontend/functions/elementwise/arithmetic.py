@@ -76,6 +76,8 @@ def bitcast(input: Operand, dtype: DTypeLike) -> Tensor:
 def positive(input: Operand) -> Tensor:
     """+x: the tensor itself.
 
+    Nothing is computed or copied: the result shares the memory of `input`. It is there for the operator `+x`.
+
     Args:
         input: Tensor or number, not of bool.
 
@@ -95,6 +97,9 @@ def positive(input: Operand) -> Tensor:
 @operation()
 def neg(input: Operand) -> Tensor:
     """-x, for each element; integers wrap around.
+
+    Of unsigned integers the result is 2^bits - x, and of the least signed integer it is that integer. Of floats it
+    inverts the sign, of 0 and NaN too. The derivative is -1.
 
     Args:
         input: Tensor or number, not of bool.
@@ -116,6 +121,8 @@ def neg(input: Operand) -> Tensor:
 def square(input: Operand) -> Tensor:
     """x * x, for each element; integers wrap around.
 
+    Of bools the result is int64. The derivative is 2 * x. For complex numbers it is x * x and not |x|^2.
+
     Args:
         input: Tensor or number.
 
@@ -135,6 +142,9 @@ def square(input: Operand) -> Tensor:
 def reciprocal(input: Operand) -> Tensor:
     """1 / x, for each element; an infinity of the zero's sign at 0.
 
+    Integers become float32, so that 1 / 2 is 0.5. 1 / inf is 0 with the sign of the infinity. The derivative is -1 /
+    x^2.
+
     Args:
         input: Tensor or number; integers become float32.
 
@@ -151,6 +161,9 @@ def reciprocal(input: Operand) -> Tensor:
 @operation(view=True)
 def detach(input: Operand) -> Tensor:
     """The tensor itself, as a constant to all derivatives.
+
+    The result shares the memory of `input` and does not require a gradient: what is computed from it is not recorded
+    for `Tensor.backward`. A write to one is seen in the other; `x.detach().clone()` is independent.
 
     Args:
         input: Tensor or number.

@@ -23,6 +23,9 @@ def _bits(cls: Any, a: Operand, b: Operand, name: str) -> Tensor:
 def bitwise_and(input: Operand, other: Operand) -> Tensor:
     """input & other, the bits that both have, elementwise; for bools the logical function.
 
+    Negative integers are in two's complement, so -1 has all bits and x & -1 is x. Operands are promoted to a common
+    dtype first.
+
     Args:
         input: Tensor of integers or bools, or a number.
         other: One whose shape broadcasts with that of `input`.
@@ -85,6 +88,8 @@ def bitwise_xor(input: Operand, other: Operand) -> Tensor:
 @operation()
 def bitwise_not(input: Operand) -> Tensor:
     """~x, each element with all bits inverted; for bools the logical not.
+
+    Of integers ~x = -x - 1 in two's complement, and 2^bits - 1 - x for unsigned ones.
 
     Args:
         input: Tensor of integers or bools, or a number.
@@ -156,6 +161,9 @@ def bitwise_right_shift(input: Operand, other: Operand) -> Tensor:
 def logical_not(input: Operand) -> Tensor:
     """x == 0, elementwise.
 
+    True where an element is 0, of either sign, or False. NaN is not 0, so it gives False. `mlc.bitwise_not` inverts the
+    bits of integers.
+
     Args:
         input: Tensor or number.
 
@@ -172,6 +180,9 @@ def logical_not(input: Operand) -> Tensor:
 @operation()
 def logical_and(input: Operand, other: Operand) -> Tensor:
     """input != 0 and other != 0, elementwise; NaN is not 0.
+
+    Both operands may be of any dtype, and are not converted to a common one. Both are computed in any case: there is no
+    short circuit as in Python's `and`.
 
     Args:
         input: Tensor or number.
@@ -190,6 +201,9 @@ def logical_and(input: Operand, other: Operand) -> Tensor:
 @operation()
 def logical_or(input: Operand, other: Operand) -> Tensor:
     """input != 0 or other != 0, elementwise; NaN is not 0.
+
+    Both operands may be of any dtype, and are not converted to a common one. Both are computed in any case: there is no
+    short circuit as in Python's `or`.
 
     Args:
         input: Tensor or number.

@@ -17,6 +17,9 @@ from mlc.ir.diag import UserError
 def isnan(input: Operand) -> Tensor:
     """x != x: whether each element is NaN.
 
+    NaN is the only number that differs from itself, which is why `x == nan` finds none. A complex number is NaN if one
+    of its parts is; integers and bools never are.
+
     Args:
         input: Tensor or number.
 
@@ -34,6 +37,9 @@ def isnan(input: Operand) -> Tensor:
 @operation()
 def isinf(input: Operand) -> Tensor:
     """|x| == inf: whether each element is infinite, of either sign.
+
+    A complex number is infinite if one of its parts is; integers and bools never are. `mlc.isposinf` and `mlc.isneginf`
+    tell the signs apart.
 
     Args:
         input: Tensor or number.
@@ -54,6 +60,8 @@ def isinf(input: Operand) -> Tensor:
 @operation()
 def isfinite(input: Operand) -> Tensor:
     """|x| < inf: whether each element is neither infinite nor NaN.
+
+    A complex number is finite if both of its parts are; integers and bools always are.
 
     Args:
         input: Tensor or number.

@@ -176,6 +176,9 @@ def resolve_neg(input: Operand) -> Tensor:
 def complex(real: Operand, imag: Operand) -> Tensor:
     """Complex numbers of real and imaginary parts.
 
+    result = real + i * imag. Only float32 and float64 are the parts of a complex dtype, and the operands are not
+    converted. The inverse is `x.real`, `x.imag`.
+
     Args:
         real: Tensor of float32 or float64.
         imag: Tensor of the same dtype whose shape broadcasts with that of `real`.
@@ -210,6 +213,9 @@ def joined(a: Tracer, b: Tracer) -> Tracer:
 @operation()
 def polar(abs: Operand, angle: Operand) -> Tensor:
     """Complex numbers of absolute values and angles.
+
+    result = abs * (cos(angle) + i * sin(angle)). A negative absolute value turns the number by pi. The inverse is
+    `mlc.abs(z)`, `mlc.angle(z)`.
 
     Args:
         abs: Tensor of float32 or float64.

@@ -24,6 +24,9 @@ from mlc.ir.types import c128, f32, f64, i64
 def exp(input: Operand) -> Tensor:
     """e ** x, for each element.
 
+    exp(-inf) is 0, and results above the greatest float are inf; for float32 that begins at x = 88.73. The derivative
+    is the result itself. `mlc.expm1` is accurate for results near 1.
+
     Args:
         input: Tensor or number; integers become float32.
 
@@ -40,6 +43,9 @@ def exp(input: Operand) -> Tensor:
 @operation()
 def exp2(input: Operand) -> Tensor:
     """2 ** x, for each element.
+
+    Exact for integers within the range of the dtype. exp2(-inf) is 0, and results above the greatest float are inf. The
+    derivative is ln(2) * 2 ** x.
 
     Args:
         input: Tensor or number; integers become float32.
@@ -344,6 +350,9 @@ def _minus_distance(a: Tracer, b: Tracer) -> Tensor:
 @operation()
 def float_power(input: Operand, exponent: Operand) -> Tensor:
     """input ** exponent, elementwise, in float64.
+
+    Integers and floats of lower precision are converted to float64 first, so that nothing wraps around or overflows
+    early. A negative number to a power that is no integer is NaN.
 
     Args:
         input: Tensor or number.

@@ -25,6 +25,8 @@ def _rounding(cls: Any, input: Operand) -> Tensor:
 def floor(input: Operand) -> Tensor:
     """The greatest integer not above each element.
 
+    floor(x) <= x < floor(x) + 1. NaN, infinities and -0.0 stay as they are.
+
     Args:
         input: Tensor or number; integers and bools stay as they are.
 
@@ -41,6 +43,8 @@ def floor(input: Operand) -> Tensor:
 @operation()
 def ceil(input: Operand) -> Tensor:
     """The least integer not below each element.
+
+    ceil(x) = -floor(-x). NaN and infinities stay as they are, and a result of 0 has the sign of x.
 
     Args:
         input: Tensor or number; integers and bools stay as they are.
@@ -91,6 +95,9 @@ def round(input: Operand, *, decimals: int = 0) -> Tensor:
 @operation()
 def trunc(input: Operand) -> Tensor:
     """Each element rounded toward zero.
+
+    trunc(x) = sign(x) * floor(|x|): the fraction is dropped, as in a conversion to integers, but the dtype stays. NaN
+    and infinities stay as they are, and a result of 0 has the sign of x. `mlc.fix` is another name.
 
     Args:
         input: Tensor or number; integers and bools stay as they are.

@@ -151,6 +151,9 @@ def where(condition: Operand, input: Operand, other: Operand) -> Tensor:
 def masked_fill(input: Operand, mask: Operand, value: Operand) -> Tensor:
     """`value` where the mask holds, `input` elsewhere.
 
+    result = where(mask, value, input). The derivative by `input` is 0 where the mask holds, whatever the element was. A
+    mask of attention fills with -inf before `softmax`.
+
     Args:
         input: Tensor.
         mask: Tensor of bools whose shape broadcasts with that of `input`.

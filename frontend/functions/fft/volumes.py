@@ -49,6 +49,9 @@ def all_of(input: Operand, s: Any, dim: Any, norm: str | None, inverse: bool) ->
 def fftn(input: Operand, s: Sequence[int] | None = None, dim: Dims = None, norm: str | None = None) -> Tensor:
     """The discrete Fourier transform along several dimensions.
 
+    X[k...] = sum_n... x[n...] * exp(-2 pi i * (k1 n1 / N1 + k2 n2 / N2 + ...)): the transform along one dimension after
+    the other. An `s` above a size pads with zeros at the end, one below cuts off.
+
     Args:
         input: Tensor; real ones are converted to complex.
         s: Number of points of each dimension; -1 keeps a size. The sizes by default.
@@ -100,6 +103,9 @@ def ifftn(input: Operand, s: Sequence[int] | None = None, dim: Dims = None, norm
 @operation(name="fft.fft2", autocast="fp32")
 def fft2(input: Operand, s: Sequence[int] | None = None, dim: Dims = (-2, -1), norm: str | None = None) -> Tensor:
     """The discrete Fourier transform along two dimensions.
+
+    X[k, l] = sum_mn x[m, n] * exp(-2 pi i * (k m / M + l n / N)), for each image of a batch. Of real images half of the
+    result is redundant: see `mlc.fft.rfft2`.
 
     Args:
         input: Tensor; real ones are converted to complex.

@@ -119,6 +119,8 @@ def block_diag(*tensors: Operand) -> Tensor:
 def fliplr(input: Operand) -> Tensor:
     """The columns in reverse order: dimension 1 flipped.
 
+    result[i, j] = input[i, n - 1 - j] for n columns. The result is a copy. `mlc.flip` takes any dimensions.
+
     Args:
         input: Tensor of at least two dimensions.
 
@@ -139,6 +141,8 @@ def fliplr(input: Operand) -> Tensor:
 @operation()
 def flipud(input: Operand) -> Tensor:
     """The rows in reverse order: dimension 0 flipped.
+
+    result[i] = input[n - 1 - i] for n rows. The result is a copy. `mlc.flip` takes any dimensions.
 
     Args:
         input: Tensor of at least one dimension.
@@ -194,6 +198,9 @@ def rot90(input: Operand, k: int = 1, dims: Sequence[int] = (0, 1)) -> Tensor:
 def swapaxes(input: Operand, axis0: int, axis1: int) -> Tensor:
     """Two dimensions swapped, as `transpose` does it.
 
+    result[..., j, ..., i, ...] = input[..., i, ..., j, ...]. The result is a view. The name is NumPy's; `mlc.swapdims`
+    does the same.
+
     Args:
         input: Tensor.
         axis0: A dimension; negative ones count from the last.
@@ -219,6 +226,9 @@ def _ravelled(array: Any) -> Any:
 @operation(view=_ravelled)
 def ravel(input: Operand) -> Tensor:
     """All elements in row-major order, as a vector.
+
+    The shape of the result is (numel,). It is a view where the memory of `input` allows it, and a copy otherwise, as
+    after a transposition.
 
     Args:
         input: Tensor or number.

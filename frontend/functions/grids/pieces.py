@@ -211,6 +211,9 @@ def hsplit(input: Operand, indices_or_sections: int | Sequence[int]) -> tuple[Te
 def vsplit(input: Operand, indices_or_sections: int | Sequence[int]) -> tuple[Tensor, ...]:
     """The tensor in pieces along dimension 0.
 
+    Indices [i, j] give input[:i], input[i:j] and input[j:]. The pieces are views. `mlc.tensor_split` splits along any
+    dimension, and `mlc.vstack` is the inverse.
+
     Args:
         input: Tensor of at least one dimension; PyTorch refuses vectors.
         indices_or_sections: Number of equal pieces, or the indices at which a new piece begins.
@@ -232,6 +235,9 @@ def vsplit(input: Operand, indices_or_sections: int | Sequence[int]) -> tuple[Te
 @operation(view=True)
 def dsplit(input: Operand, indices_or_sections: int | Sequence[int]) -> tuple[Tensor, ...]:
     """The tensor in pieces along dimension 2.
+
+    Indices [i, j] give input[:, :, :i], input[:, :, i:j] and input[:, :, j:]. The pieces are views, and `mlc.dstack` is
+    the inverse.
 
     Args:
         input: Tensor of at least three dimensions.

@@ -145,6 +145,9 @@ def eigh(A: Operand, UPLO: str = "L") -> Eigh:
 def eigvalsh(A: Operand, UPLO: str = "L") -> Tensor:
     """The eigenvalues of symmetric matrices, in ascending order.
 
+    The numbers w for which A @ v = w * v has a solution v != 0; they are real. Only one triangle is read, and whether
+    the other one is its mirror image is not checked. `mlc.linalg.eigh` gives the vectors too.
+
     Args:
         A: Tensor of floats of shape (..., n, n), of which only one triangle counts.
         UPLO: "L" for the lower triangle, "U" for the upper one.
@@ -206,6 +209,9 @@ def _completed(u: Tracer) -> Tracer:
 @operation(name="linalg.svdvals", autocast="fp32")
 def svdvals(A: Operand) -> Tensor:
     """The singular values of matrices, in descending order.
+
+    The square roots of the eigenvalues of A.T @ A, all at least 0: those of `mlc.linalg.svd`, without the vectors. The
+    first of them is the matrix norm of order 2, and their number above rounding errors the rank.
 
     Args:
         A: Tensor of floats of shape (..., m, n).

@@ -60,6 +60,9 @@ def _parity(order: Tracer, pivots: Tracer) -> Tensor:
 def det(A: Operand) -> Tensor:
     """The determinant of matrices, by LU factorization.
 
+    The product of the diagonal of U in P @ A = L @ U, with the sign of the permutation P. Of an empty matrix it is 1.
+    The derivative is det(A) * inv(A).T. Where it may overflow or underflow, use `mlc.linalg.slogdet`.
+
     Args:
         A: Tensor of floats of shape (..., n, n).
 
@@ -186,6 +189,9 @@ def _greatest(x: Tensor) -> Tensor:
 @operation(name="linalg.matrix_norm", autocast="fp32_on_cuda")
 def matrix_norm(A: Operand, ord: Any = "fro", dim: Sequence[int] = (-2, -1), keepdim: bool = False) -> Tensor:
     """A norm of matrices.
+
+    Frobenius: sqrt(sum_ij |A[i, j]|^2). Each matrix of a batch has its own norm. `mlc.linalg.vector_norm` is the norm
+    of all elements as one vector.
 
     Args:
         A: Tensor of at least two dimensions; integers become float32.

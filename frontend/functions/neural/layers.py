@@ -114,6 +114,8 @@ def _of_shape(p: Operand, x: Tracer, shape: tuple[Dim, ...], name: str) -> Trace
 def normalize(input: Operand, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> Tensor:
     """x / max(norm(x, p), eps) along a dimension.
 
+    The vectors along `dim` get norm 1; a vector of norm below `eps`, such as 0, is divided by `eps` and never by 0.
+
     Args:
         input: Tensor; integers become float32.
         p: Exponent of the norm, as in `mlc.norm`.
@@ -136,6 +138,9 @@ def normalize(input: Operand, p: float = 2.0, dim: int = 1, eps: float = 1e-12) 
 @operation(autocast="lower_precision")
 def linear(input: Operand, weight: Operand, bias: Operand = None) -> Tensor:
     """input @ weight.T + bias, a linear layer.
+
+    result[..., o] = sum_i input[..., i] * weight[o, i] + bias[o]. Sums of float16 and bfloat16 are kept in float32. The
+    weights have a row for each output, as those of `nn.Linear`, so a saved model of PyTorch fits as it is.
 
     Args:
         input: Tensor of shape (..., in_features).

@@ -129,6 +129,9 @@ def softshrink(input: Operand, lambd: float = 0.5) -> Tensor:
 def hardshrink(input: Operand, lambd: float = 0.5) -> Tensor:
     """x where |x| > lambd, 0 elsewhere.
 
+    Numbers of magnitude up to `lambd` become 0, the others stay, so there is a jump at the edge; `softshrink` has none.
+    NaN stays. The derivative is 1 where x is kept and 0 elsewhere.
+
     Args:
         input: Tensor or number; integers become float32.
         lambd: Half of the interval that becomes 0.
@@ -212,6 +215,9 @@ def hardswish(input: Operand, inplace: bool = False) -> Tensor:
 @operation()
 def threshold(input: Operand, threshold: float, value: float, inplace: bool = False) -> Tensor:
     """x where x > threshold, `value` elsewhere.
+
+    A number equal to the threshold is replaced; NaN stays. With threshold 0 and value 0 it is `relu`. The derivative is
+    1 where x is kept and 0 elsewhere.
 
     Args:
         input: Tensor or number.

@@ -119,6 +119,9 @@ def silu(input: Operand, inplace: bool = False) -> Tensor:
 def mish(input: Operand, inplace: bool = False) -> Tensor:
     """x * tanh(softplus(x)), for each element (Misra 2020).
 
+    Smooth, close to x for large x and to 0 for very negative x, with a least value of about -0.309 near x = -1.19. At
+    -inf it is NaN.
+
     Args:
         input: Tensor or number; integers become float32.
         inplace: Whether the result is written to `input`, which is returned.
@@ -178,6 +181,9 @@ def logsigmoid(input: Operand) -> Tensor:
 def softsign(input: Operand) -> Tensor:
     """x / (1 + |x|), for each element.
 
+    Between -1 and 1 as tanh, but it approaches the limits as 1 / |x| rather than exponentially. The derivative is 1 /
+    (1 + |x|)^2.
+
     Args:
         input: Tensor or number; integers become float32.
 
@@ -195,6 +201,8 @@ def softsign(input: Operand) -> Tensor:
 @operation()
 def tanhshrink(input: Operand) -> Tensor:
     """x - tanh(x), for each element.
+
+    Close to x^3 / 3 near 0, and to x - sign(x) far from it. The derivative is tanh(x)^2.
 
     Args:
         input: Tensor or number; integers become float32.

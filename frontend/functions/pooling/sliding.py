@@ -208,6 +208,9 @@ def avg_pool1d(input: Operand, kernel_size: Ints, stride: Ints | None = None, pa
                ceil_mode: bool = False, count_include_pad: bool = True) -> Tensor:
     """The mean of each window of a signal.
 
+    result[n, c, i] = mean_k input[n, c, i * stride + k - padding]. There are floor((w + 2 * padding - kernel_size) /
+    stride) + 1 windows, or ceil with `ceil_mode`; elements beyond the padding do not count in the mean.
+
     Args:
         input: Tensor of shape (n, c, w), or one image without n, of floats.
         kernel_size: Size of the windows, an integer.
@@ -234,6 +237,9 @@ def avg_pool1d(input: Operand, kernel_size: Ints, stride: Ints | None = None, pa
 def avg_pool2d(input: Operand, kernel_size: Ints, stride: Ints | None = None, padding: Ints = 0,
                ceil_mode: bool = False, count_include_pad: bool = True, divisor_override: int | None = None) -> Tensor:
     """The mean of each window of an image.
+
+    result[n, c, i, j] is the mean over kh * kw elements from (i * stride - padding, j * stride - padding) on. Each
+    dimension has floor((size + 2 * padding - kernel_size) / stride) + 1 windows, or ceil with `ceil_mode`.
 
     Args:
         input: Tensor of shape (n, c, h, w), or one image without n, of floats.
@@ -264,6 +270,9 @@ def avg_pool2d(input: Operand, kernel_size: Ints, stride: Ints | None = None, pa
 def avg_pool3d(input: Operand, kernel_size: Ints, stride: Ints | None = None, padding: Ints = 0,
                ceil_mode: bool = False, count_include_pad: bool = True, divisor_override: int | None = None) -> Tensor:
     """The mean of each window of a volume.
+
+    Each of the three dimensions has floor((size + 2 * padding - kernel_size) / stride) + 1 windows, or ceil with
+    `ceil_mode`. Each channel is averaged by itself.
 
     Args:
         input: Tensor of shape (n, c, d, h, w), or one image without n, of floats.

@@ -297,6 +297,9 @@ def select(input: Operand, dim: int, index: int) -> Tensor:
 def narrow(input: Operand, dim: int, start: int, length: int) -> Tensor:
     """input[start : start + length] along a dimension.
 
+    The same elements as a slice with step 1, in a view: it shares the memory of `input`. Unlike a slice of Python, a
+    piece that reaches over the end is an error.
+
     Args:
         input: Tensor of at least one dimension.
         dim: The dimension; negative ones count from the last.

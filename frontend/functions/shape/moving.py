@@ -205,6 +205,9 @@ def _autocast_of_pad(input: Operand, pad: Sequence[int], mode: str = "constant",
 def pad(input: Operand, pad: Sequence[int], mode: str = "constant", value: Operand = None) -> Tensor:
     """The tensor with more elements around it.
 
+    The size of a dimension becomes before + size + after. Two numbers pad the last dimension, four the last two (left,
+    right, top, bottom for images), and so on.
+
     Args:
         input: Tensor.
         pad: Pairs (before, after), of the last dimension first; negative amounts cut off.

@@ -212,6 +212,10 @@ def adjoint(input: Operand) -> Tensor:
 def squeeze(input: Operand, dim: Dims = None) -> Tensor:
     """The tensor without dimensions of size 1.
 
+    The result is a view: it shares the memory of `input`, and a write to one is seen in the other. A dimension of
+    another size that `dim` names stays. Without `dim`, a batch of one sample loses its batch dimension too, so models
+    do well to name the dimension.
+
     Args:
         input: Tensor.
         dim: Dimensions that are dropped if their size is 1; None for all.
@@ -260,6 +264,9 @@ def unsqueeze(input: Operand, dim: int) -> Tensor:
 def flatten(input: Operand, start_dim: int = 0, end_dim: int = -1) -> Tensor:
     """The dimensions from start_dim to end_dim made one.
 
+    Elements keep their row-major order: (i, j) of sizes (m, n) becomes i * n + j. The result is a view where the memory
+    of `input` allows it, and a copy otherwise, as after a transposition.
+
     Args:
         input: Tensor; a 0-d one becomes a vector.
         start_dim: First of the dimensions; negative ones count from the last.
@@ -285,6 +292,9 @@ def flatten(input: Operand, start_dim: int = 0, end_dim: int = -1) -> Tensor:
 @operation(view=True)
 def unflatten(input: Operand, dim: int, sizes: Sequence[Dim]) -> Tensor:
     """One dimension made several.
+
+    The inverse of `flatten`: the element at k of the old dimension is at (i, j) with k = i * sizes[1] + j, in row-major
+    order. The result is a view.
 
     Args:
         input: Tensor of at least one dimension.

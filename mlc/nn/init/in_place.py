@@ -106,6 +106,8 @@ def trunc_normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, a: float 
 def constant_(tensor: Tensor, val: float) -> Tensor:
     """Fill a tensor with one number.
 
+    tensor[i...] = val, in the dtype of the tensor. The write is not recorded, so a parameter stays a leaf.
+
     Args:
         tensor: The tensor, whose elements are replaced.
         val: The number.
@@ -127,6 +129,8 @@ def constant_(tensor: Tensor, val: float) -> Tensor:
 def zeros_(tensor: Tensor) -> Tensor:
     """Fill a tensor with zeros.
 
+    The write is not recorded, so a parameter stays a leaf. It is the usual initial value of biases.
+
     Args:
         tensor: The tensor, whose elements are replaced.
 
@@ -147,6 +151,8 @@ def zeros_(tensor: Tensor) -> Tensor:
 def ones_(tensor: Tensor) -> Tensor:
     """Fill a tensor with ones.
 
+    The write is not recorded, so a parameter stays a leaf. It is the initial scale of normalization layers.
+
     Args:
         tensor: The tensor, whose elements are replaced.
 
@@ -166,6 +172,8 @@ def ones_(tensor: Tensor) -> Tensor:
 @coded
 def eye_(tensor: Tensor) -> Tensor:
     """Fill a matrix with the identity matrix.
+
+    tensor[i, j] = (i == j), so that a linear layer passes on as many inputs as it can. The matrix need not be square.
 
     Args:
         tensor: The tensor, whose elements are replaced.

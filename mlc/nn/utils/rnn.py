@@ -171,6 +171,9 @@ def pad_packed_sequence(sequence: PackedSequence, batch_first: bool = False, pad
                         total_length: int | None = None) -> tuple[Tensor, Tensor]:
     """Pad packed sequences to one length.
 
+    The inverse of `pack_padded_sequence`: what recurrent layers return for packed sequences becomes a tensor again,
+    with `padding_value` behind the end of each sequence.
+
     Args:
         sequence: Packed sequence.
         batch_first: Whether the batch is to be the first dimension.
@@ -295,6 +298,9 @@ def unpad_sequence(padded_sequences: Tensor, lengths: Any, batch_first: bool = F
 @coded
 def pack_sequence(sequences: Sequence[Tensor], enforce_sorted: bool = True) -> PackedSequence:
     """Pack sequences of different lengths.
+
+    Elements are in order of time: the first step of all sequences, then the second of those that have one, and so on,
+    so that a recurrent layer computes no step of padding.
 
     Args:
         sequences: Tensors of shape (length, ...).

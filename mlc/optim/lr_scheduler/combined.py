@@ -56,6 +56,9 @@ class _Combined(LRScheduler):
 class SequentialLR(_Combined):
     """Schedulers one after another: the one after the first milestone begins at its epoch 0 there, and so on.
 
+    At most one schedule is active in an epoch: warm-up for some epochs and decay afterwards, for example.
+    `ChainedScheduler` applies all of its schedules in every epoch instead.
+
     Args:
         optimizer: Optimizer that holds parameters.
         schedulers: Schedulers of this optimizer.

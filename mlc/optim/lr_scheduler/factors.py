@@ -32,6 +32,9 @@ class _OfFunctions(LRScheduler):
 class LambdaLR(_OfFunctions):
     """Initial rate times a function of the epoch: lr(t) = lr(0) * lr_lambda(t).
 
+    The function gives a factor of the initial rate, not the rate. Call `step()` once an epoch (or once a batch, if the
+    function counts batches), after the optimizer's.
+
     Args:
         optimizer: Optimizer that holds parameters.
         lr_lambda: Function of the epoch, or a list with one for each group.
@@ -129,6 +132,9 @@ class _Decayed(_Scaled):
 class StepLR(_Decayed):
     """Decay by a factor every step_size epochs: lr(t) = lr(0) * gamma ** floor(t / step_size).
 
+    A staircase: the rate stays for `step_size` epochs and is then multiplied by `gamma`. Call `step()` once an epoch,
+    after the optimizer's.
+
     Args:
         optimizer: Optimizer that holds parameters.
         step_size: Number of epochs between two changes.
@@ -164,6 +170,9 @@ class StepLR(_Decayed):
 class MultiStepLR(_Decayed):
     """Decay by a factor at given epochs: lr(t) = lr(0) * gamma ** (number of milestones <= t).
 
+    A staircase with steps at epochs of one's choice, such as times 0.1 at epochs 30 and 60 of 90. Call `step()` once an
+    epoch, after the optimizer's.
+
     Args:
         optimizer: Optimizer that holds parameters.
         milestones: Epochs of the changes; one that is given twice counts twice.
@@ -195,6 +204,9 @@ class MultiStepLR(_Decayed):
 
 class ExponentialLR(_Decayed):
     """Exponential decay: lr(t) = lr(0) * gamma ** t.
+
+    The rate is halved every ln(2) / -ln(gamma) epochs: with gamma=0.95, every 13.5. Call `step()` once an epoch, after
+    the optimizer's.
 
     Args:
         optimizer: Optimizer that holds parameters.
@@ -254,6 +266,9 @@ class ConstantLR(_Scaled):
 
 class LinearLR(_Scaled):
     """Linear change: lr(t) = lr(0) * (start_factor + (end_factor - start_factor) * min(t / total_iters, 1)).
+
+    Usually a warm-up, from a fraction of the rate to the whole; afterwards the rate stays at end_factor * lr(0).
+    `SequentialLR` continues it with another schedule.
 
     Args:
         optimizer: Optimizer that holds parameters.

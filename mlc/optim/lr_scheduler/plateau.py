@@ -12,6 +12,10 @@ from mlc.optim.optimizer import Optimizer
 class ReduceLROnPlateau(LRScheduler):
     """Reduction on a plateau: lr = max(lr * factor, min_lr) after more than `patience` epochs without improvement.
 
+    The metric, such as the loss on validation data, is the argument of `step`, called once an epoch. In mode "min" an
+    epoch improves if metric < best * (1 - threshold), or best - threshold with "abs"; in mode "max" the other way
+    round.
+
     Args:
         optimizer: Optimizer that holds parameters.
         mode: Whether the metric improves as it gets smaller ("min") or greater ("max").

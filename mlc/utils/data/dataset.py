@@ -71,6 +71,8 @@ class IterableDataset(Dataset[T_co], Iterable[T_co]):
 class TensorDataset(Dataset[tuple[Tensor, ...]]):
     """Dataset whose sample i is the tuple of the i-th elements of some tensors, along their first dimension.
 
+    The usual dataset of features and labels that fit into memory: one tensor of inputs and one of targets.
+
     Args:
         *tensors: Tensors or numpy arrays of the same first size.
 
@@ -218,6 +220,9 @@ class ChainDataset(IterableDataset[Any]):
 
 class Subset(Dataset[T_co]):
     """Dataset of the samples at some indices of another one.
+
+    Sample i is dataset[indices[i]], read when it is asked for; nothing is copied. Indices may repeat and come in any
+    order. `mlc.utils.data.random_split` makes subsets for training and validation.
 
     Args:
         dataset: The whole dataset.

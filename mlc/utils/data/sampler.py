@@ -55,6 +55,8 @@ class _RandomSampler(Sampler[int]):
 class SequentialSampler(Sampler[int]):
     """Indices of a dataset in order.
 
+    0, 1, ..., len(data_source) - 1, the same in every epoch. It is what `DataLoader` uses without `shuffle`.
+
     Args:
         data_source: Object with a length.
 
@@ -79,6 +81,9 @@ _BLOCK = 1 << 16
 
 class RandomSampler(_RandomSampler):
     """Indices of a dataset in random order, a new one for each iteration.
+
+    Without replacement it is a permutation, so that an epoch visits every sample once. `DataLoader(shuffle=True)` makes
+    one.
 
     Args:
         data_source: Object with a length.
@@ -197,6 +202,9 @@ class WeightedRandomSampler(_RandomSampler):
 
 class BatchSampler(Sampler[list[int]]):
     """Batches of the indices of another sampler.
+
+    Lists of `batch_size` indices in the order of the sampler: ceil(n / batch_size) of them, or floor with `drop_last`.
+    Given to `DataLoader` as `batch_sampler`, it decides which samples make a batch.
 
     Args:
         sampler: Iterable of indices.
