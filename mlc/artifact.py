@@ -29,6 +29,7 @@ from mlc.frontend.location import user_loc
 from mlc.frontend.output_files import write_file
 from mlc.frontend.signature import Arguments
 from mlc.frontend.tensor import Array, Tensor
+from mlc.frozen import check_parts
 from mlc.ir.diag import UserError, UserTypeError
 from mlc.ir.files import read_starting
 from mlc.saved_function import Loaded, Signature
@@ -278,25 +279,10 @@ def _check(signature: Signature, weights: int) -> None:
             type(n) is not int or not 0 <= n < results for n in numbers):
         raise CorruptFile("a signature in it is ill-formed")
     if signature.image is not None:
-        _check_constants(signature.image, weights)
-
-
-def _check_constants(image: Image, weights: int) -> None:
-    """CorruptFile unless the function without its constants, if there is one, takes them as the other one gives them.
-    """
-    inputs = image.interfaces["main"].inputs
-    found = sorted((i for i in image.interfaces.values() if i.sources), key=lambda i: min(i.sources) < 0)
-    if not found:
-        return
-    if len(found) != 2:
-        raise CorruptFile("its constants are computed by other than one function")
-    (once, entry), made = found, dict(enumerate(inputs))
-    made |= {-1 - j: type for j, type in enumerate(once.results)}
-    own = [i for i in entry.sources if i >= weights]
-    if any(not 0 <= i < weights for i in once.sources) or own != list(range(weights, len(inputs))) or (
-            list(entry.sources[: len(own)]) != own) or any(
-            [made.get(i) for i in f.sources] != list(f.inputs) for f in found):
-        raise CorruptFile("its constants are not those of its code")
+        try:
+            check_parts(signature.image.interfaces, range(weights, inputs))
+        except ValueError as error:
+            raise CorruptFile(str(error)) from None
 
 
 def _output(kind: str, x: Any) -> tuple[str, Any]:

@@ -8,18 +8,19 @@ made again.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from mlc.call import Signature
 from mlc.dialects.func import CONSTANTS
 from mlc.frontend import tree
 from mlc.frontend.captures import CapturedTensor, Input
-from mlc.frontend.devices import CPU
+from mlc.frontend.devices import CPU, BackingArray
 from mlc.frontend.location import user_loc
 from mlc.frontend.recorded_function import Recorded
 from mlc.frontend.signature import Arguments
 from mlc.frontend.tensor import wrap
+from mlc.ir.abi import Interface
 from mlc.ir.diag import UserError
 
 
@@ -63,13 +64,61 @@ def _refusal(name: str, does: str) -> UserError:
                      hint="compile it without freeze, or, if it is a model in training, after model.eval()")
 
 
-def split(executable: Any) -> tuple[Any, Any] | None:
-    """The entry that computes the constants and the one that takes them; None if nothing depends on them alone."""
-    entries = [entry for entry in executable.entries.values() if entry.interface.sources]
-    if not entries:
+# -- the parts of the code --------------------------------------------------------------------------------------------
+def parts(interfaces: Mapping[str, Interface]) -> tuple[str, str] | None:
+    """The names of the function that computes the constants and of the one that takes them; None if there are none.
+
+    These two have `sources`, and only the second takes results of the first, whose numbers are negative. ValueError if
+    there are other than two.
+    """
+    found = sorted((name for name, interface in interfaces.items() if interface.sources),
+                   key=lambda name: min(interfaces[name].sources) < 0)
+    if not found:
         return None
-    once, entry = sorted(entries, key=lambda entry: min(entry.interface.sources) < 0)
-    return once, entry
+    if len(found) != 2:
+        raise ValueError("its constants are computed by other than one function")
+    return found[0], found[1]
+
+
+def taken(interface: Interface, own: range) -> Sequence[int]:
+    """The sources of what a function takes in place of the constants, after the `own` arguments of a call.
+
+    ValueError unless those come first.
+    """
+    if tuple(interface.sources[:len(own)]) != tuple(own):
+        raise ValueError("the arguments of a call do not keep their order")
+    return interface.sources[len(own):]
+
+
+def check_parts(interfaces: Mapping[str, Interface], own: range) -> None:
+    """ValueError unless the parts of @main, if it has any, take its constants and what one computes for the other.
+
+    The constants are the arguments of @main beside the `own` ones of a call.
+    """
+    names = parts(interfaces)
+    if names is None:
+        return
+    once, entry = (interfaces[name] for name in names)
+    constants = {i: type for i, type in enumerate(interfaces["main"].inputs) if i not in own}
+    made = {-1 - n: type for n, type in enumerate(once.results)}
+    rest = taken(entry, own)
+    if [constants.get(i) for i in once.sources] != list(once.inputs) or (
+            [(constants | made).get(i) for i in rest] != list(entry.inputs[len(own):])) or (
+            [interfaces["main"].inputs[i] for i in own] != list(entry.inputs[:len(own)])):
+        raise ValueError("its constants are not those of its code")
+
+
+def compute_constants(executable: Any, array: Callable[[int], BackingArray]) -> tuple[Any, dict[int, BackingArray]]:
+    """The entry that each call uses, and by their sources the arrays that are computed for it, now.
+
+    array  gives an argument of the whole function, a constant, by its number
+    """
+    names = parts({name: entry.interface for name, entry in executable.entries.items()})
+    if names is None:
+        return executable.entry("main"), {}
+    once, entry = (executable.entries[name] for name in names)
+    made = once.call([array(i) for i in once.interface.sources])
+    return entry, {-1 - n: x for n, x in enumerate(made)}
 
 
 def without_constants(executable: Any, recorded: Recorded, own: int) -> Any:
@@ -77,23 +126,18 @@ def without_constants(executable: Any, recorded: Recorded, own: int) -> Any:
     captures = recorded.captures
     assert captures is not None
     sources = captures.sources()
-    entries = split(executable)
-    if entries is None:
-        captures.constants = [*map(_constant, sources)]
-        return executable.entry("main")
-    once, entry = entries
-    made = once.call([sources[i - own].tensor.backing_array for i in once.interface.sources])
-    captures.constants = [_constant(sources[i - own]) if i >= 0 else CapturedTensor(wrap(made[-1 - i]))
-                          for i in _captured(entry.interface.sources, own)]
+
+    def array(i: int) -> BackingArray:
+        source = sources[i - own]
+        assert isinstance(source, CapturedTensor), "constants are tensors that the function reaches"
+        return source.tensor.backing_array
+
+    entry, made = compute_constants(executable, array)
+    numbers = taken(entry.interface, range(own)) if entry.interface.sources else range(own, own + len(sources))
+    captures.constants = [CapturedTensor(wrap(made[i])) if i in made else _constant(sources[i - own]) for i in numbers]
     return entry
 
 
 def _constant(source: Input) -> Input:
     """An input by its elements alone, which have no derivative."""
     return CapturedTensor(wrap(source.tensor.backing_array)) if isinstance(source, CapturedTensor) else source
-
-
-def _captured(sources: Sequence[int], own: int) -> Sequence[int]:
-    """The sources of the captured inputs, which come after all arguments."""
-    assert tuple(sources[:own]) == tuple(range(own)), "the arguments stay in their places"
-    return sources[own:]

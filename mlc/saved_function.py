@@ -20,7 +20,7 @@ from mlc.frontend.devices import CPU, BackingArray
 from mlc.frontend.location import user_loc
 from mlc.frontend.signature import Arguments, Spec, at_the_call, consume
 from mlc.frontend.tensor import Array, Tensor, wrap
-from mlc.frozen import split
+from mlc.frozen import compute_constants, taken
 from mlc.ir.abi import Interface
 from mlc.ir.diag import BackendError, UserAssertionError, UserError, UserIndexError, UserTypeError
 from mlc.ir.types import TensorType, from_numpy
@@ -58,14 +58,10 @@ class Signature:
         """Load the code for a CPU, and compute the constants of a frozen function once."""
         assert self.image is not None
         executable = Executable(self.image)
-        if (entries := split(executable)) is None:
-            self.entry = executable.entry("main")
-            return
-        once, self.entry = entries
-        made = once.call([weights[i] for i in once.interface.sources])
-        assert self.entry is not None
-        self.constants = [made[-1 - i] if i < 0 else weights[i] for i in self.entry.interface.sources
-                          if i < len(weights)]
+        self.entry, made = compute_constants(executable, lambda i: weights[i])
+        if self.entry.interface.sources:
+            numbers = taken(self.entry.interface, range(len(weights), len(weights) + len(self.weak)))
+            self.constants = [made[i] if i in made else weights[i] for i in numbers]
 
     @property
     def images(self) -> list[Image | DeviceImage]:
