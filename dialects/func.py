@@ -24,6 +24,12 @@ COLD = "cold"
 """Attribute of a function that runs once and not in each call, as what it computes of constants is kept: its code is to
 be small rather than fast, as LLVM's attribute of this name says."""
 
+WRITTEN_AT = "written_at"
+"""Attribute of a private function that is equal to another one but for the lines that its operations are of: a number
+that keeps them two, so that errors and profiles name the lines of each. Equal kernels of theirs share code."""
+
+Places = tuple[tuple[str, int, int] | None, ...]
+
 
 class Func(Op, name="func.func", isolated=True, pure=False):
     """A named function, isolated from above; a private one without a body declares what another module defines."""
@@ -129,6 +135,14 @@ def function(name: str, inputs: Sequence[Type], names: Sequence[str] = (), priva
     return Func.make([], {"sym_name": Symbol(name), "function_type": FunctionType(tuple(inputs), ()),
                           "sym_visibility": "private" if private else None}, [], [Region(Block(inputs, names))],
                      loc=builder.loc or caller_loc())
+
+
+def places(function: Func) -> Places:
+    """The places of the operations of a function; None for those on its own line, which is that of a call of a layer
+    of this package, and which `Loc.called` replaces by the line of each call."""
+    own = function.loc.file, function.loc.line
+    return tuple([None if (op.loc.file, op.loc.line) == own else (op.loc.file, op.loc.line, op.loc.col)
+                  for op in function.walk()])
 
 
 class Return(Op, name="func.return", terminator=True, pure=False):

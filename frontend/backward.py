@@ -186,7 +186,7 @@ class _Dependence:
     def __init__(self, trace: Trace, targets: Collection[Value]) -> None:
         self.targets = targets
         self.severed: dict[Value, Loc] = trace.root.captures.severed if trace.root.captures is not None else {}
-        self.functions = {str(f.sym_name): f for f in trace.root.texts.values()}
+        self.functions = {str(f.sym_name): f for f in trace.root.nested()}
         self.outside = dict[Value, Value]()                # arguments of the functions in progress, in their callers
         around: Trace | None = trace
         while around is not None:

@@ -2,7 +2,7 @@
 
 Traces nest. A module's `__call__` and a function that is differentiated are recorded as functions of their own; a value
 of an enclosing trace that they use becomes an additional argument, passed at the call. Functions that are equal up to
-locations are deduplicated.
+names, and written at the same place, are deduplicated.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ class Trace:
         self.lifted_from: list[Any] = []                   # what held them: a tensor, or the array itself
         # by id: the array, which keeps its id so; elements
         self.arrays: dict[int, tuple[BackingArray, Tracer, BackingArray]] = {}
-        self.texts: dict[str, func.Func] = {}               # of the outermost: recorded functions by their text
+        self.recorded: dict[str, dict[func.Places, func.Func]] = {}     # of the outermost: functions by their texts
         self.notes: list[tuple[Loc, str, str]] = []         # of the outermost: how control flow was recorded
         self.refused: UserError | None = None              # of the outermost: the first refusal, even if it was caught
         self.regions: list[Block] = []                     # of loops and conditions in progress, innermost last
@@ -317,13 +317,20 @@ class Trace:
         text = to_text(self.function)
         for arg, original in zip(self.block.args, names):
             arg.name = original
-        if (found := self.root.texts.get(text)) is None:
-            found = self.root.texts[text] = self.function
-            taken = {f.sym_name for f in self.root.texts.values()} | {"main"}
+        alike, places = self.root.recorded.setdefault(text, {}), func.places(self.function)
+        if (found := alike.get(places)) is None:
+            if alike:                                       # later passes must not make them one either
+                self.function.attrs[func.WRITTEN_AT] = len(alike)
+            found = alike[places] = self.function
+            taken = {f.sym_name for f in self.root.nested()} | {"main"}
             found.sym_name = Symbol(next(n for n in (name, *(f"{name}_{i}" for i in range(1, len(taken) + 1)))
                                          if n not in taken))
             self.module.body.block.insert(found)
         return found
+
+    def nested(self) -> list[func.Func]:
+        """Of the outermost: the functions that have been recorded within it."""
+        return [function for alike in self.recorded.values() for function in alike.values()]
 
     def _tell_sizes(self) -> None:
         """Add an argument for each size symbol that the function uses but no argument determines."""

@@ -2,8 +2,10 @@
 from __future__ import annotations
 
 import linecache
+import runpy
 from collections import OrderedDict, namedtuple
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -192,6 +194,57 @@ def test_equal_modules_are_one_function() -> None:
     assert names.count("main") == 1 and names.count("Linear") == 1 and names.count("Linear_1") == 1
     calls = [str(op.attrs["callee"]) for op in module.walk() if op.name == "func.call"]
     assert calls.count("Linear") == 2 and calls.count("Linear_1") == 1
+
+
+STACK = """class Stack(nn.Module):
+    def forward(self, x, w, i):
+        for _ in range(5):
+            x = mlc.tanh(x @ w) @ w
+        return x.index_select(0, i)
+"""
+
+
+@pytest.fixture
+def two_files(tmp_path: Path) -> list[Any]:
+    """The same module in two files, at other lines, each of which is called twice by a function."""
+    found = []
+    for name, before in (("first.py", ""), ("second.py", "# another file\n\n")):
+        path = tmp_path / name
+        path.write_text(before + STACK)
+        found.append(runpy.run_path(str(path), {"mlc": mlc, "nn": nn})["Stack"]())
+    return found
+
+
+def calls_each_twice(stacks: list[Any]) -> Any:
+    def f(x: Any, w: Any, i: Any, j: Any) -> Any:
+        for stack, index in zip([stacks[0]] * 2 + [stacks[-1]] * 2, (i, i, j, j)):
+            x = stack(x, w, index)
+        return x
+    return f
+
+
+def test_equal_functions_of_two_files_have_lines_of_their_own(two_files: list[Any]) -> None:
+    f = mlc.compile(calls_each_twice(two_files))
+    x, good, bad = mlc.ones(4, 4), mlc.arange(4), mlc.arange(4) + 1
+    for indices, file, line in (((bad, good), "first.py", 5), ((good, bad), "second.py", 7)):
+        loc = error_of(f, x, x, *indices).loc
+        assert (Path(loc.file).name, loc.line) == (file, line)
+
+
+def test_derivatives_of_equal_functions_of_two_files_have_lines_of_their_own(two_files: list[Any]) -> None:
+    f, integers = calls_each_twice(two_files), [mlc.spec(4, dtype=mlc.int64)] * 2
+    batched = mlc.vmap(f, in_dims=(0, None, None, None))
+    for g, x in ((mlc.grad(lambda *xs: f(*xs).sum()), mlc.spec(4, 4)), (batched, mlc.spec(3, 4, 4))):
+        module = mlc.lower(g, [x, mlc.spec(4, 4), *integers], "tensor").module
+        lines = [(Path(op.loc.file).name, op.loc.line) for op in module.walk() if op.name == "tensor.dot_general"]
+        assert lines.count(("first.py", 4)) == lines.count(("second.py", 6)) > 0, lines
+
+
+def test_kernels_of_equal_functions_of_two_files_are_compiled_once(two_files: list[Any]) -> None:
+    args = [mlc.spec(4, 4), mlc.spec(4, 4), *[mlc.spec(4, dtype=mlc.int64)] * 2]
+    both, one = (mlc.lower(calls_each_twice(stacks), args, "loop").module for stacks in (two_files, two_files[:1]))
+    labels = [[op.attrs["label"] for op in module.walk() if op.name == "loop.kernel"] for module in (both, one)]
+    assert labels[0] == [*labels[1], "add_compare_select_take"], "what may fail has its line in its code"
 
 
 def test_a_function_is_told_the_sizes_it_uses() -> None:

@@ -15,7 +15,7 @@ from mlc.dialects import func
 from mlc.dialects.autodiff.attributes import RECOMPUTE, is_custom
 from mlc.dialects.autodiff.batch import Vmap, check
 from mlc.dialects.builtin import Module
-from mlc.dialects.func import Func
+from mlc.dialects.func import WRITTEN_AT, Func
 from mlc.dialects.tensor.base import broadcast_to
 from mlc.ir.core import Symbol, at_end, before, located
 from mlc.ir.diag import Loc, UserError
@@ -124,8 +124,7 @@ def _function(table: Mapping[Symbol, Func], names: set[str], request: BatchReque
     out.sym_name = Symbol(func.free_name(f"{function.sym_name}_vmap", names))
     names.add(out.sym_name)
     out.update_type()
-    if RECOMPUTE in function.attrs:
-        out.attrs[RECOMPUTE] = function.attrs[RECOMPUTE]
+    out.attrs.update({name: function.attrs[name] for name in (RECOMPUTE, WRITTEN_AT) if name in function.attrs})
     module.insert(out, function.next)
     flags = tuple(is_batched for _, is_batched in returned)
     if is_custom(function):

@@ -17,7 +17,7 @@ from mlc.dialects.autodiff.attributes import CUSTOM_JVP, RECOMPUTE, is_custom
 from mlc.dialects.autodiff.backward import Backward
 from mlc.dialects.autodiff.operations import Derivative
 from mlc.dialects.builtin import Module
-from mlc.dialects.func import Func
+from mlc.dialects.func import WRITTEN_AT, Func
 from mlc.dialects.tensor.bounded import first_of, named, to_bounds
 from mlc.dialects.tensor.control import bounds_in
 from mlc.ir import sizes
@@ -90,10 +90,12 @@ def _vjp_functions(function: Func, request: VjpRequest, memo: dict[VjpRequest, V
     name = function.sym_name
     forward = function.clone()
     assert isinstance(forward, Func)
-    for key in [k for k in forward.attrs if k not in ("sym_name", "function_type", "sym_visibility")]:
+    for key in [k for k in forward.attrs if k not in ("sym_name", "function_type", "sym_visibility", WRITTEN_AT)]:
         del forward.attrs[key]                   # such as `donate`, which applies to the entry function only
     backward = func.function("", [forward.function_type.results[j] for j in request.of], private=True)
     backward.loc = function.loc.through(PASS_NAME)
+    if WRITTEN_AT in function.attrs:
+        backward.attrs[WRITTEN_AT] = function.attrs[WRITTEN_AT]
     if is_custom(function):
         _by_rule(function, forward, backward, request, table, memo)
     else:
