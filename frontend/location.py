@@ -72,10 +72,11 @@ _NO_NAME = re.compile(r"[()|]")
 
 
 @lru_cache(maxsize=65536)
-def _loc(code: CodeType, instruction: int, line: int, scope: str = "") -> Loc:
+def _loc(code: CodeType, file: str, instruction: int, line: int, scope: str = "") -> Loc:
+    """The place of an instruction. `file` is that of the code: codes of two files may be equal, and known as one."""
     position = next(islice(code.co_positions(), instruction // 2, None), None)
     column = position[2] if position is not None and position[0] == line else None
-    return Loc(code.co_filename, line, 0 if column is None else column + 1, scope=scope)
+    return Loc(file, line, 0 if column is None else column + 1, scope=scope)
 
 
 class _Command:
@@ -112,7 +113,7 @@ def user_loc() -> Loc:
         frame = frame.f_back
     if frame is command.caller and command.function is not None:
         return replace(command.function, scope=modules.scope)
-    return _loc(frame.f_code, frame.f_lasti, frame.f_lineno, modules.scope)
+    return _loc(frame.f_code, frame.f_code.co_filename, frame.f_lasti, frame.f_lineno, modules.scope)
 
 
 def programs_line(error: BaseException) -> Loc | None:
@@ -127,7 +128,7 @@ def programs_line(error: BaseException) -> Loc | None:
         if is_ours(name):
             found = None
         elif not is_library(name):
-            found = _loc(at.tb_frame.f_code, at.tb_lasti, at.tb_lineno)
+            found = _loc(at.tb_frame.f_code, at.tb_frame.f_code.co_filename, at.tb_lasti, at.tb_lineno)
         at = at.tb_next
     return found
 

@@ -231,6 +231,14 @@ def test_equal_functions_of_two_files_have_lines_of_their_own(two_files: list[An
         assert (Path(loc.file).name, loc.line) == (file, line)
 
 
+def test_copies_of_a_file_have_places_of_their_own(tmp_path: Path) -> None:
+    """Python holds their code objects for equal."""
+    for name in ("first.py", "second.py"):
+        (tmp_path / name).write_text("def f(x, y):\n    return x @ y\n")
+        error = error_of(runpy.run_path(str(tmp_path / name))["f"], mlc.ones(2, 3), mlc.ones(2, 3))
+        assert (Path(error.loc.file).name, error.loc.line) == (name, 2)
+
+
 def test_derivatives_of_equal_functions_of_two_files_have_lines_of_their_own(two_files: list[Any]) -> None:
     f, integers = calls_each_twice(two_files), [mlc.spec(4, dtype=mlc.int64)] * 2
     batched = mlc.vmap(f, in_dims=(0, None, None, None))
