@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
+import runpy
 import shlex
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+import mlc
 from mlc.tools import cli
 
 ROOT = Path(__file__).parent.parent
@@ -28,15 +31,37 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.mark.parametrize("block", PYTHON, ids=lambda b: re.findall(r"(?:def |class |)(\w+)(?: = |[(:])", b)[0])
-def test_python(block: str, tmp_path: Path) -> None:
+def test_the_first_example_in_a_process_of_its_own(tmp_path: Path) -> None:
+    (tmp_path / "block.py").write_text(PYTHON[0])
+    done = subprocess.run([sys.executable, "block.py"], capture_output=True, text=True, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    check_printed(PYTHON[0], done.stdout)
+
+
+@pytest.mark.parametrize("block", PYTHON[1:], ids=lambda b: re.findall(r"(?:def |class |)(\w+)(?: = |[(:])", b)[0])
+def test_python(block: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
+                random_state: None) -> None:
+    """In this process, which has imported what the examples import."""
     file = tmp_path / "block.py"
     (tmp_path / "examples").symlink_to(ROOT / "examples")
     file.write_text(block)
-    done = subprocess.run([sys.executable, str(file)], capture_output=True, text=True, cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    runpy.run_path(str(file), run_name="__main__")
+    check_printed(block, capsys.readouterr().out)
+
+
+def check_printed(block: str, out: str) -> None:
     for expected in re.findall(r"print\(.*\)\s+# (\[.*\])", block):
-        assert expected in done.stdout
+        assert expected in out
+
+
+@pytest.fixture
+def random_state() -> Iterator[None]:
+    """Other tests draw what they would have drawn."""
+    state = mlc.get_rng_state()
+    yield
+    mlc.set_rng_state(state)
 
 
 @pytest.mark.parametrize("command", COMMANDS)
