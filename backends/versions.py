@@ -22,6 +22,11 @@ FOLDERS = ("ir", "dialects", "passes", "backends")
 
 PACKAGE = Path(__file__).parents[1]
 
+UNCHANGED_FOR = 0.1
+"""Seconds for which sources that have not changed are not looked at again: less than it takes to edit a file and have
+this process import and use it."""
+_unchanged_at = float("-inf")
+
 
 @cache
 def versions() -> dict[str, str]:
@@ -80,11 +85,21 @@ def _installed(package: str) -> str:
 
 
 def changed_since_start() -> bool:
-    """Whether a source file is newer than this process, which may then run other code than the files contain."""
+    """Whether a source file is newer than this process, which may then run other code than the files contain.
+
+    Every kernel that is stored asks for it, and there are hundreds of files: no change holds for some time.
+    """
+    global _unchanged_at
+    now = time.monotonic()
+    if now - _unchanged_at < UNCHANGED_FOR:
+        return False
     try:                                                   # the time of change: installing may keep older ones
-        return any(os.stat(path).st_ctime >= _STARTED for _, path in _sources())
+        if any(os.stat(path).st_ctime >= _STARTED for _, path in _sources()):
+            return True
     except OSError:
         return True
+    _unchanged_at = now
+    return False
 
 
 def _started() -> float:

@@ -26,6 +26,19 @@ def test_sources_that_came_after_the_process(monkeypatch: pytest.MonkeyPatch, tm
     os.utime(source, (1000, 1000))                                      # installed files may keep their old times
     monkeypatch.setattr(versions, "_sources", lambda: [("a.py", str(source))])
     monkeypatch.setattr(versions, "_STARTED", time.time() + 1000)
+    monkeypatch.setattr(versions, "UNCHANGED_FOR", 0.0)
     assert not versions.changed_since_start() and versions.versions.__wrapped__()
     monkeypatch.setattr(versions, "_STARTED", time.time() - 1000)
     assert versions.changed_since_start() and versions.versions.__wrapped__() == {}
+
+
+def test_sources_are_not_looked_at_for_every_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked = []
+
+    def sources() -> list[tuple[str, str]]:
+        looked.append(1)
+        return []
+    monkeypatch.setattr(versions, "_sources", sources)
+    monkeypatch.setattr(versions, "_unchanged_at", float("-inf"))
+    monkeypatch.setattr(versions, "UNCHANGED_FOR", 1000.0)
+    assert not any(versions.changed_since_start() for _ in range(3)) and len(looked) == 1
