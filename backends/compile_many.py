@@ -1,8 +1,10 @@
 """Compilation of many units: from memory, from the cache, or anew, in several processes if that pays off.
 
 Measured on two cores with 30 kernels of 1 MB of LLVM IR in total: one process 1.6 s, two threads 1.6 s (llvmlite holds
-a lock), this process and a worker 0.9 s. A worker takes 70 ms to start, so workers are started for large batches only,
-and end with the batch, even if this process dies. MLC_COMPILE_JOBS sets the maximum number of processes.
+a lock), this process and a worker 0.9 s. A worker takes 70 ms to start and 250 ms to import what lowers kernels, so
+workers are started for large batches only; for a large program one is started before its passes, and has imported it
+by then (`start_ahead`). They end with the batch, even if this process dies. MLC_COMPILE_JOBS sets the maximum number of
+processes.
 """
 
 from __future__ import annotations
@@ -21,6 +23,8 @@ from mlc.backends.versions import versions
 
 LONG = 0.5
 """Predicted seconds of work from which workers are started."""
+LARGE = 300
+"""Operations of a program from which a worker is started ahead: networks of 500 to 1,000 have kernels for 2 to 5 s."""
 MAX_MEMORY = 64 << 20
 """Maximum bytes of objects kept in memory."""
 
@@ -117,6 +121,26 @@ def _compile(units: Sequence[Unit], target: Target, opt_level: int) -> list[byte
     return [done[i] if i in done else unit.compile(target, opt_level) for i, unit in enumerate(units)]
 
 
+_ahead: list[subprocess.Popen[bytes]] = []
+"""Workers that have been started before there is work for them."""
+os.register_at_fork(after_in_child=_ahead.clear)           # they are its parent's
+
+
+def start_ahead(operations: int) -> None:
+    """Start a worker if the kernels of a program of so many operations will be worth one; `dismiss` ends it."""
+    if operations >= LARGE and not _ahead and _processes() > 1 and _may_start() and versions():
+        try:
+            _ahead.append(_start())
+        except OSError:                                    # limit of processes reached
+            pass
+
+
+def dismiss() -> None:
+    """End the workers for which there was no work."""
+    while _ahead:
+        _end(_ahead.pop())
+
+
 def _helpers(units: Sequence[Unit]) -> int:
     """The number of workers to start."""
     if len(units) < 2 or not _may_start():
@@ -124,9 +148,13 @@ def _helpers(units: Sequence[Unit]) -> int:
     if not versions() and any(unit.kind == "loop" for unit in units):
         return 0                                           # a worker would lower by other sources than this process
     seconds = sum(unit.seconds for unit in units)
+    return max(0, min(_processes(), len(units), int(seconds / LONG) + 1) - 1) if seconds > LONG else 0
+
+
+def _processes() -> int:
+    """The number of processes that may compile at the same time."""
     jobs = os.environ.get("MLC_COMPILE_JOBS", "")
-    available = int(jobs) if jobs.isdecimal() else len(os.sched_getaffinity(0))
-    return max(0, min(available, len(units), int(seconds / LONG) + 1) - 1) if seconds > LONG else 0
+    return int(jobs) if jobs.isdecimal() else len(os.sched_getaffinity(0))
 
 
 def _may_start() -> bool:
@@ -137,17 +165,34 @@ def _may_start() -> bool:
     return os.path.basename(sys.executable or "").startswith(("python", "pypy"))
 
 
+def _start() -> subprocess.Popen[bytes]:
+    """Start a worker, which imports what it needs and waits for requests."""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(os.path.abspath, sys.path))}
+    return subprocess.Popen(
+        [sys.executable, "-P", "-m", compile_worker.__name__],         # -P: modules of the current folder stay out
+        env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+        start_new_session=True)                            # Ctrl-C must not reach the worker
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """Terminate a worker; closing its input would not do if this process has forked."""
+    process.kill()
+    for pipe in (process.stdin, process.stdout):
+        assert pipe is not None
+        try:
+            pipe.close()
+        except OSError:
+            pass
+    process.wait()
+
+
 class _Worker:
     """A worker process, and the thread that feeds it until no work is left."""
 
     def __init__(self, units: Sequence[Unit], target: Target, opt_level: int, work: deque[int],
                  done: dict[int, bytes]) -> None:
         self.units, self.target, self.opt_level, self.work, self.done = units, target, opt_level, work, done
-        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(os.path.abspath, sys.path))}
-        self.process = subprocess.Popen(
-            [sys.executable, "-P", "-m", compile_worker.__name__],     # -P: modules of the current folder stay out
-            env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-            start_new_session=True)                        # Ctrl-C must not reach the worker
+        self.process = _ahead.pop() if _ahead else _start()
         self.thread = threading.Thread(target=self.run, daemon=True)
         self.thread.start()
 
@@ -169,13 +214,6 @@ class _Worker:
                 self.done[i] = obj
 
     def finish(self) -> None:
-        """Wait for its last answer and terminate it; closing its input would not do if this process has forked."""
+        """Wait for its last answer and terminate it."""
         self.thread.join()
-        self.process.kill()
-        for pipe in (self.process.stdin, self.process.stdout):
-            assert pipe is not None
-            try:
-                pipe.close()
-            except OSError:
-                pass
-        self.process.wait()
+        _end(self.process)

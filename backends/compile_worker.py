@@ -4,8 +4,8 @@
               digest of the client's sources]; text in UTF-8
     answer    u8 0 and u64 bytes of object, object; or u8 1 for a failure, whose cause the client finds by compiling
 
-llvmlite and Python hold one lock per process each, so only processes compile in parallel. For units of LLVM IR the
-worker imports LLVM but not numpy.
+llvmlite and Python hold one lock per process each, so only processes compile in parallel. What compiles units is
+imported at the start: there may be time until the first request.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 import struct
 import sys
+from importlib import import_module
 from typing import IO, TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -25,6 +26,8 @@ DONE, FAILED = 0, 1
 def main() -> None:
     """Serve until stdin ends."""
     source, sink = sys.stdin.buffer, sys.stdout.buffer
+    for name in ("kernel_units", "object_code", "versions"):
+        import_module(f"mlc.backends.{name}")
     from mlc.backends.target import Target
     from mlc.ir.diag import Error
     from mlc.ir.machine import Cpu

@@ -7,14 +7,18 @@ import signal
 import time
 from collections import deque
 from pathlib import Path
+from unittest.mock import Mock
 
+import numpy as np
 import pytest
 
+import mlc
 from mlc.backends import compile_many, compile_worker
 from mlc.backends.compilation_units import CompilationUnit
 from mlc.backends.cpu.targets import host
 from mlc.backends.object_code import compile_object
 from mlc.ir.diag import BackendError
+from mlc.passes import pipeline
 
 
 def units(count: int, body: int = 0) -> list[CompilationUnit]:
@@ -96,3 +100,31 @@ def test_what_llvm_refuses_is_an_error_all_the_same(monkeypatch: pytest.MonkeyPa
 def test_little_work_starts_no_process() -> None:
     assert compile_many._helpers(units(3)) == 0
     assert compile_many._helpers([CompilationUnit(" " * 10_000_000, True)]) == 0
+
+
+def test_a_worker_is_started_before_the_passes_of_a_large_program(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MLC_COMPILE_JOBS", "2")
+    monkeypatch.setattr(compile_many, "LONG", 1e-3)
+    alone, given = children(), units(5, 50)
+    compile_many.start_ahead(compile_many.LARGE - 1)
+    assert children() == alone, "a small program is compiled by one process"
+    compile_many.start_ahead(compile_many.LARGE)
+    started = children() - alone
+    used = []
+    monkeypatch.setattr(compile_many._Worker, "run", lambda worker: used.append(str(worker.process.pid)))
+    compile_many._compile(given, host(), 2)
+    assert used == [*started] and children() == alone
+
+
+def test_a_worker_without_work_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    """... where all kernels are known, or a pass fails."""
+    monkeypatch.setenv("MLC_COMPILE_JOBS", "2")
+    monkeypatch.setattr(compile_many, "LARGE", 1)
+    before, x = children(), np.ones(3, np.float32)
+    for _ in range(2):
+        mlc.compile(lambda x: mlc.tanh(x) * 3.5)(x)
+        assert children() == before and not compile_many._ahead
+    monkeypatch.setattr(pipeline, "lower", Mock(side_effect=KeyboardInterrupt))
+    with pytest.raises(KeyboardInterrupt):
+        mlc.compile(lambda x: mlc.tanh(x) * 4.5)(x)
+    assert children() == before and not compile_many._ahead

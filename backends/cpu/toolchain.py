@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mlc.backends import image, kernel_library, named_code
+from mlc.backends import compile_many, image, kernel_library, named_code
 from mlc.backends.cpu import targets
 from mlc.backends.executable import Executable
 from mlc.backends.image import Image
@@ -41,10 +41,21 @@ class Toolchain:
 
     def lower(self, module: Module) -> Module:
         """To level `loop`: the passes below are part of the compilation of each kernel."""
-        pipeline.lower(module, "loop", self.target.machine, added=self.added)
+        compile_many.start_ahead(sum(1 for _ in module.walk()))
+        try:
+            pipeline.lower(module, "loop", self.target.machine, added=self.added)
+        except BaseException:
+            compile_many.dismiss()
+            raise
         return module
 
     def compile(self, module: Module, cache: bool) -> Image:
+        try:
+            return self._compile(module, cache)
+        finally:
+            compile_many.dismiss()
+
+    def _compile(self, module: Module, cache: bool) -> Image:
         if cache and self.added is not CHECKS:
             return image.compile_kernels(module, self.target)
         Pipeline(pipeline.below_loop(self.target.machine, self.added)).run(module)
