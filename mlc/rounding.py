@@ -10,7 +10,8 @@ J. Vignes, "A stochastic arithmetic for reliable scientific computation", 1993.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -43,11 +44,11 @@ def spread(module: Op, entry: str, arrays: Sequence[Any], results: Sequence[Arra
 
 
 def _distance(a: Array, b: Array) -> Array:
-    """How far two arrays are apart: not at all where both are the same infinity or NaN, infinitely if one of them is.
-    """
+    """How far two arrays are apart: not at all where both are the same infinity or NaN, infinitely if one of them is,
+    and hardly where both are zeros of different signs."""
     x, y = a.astype(np.float64), b.astype(np.float64)
-    same = (x == y) | (np.isnan(x) & np.isnan(y))
-    change = np.where(same, 0.0, np.abs(x - y))
+    same = ((x == y) & (np.signbit(x) == np.signbit(y))) | (np.isnan(x) & np.isnan(y))
+    change = np.where(same, 0.0, np.maximum(np.abs(x - y), np.finfo(np.float64).tiny))
     return np.where(np.isnan(change), np.inf, change)
 
 
@@ -69,16 +70,33 @@ class _NoisyFrame(Frame):
     __slots__ = ()
 
     def step(self, op: Op) -> None:
-        super().step(op)
+        with self._near_operands(op) if hasattr(op, "decompose") else nullcontext():
+            super().step(op)
         for result in op.results:
             value = self.env[result]
             if not isinstance(value, np.ndarray) or value.dtype.name not in EPSILON:
                 continue
             if (error := self._error(op, value)) is not None:
                 assert isinstance(self.interpreter, NoisyInterpreter)
-                noise = self.interpreter.random.uniform(-1.0, 1.0, value.shape) * error
+                random = self.interpreter.random
+                noise = random.uniform(-1.0, 1.0, value.shape) * error
                 moved = (value.astype(np.float64) + noise).astype(value.dtype)
+                # a number that is rounding alone may be 0, of which a quotient or a remainder makes NaN
+                gone = (np.abs(value) <= error) & (random.random(value.shape) < 0.25)
+                moved = np.where(gone, np.zeros((), value.dtype), moved)
                 self.env[result] = np.where(noise == 0, value, moved)                # which keeps the sign of a zero
+
+    @contextmanager
+    def _near_operands(self, op: Op) -> Iterator[None]:
+        """Within, the operands are off by a rounding: of standardized numbers that differ little, that is much."""
+        assert isinstance(self.interpreter, NoisyInterpreter)
+        given = {v: self.env[v] for v in op.operands}
+        for v, x in given.items():
+            if isinstance(x, np.ndarray) and x.dtype.name in EPSILON:
+                noise = self.interpreter.random.uniform(-1.0, 1.0, x.shape) * EPSILON[x.dtype.name]
+                self.env[v] = (x.astype(np.float64) * (1.0 + noise)).astype(x.dtype)
+        yield
+        self.env.update(given)
 
     def _error(self, op: Op, value: Array) -> Array | None:
         """The rounding error that a result of `op` may have; None for operations that only move, choose or compare."""
@@ -87,7 +105,8 @@ class _NoisyFrame(Frame):
         if (terms := _terms(op, operands)) is not None:
             total = size if _multiplies(op) else np.abs(op.ref(
                 *(np.abs(x) if x.dtype.name in EPSILON else x for x in operands)).astype(np.float64))
-            return np.asarray(epsilon * np.sqrt(max(terms, 1)) * total)
+            least = np.finfo(np.float32).smallest_subnormal if value.dtype.name != "float64" else 0.0
+            return np.asarray(epsilon * np.sqrt(max(terms, 1)) * total + np.where(size == 0, least, 0.0) * (total > 0))
         if hasattr(op, "decompose"):
             return np.asarray(epsilon * (4 * size + size.max(initial=0.0, where=np.isfinite(size))))
         if isinstance(op, Elementwise) and op.rounding in (Rounding.ONCE, Rounding.WIDE):

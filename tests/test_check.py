@@ -490,6 +490,31 @@ def test_differences_within_rounding_error_pass(kind: str) -> None:
         assert (found is None) is uncertain, found
 
 
+def test_a_remainder_by_rounding_alone_may_be_any_zero_or_nan() -> None:
+    """x rem x is 0 with the sign of x, and NaN of 0: of a sum that cancels, each is right."""
+    text = CANCELLING.format(sum=SUMS["reduce_sum"]).replace("tensor.div %1, %2", "tensor.rem %1, %1")
+    x = np.random.default_rng(3).standard_normal(1000).astype(np.float32)
+    exact = x.astype(np.float64).sum()
+    for y, uncertain in ((np.float32(exact), True), (np.float32(exact + 1), False)):
+        run = check.Check(parse_module(text), "main", [x, y], keep=False)
+        for value in (0.0, -0.0, np.nan):
+            found = outcome.Outcome([np.array(value, np.float32)]).difference(run.outcome, False, run._slack)
+            same = str(np.float32(value)) == str(run.outcome.results[0])
+            assert (found is None) is (uncertain or same), found
+
+
+def test_rounding_of_what_is_standardized_is_that_of_its_operands() -> None:
+    """Numbers that differ in their last digits only are certain to as many digits as they differ in."""
+    text = """func.func @main(%x: tensor<3xf32>) -> tensor<3xf32> {
+      %0 = tensor.standardize %x {axes = [0], eps = 0.001} : tensor<3xf32>
+      func.return %0 : tensor<3xf32>
+    }"""
+    for x, uncertain in (([-3.0, -3.01, -3.02], True), ([-3.0, 0.0, 3.0], False)):
+        run = check.Check(parse_module(text), "main", [np.array(x, np.float32)], keep=False)
+        other = outcome.Outcome([run.outcome.results[0] * np.float32(1 + 4e-5)])
+        assert (other.difference(run.outcome, False, run._slack) is None) is uncertain
+
+
 LOOP = """
 func.func @main(%x: tensor<2x3xf32>, %y: tensor<3x2xf32>) -> tensor<2x2xf32> {
   %0 = arith.constant 0 : index

@@ -305,3 +305,13 @@ def test_what_makes_no_sense_is_refused(capsys: pytest.CaptureFixture[str]) -> N
         assert "error[MLC0391]" in capsys.readouterr().err
 
 
+
+
+@pytest.mark.parametrize("line", [
+    "v1 = T.rand_like(x0)", "v1 = T.nn.functional.dropout(x0)",
+    "v1 = T.sgn(x0)",                                       # whose gradient PyTorch gives as zeros without memory
+])
+def test_what_no_two_runs_agree_on_is_no_failure(line: str) -> None:
+    x = np.random.default_rng(0).standard_normal((3, 4))
+    program = python_programs.PythonProgram(0, "x0", (f"    {line}",), ("v1",), (x,), True)
+    assert python_programs.examine(program) is None

@@ -696,3 +696,22 @@ def test_rewritten_operations_keep_the_location() -> None:
     inside = program([t("3xf32")], lambda x: tensor.Neg(tensor.Neg(x).result).result * 2.0)
     apply_rules(inside, "canonicalize")
     assert all(op.loc != Loc("", 0) for op in inside.walk() if op.name.startswith("tensor."))
+
+
+def test_the_reference_of_a_product_does_not_depend_on_layouts() -> None:
+    """Its sum has no order yet; a product that underflows is +0, as the sum of the term -0 is."""
+    with at_end(module().body.block):
+        f = function("f", [TensorType((3, 7), f64), TensorType((7, 5), f64)])
+    with at_end(f.block):
+        dot = tensor.DotGeneral(f.args[0], f.args[1], (), ((1, 0),))
+    rng = np.random.default_rng(0)
+    x, y = rng.standard_normal((3, 7)) * 10.0 ** rng.integers(-9, 9, (3, 7)), rng.standard_normal((7, 5))
+    want = dot.ref(x, y)
+    for a, b in ((np.asfortranarray(x), y), (np.repeat(x, 2, 1)[:, ::2], np.asfortranarray(y))):
+        np.testing.assert_array_equal(dot.ref(a, b), want)
+    np.testing.assert_array_equal(dot.ref(x[:, ::-1], y[::-1]), want)
+    with at_end(module().body.block):
+        g = function("g", [TensorType((1,), f32)] * 2)
+    with at_end(g.block):
+        single = tensor.DotGeneral(g.args[0], g.args[1], (), ((0, 0),))
+    assert not np.signbit(single.ref(np.array([-1e-30], np.float32), np.array([1e-30], np.float32)))

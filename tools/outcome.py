@@ -65,7 +65,7 @@ def difference(got: Array, want: Array, exact: bool, slack: Array | float = 0.0)
                 rtol, atol = TOLERANCES[got.dtype.name]
                 close = np.isclose(a, b, rtol=rtol, atol=atol)
                 close &= (a != 0) | (b != 0) | (np.signbit(a) == np.signbit(b))      # a zero has the sign it had
-                same = close | both_nan | ((np.abs(a - b) <= slack) & (np.asarray(slack) > 0))
+                same = close | both_nan | ((np.abs(a - b) <= slack) & (np.asarray(slack) > 0)) | np.isinf(slack)
     if np.all(same):
         return None
     at = tuple(int(i) for i in np.argwhere(~np.asarray(same))[0])

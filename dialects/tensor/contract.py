@@ -126,10 +126,12 @@ class DotGeneral(TensorOp, name="tensor.dot_general"):
         with np.errstate(all="ignore"):
             if kind(dtype) != "float":
                 return np.asarray(np.matmul(a, b.transpose(0, 2, 1), dtype=to_numpy(dtype))).reshape(shape)
-            if self.order is None:
-                wide = np.matmul(rounded(a, f64), rounded(b, f64).transpose(0, 2, 1)) + 0.0
-            else:
-                wide = dot_in_order(rounded(a, accumulator(dtype)), rounded(b, accumulator(dtype)), self.order)
+            if self.order is None:                         # in a type so wide that the order of numpy's sum is not seen
+                wider = np.longdouble if dtype == f64 else np.float64
+                wide = np.matmul(rounded(a, f64).astype(wider), rounded(b, f64).astype(wider).transpose(0, 2, 1))
+                narrow = rounded(wide.astype(np.float64), dtype)
+                return np.add(narrow, np.zeros((), narrow.dtype)).reshape(shape)      # no sum is -0
+            wide = dot_in_order(rounded(a, accumulator(dtype)), rounded(b, accumulator(dtype)), self.order)
         return rounded(wide, dtype).reshape(shape)
 
     def _rows(self, side: int, x: Array) -> Array:

@@ -119,16 +119,36 @@ def key_of(error: BaseException | str, where: str = "") -> str:
 
 def examine(program: Program, depth: str = "llvm", run_native: bool = False) -> Failure | None:
     """None if the results of the program are the same at each landmark down to the pass `depth`, and as native code."""
+    exact = True
     try:
         checked = StepwiseCheck(program)
-        agrees = all(checked.take(step, exact, step.transform.name in LANDMARKS or (
-            "complex<" in program.text and step.transform.name == "decompose_complex"))
-            for step, exact in stages(depth, program))
-        if agrees and run_native and depth == "llvm":
-            checked.run.native()
+        for step, exact in stages(depth, program):
+            landmark = step.transform.name in LANDMARKS or (
+                "complex<" in program.text and step.transform.name == "decompose_complex")
+            if not checked.take(step, exact, landmark):
+                break
+        else:
+            if run_native and depth == "llvm":
+                checked.run.native()
+            return None
     except Exception:                                      # whatever a pass dies of is a finding
-        agrees = False
-    return None if agrees else first_failure(program, depth, run_native)
+        pass
+    if is_refused(program):
+        return None
+    found = first_failure(program, depth, run_native)
+    if found is None and exact:
+        return Failure("only between landmarks", "every pass keeps the meaning, but not all together", program.text)
+    return found                                           # what passes do to rounding adds up
+
+
+def is_refused(program: Program) -> bool:
+    """Whether a program has sizes that its arguments exclude: in code that does not run, such as that of a loop which
+    ends at once, the interpreter does not see them."""
+    try:
+        Pipeline(["constrain_sizes"]).run(program.module())
+    except UserError as error:
+        return error.code == "MLC0328"
+    return False
 
 
 def examine_rewrites(program: Program) -> Failure | None:
@@ -144,8 +164,7 @@ def examine_rewrites(program: Program) -> Failure | None:
 
 
 def first_failure(program: Program, depth: str, run_native: bool) -> Failure | None:
-    """The failure of a failing program, with the pass at fault; None if it is refused for sizes that its arguments
-    exclude in code that does not run, such as a loop's that ends at once: the interpreter does not see those."""
+    """The failure of a failing program, with the pass at fault; None if each pass keeps its meaning."""
     checked: StepwiseCheck | None = None
     at: Step | None = None
     try:
@@ -161,14 +180,12 @@ def first_failure(program: Program, depth: str, run_native: bool) -> Failure | N
             checked.run.native()
     except Exception as error:                             # whatever a pass dies of is a finding
         where = "" if at is None else f"pass {at.transform.name}"
-        if where == "pass constrain_sizes" and isinstance(error, UserError) and error.code == "MLC0328":
-            return None
         held = program.text if checked is None or at is None else held_by(checked.run, at)
         message = f"{type(error).__name__}: {error}"
         message = f"{where} fails: {message}" if where not in message else message
         return Failure(key_of(error, where), message, held, steps=str(at or ""),
                        exact=checked is not None and checked.run.exact)
-    return Failure("only between landmarks", "every pass keeps the meaning, but not all together", program.text)
+    return None
 
 
 def stages(depth: str, program: Program) -> list[tuple[Step, bool]]:

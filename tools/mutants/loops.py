@@ -140,13 +140,15 @@ FAULTS: tuple[Fault, ...] = (
     lower(NEST, "if trip == size:\n            with", "if isinstance(trip, int) and trip <= 2 * size:\n            "
           "with"),
     lower(MEMORY, "order = tuple(reversed(range(low.lanes)))", "order = tuple(range(low.lanes))"),
-    lower(MEMORY, "(where,), vector.Shuffle(mask, mask, order).result, zeros)", "(where,), mask, zeros)"),
+    lower(MEMORY, "        mask = vector.Shuffle(mask, mask, order).result\n", ""),
     lower(MEMORY, "where = scalar_index(low, start + 2 * first,", "where = scalar_index(low, start + first,"),
-    lower(MEMORY, "if step != 1:\n            steps =", "if step == 2:\n            steps ="),
+    lower(MEMORY, "steps if step == 1 else", "steps if step != 2 else"),
     lower(MEMORY, "strides[axis] = strides[axis + 1] * shape[axis + 1]", "strides[axis] = strides[axis + 1] * "
           "shape[axis]"),
     lower(MEMORY, "last = (*indices[:-1], arith.AddI(indices[-1], rest).result)", "last = indices"),
-    lower(MEMORY, "return arith.AndI(own, inside).result", "return own"),
+    lower(MEMORY, "return low.once((own, inside), lambda: arith.AndI(own, inside).result)", "return own"),
+    lower(NEST, "where = builder.block, key", "where = None, key"),
+    lower(MEMORY, '("steps", step, low.lanes)', '("steps", low.lanes)'),
     lower(COMPUTE, "while (half := len(parts) // 2):\n            parts = [combine(a, b) for a, b in zip(parts[:half], "
           "parts[half:])]", "while (half := len(parts) // 2):\n            parts = [combine(a, b) for a, b in "
           "zip(parts[::2], parts[1::2])]", ops="reduce_sum"),
