@@ -172,6 +172,7 @@ CASES = [
     C(NN + "margin_ranking_loss", F(5), F(5), S(5), margin=0.1, constant=(2,)),
     C(NN + "soft_margin_loss", F(5), S(5), constant=(1,)),
     C(NN + "cosine_embedding_loss", F(5, 3), F(5, 3), S(5), constant=(2,)),
+    C(NN + "cosine_embedding_loss", F(5, 3), F(5, 3), K(1.0, -1.0, 0.0, 0.5, -2.0), constant=(2,)),
     C(NN + "triplet_margin_loss", F(5, 3), F(5, 3), F(5, 3)),
     *public_cases_indices.CASES, *public_cases_linalg.CASES, *public_cases_peers.CASES,
     *public_cases_special.CASES, *public_cases_operators.CASES,

@@ -59,6 +59,7 @@ class Dequantize(TensorOp, name="tensor.dequantize"):
     iteration = Iteration.INDEXED
     moves_elements = True
     checked_operand = None
+    encoded_operand = 0
 
     @property
     def layout(self) -> Encoding:
@@ -206,6 +207,7 @@ class DotBlocks(TensorOp, name="tensor.dot_blocks"):
     iteration = Iteration.CONTRACT
     moves_elements = False
     checked_operand = None
+    encoded_operand = 3
 
     def infer(self) -> TensorType:
         x, scale, sums, w = self.tensors()

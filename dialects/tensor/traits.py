@@ -50,12 +50,15 @@ class FusionInterface(Op):
     moves_elements   each element of the result is an element of the first operand, possibly converted, or a constant;
                      which one depends on sizes only
     checked_operand  index of the operand whose values are checked at run time; None if there is none
+    encoded_operand  index of the operand whose blocks of bytes are read from memory as they lie, so that no kernel
+                     that reads them can compute them; None if there is none
     """
 
     cost: ClassVar[Cost]
     iteration: ClassVar[Iteration]
     moves_elements: ClassVar[bool]
     checked_operand: ClassVar[int | None]
+    encoded_operand: ClassVar[int | None] = None
 
 
 class HostOp(FusionInterface):
@@ -78,6 +81,12 @@ _POINTWISE, _VIEW, _HOST = Iteration.POINTWISE, Iteration.VIEW, Iteration.HOST
 def is_free(op: Op) -> bool:
     """Whether recomputing an operation costs nothing, so that every reader gets a copy of its own."""
     return isinstance(op, FusionInterface) and op.cost is _FREE
+
+
+def is_read_as_it_lies(op: Op) -> bool:
+    """Whether an operation reads the blocks of bytes that this one gives from memory."""
+    return any(isinstance(user, FusionInterface) and user.encoded_operand is not None
+               and user.operands[user.encoded_operand] is result for result in op.results for user in result.users)
 
 
 def is_cheap(op: Op) -> bool:

@@ -27,7 +27,7 @@ from mlc.dialects.func import Func
 from mlc.dialects.tensor.debug import Debug
 from mlc.dialects.tensor.iteration import IterationDomain
 from mlc.dialects.tensor.kernel import Kernel
-from mlc.dialects.tensor.traits import is_free, is_pointwise, moves_elements
+from mlc.dialects.tensor.traits import is_free, is_pointwise, is_read_as_it_lies, moves_elements
 from mlc.ir import logs
 from mlc.ir.changes import allowed, current
 from mlc.ir.core import Block, Op, Value, before
@@ -111,8 +111,8 @@ class _Fuser:
                 continue
             if not is_free(op):
                 self.place(op)
-            elif any(self.graph.leaves(u) for u in op.result.users):
-                self.graph.start(op)                 # a free value that is returned needs a kernel
+            elif is_read_as_it_lies(op) or any(self.graph.leaves(u) for u in op.result.users):
+                self.graph.start(op)                 # a free value that must be in memory needs a kernel
         changed = True
         while changed:
             changed = False

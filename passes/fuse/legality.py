@@ -8,7 +8,7 @@ from mlc.dialects import tensor as tn
 from mlc.dialects.tensor.iteration import IterationDomain
 from mlc.dialects.tensor.packed import panels_of
 from mlc.dialects.tensor.reduce import Reduce
-from mlc.dialects.tensor.traits import is_cheap, moves_elements
+from mlc.dialects.tensor.traits import is_cheap, is_read_as_it_lies, moves_elements
 from mlc.ir import sizes
 from mlc.ir.core import Op, Value
 from mlc.passes.fuse.graph import FusionGraph, Group
@@ -54,7 +54,9 @@ class Legality:
         return self.why_not_epilogue(home, guest) or self.why_not_stages(home, guest)
 
     def why_not_computed_with(self, producer: Group, consumer: Group) -> str | None:
-        """Why the kernel that computes a factor should not prepare it for tensor cores."""
+        """Why the kernel that computes a factor should not prepare it for tensor cores, or computes no blocks."""
+        if any(map(is_read_as_it_lies, producer.ops)):
+            return "blocks are read from memory as they lie"
         factor = consumer.kind != "contract" and all(map(is_read_by_tensor_cores, consumer.ops)) and not all(
             map(is_read_by_tensor_cores, producer.ops))
         return "tensor cores read their factors as they are in memory" if factor else None

@@ -97,7 +97,7 @@ def soft_margin_loss(input: Operand, target: Operand, reduction: str = "mean") -
 @operation(autocast="fp32")
 def cosine_embedding_loss(input1: Operand, input2: Operand, target: Operand, margin: float = 0.0,
                           reduction: str = "mean") -> Tensor:
-    """1 - cos(input1, input2) where target is 1, max(0, cos - margin) where it is -1, reduced.
+    """1 - cos(input1, input2) where target is 1, max(0, cos - margin) where it is -1, else 0, reduced.
 
     Args:
         input1: Tensor of shape (..., n).
@@ -120,7 +120,8 @@ def cosine_embedding_loss(input1: Operand, input2: Operand, target: Operand, mar
     dot = R.sum(a * b, -1)
     cos = dot / E.sqrt((R.sum(a * a, -1) + 2.0 ** -40) * (R.sum(b * b, -1) + 2.0 ** -40))
     t = tracer(target)
-    return reduced(E.where(t == 1, 1 - cos, E.clamp_min(cos - margin, 0)), reduction)
+    apart = E.where(t == -1, E.clamp_min(cos - margin, 0), 0.0 * cos)
+    return reduced(E.where(t == 1, 1 - cos, apart), reduction)
 
 
 def _check_margin(margin: float) -> None:
