@@ -712,6 +712,11 @@ def test_the_reference_of_a_product_does_not_depend_on_layouts() -> None:
     np.testing.assert_array_equal(dot.ref(x[:, ::-1], y[::-1]), want)
     with at_end(module().body.block):
         g = function("g", [TensorType((1,), f32)] * 2)
+        h = function("h", [TensorType((300, 1), f64), TensorType((1,), f64)])
     with at_end(g.block):
         single = tensor.DotGeneral(g.args[0], g.args[1], (), ((0, 0),))
+    with at_end(h.block):
+        column = tensor.DotGeneral(h.args[0], h.args[1], (), ((1, 0),))
     assert not np.signbit(single.ref(np.array([-1e-30], np.float32), np.array([1e-30], np.float32)))
+    x, y = rng.standard_normal((300, 1)), rng.standard_normal(1)
+    np.testing.assert_array_equal(column.ref(x, y), x[:, 0] * y)

@@ -127,7 +127,7 @@ class DotGeneral(TensorOp, name="tensor.dot_general"):
             if kind(dtype) != "float":
                 return np.asarray(np.matmul(a, b.transpose(0, 2, 1), dtype=to_numpy(dtype))).reshape(shape)
             if self.order is None:                         # in a type so wide that the order of numpy's sum is not seen
-                wider = np.longdouble if dtype == f64 else np.float64
+                wider = np.longdouble if dtype == f64 and a.shape[-1] > 1 else np.float64   # one is rounded once
                 wide = np.matmul(rounded(a, f64).astype(wider), rounded(b, f64).astype(wider).transpose(0, 2, 1))
                 narrow = rounded(wide.astype(np.float64), dtype)
                 return np.add(narrow, np.zeros((), narrow.dtype)).reshape(shape)      # no sum is -0
