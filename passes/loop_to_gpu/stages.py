@@ -39,7 +39,7 @@ def _for(low: Threads, op: loop.For) -> None:
     if several and op.parent_op is low.kernel and (op.dim == low.across or (op.step == 1 and low.across < 0)):
         RowLoop(low, op).run()
         return
-    loop_over(low, op)
+    loop_over(low, op)                                   # one block after the other, where a row is not gone through
 
 
 def terms_in_order(low: Threads, op: loop.For) -> None:

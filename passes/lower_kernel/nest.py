@@ -392,8 +392,12 @@ class Lowering:
 
 
 @rule(loop.For)
-def loop_over(low: Lowering, op: loop.For) -> None:
-    """Lower a loop over blocks, with its loop-carried tiles."""
+def _for(low: Lowering, op: loop.For) -> None:
+    loop_over(low, op, op.unroll)
+
+
+def loop_over(low: Lowering, op: loop.For, unroll: int = 0) -> None:
+    """Lower a loop over blocks, with its loop-carried tiles, of which `unroll` terms are taken at a time."""
     own = any(op.dim in v.type.dims for v in op.operands)
     if own and not low.is_in_lanes(op.dim):
         op.fail(f"a tile that is carried along its own dimension d{op.dim} lies in vector registers: `vector` is "
@@ -421,11 +425,11 @@ def loop_over(low: Lowering, op: loop.For) -> None:
         if op.run:
             kinds = [kind for a, kind in zip(args, op.kinds) for b, _ in keys if b is a]
             out = low.runs(op.dim, op.step, op.run, kinds, taken(source), body)
-        elif op.unroll:
+        elif unroll:
             if op.step != 1 or op.is_ranged or low.is_in_lanes(op.dim):
-                op.fail(f"unroll = {op.unroll}: blocks of d{op.dim} are unrolled if each is one point, and no vector",
+                op.fail(f"unroll = {unroll}: blocks of d{op.dim} are unrolled if each is one point, and no vector",
                         code="MLC0171")
-            out = low.terms(op.dim, op.unroll, taken(source), body)
+            out = low.terms(op.dim, unroll, taken(source), body)
         else:
             out = low.blocks(op.dim, op.step, taken(source), body, op.is_ranged, whole=own)
     for a, r in zip(args, op.results):

@@ -323,12 +323,19 @@ def examine(program: PythonProgram) -> Failure | None:
         own = program.load(Path(folder), "mlc")
         f = own.f
         mlc.manual_seed(program.seed)
-        state = mlc.get_rng_state()
-        plain = outcome(f, [mlc.asarray(x) for x in program.arrays])
+        state, given = mlc.get_rng_state(), [np.array(x) for x in program.arrays]
+
+        def run(f: Callable[..., Any], args: Sequence[Any]) -> list[Array] | str:
+            found = outcome(f, args)
+            for x, was in zip(program.arrays, given):      # which `inplace=True` changes
+                x[...] = was
+            return found
+
+        plain = run(f, [mlc.asarray(x) for x in program.arrays])
         draws = not np.array_equal(mlc.get_rng_state(), state)
         for dynamic in (False, True)[: 2 if program.seed % 3 == 0 else 1]:
             mlc.set_rng_state(state)
-            found = outcome(Compiled(f, dynamic=dynamic), program.arrays)
+            found = run(Compiled(f, dynamic=dynamic), program.arrays)
             if (message := unlike(found, plain)) and not refuses_a_write(found):
                 return _failure(program, "compiled for all sizes" if dynamic else "compiled", message)
         if importlib.util.find_spec("torch") is not None and not isinstance(plain, str) and not draws:
@@ -349,8 +356,7 @@ def against_torch(program: PythonProgram, own: ModuleType, plain: list[Array], f
         return _failure(program, "against torch", message)
     if not program.smooth or not any(np.isfinite(x).all() and x.size for x in wanted):
         return None
-    for x in given:
-        x.requires_grad_()
+    given = [torch.tensor(np.ascontiguousarray(x)).reshape(x.shape).requires_grad_() for x in program.arrays]
     try:
         grads = torch.autograd.grad(theirs.loss(*given), given, allow_unused=True)
     except (RuntimeError, IndexError, TypeError, ValueError, NotImplementedError):
@@ -377,7 +383,7 @@ def _leaves(x: Any) -> Iterator[Any]:
 def outcome(f: Callable[..., Any], args: Sequence[Any]) -> list[Array] | str:
     """The results of a call as arrays, or the text of its error."""
     try:
-        found = [np.asarray(x.numpy() if hasattr(x, "numpy") else x) for x in _leaves(f(*args))]
+        found = [np.array(x.numpy() if hasattr(x, "numpy") else x) for x in _leaves(f(*args))]
         return found if all(x.dtype != object for x in found) else "no numbers"           # a function, say
     except InternalError:
         raise
