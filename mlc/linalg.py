@@ -12,13 +12,13 @@ Example:
 
 import mlc.api  # noqa: F401 (it gives the frontend its compiler)
 from mlc.frontend.functions.contract import matmul
-from mlc.frontend.functions.index import diagonal
 from mlc.frontend.functions.linalg import (
     cholesky,
     cholesky_ex,
     cond,
     cross,
     det,
+    diagonal,
     eigh,
     eigvalsh,
     householder_product,

@@ -63,6 +63,7 @@ LINALG = [
     C("linalg.norm", F(3, 4)), C("linalg.norm", F(3, 4), 1), C("linalg.norm", F(5), 3),
     C("linalg.norm", F(2, 3, 4), "fro", (1, 2)), *(C("linalg.matrix_power", W(3, 3), n) for n in (0, 1, 2, 5, -2)),
     C("linalg.multi_dot", [F(1, 4), F(4, 3), F(3, 5), F(5, 2)], twice=False), C("linalg.diagonal", F(3, 4)),
+    C("linalg.diagonal", F(3, 2, 4)), C("linalg.diagonal", F(3, 2, 4), offset=1, dim1=0, dim2=2),
     C("linalg.multi_dot", [F(4), F(4, 3), F(3, 5), F(5)], constant=(0,), twice=False),
     C("linalg.matmul", F(2, 3), F(3, 4)),
 ]

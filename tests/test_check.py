@@ -503,6 +503,20 @@ def test_a_remainder_by_rounding_alone_may_be_any_zero_or_nan() -> None:
             assert (found is None) is (uncertain or same), found
 
 
+def test_a_comparison_is_as_certain_as_what_it_compares() -> None:
+    text = CANCELLING.format(sum=SUMS["reduce_sum"]).replace(
+        "%3 = tensor.div %1, %2 : tensor<f32>", "%c = tensor.compare gt, %0, %y : (tensor<f32>, tensor<f32>) -> "
+        "tensor<i1>\n  %3 = tensor.cast %c : tensor<i1> to tensor<i64>")
+    text = text.replace("-> tensor<f32> {\n", "-> tensor<i64> {\n")
+    text = text.replace("return %3 : tensor<f32>", "return %3 : tensor<i64>")
+    x = np.random.default_rng(3).standard_normal(1000).astype(np.float32)
+    exact = x.astype(np.float64).sum()
+    for y, uncertain in ((np.float32(exact), True), (np.float32(exact + 1), False)):
+        run = check.Check(parse_module(text), "main", [x, y], keep=False)
+        found = outcome.Outcome([1 - run.outcome.results[0]]).difference(run.outcome, False, run._slack)
+        assert (found is None) is uncertain, found
+
+
 def test_rounding_of_what_is_standardized_is_that_of_its_operands() -> None:
     """Numbers that differ in their last digits only are certain to as many digits as they differ in."""
     text = """func.func @main(%x: tensor<3xf32>) -> tensor<3xf32> {

@@ -283,6 +283,7 @@ def step(kind: Any, sparse: bool, **settings: Any) -> None:
     ("MLC0773", lambda: coo().numpy()), ("MLC0773", lambda: coo().tolist()),
     ("MLC0774", lambda: mlc.sparse_coo_tensor([[5]], [1.0], (3,))),
     ("MLC0774", lambda: mlc.sparse_coo_tensor([[0, 1]], [1.0])),
+    ("MLC0774", lambda: mlc.sparse_coo_tensor([], mlc.ones(3, 3), 5)),
     ("MLC0774", lambda: mlc.sparse_coo_tensor([[1, 0]], [1.0, 2.0], is_coalesced=True)),
     ("MLC0774", lambda: mlc.sparse_csr_tensor([0, 2, 1], [0, 1], [1.0, 2.0])),
     ("MLC0775", lambda: coo().crow_indices()), ("MLC0775", lambda: of_layout("sparse_csr").is_coalesced()),

@@ -143,9 +143,11 @@ def examine(program: Program, depth: str = "llvm", run_native: bool = False) -> 
 
 def is_refused(program: Program) -> bool:
     """Whether a program has sizes that its arguments exclude: in code that does not run, such as that of a loop which
-    ends at once, the interpreter does not see them."""
+    ends at once, or where there are no elements, the interpreter does not see them."""
+    module = program.module()
     try:
-        Pipeline(["constrain_sizes"]).run(program.module())
+        Pipeline(["constrain_sizes"]).run(module)
+        run_function(module, "main", program.arguments)
     except UserError as error:
         return error.code == "MLC0328"
     return False

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mlc.frontend.axes import axis, plain_int
-from mlc.frontend.functions import contract
+from mlc.frontend.functions import contract, index
 from mlc.frontend.functions import elementwise as E
 from mlc.frontend.functions import reduce as R
 from mlc.frontend.functions.linalg.solving import inv, solve
@@ -47,6 +47,30 @@ def cross(input: Operand, other: Operand, *, dim: int = -1) -> Tensor:
             raise UserError(f"vectors of {x.shape[at]} elements, expected 3", code="MLC0367",
                             symbols=sizes.symbols(x.shape[at]))
     return contract.cross(a, b, at)
+
+
+@operation(name="linalg.diagonal")
+def diagonal(A: Operand, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
+    """The elements of a diagonal of matrices, as `mlc.diagonal`, but of the last two dimensions by default.
+
+    Args:
+        A: Tensor of at least 2 dimensions.
+        offset: The diagonal: index in `dim2` less index in `dim1`.
+        dim1: First of the dimensions; negative ones count from the last.
+        dim2: Second of them.
+
+    Returns:
+        Tensor of the dtype of `A`, without `dim1` and `dim2`, with the diagonal as its last dimension.
+
+    Raises:
+        UserError: a dimension is out of range (MLC0356), both are the same (MLC0357), or a size is symbolic (MLC0365).
+
+    Example:
+        >>> mlc.linalg.diagonal(mlc.tensor([[[1, 2], [3, 4]], [[5, 6], [7, 8]]]))
+        tensor([[1, 4],
+                [5, 8]], dtype=mlc.int64)
+    """
+    return index.diagonal(A, offset, dim1, dim2)
 
 
 @operation(name="linalg.vecdot", autocast="lower_precision")

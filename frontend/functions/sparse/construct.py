@@ -72,6 +72,7 @@ def sparse_coo_tensor(indices: Any, values: Any = None, size: Any = None, *, dty
         zeros = OPERATIONS["zeros"](0, dtype=dtype or "float32")
         return SparseTensor((OPERATIONS["zeros"](len(shape), 0, dtype="int64"), zeros), shape, sparse_coo)
     where, x = _integers(indices).to("int64"), _tensor(values, dtype, requires_grad)
+    size = None if size is None else shape_of(size)
     if where.ndim == 1 and not where.shape[0]:
         where = where.reshape(0 if size is None else len(size), 0)
     if where.ndim != 2 or not x.ndim or not _same(where.shape[1], x.shape[0]):
