@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -9,8 +10,11 @@ from typing import Any
 import pytest
 from lsprotocol import types as lsp
 from pygls.exceptions import JsonRpcException
+from pygls.workspace import Workspace
 
 from mlc.tools import cli
+from mlc.tools.language_server.ir_text import IRText, Pieces
+from mlc.tools.language_server.server import Server, make_server
 from tests.lsp_client import Session
 
 PROGRAM = '''\
@@ -410,3 +414,17 @@ def test_without_its_package_the_server_says_what_to_install(monkeypatch: pytest
     monkeypatch.setitem(sys.modules, "lsprotocol", None)
     monkeypatch.delitem(sys.modules, "mlc.tools.language_server.server", raising=False)
     assert cli.main(["lsp"]) == 1 and "pip install 'mlc[editor]'" in capsys.readouterr().err
+
+
+def test_cycles_are_collected_after_the_diagnostics(monkeypatch: pytest.MonkeyPatch) -> None:
+    server, collecting = make_server("0"), list[bool]()
+
+    def analysis(self: Server, uri: str) -> IRText:
+        collecting.append(gc.isenabled())
+        return IRText("", Pieces())
+
+    monkeypatch.setattr(Server, "analysis", analysis)
+    monkeypatch.setattr(Server, "text_document_publish_diagnostics", lambda self, _: collecting.append(gc.isenabled()))
+    monkeypatch.setattr(Server, "workspace", Workspace(None))
+    server.publish("file:///a.mlir")
+    assert (collecting, gc.isenabled()) == ([False, False], True)

@@ -23,13 +23,14 @@ def parser() -> argparse.ArgumentParser:
 
 def main(options: argparse.Namespace) -> int:
     try:
-        from mlc.tools.language_server.server import make_server
+        from mlc.tools.language_server.server import load, make_server
     except ImportError as error:
         if error.name not in ("pygls", "lsprotocol"):
             raise
         raise UserError(f"the language server needs {error.name}", code="MLC0691",
                         hint="pip install 'mlc[editor]'") from None
     server = make_server(cli.version())
+    load()
     gc.freeze()                                            # what stays need not be looked through after each edit
     server.start_io()
     return 0

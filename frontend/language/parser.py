@@ -340,14 +340,17 @@ def _kept(children: Sequence[Any]) -> list[Any]:
 
 def _nodes(fields: Any) -> list[Any]:
     """The nodes directly in a node's fields, which are lists and tuples of them."""
-    out, work = [], [fields]
+    out, work = list[Any](), [fields]
     while work:
         x = work.pop()
-        if isinstance(x, S.Node):
-            out.append(x)
-        elif isinstance(x, list | tuple):
+        if type(x) in _SEQUENCES:
             work += x
+        elif isinstance(x, S.Node):
+            out.append(x)
     return out
+
+
+_SEQUENCES = (list, tuple)
 
 
 _ESCAPES = {"n": "\n", "t": "\t", '"': '"', "\\": "\\"}
@@ -368,7 +371,7 @@ def _lark() -> tuple[Lark, Builder]:
     builder = Builder()
     text = (Path(__file__).parent / "grammar.lark").read_text(encoding="utf-8")
     return Lark(text, parser="lalr", lexer="contextual", maybe_placeholders=True,
-                propagate_positions=True, transformer=builder), builder
+                transformer=builder), builder
 
 
 # -- a whole file -----------------------------------------------------------------------------------------------------
