@@ -10,17 +10,34 @@ from __future__ import annotations
 
 import itertools
 import os
+from functools import cache
 
 from mlc.ir.diag import UserError
-from mlc.ir.files import write_whole
+from mlc.ir.files import check_folder, write_whole
 
 VARIABLE = "MLC_PERF"
 _files = itertools.count()
 
 
 def folder() -> str:
-    """The folder that the user asks for; "" for none."""
-    return os.environ.get(VARIABLE, "")
+    """The folder that the user asks for; "" for none. UserError if it cannot be written to, before code is made."""
+    named = os.environ.get(VARIABLE, "")
+    return _checked(named) if named else ""
+
+
+@cache
+def _checked(path: str) -> str:
+    try:
+        check_folder(path)
+    except (OSError, ValueError) as error:
+        raise _not_written(path, error) from None
+    return path
+
+
+def _not_written(path: str, error: OSError | ValueError) -> UserError:
+    reason = error.strerror if isinstance(error, OSError) else error
+    return UserError(f"cannot write {path}: {reason}", code="MLC0393",
+                     hint=f"{VARIABLE} names a folder for compiled code")
 
 
 def stored(code: bytes) -> str:
@@ -30,6 +47,5 @@ def stored(code: bytes) -> str:
         os.makedirs(os.path.dirname(path), exist_ok=True)
         write_whole(path, [code])
     except OSError as error:
-        raise UserError(f"cannot write {path}: {error.strerror}", code="MLC0393",
-                        hint=f"{VARIABLE} names a folder for compiled code") from None
+        raise _not_written(path, error) from None
     return path

@@ -51,6 +51,23 @@ def write_text(path: str | os.PathLike[str], text: str) -> None:
     write_whole(path, [text.encode()])
 
 
+def check_folder(path: str | os.PathLike[str]) -> None:
+    """OSError or ValueError if files cannot be written to a folder; it and those above it are made where missing."""
+    at = Path(path).absolute()
+    while True:
+        try:
+            mode = at.stat().st_mode
+            break
+        except FileNotFoundError:
+            if at.is_symlink() or at == at.parent:         # a link to nothing, where no folder can be made
+                raise
+            at = at.parent
+    if not stat.S_ISDIR(mode):
+        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(at))
+    if not os.access(at, os.W_OK | os.X_OK, effective_ids=True):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(at))
+
+
 def append_line(path: str | os.PathLike[str], text: str) -> None:
     """Append a line to a file, created if missing; other processes may append concurrently. A link, such as
     /dev/stdout, is followed: the user names the file, and nothing that is in it goes."""

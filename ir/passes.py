@@ -273,8 +273,13 @@ def reproducer_pipeline(text: str) -> str | None:
 
 def _dump(ins: Instruments, number: int, name: str, module: Op) -> None:
     if ins.dump_dir is not None:
-        ins.dump_dir.mkdir(parents=True, exist_ok=True)
-        write_text(ins.dump_dir / f"{number:02d}_{name}.mlir", to_text(module, ins.generic))
+        path = ins.dump_dir / f"{number:02d}_{name}.mlir"
+        try:
+            ins.dump_dir.mkdir(parents=True, exist_ok=True)
+            write_text(path, to_text(module, ins.generic))
+        except OSError as error:
+            raise UserError(f"cannot write {path}: {error.strerror}", code="MLC0393",
+                            hint=f"dumps go to the folder {ins.dump_dir}: name one that may be written to") from None
 
 
 def _diff(before: str, after: str, name: str) -> str:

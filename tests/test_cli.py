@@ -263,7 +263,14 @@ def test_output_files_are_written_atomically(sample_folder: Path, monkeypatch: p
     ("profile {} --flame {}", "folder", "Is a directory", "give the name of a file"),
     ("profile {} --json {}", "file/k.json", "Not a directory", "part of the path is a file"),
     ("explain {} -o {}", "no/x.html", "No such file or directory", "make the folder first"),
-    ("run {}:main -o {}", "no/x.npz", "No such file or directory", "make the folder first")])
+    ("run {}:main -o {}", "no/x.npz", "No such file or directory", "make the folder first"),
+    ("compile {}:main -o {}", "no/x.o", "No such file or directory", "make the folder first"),
+    ("compile {}:main -o {}", "no/x.so", "No such file or directory", "make the folder first"),
+    ("compile {}:main --emit=loop,asm -o {}", "file/out", "Not a directory", "part of the path is a file"),
+    ("compile {}:main --dump-dir {}", "file/out", "Not a directory", "part of the path is a file"),
+    ("opt {} --dump-dir {}", "file/out", "Not a directory", "part of the path is a file"),
+    ("fuzz --log {1}", "no/log", "No such file or directory", "make the folder first"),
+    ("fuzz -o {1}", "file/found", "Not a directory", "part of the path is a file")])
 def test_what_cannot_be_written_is_said_before_the_program_runs(
         words: str, path: str, reason: str, hint: str, run: Run, tmp_path: Path) -> None:
     program = tmp_path / "program.py"
@@ -273,6 +280,24 @@ def test_what_cannot_be_written_is_said_before_the_program_runs(
     status, out, err = run(*words.format(program, tmp_path / path).split())
     assert (status, out) == (2, "") and "it has run" not in err
     assert f"[MLC0393]: cannot write {tmp_path / path}: {reason}" in err and hint in err
+
+
+@pytest.mark.parametrize("words", ["compile {}:main --emit=loop,asm -o {}", "compile {}:main --dump-dir {}",
+                                   "opt {} --dump-dir {}", "fuzz -o {1}"])
+def test_a_file_in_place_of_a_folder_is_said_before_the_program_runs(words: str, run: Run, tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text("raise SystemExit('it has run')\n")
+    (tmp_path / "file").write_text("as it was")
+    status, out, err = run(*words.format(program, tmp_path / "file").split())
+    assert (status, out) == (2, "") and "it has run" not in err and (tmp_path / "file").read_text() == "as it was"
+    assert f"[MLC0393]: cannot write to {tmp_path / 'file'}: it is a file" in err and "name of a folder" in err
+
+
+def test_several_outputs_need_a_folder_before_the_program_runs(run: Run, tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text("raise SystemExit('it has run')\n")
+    status, out, err = run("compile", f"{program}:main", "--emit=loop,asm")
+    assert (status, out) == (2, "") and "it has run" not in err and "[MLC0391]: 2 outputs need a folder" in err
 
 
 def test_files_are_named_from_where_the_command_is_started(run: Run, tmp_path: Path,

@@ -15,6 +15,10 @@ import pytest
 import mlc
 from mlc import nn
 from mlc.ir.diag import UserError
+from mlc.ir.files import check_folder
+from mlc.ir.parser import parse_module
+from mlc.ir.passes import Instruments, Pipeline
+from mlc.passes import pipeline
 
 SIZE = 1 << 19
 DOUBLE = mlc.compile(lambda x: x * 2, args=[mlc.spec(2)])
@@ -103,3 +107,34 @@ def test_what_is_in_memory_is_not_touched_by_a_write() -> None:
     x, file = mlc.ones(3), io.BytesIO()
     mlc.save(x, file)
     assert mlc.load(io.BytesIO(file.getvalue())).tolist() == x.tolist()
+
+
+def test_whether_a_folder_can_be_written_to_is_known_before(tmp_path: Path) -> None:
+    (tmp_path / "mine").mkdir(mode=0o500)
+    (tmp_path / "file").touch()
+    (tmp_path / "nowhere").symlink_to(tmp_path / "gone")
+    check_folder(tmp_path / "a" / "b")
+    assert not (tmp_path / "a").exists()
+    for name, error in {"file": NotADirectoryError, "file/x": NotADirectoryError, "nowhere": FileNotFoundError,
+                        "nowhere/x": FileNotFoundError, "\0": ValueError}.items():
+        with pytest.raises(error):
+            check_folder(tmp_path / name)
+    with nobody(), pytest.raises(PermissionError):
+        check_folder(tmp_path / "mine")
+
+
+def test_a_folder_for_perf_is_looked_at_before_passes_run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("MLC_PERF", str(tmp_path / "file"))
+    monkeypatch.setattr(pipeline, "lower", lambda *_, **__: pytest.fail("passes have run"))
+    with pytest.raises(UserError, match=r"cannot write .*file: Not a directory") as found:
+        mlc.compile(lambda x: x * 3 - 17)(mlc.ones(7))
+    assert found.value.code == "MLC0393" and "MLC_PERF" in (found.value.hint or "")
+
+
+def test_a_dump_that_cannot_be_written_is_a_coded_error(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    module = parse_module("func.func @f() {\n  func.return\n}\n")
+    with pytest.raises(UserError, match=r"cannot write .*00_input.mlir: File exists") as found:
+        Pipeline([]).run(module, Instruments(dump_dir=tmp_path / "file"))
+    assert found.value.code == "MLC0393"

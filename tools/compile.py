@@ -72,7 +72,7 @@ def parser() -> argparse.ArgumentParser:
         "and use of what is not written, with the line")
     add("--generic", action="store_true", help="print levels as any MLIR tool reads them")
     add("--locations", action="store_true", help="print where each operation came from")
-    add("--dump-dir", metavar="D", help="write the module after each pass into this folder")
+    add("--dump-dir", type=report.OutputFolder, metavar="D", help="write the module after each pass into this folder")
     return p
 
 
@@ -83,6 +83,7 @@ def main(options: argparse.Namespace) -> int:
         return extension.main(options, kinds)
     target = Target.parse(options.target or "host")
     wanted = levels(options.emit if options.emit is not None else CODE[target.machine.order][-1], target.machine.order)
+    check_place(wanted, options.output)
     path, _, name = options.function.rpartition(":") if ":" in options.function else (options.function, "", "")
     given = None
     if options.args is not None:
@@ -275,6 +276,16 @@ def native(module: Op, wanted: Sequence[str], target: Any, opt_level: int) -> di
     return out
 
 
+def check_place(wanted: Sequence[str], where: str | None) -> None:
+    """Raise UserError if `store` could not write what is to be emitted."""
+    if len(wanted) > 1 and (where is None or where == "-"):
+        raise report.usage_error(f"{len(wanted)} outputs need a folder", "give one with -o DIR", "MLC0391")
+    if where is not None and (len(wanted) > 1 or os.path.isdir(where)):
+        files.check_output_folder(where)
+    elif where is not None:
+        files.check_output(where)
+
+
 def store(outputs: dict[str, str | bytes], where: str | None, name: str) -> None:
     """One output to a file or stdout, several to a folder."""
     if len(outputs) == 1 and not (where and where != "-" and os.path.isdir(where)):
@@ -283,8 +294,7 @@ def store(outputs: dict[str, str | bytes], where: str | None, name: str) -> None
             where = name + SUFFIXES[kind]        # no binary on a terminal
         files.write(where, data)
         return
-    if where is None or where == "-":
-        raise report.usage_error(f"{len(outputs)} outputs need a folder", "give one with -o DIR", "MLC0391")
+    assert where is not None                               # as `check_place` has seen
     try:
         os.makedirs(where, exist_ok=True)
     except OSError as error:

@@ -44,6 +44,7 @@ def main(options: argparse.Namespace, kinds: Sequence[str]) -> int:
     output = options.output if options.output not in (None, "-") else names.split(",")[0] + KINDS[kinds[0]]
     name = extension.module_name(output)
     targets = chosen_targets(options)
+    files.check_output(options.output if options.output == "-" else output)
     recorded = [_source(path, function, options.args) for function in names.split(",")]
     made = dict[str, bytes]()
     if "ext" in kinds or "header" in kinds:

@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from mlc.ir.diag import ParseError, UserError
-from mlc.ir.files import read_at_most, write_whole
+from mlc.ir.files import check_folder, read_at_most, write_whole
 from mlc.ir.lexer import MAX_TEXT
 
 STDIN = "<stdin>"
@@ -55,6 +55,17 @@ def check_output(path: str) -> None:
     try:
         _check_place(Path(placed(path)))
     except (OSError, ValueError) as error:
+        raise _not_written(path, error) from None
+
+
+def check_output_folder(path: str) -> None:
+    """Raise UserError (MLC0393) if files cannot be written to a folder, which is made later if it is missing."""
+    try:
+        check_folder(placed(path))
+    except (OSError, ValueError) as error:
+        if os.path.isfile(placed(path)):
+            raise UserError(f"cannot write to {path}: it is a file", code="MLC0393",
+                            hint="give the name of a folder, which is made if it is missing") from None
         raise _not_written(path, error) from None
 
 

@@ -44,8 +44,10 @@ def parser() -> argparse.ArgumentParser:
     add("--count", type=int, metavar="N", help="so many seeds (default 1000, or any number with --time)")
     add("--shard", default="0/1", metavar="I/N", help="of these only each N-th, beginning with number I")
     add("--time", type=float, metavar="SECONDS", help="begin no program after so long")
-    add("--log", metavar="FILE", help="write down what is done and found, and go on where the file ends")
-    add("-o", "--output", metavar="FOLDER", help="where files that show failures go (default: none are written)")
+    add("--log", type=report.Output, metavar="FILE",
+        help="write down what is done and found, and go on where the file ends")
+    add("-o", "--output", type=report.OutputFolder, metavar="FOLDER",
+        help="where files that show failures go (default: none are written)")
     return p
 
 

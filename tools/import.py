@@ -20,7 +20,8 @@ def parser() -> argparse.ArgumentParser:
                       "wrote, and what mlc does not support; the exit status is 1 if there is any.", EXAMPLES)
     written = ", ".join(f"{f.ending} ({f.writer})" for f in formats.FORMATS)
     p.add_argument("file", metavar="FILE", help=f"{written}; PyTorch reads a .pt2: trust it, or do not")
-    p.add_argument("-o", "--output", metavar="OUT", help="write the model as a module of the tensor dialect, too")
+    p.add_argument("-o", "--output", type=report.Output, metavar="OUT",
+                   help="write the model as a module of the tensor dialect, too")
     return p
 
 

@@ -45,7 +45,8 @@ def parser() -> argparse.ArgumentParser:
     add("--verify-each", nargs="?", const="true", default="true", choices=["true", "false", "1", "0"],
         metavar="BOOL", help="verify the module and its form after each pass (the default)")
     add("--no-verify-each", dest="verify_each", action="store_const", const="false", help=argparse.SUPPRESS)
-    add("--dump-dir", "--mlir-print-ir-tree-dir", metavar="D", help="write the module after each pass into this folder")
+    add("--dump-dir", "--mlir-print-ir-tree-dir", type=report.OutputFolder, metavar="D",
+        help="write the module after each pass into this folder")
     add("--split-input-file", action="store_true", help="treat the parts between '// -----' lines as modules")
     add("--verify-diagnostics", action="store_true", help="check the errors against 'expected-error' comments")
     add("--run-reproducer", action="store_true", help="run the pipeline that the file holds")

@@ -90,6 +90,8 @@ class Parser(argparse.ArgumentParser):
         for value in vars(found).values():
             if isinstance(value, Output):
                 files.check_output(value)
+            elif isinstance(value, OutputFolder):
+                files.check_output_folder(value)
         return found  # type: ignore[no-any-return]
 
     def error(self, message: str) -> NoReturn:
@@ -104,6 +106,10 @@ class Parser(argparse.ArgumentParser):
 
 class Output(str):
     """The type of an option that names a file which the command writes at its end: it is looked at before all work."""
+
+
+class OutputFolder(str):
+    """The same of a folder, which the command makes if it is missing."""
 
 
 def integer(least: int, note: str = "", most: int | None = None) -> Callable[[str], int]:
