@@ -16,6 +16,7 @@ from mlc.ir.printer import to_text
 from mlc.passes import pipeline
 from mlc.tools import cli
 from mlc.tools.fmt import formatted
+from mlc.tools.formatting import program
 from mlc.tools.language_server import ir_reader
 from tests.corpus import PROGRAMS
 
@@ -102,6 +103,38 @@ def test_every_file_keeps_its_meaning_and_stays_as_it_is_laid_out() -> None:
         assert formatted(new, kind) == new
         count += 1
     assert count > 400
+
+
+@pytest.mark.parametrize(("width", "least"), [(20, 20), (50, 10), (90, 3)])
+def test_long_lines_are_broken_in_brackets(width: int, least: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(program, "WIDTH", width)
+    broken = 0
+    for text, kind in texts():
+        if kind == "mlc":
+            try:
+                new = formatted(text, kind)                # which compares trees and comments
+            except InternalError:
+                raise
+            except Error:
+                continue
+            assert formatted(new, kind) == new
+            broken += len(new.split("\n")) > len(text.split("\n"))
+    assert broken > least
+
+
+def test_where_long_lines_are_broken() -> None:
+    names = [f"{'x' * 20}{i}" for i in range(7)]
+    head = f"def f({', '.join(f'{n}: f32[2]' for n in names)}) -> f32[2]:\n"
+    assert formatted(head + f"    return {names[0]}\n", "mlc").split("\n")[:2] == [
+        f"def f({', '.join(f'{n}: f32[2]' for n in names[:3])},", " " * 6 + ", ".join(
+            f"{n}: f32[2]" for n in names[3:6]) + ","]
+    body = f"def f(x):\n    y = ({' + '.join(names)})  # of x\n    return y\n"
+    assert formatted(body, "mlc").split("\n")[1:3] == [
+        f"    y = ({' + '.join(names[:4])}", " " * 9 + f"+ {' + '.join(names[4:])})  # of x"]
+    outside = f"def f(x):\n    return {' + '.join(names)}\n"
+    assert formatted(outside, "mlc") == outside
+    many = "def f(x):\n    return sum([" + ", ".join(["x"] * 30_000) + "])\n"
+    assert max(map(len, formatted(many, "mlc").split("\n"))) <= 120
 
 
 def test_the_layout_is_that_of_the_printer() -> None:

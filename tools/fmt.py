@@ -18,7 +18,8 @@ EXAMPLES = """examples:
   mlc fmt --check model.mlir
   cat model.mlir | mlc fmt - --kind mlir
 
-Comments and line breaks are kept. A file with errors is left as it is, and its errors are shown.
+Comments and line breaks are kept; lines of .mlc files that have more than 120 columns are broken in brackets.
+A file with errors is left as it is, and its errors are shown.
 exit status: 1 with --check if a file is not in its layout, and where a file has errors
 """
 KINDS = ("mlc", "mlir")

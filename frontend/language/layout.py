@@ -19,7 +19,8 @@ LONGEST = 4_000_000
 _PIECE = re.compile(r'(?P<long>"""(?:[\s\S]*?"""|[\s\S]*))|(?P<string>"(?:[^"\\\n]|\\.)*(?:"|(?=\n|$)|\\$))'
                     r'|(?P<comment>#[^\n]*)|(?P<newline>\n)|(?P<open>[(\[{])|(?P<close>[)\]}])|(?P<blank>[ \t\f]+)'
                     r'|(?P<word>\w+)|(?P<other>.)')
-_STARTS = frozenset({"def", "model", "import", "from", "return", "while", "buffer", "yield", "unroll", "elif"})
+STARTS = frozenset({"def", "model", "import", "from", "return", "while", "buffer", "yield", "unroll", "elif"})
+"""Keywords that begin a statement wherever they begin a line."""
 _PAIRS = {"(": ")", "[": "]", "{": "}"}
 
 
@@ -84,7 +85,7 @@ class Layout:
 
     def _first_piece(self, text: str, at: int, piece: str) -> None:
         self.fresh = False
-        if self.open and piece in _STARTS:
+        if self.open and piece in STARTS:
             self._unclosed()
             self._end()
         if self.start is None:

@@ -2,7 +2,9 @@
 
 Blocks are indented by four spaces, and what continues a line in brackets by as much as it was, at least four. Operators
 have a space on either side, but for signs, `..`, `:` in an index and `=` of a named argument. Comments stay where they
-are, and lines are neither joined nor broken.
+are, and lines are not joined. One of more than 120 columns is broken in its outermost brackets, after the last comma
+that fits, or else before the last operator; what follows stands below what is in the bracket. A line that is too long
+outside of brackets stays, as it cannot be continued.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ from typing import Any
 
 from mlc.frontend.language import syntax as S
 from mlc.frontend.language.diagnostics import Diagnostics, Source
-from mlc.frontend.language.layout import Layout, Line
+from mlc.frontend.language.layout import STARTS, Layout, Line
 from mlc.frontend.language.parser import KEYWORDS, parse
 from mlc.ir.diag import InternalError
 
@@ -26,7 +28,10 @@ _TIGHT = frozenset({".", "..", "'"})
 _ENDS = frozenset({"word", "number", "string", "long", "close"})
 """Kinds of tokens that an operand may end with."""
 _BEFORE_VALUES = frozenset(KEYWORDS - {"true", "false", "none"})
+_OPERATORS = frozenset({"+", "-", "*", "/", "//", "%", "@", "==", "!=", "<", "<=", ">", ">=", "and", "or", "if", "else",
+                        "for"})
 INDENT = 4
+WIDTH = 120
 
 
 @dataclass(frozen=True)
@@ -101,8 +106,20 @@ def _laid_out(text: str, lines: Sequence[Line]) -> str:
         if blank and out:
             out += [""] * min(blank, 2 if indent == 0 else 1)
         blank = 0
-        out.append(" " * indent + level.spaced(tokens))
+        out += _broken(tokens, indent, level, INDENT * (depth + 1))
     return "".join(line + "\n" for line in out)
+
+
+def _broken(tokens: Sequence[_Token], indent: int, level: _Brackets, least: int) -> Iterator[str]:
+    """A physical line, in several where it is too long; `least` is the indentation of what continues a line.
+
+    Each cut depends on the rest of the line and the brackets around it alone, so a text that is laid out stays.
+    """
+    whole = any("\n" in token.text for token in tokens)    # a text of several lines, which keeps them
+    while not whole and (cut := level.cut(tokens, indent)) is not None:
+        yield " " * indent + level.spaced(tokens[:cut.at])
+        tokens, indent = tokens[cut.at:], max(indent if cut.column is None else cut.column, least)
+    yield " " * indent + level.spaced(tokens)
 
 
 def _depths(lines: Sequence[Line], depth: int) -> Iterator[tuple[int, int]]:
@@ -133,6 +150,14 @@ def _of_comment(text: str, column: int, depth: int, depths: dict[int, int], foll
     return INDENT * (max(depth, depths[following]) if column > next_column else depths[following])
 
 
+@dataclass(frozen=True)
+class _Cut:
+    """Where a line is broken: before a token; its new column, None for that of the line."""
+
+    at: int
+    column: int | None
+
+
 class _Brackets:
     """The brackets that are open: of a call "(", a definition "d", an index "[", a list "l", a group "g"."""
 
@@ -151,6 +176,37 @@ class _Brackets:
             self._take(token)
             previous = token
         return out
+
+    def _copy(self) -> _Brackets:
+        other = _Brackets()
+        other.open, other.before, other.defines, other.signed = [*self.open], self.before, self.defines, self.signed
+        return other
+
+    def cut(self, tokens: Sequence[_Token], indent: int) -> _Cut | None:
+        """Where to break a physical line; None if it is not too long, or there is no place to do so."""
+        state, inner, end = self._copy(), list[int | None]([None] * len(self.open)), indent
+        best, best_rank, last = None, (0, 0, 0), None
+        for i, token in enumerate(tokens):
+            if token.kind == "comment":                    # only code has to fit
+                return None
+            if last is not None and inner and _may_begin(token) and (last.text == "," or state._splits(token)):
+                rank = -len(inner), last.text == ",", i
+                if best is None or rank > best_rank:
+                    best, best_rank = _Cut(i, inner[-1]), rank
+            end += len(token.text) + (len(state._space(last, token)) if last is not None else 0)
+            if end > WIDTH:
+                return best
+            state._take(token)
+            if token.kind == "open":
+                inner.append(end)
+            elif token.kind == "close" and inner:
+                inner.pop()
+            last = token
+        return None
+
+    def _splits(self, token: _Token) -> bool:
+        """Whether a line may be broken before a token: an operator between two operands, or a word that is one."""
+        return self.before is not None and self._ends(self.before) and token.text in _OPERATORS
 
     def _take(self, token: _Token) -> None:
         before = self.before
@@ -190,3 +246,8 @@ class _Brackets:
         return "" if self.signed else " "
 
     signed = False
+
+
+def _may_begin(token: _Token) -> bool:
+    """Whether a line that goes on may begin with a token."""
+    return token.text not in STARTS and token.kind not in ("comment", "close")
