@@ -7,7 +7,8 @@ operations again would take longer than the passes.
 from __future__ import annotations
 
 import re
-from typing import Any, NamedTuple
+from operator import is_
+from typing import Any
 
 from mlc.ir.core import Block, Op, Value
 from mlc.ir.printer import Printer, large_constants_elided
@@ -29,15 +30,9 @@ class _Scope:
         self.labels: dict[Block, str] = {}
 
 
-class _Known(NamedTuple):
-    """The text of an operation, and all that it depends on; `attrs` keeps alive what `ids` identify."""
-
-    text: str
-    names: dict[Value, str]
-    operands: list[Value]
-    attrs: list[Any]
-    ids: list[int]
-    types: list[Type]
+_Known = tuple[str, int, int, dict[Value, str], list[Value], list[Any], list[Type]]
+"""The line of an operation, its number, and all that they depend on, which is compared by identity: the indentation,
+the names, operands, attributes and types of results."""
 
 
 def _attribute(value: Any) -> Any:
@@ -90,38 +85,45 @@ class ContinuousPrinter(Printer):
 
     def op(self, op: Op) -> None:
         """An operation; the line of one without regions is kept while nothing in it changes."""
-        number = self.lineage.number_of[op]
         known = self._known.get(op)
-        if known is not None and known.names is self.names and known.operands == op.operands and (
-                known.ids == [id(v) for v in op.attrs.values()] and known.types == [r.type for r in op.results]):
-            self.lines.append("  " * self.indent + known.text)
-            self.owners.append(number)
-            return
-        outer, self._owner = self._owner, number
+        if known is not None:
+            line, number, indent, names, operands, attrs, types = known
+            now = op.attrs
+            if (names is self.names and indent == self.indent and operands == op.operands and len(attrs) == len(now)
+                    and all(map(is_, attrs, now.values())) and all(map(is_, types, [r.type for r in op.results]))):
+                self.lines.append(line)
+                self.owners.append(number)
+                return
+        number = self.lineage.number_of[op]
         if op.regions or op.successors:                    # whose names are not checked
+            outer, self._owner = self._owner, number
             super().op(op)
-        else:
-            self.line(self._text(op))
-            attrs = list(op.attrs.values())
-            self._known[op] = _Known(self.lines[-1].lstrip(" "), self.names, op.operands[:], attrs,
-                                     [id(v) for v in attrs], [r.type for r in op.results])
-        self._owner = outer
+            self._owner = outer
+            return
+        line = "  " * self.indent + self._text(op)
+        self.lines.append(line)
+        self.owners.append(number)
+        self._known[op] = (line, number, self.indent, self.names, op.operands[:], [*op.attrs.values()],
+                           [r.type for r in op.results])
 
     def _text(self, op: Op) -> str:
         """The text of an operation without regions: that of another of its kind, with its own names."""
         if len(op.results) > 1:
             return self._printed(op)
         values = [*op.results, *op.operands]
-        key = (type(op), tuple(op.attrs), *map(_attribute, op.attrs.values()), *[self.type(v.type) for v in values],
-               *map(values.index, values), tuple(op.segments or ()))
+        attrs, types = op.attrs, [self._types.get(id(v.type)) or self._type(v.type) for v in values]
+        key = (type(op), tuple(attrs), tuple(map(_attribute, attrs.values())) if attrs else (),
+               tuple([text for _, text in types]), tuple(map(values.index, values)), tuple(op.segments or ()))
         template = self._templates.get(key)
         if template is None:
             text = self._printed(op)
-            self._templates[key] = _template(text, [self.name(v) for v in values]), list(op.attrs.values())
+            self._templates[key] = _template(text, [self.name(v) for v in values]), list(attrs.values())
             return text
         parts = template[0]
-        return self._printed(op) if parts is None else "".join(
-            [x if isinstance(x, str) else self.name(values[x]) for x in parts])
+        if parts is None:
+            return self._printed(op)
+        names = [self.names.get(v) or self.name(v) for v in values]
+        return "".join([x if type(x) is str else names[x] for x in parts])      # type: ignore[index]
 
     def _printed(self, op: Op) -> str:
         """The text of an operation, as any printer makes it."""
@@ -132,10 +134,12 @@ class ContinuousPrinter(Printer):
         return text
 
     def type(self, type: Type) -> str:
-        known = self._types.get(id(type))
-        if known is None:
-            known = self._types[id(type)] = type, super().type(type)       # held, so that no other gets its id
-        return known[1]
+        return (self._types.get(id(type)) or self._type(type))[1]
+
+    def _type(self, type: Type) -> tuple[Type, str]:
+        """A type, held so that no other gets its id, and its text."""
+        known = self._types[id(type)] = type, super().type(type)
+        return known
 
     def functional_type(self, op: Op) -> str:
         """As of `Printer`; comparing texts that are known takes less time than comparing types."""
