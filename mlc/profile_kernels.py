@@ -15,6 +15,7 @@ from mlc.frontend.location import user_loc
 from mlc.ir import html
 from mlc.ir.diag import UserError
 from mlc.ir.kernel_sites import KernelSite, SourceLine
+from mlc.roofline import Limits
 
 if TYPE_CHECKING:
     from mlc.backends.timed import Times
@@ -132,6 +133,18 @@ class KernelRow:
         """Achieved 10^9 bytes a second."""
         return self.bytes / self.seconds / 1e9 if self.seconds else 0.0
 
+    def least(self, limits: Limits) -> float:
+        """The least possible time of the calls of the kernel.
+
+        Args:
+            limits: Limits of the machine.
+
+        Returns:
+            Seconds.
+        """
+        calls = max(self.calls, 1)
+        return calls * limits.seconds(self.flops / calls, self.bytes / calls, bool(self.threads))
+
     @property
     def roofline(self) -> float:
         """The share of what the machine could do: the least possible time by the time; 0 where it is not known."""
@@ -157,39 +170,6 @@ class KernelRow:
         self.busy += other.busy
         self.longest += other.longest
         self.workers = max(self.workers, other.workers)
-
-
-@dataclass(frozen=True)
-class Limits:
-    """The limits of the machine: a roofline for each level of the caches, and for memory.
-
-    A kernel is compared with the level that has room for all that it reads and writes in a call, as it has for a copy
-    of as many bytes. What lies nearer, in the first cache or in registers, may be faster: more than 100 %.
-
-    Args:
-        flops: Floating-point operations a second, of one thread and of all.
-        bandwidth: By bytes of an array that each thread copies, the smallest first: bytes a second that are read and
-            written, of one thread and of all.
-        threads: The number of all threads.
-    """
-
-    flops: tuple[float, float]
-    bandwidth: tuple[tuple[int, tuple[float, float]], ...]
-    threads: int = 1
-
-    def seconds(self, row: KernelRow) -> float:
-        """The least possible time of the calls of a kernel.
-
-        Args:
-            row: The kernel, with its sums.
-
-        Returns:
-            Seconds.
-        """
-        many = int(row.threads)
-        each = row.bytes / max(row.calls, 1) / (self.threads if many else 1)
-        rate = next((rates for size, rates in self.bandwidth if each <= 2 * size), self.bandwidth[-1][1])[many]
-        return max(row.flops / self.flops[many], row.bytes / rate)
 
 
 @dataclass
@@ -342,7 +322,7 @@ def kernels_of(calls: Iterable[TimedCall], seconds_per_cycle: float, limits: Lim
     found = list(rows.values())
     if limits is not None:
         for row in found:
-            row.limit = limits.seconds(row)
+            row.limit = row.least(limits)
     return Kernels(_grouped(found, lambda row: [(row.kernel, row.function, row.lines, numberless(row.module))]), wall,
                    found)
 

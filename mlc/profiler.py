@@ -53,11 +53,12 @@ from mlc.ir import html
 from mlc.ir.diag import Loc, UserError
 from mlc.ir.kernel_sites import SourceLine
 from mlc.ir.profiling import Memory, state
-from mlc.profile_kernels import CallSurroundings, Kernels, Limits, TimedCall, kernels_of, shown
+from mlc.profile_kernels import CallSurroundings, Kernels, TimedCall, kernels_of, shown
 from mlc.profile_memory import CallMemory, Owner, Peak, Results, made, peak_of
 from mlc.profile_results import Averages, Event, averages, chrome_trace, nested, write_json
 from mlc.profile_schedule import ProfilerAction as ProfilerAction
 from mlc.profile_schedule import schedule
+from mlc.roofline import Limits
 
 MOST_WORDS = 1 << 23
 """Eight-byte words of the times of calls that are kept for each call by itself."""

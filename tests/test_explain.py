@@ -9,6 +9,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from mlc.ir.diag import UNKNOWN
 from mlc.ir.parser import parse_module
 from mlc.ir.passes import Instruments, Pipeline
 from mlc.passes import pipeline
+from mlc.roofline import Level, Limits
 from mlc.tools import cli, run
 from mlc.tools.explain import as_json, collect, explanation, page, subjects
 from mlc.tools.explain.explanation import Explanation, Line
@@ -50,6 +52,7 @@ def step(x: mlc.spec("B", 8)):
     return h * 2
 """
 TARGETS = [host(), Target.parse("cuda:sm_90")]
+LIMITS = Limits({"f32": (50.0, 100.0)}, (Level("L2", 100, (100.0, 200.0)), Level("memory", 1000, (20.0, 20.0))), 2)
 
 
 def of_text(module: Any, target: Target = TARGETS[0]) -> Explanation:
@@ -250,12 +253,24 @@ def test_the_json_fits_its_schema(found: Explanation) -> None:
     jsonschema = pytest.importorskip("jsonschema")
     schema = json.loads((ROOT / "tools" / "explain" / "schema.json").read_text())
     jsonschema.Draft202012Validator.check_schema(schema)
-    errors = list(jsonschema.Draft202012Validator(schema).iter_errors(json.loads(as_json.text(found))))
-    assert not errors, errors[0]
+    for limits in (None, LIMITS):
+        text = as_json.text(replace(found, limits=limits))
+        errors = list(jsonschema.Draft202012Validator(schema).iter_errors(json.loads(text)))
+        assert not errors, errors[0]
     named = set(re.findall(r'"(\w+)": \{', json.dumps(schema["$defs"])))
     fields = {f for cls in vars(explanation).values() if isinstance(cls, type) for f in getattr(
         cls, "__dataclass_fields__", ())} - set(Explanation.__dataclass_fields__)
     assert fields <= named
+
+
+def test_kernels_are_bound_by_the_level_that_has_room_for_them(found: Explanation) -> None:
+    kernels = [replace(found.kernels[0], flops=flops, bytes=bytes)
+               for flops, bytes in (("10", "400"), ("10", "401"), ("1000", "400"), ("?", "4"))]
+    out = as_json.document(replace(found, kernels=kernels, limits=LIMITS))
+    assert [k["bound"] for k in out["kernels"]] == [
+        {"level": "L2", "seconds": 2.0}, {"level": "memory", "seconds": 20.05}, {"level": "L2", "seconds": 10.0}, None]
+    assert out["limits"] == {"flops": 100.0, "threads": 2, "levels": [
+        {"name": "L2", "size": 100, "bytes": 200.0}, {"name": "memory", "size": 1000, "bytes": 20.0}]}
 
 
 def test_the_compact_form_says_the_same(found: Explanation) -> None:

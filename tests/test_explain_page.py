@@ -10,6 +10,7 @@ import pytest
 
 from mlc.backends.cpu.targets import host
 from mlc.frontend.location import in_command
+from mlc.roofline import Level, Limits
 from mlc.tools.explain import collect, page, subjects
 from tests.browser import Browser, executable
 
@@ -23,6 +24,8 @@ def attention(x: mlc.spec("B", 16, 8), w: mlc.spec(8, 24)):
     scores = mlc.softmax(q @ k.transpose(1, 2) / 8 ** 0.5, dim=2)
     return scores @ v * 1
 """
+LIMITS = Limits({"f32": (1e11, 2e11)}, (Level("L2", 1 << 17, (1e11, 2e11)), Level("L3", 1 << 22, (8e10, 1e11)),
+                                        Level("memory", 1 << 28, (2e10, 3e10))), 2)
 SELECTED = "state.related.size"
 COLUMNS = "views.code.visible().map(c => c.kind)"
 
@@ -34,7 +37,9 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     model.write_text(MODEL)
     with in_command(sys._getframe()):
         subject = subjects.of_function(str(model), "attention", None, host(), None)
-    (folder / "report.html").write_text(page.render(collect.explain(subjects.specialise(subject, None))))
+    found = collect.explain(subjects.specialise(subject, None))
+    found.limits = LIMITS
+    (folder / "report.html").write_text(page.render(found))
     return folder / "report.html"
 
 
@@ -96,6 +101,16 @@ def test_keys_move_the_choice_and_change_the_view(browser: Browser) -> None:
     assert browser(SELECTED) == 0
     browser.press("?")
     assert browser("byId('keys').open")
+
+
+def test_the_roofline_has_a_line_for_each_level(browser: Browser) -> None:
+    browser.press("3")
+    assert browser("[...document.querySelectorAll('.roofline .roof title')].map(e => e.textContent.split(':')[0])") == [
+        "L2", "L3", "memory"]
+    dots = browser("[...document.querySelectorAll('.roofline circle title')].map(e => e.textContent)")
+    assert dots and all("flops/byte in L2, at most" in text for text in dots)
+    browser("views.kernels.select(data.kernels.find(k => intensity(k)))")
+    assert browser("/(L2 bounds|Arithmetic bounds)/.test(document.querySelector('.kernels-view .side').textContent)")
 
 
 def test_search_finds_lines_of_all_levels_and_goes_there(browser: Browser) -> None:

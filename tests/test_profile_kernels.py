@@ -33,8 +33,9 @@ from mlc.ir.parser import parse_module
 from mlc.ir.profiling import state
 from mlc.passes import pipeline
 from mlc.passes.analysis import kernel_cost
-from mlc.profile_kernels import KernelRow, Kernels, Limits, roof_text
+from mlc.profile_kernels import KernelRow, Kernels, roof_text
 from mlc.profiler import profile
+from mlc.roofline import Level, Limits
 from mlc.tools import cli
 from mlc.tools.bench import roofline
 
@@ -365,10 +366,10 @@ def rows() -> Iterator[KernelRow]:
 
 
 def test_tables_fit_the_terminal() -> None:
-    limits = Limits((4e9, 8e9), ((1 << 20, (1e10, 2e10)), (1 << 28, (8e9, 1e10))))
+    limits = Limits({"f32": (4e9, 8e9)}, (Level("L2", 1 << 20, (1e10, 2e10)), Level("memory", 1 << 28, (8e9, 1e10))))
     found = list(rows())
     for row in found:
-        row.limit = limits.seconds(row)
+        row.limit = row.least(limits)
     assert [row.roofline for row in found] == pytest.approx([0.25, 0.75, 1.0])
     kernels = Kernels(found, 5.0, found)
     for width in (80, 100, 160):
@@ -392,16 +393,23 @@ def test_flame_graphs_are_one_file() -> None:
 
 
 def test_a_kernel_is_compared_with_the_cache_that_has_room_for_its_bytes() -> None:
-    one = Limits((1e9, 4e9), ((1000, (100.0, 400.0)), (10_000, (10.0, 40.0))), threads=4)
+    levels = Level("L2", 1000, (100.0, 400.0)), Level("memory", 10_000, (10.0, 40.0))
+    one = Limits({"f32": (1e9, 4e9)}, levels, threads=4)
 
     def least(bytes: int, threads: bool) -> float:
-        return one.seconds(KernelRow("copy", "f", ("a.py:1",), "", threads, 2, 1.0, 0, 2 * bytes)) / 2
+        return KernelRow("copy", "f", ("a.py:1",), "", threads, 2, 1.0, 0, 2 * bytes).least(one) / 2
 
     assert least(2000, False) == 20 and least(2001, False) == pytest.approx(200.1)
     assert least(8000, True) == 20 and least(8001, True) == pytest.approx(200.025)   # a quarter for each thread
     assert [roof_text(x) for x in (0.5, 1.004, 1.3)] == ["50%", "100%", ">100%"]
-    levels = {"L2": (1.0, 20.0), "L3": (1.0, 30.0), "memory": (1.0, 5.0)}
-    assert [roofline.bandwidth(levels, n, 2) for n in (1 << 19, 1 << 20, 1 << 30)] == [30.0, 30.0, 5.0]
+
+
+def test_a_smaller_cache_is_no_slower_than_a_larger_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    measured = {"L2": (1.0, 20.0), "L3": (1.0, 30.0), "memory": (1.0, 5.0)}
+    monkeypatch.setattr(roofline, "copies", lambda threads: measured)
+    monkeypatch.setattr(roofline, "multiply_adds", lambda threads: {"f32": (1e9, 2e9)})
+    found = roofline.limits(2)
+    assert [found.level(n).rates[1] for n in (1 << 19, 1 << 20, 1 << 30)] == [30.0, 30.0, 5.0]
 
 
 def test_the_command_profiles_programs_and_functions(tmp_path: Path, capsys: pytest.CaptureFixture[str],

@@ -13,7 +13,6 @@ from mlc.tools import files, report, run
 
 if TYPE_CHECKING:
     from mlc.hardware_counters import HardwareCounters
-    from mlc.profile_kernels import Limits
     from mlc.profiler import profile
 
 EXAMPLES = """examples:
@@ -26,8 +25,6 @@ The first runs a program, with all that it compiles and runs at once. The trace 
 flame graph for any browser. Times are those of the thread that calls a kernel.
 """
 OF_FUNCTIONS = ("entry", "args", "sizes", "inputs", "seed", "repeat")
-COPIED = 1 << 26
-"""Bytes that are copied to measure the bandwidth of memory."""
 
 
 def parser() -> argparse.ArgumentParser:
@@ -112,7 +109,9 @@ def _function(path: str, name: str | None, options: argparse.Namespace, p: profi
 
 def _show(p: profile, options: argparse.Namespace, counted: HardwareCounters) -> None:
     """Print the tables, and write the files that are asked for."""
-    kernels = p.kernels(None if options.no_roofline else _limits())
+    from mlc.api import get_num_threads
+    from mlc.tools.bench import roofline
+    kernels = p.kernels(None if options.no_roofline else roofline.limits(get_num_threads()))
     if not kernels.rows:
         raise UserError("the program ran no kernel, so there is nothing to show", code="MLC0796",
                         hint="it calls no operation or compiled function of mlc, or all in other processes")
@@ -132,16 +131,3 @@ def _show(p: profile, options: argparse.Namespace, counted: HardwareCounters) ->
             content["counters"] = counted.counts
             content["counters_missing"] = counted.reason   # why there are none; "" if there are
         files.write(options.json, json.dumps(content, indent=1) + "\n")
-
-
-def _limits() -> Limits:
-    """The limits of this machine, for numbers of 32 bits."""
-    from mlc.api import get_num_threads
-    from mlc.profile_kernels import Limits
-    from mlc.tools.bench.roofline import SIZES, copies, multiply_adds
-    threads = get_num_threads()
-    found, best = list[tuple[int, tuple[float, float]]](), (0.0, 0.0)
-    for name, rates in reversed(copies(threads, COPIED).items()):
-        best = max(best[0], rates[0]), max(best[1], rates[1])          # a smaller cache is no slower than a larger one
-        found.insert(0, (SIZES[name], best))
-    return Limits(multiply_adds(threads)["f32"], tuple(found), threads)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from mlc.tools import report
 
 if TYPE_CHECKING:
+    from mlc.roofline import Limits
     from mlc.tools.bench.measuring import Measured
 
 EXAMPLES = """examples:
@@ -50,9 +51,8 @@ def parser() -> argparse.ArgumentParser:
 
 
 def main(options: argparse.Namespace) -> int:
-    from mlc.tools.bench import in_file
+    from mlc.tools.bench import in_file, roofline
     from mlc.tools.bench.measuring import measure, measured
-    from mlc.tools.bench.roofline import copies, multiply_adds
     from mlc.tools.bench.rows import all_rows
     table = all_rows()
     if options.list:
@@ -60,23 +60,23 @@ def main(options: argparse.Namespace) -> int:
         return 0
     peers = _peers(options.peers)
     names = _chosen(options.rows or ["models"], table)
-    limits = {"operations": multiply_adds(options.threads), "bytes": copies(options.threads)}
+    limits = roofline.limits(options.threads)
     stream = sys.stderr if options.json == "-" else sys.stdout
 
     def say(text: str) -> None:
         print(text, file=stream, flush=True)
 
-    for line in _header(limits, options.threads, peers):
+    for line in _header(limits, peers):
         say(line)
     found = list[Any]()
     for name in names:
         found.append(measured(name, peers, options.threads, options.rounds) if name in table else
                      measure(in_file.row(name, options), peers, options.threads, options.rounds))
-        for line in _lines(found[-1], peers, limits, options.threads):
+        for line in _lines(found[-1], peers, limits):
             say(line)
     say(_summary(found))
     if options.json:
-        _write(options.json, limits, options.threads, found)
+        _write(options.json, limits, found)
     if options.plot:
         _plot(options.plot, found, peers)
     return 0
@@ -125,26 +125,18 @@ def _list(table: dict[str, Any]) -> None:
 
 
 # -- the table --------------------------------------------------------------------------------------------------------
-def _header(limits: Any, threads: int, peers: Sequence[str]) -> list[str]:
+def _header(limits: Limits, peers: Sequence[str]) -> list[str]:
     operations = ", ".join(f"{n} {one / 1e9:.0f} and {both / 1e9:.0f} G/s" for n, (one, both)
-                           in limits["operations"].items())
-    copied = ", ".join(f"{n} {one / 1e9:.0f} and {both / 1e9:.0f} GB/s" for n, (one, both) in limits["bytes"].items())
-    return [f"one thread and {threads}: multiply-adds {operations}", f"  copies {copied}", "",
+                           in limits.operations.items())
+    copied = ", ".join(f"{n} {one / 1e9:.0f} and {both / 1e9:.0f} GB/s" for n, _, (one, both) in limits.levels)
+    return [f"one thread and {limits.threads}: multiply-adds {operations}", f"  copies {copied}", "",
             f"{'ms':26}" + "".join(f"{n:>12}" for n in peers) + f"{'ratio':>8}{'of limit':>9}  first call, s"]
 
 
-def limit_of(m: Measured, limits: Any, threads: int) -> float:
-    """The least seconds that this machine needs for a row: arithmetic in registers, or the nearest of the caches and
-    memory that has room for all bytes of the row."""
-    from mlc.tools.bench.roofline import bandwidth
-    arithmetic: float = m.flops / limits["operations"]["f32"][1]
-    return max(arithmetic, m.bytes / bandwidth(limits["bytes"], m.bytes, threads))
-
-
-def _lines(m: Measured, peers: Sequence[str], limits: Any, threads: int) -> list[str]:
+def _lines(m: Measured, peers: Sequence[str], limits: Limits) -> list[str]:
     cells = "".join(f"{m.seconds[n] * 1e3:12.3f}" if n in m.seconds else f"{'-':>12}" for n in peers)
     from mlc.profile_kernels import roof_text
-    limit = limit_of(m, limits, threads)
+    limit = limits.seconds(m.flops, m.bytes)
     share = f"{roof_text(limit / m.seconds['mlc']):>9}" if limit else f"{'':9}"
     first = "  ".join(f"{n} {m.first[n]:.2f}" for n in peers if n in m.first)
     ratio = f"{m.ratio:8.2f}" if m.ratio else f"{'':8}"
@@ -179,9 +171,11 @@ def _processor() -> str:
         return platform.machine()
 
 
-def _write(path: str, limits: Any, threads: int, found: Sequence[Measured]) -> None:
+def _write(path: str, limits: Limits, found: Sequence[Measured]) -> None:
     from mlc.tools import files
-    text = json.dumps({"machine": _machine(), "threads": threads, "limits": limits,
+    rates = {level.name: level.rates for level in limits.levels}
+    text = json.dumps({"machine": _machine(), "threads": limits.threads,
+                       "limits": {"operations": limits.operations, "bytes": rates},
                        "rows": [asdict(m) for m in found]}, indent=1) + "\n"
     files.write(path, text)
 

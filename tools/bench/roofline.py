@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from ctypes import CFUNCTYPE, c_float, c_int32, c_int64
 from typing import Any
 
 import numpy as np
 
+from mlc.roofline import MEMORY, Level, Limits
+
 TRIPS = 1 << 20
-SIZES = {"L2": 1 << 17, "L3": 1 << 22, "memory": 1 << 28}
+SIZES = {"L2": 1 << 17, "L3": 1 << 22, MEMORY: 1 << 28}
 """Bytes of an array that is copied into another; with its target twice as many are in use."""
 PAGE = 4096
 
@@ -124,18 +126,11 @@ def _pages(size: int) -> np.ndarray[Any, Any]:
     return array
 
 
-def bandwidth(levels: Mapping[str, tuple[float, float]], count: float, threads: int) -> float:
-    """Bytes a second, with all threads, of the level of caches or memory that has room for so many bytes."""
-    nearest = next((name for name, size in SIZES.items() if count <= 2 * size * threads), "memory")
-    farther = [*SIZES][[*SIZES].index(nearest):]
-    return max(levels[name][1] for name in farther)        # a smaller cache is no slower than a larger one
-
-
 def copies(threads: int, volume: int = 1 << 28) -> dict[str, tuple[float, float]]:
     """Bytes a second that are read and written by copies within the caches and in memory, of one thread and of all.
 
     Args:
-        threads: Number of threads.
+        threads: The number of all.
         volume: Bytes that each thread copies in a round; arrays are at most as long.
     """
     found = {}
@@ -157,3 +152,16 @@ def copies(threads: int, volume: int = 1 << 28) -> dict[str, tuple[float, float]
             best = min(best, _seconds(lambda copy=copy, numbers=numbers: copy(next(numbers)), threads, 1))  # type: ignore[misc]
         found[name] = (moved / one, threads * moved / best)
     return found
+
+
+def limits(threads: int) -> Limits:
+    """The limits of this machine, which takes two seconds.
+
+    Args:
+        threads: The number of all.
+    """
+    levels, best = list[Level](), (0.0, 0.0)
+    for name, rates in reversed(copies(threads).items()):
+        best = max(best[0], rates[0]), max(best[1], rates[1])          # a smaller cache is no slower than a larger one
+        levels.insert(0, Level(name, SIZES[name], best))
+    return Limits(multiply_adds(threads), tuple(levels), threads)

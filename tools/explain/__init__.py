@@ -73,8 +73,9 @@ def main(options: argparse.Namespace) -> int:
     with no_collection():                        # hundreds of thousands of objects, all of which live to the end
         found = collect.explain(subject)
         if options.roofline:
-            from mlc.tools.explain.limits import measured
-            found.limits = measured()
+            from mlc.api import get_num_threads
+            from mlc.tools.bench import roofline
+            found.limits = roofline.limits(get_num_threads())
         if options.line:
             text = report_text.line(found, options.line, options.all)
         elif options.json:

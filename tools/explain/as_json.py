@@ -9,9 +9,10 @@ from typing import Any
 from mlc.ir.affine_syntax import parse_size
 from mlc.ir.diag import ParseError
 from mlc.ir.sizes import evaluate, symbols
+from mlc.roofline import Limits
 from mlc.tools.explain.explanation import Explanation, Hunk, Kernel, Line, MemoryPlan, Operation, Pass
 
-VERSION = 1
+VERSION = 2
 """Version of both forms."""
 
 
@@ -23,10 +24,10 @@ def document(found: Explanation) -> dict[str, Any]:
         "ops": [_operation(op) for op in found.ops],
         "levels": [{"name": level.name, "lines": _lines(level.lines)} for level in found.levels],
         "passes": [_pass(p) for p in found.passes],
-        "kernels": [_kernel(k, found.sizes) for k in found.kernels],
+        "kernels": [_kernel(k, found.sizes, found.limits) for k in found.kernels],
         "memory": [_plan(plan, found.sizes) for plan in found.memory],
         "specialisations": [asdict(s) for s in found.specialisations],
-        "limits": asdict(found.limits) if found.limits is not None else None,
+        "limits": _limits(found.limits) if found.limits is not None else None,
     }
 
 
@@ -54,8 +55,22 @@ PARTS = ("before", "removed", "added", "after")
 """The fields of a `Hunk`."""
 
 
-def _kernel(k: Kernel, sizes: dict[str, int]) -> dict[str, Any]:
-    return {**asdict(k), "flops": quantity(k.flops, sizes), "bytes": quantity(k.bytes, sizes)}
+def _kernel(k: Kernel, sizes: dict[str, int], limits: Limits | None) -> dict[str, Any]:
+    flops, moved = quantity(k.flops, sizes), quantity(k.bytes, sizes)
+    return {**asdict(k), "flops": flops, "bytes": moved, "bound": _bound(flops, moved, limits)}
+
+
+def _bound(flops: dict[str, Any] | None, moved: dict[str, Any] | None, limits: Limits | None) -> dict[str, Any] | None:
+    """The level that a kernel is compared with, and its least time with all threads, where these are known."""
+    if limits is None or flops is None or moved is None or None in (flops["value"], moved["value"]):
+        return None
+    return {"level": limits.level(moved["value"]).name, "seconds": limits.seconds(flops["value"], moved["value"])}
+
+
+def _limits(limits: Limits) -> dict[str, Any]:
+    """The limits of all threads together."""
+    return {"flops": limits.operations["f32"][1], "threads": limits.threads, "levels": [
+        {"name": name, "size": size, "bytes": rate} for name, size, (_, rate) in limits.levels]}
 
 
 def _plan(plan: MemoryPlan, sizes: dict[str, int]) -> dict[str, Any]:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from mlc.roofline import Limits
 
 LEVELS = ("trace", "tensor", "loop", "low", "llvm", "asm")
 """The levels that are shown, in order; `asm` is assembly of a processor, or PTX."""
@@ -181,15 +184,6 @@ class SourceFile:
 
     path: str
     lines: list[str]
-
-
-@dataclass(frozen=True)
-class Limits:
-    """Limits of the machine, measured: floating-point operations and bytes of memory traffic per second."""
-
-    flops: float
-    bytes: float
-    threads: int
 
 
 @dataclass

@@ -243,22 +243,29 @@ function roofline(chosen) {
   const limits = data.limits;
   const shown = data.kernels.filter(k => intensity(k));
   if (!limits || !shown.length) return limits ? [] : [element("p", {class: "hint"}, "mlc explain --roofline measures what this machine can do, and relates the kernels to it.")];
-  const w = 330, h = 190, left = 46, bottom = 26, ridge = limits.flops / limits.bytes;
-  const xs = shown.map(intensity), x0 = Math.log10(Math.min(...xs, ridge / 10)), x1 = Math.log10(Math.max(...xs, ridge * 10));
-  const top = Math.log10(limits.flops), y0 = Math.min(top - 1, x0 + Math.log10(limits.bytes));
+  const far = limits.levels[limits.levels.length - 1], named = Object.fromEntries(limits.levels.map(l => [l.name, l]));
+  const w = 330, h = 190, left = 46, bottom = 26, ridge = level => limits.flops / level.bytes;
+  const xs = shown.map(intensity), x0 = Math.log10(Math.min(...xs, ridge(limits.levels[0]) / 10)), x1 = Math.log10(Math.max(...xs, ridge(far) * 10));
+  const top = Math.log10(limits.flops), y0 = Math.min(top - 1, x0 + Math.log10(far.bytes));
   const X = v => left + (Math.log10(v) - x0) / (x1 - x0) * (w - left - 10), Y = v => 10 + (top - Math.log10(v)) / (top - y0) * (h - 20 - bottom);
-  const attainable = v => Math.min(limits.flops, v * limits.bytes);
+  const attainable = (v, level) => Math.min(limits.flops, v * level.bytes);
+  const levelOf = k => k.bound ? named[k.bound.level] : far;
+  const roof = l => element("path", {class: l === far ? "roof" : "roof cache", d: `M${X(10 ** x0)},${Y(attainable(10 ** x0, l))} L${X(ridge(l))},${Y(limits.flops)} L${w - 10},${Y(limits.flops)}`},
+    element("title", {}, `${l.name}: ${short(l.bytes, "B/s")}`));
   const svg = element("svg", {viewBox: `0 0 ${w} ${h}`, class: "roofline", role: "img", "aria-label": "roofline"},
-    element("path", {class: "roof", d: `M${X(10 ** x0)},${Y(attainable(10 ** x0))} L${X(ridge)},${Y(limits.flops)} L${w - 10},${Y(limits.flops)}`}),
+    ...limits.levels.map(roof),
     ...decades(x0, x1).flatMap(d => [element("line", {class: "grid", x1: X(d), x2: X(d), y1: 10, y2: h - 10 - bottom}),
       element("text", {class: "small", x: X(d), y: h - bottom + 6, "text-anchor": "middle"}, d < 1 ? String(+d.toPrecision(1)) : short(d))]),
     element("text", {class: "small", x: w - 10, y: h - 4, "text-anchor": "end"}, "flops per byte"),
     ...decades(y0, top).map(d => element("text", {class: "small", x: left - 6, y: Y(d) + 4, "text-anchor": "end"}, short(d))),
-    ...shown.map(k => element("circle", {class: chosen && chosen.op === k.op ? "on" : "", cx: X(intensity(k)), cy: Y(attainable(intensity(k))),
-      r: chosen && chosen.op === k.op ? 6 : 3.5, onclick: () => views.kernels.select(k)}, element("title", {}, `${k.label}: ${short(intensity(k))} flops/byte, at most ${short(attainable(intensity(k)), "flop/s")}`))));
-  const bound = chosen && intensity(chosen) ? [element("p", {}, intensity(chosen) < ridge ? "Memory bounds it: " : "Arithmetic bounds it: ",
-    element("b", {}, seconds(valueOf(chosen.flops) / attainable(intensity(chosen)))), ` at ${short(attainable(intensity(chosen)), "flop/s")} is the least that this machine needs.`)] : [];
-  return [element("h3", {}, "Roofline"), svg, ...bound, element("p", {class: "hint"}, `${short(limits.flops, "flop/s")} and ${short(limits.bytes, "B/s")} were measured with ${plural(limits.threads, "thread")}.`)];
+    ...shown.map(k => element("circle", {class: chosen && chosen.op === k.op ? "on" : "", cx: X(intensity(k)), cy: Y(attainable(intensity(k), levelOf(k))),
+      r: chosen && chosen.op === k.op ? 6 : 3.5, onclick: () => views.kernels.select(k)},
+      element("title", {}, `${k.label}: ${short(intensity(k))} flops/byte in ${levelOf(k).name}, at most ${short(attainable(intensity(k), levelOf(k)), "flop/s")}`))));
+  const bound = chosen && chosen.bound && intensity(chosen) ? [element("p", {}, intensity(chosen) < ridge(levelOf(chosen)) ? `The bandwidth of ${chosen.bound.level} bounds it: ` : "Arithmetic bounds it: ",
+    element("b", {}, seconds(chosen.bound.seconds)), ` at ${short(valueOf(chosen.flops) / chosen.bound.seconds, "flop/s")} is the least that this machine needs.`)] : [];
+  const rates = limits.levels.map(l => `${short(l.bytes, "B/s")} in ${l.name}`).join(", ");
+  return [element("h3", {}, "Roofline"), svg, ...bound, element("p", {class: "hint"},
+    `${short(limits.flops, "flop/s")}, ${rates} were measured with ${plural(limits.threads, "thread")}. A kernel is under the line of the nearest level that has room for its bytes.`)];
 }
 
 // -- memory -----------------------------------------------------------------------------------------------------------
