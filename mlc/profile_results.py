@@ -196,11 +196,11 @@ def _time(us: float) -> str:
 
 def byte_text(count: float) -> str:
     """A number of bytes with its unit."""
-    for unit in ("b", "Kb", "Mb", "Gb"):
-        if abs(count) < 1024 or unit == "Gb":
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if abs(count) < 1024 or unit == "GiB":
             break
         count /= 1024
-    return f"{count:.0f} b" if unit == "b" else f"{count:.2f} {unit}"
+    return f"{count:.0f} B" if unit == "B" else f"{count:.2f} {unit}"
 
 
 def averages(events: Sequence[Event], by_line: bool, by_shape: bool, with_memory: bool) -> Averages:

@@ -323,6 +323,19 @@ def test_the_summary_has_levels_passes_and_kernels(command: Any) -> None:
     assert "reduce_max" in out and "B x 8" in out
 
 
+def test_sentences_are_wrapped_and_not_cut(command: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    last = command("step_explained.py:step")[1].rpartition("\n\n")[2]
+    assert last.split()[-3:] == ["at", "every", "level"] and max(map(len, last.splitlines())) <= 60
+
+
+def test_the_only_function_of_a_file_needs_no_name(command: Any, file: Path) -> None:
+    Path("one.mlc").write_text("def f(x: f32[N]) -> f32[N] = exp(x)\n")
+    assert command("one.mlc")[1].startswith("one.mlc:f for host")
+    Path("two.mlc").write_text("def f(x: f32[N]) = exp(x)\n\ndef g(x: f32[N]) = x\n")
+    assert re.search(r"MLC0399(?s:.*)it has f, g\n", command("two.mlc")[2])
+
+
 def test_a_page_is_written_whole(command: Any, file: Path) -> None:
     assert command("step_explained.py:step", "-o", "out.html")[0] == 0
     text = Path("out.html").read_text()

@@ -16,12 +16,12 @@ import pytest
 ROOT = Path(__file__).parent.parent
 FOLDER, PAGE = ROOT / "docs" / "faults", ROOT / "docs" / "finding_what_is_wrong.md"
 TRANSCRIPT = re.compile(r"(?ms)^```console\n\$ (?P<command>[^\n]*)\n(?P<said>.*?)^```$")
-MEASURED = re.compile(r"(?<![\w.:*])\d[\d.,]*(?: ?(?:ns|us|ms|s|%|b|Kb|Mb|Gb))?(?![\w.])")
+MEASURED = re.compile(r"(?<![\w.:*])\d[\d.,]*(?: ?(?:ns|us|ms|s|%|B|KiB|MiB|GiB))?(?![\w.])")
 MUST_SAY = {
     "not_a_number.py": r"model\.py:13:17.*sqrt makes NaN .* in the module Model\.layers\.7\n",
     "slow_layer.py": r"(?m)^Model\.layers\.5 takes .* times as long as is usual of the 12 modules of Model\.layers$",
     "recompiled.py": r"\(recompiled\.py:12\) is compiled again, .*: Settings\.rate has changed",
-    "peak.py": r"memory at the peak, in spread: .*\n.*\n.*32\.00 Mb +value +<512x512x32xf32> +peak\.py:11\n"}
+    "peak.py": r"memory at the peak, in spread: .*\n.*\n.*32\.00 MiB +value +<512x512x32xf32> +peak\.py:11\n"}
 """The text that names the place of each fault; the rest of a transcript may change with the compiler."""
 TIMED = ("slow_layer.py", "peak.py")
 """Those with tables of times, whose rows have another order each time."""

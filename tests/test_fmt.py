@@ -184,6 +184,8 @@ def test_the_command_checks_shows_and_writes(tmp_path: Path, monkeypatch: pytest
     stdin = io.TextIOWrapper(io.BytesIO(b"x=1\n"))
     monkeypatch.setattr("sys.stdin", stdin)
     assert cli.main(["fmt", "-", "--kind", "mlc"]) == 0 and capsys.readouterr().out == "x = 1\n"
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"x=1\n")))
+    assert cli.main(["fmt", "-"]) == 1 and "for the other language give --kind mlc" in capsys.readouterr().err
     assert cli.main(["fmt", "notes.txt"]) == 2
 
 

@@ -431,7 +431,15 @@ def test_the_command_profiles_programs_and_functions(tmp_path: Path, capsys: pyt
                         (["program.py", "--rows", "-7"], "'-7' is no integer of at least -1, where -1 is for all")):
         assert cli.main(["profile", *words]) == 2 and code in capsys.readouterr().err
     (tmp_path / "idle.py").write_text("print('idle')\n")
-    assert cli.main(["profile", "idle.py", "--no-roofline"]) == 1 and "ran no kernel" in capsys.readouterr().err
+    assert cli.main(["profile", "idle.py", "--no-roofline"]) == 1
+    assert re.search("ran no kernel(?s:.*)mlc profile idle.py:FUNCTION", capsys.readouterr().err)
+
+
+def test_the_sizes_of_a_call_are_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "f.mlc"
+    file.write_text("def f(x: f32[N, N + 1]) -> f32[N, N + 1] = exp(x)\n")
+    assert cli.main(["profile", str(file), "--sizes", "N=7", "--repeat", "2", "--no-roofline"]) == 0
+    assert capsys.readouterr().out.startswith("2 calls of main with N = 7 (--sizes)\n\nkernels (1):")
 
 
 def test_a_program_may_open_a_profile_of_its_own_under_the_command(tmp_path: Path,

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import doctest
 import inspect
+import re
+import subprocess
+import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -74,6 +78,20 @@ def test_every_example_is_in_the_gallery(tmp_path: Path) -> None:
     contents = (tmp_path / "gallery" / "index.rst").read_text()
     assert all(f"   {path.name}\n" in contents for path in gallery.examples(ROOT / "examples"))
     assert {"digits", "newton", "ode"} <= {*gallery.drawn()} <= {p.stem for p in gallery.examples(ROOT / "examples")}
+
+
+def test_the_extra_of_the_site_has_what_public_modules_import() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    extras: dict[str, list[str]] = project["optional-dependencies"]
+    own = extras["docs"][0].removeprefix("mlc[").removesuffix("]").split(",")
+    missing = [re.split("[<>=]", text)[0].replace("-", "_") for name, texts in extras.items()
+               if name not in ("docs", "dev", "peers", "all", *own) for text in texts if not text.startswith("mlc[")]
+    missing = ["cuda" if name == "cuda_python" else "IPython" if name == "ipython" else name for name in missing
+               if name != "jinja2"]                        # sphinx is written with it
+    assert {"pygls", "tokenizers", "mpi4py"} <= {*missing} and not {"torch", "onnx"} & {*missing}
+    code = f"import sys; sys.modules.update(dict.fromkeys({missing})); from mlc.tools.site import names; names.pages()"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.slow

@@ -138,7 +138,7 @@ def trace(path: str, name: str, given: Sequence[Any] | None) -> Op:
 def trace_with_weights(path: str, name: str, given: Sequence[Any] | None) -> tuple[Op, list[Any]]:
     """The function of a file, recorded, and its first arguments: the arrays of the module that it is."""
     if not name and formats.format_of(path) is None:
-        raise report.usage_error(f"{path}: which function?", f"write {path}:FUNCTION", "MLC0399")
+        name = sources.name_of_only(path)
     function = sources.load(path, name)
     import mlc.api as api
     specs = [api.Spec(t) for t in given] if given is not None else sources.annotated(function, f"{path}:{name}")

@@ -12,7 +12,7 @@ import numpy as np
 
 from mlc.ir.core import Op
 from mlc.ir.diag import Error, UserError
-from mlc.tools import files, report, run
+from mlc.tools import files, report, run, sources
 from mlc.tools.stepping import Breakpoint, Stepper, Stop, place_of, shown, values_in
 
 EXAMPLES = """examples:
@@ -69,7 +69,7 @@ def main(options: argparse.Namespace) -> int:
     from mlc.passes import pipeline
     path, name = run.named(options)
     if path.endswith(".py") and name is None:
-        raise report.usage_error(f"{path}: which function?", f"write {path}:FUNCTION", "MLC0399")
+        name = sources.name_of_only(path)
     found = run.call_in_file(path, name, argparse.Namespace(**vars(options), allow_pass=[]))
     Pipeline(found.steps).run(found.module)
     if options.level:

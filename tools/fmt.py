@@ -47,6 +47,8 @@ def main(options: argparse.Namespace) -> int:
             raise
         except Error as error:
             report.message(str(error))
+            if path == "-" and options.kind is None:
+                report.message("  help: it is read as a .mlir file; for the other language give --kind mlc")
             status = WRONG_INPUT
             continue
         if options.diff:
@@ -79,6 +81,9 @@ def chosen(paths: list[str]) -> Iterator[str]:
             yield from sorted(str(p) for kind in KINDS for p in Path(path).rglob(f"*.{kind}"))
         elif path == "-" or path.rpartition(".")[2] in KINDS:
             yield path
+        elif not Path(path).exists():
+            raise report.usage_error(f"cannot read {path}: No such file or directory", "give files, or folders with "
+                                     "such files in them", "MLC0392")
         else:
             raise report.usage_error(f"{path} is no .mlc or .mlir file", "give files of these endings, or --kind and -",
                                      "MLC0392")

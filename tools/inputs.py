@@ -129,6 +129,13 @@ def random_arrays(types: Sequence[Type], seed: int, numbers: dict[str, int],
     return [_random(rng, type, env) for type in types]
 
 
+def sizes_of(types: Sequence[Type], arrays: Sequence[Any]) -> dict[str, int]:
+    """The numbers that arrays give to the symbolic sizes of their types."""
+    dims = [pair for type, array in zip(types, arrays) if isinstance(type, ShapedType)
+            for pair in zip(type.shape, np.shape(array))]
+    return {name: n for d, n in dims if d is not None and (name := sizes.symbol_name(d)) is not None}
+
+
 def _random(rng: np.random.Generator, type: Type, env: dict[str, int]) -> Any:
     scalar = element(type) if isinstance(type, ScalarType | ShapedType) else None
     if scalar is None:

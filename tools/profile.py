@@ -23,6 +23,9 @@ EXAMPLES = """examples:
 
 The first runs a program, with all that it compiles and runs at once. The trace is for https://ui.perfetto.dev, the
 flame graph for any browser. Times are those of the thread that calls a kernel.
+
+In the tables, roof is the part of what the machine could do that a kernel reaches, threads the most that took part,
+even the work of the mean thread by that of the busiest; line +1 says that one more line is in the kernel.
 """
 OF_FUNCTIONS = ("entry", "args", "sizes", "inputs", "seed", "repeat")
 
@@ -78,13 +81,14 @@ def main(options: argparse.Namespace) -> int:
             raise report.usage_error(f"{options.program_arguments[0]!r}: only a Python program takes arguments",
                                      "give types with --args, or arrays with --inputs", "MLC0391")
         with counted if options.counters else nullcontext():
-            _function(path, name, options, p)
+            said = _function(path, name, options, p)
+        print(said, file=sys.stderr if options.json == "-" else sys.stdout)
     _show(p, options, counted)
     return 0 if stop is None else report.exit_status(stop)
 
 
-def _function(path: str, name: str | None, options: argparse.Namespace, p: profile) -> None:
-    """Call a function of a file again and again."""
+def _function(path: str, name: str | None, options: argparse.Namespace, p: profile) -> str:
+    """Call a function of a file again and again, and say how often, and with which sizes."""
     from mlc.backends.cpu.targets import host
     from mlc.backends.image import compile_image
     from mlc.backends.timed import TimedExecutable
@@ -95,16 +99,20 @@ def _function(path: str, name: str | None, options: argparse.Namespace, p: profi
     found = run.call_in_file(path, name, argparse.Namespace(**vars(options), pipeline=None, allow_pass=[]))
     if not inputs.has_interface(found.module, found.entry):
         raise run.no_interface(found.entry, inputs.entries(found.module)[found.entry])
-    machine = host().machine
+    types, machine = inputs.entries(found.module)[found.entry].inputs, host().machine
     pipeline.resume(found.module, "llvm", machine, added=TIMES)
     entry = TimedExecutable(compile_image(found.module, host())).entry(found.entry)
     if not entry.interface.kernels:
         raise UserError(f"{path} is at a level below kernels, which are timed by a pass above", code="MLC0335",
                         hint="start from an earlier dump")
     entry.call(found.arrays)                               # its pages are mapped, and its data in the caches
+    count = options.repeat or 10
     with p:
-        for _ in range(options.repeat or 10):
+        for _ in range(count):
             timed("compiled function", found.entry, lambda: entry.call(found.arrays), found.arrays)
+    chosen = [f"{symbol} = {n}" for symbol, n in inputs.sizes_of(types, found.arrays).items()]
+    return f"{count} call{'s' * (count != 1)} of {name or found.entry}" + (
+        f" with {', '.join(chosen)} (--sizes)" if chosen else "") + "\n"
 
 
 def _show(p: profile, options: argparse.Namespace, counted: HardwareCounters) -> None:
@@ -114,7 +122,8 @@ def _show(p: profile, options: argparse.Namespace, counted: HardwareCounters) ->
     kernels = p.kernels(None if options.no_roofline else roofline.limits(get_num_threads()))
     if not kernels.rows:
         raise UserError("the program ran no kernel, so there is nothing to show", code="MLC0796",
-                        hint="it calls no operation or compiled function of mlc, or all in other processes")
+                        hint="it calls no operation or compiled function of mlc, or all in other processes; "
+                        f"mlc profile {options.file}:FUNCTION calls one function of it")
     stream = sys.stderr if options.json == "-" else sys.stdout
     print(kernels.table(options.sort, options.rows), file=stream)
     if options.counters:

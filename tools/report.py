@@ -99,7 +99,7 @@ class Parser(argparse.ArgumentParser):
         hint = f"see {self.prog} --help"
         if unknown := re.match(r"unrecognized arguments: (--?[\w-]+)", message):
             known = [s for s in self._option_string_actions if s.startswith("--") and "mlir" not in s]
-            if near := get_close_matches(unknown[1], known, 1):
+            if near := get_close_matches(unknown[1], known, 1, 0.72):    # --target is not --args
                 hint = f"did you mean {near[0]}?"
         raise usage_error(f"{self.prog}: {message}", hint, "MLC0391")
 

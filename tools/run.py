@@ -186,9 +186,7 @@ def module_of(path: str, name: str | None, options: argparse.Namespace) -> tuple
     if formats.format_of(path) is not None:
         name = ""
     elif name is None:
-        from mlc.frontend import language
-        known = language.functions_of(language.load(path))
-        name = "main" if "main" in known or len(known) != 1 else known[0]
+        name = sources.name_of_only(path)
     module, weights = compile.trace_with_weights(path, name, inputs.parse_args(options.args) if options.args else None)
     return module, "", weights
 

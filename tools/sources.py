@@ -92,6 +92,31 @@ def load_program(path: str, name: str) -> Callable[..., Any]:
     return getattr(program, name)  # type: ignore[no-any-return]
 
 
+def name_of_only(path: str) -> str:
+    """The function of a file where none is named: main, or the only one; usage error if there are several."""
+    if path.endswith(".mlc"):
+        from mlc.frontend import language
+        known = language.functions_of(language.load(path))
+        if "main" in known or len(known) == 1:
+            return "main" if "main" in known else known[0]
+    else:                                                  # which may have a program in it, so it is not executed
+        known = _defined(path)
+    raise report.usage_error(f"{path}: which function?", f"write {path}:FUNCTION; it has " + (
+        ", ".join(known) or "none"), "MLC0399")
+
+
+def _defined(path: str) -> list[str]:
+    """The public functions that a Python file defines."""
+    try:
+        return [s.name for s in ast.parse(Path(path).read_bytes(), path).body
+                if isinstance(s, ast.FunctionDef) and not s.name.startswith("_")]
+    except OSError as error:
+        raise report.usage_error(f"cannot read {path}: {error.strerror}", "give the path of a .py, .mlc or .mlir file",
+                                 "MLC0392") from None
+    except (SyntaxError, ValueError) as error:
+        raise report.users_fault(error, path) from error
+
+
 def _no_function(path: str, name: str, known: Sequence[str]) -> UserError:
     from difflib import get_close_matches
     near = get_close_matches(name, known, 1)

@@ -40,8 +40,8 @@ def summary(found: Explanation) -> str:
             out.append(f"... {len(kernels) - MOST_ROWS} more kernels")
     for plan in found.memory:
         out.append(f"@{plan.function}: {len(plan.buffers)} buffers in an arena of {plan.total or '?'} bytes")
-    out += ["", "-o report.html writes the page, --line LINE shows one line of the source at every level"]
-    return _fitted(out)
+    return _fitted(out) + "\n" + "".join(f"{row}\n" for row in layout.wrapped(
+        "-o report.html writes the page, --line LINE shows one line of the source at every level", layout.page_width()))
 
 
 def _value(expression: str, found: Explanation) -> int | None:

@@ -26,7 +26,7 @@ def of_function(path: str, name: str, given: Sequence[Any] | None, target: Targe
     from mlc.call import record
     from mlc.frontend.script.report import Report
     if not name and formats.format_of(path) is None:
-        raise report.usage_error(f"{path}: which function?", f"write {path}:FUNCTION", "MLC0399")
+        name = sources.name_of_only(path)
     function = sources.load(path, name)
     title = f"{path}:{name}" if name else path
     specs = [api.Spec(t) for t in given] if given is not None else sources.annotated(function, title)
