@@ -119,27 +119,41 @@ def test_every_operation_at_the_last_level_has_its_line(name: str, target: Targe
     assert lost(PROGRAMS[name]()[0], target) == []
 
 
-@pytest.mark.parametrize("function", ["newton.mlc:roots", "digits.mlc:loss", pytest.param(
-    "digits.mlc:step", marks=pytest.mark.slow), pytest.param("rnn.mlc:classify", marks=pytest.mark.slow), pytest.param(
-    "transformer.mlc:loss", marks=pytest.mark.slow)])
+FUNCTIONS = ("newton.mlc:roots", "digits.mlc:loss", "digits.mlc:step", "rnn.mlc:classify", "transformer.mlc:loss")
+EXAMPLES = ("beam_search", "bert_layer", "digits_cnn --epochs 1", "early_exit", "maml", "newton", "ode", "rnn_lengths",
+            "gpt --steps 2 --context 16 --layers 1 --width 32 --batch 4", "digits", "digits_ddp --epochs 1",
+            "resnet18 --size 32 --batch 2", "sharded_gpt --steps 1 --batch 4",
+            "assistant --steps 1 --batch 1 -o FOLDER")
+
+
+@pytest.mark.parametrize("function", [pytest.param(f, marks=[pytest.mark.slow] * (i > 1))
+                                      for i, f in enumerate(FUNCTIONS)])
 def test_every_operation_of_the_text_examples_has_its_line(function: str) -> None:
     path, _, name = function.partition(":")
     assert lost(subjects.of_function(str(ROOT / "examples" / path), name, None, host(), None).module) == []
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("words", ["beam_search", "bert_layer", "digits_cnn --epochs 1", "early_exit", "maml", "newton",
-                                   "ode", "rnn_lengths", "gpt --steps 2 --context 16 --layers 1 --width 32 --batch 4",
-                                   "digits"])
-def test_every_operation_of_every_example_has_its_line(words: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("words", EXAMPLES)
+def test_every_operation_of_every_example_has_its_line(words: str, monkeypatch: pytest.MonkeyPatch,
+                                                       tmp_path: Path) -> None:
     monkeypatch.chdir(ROOT)
-    name, *arguments = words.split()
+    name, *arguments = words.replace("FOLDER", str(tmp_path)).split()
+    if name in ("digits_ddp", "sharded_gpt"):              # which are one rank of several
+        for variable, value in {"RANK": "0", "WORLD_SIZE": "1", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "0"}.items():
+            monkeypatch.setenv(variable, value)
     path = f"examples/{name}.py"
     with subjects._compilations() as made:
         run.program(path, arguments, check=False)
     assert made
     for compilation in made:
         assert lost(compilation.module) == []
+
+
+def test_no_example_is_left_out() -> None:
+    assert {p.stem for p in (ROOT / "examples").glob("*.py")} == {words.split()[0] for words in EXAMPLES}
+    assert {p.name for p in (ROOT / "examples").glob("*.mlc")} == {
+        "layers.mlc", *(function.partition(":")[0] for function in FUNCTIONS)}             # which others import
 
 
 def test_each_instruction_is_of_the_line_that_asks_for_it(found: Explanation) -> None:
