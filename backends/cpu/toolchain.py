@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mlc.backends import compile_many, image, kernel_library, named_code
+from mlc.backends import image, kernel_library, named_code
 from mlc.backends.cpu import targets
 from mlc.backends.executable import Executable
 from mlc.backends.image import Image
@@ -16,6 +16,7 @@ from mlc.ir.passes import Pipeline
 from mlc.passes import pipeline
 
 
+# What starts compilers is imported lazily: a program whose image is cached never needs it.
 class Toolchain:
     """Toolchain of one processor.
 
@@ -41,6 +42,7 @@ class Toolchain:
 
     def lower(self, module: Module) -> Module:
         """To level `loop`: the passes below are part of the compilation of each kernel."""
+        from mlc.backends import compile_many
         compile_many.start_ahead(sum(1 for _ in module.walk()))
         try:
             pipeline.lower(module, "loop", self.target.machine, added=self.added)
@@ -50,6 +52,7 @@ class Toolchain:
         return module
 
     def compile(self, module: Module, cache: bool) -> Image:
+        from mlc.backends import compile_many
         try:
             return self._compile(module, cache)
         finally:
