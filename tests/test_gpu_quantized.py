@@ -31,6 +31,16 @@ def test_arbitrary_blocks(encoding: str) -> None:
     check(mlc.lower(f, arrays, level="trace").module, arrays)
 
 
+def test_blocks_of_stacked_weights() -> None:
+    """A view of blocks, which are read as they lie in memory, is put there by a kernel of its own."""
+    def f(x: Any, w: Any) -> Any:
+        return dequantize_blocks(w[1], "q8_0") * 2, quantized_linear(x, w[1], "q8_0")
+
+    arrays = [np.random.default_rng(1).normal(size=(3, 512)).astype(np.float32),
+              blocks_of("q8_0", 10, 512).reshape(2, 5, -1)]
+    check(mlc.lower(f, arrays, level="trace").module, arrays)
+
+
 @pytest.mark.parametrize(("encoding", "products"), [("q8_0", "fma"), ("q4_k", "tf32"), ("q6_k", "fma")])
 def test_products_with_numbers_in_shared_memory(encoding: str, products: str) -> None:
     """Numbers are unpacked once for all rows of a CTA tile, of a product with tiles that stick out."""
