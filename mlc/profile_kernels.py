@@ -269,6 +269,8 @@ class Kernels:
                      f"({100 * self.coverage:.1f}%)")
         return "\n\n".join(parts)
 
+    __str__ = table
+
     def _repr_html_(self) -> str:
         tables = []
         for title, rows in {"kernels": self.sorted_by("total"), "lines": self.by_line(),

@@ -94,6 +94,8 @@ class Peak:
             lines.append(f"... {len(every) - len(rows)} more, {byte_text(rest)}")
         return "\n".join(lines)
 
+    __str__ = table
+
     def grouped(self) -> list[tuple[Owner, int]]:
         """Sum the owners of one kind and name that are of one line, in equal layers.
 

@@ -375,6 +375,7 @@ def test_tables_fit_the_terminal() -> None:
     for width in (80, 100, 160):
         text = kernels.table(width=width)
         assert max(map(len, text.splitlines())) <= width, text
+    assert str(kernels) == kernels.table()
     assert "4.5 s in kernels of 5 s in calls of compiled code (90.0%)" in text
     assert [row.line for row in kernels.by_line()] == ["a.py:1", "b.py:7"]
     assert kernels.sorted_by("bytes")[0].kernel == "<add & sub>" and kernels.to_json()["coverage"] == 0.9
