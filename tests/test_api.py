@@ -278,6 +278,7 @@ def test_captured_values_are_read_at_recording() -> None:
 
 def test_no_gradient_through_detach_and_integers() -> None:
     assert mlc.grad(lambda x: (x.detach() * x).sum())(mlc.tensor([3.0])).tolist() == [3]
+    assert mlc.grad(lambda x: mlc.from_dlpack(x * x).sum())(mlc.tensor([3.0])).tolist() == [6]
     assert mlc.grad(lambda x: mlc.floor(x).sum())(mlc.ones(2)).tolist() == [0, 0]
 
 

@@ -54,9 +54,10 @@ class Dft(Composite, name="tensor.dft"):
         return x
 
     def define(self, x: Array) -> Any:
+        if x.shape[self.axis] < 2:
+            return x                                       # as it is, with the signs of zeros
         z = x[..., 0] + 1j * x[..., 1]
-        if z.shape[self.axis]:
-            z = np.fft.ifft(z, axis=self.axis, norm="forward") if self.inverse else np.fft.fft(z, axis=self.axis)
+        z = np.fft.ifft(z, axis=self.axis, norm="forward") if self.inverse else np.fft.fft(z, axis=self.axis)
         return np.stack([z.real, z.imag], -1)
 
     def decompose(self) -> Value:

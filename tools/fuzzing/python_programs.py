@@ -41,7 +41,7 @@ UNARY = ("T.exp({x})", "T.sin({x})", "T.cos({x})", "T.tanh({x})", "T.abs({x})", 
          "T.logaddexp({x}, {x})",
          "T.nan_to_num({x})", "T.trunc({x}) + {x}", "T.frac({x})", "T.sinc({x})", "T.log2(T.abs({x}) + 2)")
 BINARY = ("{x} + {y}", "{x} - {y}", "{x} * {y}", "{x} / (1.5 + T.abs({y}))", "T.maximum({x}, {y})",
-          "T.minimum({x}, {y})", "T.atan2({x}, {y})", "T.hypot({x}, {y})", "T.where({x} < {y}, {x}, {y})",
+          "T.minimum({x}, {y})", "T.atan2({x}, {y})", "T.hypot({x}, 1 + T.abs({y}))", "T.where({x} < {y}, {x}, {y})",
           "T.fmod({x}, 0.7 + T.abs({y}))", "T.remainder({x}, 0.7 + T.abs({y}))", "T.lerp({x}, {y}, 0.3)",
           "T.logaddexp({x}, {y})", "T.addcmul({x}, {y}, {y})", "T.pow(T.abs({x}) + 0.5, {y})",
           "T.copysign({x}, T.nan_to_num({y}))", "T.xlogy({x}, T.abs({y}) + 1)", "T.fmax({x}, {y})",
@@ -56,10 +56,12 @@ REDUCED = ("T.sum({x}, {d})", "T.mean({x}, {d})", "T.amax({x}, {d})", "T.amin({x
            "T.std(T.cumsum({x}, {d}), {d}, correction=0)", "T.unbind({x}, {d})[-1]")
 FEWER = ("linalg.lstsq",)
 """Functions with fewer results than PyTorch's."""
+SHARING = ("from_dlpack",)
+"""Functions that PyTorch refuses to differentiate."""
 LIMITS = ("nn.functional.hardswish", "nn.functional.silu", "var_mean", "std_mean")
 """Functions that give their limit at -inf, where PyTorch has NaN."""
-SORTED = ("bucketize", "searchsorted")
-"""Functions of numbers in order, which say nothing of others."""
+SORTED = ("bucketize", "searchsorted", "mode")
+"""Functions of numbers in order, or that order them, which say nothing of NaN."""
 TOLERANCE = 1e-6
 """Relative to an element and to the largest of its array."""
 LOSS = """
@@ -114,7 +116,7 @@ def functions() -> list[str]:
     names = [name.removeprefix("mlc.") for name, f in odd_calls.public_functions().items()
              if name.startswith("mlc.") and not isinstance(f, TensorType)]
     return sorted({n for n in names if not n.endswith("_") and (                     # in place: the first run changes x
-        n.startswith(("nn.functional.", "linalg.", "fft.")) or "." not in n)} - {*FEWER, *LIMITS, *SORTED})
+        n.startswith(("nn.functional.", "linalg.", "fft.")) or "." not in n)} - {*FEWER, *SHARING, *LIMITS, *SORTED})
 
 
 class Writer:

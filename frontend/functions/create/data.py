@@ -220,8 +220,8 @@ def from_dlpack(x: Any, *, device: Any = None, copy: bool | None = None) -> Tens
         Tensor of the shape and dtype of `x`.
 
     Raises:
-        UserError: `x` has no `__dlpack__` (MLC0345), its memory cannot be used (MLC0346), or it cannot be shared
-            (MLC0882).
+        UserError: `x` has no `__dlpack__` (MLC0345), its memory cannot be used or it requires a gradient, which DLPack
+            does not pass on (MLC0346), or it cannot be shared (MLC0882).
 
     Example:
         >>> mlc.from_dlpack(np.array([1.0, 2.0]))
@@ -229,7 +229,10 @@ def from_dlpack(x: Any, *, device: Any = None, copy: bool | None = None) -> Tens
     """
     if not hasattr(type(x), "__dlpack__"):
         raise UserTypeError(f"{type(x).__name__} has no __dlpack__", code="MLC0345")
-    found = x.detach() if isinstance(x, Tensor) else _sharing(as_backing_array(x), x)
+    if type(x) is Tensor and x.requires_grad:
+        raise UserError("a tensor that requires a gradient is not shared through DLPack, which passes on no gradient",
+                        code="MLC0346", hint="share x.detach(), or use x itself")
+    found = x[...] if isinstance(x, Tensor) else _sharing(as_backing_array(x), x)
     if copy is False and as_device(device) not in (None, found.device):
         raise UserError(f"an array on {found.device} shares no memory with {device}", code="MLC0882",
                         hint="leave copy=False out")

@@ -24,6 +24,12 @@ func.func @eigh(%x: tensor<2x2xf64>) -> (tensor<2xf64>, tensor<2x2xf64>) {
   func.return %0#0, %0#1 : tensor<2xf64>, tensor<2x2xf64>
 }
 
+// run: @dft_of_one_point_keeps_the_signs_of_zeros([[-0.0, -0.0]]) == [[-0.0, -0.0]]
+func.func @dft_of_one_point_keeps_the_signs_of_zeros(%x: tensor<1x2xf64>) -> tensor<1x2xf64> {
+  %0 = tensor.dft %x {axis = 0, inverse = true} : tensor<1x2xf64>
+  func.return %0 : tensor<1x2xf64>
+}
+
 // run: @dft([[1.0, 0.0], [0.0, 0.0], [0.0, 0.0], [0.0, 0.0]]) == [[1.0, 0.0], [1.0, 0.0], [1.0, 0.0], [1.0, 0.0]]
 func.func @dft(%x: tensor<4x2xf64>) -> tensor<4x2xf64> {
   %0 = tensor.dft %x {axis = 0} : tensor<4x2xf64>
