@@ -144,9 +144,9 @@ class Schedule(DialectAttribute):
         if self.group_m < 0 or (self.group_m and len(cta) < 2):
             yield f"group_m = {self.group_m}: CTA tiles of two dimensions or more are grouped"
         if self.epilogue_tile and (not cta or self.vector < 0 or self.epilogue_tile < 0 or (
-                self.tile[self.vector] % self.epilogue_tile or self.epilogue_tile % (self.lanes or 1))):
-            yield (f"epilogue_tile = {self.epilogue_tile}: vectors of {self.lanes} lanes that divide the tile along "
-                   "`vector`, of a CTA tile")
+                self.tile[self.vector] % self.epilogue_tile or self.epilogue_tile % self.adjacent_lanes)):
+            yield (f"epilogue_tile = {self.epilogue_tile}: vectors of {self.adjacent_lanes} lanes that divide the tile "
+                   "along `vector`, of a CTA tile")
         if self.mma_warps not in (1, 4) or (self.mma_warps == 4 and not self._has_warpgroups()):
             yield (f"mma_warps = {self.mma_warps}: four warps multiply 64 rows, two for each thread of warps of 8 x 4, "
                    "by 8 to 256 columns along `vector`")

@@ -348,6 +348,13 @@ func.func @f() {
 }
 // -----
 func.func @f() {
+  loop.kernel {symbols = [], domain = [64, 64], iterator_types = ["parallel", "parallel"], schedule = #loop.schedule<tile = [2, 8], vector = 1, tiles_per_cta = 64, threads_per_cta = [8, 8], epilogue_tile = 1>} { // error: error[MLC0150]: loop.kernel: schedule: epilogue_tile = 1: vectors of 8 lanes that divide the tile along `vector`, of a CTA tile
+    loop.end
+  }
+  func.return
+}
+// -----
+func.func @f() {
   loop.kernel {symbols = [], domain = [64, 64], iterator_types = ["parallel", "reduction"], schedule = #loop.schedule<tile = [2, 8], vector = 1, tiles_per_cta = 8, threads_per_cta = [8]>} { // error: error[MLC0150]: loop.kernel: schedule: vector = 1 is a reduction dimension, along which no CTA tile lies
     loop.end
   }
