@@ -1,7 +1,7 @@
 """Partition kernels among threads, if the work per thread outweighs the cost of dispatch.
 
 takes  LOOP
-gives  LOOP, with `threads` and `grain_size` in schedules
+gives  LOOP, with `thread_dims` and `grain_size` in schedules
 why    the work per tile depends on the schedule
 
 Work is estimated as time, in picoseconds per element of each operation, from the rates of the machine model. A kernel
@@ -29,7 +29,7 @@ ENOUGH = 64
 def run(module: Op, machine: Cpu = CPU, worth: int = -1) -> None:
     """Parallelize every kernel with enough work: `worth` nanoseconds per thread, by default the model's."""
     for kernel in module.inside(Kernel):
-        if not kernel.schedule.threads:
+        if not kernel.schedule.thread_dims:
             parallelize(kernel, machine, worth if worth >= 0 else machine.handover_ns)
         kernel.log_schedule()
 
@@ -51,8 +51,8 @@ def parallelize(kernel: Kernel, machine: Cpu, worth: int) -> None:
         return
     if not allowed("share out", kernel):
         return
-    kernel.reschedule(threads=count, grain_size=grain_size,
-                      steps=(*kernel.schedule.steps, f"parallelize(threads={count}, grain_size={grain_size})"))
+    kernel.reschedule(thread_dims=count, grain_size=grain_size,
+                      steps=(*kernel.schedule.steps, f"parallelize(thread_dims={count}, grain_size={grain_size})"))
 
 
 def shareable(kernel: Kernel) -> int:

@@ -97,7 +97,7 @@ def _function(function: Func, sites: dict[str, list[Site]], timed: dict[str, Fun
         else:
             _time(op, times, slot, record)
             slots[op] = len(out), len(out) + 1
-            out.append(Site(op.label, kernel_cost.lines(op)[:MAX_LINES], bool(op.schedule.threads)))
+            out.append(Site(op.label, kernel_cost.lines(op)[:MAX_LINES], bool(op.schedule.thread_dims)))
     for view in [op for op in function.walk() if isinstance(op, memref.View)]:
         if (found := _value(view, slots)) is not None:
             _measure(view, times, first, len(out))

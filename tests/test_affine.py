@@ -171,7 +171,7 @@ def test_a_map_of_more_than_it_takes_is_refused() -> None:
 
 KERNEL = """func.func @f(%n: index, %x: memref<?x5xf32>, %y: memref<?x5xf32>) {
   loop.kernel %n {symbols = ["NAME"], domain = ["NAME", 5], iterator_types = ["parallel", "parallel"],
-    schedule = #loop.schedule<tile = [1, 1], threads = 1, grain_size = "NAME + 1">} : (index) -> () {
+    schedule = #loop.schedule<tile = [1, 1], thread_dims = 1, grain_size = "NAME + 1">} : (index) -> () {
     %0 = loop.index {map = affine_map<(d0, d1)[NAME] -> (NAME*d0 - (d1 floordiv 2) + 4)>}
       : () -> !loop.tile<d0xd1xindex>
     %1 = loop.load %x, %0 {map = affine_map<(d0, d1, t0) -> (t0 mod 7, -d1 + 4)>, operandSegmentSizes = [1, 1, 0]}

@@ -24,7 +24,7 @@ KERNEL = """func.func @f(%n: index) {{
 }}"""
 SCHEDULES = st.builds(
     Schedule, tile=st.tuples(st.integers(1, 64), st.integers(1, 64)), vector=st.integers(-1, 1),
-    lanes=st.integers(0, 16), masked=st.sampled_from([(), (0, 1)]), threads=st.integers(0, 2),
+    lanes=st.integers(0, 16), masked=st.sampled_from([(), (0, 1)]), thread_dims=st.integers(0, 2),
     grain_size=st.sampled_from([1, 7, sym("B") // 2 + 1]),
     tiles_per_cta=st.just(64), threads_per_cta=st.sampled_from([(), (8, 8), (4, 16)]),
     steps=st.sampled_from([(), ("tile(dim=0, size=4)", 'a "step" > 1')]))
@@ -46,8 +46,8 @@ def test_text_reads_back(schedule: Schedule) -> None:
 
 
 def test_only_what_differs_from_the_default_is_printed() -> None:
-    assert attr_text(Schedule((1, 16), vector=1, threads=1, grain_size=4), generic=False) == \
-        "#loop.schedule<tile = [1, 16], vector = 1, threads = 1, grain_size = 4>"
+    assert attr_text(Schedule((1, 16), vector=1, thread_dims=1, grain_size=4), generic=False) == \
+        "#loop.schedule<tile = [1, 16], vector = 1, thread_dims = 1, grain_size = 4>"
     assert attr_text(Schedule((1, 1)), generic=True) == "#mlc.loop.schedule<tile = [1, 1]>"
 
 

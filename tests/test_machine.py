@@ -55,7 +55,7 @@ def test_a_gpu_is_an_entry(products: str) -> None:
 def test_caches_and_costs_are_figures() -> None:
     assert "split_k" in str(schedule(CPU, rows=1).steps)
     assert "split_k" not in str(schedule(replace(CPU, l2_bytes=1 << 20), rows=1).steps)
-    assert schedule(CPU).threads and not schedule(replace(CPU, handover_ns=10**9)).threads
+    assert schedule(CPU).thread_dims and not schedule(replace(CPU, handover_ns=10**9)).thread_dims
 
 
 def test_every_pass_is_told() -> None:

@@ -193,7 +193,7 @@ class Kernel(Op, name="loop.kernel", pure=False):
     def interpret(self, frame: Frame) -> list[Any]:
         env = dict(zip(self.symbols, frame.all(self.operands)))
         extents = tuple(sizes.evaluate(d, env) for d in self.domain)
-        activation = Activation(env, extents, self.schedule.tile[: self.schedule.threads])
+        activation = Activation(env, extents, self.schedule.tile[: self.schedule.thread_dims])
         for d, extent in enumerate(extents):
             activation.axis(d, np.arange(extent if d < self.parallel else self.schedule.tile[d]))
         frame.state[self] = activation

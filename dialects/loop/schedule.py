@@ -31,7 +31,7 @@ class Schedule(DialectAttribute):
 
     masked            dimensions whose last tile is a whole one with masked accesses, and not a smaller one with code of
                       its own
-    threads           number of leading dimensions that are distributed among threads
+    thread_dims       number of leading dimensions that are distributed among threads
     grain_size        tiles of those per parallel task: a number, or a size over the symbols of the kernel
 
     Of a GPU:
@@ -66,7 +66,7 @@ class Schedule(DialectAttribute):
     vector: int = -1
     lanes: int = 0
     masked: tuple[int, ...] = ()
-    threads: int = 0
+    thread_dims: int = 0
     grain_size: Dim = 1
     tiles_per_cta: int = 0
     threads_per_cta: tuple[int, ...] = ()
@@ -116,8 +116,8 @@ class Schedule(DialectAttribute):
             yield f"lanes = {self.lanes} is negative"
         if not all(0 <= d < parallel for d in self.masked) or (self.masked and self.vector < 0):
             yield f"masked = {list(self.masked)}: only vectors of {parallel} parallel dimensions are masked"
-        if not 0 <= self.threads <= parallel:
-            yield f"threads = {self.threads}, but {parallel} dimensions are parallel"
+        if not 0 <= self.thread_dims <= parallel:
+            yield f"thread_dims = {self.thread_dims}, but {parallel} dimensions are parallel"
         if isinstance(self.grain_size, int) and self.grain_size < 1:
             yield f"grain_size = {self.grain_size} is not positive"
         if unknown := sizes.symbols(self.grain_size) - {*symbols}:

@@ -18,7 +18,7 @@ from mlc.passes.lower_kernel.nest import Lowering
 def share(low: Lowering) -> None:
     """The loops of a kernel, in parts of at least `grain_size` tiles; without scf.parallel if there is one part."""
     kernel, schedule = low.kernel, low.kernel.schedule
-    counts = [_blocks(extent, size) for extent, size in zip(kernel.domain, schedule.tile)][: schedule.threads]
+    counts = [_blocks(extent, size) for extent, size in zip(kernel.domain, schedule.tile)][: schedule.thread_dims]
     total = sizes.product(counts)
     parts = sizes.divide(total, schedule.grain_size)
     if not counts or (isinstance(parts, int) and parts < 2):

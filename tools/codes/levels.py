@@ -51,7 +51,7 @@ example python:
     run_function(parse_module("""
         func.func @f(%x: memref<4xf32>) {
           loop.kernel {symbols = [], domain = [4], iterator_types = ["parallel"],
-                       schedule = #loop.schedule<tile = [1], threads = 1>} {
+                       schedule = #loop.schedule<tile = [1], thread_dims = 1>} {
             %0 = loop.load %x {map = affine_map<(d0) -> (-d0 + 3)>, operandSegmentSizes = [1, 0, 0]}
               : (memref<4xf32>) -> !loop.tile<d0xf32>
             loop.store %0, %x {map = affine_map<(d0) -> (d0)>, operandSegmentSizes = [1, 1, 0, 0]}

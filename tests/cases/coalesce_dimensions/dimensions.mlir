@@ -103,11 +103,11 @@ func.func @scratch(%x: memref<3x4x5xf32>, %y: memref<3x4x5xf32>) {
 // -----
 // a schedule that has been chosen stays as it is
 func.func @chosen(%x: memref<4x5xf32>, %y: memref<4x5xf32>) {
-  loop.kernel {symbols = [], domain = [4, 5], iterator_types = ["parallel", "parallel"], schedule = #loop.schedule<tile = [1, 1], threads = 1, grain_size = 2>} {
+  loop.kernel {symbols = [], domain = [4, 5], iterator_types = ["parallel", "parallel"], schedule = #loop.schedule<tile = [1, 1], thread_dims = 1, grain_size = 2>} {
     %0 = loop.load %x {map = affine_map<(d0, d1) -> (d0, d1)>, operandSegmentSizes = [1, 0, 0]} : (memref<4x5xf32>) -> !loop.tile<d0xd1xf32>
     loop.store %0, %y {map = affine_map<(d0, d1) -> (d0, d1)>, operandSegmentSizes = [1, 1, 0, 0]} : (!loop.tile<d0xd1xf32>, memref<4x5xf32>) -> ()
     loop.end
   }
   func.return
 }
-// CHECK: domain = [4, 5], iterator_types = ["parallel", "parallel"], schedule = #loop.schedule<tile = [1, 1], threads = 1, grain_size = 2>
+// CHECK: domain = [4, 5], iterator_types = ["parallel", "parallel"], schedule = #loop.schedule<tile = [1, 1], thread_dims = 1, grain_size = 2>

@@ -151,7 +151,7 @@ func.func @f(%x: memref<4x8xf32>) {
 }
 // -----
 func.func @f() {
-  loop.kernel {symbols = [], domain = [4, 64], iterator_types = ["parallel", "reduction"], schedule = #loop.schedule<tile = [1, 1], threads = 2>} { // error: error[MLC0150]: loop.kernel: schedule: threads = 2, but 1 dimensions are parallel
+  loop.kernel {symbols = [], domain = [4, 64], iterator_types = ["parallel", "reduction"], schedule = #loop.schedule<tile = [1, 1], thread_dims = 2>} { // error: error[MLC0150]: loop.kernel: schedule: thread_dims = 2, but 1 dimensions are parallel
     loop.end
   }
   func.return
@@ -400,14 +400,14 @@ func.func @f() {
 }
 // -----
 func.func @f() {
-  loop.kernel {symbols = [], domain = [4], iterator_types = ["parallel"], schedule = #loop.schedule<tile = [1], threads = 1, grain_size = 0>} { // error: error[MLC0150]: loop.kernel: schedule: grain_size = 0 is not positive
+  loop.kernel {symbols = [], domain = [4], iterator_types = ["parallel"], schedule = #loop.schedule<tile = [1], thread_dims = 1, grain_size = 0>} { // error: error[MLC0150]: loop.kernel: schedule: grain_size = 0 is not positive
     loop.end
   }
   func.return
 }
 // -----
 func.func @f() {
-  loop.kernel {symbols = [], domain = [4], iterator_types = ["parallel"], schedule = #loop.schedule<tile = [1], threads = 1, grain_size = "B + 1">} { // error: error[MLC0150]: loop.kernel: schedule: grain_size = B + 1 names B, which is not a symbol of the kernel
+  loop.kernel {symbols = [], domain = [4], iterator_types = ["parallel"], schedule = #loop.schedule<tile = [1], thread_dims = 1, grain_size = "B + 1">} { // error: error[MLC0150]: loop.kernel: schedule: grain_size = B + 1 names B, which is not a symbol of the kernel
     loop.end
   }
   func.return

@@ -13,11 +13,11 @@ func.func @large(%x: tensor<2000xf32>) -> tensor<2000xf32> {
   %0 = tensor.abs %x : tensor<2000xf32>
   func.return %0 : tensor<2000xf32>
 }
-// CHECK: threads = 1, grain_size = {{\d+}}, steps = {{.*}}parallelize(threads=1, grain_size={{\d+}})"]>, label = "abs"
+// CHECK: thread_dims = 1, grain_size = {{\d+}}, steps = {{.*}}parallelize(thread_dims=1, grain_size={{\d+}})"]>, label = "abs"
 // -----
 // how long a row takes is not known
 func.func @rows(%x: tensor<BxNxf32>) -> tensor<Bxf32> {
   %0 = tensor.reduce_max %x {axes = [1]} : (tensor<BxNxf32>) -> tensor<Bxf32>
   func.return %0 : tensor<Bxf32>
 }
-// CHECK: threads = 1, grain_size = "{{.*}}floordiv{{.*}}"
+// CHECK: thread_dims = 1, grain_size = "{{.*}}floordiv{{.*}}"
