@@ -142,7 +142,7 @@ class Step:
 
 @dataclass
 class Instruments:
-    """Instrumentation of the passes of a pipeline."""
+    """Instrumentation of the passes of a pipeline, or of several that take a module on: their passes count on."""
 
     verify_each: bool = False
     print_after_all: IO[str] | None = None
@@ -153,6 +153,7 @@ class Instruments:
     after: Callable[[Step, Op], None] | None = None
     seconds: dict[str, float] = field(default_factory=dict)
     rules: dict[str, dict[str, int]] = field(default_factory=dict)
+    passed: int = 0                                    # passes that the module is through
 
 
 class Pipeline:
@@ -176,7 +177,8 @@ class Pipeline:
     def run(self, module: Op, instruments: Instruments | None = None) -> Op:
         """Run every pass on `module` in place, and return it."""
         ins = instruments or Instruments()
-        _dump(ins, 0, "input", module)
+        if not ins.passed:
+            _dump(ins, 0, "input", module)
         if ins.verify_each and self.takes is not None:
             self.takes.check(module)
         with no_collection():
@@ -185,7 +187,8 @@ class Pipeline:
 
     def _run(self, module: Op, ins: Instruments) -> None:
         form: Form | None = None
-        for number, step in enumerate(self.steps, 1):
+        for index, step in enumerate(self.steps):
+            number = ins.passed + 1
             watched = ins.print_after_change is not None or ins.reproducer is not None
             before = to_text(module, ins.generic) if watched else ""
             started = time.perf_counter()
@@ -197,7 +200,7 @@ class Pipeline:
                     if form is not None:
                         form.check(module)
             except Exception as error:
-                raise self._crashed(number, before, error, ins)    # noqa: B904 (_crashed sets the cause)
+                raise self._crashed(index, before, error, ins)    # noqa: B904 (_crashed sets the cause)
             ins.seconds[f"{number:02d} {step}"] = time.perf_counter() - started
             fired = getattr(counters, "fired", None) or {}
             if fired:
@@ -211,16 +214,17 @@ class Pipeline:
                 ins.print_after_all.write(f"// ----- after {step} -----\n{to_text(module, ins.generic)}")
             if ins.print_after_change is not None:
                 ins.print_after_change.write(_diff(before, to_text(module, ins.generic), str(step)))
+            ins.passed = number
             _dump(ins, number, step.transform.name, module)
             if ins.after is not None:
                 ins.after(step, module)
 
-    def _crashed(self, number: int, before: str, error: Exception, ins: Instruments) -> Exception:
+    def _crashed(self, index: int, before: str, error: Exception, ins: Instruments) -> Exception:
         """Exception to raise for a failed pass: errors about the user's input as they are, a defect of the compiler as
         an InternalError, with a reproducer."""
         if isinstance(error, Error) and not isinstance(error, IRError):
             return error
-        step = self.steps[number - 1]
+        step = self.steps[index]
         notes = tuple(getattr(error, "__notes__", ()))
         if isinstance(error, IRError) and not ins.verify_each:
             error.notes = (*error.notes, f"pass {step} found it", *notes)
@@ -232,12 +236,12 @@ class Pipeline:
             out_of_memory.__cause__ = error
             return out_of_memory
         if ins.reproducer is not None:
-            write_reproducer(ins.reproducer, before, ",".join(map(str, self.steps[number - 1:])))
+            write_reproducer(ins.reproducer, before, ",".join(map(str, self.steps[index:])))
         wrapped = InternalError(f"pass {step} failed: {type(error).__name__}: "
                                 f"{error.message if isinstance(error, Error) else error}",
                                 loc=getattr(error, "loc", None) or Error("").loc, notes=notes)
         if ins.reproducer is not None:
-            wrapped.reproducer = f"mlc opt {ins.reproducer} --run-reproducer{allowances(self.steps[number - 1:])}"
+            wrapped.reproducer = f"mlc opt {ins.reproducer} --run-reproducer{allowances(self.steps[index:])}"
             wrapped.hint = f"replay it with: {wrapped.reproducer}"
         wrapped.__cause__ = error
         return wrapped

@@ -346,6 +346,13 @@ def test_opt_dumps_every_pass(run: Run) -> None:
                                            "03_fuse.mlir"]
 
 
+def test_dumps_of_several_levels_are_those_of_one_way_down(run: Run) -> None:
+    run("compile", "model.py:predict", "--emit=low", "-o", os.devnull, "--dump-dir", "one")
+    assert run("compile", "model.py:predict", "--emit=trace,tensor,loop,low", "-o", "out", "--dump-dir", "more")[0] == 0
+    assert sorted(os.listdir("more")) == sorted(os.listdir("one"))
+    assert all(Path("more", name).read_text() == Path("one", name).read_text() for name in os.listdir("one"))
+
+
 @pytest.mark.parametrize("words, same_as", [
     ("--pass-pipeline=builtin.module(func.func(cse,canonicalize))", "-p cse,canonicalize"),
     ("-cse -canonicalize", "-p cse,canonicalize"),
