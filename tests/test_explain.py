@@ -278,13 +278,29 @@ def test_the_json_fits_its_schema(found: Explanation) -> None:
 
 
 def test_kernels_are_bound_by_the_level_that_has_room_for_them(found: Explanation) -> None:
-    kernels = [replace(found.kernels[0], flops=flops, bytes=bytes)
+    kernels = [replace(found.kernels[0], flops=flops, bytes=bytes, threads=True)
                for flops, bytes in (("10", "400"), ("10", "401"), ("1000", "400"), ("?", "4"))]
     out = as_json.document(replace(found, kernels=kernels, limits=LIMITS))
     assert [k["bound"] for k in out["kernels"]] == [
         {"level": "L2", "seconds": 2.0}, {"level": "memory", "seconds": 20.05}, {"level": "L2", "seconds": 10.0}, None]
-    assert out["limits"] == {"flops": 100.0, "threads": 2, "levels": [
-        {"name": "L2", "size": 100, "bytes": 200.0}, {"name": "memory", "size": 1000, "bytes": 20.0}]}
+    assert out["limits"] == {"flops": [50.0, 100.0], "threads": 2, "levels": [
+        {"name": "L2", "size": 100, "bytes": [100.0, 200.0]}, {"name": "memory", "size": 1000, "bytes": [20.0, 20.0]}]}
+
+
+def test_a_kernel_that_runs_on_one_thread_is_bound_by_what_one_can_do(file: Path) -> None:
+    file.write_text("import mlc\n\ndef step(x: mlc.spec(512, 512), y: mlc.spec(4)):\n"
+                    "    return mlc.exp(x), mlc.exp(y)\n")
+    found = collect.explain(subjects.of_function(file.name, "step", None, host(), None))
+    large, small = sorted(found.kernels, key=lambda k: -int(k.flops))
+    assert large.threads and not small.threads
+    file.write_text("import mlc\n\ndef step(x: mlc.spec('B', 512)):\n    return mlc.exp(x)\n")
+    for sizes, threads in (("B=512", True), ("B=1", False)):
+        of_size = subjects.of_function(file.name, "step", None, host(), None)
+        (kernel,) = collect.explain(subjects.specialise(of_size, sizes)).kernels
+        assert kernel.threads == threads
+    of_one = replace(small, flops="1000", bytes="200")
+    out = as_json.document(replace(found, kernels=[of_one, replace(of_one, threads=True)], limits=LIMITS))
+    assert [k["bound"] for k in out["kernels"]] == [{"level": "L2", "seconds": 20.0}, {"level": "L2", "seconds": 10.0}]
 
 
 def test_the_compact_form_says_the_same(found: Explanation) -> None:
@@ -319,6 +335,14 @@ def command(file: Path, capsys: pytest.CaptureFixture[str]) -> Callable[..., tup
         status = cli.main(("explain", *words))
         return status, *capsys.readouterr()
     return call
+
+
+def test_the_least_times_of_kernels_as_text(command: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mlc.tools.bench.roofline.limits", lambda threads: LIMITS)
+    status, out, _ = command("step_explained.py:step", "--roofline")
+    assert status == 0 and re.search(r"^least +kernel +function", out, re.M)
+    status, out, _ = command("step_explained.py:step", "--roofline", "--line", "6")
+    assert status == 0 and re.search(r"bytes, \S+ u?m?s at least by (one thread|2 threads)$", out, re.M)
 
 
 def test_a_line_through_all_levels(command: Any) -> None:

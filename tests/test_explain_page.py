@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -108,9 +109,15 @@ def test_the_roofline_has_a_line_for_each_level(browser: Browser) -> None:
     assert browser("[...document.querySelectorAll('.roofline .roof title')].map(e => e.textContent.split(':')[0])") == [
         "L2", "L3", "memory"]
     dots = browser("[...document.querySelectorAll('.roofline circle title')].map(e => e.textContent)")
-    assert dots and all("flops/byte in L2, at most" in text for text in dots)
+    assert dots and all(re.search(r"flops/byte in L[23], at most .* on one thread$", text) for text in dots)
     browser("views.kernels.select(data.kernels.find(k => intensity(k)))")
-    assert browser("/(L2 bounds|Arithmetic bounds)/.test(document.querySelector('.kernels-view .side').textContent)")
+    side = "document.querySelector('.kernels-view .side').textContent"
+    assert browser(f"/(L2 bounds|Arithmetic bounds)/.test({side})")
+    for threads, needs, measured in (("true", "2 threads of this machine need", r"200\sGflop/s, .* with 2 threads"),
+                                     ("false", "one thread of this machine needs", r"100\sGflop/s, .* with 1 thread")):
+        browser(f"views.kernels.select(Object.assign({{}}, data.kernels.find(k => k.bound), {{threads: {threads}}}))")
+        found = str(browser(side))
+        assert re.search(f"is the least that {needs}", found) and re.search(measured, found), found
 
 
 def test_search_finds_lines_of_all_levels_and_goes_there(browser: Browser) -> None:

@@ -48,8 +48,8 @@ def parser() -> argparse.ArgumentParser:
     add("--target", help="host (the default), x86-64-v2, x86-64-v3, x86-64-v4, sapphirerapids, aarch64, or a GPU: "
         "cuda:sm_75 to cuda:sm_120")
     add("--matmul-precision", choices=["ieee", "tf32"], metavar="P", help="on a GPU with tensor cores: ieee or tf32")
-    add("--roofline", action="store_true", help="measure what this machine can do, in seconds, and relate the kernels "
-        "to it")
+    add("--roofline", action="store_true", help="measure what this machine can do, which takes seconds: the least "
+        "time that it needs for each kernel")
     add("--measure", action="store_true", help="run the code on random arguments, and say how long each kernel takes")
     return p
 

@@ -12,7 +12,7 @@ from mlc.ir.sizes import evaluate, symbols
 from mlc.roofline import Limits
 from mlc.tools.explain.explanation import Explanation, Hunk, Kernel, Line, MemoryPlan, Operation, Pass
 
-VERSION = 2
+VERSION = 3
 """Version of both forms."""
 
 
@@ -57,20 +57,22 @@ PARTS = ("before", "removed", "added", "after")
 
 def _kernel(k: Kernel, sizes: dict[str, int], limits: Limits | None) -> dict[str, Any]:
     flops, moved = quantity(k.flops, sizes), quantity(k.bytes, sizes)
-    return {**asdict(k), "flops": flops, "bytes": moved, "bound": _bound(flops, moved, limits)}
+    return {**asdict(k), "flops": flops, "bytes": moved, "bound": _bound(flops, moved, k.threads, limits)}
 
 
-def _bound(flops: dict[str, Any] | None, moved: dict[str, Any] | None, limits: Limits | None) -> dict[str, Any] | None:
-    """The level that a kernel is compared with, and its least time with all threads, where these are known."""
+def _bound(flops: dict[str, Any] | None, moved: dict[str, Any] | None, threads: bool,
+           limits: Limits | None) -> dict[str, Any] | None:
+    """The level that a kernel is compared with, and its least time with the threads that may share it, where known."""
     if limits is None or flops is None or moved is None or None in (flops["value"], moved["value"]):
         return None
-    return {"level": limits.level(moved["value"]).name, "seconds": limits.seconds(flops["value"], moved["value"])}
+    return {"level": limits.level(moved["value"], threads).name,
+            "seconds": limits.seconds(flops["value"], moved["value"], threads)}
 
 
 def _limits(limits: Limits) -> dict[str, Any]:
-    """The limits of all threads together."""
-    return {"flops": limits.operations["f32"][1], "threads": limits.threads, "levels": [
-        {"name": name, "size": size, "bytes": rate} for name, size, (_, rate) in limits.levels]}
+    """The limits of one thread and of all threads together."""
+    return {"flops": list(limits.operations["f32"]), "threads": limits.threads, "levels": [
+        {"name": level.name, "size": level.size, "bytes": list(level.rates)} for level in limits.levels]}
 
 
 def _plan(plan: MemoryPlan, sizes: dict[str, int]) -> dict[str, Any]:

@@ -134,7 +134,7 @@ class _Collector:
         if number == len(self.rows) or self.rows[number][0] != level:
             self.levels.append(Level(level, lines))
             if level == "loop":
-                kernels.add_schedules(self.kernels, module, self.lineage)
+                kernels.add_schedules(self.kernels, module, self.lineage, self.subject.sizes)
 
     # -- at the end ---------------------------------------------------------------------------------------------------
     def explanation(self, seconds: dict[str, float]) -> Explanation:

@@ -117,6 +117,7 @@ class Kernel:
     unfused    why producers are in other kernels
     fused      by which rules its operations came together, and where their values are
     schedule   tile sizes, vectors and threads, as chosen for it
+    threads    whether several threads of a processor may share it, with the sizes that are known
     flops      floating-point operations, an expression in the symbolic sizes
     bytes      bytes that it has to read and write at least, likewise
     code       the function of the kernel after `outline`, which equal kernels share
@@ -141,6 +142,7 @@ class Kernel:
     code: str
     runs: int = 0
     measured: float | None = None
+    threads: bool = False
 
 
 @dataclass(frozen=True)

@@ -111,14 +111,24 @@ def _elements(type: TensorType, map: AffineMap, domain: tuple[Dim, ...]) -> Dim:
 
 
 # -- schedules --------------------------------------------------------------------------------------------------------
-def add_schedules(found: dict[int, Kernel], module: Op, lineage: Lineage) -> None:
+def add_schedules(found: dict[int, Kernel], module: Op, lineage: Lineage, numbers: Mapping[str, int]) -> None:
     """Add to each kernel its schedule and the name of its function, of a module in the form `loop`."""
     for op in module.inside(loop.Kernel):
         holder = op.parent_op
         code = str(holder.sym_name) if isinstance(holder, Func) else ""
         for number in ancestors(lineage.number_of[op], lineage, found):
             schedule = op.attr_text("schedule", op.schedule, False)
-            found[number] = replace(found[number], schedule=schedule, code=code)
+            threads = found[number].threads or has_parts(op, numbers)
+            found[number] = replace(found[number], schedule=schedule, code=code, threads=threads)
+
+
+def has_parts(kernel: loop.Kernel, numbers: Mapping[str, int]) -> bool:
+    """Whether a kernel has several parts for threads, as `loop_to_scf` divides it; sizes without numbers are large."""
+    schedule = kernel.schedule
+    blocks = [sizes.divide(extent + tile - 1, tile)
+              for extent, tile in zip(kernel.domain[: schedule.thread_dims], schedule.tile)]
+    parts = sizes.divide(sizes.product(blocks), schedule.grain_size)
+    return bool(blocks) and (not sizes.symbols(parts) <= numbers.keys() or sizes.evaluate(parts, numbers) > 1)
 
 
 def ancestors(number: int, lineage: Lineage, among: Mapping[int, object]) -> Iterator[int]:

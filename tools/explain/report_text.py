@@ -33,15 +33,25 @@ def summary(found: Explanation) -> str:
         -(k.measured or 0), -(_value(k.flops, found) or 0)))
     if kernels:
         times = [("time", "runs")] * any(k.measured is not None for k in kernels)
-        out += ["", *_table((*itertools.chain(*times), "kernel", "function", "domain", "flops", "bytes"), [
-            (*((time_text(k.measured or 0), str(k.runs)) if times else ()), k.label or "copy", "@" + k.function,
-             " x ".join(k.domain), k.flops, k.bytes) for k in kernels[:MOST_ROWS]])]
+        least = ["least"] * (found.limits is not None)
+        out += ["", *_table((*itertools.chain(*times), *least, "kernel", "function", "domain", "flops", "bytes"), [
+            (*((time_text(k.measured or 0), str(k.runs)) if times else ()), *([_least(k, found)] if least else ()),
+             k.label or "copy", "@" + k.function, " x ".join(k.domain), k.flops, k.bytes)
+            for k in kernels[:MOST_ROWS]])]
         if len(kernels) > MOST_ROWS:
             out.append(f"... {len(kernels) - MOST_ROWS} more kernels")
     for plan in found.memory:
         out.append(f"@{plan.function}: {len(plan.buffers)} buffers in an arena of {plan.total or '?'} bytes")
     return _fitted(out) + "\n" + "".join(f"{row}\n" for row in layout.wrapped(
         "-o report.html writes the page, --line LINE shows one line of the source at every level", layout.page_width()))
+
+
+def _least(k: Kernel, found: Explanation) -> str:
+    """The least time of a run by the roofline; "" where the work is not known."""
+    flops, moved = _value(k.flops, found), _value(k.bytes, found)
+    if found.limits is None or flops is None or moved is None:
+        return ""
+    return time_text(found.limits.seconds(flops, moved, k.threads))
 
 
 def _value(expression: str, found: Explanation) -> int | None:
@@ -60,7 +70,7 @@ def line(found: Explanation, wanted: str, everything: bool = False) -> str:
         out += ["", *_at_level(level, chosen, everything)]
     out += ["", "passes", *_passes(found, chosen)]
     if kernels := [k for k in found.kernels if chosen & {k.op, *k.ops}]:
-        out += ["", "kernels", *(text for k in kernels[:MOST_ROWS] for text in _kernel(k))]
+        out += ["", "kernels", *(text for k in kernels[:MOST_ROWS] for text in _kernel(k, found))]
         if len(kernels) > MOST_ROWS:
             out.append(f"  ... {len(kernels) - MOST_ROWS} more")
     return _fitted(out)
@@ -122,10 +132,12 @@ def _counted(found: Explanation, numbers: Iterable[int]) -> str:
         if counts else "nothing"
 
 
-def _kernel(k: Kernel) -> list[str]:
+def _kernel(k: Kernel, found: Explanation) -> list[str]:
     work = f": {k.flops} flops, {k.bytes} bytes" if k.flops else ""
     if k.measured is not None:
         work += f", {time_text(k.measured)} in {k.runs} run{'s' * (k.runs != 1)}"
+    if found.limits is not None and (least := _least(k, found)):
+        work += f", {least} at least by " + (f"{found.limits.threads} threads" if k.threads else "one thread")
     return [f"  {k.label or 'copy'} in @{k.function}{work}", *(f"    together: {why}" for why in k.fused),
             *(f"    apart from {why}" for why in k.unfused)]
 

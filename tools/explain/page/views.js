@@ -238,34 +238,35 @@ function schedule(text) {
 
 const decades = (from, to) => Array.from({length: Math.max(0, Math.floor(to) - Math.ceil(from) + 1)}, (_, i) => 10 ** (Math.ceil(from) + i));
 
-/** What the kernels could attain on this machine, by their flops per byte. */
+/** What the kernels could attain on this machine, by their flops per byte: under the roof of all threads, or of one if the chosen kernel runs on one. */
 function roofline(chosen) {
-  const limits = data.limits;
+  const limits = data.limits, many = !chosen || !chosen.bound || chosen.threads ? 1 : 0;
   const shown = data.kernels.filter(k => intensity(k));
   if (!limits || !shown.length) return limits ? [] : [element("p", {class: "hint"}, "mlc explain --roofline measures what this machine can do, and relates the kernels to it.")];
   const far = limits.levels[limits.levels.length - 1], named = Object.fromEntries(limits.levels.map(l => [l.name, l]));
-  const w = 330, h = 190, left = 46, bottom = 26, ridge = level => limits.flops / level.bytes;
+  const w = 330, h = 190, left = 46, bottom = 26, flops = limits.flops[many], ridge = level => flops / level.bytes[many];
   const xs = shown.map(intensity), x0 = Math.log10(Math.min(...xs, ridge(limits.levels[0]) / 10)), x1 = Math.log10(Math.max(...xs, ridge(far) * 10));
-  const top = Math.log10(limits.flops), y0 = Math.min(top - 1, x0 + Math.log10(far.bytes));
+  const top = Math.log10(limits.flops[1]), y0 = Math.min(top - 1, x0 + Math.log10(far.bytes[0]));
   const X = v => left + (Math.log10(v) - x0) / (x1 - x0) * (w - left - 10), Y = v => 10 + (top - Math.log10(v)) / (top - y0) * (h - 20 - bottom);
-  const attainable = (v, level) => Math.min(limits.flops, v * level.bytes);
+  const attainable = (v, level) => Math.min(flops, v * level.bytes[many]);
+  const most = k => k.bound ? valueOf(k.flops) / k.bound.seconds : attainable(intensity(k), far);
   const levelOf = k => k.bound ? named[k.bound.level] : far;
-  const roof = l => element("path", {class: l === far ? "roof" : "roof cache", d: `M${X(10 ** x0)},${Y(attainable(10 ** x0, l))} L${X(ridge(l))},${Y(limits.flops)} L${w - 10},${Y(limits.flops)}`},
-    element("title", {}, `${l.name}: ${short(l.bytes, "B/s")}`));
+  const roof = l => element("path", {class: l === far ? "roof" : "roof cache", d: `M${X(10 ** x0)},${Y(attainable(10 ** x0, l))} L${X(ridge(l))},${Y(flops)} L${w - 10},${Y(flops)}`},
+    element("title", {}, `${l.name}: ${short(l.bytes[many], "B/s")}`));
   const svg = element("svg", {viewBox: `0 0 ${w} ${h}`, class: "roofline", role: "img", "aria-label": "roofline"},
     ...limits.levels.map(roof),
     ...decades(x0, x1).flatMap(d => [element("line", {class: "grid", x1: X(d), x2: X(d), y1: 10, y2: h - 10 - bottom}),
       element("text", {class: "small", x: X(d), y: h - bottom + 6, "text-anchor": "middle"}, d < 1 ? String(+d.toPrecision(1)) : short(d))]),
     element("text", {class: "small", x: w - 10, y: h - 4, "text-anchor": "end"}, "flops per byte"),
     ...decades(y0, top).map(d => element("text", {class: "small", x: left - 6, y: Y(d) + 4, "text-anchor": "end"}, short(d))),
-    ...shown.map(k => element("circle", {class: chosen && chosen.op === k.op ? "on" : "", cx: X(intensity(k)), cy: Y(attainable(intensity(k), levelOf(k))),
+    ...shown.map(k => element("circle", {class: chosen && chosen.op === k.op ? "on" : "", cx: X(intensity(k)), cy: Y(most(k)),
       r: chosen && chosen.op === k.op ? 6 : 3.5, onclick: () => views.kernels.select(k)},
-      element("title", {}, `${k.label}: ${short(intensity(k))} flops/byte in ${levelOf(k).name}, at most ${short(attainable(intensity(k), levelOf(k)), "flop/s")}`))));
+      element("title", {}, `${k.label}: ${short(intensity(k))} flops/byte in ${levelOf(k).name}, at most ${short(most(k), "flop/s")}${k.threads ? "" : " on one thread"}`))));
   const bound = chosen && chosen.bound && intensity(chosen) ? [element("p", {}, intensity(chosen) < ridge(levelOf(chosen)) ? `The bandwidth of ${chosen.bound.level} bounds it: ` : "Arithmetic bounds it: ",
-    element("b", {}, seconds(chosen.bound.seconds)), ` at ${short(valueOf(chosen.flops) / chosen.bound.seconds, "flop/s")} is the least that this machine needs.`)] : [];
-  const rates = limits.levels.map(l => `${short(l.bytes, "B/s")} in ${l.name}`).join(", ");
+    element("b", {}, seconds(chosen.bound.seconds)), ` at ${short(valueOf(chosen.flops) / chosen.bound.seconds, "flop/s")} is the least that ${chosen.threads ? plural(limits.threads, "thread") : "one thread"} of this machine ${chosen.threads && limits.threads > 1 ? "need" : "needs"}.`)] : [];
+  const rates = limits.levels.map(l => `${short(l.bytes[many], "B/s")} in ${l.name}`).join(", ");
   return [element("h3", {}, "Roofline"), svg, ...bound, element("p", {class: "hint"},
-    `${short(limits.flops, "flop/s")}, ${rates} were measured with ${plural(limits.threads, "thread")}. A kernel is under the line of the nearest level that has room for its bytes.`)];
+    `${short(flops, "flop/s")}, ${rates} were measured with ${plural(many ? limits.threads : 1, "thread")}. A kernel is under the line of the nearest level that has room for its bytes.`)];
 }
 
 // -- memory -----------------------------------------------------------------------------------------------------------
