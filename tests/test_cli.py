@@ -273,6 +273,7 @@ def test_output_files_are_written_atomically(sample_folder: Path, monkeypatch: p
     ("compile {}:main --emit=loop,asm -o {}", "file/out", "Not a directory", "part of the path is a file"),
     ("compile {}:main --dump-dir {}", "file/out", "Not a directory", "part of the path is a file"),
     ("opt {} --dump-dir {}", "file/out", "Not a directory", "part of the path is a file"),
+    ("opt {} --crash-reproducer {}", "no/crash.mlir", "No such file or directory", "make the folder first"),
     ("fuzz --log {1}", "no/log", "No such file or directory", "make the folder first"),
     ("fuzz -o {1}", "file/found", "Not a directory", "part of the path is a file")])
 def test_what_cannot_be_written_is_said_before_the_program_runs(
@@ -284,6 +285,16 @@ def test_what_cannot_be_written_is_said_before_the_program_runs(
     status, out, err = run(*words.format(program, tmp_path / path).split())
     assert (status, out) == (2, "") and "it has run" not in err
     assert f"[MLC0393]: cannot write {tmp_path / path}: {reason}" in err and hint in err
+
+
+@pytest.mark.parametrize(("module", "option", "place"), [
+    ("site", "-o", "file/site"), ("gpu_check", "--out", "file/found"), ("mutants", "--log", "no/log")])
+def test_programs_say_before_their_work_what_cannot_be_written(module: str, option: str, place: str,
+                                                               tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    done = subprocess.run([sys.executable, "-m", f"mlc.tools.{module}", option, place], cwd=tmp_path, env=ENVIRONMENT,
+                          capture_output=True, text=True)
+    assert done.returncode == 2 and f"[MLC0393]: cannot write {place}: " in done.stderr, done.stderr
 
 
 @pytest.mark.parametrize("words", ["compile {}:main --emit=loop,asm -o {}", "compile {}:main --dump-dir {}",
@@ -344,6 +355,14 @@ def test_opt_dumps_every_pass(run: Run) -> None:
     run("opt", "model.mlir", "-p", "canonicalize,fix_numerics,fuse", "--dump-dir", "dumps")
     assert sorted(os.listdir("dumps")) == ["00_input.mlir", "01_canonicalize.mlir", "02_fix_numerics.mlir",
                                            "03_fuse.mlir"]
+
+
+def test_opt_dumps_each_part_of_a_file_into_its_own_folder(run: Run) -> None:
+    Path("parts.mlir").write_text("func.func @f() {\n  func.return\n}\n// -----\nfunc.func @g() {\n  func.return\n}\n")
+    assert run("opt", "parts.mlir", "--split-input-file", "-p", "cse", "--dump-dir", "dumps")[0] == 0
+    for folder, name in (("00", "@f"), ("01", "@g")):
+        assert sorted(os.listdir(f"dumps/{folder}")) == ["00_input.mlir", "01_cse.mlir"]
+        assert name in Path(f"dumps/{folder}/01_cse.mlir").read_text()
 
 
 def test_dumps_of_several_levels_are_those_of_one_way_down(run: Run) -> None:

@@ -43,7 +43,9 @@ from mlc.backends.cuda.executable import Executable, device_memory
 from mlc.backends.cuda.launch_plan import MOST_GRAPHS
 from mlc.ir.diag import BackendError
 from mlc.ir.files import write_text
+from mlc.tools import files
 from mlc.tools.gpu_speed import ROUNDED, SPEEDS, Speed, measured, torch_with_device
+from mlc.tools.report import output
 
 Array = np.ndarray[Any, Any]
 SECTIONS = ("copies", "programs", "operations", "products", "models", "speed")
@@ -362,7 +364,8 @@ def table(report: Report) -> Iterator[str]:
 
 def main(words: Sequence[str] | None = None) -> int:
     p = argparse.ArgumentParser("gpu_check", description="Check mlc on the GPU of this machine, and measure its speed.")
-    p.add_argument("--out", type=Path, help="folder for all that is found: results.json and summary.txt")
+    p.add_argument("--out", type=output(files.check_output_folder),
+                   help="folder for all that is found: results.json and summary.txt")
     p.add_argument("--only", default=",".join(SECTIONS), help="sections to run: " + ", ".join(SECTIONS))
     p.add_argument("--minutes", type=float, default=7.5, help="about how long it may take")
     p.add_argument("--seed", type=int, help="of the random inputs; without one they are new each time")

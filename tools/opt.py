@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import pkgutil
 import re
 import sys
@@ -47,12 +48,13 @@ def parser() -> argparse.ArgumentParser:
     add("--no-verify-each", dest="verify_each", action="store_const", const="false", help=argparse.SUPPRESS)
     add("--dump-dir", "--mlir-print-ir-tree-dir", type=report.OutputFolder, metavar="D",
         help="write the module after each pass into this folder")
-    add("--split-input-file", action="store_true", help="treat the parts between '// -----' lines as modules")
+    add("--split-input-file", action="store_true", help="treat the parts between '// -----' lines as modules; with "
+        "--dump-dir each has a folder of its own in it")
     add("--verify-diagnostics", action="store_true", help="check the errors against 'expected-error' comments")
     add("--run-reproducer", action="store_true", help="run the pipeline that the file holds")
     add("--allow-pass", action="append", default=[], metavar="PACKAGE.MODULE",
         help="import this pass of your own where the pipeline of the file asks for it")
-    add("--crash-reproducer", "--mlir-pass-pipeline-crash-reproducer", metavar="FILE",
+    add("--crash-reproducer", "--mlir-pass-pipeline-crash-reproducer", type=report.Output, metavar="FILE",
         help="where a crash leaves what replays it (default: mlc-crash.mlir)")
     add("--mlir-disable-threading", action="store_true", help=argparse.SUPPRESS)
     return p
@@ -86,7 +88,10 @@ def main(options: argparse.Namespace) -> int:
     parts = split(text) if options.split_input_file else [text]
     outputs, failures = list[str](), list[Error]()
     checker = diagnostics.Checker(name) if options.verify_diagnostics else None
-    for part in parts:
+    dumps = options.dump_dir
+    for number, part in enumerate(parts):
+        if dumps and len(parts) > 1:
+            options.dump_dir = os.path.join(dumps, f"{number:02d}")
         if checker is not None:
             checker.expect(part)
         try:

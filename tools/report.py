@@ -12,6 +12,7 @@ import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import groupby
+from pathlib import Path
 from typing import Any, NoReturn
 
 from mlc.ir.diag import UNKNOWN, Error, InternalError, Loc, UserError
@@ -110,6 +111,18 @@ class Output(str):
 
 class OutputFolder(str):
     """The same of a folder, which the command makes if it is missing."""
+
+
+def output(check: Callable[[str], None]) -> Callable[[str], Path]:
+    """A parser of such an option for the programs that are no commands, with `files.check_output` or the like."""
+    def parse(text: str) -> Path:
+        try:
+            check(text)
+        except UserError as error:
+            raise argparse.ArgumentTypeError(str(error)) from None
+        return Path(text)
+
+    return parse
 
 
 def integer(least: int, note: str = "", most: int | None = None) -> Callable[[str], int]:

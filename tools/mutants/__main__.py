@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from mlc.ir.files import write_text
+from mlc.tools import files, report
 from mlc.tools.mutants import FAULTS, UNSEEN, Fault
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -140,7 +141,8 @@ def totals(rows: Iterable[dict[str, Any]]) -> list[str]:
 
 def main() -> None:
     p = argparse.ArgumentParser("mutants", description="Seed faults one by one, and see what finds them.")
-    p.add_argument("--log", default="mutants.jsonl", help="what has been found so far, a line of JSON each")
+    p.add_argument("--log", type=report.output(files.check_output), default="mutants.jsonl",
+                   help="what has been found so far, a line of JSON each")
     p.add_argument("--only", default="", help="those whose name holds this")
     p.add_argument("--unseen", action="store_true", help="those made by somebody who had not looked at the checks")
     p.add_argument("--every", type=int, default=1, help="every so manieth only")
@@ -148,7 +150,7 @@ def main() -> None:
     p.add_argument("--fuzz", type=float, default=0, metavar="SECONDS", help="then `mlc fuzz` for so long")
     p.add_argument("--tests", action="store_true", help="and run the tests where those see nothing")
     options = p.parse_args()
-    log = Path(options.log)
+    log = options.log
     rows = [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
     known = {r["fault"] for r in rows}
     wanted = [f for f in (UNSEEN if options.unseen else FAULTS) if options.only in f.name][:: options.every]

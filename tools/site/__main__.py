@@ -9,13 +9,15 @@ import time
 from pathlib import Path
 
 from mlc.ir.diag import Error, UserError
+from mlc.tools import files, report
 from mlc.tools.site import build, explorer, gallery, links
 
 
 def main(words: list[str] | None = None) -> int:
     """Make the site; the result is the exit status."""
     parser = argparse.ArgumentParser("python -m mlc.tools.site", description="Make the documentation site.")
-    parser.add_argument("-o", "--output", type=Path, default=Path("site"), help="the folder to write (default: site)")
+    parser.add_argument("-o", "--output", type=report.output(files.check_output_folder), default="site",
+                        help="the folder to write (default: site)")
     parser.add_argument("--no-pictures", action="store_true", help="a gallery without pictures, in less time")
     options = parser.parse_args(words)
     started = time.perf_counter()
