@@ -94,4 +94,8 @@ def _cached(text: str, module: Module, toolchain: Toolchain, locations: Location
         with nullcontext() if named_code.folder() else locations.numbered():
             image = make(module)
         toolchain.store(key, image)
+    else:
+        for name in logs.OF_PASSES:
+            logs.write(name, f"{key[:16]} is {how} and goes through no passes; MLC_CACHE=0 makes it anew", key=key,
+                       found=found)
     return image

@@ -32,6 +32,8 @@ NAMES = {
     "cache": "whether code came from the caches of the process and the machine",
 }
 """The logs, and what each says."""
+OF_PASSES = ("passes", "fusion", "schedule")
+"""Those that passes write, so that code from a cache has none."""
 FORMATS = ("text", "json")
 
 

@@ -63,7 +63,9 @@ def print(message: str, *args: Any, **keywords: Any) -> None:
 
 @coded
 def breakpoint(**values: Any) -> None:
-    """Enter Python's debugger each time that the program comes here; the dict `values` has the arrays.
+    """Enter Python's debugger each time that the program comes here, with the arrays under their names.
+
+    The dict `values` has all of them.
 
     Args:
         values: Tensors or numbers, by name.
@@ -117,7 +119,7 @@ def _show(message: str, values: dict[str, Any], stops: bool) -> None:
     check_formats(message, {name: (np.asarray(x).dtype, np.ndim(x)) for name, x in held.items()})
     plain = {name: x.item() if getattr(x, "shape", None) == () else x for name, x in held.items()}
     if stops:
-        stopped(plain, str(user_loc()))
+        stopped(plain, user_loc())
     else:
         import builtins
         builtins.print(shown(message, plain), flush=True)

@@ -162,14 +162,14 @@ class Averages:
             raise UserError(f"sort_by = {sort_by!r}, and there are {', '.join(SORTS)}", code="MLC0796", loc=user_loc(),
                             hint="the times are those of the CPU that calls")
         rows = self.rows if sort_by is None else sorted(self.rows, key=lambda r: -getattr(r, sort_by))
-        total = self.total_average().self_cpu_time_total or 1.0
+        total = self.total_average().self_cpu_time_total
         head = ["Name", "Kind", "Self CPU %", "Self CPU", "CPU total %", "CPU total", "CPU time avg", "# of Calls"]
         head += ["CPU Mem"] * self.with_memory + ["Input Shapes"] * self.by_shape + ["Source Location"] * self.by_line
         table = [head]
         for r in rows[:row_limit if row_limit >= 0 else None]:
             table.append([
-                _short(r.key, max_name_column_width), r.kind, f"{100 * r.self_cpu_time_total / total:.2f}%",
-                _time(r.self_cpu_time_total), f"{100 * r.cpu_time_total / total:.2f}%", _time(r.cpu_time_total),
+                _short(r.key, max_name_column_width), r.kind, f"{100 * r.self_cpu_time_total / (total or 1):.2f}%",
+                _time(r.self_cpu_time_total), f"{100 * r.cpu_time_total / (total or 1):.2f}%", _time(r.cpu_time_total),
                 _time(r.cpu_time), str(r.count), *[byte_text(r.cpu_memory_usage)] * self.with_memory,
                 *[str([list(s) for s in r.input_shapes])] * self.by_shape, *[r.line] * self.by_line])
         widths = [max(len(line[i]) for line in table) for i in range(len(head))]

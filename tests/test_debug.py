@@ -109,8 +109,13 @@ def test_values_are_arrays(debug: Run, tmp_path: Path) -> None:
     np.testing.assert_allclose(np.load(tmp_path / "y.npy").sum(1), 1, rtol=1e-6)
 
 
+def test_breakpoints_that_are_none_take_no_number(debug: Run) -> None:
+    assert "breakpoint 1: %e" in debug("b tensor.expp; b %e; q")
+
+
 def test_watched_values_are_shown_when_they_change(debug: Run) -> None:
-    assert "watched %e is float32[2, 3]" in debug("w %e; c")
+    out = debug("w e; c")                                  # the % may be left out
+    assert "%e is watched" in out and "watched %e is float32[2, 3]" in out
     out = debug("b scf.for; c; c", "--level", "low")       # loops run at every level
     assert out.count("scf.for") >= 4 and "result 0: float32[2, 3]" in out
 
@@ -131,7 +136,9 @@ def test_commands_come_from_standard_input(debug: Run, monkeypatch: pytest.Monke
 
 @pytest.mark.parametrize(("command", "message"), [
     ("b tensor.expp", "nothing is at tensor.expp"), ("p %9", "%9 has no value here"), ("go", "no command 'go'"),
-    ("w %nope", "no operation computes %nope"), ("d 7", "no breakpoint 7"), ("n; p %0[a]", "'a' is no index"),
+    ("w %nope", "no operation computes %nope"), ("d 7", "no breakpoint 7"),
+    ("n; p %0[a]", "error[MLC0694]: 'a' is no index"), ("p", "takes the name of a value; p %0"), ("w", "; w %0"),
+    ("save %x", "takes the name of a value; save %0 x.npy"), ("d", "d takes the number of a breakpoint"),
     ("n; p %0[99]", "index 99 is out of bounds"), ("n; p %0[0", "no closing bracket")])
 def test_mistakes_are_named_and_the_session_goes_on(debug: Run, command: str, message: str) -> None:
     out = debug(f"{command}; c")

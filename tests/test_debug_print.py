@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -93,6 +94,17 @@ def test_a_breakpoint_has_the_arrays(monkeypatch: pytest.MonkeyPatch, capsys: py
     f(mlc.zeros(3))
     assert [v["x"].tolist() for v in seen] == [[1, 1, 1], [2, 2, 2]] and [v["total"] for v in seen] == [3, 6]
     assert f"stopped at {__file__}:" in capsys.readouterr().out
+
+
+def test_a_breakpoint_is_at_the_line_with_the_values_under_their_names(tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text("import mlc\n\n@mlc.compile\ndef f(x):\n    y = x + 1\n    mlc.debug.breakpoint(y=y)\n"
+                       "    return y\n\nf(mlc.zeros(2))\n")
+    done = subprocess.run([sys.executable, str(program)], input="p y + 1\np values['y']\nlist\nc\n", text=True,
+                          capture_output=True)
+    assert done.returncode == 0, done.stderr
+    assert "[2., 2.]" in done.stdout and "[1., 1.]" in done.stdout
+    assert f"> {program}(6)" in done.stdout and "6  ->\t    mlc.debug.breakpoint(y=y)" in done.stdout
 
 
 @pytest.mark.parametrize(("message", "args", "reason"), [

@@ -99,6 +99,9 @@ def test_the_environment_chooses(tmp_path: Path) -> None:
     assert run(MLC_LOGS="recompiles", MLC_LOGS_FORMAT="json", MLC_LOGS_OUT=str(out)) == (0, "")
     found, = map(json.loads, out.read_text().splitlines())
     assert found["log"] == "recompiles" and "x is tensor<3x3xf32>" in found["reason"]
+    first, second = (run(MLC_LOGS="schedule", MLC_CACHE_DIR=str(tmp_path / "cache"))[1] for _ in range(2))
+    assert "thread_dims" not in second and "over 3" in first and "goes through no passes" not in first
+    assert re.search(r"\[schedule\] \w+ is in the .* and goes through no passes; MLC_CACHE=0 makes it anew", second)
     status, text = run(MLC_LOGS="recompile")
     assert status == 1 and "MLC0692" in text and "did you mean recompiles?" in text
     status, text = run(MLC_LOGS="recompiles", MLC_LOGS_OUT=str(tmp_path))

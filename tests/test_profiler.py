@@ -168,6 +168,12 @@ def test_a_schedule_records_cycles(tmp_path: Path) -> None:
     assert plan(3) is ProfilerAction.RECORD
 
 
+def test_a_profile_of_nothing_takes_no_time() -> None:
+    with profile() as p:
+        pass
+    assert str(p.key_averages()).endswith("Self CPU time total: 0.000us")
+
+
 def test_what_is_not_measured_is_refused() -> None:
     mistakes: list[Any] = [
         lambda: profile(with_flops=True), lambda: profile().kernels(),

@@ -163,38 +163,43 @@ class Session:
             for b in self.stepper.breakpoints:
                 print(f"breakpoint {b.number}: {b.text}")
             return
-        self.count += 1
-        made = Breakpoint(self.count, place)
+        made = Breakpoint(self.count + 1, place)
         if not any(made.fits(op, self.stepper.listing) for op in self.stepper.listing.line_of):
             raise UserError(f"nothing is at {place}", code="MLC0694",
                             hint="name a line of the program (m.py:3) or of the listing (3), an operation (tensor.exp) "
                                  "or a value (%x)")
+        self.count += 1
         self.stepper.breakpoints.append(made)
         print(f"breakpoint {made.number}: {place}" + " of the listing" * place.isdecimal())
 
     def _delete(self, number: str) -> None:
         kept = [b for b in self.stepper.breakpoints if str(b.number) != number]
         if len(kept) == len(self.stepper.breakpoints):
-            raise UserError(f"there is no breakpoint {number}", code="MLC0694", hint="b lists them")
+            raise UserError(f"there is no breakpoint {number}" if number else "d takes the number of a breakpoint",
+                            code="MLC0694", hint="b lists them")
         self.stepper.breakpoints = kept
 
     def _watch(self, name: str) -> None:
+        name = value_name(name, "w %0")
         if not any(self.stepper.listing.name_of(r) == name for op in self.stepper.listing.line_of for r in op.results):
-            raise UserError(f"no operation computes {name or 'nothing'}", code="MLC0694",
+            raise UserError(f"no operation computes {name}", code="MLC0694",
                             hint="name a value such as %0")
         self.stepper.watched[name] = None
+        print(f"{name} is watched")
 
     def _value(self, text: str, stop: Stop) -> Any:
         name, bracket, index = text.partition("[")
-        found = [held for _, _, held in values_in(stop.frame, self.stepper.listing, [name.strip()])]
+        name = value_name(name, "p %0, or p %0[0, 2:4]")
+        found = [held for _, _, held in values_in(stop.frame, self.stepper.listing, [name])]
         if not found:
-            raise UserError(f"{name or 'nothing'} has no value here", code="MLC0694", hint="locals lists the values")
+            raise UserError(f"{name} has no value here", code="MLC0694", hint="locals lists the values")
         if not bracket:
             return found[-1]
         if not index.endswith("]"):
             raise UserError(f"{text!r} has no closing bracket", code="MLC0694", hint=f"p {text}]")
+        part = indices(index[:-1])
         try:
-            return found[-1][indices(index[:-1])]
+            return found[-1][part]
         except (IndexError, ValueError, TypeError) as error:          # numpy says which axis, and its size
             raise UserError(f"{text}: {error}", code="MLC0694",
                             hint=f"its shape is {tuple(np.shape(found[-1]))}") from None
@@ -205,6 +210,7 @@ class Session:
     def _save(self, text: str, stop: Stop) -> None:
         import io
         name, _, path = text.rpartition(" ")
+        name = value_name(name, "save %0 x.npy")
         data = io.BytesIO()
         np.save(data, np.asarray(self._value(name, stop)), allow_pickle=False)
         files.write(path, data.getvalue())
@@ -216,6 +222,13 @@ class Session:
             line = self.stepper.listing.line_of[op]
             print(f"{line + 1:4} {self.stepper.listing.lines[line].strip()}{place_of(op.loc)}")
             op = op.parent_op
+
+
+def value_name(text: str, example: str) -> str:
+    """The name of a value, which may be written without its %."""
+    if not text.strip():
+        raise UserError("the command takes the name of a value", code="MLC0694", hint=example)
+    return "%" + text.strip().removeprefix("%")
 
 
 def indices(text: str) -> tuple[Any, ...]:

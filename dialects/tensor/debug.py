@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import sys
+import builtins
 from collections.abc import Mapping, Sequence
 from functools import partial
 from string import Formatter
@@ -12,12 +12,16 @@ import numpy as np
 
 from mlc.dialects.tensor.traits import HostOp
 from mlc.ir.core import Value
-from mlc.ir.diag import UserError
+from mlc.ir.diag import Loc, UserError
 from mlc.ir.sizes import Dim
 from mlc.ir.types import TensorType, Type, to_numpy
 
 if TYPE_CHECKING:
     from mlc.ir.interp import Frame
+
+
+LAST_LINE = 1_000_000
+"""The last line that a breakpoint can be at; the text of a module may name any."""
 
 
 class Debug(HostOp, name="tensor.debug", pure=False):
@@ -55,7 +59,7 @@ class Debug(HostOp, name="tensor.debug", pure=False):
         held = [np.array(frame[v]) for v in self.values]
         values = {n: x.item() if x.ndim == 0 else x for n, x in zip(self.names, held)}
         if self.stops:
-            stopped(values, str(self.loc))
+            stopped(values, self.loc)
         else:
             print(shown(self.message, values), flush=True)
         return []
@@ -118,7 +122,10 @@ def _formatted(spec: str, x: Any) -> str:
     return format(x, spec)
 
 
-def stopped(values: dict[str, Any], line: str) -> None:
-    """Enter Python's debugger (`sys.breakpointhook`). `values` has the arrays, `line` the line of the program."""
-    print(f"stopped at {line}: {', '.join(values) or 'no values'} in `values`", flush=True)
-    sys.breakpointhook()
+def stopped(values: dict[str, Any], loc: Loc) -> None:
+    """Enter Python's debugger (`sys.breakpointhook`) in a frame whose place is the line of the program, and whose names
+    are those of the values, and `values` for all of them."""
+    print(f"stopped at {loc}: {', '.join(values) or 'no values'} in `values`", flush=True)
+    above = min(max(loc.line, 1), LAST_LINE) - 1            # lines of the code, which puts it at that of the program
+    code = compile("\n" * above + "__import__('sys').breakpointhook()", loc.file or "<program>", "exec")
+    exec(code, {**values, "values": values, "__builtins__": builtins})    # noqa: S102 (a call, of fixed text)

@@ -36,7 +36,7 @@ def summary(found: Explanation) -> str:
         least = ["least"] * (found.limits is not None)
         out += ["", *_table((*itertools.chain(*times), *least, "kernel", "function", "domain", "flops", "bytes"), [
             (*((time_text(k.measured or 0), str(k.runs)) if times else ()), *([_least(k, found)] if least else ()),
-             k.label or "copy", "@" + k.function, " x ".join(k.domain), k.flops, k.bytes)
+             k.label or "copy", "@" + k.function, " x ".join(k.domain) or "one point", k.flops, k.bytes)
             for k in kernels[:MOST_ROWS]])]
         if len(kernels) > MOST_ROWS:
             out.append(f"... {len(kernels) - MOST_ROWS} more kernels")
