@@ -167,6 +167,19 @@ def test_a_link_stays_one(tmp_path: Path) -> None:
     assert link.is_symlink() and file.read_text() == "def f(x: f32[N]) = x + 1\n"
 
 
+def test_a_file_that_cannot_be_read_leaves_the_others_to_be_laid_out(
+        tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / ".venv").mkdir()
+    for name in ("b.mlc", ".venv/c.mlc"):
+        (tmp_path / name).write_text("def f(x:f32)->f32=x\n")
+    (tmp_path / "a.mlc").write_bytes(b"\xff")
+    assert cli.main(["fmt", str(tmp_path)]) == 1
+    out, err = capsys.readouterr()
+    assert "a.mlc is not UTF-8" in err and "1 file, 1 changed" in out
+    assert (tmp_path / "b.mlc").read_text() == "def f(x: f32) -> f32 = x\n"
+    assert (tmp_path / ".venv" / "c.mlc").read_text() == "def f(x:f32)->f32=x\n"      # which is somebody else's
+
+
 def test_the_command_checks_shows_and_writes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
                                              capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.chdir(tmp_path)

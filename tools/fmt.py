@@ -39,9 +39,9 @@ def main(options: argparse.Namespace) -> int:
     from mlc.ir.diag import Error, InternalError
     status, count, changed = OK, 0, 0
     for path in chosen(options.files):
-        text, name = files.read_text(path)
         kind = options.kind or "mlir" if path == "-" else path.rpartition(".")[2]
         try:
+            text, name = files.read_text(path)
             new = formatted(text, kind, name)
         except InternalError:
             raise
@@ -49,7 +49,7 @@ def main(options: argparse.Namespace) -> int:
             report.message(str(error))
             if path == "-" and options.kind is None:
                 report.message("  help: it is read as a .mlir file; for the other language give --kind mlc")
-            status = WRONG_INPUT
+            status = max(status, report.status_of(error))
             continue
         if options.diff:
             sys.stdout.writelines(difflib.unified_diff(
@@ -57,7 +57,7 @@ def main(options: argparse.Namespace) -> int:
         count, changed = count + 1, changed + (new != text)
         if options.check and new != text:
             print(f"{name} is not in its layout")
-            status = WRONG_INPUT
+            status = max(status, WRONG_INPUT)
         if not (options.check or options.diff) and (path == "-" or new != text):
             files.write(path if path == "-" else os.path.realpath(path), new)      # a link stays one
     if options.files != ["-"] and not options.diff:
@@ -75,10 +75,13 @@ def formatted(text: str, kind: str, name: str = "<text>") -> str:
 
 
 def chosen(paths: list[str]) -> Iterator[str]:
-    """The files of the command line: those of a folder are all with our endings."""
+    """The files of the command line: those of a folder are all with our endings, but for hidden folders such as .venv.
+    """
     for path in paths:
         if path != "-" and Path(path).is_dir():
-            yield from sorted(str(p) for kind in KINDS for p in Path(path).rglob(f"*.{kind}"))
+            found = (p for kind in KINDS for p in Path(path).rglob(f"*.{kind}"))
+            yield from sorted(str(p) for p in found if not any(
+                part.startswith(".") for part in p.relative_to(path).parts))
         elif path == "-" or path.rpartition(".")[2] in KINDS:
             yield path
         elif not Path(path).exists():

@@ -101,8 +101,10 @@ def name_of_only(path: str) -> str:
             return "main" if "main" in known else known[0]
     else:                                                  # which may have a program in it, so it is not executed
         known = _defined(path)
-    raise report.usage_error(f"{path}: which function?", f"write {path}:FUNCTION; it has " + (
-        ", ".join(known) or "none"), "MLC0399")
+    if not known:
+        raise report.usage_error(f"{path} has no public function", "define one in it", "MLC0399")
+    raise report.usage_error(f"{path}: which function?", f"write {path}:FUNCTION; it has " + ", ".join(known),
+                             "MLC0399")
 
 
 def _defined(path: str) -> list[str]:
