@@ -249,9 +249,14 @@ def of_atom(atom: Atom) -> Size:
 
 def symbol_name(x: Dim) -> str | None:
     """The name of a size that is a single symbol."""
+    return atom if isinstance(atom := _only_atom(x), str) else None
+
+
+def _only_atom(x: Dim) -> Atom | None:
+    """What a size is, if it is a single symbol, position or quotient."""
     if isinstance(x, Size) and len(x.terms) == 1 and x.terms[0][1] == 1 and len(x.terms[0][0]) == 1:
         (atom, power), = x.terms[0][0]
-        return atom if isinstance(atom, str) and power == 1 else None
+        return atom if power == 1 else None
     return None
 
 
@@ -308,7 +313,10 @@ def divide(a: Dim, b: Dim) -> Dim:
         return whole
     if isinstance(rest, int) and isinstance(b, int):
         return whole + rest // b
-    return whole + Size((((((Quotient("floordiv", rest, b)), 1),), 1),))
+    inner = _only_atom(rest)
+    if isinstance(inner, Quotient) and inner.op == "floordiv":
+        return whole + divide(inner.num, inner.den * b)
+    return whole + of_atom(Quotient("floordiv", rest, b))
 
 
 def modulo(a: Dim, b: Dim) -> Dim:
@@ -322,7 +330,7 @@ def modulo(a: Dim, b: Dim) -> Dim:
         return 0
     if isinstance(rest, int) and isinstance(b, int):
         return rest % b
-    return Size((((((Quotient("mod", rest, b)), 1),), 1),))
+    return of_atom(Quotient("mod", rest, b))
 
 
 def _split(a: Dim, b: Dim) -> tuple[Dim, Dim]:
@@ -345,23 +353,27 @@ def _split(a: Dim, b: Dim) -> tuple[Dim, Dim]:
 
 
 def joined(x: Dim) -> Dim:
-    """Simplify b * (a floordiv b) + a mod b to a."""
-    changed = isinstance(x, Size)
-    while changed:
-        changed = False
-        for monomial, coefficient in _terms(x):
-            for atom, power in monomial:
-                if not isinstance(atom, Quotient) or atom.op != "mod" or power != 1:
-                    continue
-                factor = _make({tuple(f for f in monomial if f[0] is not atom): coefficient})
-                whole = Size((((((Quotient("floordiv", atom.num, atom.den)), 1),), 1),)) * atom.den * factor
-                rest = x - whole - Size(((monomial, coefficient),))
-                if _count(rest) == _count(x) - _count(whole) - 1:
-                    x, changed = rest + factor * atom.num, True
-                    break
-            if changed:
-                break
+    """Simplify b * (a floordiv b) + a mod b to a, and b * ((a floordiv b) mod c) + a mod b to a mod (b * c)."""
+    while (fewer := _joined_once(x)) is not None:
+        x = fewer
     return x
+
+
+def _joined_once(x: Dim) -> Dim | None:
+    for monomial, coefficient in _terms(x):
+        for atom, power in monomial:
+            if not isinstance(atom, Quotient) or atom.op != "mod" or power != 1:
+                continue
+            factor = _make({tuple(f for f in monomial if f[0] is not atom): coefficient})
+            rest = x - Size(((monomial, coefficient),))
+            above = divide(atom.num, atom.den)
+            sums = [(above, atom.num)] + [(of_atom(q), modulo(atom.num, atom.den * q.den)) for q in quotients(x)
+                                          if q.op == "mod" and q.num == above]
+            for whole, both in sums:
+                gone = whole * atom.den * factor
+                if _count(rest - gone) == _count(rest) - _count(gone):
+                    return rest - gone + factor * both
+    return None
 
 
 def product(dims: Iterable[Dim]) -> Dim:
@@ -462,16 +474,12 @@ def is_equal(a: Dim, b: Dim) -> bool:
         return difference == 0
     if is_natural(difference - 1) or is_natural(-difference - 1):
         return False
-    raise _open_question(f"{a} == {b}", difference)
+    raise _unknown(f"whether {a} == {b}", difference)
 
 
 def _too_large(what: str) -> UserError:
     return UserError(f"a size {what}", code="MLC0450", loc=builder.loc or caller_loc(),
                      hint="make some of the sizes that it depends on static")
-
-
-def _open_question(what: str, size: Dim) -> UserError:
-    return _unknown(f"whether {what}", size)
 
 
 def _unknown(what: str, size: Dim) -> UserError:
@@ -489,4 +497,4 @@ def _less(a: Dim, b: Dim) -> bool:
         return True
     if is_natural(-difference):
         return False
-    raise _open_question(f"{a} < {b}", difference)
+    raise _unknown(f"whether {a} < {b}", difference)

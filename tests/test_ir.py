@@ -266,6 +266,9 @@ def test_delinearized_index_simplifies_to_the_linear_index(shape: Any) -> None:
         place = place * n + i
     assert sizes.joined(place) == x
     assert sizes.joined(place + 3 * sizes.sym("d1")) == x + 3 * sizes.sym("d1")
+    if len(dims) > 2:                                      # of all but the first coordinate
+        inner = sizes.product(dims[1:])
+        assert sizes.joined(place - rest * inner) == x % inner
 
 
 @given(PAIRS, ENVS)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import builtins
+import sys
 from collections.abc import Mapping, Sequence
 from functools import partial
 from string import Formatter
+from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -126,6 +128,11 @@ def stopped(values: dict[str, Any], loc: Loc) -> None:
     """Enter Python's debugger (`sys.breakpointhook`) in a frame whose place is the line of the program, and whose names
     are those of the values, and `values` for all of them."""
     print(f"stopped at {loc}: {', '.join(values) or 'no values'} in `values`", flush=True)
-    above = min(max(loc.line, 1), LAST_LINE) - 1            # lines of the code, which puts it at that of the program
-    code = compile("\n" * above + "__import__('sys').breakpointhook()", loc.file or "<program>", "exec")
-    exec(code, {**values, "values": values, "__builtins__": builtins})    # noqa: S102 (a call, of fixed text)
+    code = _stop.__code__                                  # which calls on its second line
+    code = code.replace(co_filename=loc.file or "<program>", co_firstlineno=min(max(loc.line - 1, 0), LAST_LINE),
+                        co_name="program", co_qualname="program")
+    FunctionType(code, {**values, "__builtins__": builtins, "_hook": sys.breakpointhook})(values)
+
+
+def _stop(values: dict[str, Any]) -> None:
+    _hook()  # type: ignore[name-defined]  # noqa: F821 (a name that `stopped` gives it)

@@ -28,7 +28,7 @@ def access(low: Lowering, op: loop.Load | loop.Store) -> Access:
     """The access of an operation, to the flat view of the buffer if that takes fewer divisions."""
     plain = Access(op.buffer, op.map.results, op.tiles, op.mask)
     if any(q for e in op.map.results for q in sizes.quotients(e)):
-        place = sizes.joined(address(low, plain))
+        place = address(low, plain)
         if not any(sizes.quotients(place)):
             return Access(flatten(low, op.buffer)[0], (place,), op.tiles, op.mask)
     return plain
@@ -134,7 +134,7 @@ def address(low: Lowering, access: Access) -> Dim:
         total: Dim = 0
         for e, s in zip(access.indices, strides):
             total = total + e * s
-        low.addresses[key] = total
+        low.addresses[key] = sizes.joined(total)
     return low.addresses[key]
 
 

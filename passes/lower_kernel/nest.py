@@ -70,9 +70,8 @@ class Lowering:
         self.addresses: dict[tuple[Value, tuple[Dim, ...]], Dim] = {}       # linear positions by (buffer, indices)
         self.index_names: dict[Value, str] = {}
         self.made: dict[tuple[Block | None, Hashable], Value] = {}          # by `once`
-        self.steps: dict[int, set[int]] = {}             # by dimension, of the loops over its blocks
-        for op in kernel.inside(loop.For):
-            self.steps.setdefault(op.dim, set()).add(op.step)
+        self.divided = {op.dim for op in kernel.inside(loop.For)}           # the dimensions with loops of their own
+        self.around: list[loop.For] = []                 # the loops that are being lowered, outermost first
         self.names = itertools.count()
         self.stack = 0                                   # bytes of scratch buffers on the stack
         self.scope = LoopScope(SizeBuilder(dict(zip(kernel.symbols, kernel.sizes))))
@@ -98,11 +97,11 @@ class Lowering:
             self.nest(d + 1)
             return []
 
-        size, masked = self.kernel.schedule.tile[d], d in self.kernel.schedule.masked and d not in self.steps
+        size, masked = self.kernel.schedule.tile[d], d in self.kernel.schedule.masked and d not in self.divided
         if masked and not self.is_whole(d, size):
             self.masked_blocks(d, size, body)
         else:
-            self.blocks(d, size, [], body, ranged=d in self.steps)
+            self.blocks(d, size, [], body, ranged=d in self.divided)
 
     def is_whole(self, d: int, size: int) -> bool:
         """Whether the blocks of a dimension are all whole, or there is one with vectors of its own."""
@@ -344,7 +343,7 @@ class Lowering:
     def alignment(self) -> int:
         """A number that divides the first coordinate of each vector, and the number of its lanes."""
         vector = self.scope.vector
-        return gcd(self.lanes, self.kernel.schedule.tile[vector], *self.steps.get(vector, ()))
+        return gcd(self.lanes, self.kernel.schedule.tile[vector], *(op.step for op in self.around if op.dim == vector))
 
     def mask(self, point: Point) -> Value | None:
         """The mask of the lanes at a point that are in the domain; None for all."""
@@ -387,8 +386,11 @@ class Lowering:
             return
         if (apply := self.rules.get(type(op))) is None:
             op.fail("has no code for this kind of machine", code="MLC0171")
+        loops = [op] if isinstance(op, loop.For) else []
+        self.around += loops
         with located(op.loc.through("loop_to_scf")):
             apply(self, op)  # type: ignore[misc]
+        del self.around[len(self.around) - len(loops):]
 
 
 @rule(loop.For)
