@@ -126,6 +126,8 @@ def as_dtype(x: Any) -> DType:
     if found := _OF_NAME.get(name.removeprefix("torch.").removeprefix("mlc.")):
         return found
     try:
+        if hasattr(x, "__array__") and not isinstance(x, type):
+            raise TypeError("an array")                    # of which numpy would take the element type
         return _OF_IR[from_numpy(np.dtype(x))]
     except NO_DTYPE:
         known = ", ".join(d.name for d in ALL)

@@ -97,6 +97,7 @@ MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
     "more reflected than there is": (lambda: F.pad(A, (4, 0), mode="reflect"), "MLC0360.*at most 3"),
     "a container in itself": (lambda: mlc.compile(lambda x: x)(IN_ITSELF), "MLC0376"),
     "bfloat16 has no DLPack": (lambda: np.from_dlpack(mlc.ones(2, dtype="bfloat16")), "MLC0346.*bfloat16"),
+    "an array as an element type": (lambda: mlc.asarray(A, A), "MLC0342.*is no element type"),
     "DLPack passes on no gradient": (lambda: mlc.from_dlpack(mlc.ones(2, requires_grad=True)), "MLC0346.*detach"),
 }
 

@@ -172,12 +172,18 @@ class Pad(SizedOp, CopyOp, name="tensor.pad"):
 
     def vjp(self, ct: Value) -> list[Value | None]:
         steps = tuple(k + 1 for k in self.interior)
-        stops = tuple(a + n * step - (step - 1 if n != 0 else 0)
-                      for n, a, step in zip(self.x.type.shape, self.low, steps))
+        shape = self.x.type.shape
+        cut = [min(high, 0) if isinstance(high, int) else 0 for high in self.high]
+        # an axis of no elements would end before its first one: the copies that were cut off are put back first
+        again = tuple(0 if isinstance(n, int) else -high for n, high in zip(shape, cut))
+        stops = tuple(a + n * step + (high if isinstance(n, int) and n else 0)
+                      for n, a, step, high in zip(shape, self.low, steps, cut))
+        none = (0,) * len(again)
+        whole = Pad(ct, full(0, ct, ()), none, again, none).result if any(again) else ct
         inside = Full(False, self.x.type.shape, i1).result
         outside = Pad(inside, Full(True, (), i1).result, self.low, self.high, self.interior).result
         rest = select(outside, ct, full(0, ct))
-        return [Slice(ct, self.low, stops, steps).result, unbroadcast(rest, self.value)]
+        return [Slice(whole, self.low, stops, steps).result, unbroadcast(rest, self.value)]
 
     def vmap(self, batch_size: Dim, operands: Sequence[Value], batched: Sequence[bool]) -> Value:
         """With a batched value, pads with zeros and then selects the value of each batch element in the padding."""
