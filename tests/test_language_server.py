@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -428,3 +430,22 @@ def test_cycles_are_collected_after_the_diagnostics(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(Server, "workspace", Workspace(None))
     server.publish("file:///a.mlir")
     assert (collecting, gc.isenabled()) == ([False, False], True)
+
+
+def test_the_server_ends_well_and_takes_its_diagnostics_along() -> None:
+    import subprocess
+    import sys
+
+    def message(method: str, params: Any, **more: Any) -> bytes:
+        body = json.dumps({"jsonrpc": "2.0", "method": method, "params": params, **more}).encode()
+        return b"Content-Length: %d\r\n\r\n%s" % (len(body), body)
+
+    file = {"uri": "file:///f.mlc", "languageId": "mlc", "version": 1, "text": "def f(x: f32) -> f32 = y\n"}
+    words = b"".join([message("initialize", {"processId": None, "rootUri": None, "capabilities": {}}, id=1),
+                      message("textDocument/didOpen", {"textDocument": file}),
+                      message("textDocument/didClose", {"textDocument": {"uri": file["uri"]}}),
+                      message("shutdown", None, id=2), message("exit", None)])
+    done = subprocess.run([sys.executable, "-m", "mlc.tools.cli", "lsp"], input=words, capture_output=True, timeout=60)
+    assert done.returncode == 0 and b"Traceback" not in done.stderr, done.stderr
+    published = re.findall(rb'"diagnostics": ?(\[.*?\])[,}]', done.stdout)
+    assert len(published) == 2 and published[0] != b"[]" and published[1] == b"[]"

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import argparse
 import gc
+import os
+import sys
+from contextlib import redirect_stdout
 
 from mlc.ir.diag import UserError
 from mlc.tools import cli, report
@@ -32,5 +35,7 @@ def main(options: argparse.Namespace) -> int:
     server = make_server(cli.version())
     load()
     gc.freeze()                                            # what stays need not be looked through after each edit
-    server.start_io()
+    # Prints of ours are no messages of the protocol, whose end closes the stream.
+    with os.fdopen(os.dup(sys.stdout.fileno()), "wb") as messages, redirect_stdout(sys.stderr):
+        server.start_io(stdout=messages)
     return 0

@@ -155,7 +155,9 @@ def _documents(server: Server) -> None:
 
     @server.feature(lsp.TEXT_DOCUMENT_DID_CLOSE)
     def closed(params: lsp.DidCloseTextDocumentParams) -> None:
-        server.forget(params.text_document.uri)
+        uri = params.text_document.uri
+        server.forget(uri)
+        server.text_document_publish_diagnostics(lsp.PublishDiagnosticsParams(uri, []))    # or they would stay
 
 
 def _questions(server: Server) -> None:
