@@ -311,6 +311,7 @@ def compile(f: Any = None, donate: Parameters = (), *, static: Parameters = (),
     return compiled.with_dispatcher().dispatcher
 
 
+@coded
 def lower(f: Callable[..., Any], args: Sequence[Any] | None = None, level: str = "tensor") -> Lowered:
     """Lower a function to a module at a level of the compiler.
 

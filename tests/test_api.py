@@ -334,6 +334,8 @@ def test_levels() -> None:
     assert "autodiff.grad" in traced and "autodiff" not in differentiated and "func.call" not in differentiated
     with pytest.raises(UserError, match="MLC0334"):
         mlc.lower(f, [mlc.spec(2, 8)], "assembly")
+    with pytest.raises(UserError, match="lower: args is Spec"):
+        mlc.lower(f, mlc.spec(2, 8))  # type: ignore[arg-type]
 
 
 def test_threads_share_a_compiled_function() -> None:

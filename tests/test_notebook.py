@@ -127,6 +127,7 @@ def test_functions_of_the_notebook_and_mlir(shell: Any) -> None:
     assert "tensor<5xf32>" in repr(run(shell, "%mlc doubled --args f32[5]"))
     text = "func.func @f(%x: tensor<8xf32>) -> tensor<8xf32> {\n  func.return %x : tensor<8xf32>\n}\n"
     assert "llvm.func" in repr(run(shell, f"%%mlc --mlir --emit=llvm\n{text}"))
+    assert "llvm.func" in repr(run(shell, f"%%mlc --emit=llvm\n// a module\n{text}"))
 
 
 @pytest.mark.parametrize("cell, code", [

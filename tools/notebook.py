@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import shlex
 import sys
 import tempfile
@@ -75,7 +76,8 @@ def parser(cell: bool) -> argparse.ArgumentParser:
     """The options of the magics."""
     p = argparse.ArgumentParser("%%mlc" if cell else "%mlc", allow_abbrev=False)
     if cell:
-        p.add_argument("--mlir", action="store_true", help="the cell is a module of MLIR's text")
+        p.add_argument("--mlir", action="store_true", help="the cell is a module of MLIR's text, even if it does not "
+                       "begin with func.func or module")
         p.add_argument("--entry", metavar="NAME", help="the function to show (default: the last)")
     else:
         p.add_argument("function", help="a function of the notebook")
@@ -102,6 +104,7 @@ def _cell(words: Sequence[str], cell: str, names: dict[str, Any]) -> Shown | Non
     """A cell at a level; without one, its functions and models become names, and nothing is shown."""
     from mlc.frontend import language
     options = parser(cell=True).parse_args(words)
+    options.mlir = options.mlir or _MODULE.match(cell) is not None
     path = os.path.join(_folder().name, f"cell-{next(_numbers)}" + (".mlir" if options.mlir else ".mlc"))
     write_text(path, cell)
     if options.mlir:
@@ -117,6 +120,8 @@ def _cell(words: Sequence[str], cell: str, names: dict[str, Any]) -> Shown | Non
     return _at(compiling.trace(path, options.entry or functions[-1], given), options)
 
 
+_MODULE = re.compile(r'(\s|//.*\n)*(func\.func\b|module\s*[{@]|"?builtin\.module\b)')
+"""The beginning of a module, which is none of a program."""
 _numbers = count(1)
 
 
