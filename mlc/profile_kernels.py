@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import asdict, dataclass, field, replace
@@ -246,7 +247,8 @@ class Kernels:
         Args:
             sort_by: As of `sorted_by`; lines and modules are sorted by their times.
             row_limit: Number of rows of each; -1 for all.
-            width: Number of characters of a row; by default those of the terminal.
+            width: Number of characters of a row; by default those of the terminal. Narrow tables leave out columns
+                of numbers: `rows`, `by_line()` and `by_module()` have all.
 
         Returns:
             The text.
@@ -265,8 +267,8 @@ class Kernels:
                 continue
             parts.append(_table(title, rows, texts, self.seconds, row_limit, width))
         parts += ["\n".join(notes)] if (notes := unlike_siblings(self.by_module(), self.seconds)) else []
-        parts.append(f"{time_text(self.seconds)} in kernels of {time_text(self.wall)} in calls of compiled code "
-                     f"({100 * self.coverage:.1f}%)")
+        parts.append(textwrap.fill(f"{time_text(self.seconds)} in kernels of {time_text(self.wall)} in calls of "
+                                   f"compiled code ({100 * self.coverage:.1f}%)", width))
         return "\n\n".join(parts)
 
     __str__ = table
@@ -388,6 +390,10 @@ def _lines(row: KernelRow) -> str:
 
 
 Text = tuple[str, Callable[[KernelRow], str]]
+LEGIBLE = 11
+"""Characters of a name with which it is still known."""
+LEFT_OUT = ("GB/s", "mean", "even", "GF/s", "threads")
+"""Columns that a narrow table does without, the first first: the others say most of where the time goes."""
 
 
 def roof_text(share: float) -> str:
@@ -396,7 +402,8 @@ def roof_text(share: float) -> str:
 
 
 def _table(title: str, rows: Sequence[KernelRow], texts: Sequence[Text], total: float, limit: int, width: int) -> str:
-    """A table that fits the width: what is too long of the texts is left out, in their middle."""
+    """A table that fits the width: without the columns of numbers that leave the texts no room, and without the middle
+    of the texts that are too long still."""
     roof, threads = any(row.limit for row in rows), any(row.workers > 1 for row in rows)
     head = ["share", "total", "calls", "mean", "GF/s", "GB/s", *["roof"] * roof, *["threads", "even"] * threads]
     shown_rows = rows[:limit] if limit >= 0 else rows
@@ -404,11 +411,18 @@ def _table(title: str, rows: Sequence[KernelRow], texts: Sequence[Text], total: 
                 f"{r.gflops:.1f}" if r.flops else "-", f"{r.gbytes:.1f}" if r.bytes else "-",
                 *[roof_text(r.roofline)] * roof, *[str(r.workers), f"{100 * r.balance:.0f}%" if r.balance else "-"]
                 * threads] for r in shown_rows]
-    widths = [max(map(len, column)) for column in zip(head, *numbers)]
-    left = max(width - sum(widths) - 2 * len(widths), 8 * len(texts))
     cells = [[of(r) for _, of in texts] for r in shown_rows]
-    spaces = _shared(left - 2 * (len(texts) - 1), [max([len(name), *(len(c[i]) for c in cells)])
-                                                   for i, (name, _) in enumerate(texts)])
+    wanted = [max([len(name), *(len(c[i]) for c in cells)]) for i, (name, _) in enumerate(texts)]
+    columns = list(zip(head, *numbers))
+    widths = [max(map(len, column)) for column in columns]
+    for name in LEFT_OUT:
+        if name not in head or sum(min(w, LEGIBLE) + 2 for w in wanted) <= width - sum(w + 2 for w in widths) + 2:
+            continue
+        at = [column[0] for column in columns].index(name)
+        del columns[at], widths[at]
+    head, *numbers = map(list, zip(*columns))
+    left = max(width - sum(widths) - 2 * len(widths), 8 * len(texts))
+    spaces = shared_out(left - 2 * (len(texts) - 1), wanted)
     lines = [f"{title} ({len(rows)}):"]
     for row, text in zip([head, *numbers], [[name for name, _ in texts], *cells]):
         lines.append("  ".join([*(f"{x:>{w}}" for x, w in zip(row, widths)),
@@ -420,7 +434,7 @@ def _table(title: str, rows: Sequence[KernelRow], texts: Sequence[Text], total: 
     return "\n".join(lines)
 
 
-def _shared(width: int, wanted: Sequence[int]) -> list[int]:
+def shared_out(width: int, wanted: Sequence[int]) -> list[int]:
     """Widths of columns: what they want where there is room, else the long ones share what the short ones leave."""
     out, rest, left = list(wanted), list(range(len(wanted))), width
     while rest:

@@ -17,7 +17,7 @@ from mlc.ir.kernel_sites import KernelSite
 from mlc.ir.profiling import Memory
 from mlc.ir.types import TensorType
 from mlc.ir.weak_references import FinalizationQueue
-from mlc.profile_kernels import CallSurroundings, TimedCall, numberless, shortened, shown
+from mlc.profile_kernels import CallSurroundings, TimedCall, numberless, shared_out, shortened, shown
 from mlc.profile_results import byte_text
 
 BYTES = 3
@@ -83,8 +83,7 @@ class Peak:
                   o.name if count == 1 else f"{count} of {o.name}", o.line, o.module] for o, count in rows]
         table = [["share", "bytes", "kind", "owner", "line", "module"], *cells]
         widths = [max(map(len, column)) for column in zip(*table)]
-        most = max((width - sum(widths[:3]) - 2 * 5) // 3, 12)
-        widths = [*widths[:3], *(min(w, most) for w in widths[3:])]
+        widths = [*widths[:3], *shared_out(max(width - sum(widths[:3]) - 2 * 5, 3 * 8), widths[3:])]
         lines = [f"memory at the peak, in {self.where}: {byte_text(self.bytes)}"]
         for row in table:
             lines.append("  ".join(f"{x:>{w}}" if i < 2 else f"{shortened(x, w):<{w}}"

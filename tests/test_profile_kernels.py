@@ -372,9 +372,13 @@ def test_tables_fit_the_terminal() -> None:
         row.limit = row.least(limits)
     assert [row.roofline for row in found] == pytest.approx([0.25, 0.75, 1.0])
     kernels = Kernels(found, 5.0, found)
-    for width in (80, 100, 160):
+    for width in (60, 80, 100, 160):
         text = kernels.table(width=width)
         assert max(map(len, text.splitlines())) <= width, text
+        assert "a.py:1 +1" in text and ("GB/s" in text.partition("lines")[0]) == (width > 80)   # names before figures
+    narrow = KernelRow("dot", "step", ("network/layers.py:12",), "Net.layers.0.attn", True, 2, 3.0, 6, 9, workers=2)
+    for width in (60, 80):
+        assert max(map(len, Kernels([narrow], 5.0, found).table(width=width).splitlines())) <= width
     assert str(kernels) == kernels.table()
     assert "4.5 s in kernels of 5 s in calls of compiled code (90.0%)" in text
     assert [row.line for row in kernels.by_line()] == ["a.py:1", "b.py:7"]

@@ -25,7 +25,8 @@ The first runs a program, with all that it compiles and runs at once. The trace 
 flame graph for any browser. Times are those of the thread that calls a kernel.
 
 In the tables, roof is the part of what the machine could do that a kernel reaches, threads the most that took part,
-even the work of the mean thread by that of the busiest; line +1 says that one more line is in the kernel.
+even the work of the mean thread by that of the busiest; line +1 says that one more line is in the kernel. A narrow
+terminal has fewer columns.
 """
 OF_FUNCTIONS = ("entry", "args", "sizes", "inputs", "seed", "repeat")
 
