@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 from collections.abc import Iterator
@@ -118,6 +119,20 @@ def test_the_roofline_has_a_line_for_each_level(browser: Browser) -> None:
         browser(f"views.kernels.select(Object.assign({{}}, data.kernels.find(k => k.bound), {{threads: {threads}}}))")
         found = str(browser(side))
         assert re.search(f"is the least that {needs}", found) and re.search(measured, found), found
+
+
+def test_sources_are_coloured_as_their_language_has_it(browser: Browser) -> None:
+    def strings(path: str, *lines: str) -> list[list[str]]:
+        browser(f"data.files.push({json.dumps({'path': path, 'lines': lines})})")
+        return browser(  # type: ignore[no-any-return]
+            f"{json.dumps(lines)}.map((_, i) => [...coloredSource(data.files.length - 1, i).querySelectorAll("
+            "'.c-string, .c-comment')].map(e => e.textContent))")
+
+    doc = ['"""Newton\'s', 'from "here"', 'to # there"""; y = x // 2; z = "a" # c']
+    assert strings("f.py", *doc, "s = 'a # b'") == [
+        [doc[0]], [doc[1]], ['to # there"""', '"a"', "# c"], ["'a # b'"]]
+    assert strings("f.mlc", "y = f'(x) / g'(x)", "# it's", '"""a""" + "b"') == [[], ["# it's"], ['"""a"""', '"b"']]
+    assert strings("f.mlir", "%0 = a.b %x // it's") == [["// it's"]]
 
 
 def test_search_finds_lines_of_all_levels_and_goes_there(browser: Browser) -> None:

@@ -40,8 +40,52 @@ const IR = /("(?:[^"\\]|\\.)*")|(%[\w$.]+(?:#\d+)?)|(@[\w$.:]+)|(\^bb\d+)|\b((?:
 const IR_CLASSES = ["string", "value", "symbol", "label", "type", "op", "number", "comment"];
 const ASM = /(#.*$|\/\/.*$)|([%$][\w.]+)|(@\w+)|(-?\b\d\w*\b)|^\s+([a-z][\w.]*)|^([\w.$@]+:)/g;
 const ASM_CLASSES = ["comment", "value", "symbol", "number", "op", "label"];
-const PYTHON = /(#.*$|\/\/.*$)|("""|'''|[rbf]?"(?:[^"\\]|\\.)*"|[rbf]?'(?:[^'\\]|\\.)*')|\b(def|class|return|if|elif|else|for|while|in|import|from|as|with|lambda|not|and|or|is|None|True|False|yield|raise|try|except|finally|pass|break|continue|assert|let)\b|(@[\w.]+)|\b(\d[\w.]*)\b|\b(\w+)(?=\()/g;
+const WORDS = String.raw`\b(def|class|return|if|elif|else|for|while|in|import|from|as|with|lambda|not|and|or|is|None|True|False|yield|raise|try|except|finally|pass|break|continue|assert|let|model)\b|(@[\w.]+)|\b(\d[\w.]*)\b|\b(\w+)(?=\()`;
+const PYTHON = new RegExp(String.raw`(#.*$)|([rbf]?"(?:[^"\\]|\\.)*"|[rbf]?'(?:[^'\\]|\\.)*')|` + WORDS.replace("|model", ""), "g");
+const PROGRAM = new RegExp(String.raw`(#.*$)|("(?:[^"\\]|\\.)*")|` + WORDS, "g");                  // f'(x) is a derivative
 const PYTHON_CLASSES = ["comment", "string", "keyword", "symbol", "number", "op"];
+
+/** The parts of each line that are in a text in three quotes, as docstrings are: [start, end] of each. */
+function docstrings(lines, path) {
+  const token = path.endsWith(".mlc") ? /#.*$|"""|"(?:[^"\\]|\\.)*"/g : /#.*$|"""|'''|"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'/g;
+  let open = "";
+  return lines.map(line => {
+    const spans = [];
+    let start = 0, at = 0;
+    for (;;) {
+      if (open) {
+        const end = line.indexOf(open, at);
+        spans.push([start, end < 0 ? line.length : end + open.length]);
+        if (end < 0) return spans;
+        at = end + open.length;
+        open = "";
+      }
+      token.lastIndex = at;
+      const m = token.exec(line);
+      if (!m) return spans;
+      if (m[0] === '"""' || m[0] === "'''") { open = m[0]; start = m.index; }
+      at = token.lastIndex;
+    }
+  });
+}
+const docstringsOf = new Map();
+
+/** A line of a source in its colours. */
+function coloredSource(file, i) {
+  const {path, lines} = data.files[file];
+  if (path.endsWith(".mlir")) return colored(lines[i], IR, IR_CLASSES);
+  if (!docstringsOf.has(file)) docstringsOf.set(file, docstrings(lines, path));
+  const plain = text => colored(text, path.endsWith(".mlc") ? PROGRAM : PYTHON, PYTHON_CLASSES);
+  if (lines[i].length > LONGEST) return plain(lines[i]);
+  const out = document.createDocumentFragment();
+  let at = 0;
+  for (const [start, end] of docstringsOf.get(file)[i]) {
+    out.append(plain(lines[i].slice(at, start)), element("span", {class: "c-string"}, lines[i].slice(start, end)));
+    at = end;
+  }
+  out.append(plain(lines[i].slice(at)));
+  return out;
+}
 
 /** The parts of a line of code, each in its colour. */
 function colored(text, pattern, classes, marked) {
@@ -160,8 +204,8 @@ class Column {
     const fold = this.end(i) > i ? element("span", {class: "fold"}, this.folded.has(i) ? "▸" : "▾") : element("span", {class: "fold"});
     const marked = state.value && state.value.kind === this.kind && i >= state.value.first && i <= state.value.last
       ? state.value.name : null;
-    const [pattern, names] = this.kind === SOURCE ? [PYTHON, PYTHON_CLASSES] : patternsOf(this.kind);
-    const code = element("code", {}, colored(this.text(i), pattern, names, marked));
+    const code = element("code", {}, this.kind === SOURCE ? coloredSource(this.file, i)
+      : colored(this.text(i), ...patternsOf(this.kind), marked));
     if (this.folded.has(i)) code.append(element("span", {class: "more"}, ` … ${plural(this.end(i) - i, "line")}`));
     return element("div", {class: classes.join(" "), "data-row": r}, element("span", {class: "number"}, String(i + 1)), fold, code);
   }
