@@ -398,6 +398,15 @@ for rows in (2, 3):
     assert "compiled again: x is tensor<(x_0)x4xf32>" in found["specialisations"][1]["notes"][0]
 
 
+def test_a_program_that_fails_is_explained_as_far_as_it_came(command: Any, file: Path) -> None:
+    file.write_text("import mlc\nmlc.compile(lambda x: x + 1)(mlc.ones(3))\nraise ValueError('late')\n")
+    status, out, err = command(file.name)
+    assert status == 1 and "tensor" in out and "ValueError: late" in err
+    file.write_text("raise ValueError('early')\n")
+    status, out, err = command(file.name)
+    assert (status, out) == (1, "") and "ValueError: early" in err
+
+
 def test_a_program_that_ends_itself_and_takes_arguments(command: Any, file: Path) -> None:
     file.write_text("import sys\nimport mlc\n\nstep = mlc.compile(lambda x: x + len(sys.argv))\n"
                     "print(step(mlc.ones(3)))\nsys.exit(3)\n")

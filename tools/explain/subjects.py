@@ -11,7 +11,7 @@ from typing import Any
 
 from mlc.backends.target import Target
 from mlc.ir.core import Op
-from mlc.ir.diag import UserError
+from mlc.ir.diag import Error, UserError
 from mlc.tools import compile as compile_command
 from mlc.tools import formats, inputs, report, run, sources
 from mlc.tools.explain.collect import Subject, describe
@@ -78,6 +78,11 @@ def of_program(path: str, arguments: Sequence[str], target: Target, precision: s
             run.program(path, arguments, check=False)
         except SystemExit as stop:                         # as most programs that have a `main` end
             status = report.exit_status(stop)
+        except Error as error:                             # what was compiled before it may tell why
+            if not made:
+                raise
+            report.message(str(error))
+            status = report.status_of(error)
     if not made:
         raise UserError(f"{path} called no compiled function", code="MLC0453",
                         hint=f"call one in it, or explain one function: mlc explain {path}:FUNCTION")
