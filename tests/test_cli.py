@@ -357,6 +357,12 @@ def test_opt_dumps_every_pass(run: Run) -> None:
                                            "03_fuse.mlir"]
 
 
+@pytest.mark.parametrize("words", ["opt model.py", "diff model.mlir model.py", "reduce model.py --check"])
+def test_a_program_is_no_module(words: str, run: Run) -> None:
+    status, _, err = run(*words.split())
+    assert status == 2 and "MLC0392]: model.py is no .mlir file" in err and "mlc compile model.py:FUNCTION" in err
+
+
 def test_opt_dumps_each_part_of_a_file_into_its_own_folder(run: Run) -> None:
     Path("parts.mlir").write_text("func.func @f() {\n  func.return\n}\n// -----\nfunc.func @g() {\n  func.return\n}\n")
     assert run("opt", "parts.mlir", "--split-input-file", "-p", "cse", "--dump-dir", "dumps")[0] == 0

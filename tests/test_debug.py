@@ -109,6 +109,12 @@ def test_values_are_arrays(debug: Run, tmp_path: Path) -> None:
     np.testing.assert_allclose(np.load(tmp_path / "y.npy").sum(1), 1, rtol=1e-6)
 
 
+def test_the_list_of_commands_fits_the_terminal(debug: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    listed = [line for line in debug("h; q").splitlines() if not line.startswith("->")]
+    assert max(map(len, listed)) <= 60 and "  where" in "\n".join(listed)
+
+
 def test_breakpoints_that_are_none_take_no_number(debug: Run) -> None:
     assert "breakpoint 1: %e" in debug("b tensor.expp; b %e; q")
 

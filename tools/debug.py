@@ -12,7 +12,7 @@ import numpy as np
 
 from mlc.ir.core import Op
 from mlc.ir.diag import Error, UserError
-from mlc.tools import files, report, run, sources
+from mlc.tools import files, layout, report, run, sources
 from mlc.tools.stepping import Breakpoint, Stepper, Stop, place_of, shown, values_in
 
 EXAMPLES = """examples:
@@ -27,8 +27,8 @@ COMMANDS = {
     "s": ("into", "step into its region, or the function that it calls"),
     "f": ("finish", "go on until the region is left"),
     "c": ("continue", "go on until a breakpoint"),
-    "b": ("break PLACE", "stop at model.py:3, a line of the program; at 3, a\n"
-          "line of this listing; at tensor.exp, an operation;\nat a value (%x)"),
+    "b": ("break PLACE", "stop at model.py:3, a line of the program; at 3, a line of this listing; at tensor.exp, an "
+          "operation; at a value (%x)"),
     "d": ("delete N", "remove a breakpoint"),
     "w": ("watch %x", "say what a value is whenever it is computed anew"),
     "p": ("print %x[0, 2:4]", "show a value, or a part of it"),
@@ -44,8 +44,9 @@ CONTEXT = 4
 
 
 def help_text() -> str:
-    return "\n".join(f"  {short:7}{text:20}" + what.replace("\n", "\n" + " " * 29)
-                     for short, (text, what) in COMMANDS.items())
+    """The commands, in the width of the terminal."""
+    return "\n".join(layout.table([(f"  {short}", text, what) for short, (text, what) in COMMANDS.items()],
+                                  layout.page_width()))
 
 
 def parser() -> argparse.ArgumentParser:

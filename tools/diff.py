@@ -37,7 +37,7 @@ def main(options: argparse.Namespace) -> int:
         raise report.usage_error("both modules are stdin", "give one of them as a file", "MLC0391")
     texts = []
     for path in (options.before, options.after):
-        text, name = files.read_text(path)
+        text, name = files.read_ir(path)
         own = quote(name) + ":"                              # where operations without a location are from
         texts.append(to_text(parse_module(text, name), locations=options.locations).replace(own, '"-":'))
     lines = compared(*texts)

@@ -114,6 +114,14 @@ def read_text(path: str) -> tuple[str, str]:
     return text, name
 
 
+def read_ir(path: str) -> tuple[str, str]:
+    """`read_text` of a .mlir file; a program is refused."""
+    if path.endswith((".py", ".mlc")):
+        raise UserError(f"{path} is no .mlir file", code="MLC0392",
+                        hint=f"mlc compile {path}:FUNCTION --emit=tensor -o FILE.mlir makes one")
+    return read_text(path)
+
+
 def remember_source(name: str, text: str) -> None:
     """Register a text that is not a file, so that messages can quote its lines."""
     linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)

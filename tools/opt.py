@@ -84,7 +84,7 @@ def short_passes(words: Sequence[str], options: Container[str] = ()) -> list[str
 
 def main(options: argparse.Namespace) -> int:
     files.find_modules_here(*options.pipeline, *options.allow_pass)
-    text, name = files.read_text(options.file)
+    text, name = files.read_ir(options.file)
     parts = split(text) if options.split_input_file else [text]
     outputs, failures = list[str](), list[Error]()
     checker = diagnostics.Checker(name) if options.verify_diagnostics else None

@@ -57,7 +57,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def main(options: argparse.Namespace) -> int:
-    text, name = files.read_text(options.file)
+    text, name = files.read_ir(options.file)
     at = text.find("{-#")
     held = text[at:] if at >= 0 else ""
     has_call = inputs.held_call(text) is not None

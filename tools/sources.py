@@ -101,10 +101,8 @@ def name_of_only(path: str) -> str:
             return "main" if "main" in known else known[0]
     else:                                                  # which may have a program in it, so it is not executed
         known = _defined(path)
-    if not known:
-        raise report.usage_error(f"{path} has no public function", "define one in it", "MLC0399")
-    raise report.usage_error(f"{path}: which function?", f"write {path}:FUNCTION; it has " + ", ".join(known),
-                             "MLC0399")
+    raise report.usage_error(f"{path}: which function?", f"write {path}:FUNCTION; it " + (
+        "has " + ", ".join(known) if known else "defines none"), "MLC0399")
 
 
 def _defined(path: str) -> list[str]:
