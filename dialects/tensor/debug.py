@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import builtins
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from string import Formatter
 from types import FunctionType
@@ -128,11 +128,10 @@ def stopped(values: dict[str, Any], loc: Loc) -> None:
     """Enter Python's debugger (`sys.breakpointhook`) in a frame whose place is the line of the program, and whose names
     are those of the values, and `values` for all of them."""
     print(f"stopped at {loc}: {', '.join(values) or 'no values'} in `values`", flush=True)
-    code = _stop.__code__                                  # which calls on its second line
-    code = code.replace(co_filename=loc.file or "<program>", co_firstlineno=min(max(loc.line - 1, 0), LAST_LINE),
-                        co_name="program", co_qualname="program")
-    FunctionType(code, {**values, "__builtins__": builtins, "_hook": sys.breakpointhook})(values)
+    line = min(max(loc.line, 1), LAST_LINE)
+    code = _here.__code__.replace(co_filename=loc.file or "<program>", co_name="breakpoint", co_firstlineno=line - 1)
+    FunctionType(code, {**values, "__builtins__": builtins})(values, sys.breakpointhook)
 
 
-def _stop(values: dict[str, Any]) -> None:
-    _hook()  # type: ignore[name-defined]  # noqa: F821 (a name that `stopped` gives it)
+def _here(values: dict[str, Any], stop: Callable[[], None]) -> None:
+    stop()                                                 # in the second line
