@@ -287,6 +287,20 @@ def test_what_cannot_be_written_is_said_before_the_program_runs(
     assert f"[MLC0393]: cannot write {tmp_path / path}: {reason}" in err and hint in err
 
 
+@pytest.mark.parametrize(("words", "message"), [
+    ("explain program.py:f -o program.py", "--output would replace the program program.py"),
+    ("explain program.py -o ./program.py", "--output would replace the program program.py"),
+    ("compile program.py:f -o program.py", "--output would replace the program program.py"),
+    ("run program.py:f -o program.py", "--output would replace the program program.py"),
+    ("profile program.py -o x.json --flame ./x.json", "--trace and --flame both write ./x.json"),
+    ("profile program.py --flame -", "--flame writes a file"), ("profile program.py -o -", "--trace writes a file")])
+def test_outputs_replace_neither_the_program_nor_each_other(words: str, message: str, run: Run) -> None:
+    Path("program.py").write_text("raise SystemExit('it has run')\n")
+    status, _, err = run(*words.split())
+    assert status == 2 and f"error[MLC0391]: {message}" in err and "it has run" not in err
+    assert Path("program.py").read_text() == "raise SystemExit('it has run')\n"
+
+
 @pytest.mark.parametrize(("module", "option", "place"), [
     ("site", "-o", "file/site"), ("gpu_check", "--out", "file/found"), ("mutants", "--log", "no/log")])
 def test_programs_say_before_their_work_what_cannot_be_written(module: str, option: str, place: str,

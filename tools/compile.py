@@ -78,6 +78,7 @@ def parser() -> argparse.ArgumentParser:
 
 def main(options: argparse.Namespace) -> int:
     from mlc.backends.target import Target
+    report.keep_program(options.function, "output", options.output or "-")
     if kinds := extension_kinds(options):
         from mlc.tools import extension
         return extension.main(options, kinds)

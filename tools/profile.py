@@ -60,6 +60,7 @@ def parser() -> argparse.ArgumentParser:
 def main(options: argparse.Namespace) -> int:
     import mlc
     from mlc.hardware_counters import HardwareCounters
+    _refuse_stdout(options)
     path, name = run.named(options)
     p = mlc.profiler.profile(kernels=True, profile_memory=bool(options.memory or options.trace or options.json))
     counted = HardwareCounters()
@@ -114,6 +115,13 @@ def _function(path: str, name: str | None, options: argparse.Namespace, p: profi
     chosen = [f"{symbol} = {n}" for symbol, n in inputs.sizes_of(types, found.arrays).items()]
     return f"{count} call{'s' * (count != 1)} of {name or found.entry}" + (
         f" with {', '.join(chosen)} (--sizes)" if chosen else "") + "\n"
+
+
+def _refuse_stdout(options: argparse.Namespace) -> None:
+    """Raise UserError where what only a file can have is to go to stdout."""
+    for name in ("trace", "flame"):
+        if getattr(options, name) == "-":
+            raise report.usage_error(f"--{name} writes a file", "give its name", "MLC0391")
 
 
 def _show(p: profile, options: argparse.Namespace, counted: HardwareCounters) -> None:

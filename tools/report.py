@@ -93,6 +93,7 @@ class Parser(argparse.ArgumentParser):
                 files.check_output(value)
             elif isinstance(value, OutputFolder):
                 files.check_output_folder(value)
+        _check_each_has_its_file(found)
         return found  # type: ignore[no-any-return]
 
     def error(self, message: str) -> NoReturn:
@@ -103,6 +104,22 @@ class Parser(argparse.ArgumentParser):
             if near := get_close_matches(unknown[1], known, 1, 0.72):    # --target is not --args
                 hint = f"did you mean {near[0]}?"
         raise usage_error(f"{self.prog}: {message}", hint, "MLC0391")
+
+
+def _check_each_has_its_file(options: argparse.Namespace) -> None:
+    """Raise UserError if two outputs are one file, or one is the program that is read."""
+    outputs = [(name, value) for name, value in vars(options).items() if isinstance(value, Output) and value != "-"]
+    for i, (name, value) in enumerate(outputs):
+        if other := next((n for n, v in outputs[:i] if os.path.realpath(v) == os.path.realpath(value)), None):
+            raise usage_error(f"--{other} and --{name} both write {value}", "name two files", "MLC0391")
+        keep_program(str(getattr(options, "file", None) or ""), name, value)
+
+
+def keep_program(source: str, name: str, output: str) -> None:
+    """Raise UserError if the output of an option is the program in FILE or FILE:FUNCTION."""
+    path = re.sub(r"(\.py|\.mlc):[^/]*$", r"\1", source)
+    if path.endswith((".py", ".mlc")) and os.path.realpath(path) == os.path.realpath(output):
+        raise usage_error(f"--{name} would replace the program {path}", "name another file", "MLC0391")
 
 
 class Output(str):
