@@ -253,7 +253,7 @@ def symbol_name(x: Dim) -> str | None:
 
 
 def _only_atom(x: Dim) -> Atom | None:
-    """What a size is, if it is a single symbol, position or quotient."""
+    """The symbol, position or quotient that a size is, if it is nothing else."""
     if isinstance(x, Size) and len(x.terms) == 1 and x.terms[0][1] == 1 and len(x.terms[0][0]) == 1:
         (atom, power), = x.terms[0][0]
         return atom if power == 1 else None
