@@ -10,6 +10,7 @@ import itertools
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 from mlc.ir.core import REGISTRY, Block, Op, Region, Value
@@ -36,6 +37,14 @@ class _Placeholder(Value):
 
     __slots__ = ("token",)
     token: Token
+
+
+@lru_cache(1024)
+def _nearest(name: str) -> str | None:
+    """A hint that an unknown operation is a known one misspelled; looking takes longer than to read many operations."""
+    import difflib
+    near = difflib.get_close_matches(name, REGISTRY, 1)
+    return f"did you mean {near[0]}?" if near else None
 
 
 def parse_file(path: str | os.PathLike[str]) -> Op:
@@ -218,10 +227,8 @@ class Parser(TypeParser):
         load_dialect(name)
         cls = REGISTRY.get(name) or REGISTRY.get("builtin." + name) or REGISTRY.get("func." + name)
         if cls is None:
-            import difflib
-            near = difflib.get_close_matches(name, REGISTRY, 1)
             raise ParseError(f"unknown operation {name}", code="MLC0211", loc=self.loc(token.start),
-                             hint=f"did you mean {near[0]}?" if near else None)
+                             hint=_nearest(name))
         return cls
 
     def guarded(self, token: Token, make: Callable[[], Op]) -> Op:
