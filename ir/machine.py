@@ -72,6 +72,7 @@ class Cpu(Machine):
     vector_bits       width of the widest vector
     vector_registers  number of vector registers
     fma_in_flight     multiply-adds in flight in a core: latency times units
+    bf16_dot          whether an instruction adds two products of bf16 to each of 16 lanes (AVX512_BF16)
     l2_bytes          capacity of the L2 cache for a factor of a contraction
     l3_bytes          capacity of the share of a core in the last-level cache
     l1_ways           associativity of the L1 cache
@@ -86,6 +87,7 @@ class Cpu(Machine):
     vector_bits: int = 512
     vector_registers: int = 32             # of AVX-512; 16 of SSE and AVX
     fma_in_flight: int = 8                 # 4 cycles x 2 units, Skylake to Golden Cove and Zen 2 to Zen 4 [Fog]
+    bf16_dot: bool = False                 # Cooper Lake, Sapphire Rapids [Intel], Zen 4 [AMD]
     l2_bytes: int = 1 << 18                # of Haswell, the least with AVX2 [Intel]; Zen 2 has 512 KiB [AMD]
     l3_bytes: int = 1 << 22                # 32 MiB for 8 cores of Zen 4 [AMD]
     l1_ways: int = 8                       # Haswell to Skylake [Intel], Zen 2 to Zen 4 [AMD]; 12 since Ice Lake
@@ -154,6 +156,6 @@ HOPPER = Gpu(warpgroup_mma=True, mma_per_cycle=4096, shared_bytes_optin=227 << 1
 227 KiB of 9.0 [CUDA]."""
 
 
-def x86_64(vector_bits: int) -> Cpu:
-    """A processor with SSE, AVX2 or AVX-512, by vector width in bits."""
-    return Cpu(vector_bits=vector_bits, vector_registers=32 if vector_bits >= 512 else 16)
+def x86_64(vector_bits: int, bf16_dot: bool = False) -> Cpu:
+    """A processor with SSE, AVX2 or AVX-512, by vector width in bits, which may have AVX512_BF16."""
+    return Cpu(vector_bits=vector_bits, vector_registers=32 if vector_bits >= 512 else 16, bf16_dot=bf16_dot)

@@ -21,9 +21,9 @@ _V1 = ("cmov", "cx8", "fxsr", "mmx", "sse", "sse2")
 _V2 = ("crc32", "cx16", "popcnt", "sahf", "sse3", "sse4.1", "sse4.2", "ssse3")
 _V3 = ("avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe", "xsave")
 _V4 = ("avx512bw", "avx512cd", "avx512dq", "avx512f", "avx512vl")
-_SAPPHIRE_RAPIDS = ("amx-bf16", "amx-int8", "amx-tile", "avx512bf16", "avx512bitalg", "avx512fp16", "avx512ifma",
-                    "avx512vbmi", "avx512vbmi2", "avx512vnni", "avx512vpopcntdq", "avxvnni", "gfni", "vaes",
-                    "vpclmulqdq")
+_COOPER_LAKE = ("avx512bf16", "avx512vnni")
+_SAPPHIRE_RAPIDS = ("amx-bf16", "amx-int8", "amx-tile", "avx512bitalg", "avx512fp16", "avx512ifma", "avx512vbmi",
+                    "avx512vbmi2", "avx512vpopcntdq", "avxvnni", "gfni", "vaes", "vpclmulqdq")
 
 # arch_prctl(ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA): Linux disables the AMX tiles until a process requests them.
 _SYS_ARCH_PRCTL = 158
@@ -32,15 +32,17 @@ _XFEATURE_XTILEDATA = 18
 
 
 def _level(name: str, features: tuple[str, ...], vector_bits: int) -> Target:
-    return Target(name, TRIPLE, name, tuple("+" + feature for feature in sorted(features)), x86_64(vector_bits))
+    return Target(name, TRIPLE, name, tuple("+" + feature for feature in sorted(features)),
+                  x86_64(vector_bits, "avx512bf16" in features))
 
 
 LEVELS = {
     "x86-64-v2": _level("x86-64-v2", _V1 + _V2, 128),
     "x86-64-v3": _level("x86-64-v3", _V1 + _V2 + _V3, 256),
     "x86-64-v4": _level("x86-64-v4", _V1 + _V2 + _V3 + _V4, 512),
-    # LLVM's name of the processor implies more than a hypervisor may let through.
-    "sapphirerapids": replace(_level("x86-64-v4", _V1 + _V2 + _V3 + _V4 + _SAPPHIRE_RAPIDS, 512),
+    # LLVM's name of a processor implies more than a hypervisor may let through. Zen 4 runs code for Cooper Lake.
+    "cooperlake": replace(_level("x86-64-v4", _V1 + _V2 + _V3 + _V4 + _COOPER_LAKE, 512), name="cooperlake"),
+    "sapphirerapids": replace(_level("x86-64-v4", _V1 + _V2 + _V3 + _V4 + _COOPER_LAKE + _SAPPHIRE_RAPIDS, 512),
                               name="sapphirerapids"),
 }
 ARM = {"aarch64": Target("aarch64", "aarch64-unknown-linux-gnu", "generic", ("+fp-armv8", "+neon"),
@@ -69,7 +71,7 @@ def host() -> Target:
     available = frozenset(name for name, on in detected.items() if on)
     features = tuple(("+" if on else "-") + name for name, on in sorted(detected.items()))
     return Target("host", TRIPLE, cpu_for(available), features,
-                  x86_64(vector_bits_for(available)))
+                  x86_64(bits := vector_bits_for(available), bits == 512 and "avx512bf16" in available))
 
 
 def level_of(target: Target) -> Target | None:

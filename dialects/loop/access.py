@@ -238,6 +238,14 @@ class ScratchBuffer:
         value = value.reshape(value.shape[: len(at)])
         self.elements[np.ix_(*at)] = value[tuple(slice(p.size) for p in at)]
 
+    def load(self, state: Activation) -> np.ndarray[Any, Any]:
+        """The elements at the points of the current tile; zeros outside of the domain."""
+        at, shape = self.positions(state), state.shape(self.dims)
+        out = np.zeros([shape[d] for d in self.dims], self.elements.dtype)
+        out[tuple(slice(p.size) for p in at)] = self.elements[np.ix_(*at)]
+        order = sorted(range(len(self.dims)), key=lambda i: self.dims[i])
+        return out.transpose(order).reshape(shape)
+
 
 class Scratch(InKernel, name="loop.scratch", pure=False):
     """result = uninitialized scratch buffer of a thread, for the points of its dimensions in the enclosing tiles
@@ -245,12 +253,14 @@ class Scratch(InKernel, name="loop.scratch", pure=False):
     With `swizzle` = 128, a panel of 16-bit elements lies in memory as tensor cores of Hopper read it: in rows of 128
     bytes, 8 parts of which are permuted by the number of the row; longer rows are cut into such rows. With `registers`,
     each thread holds the points that it stores, and loads no others; the loops that access them have a known number of
-    blocks, and are unrolled.
+    blocks, and are unrolled. With `interleaved` = d, the points along dimension d of bf16 lie in memory two by two, the
+    second one of each pair first, zero if it is outside of the domain; `loop.contract_interleaved` reads them.
     """
 
     type: ResultType
     swizzle: int = 0
     registers: bool = False
+    interleaved: int = -1
 
     def infer(self) -> Type:
         type = self.results[0].type
@@ -258,6 +268,9 @@ class Scratch(InKernel, name="loop.scratch", pure=False):
             self.fail(f"{type} is not scratch memory; store i1 values as i8", code="MLC0151")
         if self.swizzle not in (0, 128) or (self.swizzle and type.dtype not in (bf16, f16)):
             self.fail(f"swizzle = {self.swizzle} of {type}: there is 128, of bf16 and f16", code="MLC0151")
+        if self.interleaved != -1 and (type.dtype != bf16 or self.interleaved not in type.dims):
+            self.fail(f"interleaved = {self.interleaved} of {type}: it names a dimension of a panel of bf16",
+                      code="MLC0151")
         return type  # type: ignore[no-any-return]
 
     def verify_op(self) -> None:
@@ -265,6 +278,8 @@ class Scratch(InKernel, name="loop.scratch", pure=False):
         kernel = self.enclosing(Kernel)
         if self.swizzle and kernel.schedule.mma_warps == 1:
             self.fail(f"swizzle = {self.swizzle}, but no warps multiply together", code="MLC0151")
+        if self.interleaved >= 0:
+            self.verify_interleaved(kernel)
         if not self.registers:
             return
         d = kernel.schedule.vector
@@ -280,6 +295,20 @@ class Scratch(InKernel, name="loop.scratch", pure=False):
             if not isinstance(user, StoreScratch | LoadScratch) or not isinstance(around, For) or around.dim != d or (
                     not around.unroll or around.parent_op is not kernel):
                 user.fail(f"accesses a row in registers outside of an unrolled loop over d{d}", code="MLC0151")
+
+    def verify_interleaved(self, kernel: Kernel) -> None:
+        """Check that pairs are stored whole."""
+        if self.interleaved < kernel.parallel:
+            self.fail(f"interleaved = {self.interleaved}, which is a parallel dimension", code="MLC0151")
+        for user in self.result.users:
+            around = user.parent_op
+            if isinstance(user, LoadScratch | Pack):
+                user.fail(f"accesses a panel that is interleaved along d{self.interleaved}", code="MLC0151")
+            while isinstance(user, StoreScratch) and isinstance(around, For) and around.dim != self.interleaved:
+                around = around.parent_op
+            if isinstance(user, StoreScratch) and (not isinstance(around, For) or around.step % 2):
+                user.fail(f"stores points along d{self.interleaved} that are no pairs, to a panel that is interleaved",
+                          code="MLC0151")
 
     def interpret(self, frame: Frame) -> Any:
         state, type = self.activation(frame), self.result.type
@@ -367,10 +396,4 @@ class LoadScratch(InKernel, name="loop.load_scratch", pure=False):
         return {*self.scratch.type.dims}
 
     def interpret(self, frame: Frame) -> Any:
-        state, buffer = self.activation(frame), frame[self.scratch]
-        at = buffer.positions(state)
-        shape = state.shape(buffer.dims)
-        out = np.zeros([shape[d] for d in buffer.dims], buffer.elements.dtype)
-        out[tuple(slice(p.size) for p in at)] = buffer.elements[np.ix_(*at)]
-        order = sorted(range(len(buffer.dims)), key=lambda i: buffer.dims[i])
-        return out.transpose(order).reshape(shape)
+        return frame[self.scratch].load(self.activation(frame))

@@ -8,8 +8,9 @@ from mlc.dialects import loop, memref
 from mlc.ir.affine import AffineExpr
 from mlc.ir.core import Value
 from mlc.ir.diag import BackendError
-from mlc.ir.types import MemRefType
+from mlc.ir.types import MemRefType, i32
 from mlc.passes.lower_kernel.access import Access
+from mlc.passes.lower_kernel.interleaved import store_interleaved
 from mlc.passes.lower_kernel.memory import flatten, load, store
 from mlc.passes.lower_kernel.nest import Lowering, rule
 
@@ -28,12 +29,13 @@ def _scratch(low: Lowering, op: loop.Scratch) -> None:
             raise BackendError(f"{type}: stack memory must have a static size, but d{d} has {points} points",
                                code="MLC0543", loc=op.loc)
         step = max((f.step for f in low.kernel.inside(loop.For) if f.dim == d and not f.is_ranged), default=1)
-        shape.append(-(-points // step) * step)
-    low.stack += math.prod(shape) * type.dtype.itemsize
+        shape.append(-(-points // step) * step // (2 if d == op.interleaved else 1))
+    dtype = i32 if op.interleaved >= 0 else type.dtype           # of pairs
+    low.stack += math.prod(shape) * dtype.itemsize
     if low.stack > LIMIT:
         raise BackendError(f"{type}: the kernel takes {low.stack} bytes of stack with this buffer, more than {LIMIT}",
                            code="MLC0543", loc=op.loc)
-    buffer = memref.Alloca(MemRefType(tuple(shape), type.dtype), alignment=64).result
+    buffer = memref.Alloca(MemRefType(tuple(shape), dtype), alignment=64).result
     flatten(low, buffer)
     scope.scratch_buffers[op.result] = buffer, {d: scope.origin.get(d, 0) for d in type.dims}
 
@@ -46,7 +48,12 @@ def _access(low: Lowering, scratch: Value) -> Access:
 
 @rule(loop.StoreScratch)
 def _store_scratch(low: Lowering, op: loop.StoreScratch) -> None:
-    store(low, op.value, _access(low, op.scratch))
+    scratch = op.scratch.op
+    assert isinstance(scratch, loop.Scratch)
+    if scratch.interleaved >= 0:
+        store_interleaved(low, op.value, scratch)
+    else:
+        store(low, op.value, _access(low, op.scratch))
 
 
 @rule(loop.Pack)

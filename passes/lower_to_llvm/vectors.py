@@ -8,11 +8,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from mlc.dialects import llvm, vector
+from mlc.dialects import llvm, vector, x86vector
 from mlc.dialects.combining import CombiningKind
 from mlc.ir.core import Op, Value
 from mlc.ir.diag import BackendError
-from mlc.ir.types import VectorType, i32, i64
+from mlc.ir.types import VectorType, bf16, i32, i64
 from mlc.passes.lower_to_llvm.arithmetic import narrow, widen
 from mlc.passes.lower_to_llvm.lowering import Lowering, Number, Parts, convert, is_narrow, rule
 
@@ -147,3 +147,9 @@ def _reduction(low: Lowering, op: vector.Reduction) -> list[Value]:
     if op.acc is not None:
         joined = llvm.INSTRUCTIONS[CombiningKind(op.kind).associative_op](joined, values[1]).result
     return [narrow(joined, kind) if is_narrow(kind) else joined]
+
+
+@rule(x86vector.Dot)
+def _dot(low: Lowering, op: x86vector.Dot) -> list[Value]:
+    factors = [llvm.Bitcast(low.one(v), VectorType(v.type.shape, bf16)).result for v in (op.a, op.b)]
+    return [llvm.CallIntrinsic(x86vector.DOT, (low.one(op.src), *factors), types=(op.src.type,)).result]

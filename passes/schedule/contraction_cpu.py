@@ -11,7 +11,7 @@ from __future__ import annotations
 import functools
 import itertools
 from dataclasses import dataclass
-from math import lcm, prod
+from math import copysign, lcm, prod
 
 from mlc.dialects import loop
 from mlc.dialects.loop import Kernel
@@ -22,6 +22,8 @@ from mlc.ir.sizes import Dim, quotients
 from mlc.passes.analysis.accesses import best_dimension, contiguity, element_width, position
 from mlc.passes.schedule.transforms import (
     contraction,
+    extended,
+    interleave,
     pack,
     prefetch_rows,
     spill_accumulator,
@@ -322,25 +324,55 @@ def schedule_panels(kernel: Kernel, shape: Shape, packing: Packing, sides: tuple
                     machine: Cpu) -> None:
     """Schedule a product of many rows, which pass through a panel of columns tile by tile."""
     panel = kernel.schedule.tile[n]
-    lanes, terms, columns = kernel.schedule.lanes or panel, guess(kernel.domain[k]), guess(kernel.domain[n])
+    lanes, columns = kernel.schedule.lanes or panel, guess(kernel.domain[n])
     pack_right = columns > panel if packing.right is None else packing.right
     pack_left = packing.left and columns > panel
+    pairs = multiplies_pairs(kernel, sides, (m, n), machine)
+    pack_left, pack_right = pack_left or pairs, pack_right or pairs
     if not (packing.large or pack_right or pack_left):
         tile(kernel, m, shape.rows)
         return
     step = lcm(shape.rows, lanes) if pack_left else shape.rows
     tile(kernel, m, even(kernel.domain[m], most_rows(kernel, [m], pack_left, machine), step))
-    most = machine.l2_bytes // COLUMN
-    if kernel.schedule.tile[k] == 1 and (not isinstance(kernel.domain[k], int) or terms > most * 3 // 2):
-        split_k(kernel, even(kernel.domain[k], most, lanes))
+    if is_split(kernel, k, machine):
+        split_k(kernel, even(kernel.domain[k], machine.l2_bytes // COLUMN, lanes))
     strip_mine(kernel, m, shape.rows)
     if pack_left:
         panels = min(PANELS, max(2, columns // (TASKS * panel)))
         tile(kernel, n, even(kernel.domain[n], panels * panel, panel), vector=True, lanes=lanes)
         strip_mine(kernel, n, panel)
-        pack(kernel, sides[0], m if packing.rows else k, lanes)
-    if pack_right:
-        pack(kernel, sides[1], n, lanes if packing.transposed else 0)
+    orders = {sides[0]: (m if packing.rows else k, lanes),
+              sides[1]: (n, lanes if packing.transposed and (not pairs or isinstance(kernel.domain[k], int)) else 0)}
+    if pairs:
+        interleave(kernel, orders)
+        return
+    for side, wanted in zip(sides, (pack_left, pack_right)):
+        if wanted:
+            pack(kernel, side, *orders[side])
+
+
+def multiplies_pairs(kernel: Kernel, sides: tuple[str, str], rows_and_columns: tuple[int, int], machine: Cpu) -> bool:
+    """Whether the factors (left, right) are bf16 that an instruction can multiply two terms at a time, for vectors of
+    columns: the sum of each block of terms, from 0."""
+    sum, contract = contraction(kernel)
+    m, n = rows_and_columns
+    k, start = contract.dim, sum.operands[0].op
+    left, right = (extended(getattr(contract, side)) for side in sides)
+    if not machine.bf16_dot or isinstance(contract, loop.Mma) or left is None or right is None:
+        return False
+    if (kernel.schedule.lanes or kernel.schedule.tile[n]) * 32 != machine.vector_bits or sum.unroll:
+        return False
+    if not isinstance(start, loop.Full) or start.value != 0 or copysign(1, start.value) < 0:
+        return False
+    whole = kernel.schedule.tile[k] != 1 or not is_split(kernel, k, machine)
+    return (whole and {m, k} <= {*left.type.dims} and {n, k} <= {*right.type.dims} and n not in left.type.dims
+            and {*left.type.dims, *right.type.dims} - {k} == {*contract.result.type.dims})
+
+
+def is_split(kernel: Kernel, k: int, machine: Cpu) -> bool:
+    """Whether a sum that is one chain is split into slices, for which packed panels stay in cache."""
+    terms = kernel.domain[k]
+    return kernel.schedule.tile[k] == 1 and (not isinstance(terms, int) or terms > machine.l2_bytes // COLUMN * 3 // 2)
 
 
 def schedule_elements(kernel: Kernel, shape: Shape, window: Window | None, rows: list[int], k: int,
@@ -355,9 +387,8 @@ def schedule_elements(kernel: Kernel, shape: Shape, window: Window | None, rows:
     tile(kernel, m, even(kernel.domain[m], most, shape.rows))
     if line is not None and guess(kernel.domain[m]) <= most:
         tile(kernel, line, even(kernel.domain[line], max(1, most // kernel.schedule.tile[m]), 1))
-    terms = machine.l2_bytes // COLUMN
-    if kernel.schedule.tile[k] == 1 and (not isinstance(kernel.domain[k], int) or kernel.domain[k] > terms * 3 // 2):
-        split_k(kernel, terms)
+    if is_split(kernel, k, machine):
+        split_k(kernel, machine.l2_bytes // COLUMN)
     strip_mine(kernel, m, shape.rows)
     if line is not None:
         strip_mine(kernel, line, 1)

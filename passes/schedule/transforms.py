@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from mlc.dialects import loop
+from mlc.dialects import arith, loop
 from mlc.dialects.loop import For, Kernel, ScratchType, TileType
 from mlc.ir.affine import AffineMap
 from mlc.ir.core import Block, Op, Region, Value, at_end, before, builder
+from mlc.ir.types import bf16
 
 
 def record(kernel: Kernel, step: str, **arguments: object) -> None:
@@ -219,21 +220,7 @@ def pack(kernel: Kernel, side: str, vector: int, size: int = 0) -> None:
     """
     _, contract = contraction(kernel)
     factor: Value = getattr(contract, side)
-    loops = enclosing_loops(contract)
-    target = next(op for op in loops if op.dim not in factor.type.dims)
-    below = loops[loops.index(target) + 1:]
-    dims = sorted(factor.type.dims, key=lambda d: (d == vector, d < kernel.parallel, d))
-    walked = [d for d in dims if any(op.dim == d for op in below)]
-    source = [op for op in target.walk() if isinstance(op, loop.InKernel) and not isinstance(op, For)]
-    with before(target, contract.loc):
-        buffer = loop.Scratch(ScratchType(tuple(dims), factor.type.dtype)).result
-
-        def fill() -> None:
-            mapping: dict[Value, Value] = {}
-            copy_slice([factor], source, mapping)
-            loop.StoreScratch(mapping[factor], buffer)
-
-        nested(kernel, walked, vector, contract.dim, size, fill)
+    buffer, _ = packed(kernel, factor, vector, size)
     with before(contract):
         copied = loop.LoadScratch(buffer).result
     for i, v in enumerate(contract.operands):
@@ -244,19 +231,44 @@ def pack(kernel: Kernel, side: str, vector: int, size: int = 0) -> None:
     record(kernel, "pack", **arguments)
 
 
-def nested(kernel: Kernel, dims: Sequence[int], vector: int, summed: int, size: int,
+def packed(kernel: Kernel, tile: Value, vector: int, size: int, interleaved: int = -1) -> tuple[Value, For]:
+    """Fill a panel with a tile that the contraction is computed from; returns the panel and the loop after it.
+
+    If it is interleaved along a dimension, whole pairs are filled at a time.
+    """
+    _, contract = contraction(kernel)
+    loops = enclosing_loops(contract)
+    target = next(op for op in loops if op.dim not in tile.type.dims)
+    below = loops[loops.index(target) + 1:]
+    dims = sorted(tile.type.dims, key=lambda d: (d == vector, d < kernel.parallel, d))
+    walked = [d for d in dims if any(op.dim == d for op in below)]
+    source = [op for op in target.walk() if isinstance(op, loop.InKernel) and not isinstance(op, For)]
+    sizes = {contract.dim if vector == kernel.schedule.vector else vector: size}
+    if interleaved >= 0:
+        sizes[interleaved] = sizes.get(interleaved, 0) or 2
+    with before(target, contract.loc):
+        buffer = loop.Scratch(ScratchType(tuple(dims), tile.type.dtype), interleaved=interleaved).result
+
+        def fill() -> None:
+            mapping: dict[Value, Value] = {}
+            copy_slice([tile], source, mapping)
+            loop.StoreScratch(mapping[tile], buffer)
+
+        nested(kernel, walked, vector, sizes, fill)
+    return buffer, target
+
+
+def nested(kernel: Kernel, dims: Sequence[int], vector: int, sizes: Mapping[int, int],
            fill: Callable[[], None]) -> None:
     """Build a loop nest over dimensions with `fill` as its body."""
     if not dims:
         fill()
         return
     d, inside = dims[0], Block()
-    own = d == vector and vector != kernel.schedule.vector
     with at_end(inside, builder.loc):
-        nested(kernel, dims[1:], vector, summed, size, fill)
+        nested(kernel, dims[1:], vector, sizes, fill)
         loop.Yield(())
-    sized = own or (d == summed and vector == kernel.schedule.vector)
-    For((), Region(inside), dim=d, size=size if sized else 0, vector=own)
+    For((), Region(inside), dim=d, size=sizes.get(d, 0), vector=d == vector and vector != kernel.schedule.vector)
 
 
 def enclosing_loops(op: Op) -> list[For]:
@@ -273,3 +285,38 @@ def drop_unused(contract: loop.Contract | loop.Mma) -> None:
     for op in reversed(contract.parent.ops):
         if op.results and not op.terminator and not any(r.uses for r in op.results):
             op.erase()
+
+
+# -- products of bf16 -------------------------------------------------------------------------------------------------
+def extended(factor: Value) -> Value | None:
+    """The bf16 tile that a factor is, extended to f32; None if it is anything else."""
+    op = factor.op
+    if not isinstance(op, loop.Map) or len(op.operands) != 1:
+        return None
+    first, *rest = op.body.block.ops
+    narrow = isinstance(first, arith.ExtF) and first.operands[0].type == bf16 and len(rest) == 1
+    return op.operands[0] if narrow else None
+
+
+def interleave(kernel: Kernel, sides: Mapping[str, tuple[int, int]]) -> None:
+    """Pack both factors of a contraction as bf16 in pairs of terms, which one instruction multiplies and adds.
+
+    `sides` has the dimension along which each panel is contiguous, and how many points are filled at a time (`pack`).
+    """
+    sum, contract = contraction(kernel)
+    panels: dict[str, Value] = {}
+    exponents: dict[str, Value] = {}
+    for side, (vector, size) in sides.items():
+        tile = extended(getattr(contract, side))
+        assert tile is not None
+        panels[side], target = packed(kernel, tile, vector, size, contract.dim)
+        with before(target, contract.loc):
+            exponents[side] = loop.LeastExponent(panels[side]).result
+    start = sum.operands[0].op
+    with before(sum, contract.loc):
+        total = loop.ContractInterleaved(panels["lhs"], panels["rhs"], exponents["lhs"], exponents["rhs"],
+                                         dim=contract.dim).result
+    sum.replace_by(total)
+    if start is not None and not start.results[0].uses:
+        start.erase()
+    record(kernel, "interleave", **{side: f"{vector}" for side, (vector, _) in sides.items()})

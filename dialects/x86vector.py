@@ -1,0 +1,60 @@
+"""x86vector: vector instructions of x86 that no other dialect has; upstream's names, syntax and semantics.
+
+`INTRINSICS` has the meaning of the LLVM intrinsics that they become.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from mlc.ir.core import Op, Value
+from mlc.ir.exact import fma
+from mlc.ir.types import Type, VectorType, bf16, f32
+
+Array = np.ndarray[Any, Any]
+
+DOT = "llvm.x86.avx512bf16.dpbf16ps.512"
+"""The intrinsic of `Dot`."""
+
+
+def _flushed(x: Array) -> Array:
+    """Subnormal numbers as zeros with their signs."""
+    return np.where(np.abs(x) < np.finfo(np.float32).tiny, np.copysign(np.float32(0), x), x)
+
+
+def dot_bf16(src: Array, a: Array, b: Array) -> Array:
+    """The meaning of `Dot`."""
+    with np.errstate(invalid="ignore"):
+        left, right = (_flushed(np.asarray(x).astype(np.float32)) for x in (a, b))
+        total = _flushed(np.asarray(src))
+    for first in (1, 0):
+        total = _flushed(fma(left[first::2], right[first::2], total))
+    return total
+
+
+class Dot(Op, name="x86vector.avx512.dot", pure=True):
+    """result[i] = (src[i] + a[2i+1] * b[2i+1]) + a[2i] * b[2i], each sum rounded once, to nearest even
+
+    Operands and sums that are subnormal count as zeros.
+    """
+
+    src: Value
+    a: Value
+    b: Value
+    format = "$src `,` $a `,` $b attr-dict `:` type($a) `->` type($src)"
+
+    def infer(self) -> Type:
+        src, a = self.src.type, self.a.type
+        if src != VectorType((16,), f32) or a != VectorType((32,), bf16) or self.b.type != a:
+            self.fail(f"{a} and {self.b.type} on {src}: two vectors of 32xbf16 have sums in one of 16xf32",
+                      code="MLC0164")
+        return src  # type: ignore[no-any-return]
+
+    def ref(self, src: Any, a: Any, b: Any) -> Any:
+        return dot_bf16(src, a, b)
+
+
+INTRINSICS: Mapping[str, Callable[..., Any]] = {DOT: dot_bf16}
