@@ -8,7 +8,7 @@ another instruction set or device is `replace(CPU, vector_bits=1024)`.
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 from mlc.ir.diag import UserError
 
@@ -23,10 +23,12 @@ class Machine:
 
     scratch_elements  elements of a reduction slice that stay in cache between the stages of a kernel
     scratches         most scratch buffers of a kernel
+    bf16_dot          whether an instruction adds two products of bf16 to each of 16 lanes (AVX512_BF16)
     """
 
     scratch_elements: int = 16384          # 64 KiB of float32: below the 256 KiB of L2 of processors with AVX2
     scratches: int = 4
+    bf16_dot: bool = False                 # Cooper Lake, Sapphire Rapids [Intel], Zen 4 [AMD]
 
     def __post_init__(self) -> None:
         kinds = {f.name: type(f.default) for f in fields(self)}
@@ -47,7 +49,7 @@ class Machine:
     def parse(cls, text: str) -> Self:
         """Parse the text form of a model; raises UserError if it is ill-formed."""
         kinds = {f.name: type(f.default) for f in fields(cls)}
-        figures: dict[str, int] = {}
+        figures: dict[str, Any] = {}
         for item in filter(None, text.split(";")):
             name, _, value = item.partition(":")
             words = {"true": True, "false": False} if kinds.get(name) is bool else {}
@@ -72,7 +74,6 @@ class Cpu(Machine):
     vector_bits       width of the widest vector
     vector_registers  number of vector registers
     fma_in_flight     multiply-adds in flight in a core: latency times units
-    bf16_dot          whether an instruction adds two products of bf16 to each of 16 lanes (AVX512_BF16)
     l2_bytes          capacity of the L2 cache for a factor of a contraction
     l3_bytes          capacity of the share of a core in the last-level cache
     l1_ways           associativity of the L1 cache
@@ -87,7 +88,6 @@ class Cpu(Machine):
     vector_bits: int = 512
     vector_registers: int = 32             # of AVX-512; 16 of SSE and AVX
     fma_in_flight: int = 8                 # 4 cycles x 2 units, Skylake to Golden Cove and Zen 2 to Zen 4 [Fog]
-    bf16_dot: bool = False                 # Cooper Lake, Sapphire Rapids [Intel], Zen 4 [AMD]
     l2_bytes: int = 1 << 18                # of Haswell, the least with AVX2 [Intel]; Zen 2 has 512 KiB [AMD]
     l3_bytes: int = 1 << 22                # 32 MiB for 8 cores of Zen 4 [AMD]
     l1_ways: int = 8                       # Haswell to Skylake [Intel], Zen 2 to Zen 4 [AMD]; 12 since Ice Lake

@@ -11,6 +11,7 @@ from mlc.dialects.tensor.reduce import Reduce
 from mlc.dialects.tensor.traits import is_cheap, is_read_as_it_lies, moves_elements
 from mlc.ir import sizes
 from mlc.ir.core import Op, Value
+from mlc.ir.types import bf16
 from mlc.passes.fuse.graph import FusionGraph, Group
 
 FEW_ROWS, LONG_ROW = 16, 32768
@@ -28,9 +29,10 @@ SHORT_ROW = 8
 class Legality:
     """Reasons against merging two groups, or None. They are recorded on kernels, for diagnostics."""
 
-    def __init__(self, graph: FusionGraph, max_ops: int) -> None:
+    def __init__(self, graph: FusionGraph, max_ops: int, bf16_dot: bool = False) -> None:
         self.graph = graph
         self.max_ops = max_ops
+        self.bf16_dot = bf16_dot
 
     def why_not_share(self, producer: Group, consumer: Group) -> str | None:
         """Why two groups cannot share a loop."""
@@ -57,9 +59,13 @@ class Legality:
         """Why the kernel that computes a factor should not prepare it for tensor cores, or computes no blocks."""
         if any(map(is_read_as_it_lies, producer.ops)):
             return "blocks are read from memory as they lie"
-        factor = consumer.kind != "contract" and all(map(is_read_by_tensor_cores, consumer.ops)) and not all(
-            map(is_read_by_tensor_cores, producer.ops))
-        return "tensor cores read their factors as they are in memory" if factor else None
+        if consumer.kind == "contract":
+            return None
+        for wanted, reader in ((is_read_by_tensor_cores, "tensor cores"), (is_read_in_pairs, "products of bf16")):
+            if (wanted is is_read_by_tensor_cores or self.bf16_dot) and all(map(wanted, consumer.ops)) and not all(
+                    map(wanted, producer.ops)):
+                return f"{reader} read their factors as they are in memory"
+        return None
 
     def why_not_epilogue(self, home: Group, guest: Group) -> str | None:
         """Why `guest` should not be an epilogue that reads further tensors: a contraction with short rows has strided
@@ -131,8 +137,8 @@ class Legality:
         if any(isinstance(op, tn.DotBlocks) for op in consumer.ops):
             return "a product reads its factors many times"
         if consumer.kind == "contract" and not all(moves_elements(op) for op in producer.ops) and any(
-                self.graph.group_of[s] is producer for op in consumer.ops if isinstance(op, tn.DotGeneral)
-                for v in op.operands for s in self.graph.sources(v)):
+                self.graph.group_of[s] is producer for op in consumer.ops if isinstance(op, tn.DotGeneral) or (
+                    self.bf16_dot and is_read_in_pairs(op)) for v in op.operands for s in self.graph.sources(v)):
             return "a contraction reads its factors many times"
         if any(map(is_done_before_tensor_cores, producer.ops)) and any(
                 self.graph.group_of.get(user) is consumer and is_read_by_tensor_cores(user)
@@ -201,6 +207,24 @@ def is_read_by_tensor_cores(op: Op) -> bool:
         return (op.order or "").startswith("mma<")
     return moves_elements(op) and not is_done_before_tensor_cores(op) and bool(op.results[0].uses) and all(
         is_read_by_tensor_cores(user) for user in op.results[0].users)
+
+
+def is_read_in_pairs(op: Op) -> bool:
+    """Whether an operation is a product of bf16 of many rows and columns, which multiplies pairs of terms where there
+    is an instruction for that, or moves or widens elements for such products alone."""
+    if isinstance(op, tn.DotGeneral):
+        return not (op.order or "").startswith("mma<") and all(
+            is_widened(v) and not reads_few_rows(op, v) for v in op.operands)
+    return moves_elements(op) and not is_done_before_tensor_cores(op) and bool(op.results[0].uses) and all(
+        is_read_in_pairs(user) for user in op.results[0].users)
+
+
+def is_widened(factor: Value) -> bool:
+    """Whether a factor is extended from bf16, and then only moved."""
+    op = factor.op
+    while op is not None and moves_elements(op) and not isinstance(op, tn.Cast):
+        op = op.operands[0].op
+    return isinstance(op, tn.Cast) and op.operands[0].type.dtype == bf16
 
 
 def reads_few_rows(op: tn.DotGeneral, factor: Value) -> bool:
