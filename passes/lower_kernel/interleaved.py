@@ -17,7 +17,9 @@ from mlc.dialects.loop.interleaved import BIAS, LEAST_EXPONENT, PRECISION, SUBNO
 from mlc.ir.core import Value, at_end
 from mlc.ir.sizes import Dim
 from mlc.ir.types import VectorType, bf16, f32, i16, i32, index
+from mlc.passes.lower_kernel import memory
 from mlc.passes.lower_kernel.nest import Lowering, Point, rule
+from mlc.passes.lower_kernel.transposed import row, transposed
 
 LANES = 16
 """Pairs, and sums, of a vector."""
@@ -37,6 +39,9 @@ def store_interleaved(low: Lowering, tile: Value, scratch: loop.Scratch) -> None
     """Store the pairs of a tile."""
     buffer, origin = low.scope.scratch_buffers[scratch.result]
     along = scratch.interleaved
+    if tile in low.scope.unread:
+        _transpose_pairs(low, tile, scratch)
+        return
     for point in low.points(scratch.result.type.dims):
         if along != low.scope.vector and point[along] % 2:
             continue
@@ -59,6 +64,27 @@ def store_interleaved(low: Lowering, tile: Value, scratch: loop.Scratch) -> None
         order = [i // 2 + (0 if i % 2 == 0 else low.lanes) for i in range(2 * low.lanes)]
         both = vector.Shuffle(below, high, tuple(order)).result
         vector.Store(vector.Bitcast(both, VectorType((low.lanes,), i32)).result, buffer, at)
+
+
+def _transpose_pairs(low: Lowering, tile: Value, scratch: loop.Scratch) -> None:
+    """Load rows along the terms, transpose their pairs in registers, and store these."""
+    access, along = low.scope.unread[tile], scratch.interleaved
+    buffer, origin = low.scope.scratch_buffers[scratch.result]
+    half = arith.constant(16, PAIRS)
+    for corner in low.points(tile.type.dims):
+        if corner[along] % (2 * LANES):
+            continue
+        rows: list[Value] = []
+        for lane in range(LANES):
+            terms = row(low, tile, corner, lane, along, None, lambda p: memory.place(low, access, p), 2 * LANES)
+            pairs = vector.Bitcast(terms, PAIRS).result
+            rows.append(arith.OrI(arith.ShLI(pairs, half).result, arith.ShRUI(pairs, half).result).result)
+        first = low.number(low.coordinate(along, corner[along]) - origin[along])
+        start = arith.ShRUI(first, arith.constant(1, index)).result
+        count = min(LANES, (low.scope.block[along] - corner[along] + 1) // 2)
+        for i, column in enumerate(transposed(rows)[:count]):
+            pair = arith.AddI(start, arith.constant(i, index)).result
+            vector.Store(column, buffer, place(low, scratch.result, corner, pair))
 
 
 def second(low: Lowering, tile: Value, point: Point, along: int) -> Value:

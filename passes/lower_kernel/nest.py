@@ -53,6 +53,7 @@ class LoopScope:
         self.row_masks: dict[tuple[Point, ...], Value] = dict(outer.row_masks) if outer else {}     # of `mask`
         self.tiles: dict[Value, dict[Point, Value]] = dict(outer.tiles) if outer else {}
         self.scratch_buffers: dict[Value, Any] = dict(outer.scratch_buffers) if outer else {}
+        self.unread: dict[Value, Any] = {}               # by tile, the access of a load that its only user does
 
     def inner(self) -> LoopScope:
         return LoopScope(self.numbers.inner(), self)
@@ -72,6 +73,7 @@ class Lowering:
         self.made: dict[tuple[Block | None, Hashable], Value] = {}          # by `once`
         self.divided = {op.dim for op in kernel.inside(loop.For)}           # the dimensions with loops of their own
         self.around: list[loop.For] = []                 # the loops that are being lowered, outermost first
+        self.interleaved = {op.interleaved for op in kernel.inside(loop.Scratch)}
         self.names = itertools.count()
         self.stack = 0                                   # bytes of scratch buffers on the stack
         self.scope = LoopScope(SizeBuilder(dict(zip(kernel.symbols, kernel.sizes))))
@@ -143,7 +145,7 @@ class Lowering:
             return self.repeat(d, first, end, size, carried, body)
         carried = self.repeat(d, first, self.least(end, extent - rest), size, carried, body)
         if not isinstance(rest, int) and d != self.scope.vector:
-            return self.repeat(d, extent - rest, end, 1, carried, body)
+            return self.points_of(d, extent - rest, end, size, carried, body)
         cut = arith.CmpI("sgt", self.number(end), self.number(extent - rest)).result
         return self.where(cut, carried, lambda: self.leftover(d, extent - rest, extent, size, carried, body, whole))
 
@@ -179,6 +181,14 @@ class Lowering:
             self.enter(d, op.counter, size)
             scf.Yield(tuple(body(op.carried)))
         return list(op.results)
+
+    def points_of(self, d: int, start: Dim, end: Dim, size: int, carried: list[Value], body: Body) -> list[Value]:
+        """A block of fewer than `size` points, one at a time, or in pairs if panels hold these."""
+        if d in self.interleaved and size > 2:
+            rest = sizes.modulo(end - start, 2)
+            carried = self.repeat(d, start, end - rest, 2, carried, body)
+            start = end - rest
+        return self.repeat(d, start, end, 1, carried, body)
 
     def terms(self, d: int, size: int, carried: list[Value], body: Body) -> list[Value]:
         """Emit `body` for each term of a sum by itself: `size` of them at a time from a multiple of `size` on, where
@@ -229,7 +239,9 @@ class Lowering:
         if rest == 0:
             return carried
         if not self.is_in_lanes(d):
-            return self.repeat(d, start, end, rest if isinstance(rest, int) else 1, carried, body)
+            if isinstance(rest, int):
+                return self.repeat(d, start, end, rest, carried, body)
+            return self.points_of(d, start, end, size, carried, body)
 
         def masked() -> list[Value]:
             with self.scoped():

@@ -32,7 +32,7 @@ def load_transposed(low: Lowering, tile: Value, along: int, mask: Value | None,
         if corner[along] % lanes:
             continue
         inside = _bits(low, mask, corner, along) if mask is not None else None
-        rows = [_row(low, tile, corner, lane, along, inside, place) for lane in range(lanes)]
+        rows = [row(low, tile, corner, lane, along, inside, place, lanes) for lane in range(lanes)]
         for i, v in enumerate(transposed(rows)):
             parts[tuple(p + i if d == along else p for d, p in enumerate(corner))] = v
     low.scope.tiles[tile] = parts
@@ -50,22 +50,22 @@ def _bits(low: Lowering, mask: Value, corner: Point, along: int) -> Value:
     return bits
 
 
-def _row(low: Lowering, tile: Value, corner: Point, lane: int, along: int, inside: Value | None,
-         place: Callable[[Point], tuple[Value, tuple[Value, ...]]]) -> Value:
-    """Contiguous elements from a corner on, for one lane; zeros past the block and for an inactive lane."""
-    scope, vd, lanes = low.scope, low.scope.vector, low.lanes
-    type = VectorType((lanes,), tile.type.dtype)
+def row(low: Lowering, tile: Value, corner: Point, lane: int, along: int, inside: Value | None,
+        place: Callable[[Point], tuple[Value, tuple[Value, ...]]], width: int) -> Value:
+    """Contiguous elements, `width` from a corner on, for one lane; zeros past the block and for an inactive lane."""
+    scope, vd = low.scope, low.scope.vector
+    type = VectorType((width,), tile.type.dtype)
     zeros = low.zeros(type)
-    count = scope.counts.get(corner[vd], lanes)
-    length = min(lanes, scope.block[along] - corner[along])
+    count = scope.counts.get(corner[vd], low.lanes)
+    length = min(width, scope.block[along] - corner[along])
     if isinstance(count, int) and lane >= count:
         return zeros
     buffer, indices = place(tuple(p + lane if d == vd else p for d, p in enumerate(corner)))
-    if isinstance(count, int) and length == lanes:
+    if isinstance(count, int) and length == width:
         if inside is None:
             return vector.Load(buffer, indices, type).result
         return vector.MaskedLoad(buffer, indices, inside, zeros).result
-    mask = _held(low, lane, length, count)
+    mask = _held(low, lane, length, count, width)
     if inside is not None:
         mask = arith.AndI(mask, inside).result
     return vector.MaskedLoad(buffer, indices, mask, zeros).result
@@ -92,16 +92,16 @@ def store_transposed(low: Lowering, tile: Value, along: int, dims: tuple[int, ..
             if isinstance(count, int) and length == lanes:
                 vector.Store(row, buffer, indices)
             else:
-                masked(row, _held(low, lane, length, count), buffer, indices)
+                masked(row, _held(low, lane, length, count, lanes), buffer, indices)
 
 
-def _held(low: Lowering, lane: int, length: int, count: Dim) -> Value:
+def _held(low: Lowering, lane: int, length: int, count: Dim, width: int) -> Value:
     """The mask of the first `length` elements of a row, or of none if the lane is not one of the first `count`."""
     held = low.number(length)
     if not isinstance(count, int):
         there = arith.CmpI("slt", arith.constant(lane, index), low.number(count)).result
         held = arith.Select(there, held, arith.constant(0, index)).result
-    mask: Value = vector.CreateMask((held,), VectorType((low.lanes,), i1)).result
+    mask: Value = vector.CreateMask((held,), VectorType((width,), i1)).result
     return mask
 
 

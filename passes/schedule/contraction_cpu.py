@@ -333,7 +333,8 @@ def schedule_panels(kernel: Kernel, shape: Shape, packing: Packing, sides: tuple
         tile(kernel, m, shape.rows)
         return
     step = lcm(shape.rows, lanes) if pack_left else shape.rows
-    tile(kernel, m, even(kernel.domain[m], most_rows(kernel, [m], pack_left, machine), step))
+    most = most_rows(kernel, [m], pack_left and not pairs, machine)
+    tile(kernel, m, even(kernel.domain[m], max(most, ROWS // 2) if pairs else most, step))
     if is_split(kernel, k, machine):
         split_k(kernel, even(kernel.domain[k], machine.l2_bytes // COLUMN, lanes))
     strip_mine(kernel, m, shape.rows)
@@ -342,9 +343,9 @@ def schedule_panels(kernel: Kernel, shape: Shape, packing: Packing, sides: tuple
         tile(kernel, n, even(kernel.domain[n], panels * panel, panel), vector=True, lanes=lanes)
         strip_mine(kernel, n, panel)
     orders = {sides[0]: (m if packing.rows else k, lanes),
-              sides[1]: (n, lanes if packing.transposed and (not pairs or isinstance(kernel.domain[k], int)) else 0)}
+              sides[1]: (n, lanes if packing.transposed else 0)}
     if pairs:
-        interleave(kernel, orders)
+        interleave(kernel, {**orders, sides[1]: (n, 2 * lanes if packing.transposed else 0)})
         return
     for side, wanted in zip(sides, (pack_left, pack_right)):
         if wanted:
