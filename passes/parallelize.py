@@ -89,6 +89,8 @@ def cost(op: InKernel, machine: Cpu) -> int:
                    for inner in op.body.block if not inner.terminator) * words // 32
     if isinstance(op, loop.Contract | loop.Mma):
         return machine.ps_fma * words // 32
+    if isinstance(op, loop.ContractInterleaved):
+        return machine.ps_fma // 2
     folds = isinstance(op, loop.Fold | loop.Reduce | loop.Scan | loop.StoreScratch | loop.LoadScratch)
     return machine.ps_simple if folds else 0
 
@@ -101,6 +103,9 @@ def _elements(kernel: Kernel, op: InKernel, shared: int) -> Dim:
     while isinstance(outer, For):
         steps[outer.dim] = min(outer.step, steps.get(outer.dim, outer.step))
         outer = outer.parent_op
+    if isinstance(op, loop.ContractInterleaved):             # all terms of its panels, which a loop may be around
+        spans.add(op.dim)
+        steps.setdefault(op.dim, 1)
     total: Dim = 1
     for d, step in steps.items():
         extent = kernel.schedule.tile[d] if d < shared else kernel.domain[d]

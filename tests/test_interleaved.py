@@ -18,6 +18,7 @@ from mlc.dialects import loop
 from mlc.dialects.loop import Kernel
 from mlc.ir.parser import parse_module
 from mlc.passes import pipeline
+from mlc.passes.analysis import kernel_cost
 from tests.arrays import Array, difference
 from tests.low_programs import Program
 from tests.test_vectorize import in_order
@@ -147,3 +148,11 @@ def test_symbolic_sizes(shape: tuple[int, int, int], transposes: tuple[bool, boo
 @pytest.mark.parametrize("transposes", TRANSPOSES)
 def test_batches(transposes: tuple[bool, bool]) -> None:
     check((50, 40, 300, *transposes, 3), 50, 40, 300, "few small")
+
+
+def test_its_operations_are_counted() -> None:
+    for k in (64, 512):
+        module = pipeline.lower(parse_module(text(128, 64, k, False, False)), "loop", LEVELS["cooperlake"].machine)
+        kernel = next(module.inside(Kernel))
+        product, = kernel.inside(loop.ContractInterleaved)
+        assert kernel_cost.operations(kernel, product) == 2 * 128 * 64 * k

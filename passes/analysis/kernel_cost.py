@@ -10,7 +10,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mlc.dialects import arith, math
-from mlc.dialects.loop import Contract, Fold, For, InKernel, Kernel, Load, Map, Mma, Reduce, Scan, Store, TileType
+from mlc.dialects.loop import (
+    Contract,
+    ContractInterleaved,
+    Fold,
+    For,
+    InKernel,
+    Kernel,
+    Load,
+    Map,
+    Mma,
+    Reduce,
+    Scan,
+    Store,
+    TileType,
+)
 from mlc.ir import sizes
 from mlc.ir.affine import dims_of
 from mlc.ir.core import Op, Value
@@ -38,6 +52,10 @@ def operations(kernel: Kernel, op: InKernel) -> Dim:
         return each * _points(kernel, op, _spans(*op.operands, *op.results)) if each else 0
     if isinstance(op, Contract | Mma):
         return 2 * _points(kernel, op, _spans(op.acc) | {op.dim}) if _is_float(op.acc) else 0
+    if isinstance(op, ContractInterleaved):
+        whole = op.dim not in dict(_steps(kernel, op))           # no loop over blocks of terms is around it
+        return 2 * _points(kernel, op, _spans(op.result) | {op.dim}) if not whole else (
+            2 * _points(kernel, op, _spans(op.result)) * kernel.domain[op.dim])
     if isinstance(op, Fold | Reduce | Scan):
         return _points(kernel, op, _spans(op.x) | {op.dim}) if _is_float(op.x) else 0
     return 0
