@@ -145,7 +145,8 @@ class Lowering:
             return self.repeat(d, first, end, size, carried, body)
         carried = self.repeat(d, first, self.least(end, extent - rest), size, carried, body)
         if not isinstance(rest, int) and d != self.scope.vector:
-            return self.points_of(d, extent - rest, end, size, carried, body)
+            start, carried = self.pairs(d, extent - rest, end, size, carried, body)
+            return self.repeat(d, start, end, 1, carried, body)
         cut = arith.CmpI("sgt", self.number(end), self.number(extent - rest)).result
         return self.where(cut, carried, lambda: self.leftover(d, extent - rest, extent, size, carried, body, whole))
 
@@ -182,13 +183,13 @@ class Lowering:
             scf.Yield(tuple(body(op.carried)))
         return list(op.results)
 
-    def points_of(self, d: int, start: Dim, end: Dim, size: int, carried: list[Value], body: Body) -> list[Value]:
-        """A block of fewer than `size` points, one at a time, or in pairs if panels hold these."""
-        if d in self.interleaved and size > 2:
-            rest = sizes.modulo(end - start, 2)
-            carried = self.repeat(d, start, end - rest, 2, carried, body)
-            start = end - rest
-        return self.repeat(d, start, end, 1, carried, body)
+    def pairs(self, d: int, start: Dim, end: Dim, size: int, carried: list[Value],
+              body: Body) -> tuple[Dim, list[Value]]:
+        """Of a remainder whose points would be taken one at a time, the pairs, if panels hold these, and its end."""
+        if d not in self.interleaved or size <= 2 or isinstance(end - start, int):
+            return start, carried
+        stop = end - sizes.modulo(end - start, 2)
+        return stop, self.repeat(d, start, stop, 2, carried, body)
 
     def terms(self, d: int, size: int, carried: list[Value], body: Body) -> list[Value]:
         """Emit `body` for each term of a sum by itself: `size` of them at a time from a multiple of `size` on, where
@@ -239,9 +240,8 @@ class Lowering:
         if rest == 0:
             return carried
         if not self.is_in_lanes(d):
-            if isinstance(rest, int):
-                return self.repeat(d, start, end, rest, carried, body)
-            return self.points_of(d, start, end, size, carried, body)
+            start, carried = self.pairs(d, start, end, size, carried, body)
+            return self.repeat(d, start, end, rest if isinstance(rest, int) else 1, carried, body)
 
         def masked() -> list[Value]:
             with self.scoped():

@@ -4,6 +4,9 @@ A register tile of rows times a few vectors of columns accumulates one fused mul
 shape minimises remainders. A panel of columns that many rows use is packed: read once across memory, then from cache in
 the order of its use, with its index maps, masks and conversions evaluated once. Long reductions are split (split-K), so
 that a packed panel stays in cache.
+
+Where an instruction adds two products of bf16 at a time (AVX512_BF16), both factors of a product of many rows are
+packed as bf16 in pairs of terms. The bits are those of the other code (lower_kernel/interleaved.py).
 """
 
 from __future__ import annotations

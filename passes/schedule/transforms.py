@@ -231,28 +231,28 @@ def pack(kernel: Kernel, side: str, vector: int, size: int = 0) -> None:
     record(kernel, "pack", **arguments)
 
 
-def packed(kernel: Kernel, tile: Value, vector: int, size: int, interleaved: int = -1) -> tuple[Value, For]:
-    """Fill a panel with a tile that the contraction is computed from; returns the panel and the loop after it.
+def packed(kernel: Kernel, factor: Value, vector: int, size: int, interleaved: int = -1) -> tuple[Value, For]:
+    """Fill a panel with a factor, or with the tile that it is extended from; returns the panel and the loop after it.
 
     If it is interleaved along a dimension, whole pairs are filled at a time.
     """
     _, contract = contraction(kernel)
     loops = enclosing_loops(contract)
-    target = next(op for op in loops if op.dim not in tile.type.dims)
+    target = next(op for op in loops if op.dim not in factor.type.dims)
     below = loops[loops.index(target) + 1:]
-    dims = sorted(tile.type.dims, key=lambda d: (d == vector, d < kernel.parallel, d))
+    dims = sorted(factor.type.dims, key=lambda d: (d == vector, d < kernel.parallel, d))
     walked = [d for d in dims if any(op.dim == d for op in below)]
     source = [op for op in target.walk() if isinstance(op, loop.InKernel) and not isinstance(op, For)]
     sizes = {contract.dim if vector == kernel.schedule.vector else vector: size}
     if interleaved >= 0:
         sizes[interleaved] = sizes.get(interleaved, 0) or 2
     with before(target, contract.loc):
-        buffer = loop.Scratch(ScratchType(tuple(dims), tile.type.dtype), interleaved=interleaved).result
+        buffer = loop.Scratch(ScratchType(tuple(dims), factor.type.dtype), interleaved=interleaved).result
 
         def fill() -> None:
             mapping: dict[Value, Value] = {}
-            copy_slice([tile], source, mapping)
-            loop.StoreScratch(mapping[tile], buffer)
+            copy_slice([factor], source, mapping)
+            loop.StoreScratch(mapping[factor], buffer)
 
         nested(kernel, walked, vector, sizes, fill)
     return buffer, target
