@@ -67,7 +67,26 @@ def store_interleaved(low: Lowering, tile: Value, scratch: loop.Scratch) -> None
 
 
 def _transpose_pairs(low: Lowering, tile: Value, scratch: loop.Scratch) -> None:
-    """Load rows along the terms, transpose their pairs in registers, and store these."""
+    """Load rows along the terms, transpose their pairs in registers, and store these: a vector of columns at a time, in
+    a loop, since each takes many instructions."""
+    v, scope = low.scope.vector, low.scope
+    vectors, known = scope.block[v] // LANES, all(isinstance(n, int) for n in scope.counts.values())
+    if vectors == 1 or (known and scope.counts):
+        _transpose_vectors(low, tile, scratch)
+        return
+    zero, one = arith.constant(0, index), arith.constant(1, index)
+    around = scf.loop(zero, low.number(vectors), one, [], f"i{v}")
+    with at_end(around.block), low.scoped() as inner:
+        offset = low.named("vector", around.counter) * LANES
+        inner.unread = scope.unread
+        inner.origin[v] = scope.origin[v] + offset
+        inner.block[v] = LANES
+        inner.counts = {0: scope.counts[0] - offset} if scope.counts else {}
+        _transpose_vectors(low, tile, scratch)
+        scf.Yield(())
+
+
+def _transpose_vectors(low: Lowering, tile: Value, scratch: loop.Scratch) -> None:
     access, along = low.scope.unread[tile], scratch.interleaved
     buffer, origin = low.scope.scratch_buffers[scratch.result]
     half = arith.constant(16, PAIRS)
