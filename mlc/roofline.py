@@ -58,15 +58,17 @@ class Limits:
         each = count / (self.threads if many else 1)
         return next((level for level in self.levels if each <= 2 * level.size), self.levels[-1])
 
-    def seconds(self, flops: float, count: float, many: bool = True) -> float:
-        """The least possible time of a piece of work, with numbers of 32 bits.
+    def seconds(self, flops: float, count: float, many: bool = True, number: str = "f32") -> float:
+        """The least possible time of a piece of work.
 
         Args:
             flops: Floating-point operations.
             count: Bytes that are read and written.
             many: Whether all threads share the work.
+            number: The kind of number that is multiplied; f32 where it has no instructions of its own.
 
         Returns:
             Seconds.
         """
-        return max(flops / self.operations["f32"][many], count / self.level(count, many).rates[many])
+        rates = self.operations.get(number, self.operations["f32"])
+        return max(flops / rates[many], count / self.level(count, many).rates[many])

@@ -136,7 +136,7 @@ def _header(limits: Limits, peers: Sequence[str]) -> list[str]:
 def _lines(m: Measured, peers: Sequence[str], limits: Limits) -> list[str]:
     cells = "".join(f"{m.seconds[n] * 1e3:12.3f}" if n in m.seconds else f"{'-':>12}" for n in peers)
     from mlc.profile_kernels import roof_text
-    limit = limits.seconds(m.flops, m.bytes)
+    limit = limits.seconds(m.flops, m.bytes, number=m.number)
     share = f"{roof_text(limit / m.seconds['mlc']):>9}" if limit else f"{'':9}"
     first = "  ".join(f"{n} {m.first[n]:.2f}" for n in peers if n in m.first)
     ratio = f"{m.ratio:8.2f}" if m.ratio else f"{'':8}"

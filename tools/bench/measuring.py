@@ -26,6 +26,7 @@ class Measured:
     failed   the reason why a peer has no time
     flops    floating-point operations of a call, if they are known
     bytes    bytes that are read and written
+    number   the kind of number that is multiplied, as in mlc/roofline.py
     """
 
     row: str
@@ -36,6 +37,7 @@ class Measured:
     failed: dict[str, str] = field(default_factory=dict)
     flops: float = 0.0
     bytes: float = 0.0
+    number: str = "f32"
 
     @property
     def best(self) -> tuple[str, float] | None:
@@ -51,7 +53,7 @@ class Measured:
 
 def measure(row: Row, peers: Sequence[str], threads: int, rounds: int) -> Measured:
     """Prepare a row's call of every peer, compare the results, and measure in turns."""
-    out = Measured(row.name, row.group, flops=row.flops, bytes=row.bytes)
+    out = Measured(row.name, row.group, flops=row.flops, bytes=row.bytes, number=row.number)
     calls, expected = dict[str, Callable[[], Any]](), None
     for name in peers:
         try:

@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 from mlc.tools.bench.library import Library
@@ -102,7 +103,8 @@ class _Framework(Peer):
     def function(self, f: Callable[..., Any], arrays: Sequence[Any], threads: int) -> Prepared | None:
         a = Library(self.library)
         self.set_threads(a, threads)
-        tensors = [a.lib.tensor(x) for x in arrays]
+        tensors = [a.lib.tensor(x.astype(np.float32)).bfloat16() if x.dtype == ml_dtypes.bfloat16 else a.lib.tensor(x)
+                   for x in arrays]
         compiled = self.compiled(lambda *given: f(a, *given))
         return Prepared(lambda: compiled(*tensors))
 
@@ -174,6 +176,8 @@ class Numpy(Peer):
     name, packages = "numpy", ("numpy",)
 
     def function(self, f: Callable[..., Any], arrays: Sequence[Any], threads: int) -> Prepared | None:
+        if any(x.dtype == ml_dtypes.bfloat16 for x in arrays):          # its products of bf16 are no comparison
+            return None
         try:
             f(None, *arrays)
         except (AttributeError, TypeError):                # it takes a function of a library
@@ -216,4 +220,5 @@ def arrays(result: Any) -> list[np.ndarray[Any, Any]]:
         return [a for x in result for a in arrays(x)]
     if isinstance(result, np.ndarray):
         return [result]
-    return [np.asarray(result.detach().numpy())]
+    result = result.detach()
+    return [np.asarray((result.float() if "bfloat16" in str(result.dtype) else result).numpy())]

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 from mlc.tools.bench.networks import NETWORKS
@@ -21,6 +22,7 @@ class Row:
     flops    floating-point operations of a call; those of a network are counted by PyTorch
     bytes    bytes that a call has to read and write
     apart    how far results may be apart, relative to the largest element
+    number   the kind of number that is multiplied, as in mlc/roofline.py
     """
 
     name: str
@@ -29,6 +31,7 @@ class Row:
     flops: float = 0.0
     bytes: float = 0.0
     apart: float = 1e-3
+    number: str = "f32"
 
 
 RESNET50 = (                     # channels in, size, channels out, kernel, stride: each shape of the network once
@@ -52,12 +55,16 @@ def _networks() -> Iterator[Row]:
 
 
 def operation(name: str, group: str, f: Callable[..., Any], shapes: Sequence[tuple[int, ...]], flops: float = 0.0,
-              moved: float = 0.0) -> Row:
-    """A row of one function of a library and arrays of these shapes, whose elements are normally distributed."""
+              moved: float = 0.0, number: str = "f32") -> Row:
+    """A row of one function of a library and arrays of these shapes, whose elements are normally distributed; of f32 or
+    bf16."""
     def prepare(peer: Peer, threads: int) -> Prepared | None:
         random = np.random.default_rng(0)
-        return peer.function(f, [random.standard_normal(s, np.float32) for s in shapes], threads)
-    return Row(name, group, prepare, flops, moved)
+        arrays = [random.standard_normal(s, np.float32) for s in shapes]
+        if number == "bf16":
+            arrays = [x.astype(ml_dtypes.bfloat16) for x in arrays]
+        return peer.function(f, arrays, threads)
+    return Row(name, group, prepare, flops, moved, 1e-3 if number == "f32" else 1e-2, number)
 
 
 def _products() -> Iterator[Row]:
@@ -75,6 +82,11 @@ def _products() -> Iterator[Row]:
     yield operation("linear 512x768x3072, relu", "products",
                     lambda a, x, w, b: a.nn.functional.relu(a.nn.functional.linear(x, w, b)),
                     ((512, 768), (3072, 768), (3072,)), 2.0 * 512 * 768 * 3072)
+    for n in (256, 512, 1024, 2048):
+        yield operation(f"matmul bf16 {n}", "products of bf16", matmul, ((n, n), (n, n)), 2.0 * n**3, number="bf16")
+    yield operation("linear bf16 512x768x3072, relu", "products of bf16",
+                    lambda a, x, w, b: a.nn.functional.relu(a.nn.functional.linear(x, w, b)),
+                    ((512, 768), (3072, 768), (3072,)), 2.0 * 512 * 768 * 3072, number="bf16")
     draw = random.Random(0)
     for _ in range(ODD_SHAPES):
         m, k, n = (draw.randint(1, LARGEST_ODD) for _ in range(3))
