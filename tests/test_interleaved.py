@@ -5,6 +5,7 @@ Numbers decide which code adds them: what is subnormal, or may become it, takes 
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
@@ -12,6 +13,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+import mlc
 from mlc.backends.cpu.targets import LEVELS, host
 from mlc.backends.executable import Entry, build
 from mlc.dialects import loop
@@ -156,3 +158,47 @@ def test_its_operations_are_counted() -> None:
         kernel = next(module.inside(Kernel))
         product, = kernel.inside(loop.ContractInterleaved)
         assert kernel_cost.operations(kernel, product) == 2 * 128 * 64 * k
+
+
+# -- what is around them ----------------------------------------------------------------------------------------------
+def layers(x: Any, w: Any, b: Any, v: Any) -> Any:
+    return mlc.nn.functional.gelu(mlc.nn.functional.linear(x, w, b)) @ v.T
+
+
+def attention(q: Any, k: Any, v: Any) -> Any:
+    return mlc.softmax(q @ k.transpose(-1, -2), dim=-1) @ v
+
+
+def rounded(x: Any, w: Any) -> Any:
+    with mlc.autocast("cpu"):
+        return mlc.nn.functional.relu(x) @ w.T
+
+
+def concatenated(x: Any, y: Any, w: Any) -> Any:
+    return mlc.cat([x, y], dim=1)[3:] @ w + 1
+
+
+PROGRAMS: dict[Callable[..., Any], tuple[int, Any, list[tuple[int, ...]]]] = {
+    layers: (2, mlc.bfloat16, [(37, 96), (200, 96), (200,), (70, 200)]),
+    attention: (2, mlc.bfloat16, [(2, 3, 65, 32)] * 3),
+    rounded: (1, mlc.float32, [(100, 96), (200, 96)]),
+    concatenated: (1, mlc.bfloat16, [(60, 40), (60, 31), (71, 64)])}
+"""Programs, with the number of their products, and the type and the shapes of their arguments."""
+
+
+@native
+@pytest.mark.parametrize("kind", ["normal", "few small"])
+@pytest.mark.parametrize("f", PROGRAMS)
+def test_programs(f: Callable[..., Any], kind: str) -> None:
+    count, dtype, shapes = PROGRAMS[f]
+    sizes = ["B", *shapes[0][1:]] if f is layers else [*shapes[0]]
+    specs = [mlc.spec(*s, dtype=dtype) for s in (sizes, *shapes[1:])]
+    tensors, found = mlc.lower(f, specs).to_text(), []
+    for level, pairs in (("cooperlake", count), ("x86-64-v4", 0)):
+        machine = LEVELS[level].machine
+        module = pipeline.lower(parse_module(tensors), "loop", machine=machine)
+        assert sum(len(list(kernel.inside(loop.ContractInterleaved))) for kernel in module.inside(Kernel)) == pairs
+        entry = build(pipeline.resume(module, machine=machine), LEVELS[level]).entry("main")
+        args = [numbers(kind, shape, i) for i, shape in enumerate(shapes)]
+        found.append(entry.call([a.astype(np.float32) for a in args] if dtype == mlc.float32 else args)[0])
+    assert difference(found[0], found[1], "bits") is None
