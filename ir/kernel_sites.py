@@ -40,12 +40,14 @@ class KernelSite:
     lines     the lines that it computes, those with the most operations first
     threads   whether it may run on several threads
     live      of a value in the arena: the slots of the first and the last kernel that use it; () of a kernel
+    number    the kind of number that it multiplies, f32 or bf16, whose products have an instruction of their own
     """
 
     label: str
     lines: tuple[SourceLine, ...]
     threads: bool = False
     live: tuple[int, ...] = ()
+    number: str = "f32"
 
     def at(self, place: Callable[[SourceLine], SourceLine]) -> KernelSite:
         """The same kernel with mapped lines."""
@@ -60,7 +62,7 @@ class KernelSite:
         """The site of a text."""
         row = json.loads(text)
         return KernelSite(str(row["label"]), tuple(SourceLine(**line) for line in row["lines"]), bool(row["threads"]),
-                          tuple(map(int, row["live"])))
+                          tuple(map(int, row["live"])), str(row["number"]))
 
 
 def words(slots: int, events: int) -> int:

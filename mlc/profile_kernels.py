@@ -97,6 +97,7 @@ class KernelRow:
         busy: Seconds of work in these, of all threads together.
         longest: Seconds of the thread that worked longest, in each.
         workers: The most threads that took part.
+        number: The kind of number that it multiplies, as in the limits of the machine.
     """
 
     kernel: str
@@ -113,6 +114,7 @@ class KernelRow:
     busy: float = 0.0
     longest: float = 0.0
     workers: int = 1
+    number: str = "f32"
 
     @property
     def line(self) -> str:
@@ -144,7 +146,7 @@ class KernelRow:
             Seconds.
         """
         calls = max(self.calls, 1)
-        return calls * limits.seconds(self.flops / calls, self.bytes / calls, bool(self.threads))
+        return calls * limits.seconds(self.flops / calls, self.bytes / calls, bool(self.threads), self.number)
 
     @property
     def roofline(self) -> float:
@@ -319,7 +321,7 @@ def kernels_of(calls: Iterable[TimedCall], seconds_per_cycle: float, limits: Lim
             key = function, label, lines
             if key not in rows:
                 rows[key] = KernelRow(label, function, tuple(dict.fromkeys(map(shown, lines))), scope,
-                                      site.threads)
+                                      site.threads, number=site.number)
             seconds, shared, busy, longest = (n * seconds_per_cycle for n in (cycles, *work))
             rows[key].add(KernelRow("", "", (), "", False, count, seconds, flops, moved, 0.0, shared, busy, longest,
                                     max(workers, 1)))

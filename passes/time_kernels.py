@@ -51,6 +51,7 @@ class Site:
     lines: Sequence[Loc]
     threads: bool = False
     live: tuple[int, ...] = ()
+    number: str = "f32"
 
     def called(self, callee: Loc, call: Loc, first: int) -> Site:
         """The slot where the function is called, whose slots begin at `first` there."""
@@ -59,7 +60,7 @@ class Site:
 
     def text(self) -> str:
         lines = tuple(SourceLine(loc.file, loc.line, loc.scope) for loc in self.lines)
-        return KernelSite(self.label, lines, self.threads, self.live).text()
+        return KernelSite(self.label, lines, self.threads, self.live, self.number).text()
 
 
 def run(module: Module) -> None:
@@ -97,7 +98,8 @@ def _function(function: Func, sites: dict[str, list[Site]], timed: dict[str, Fun
         else:
             _time(op, times, slot, record)
             slots[op] = len(out), len(out) + 1
-            out.append(Site(op.label, kernel_cost.lines(op)[:MAX_LINES], bool(op.schedule.thread_dims)))
+            out.append(Site(op.label, kernel_cost.lines(op)[:MAX_LINES], bool(op.schedule.thread_dims),
+                            number=kernel_cost.number(op)))
     for view in [op for op in function.walk() if isinstance(op, memref.View)]:
         if (found := _value(view, slots)) is not None:
             _measure(view, times, first, len(out))

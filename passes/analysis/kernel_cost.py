@@ -61,6 +61,11 @@ def operations(kernel: Kernel, op: InKernel) -> Dim:
     return 0
 
 
+def number(kernel: Kernel) -> str:
+    """The kind of number that a kernel multiplies, of those that the roofline of a machine knows."""
+    return "bf16" if any(True for _ in kernel.inside(ContractInterleaved)) else "f32"
+
+
 def moved(kernel: Kernel) -> Dim:
     """The bytes that a kernel reads and writes at least, over its symbols."""
     seen: dict[tuple[Value, bool], Dim] = {}
