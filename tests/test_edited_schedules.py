@@ -123,6 +123,7 @@ def test_an_edit_is_refused_or_obeyed(gpu: bool, count: int) -> None:
     pytest.param(ROWS, {"registers = true": "", "tile = [1, 64]": "tile = [4, 64]"},
                  "MLC0171.*tiles of 4 do not divide d0", id="points outside"),
     pytest.param(PROGRAMS[0], {"per_cta = [16, 8]": "per_cta = []"}, "MLC0151.*fill a panel", id="panel"),
+    pytest.param(FACTORS, {"tile = [2, 2, 32]": "tile = []"}, "MLC0150.*has 0 sizes", id="no tile"),
     pytest.param(FACTORS, {"tile = [2, 2, 32]": "tile = [2, 32, 32]"}, "MLC0151.*2 x 2 sums", id="tensor cores")])
 def test_what_a_gpu_cannot_do(text: str, edits: dict[str, str], message: str) -> None:
     """Each gave wrong numbers, or an exception of the compiler's own."""

@@ -164,6 +164,13 @@ class Kernel(Op, name="loop.kernel", pure=False):
                    kernel=self.label, line=str(self.loc), domain=[str(d) for d in self.domain],
                    schedule={name: str(value) for name, value in schedule.items()})
 
+    def infer(self) -> tuple[Type, ...]:
+        """Check what operations inside rely on, which are verified earlier: that each dimension has a tile size."""
+        if len(self.schedule.tile) != len(self.domain):
+            problem = next(self.schedule.problems(len(self.domain), self.parallel, self.symbols))
+            self.fail(f"schedule: {problem}", code="MLC0150")
+        return ()
+
     def verify_op(self) -> None:
         if self.iterator_types != iterator_types(len(self.domain), self.parallel):
             self.fail(f"iterator_types = {list(self.iterator_types)} does not fit the domain: one of parallel and "
