@@ -287,7 +287,8 @@ def test_the_statistics_of_a_batch_of_any_size() -> None:
     np.testing.assert_array_equal(np.asarray(one.running_var), before)
 
 
-@pytest.mark.parametrize("pairs", [4, 200])
+@pytest.mark.parametrize("pairs, execution", [(4, "interpreted"), (4, "native"), (200, "native")],
+                         indirect=["execution"])           # the interpreter takes over 6 minutes for 200
 @pytest.mark.slow
 def test_a_transformer_block_and_its_gradient_for_every_batch_and_length(pairs: int, execution: str) -> None:
     """One code, with about the memory of the code for each pair of sizes, and its bits unless sums are very long."""
