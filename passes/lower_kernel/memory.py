@@ -177,13 +177,13 @@ def _prefetch(low: Lowering, op: loop.Prefetch) -> None:
 @rule(loop.Load)
 def _load(low: Lowering, op: loop.Load) -> None:
     where = access(low, op)
-    if is_read_in_pairs(op) and is_transposed(low, where, address(low, where)) is not None:
+    if only_fills_pairs(op) and is_transposed(low, where, address(low, where)) is not None:
         low.scope.unread[op.result] = where
     else:
         load(low, op.result, where)
 
 
-def is_read_in_pairs(op: loop.Load) -> bool:
+def only_fills_pairs(op: loop.Load) -> bool:
     """Whether a load only fills a panel whose elements lie two by two, so that pairs of them can be transposed."""
     stores = [user.scratch.op for user in op.result.users if isinstance(user, loop.StoreScratch)]
     return op.mask is None and len(op.result.uses) == 1 and any(

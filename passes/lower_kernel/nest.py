@@ -398,11 +398,12 @@ class Lowering:
             return
         if (apply := self.rules.get(type(op))) is None:
             op.fail("has no code for this kind of machine", code="MLC0171")
-        loops = [op] if isinstance(op, loop.For) else []
-        self.around += loops
+        if isinstance(op, loop.For):
+            self.around.append(op)
         with located(op.loc.through("loop_to_scf")):
             apply(self, op)  # type: ignore[misc]
-        del self.around[len(self.around) - len(loops):]
+        if isinstance(op, loop.For):
+            self.around.pop()
 
 
 @rule(loop.For)
