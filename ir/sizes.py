@@ -313,6 +313,9 @@ def divide(a: Dim, b: Dim) -> Dim:
         return whole
     if isinstance(rest, int) and isinstance(b, int):
         return whole + rest // b
+    inner = _only_atom(rest)
+    if isinstance(inner, Quotient) and inner.op == "floordiv":
+        return whole + divide(inner.num, inner.den * b)
     return whole + of_atom(Quotient("floordiv", rest, b))
 
 

@@ -9,8 +9,10 @@ import pytest
 import mlc
 from mlc.backends.cpu.targets import host
 from mlc.backends.executable import Entry, build
+from mlc.dialects.loop import Kernel
 from mlc.ir.diag import UserIndexError
 from mlc.ir.interp import run_function
+from mlc.ir.machine import CPU
 from mlc.ir.parser import parse_module
 from mlc.ir.passes import Pipeline
 from mlc.nn import functional
@@ -80,3 +82,21 @@ def test_what_points_share_is_built_once() -> None:
     built = sum(1 for _ in module.walk())
     Pipeline([canonicalize, cse, dce]).run(module)
     assert sum(1 for _ in module.walk()) > 0.8 * built
+
+
+@pytest.mark.parametrize("size", [1, 3])
+@pytest.mark.parametrize("side", [32, 28])
+def test_images_of_a_batch_are_read_along_their_pixels(side: int, size: int) -> None:
+    """The terms of a gradient of weights are the pixels of all images, of which a panel has the channels as rows."""
+    def f(x: Any, w: Any, ct: Any) -> Any:
+        return mlc.grad(lambda w: (functional.conv2d(x, w, padding=size // 2) * ct).sum())(w)
+
+    operands = [mlc.spec(4, 256, side, side), mlc.spec(32, 256, size, size), mlc.spec(4, 32, side, side)]
+    module = mlc.lower(f, operands, "trace").module
+    steps = pipeline.steps("low", CPU)
+    cut = next(i for i, step in enumerate(steps) if str(step) == "loop_to_scf")
+    Pipeline(steps[:cut]).run(module)
+    kernel, = (op for op in module.walk() if isinstance(op, Kernel) and "dot_general" in op.label)
+    assert any(step.startswith("pack(") for step in kernel.schedule.steps)
+    Pipeline(steps[cut:]).run(module)
+    assert not any(op.name == "vector.gather" for op in module.walk())

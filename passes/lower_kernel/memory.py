@@ -141,7 +141,8 @@ def address(low: Lowering, access: Access) -> Dim:
 def pace(low: Lowering, access: Access) -> Dim | None:
     """The stride between lanes in elements, if it is constant."""
     gathers = any(low.in_lanes(t.type.dims) for t in access.tiles)
-    return None if gathers else step_along(address(low, access), low.scope.vector, low.alignment)
+    vector = low.scope.vector
+    return None if gathers else step_along(address(low, access), vector, low.alignment(vector, low.lanes))
 
 
 def is_contiguous(low: Lowering, access: Access) -> bool:
@@ -177,7 +178,7 @@ def _prefetch(low: Lowering, op: loop.Prefetch) -> None:
 @rule(loop.Load)
 def _load(low: Lowering, op: loop.Load) -> None:
     where = access(low, op)
-    if only_fills_pairs(op) and is_transposed(low, where, address(low, where)) is not None:
+    if only_fills_pairs(op) and is_transposed(low, where, address(low, where), 2 * low.lanes) is not None:
         low.scope.unread[op.result] = where
     else:
         load(low, op.result, where)
@@ -194,7 +195,7 @@ def load(low: Lowering, tile: Value, access: Access) -> None:
     """Define a tile by loading its points."""
     if not low.in_lanes(tile.type.dims):
         low.define(tile, lambda p: _load_scalar(low, access, p))
-    elif (along := is_transposed(low, access, address(low, access))) is not None:
+    elif (along := is_transposed(low, access, address(low, access), low.lanes)) is not None:
         load_transposed(low, tile, along, access.mask, lambda p: place(low, access, p))
     else:
         step = pace(low, access)
@@ -336,7 +337,7 @@ def store(low: Lowering, tile: Value, access: Access) -> None:
     dims = tuple({*tile.type.dims, *access.dims})
     contiguous = low.in_lanes(dims) and is_contiguous(low, access)
     if low.in_lanes(tile.type.dims) and not contiguous and access.mask is None and access.bounded and (
-            along := is_transposed(low, access, address(low, access))) is not None:
+            along := is_transposed(low, access, address(low, access), low.lanes)) is not None:
         store_transposed(low, tile, along, dims, lambda p: place(low, access, p), _store_masked)
         return
     for point in low.points(dims):

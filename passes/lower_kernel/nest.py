@@ -351,11 +351,9 @@ class Lowering:
     def lanes(self) -> int:
         return self.scope.lanes
 
-    @property
-    def alignment(self) -> int:
-        """A number that divides the first coordinate of each vector, and the number of its lanes."""
-        vector = self.scope.vector
-        return gcd(self.lanes, self.kernel.schedule.tile[vector], *(op.step for op in self.around if op.dim == vector))
+    def alignment(self, d: int, count: int) -> int:
+        """A number that divides `count`, and the coordinate along `d` of every `count`-th point of a block."""
+        return gcd(count, self.kernel.schedule.tile[d], *(op.step for op in self.around if op.dim == d))
 
     def mask(self, point: Point) -> Value | None:
         """The mask of the lanes at a point that are in the domain; None for all."""

@@ -13,15 +13,20 @@ from mlc.passes.lower_kernel.access import Access
 from mlc.passes.lower_kernel.nest import Lowering, Point
 
 
-def is_transposed(low: Lowering, access: Access, address: Dim) -> int | None:
-    """The contiguous dimension of an access, if it is tiled and not the vector dimension; else None."""
+def is_transposed(low: Lowering, access: Access, address: Dim, width: int) -> int | None:
+    """The tiled dimension, not that of the vectors, every `width` points of which are contiguous; None if none is."""
     lanes, step = low.lanes, step_along(address, low.scope.vector)
     if access.tiles or step in (None, 0, 1) or lanes & (lanes - 1) or lanes < 2:
         return None
     if (access.mask is not None and low.in_lanes(access.mask.type.dims)) or low.scope.valid:
         return None
+
+    def is_contiguous(d: int) -> bool:
+        run = low.alignment(d, width)                        # short runs may end within a row
+        return step_along(address, d, run if run == width else 1) == 1
+
     return next((d for d in sorted(dims_of(*access.indices)) if low.scope.block.get(d, 1) > 1
-                 and d not in low.scope.stop and step_along(address, d) == 1), None)
+                 and d not in low.scope.stop and is_contiguous(d)), None)
 
 
 def load_transposed(low: Lowering, tile: Value, along: int, mask: Value | None,

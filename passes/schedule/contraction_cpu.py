@@ -118,7 +118,7 @@ class Factor:
 
     plain: bool                          # from memory, as it is
     along: frozenset[int]                # the dimensions along which it is contiguous
-    panels: int | None = None            # one of these that is in panels (tensor.unpack)
+    panels: int | None = None            # the columns that are in panels, if they are (tensor.unpack)
 
 
 def factor(value: Value) -> Factor:
@@ -135,7 +135,8 @@ def factor(value: Value) -> Factor:
     load = value.op
     if not isinstance(load, loop.Load) or load.mask is not None or load.tiles:
         return Factor(False, along)
-    return Factor(True, along, next((d for d in sorted(along) if step_along(position(load), d) is None), None))
+    columns = sorted(d for d in along if d < load.enclosing(Kernel).parallel)
+    return Factor(True, along, next((d for d in columns if step_along(position(load), d) is None), None))
 
 
 def is_contiguous(load: loop.Load, d: int) -> bool:
@@ -150,7 +151,7 @@ def vector_dimension(kernel: Kernel) -> int | None:
     """
     sum, contract = contraction(kernel)
     for v in (contract.lhs, contract.rhs):
-        if (d := factor(v).panels) is not None and d < kernel.parallel:
+        if (d := factor(v).panels) is not None:
             return d
     loads = list(sum.inside(loop.Load))
     for d in reversed(range(kernel.parallel)):
@@ -339,7 +340,7 @@ def schedule_panels(kernel: Kernel, shape: Shape, packing: Packing, sides: tuple
     most = most_rows(kernel, [m], pack_left and not pairs, machine)
     tile(kernel, m, even(kernel.domain[m], max(most, ROWS // 2) if pairs else most, step))
     if is_split(kernel, k, machine):
-        split_k(kernel, even(kernel.domain[k], machine.l2_bytes // COLUMN, lanes))
+        split_k(kernel, even(kernel.domain[k], machine.l2_bytes // COLUMN, 2 * lanes if pairs else lanes))
     strip_mine(kernel, m, shape.rows)
     if pack_left:
         panels = min(PANELS, max(2, columns // (TASKS * panel)))
