@@ -30,30 +30,37 @@ from mlc.tools.mutants import FAULTS, UNSEEN, Fault
 
 ROOT = Path(__file__).resolve().parents[2]
 LEFT_OUT = shutil.ignore_patterns(".git", ".venv", "__pycache__", "examples", ".*_cache")
-TESTS = {"passes/differentiate": "test_grad test_transforms", "dialects/expansions": "test_expansions",
-         "dialects/tensor": "test_registry test_tensor_ops", "dialects/arith": "test_low_dialects",
+TESTS = {"passes/differentiate": "test_grad test_transforms", "dialects/expansions": "test_expansions test_corners",
+         "dialects/tensor": "test_registry test_tensor_ops test_corners test_index test_fuse",
+         "dialects/arith": "test_low_dialects test_scf_to_llvm",
          "passes/fuse": "test_fuse test_bufferize", "passes/bufferize": "test_bufferize",
          "dialects/combining.py": "test_registry",
          "passes/fix_numerics.py": "test_expansions test_meaning",
          "passes/tensor_to_loop": "test_tensor_to_loop", "passes/coalesce_dimensions.py": "test_vectorize",
-         "passes/vectorize": "test_vectorize", "passes/parallelize.py": "test_threads",
+         "passes/vectorize": "test_vectorize", "passes/parallelize.py": "test_threads test_vectorize",
+         "passes/schedule": "test_vectorize test_loop_schedule test_edited_schedules test_interleaved",
          "passes/loop_to_scf": "test_loop_to_scf", "passes/scf_to_llvm": "test_scf_to_llvm",
-         "passes/loop_to_gpu": "test_gpu test_warps", "passes": "test_passes_basic", "backends/cpu": "test_wrapper",
-         "passes/lower_kernel": "test_loop_to_scf test_gguf", "backends/cpu/captured": "test_captured_changes",
+         "passes/loop_to_gpu": "test_gpu test_gpu_rows test_warps", "passes": "test_passes_basic",
+         "passes/assign_layouts.py": "test_frozen", "backends/cpu": "test_wrapper test_calls",
+         "passes/lower_kernel": "test_loop_to_scf test_vectorize test_frozen test_interleaved test_gguf",
+         "passes/lower_to_llvm": "test_scf_to_llvm test_low_dialects", "backends/cpu/captured": "test_captured_changes",
          "backends/cpu/pattern": "test_dispatch test_calls", "frontend/autograd": "test_autograd test_views",
+         "backends/cpu/support.py": "test_dispatch test_captured_changes test_wrapper",
          "frontend/autocast.py": "test_amp", "frontend/functions/sparse": "test_sparse",
          "frontend/functionalization.py": "test_views test_script", "frontend/captures.py": "test_captured_changes",
          "mlc/fast_path.py": "test_captured_changes", "mlc/call.py": "test_amp test_compiled_step",
          "mlc/dispatch_cache.py": "test_captured_inputs",
          "backends/fingerprint.py": "test_fingerprint", "backends": "test_scf_to_llvm test_link",
          "frontend/functions": "test_public_functions test_corner_shapes",
-         "frontend": "test_script test_control_flow", "mlc": "test_reach test_cache"}
+         "frontend": "test_script test_control_flow test_grammar", "mlc": "test_reach test_cache"}
 """The tests that one would run after a change, by the place of the file: the longest that fits."""
 
 
 def suites_of(file: str) -> list[str]:
+    """The tests of a file, and the cases of its pass or dialect."""
     place = max((p for p in TESTS if file.startswith(p)), key=len)
-    return [f"tests/{name}.py" for name in TESTS[place].split()]
+    cases = f"tests/cases/{file.split('/')[1].removesuffix('.py')}"
+    return [*(f"tests/{name}.py" for name in TESTS[place].split()), *([cases] if (ROOT / cases).is_dir() else [])]
 
 
 def run(command: Sequence[str], tree: Path, seconds: float) -> tuple[int | None, str]:
