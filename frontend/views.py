@@ -39,20 +39,32 @@ ADDRESSING = (T.Reshape, T.Transpose, T.BroadcastTo, T.Slice, T.StopGradient, T.
 class ViewKernel:
     """How the results of a view operation lie in the array of its operand: per result a chain of operations."""
 
-    __slots__ = ("chains", "structure")
+    __slots__ = ("chains", "made", "structure")
 
     def __init__(self, chains: Sequence[Sequence[Op]], structure: tree.TreeDef) -> None:
         self.chains, self.structure = chains, structure
+        self.made = [None if any(isinstance(op, T.BroadcastTo) for op in chain) else _of_arrays(chain)
+                     for chain in chains]
+        """Per result the view of an array, no element of which is in it twice."""
 
     def arrays(self, array: Array) -> list[Array]:
         """The arrays of the results; where a reshape has no view, one of its own."""
-        found = []
-        for chain in self.chains:
-            out = array
-            for op in chain:
-                out = op.ref(out)
-            found.append(out)
-        return found
+        return [_of_arrays(chain)(array) for chain in self.chains]
+
+
+def _of_arrays(chain: Sequence[Op]) -> Callable[[Array], Array]:
+    """A chain of operations as a function of arrays."""
+    if len(chain) == 1 and isinstance(chain[0], T.Reshape):
+        return methodcaller("reshape", chain[0].results[0].type.shape)
+    if len(chain) == 1 and isinstance(chain[0], T.Transpose):
+        return methodcaller("transpose", chain[0].perm)
+
+    def applied(array: Array) -> Array:
+        for op in chain:
+            array = op.ref(array)
+        return array
+
+    return applied
 
 
 _kernels: dict[Any, ViewKernel | None] = {}
@@ -60,24 +72,45 @@ _kernels: dict[Any, ViewKernel | None] = {}
 
 
 class KnownView(ArrayView):
-    """A view operation with its arguments, for operands of one type, whose result always shares the operand's memory.
+    """A view of which it is known how it lies in its operand's array.
 
-    step        the operation as a function of tensors
-    made        the same of arrays
-    contiguous  whether it does so only for arrays whose elements lie in memory in order
-    name        name of the node
+    step  the view as a function of tensors
+    made  the same of arrays
     """
 
-    __slots__ = ("contiguous", "made", "name", "step")
+    __slots__ = ("made", "step")
 
-    def __init__(self, step: Step, made: Callable[[Array], Array], contiguous: bool, name: str) -> None:
-        self.step, self.made, self.contiguous, self.name = step, made, contiguous, name
+    def __init__(self, step: Step, made: Callable[[Array], Array]) -> None:
+        self.step, self.made = step, made
 
     def __call__(self, x: Tensor) -> Tensor:
         return self.step(x)
 
     def make(self, array: Array) -> Array:
         return self.made(array)
+
+
+class KnownCall:
+    """A view operation with its arguments, for operands of one type, whose results always share the operand's memory.
+
+    views       its results
+    structure   how they are returned
+    contiguous  whether this holds only for arrays whose elements lie in memory in order
+    name        name of the node
+    """
+
+    __slots__ = ("contiguous", "first", "name", "structure", "views")
+
+    def __init__(self, views: Sequence[KnownView], structure: tree.TreeDef, contiguous: bool, name: str) -> None:
+        self.views, self.structure, self.contiguous, self.name = views, structure, contiguous, name
+        self.first = views[0] if len(structure) == 1 else None
+
+    def of(self, x: Tensor) -> Any:
+        if x._storage is None:
+            storage_of(x)
+        if self.first is not None:
+            return alias(x, self.first.made(x._array), self.first, self.name)
+        return self.structure.unflatten([alias(x, view.made(x._array), view, self.name) for view in self.views])
 
 
 def dispatching(op: Operation, general: Callable[..., Any]) -> Callable[..., Any]:
@@ -88,15 +121,15 @@ def dispatching(op: Operation, general: Callable[..., Any]) -> Callable[..., Any
         if args and not keywords and state.trace is None:
             x = args[0]
             if type(x) is Tensor and type(array := x._array) is np.ndarray:
+                rest = args[1:]
                 try:
-                    found = known.get((array.shape, array.dtype, args[1:]))
+                    found = known.get((array.shape, array.dtype, rest))
+                    if found is not None and found.contiguous and not array.flags.c_contiguous:
+                        found = known.get((array.shape, array.dtype, rest, array.strides))
                 except TypeError:                          # a list of sizes, for example
                     found = None
-                if found is not None and (len(args) == 1 or _plain(args)) and (
-                        not found.contiguous or array.flags.c_contiguous):
-                    if x._storage is None:
-                        storage_of(x)
-                    return alias(x, found.made(x._array), found, found.name)
+                if found is not None and (not rest or _plain(args)):
+                    return found.of(x)
         return general(*args, **keywords)
 
     return run
@@ -113,30 +146,23 @@ def _plain(args: tuple[Any, ...]) -> bool:
 _INT = frozenset({int})
 
 
-def _learn(call: Call, kernel: ViewKernel, step: Step) -> None:
-    """Let calls like this one be known, if their results always share the operand's memory, no element of it twice."""
-    op, array = call.op, call.arrays[0]
-    if (op.view is not True or op.name == "detach" or len(kernel.structure) != 1 or not kernel.chains or call.keywords
-            or not _plain(call.args) or len(op.known_views) >= MAX_SHAPES):
+def _learn(call: Call, kernel: ViewKernel, array: Array, found: Sequence[Array]) -> None:
+    """Let calls like this one, which found these arrays in one, be known, if their results always share the operand's
+    memory, no element of it twice."""
+    op = call.op
+    if (op.view is not True or op.name == "detach" or not kernel.chains or call.keywords or not _plain(call.args)
+            or len(op.known_views) >= MAX_SHAPES or any(made is None for made in kernel.made)):
         return
-    chain = kernel.chains[0]
-    moving = [x for x in chain if not isinstance(x, T.StopGradient)]
-    reshapes = [isinstance(x, T.Reshape) for x in moving]
-    if any(isinstance(x, T.BroadcastTo) for x in moving) or any(reshapes[1:]):
-        return
-
-    def applied(array: Array) -> Array:
-        for x in chain:
-            array = x.ref(array)
-        return array
-
-    make: Callable[[Array], Array] = applied
-    if len(chain) == 1 and isinstance(chain[0], T.Reshape):
-        make = methodcaller("reshape", chain[0].results[0].type.shape)
-    elif len(chain) == 1 and isinstance(chain[0], T.Transpose):
-        make = methodcaller("transpose", chain[0].perm)
-    op.known_views[array.shape, array.dtype, call.args[1:]] = KnownView(step, make, any(reshapes),
-                                                                        name_of_node(op.name))
+    reshapes = [[isinstance(x, T.Reshape) for x in chain if not isinstance(x, T.StopGradient)]
+                for chain in kernel.chains]
+    key: tuple[Any, ...] = array.shape, array.dtype, call.args[1:]
+    contiguous = any(map(any, reshapes))
+    views = [KnownView(_step(op, call.args[1:], {}, i), made) for i, made in enumerate(kernel.made) if made is not None]
+    if not any(any(more[1:]) for more in reshapes):
+        op.known_views[key] = KnownCall(views, kernel.structure, contiguous, name_of_node(op.name))
+    if contiguous and not array.flags.c_contiguous and array.size and all(
+            np.may_share_memory(made, array) for made in found):
+        op.known_views[*key, array.strides] = KnownCall(views, kernel.structure, False, name_of_node(op.name))
 
 
 def run_view(op: Operation, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
@@ -147,11 +173,9 @@ def run_view(op: Operation, args: tuple[Any, ...], keywords: dict[str, Any]) -> 
     x = args[0] if args else None
     if type(x) is not Tensor or len(call.given) != 1:
         return run_call(call)
-    fresh = False
     try:
         kernel = _kernels[call.key]
     except KeyError:
-        fresh = True
         if len(_kernels) >= MAX_SHAPES:
             _kernels.clear()
         kernel = _kernels[call.key] = _recorded(call)
@@ -164,17 +188,18 @@ def run_view(op: Operation, args: tuple[Any, ...], keywords: dict[str, Any]) -> 
     storage_of(x)
     array: Array = x._array
     found = [op.view(array, *args[1:], **keywords)] if callable(op.view) else kernel.arrays(array)
-    if fresh:
-        _learn(call, kernel, _step(op, args[1:], keywords, 0))
-    return kernel.structure.unflatten([_result(call, x, made, i) for i, made in enumerate(found)])
+    _learn(call, kernel, array, found)
+    return kernel.structure.unflatten([_result(call, kernel, x, made, i) for i, made in enumerate(found)])
 
 
-def _result(call: Call, x: Tensor, made: Array, number: int) -> Tensor:
+def _result(call: Call, kernel: ViewKernel, x: Tensor, made: Array, number: int) -> Tensor:
     """Result `number` of a view operation, which has this array."""
     op = call.op
     if op.name == "detach":
         return _sharing(x, made)
     step = _step(op, call.args[1:], call.keywords, number)
+    if op.view is True and (of_arrays := kernel.made[number]) is not None:
+        step = KnownView(step, of_arrays)
     if made.size and not np.may_share_memory(made, x._array):
         if op.name == "view":
             raise UserError(f"the elements of a tensor of shape {list(x.shape)} do not lie in memory in such an order "
