@@ -42,7 +42,8 @@ TESTS = {"passes/differentiate": "test_grad test_transforms", "dialects/expansio
          "passes/loop_to_scf": "test_loop_to_scf", "passes/scf_to_llvm": "test_scf_to_llvm",
          "passes/loop_to_gpu": "test_gpu test_gpu_rows test_warps", "passes": "test_passes_basic",
          "passes/assign_layouts.py": "test_frozen", "backends/cpu": "test_wrapper test_calls",
-         "passes/lower_kernel": "test_loop_to_scf test_vectorize test_frozen test_interleaved test_gguf",
+         "passes/lower_kernel": "cases/loop_to_scf test_loop_to_scf test_vectorize test_frozen test_interleaved "
+                                "test_gguf",
          "passes/lower_to_llvm": "test_scf_to_llvm test_low_dialects", "backends/cpu/captured": "test_captured_changes",
          "backends/cpu/pattern": "test_dispatch test_calls", "frontend/autograd": "test_autograd test_views",
          "backends/cpu/support.py": "test_dispatch test_captured_changes test_wrapper",
@@ -60,7 +61,8 @@ def suites_of(file: str) -> list[str]:
     """The tests of a file, and the cases of its pass or dialect."""
     place = max((p for p in TESTS if file.startswith(p)), key=len)
     cases = f"tests/cases/{file.split('/')[1].removesuffix('.py')}"
-    return [*(f"tests/{name}.py" for name in TESTS[place].split()), *([cases] if (ROOT / cases).is_dir() else [])]
+    named = (f"tests/{name}" if name.startswith("cases/") else f"tests/{name}.py" for name in TESTS[place].split())
+    return [*named, *([cases] if (ROOT / cases).is_dir() else [])]
 
 
 def run(command: Sequence[str], tree: Path, seconds: float) -> tuple[int | None, str]:

@@ -98,3 +98,12 @@ func.func @narrow_panels(%x: tensor<2x3xf32>, %w: tensor<6x3x6xf32>) -> tensor<2
   func.return %1 : tensor<2x32xf32>
 }
 // CHECK: vector.gather
+// -----
+// rows that are left over of an unknown number are taken one by one
+func.func @rows(%x: tensor<Bx3xf32>, %y: tensor<3x4xf32>) -> tensor<Bx4xf32> {
+  %0 = tensor.dot_general %x, %y {batch = [], contract = [[1, 0]]} : (tensor<Bx3xf32>, tensor<3x4xf32>) -> tensor<Bx4xf32>
+  func.return %0 : tensor<Bx4xf32>
+}
+// CHECK: arith.remui
+// CHECK: scf.for
+// CHECK: scf.for
