@@ -70,3 +70,21 @@ func.func @cumulative(%x: tensor<4x10xf32>) -> tensor<4x10xf32> {
 }
 // CHECK: tensor.kernel %x {label = "mul_cumulative_sqrt"
 // CHECK-NOT: tensor.kernel
+// -----
+// an element that an index picks may be any of the row, which is read again for it and not kept
+func.func @picked(%x: tensor<4x300xf32>) -> tensor<4x1xf32> {
+  %i = tensor.constant dense<[[3], [0], [299], [7]]> : tensor<4x1xi64>
+  %0 = tensor.reduce_max %x {axes = [1]} : (tensor<4x300xf32>) -> tensor<4xf32>
+  %1 = tensor.reshape %0 : tensor<4xf32> to tensor<4x1xf32>
+  %2 = tensor.broadcast_to %1 : tensor<4x1xf32> to tensor<4x300xf32>
+  %3 = tensor.sub %x, %2 : tensor<4x300xf32>
+  %4 = tensor.exp %3 : tensor<4x300xf32>
+  %5 = tensor.reduce_sum %4 {axes = [1]} : (tensor<4x300xf32>) -> tensor<4xf32>
+  %6 = tensor.reshape %5 : tensor<4xf32> to tensor<4x1xf32>
+  %7 = tensor.broadcast_to %6 : tensor<4x1xf32> to tensor<4x300xf32>
+  %8 = tensor.div %4, %7 : tensor<4x300xf32>
+  %9 = tensor.take_along %8, %i {axis = 1} : (tensor<4x300xf32>, tensor<4x1xi64>) -> tensor<4x1xf32>
+  func.return %9 : tensor<4x1xf32>
+}
+// CHECK: tensor.kernel %x, %i {{.*}}indexing_maps = [affine_map<(d0, d1) -> ()>
+// CHECK-NOT: materialize
