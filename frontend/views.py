@@ -91,31 +91,55 @@ class KnownView(ArrayView):
 
 
 class KnownCall:
-    """A view operation with its arguments, for operands of one type, whose results always share the operand's memory.
+    """A view operation with its arguments, for operands of one type.
 
     views       its results
     structure   how they are returned
-    contiguous  whether this holds only for arrays whose elements lie in memory in order
     name        name of the node
+    contiguous  whether it is known only for arrays whose elements lie in memory in order
+    copies      whether its result is no view, but a copy in another order
+    repeats     whether elements are in the results several times; the gradient is that of the operation then
     """
 
-    __slots__ = ("contiguous", "first", "name", "structure", "views")
+    __slots__ = ("contiguous", "copies", "first", "name", "repeats", "structure", "views")
 
-    def __init__(self, views: Sequence[KnownView], structure: tree.TreeDef, contiguous: bool, name: str) -> None:
-        self.views, self.structure, self.contiguous, self.name = views, structure, contiguous, name
+    def __init__(self, views: Sequence[tuple[Step, Callable[[Array], Array]]], structure: tree.TreeDef, name: str, *,
+                 contiguous: bool = False, copies: bool = False, repeats: bool = False) -> None:
+        self.views, self.structure, self.name = views, structure, name
+        self.contiguous, self.copies, self.repeats = contiguous, copies, repeats
         self.first = views[0] if len(structure) == 1 else None
 
+    def holds_for(self, x: Tensor) -> bool:
+        """Whether a tensor of the type has no history that has to be recorded otherwise."""
+        if self.copies:
+            return duals.level is None
+        return not self.repeats or not (mode.enabled and x.requires_grad)
+
     def of(self, x: Tensor) -> Any:
+        if self.copies:
+            step, made = self.views[0]
+            out = wrap(made(x._array))
+            if mode.enabled and x.requires_grad:
+                ViewNode(x, out, (step,), self.name)
+            return out
         if x._storage is None:
             storage_of(x)
         if self.first is not None:
-            return alias(x, self.first.made(x._array), self.first, self.name)
-        return self.structure.unflatten([alias(x, view.made(x._array), view, self.name) for view in self.views])
+            step, made = self.first
+            return alias(x, made(x._array), step, self.name)
+        return self.structure.unflatten([alias(x, made(x._array), step, self.name) for step, made in self.views])
 
 
 def dispatching(op: Operation, general: Callable[..., Any]) -> Callable[..., Any]:
     """The function that runs a view operation: as it is known to, or by the general path."""
     known = op.known_views
+
+    def detach(*args: Any, **keywords: Any) -> Any:
+        if len(args) == 1 and not keywords and state.trace is None:
+            x = args[0]
+            if type(x) is Tensor and type(x._array) is np.ndarray:
+                return detached(x)
+        return general(*args, **keywords)
 
     def run(*args: Any, **keywords: Any) -> Any:
         if args and not keywords and state.trace is None:
@@ -124,21 +148,21 @@ def dispatching(op: Operation, general: Callable[..., Any]) -> Callable[..., Any
                 rest = args[1:]
                 try:
                     found = known.get((array.shape, array.dtype, rest))
-                    if found is not None and found.contiguous and not array.flags.c_contiguous:
+                    if found is None or (found.contiguous and not array.flags.c_contiguous):
                         found = known.get((array.shape, array.dtype, rest, array.strides))
                 except TypeError:                          # a list of sizes, for example
                     found = None
-                if found is not None and (not rest or _plain(args)):
+                if found is not None and (not rest or _plain(args)) and found.holds_for(x):
                     return found.of(x)
         return general(*args, **keywords)
 
-    return run
+    return detach if op.name == "detach" else run
 
 
 def _plain(args: tuple[Any, ...]) -> bool:
-    """Whether all arguments but the first are integers and tuples of integers: True is equal to 1."""
+    """Whether all arguments but the first are None, integers and tuples of integers: True is equal to 1."""
     for x in args[1:]:
-        if type(x) is not int and (type(x) is not tuple or not _INT.issuperset(map(type, x))):
+        if x is not None and type(x) is not int and (type(x) is not tuple or not _INT.issuperset(map(type, x))):
             return False
     return True
 
@@ -147,22 +171,30 @@ _INT = frozenset({int})
 
 
 def _learn(call: Call, kernel: ViewKernel, array: Array, found: Sequence[Array]) -> None:
-    """Let calls like this one, which found these arrays in one, be known, if their results always share the operand's
-    memory, no element of it twice."""
+    """Let calls like this one, which found these arrays in one, be known: for all arrays of its type if a view is
+    possible whatever their strides are, or of those that are contiguous, and for arrays of these strides."""
     op = call.op
     if (op.view is not True or op.name == "detach" or not kernel.chains or call.keywords or not _plain(call.args)
-            or len(op.known_views) >= MAX_SHAPES or any(made is None for made in kernel.made)):
+            or len(op.known_views) >= MAX_SHAPES):
         return
+    name, rest = name_of_node(op.name), call.args[1:]
+    key: tuple[Any, ...] = array.shape, array.dtype, rest
+    repeats = any(made is None for made in kernel.made)
+    views: list[tuple[Step, Callable[[Array], Array]]] = []
+    for i, (chain, made) in enumerate(zip(kernel.chains, kernel.made)):
+        step = _step(op, rest, {}, i)
+        views.append((step, _of_arrays(chain)) if made is None else (KnownView(step, made), made))
     reshapes = [[isinstance(x, T.Reshape) for x in chain if not isinstance(x, T.StopGradient)]
                 for chain in kernel.chains]
-    key: tuple[Any, ...] = array.shape, array.dtype, call.args[1:]
     contiguous = any(map(any, reshapes))
-    views = [KnownView(_step(op, call.args[1:], {}, i), made) for i, made in enumerate(kernel.made) if made is not None]
     if not any(any(more[1:]) for more in reshapes):
-        op.known_views[key] = KnownCall(views, kernel.structure, contiguous, name_of_node(op.name))
-    if contiguous and not array.flags.c_contiguous and array.size and all(
-            np.may_share_memory(made, array) for made in found):
-        op.known_views[*key, array.strides] = KnownCall(views, kernel.structure, False, name_of_node(op.name))
+        op.known_views[key] = KnownCall(views, kernel.structure, name, contiguous=contiguous, repeats=repeats)
+        if not contiguous or array.flags.c_contiguous:
+            return
+    if array.size and all(np.may_share_memory(made, array) for made in found):
+        op.known_views[*key, array.strides] = KnownCall(views, kernel.structure, name, repeats=repeats)
+    elif array.size and len(kernel.structure) == 1 and op.name != "view":
+        op.known_views[*key, array.strides] = KnownCall(views, kernel.structure, name, copies=True)
 
 
 def run_view(op: Operation, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:

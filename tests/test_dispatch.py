@@ -185,6 +185,21 @@ def test_threads_call_one_kernel_at_once() -> None:
     assert sorted(found) == [0, 200_000, 400_000, 600_000]
 
 
+def test_calls_of_recorded_joins_are_native(natively: Callable[[], None]) -> None:
+    """The sum of two sizes above 1 is above 1, so that gradients of all such joins have one pattern. A difference of
+    sizes may be 1."""
+    def gradient(rows: int) -> Any:
+        x = mlc.ones(rows, 3).requires_grad_()
+        (mlc.cat([x, x, mlc.ones(rows, 3)]) * mlc.arange(3.0)).sum().backward()
+        return x.grad
+
+    for rows in (4, 2, 5):
+        assert [gradient(rows).tolist() for _ in range(2)] == [[[0, 2, 4]] * rows] * 2
+    natively()
+    for rows in (4, 2, 5):
+        assert gradient(rows).tolist() == [[0, 2, 4]] * rows
+
+
 def test_native_calls_hold_no_references() -> None:
     x, w = mlc.tensor(X), mlc.tensor(X, requires_grad=True)
     args: list[Any] = [x, x.t(), w]

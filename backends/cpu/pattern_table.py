@@ -70,12 +70,19 @@ class PatternTable:
 
     @staticmethod
     def unambiguous(interface: Interface, distinct: bool) -> bool:
-        """Whether no size of a result may be that of a symbol by chance, so that calls of the pattern have gradients of
-        one pattern; or it does not matter that it may, since symbols are axes and not distinct."""
+        """Whether no size of a result may be 1, or that of a symbol, by chance, so that calls of the pattern have
+        gradients of one pattern. If symbols are axes and not distinct, it does not matter that two sizes are equal."""
         if all(t.is_static for t in interface.inputs):
             return True
-        return all(d < 2 or not distinct if isinstance(d, int) else sizes.symbol_name(d) is not None
-                   for t in interface.results for d in t.shape)
+        above = {name: sizes.sym(name) + 2 for name in interface.symbols}                  # a symbol is 2 or more
+
+        def is_known(d: Dim) -> bool:
+            if isinstance(d, int):
+                return d < 2 or not distinct
+            return sizes.symbol_name(d) is not None or (
+                not distinct and sizes.is_natural(sizes.substitute(d, above) - 2))
+
+        return all(is_known(d) for t in interface.results for d in t.shape)
 
     @staticmethod
     def of(pattern: CallPattern, interface: Interface) -> PatternTable | None:

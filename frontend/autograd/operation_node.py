@@ -26,6 +26,8 @@ from mlc.frontend.tensor import Array, Operand, Tensor
 
 PULLBACK = "_backward"
 """Follows the name of an operation in that of its vector-Jacobian product."""
+MAX_KERNELS = 8
+"""Kernels of a pullback, such as those for one size each, that native calls try one after another."""
 NOT_DIFFERENTIATED = frozenset({"detach"})
 """Operations whose results never require a gradient."""
 _pullbacks: dict[Any, Pullback] = {}
@@ -170,19 +172,21 @@ class Derivative:
     saves_nothing  whether these are all that have elements
     """
 
-    __slots__ = ("known", "native", "pullback", "saves_nothing", "unused")
+    __slots__ = ("kernels", "native", "pullback", "saves_nothing", "unused")
 
     def __init__(self, pullback: Pullback) -> None:
         self.pullback = pullback
         self.unused: frozenset[int] = frozenset()
-        self.known = self.saves_nothing = False
+        self.saves_nothing = False
         self.native: Callable[..., Any] | None = None
+        self.kernels: list[EagerKernel] = []               # that have run, of which `native` tries each
 
     def pull(self, cotangents: Sequence[Tensor | None], operands: Sequence[Any]) -> Sequence[Tensor | None]:
         """The cotangents of the operands that require a gradient."""
         call = _call(self.pullback, cotangents, _without(self.unused, operands))
         kernel, found = eager.run(call)
-        if not self.known and not kernel.is_timed and all(x is not None for x in cotangents):
+        if len(self.kernels) < MAX_KERNELS and not kernel.is_timed and kernel not in self.kernels and all(
+                x is not None for x in cotangents):
             self._learn(call, kernel, len(cotangents))
             if mode.enabled:
                 call = _call(self.pullback, cotangents, _without(self.unused, operands))
@@ -194,15 +198,17 @@ class Derivative:
 
     def _learn(self, call: Call, kernel: EagerKernel, count: int) -> None:
         """Find out what the pullback does not depend on, and make calls of its kernel native."""
-        self.unused, self.known = frozenset(i - count for i in kernel.unused if i >= count), True
-        self.saves_nothing = all(i in self.unused or type(x) in (int, float)
-                                 for i, x in enumerate(call.given[count:]))
+        if not self.kernels:
+            self.unused = frozenset(i - count for i in kernel.unused if i >= count)
+            self.saves_nothing = all(i in self.unused or type(x) in (int, float)
+                                     for i, x in enumerate(call.given[count:]))
+        self.kernels.append(kernel)
         if kernel.entry is None:
-            self.native = _copying(kernel, count)
+            self.native = self.native or _copying(kernel, count)
         elif kernel.computes_all and kernel.is_plain:
             pattern = native_calls.pattern_of(call, kernel)
             if pattern is not None:
-                self.native = native_call(kernel.entry, pattern, _not_native, None)
+                self.native = native_call(kernel.entry, pattern, self.native or _not_native, None) or self.native
 
 
 def _not_native(*args: Any) -> None:
