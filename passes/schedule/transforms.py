@@ -224,7 +224,7 @@ def pack(kernel: Kernel, side: str, vector: int, size: int = 0) -> None:
     with before(contract):
         copied = loop.LoadScratch(buffer).result
     for i, v in enumerate(contract.operands):
-        if v is factor and i == (1 if side == "lhs" else 2):
+        if v is factor:
             contract.set_operand(i, copied)
     drop_unused(contract)
     arguments: dict[str, object] = {"side": side, "vector": f"{vector}", "size": size}

@@ -118,8 +118,6 @@ FAULTS: tuple[Fault, ...] = (
     schedule("passes/parallelize.py", "for e in op.map.results if not tiles_of(e) for d in",
              "for e in op.map.results for d in", blame="parallelize"),
     schedule("passes/schedule/transforms.py", "mapping[start] = loop.LoadScratch(buffer).result", "pass"),
-    schedule("passes/schedule/transforms.py", "if v is factor and i == (1 if side == \"lhs\" else 2):",
-             "if v is factor:"),
     schedule("passes/schedule/transforms.py", "dims = sorted(factor.type.dims, key=lambda d: (d == vector, d < "
              "kernel.parallel, d))", "dims = sorted(factor.type.dims)"),
     schedule("passes/loop_to_scf/partition.py",

@@ -72,7 +72,7 @@ FAULTS: tuple[Fault, ...] = (
     rule(SLICING, "kept = tuple(a for a in op.axes if op.x.type.shape[a] not in (0, 1))",
          "kept = tuple(a for a in op.axes if op.x.type.shape[a] not in (0, 1, 2))", "reverse_short", "reverse"),
     rule(SLICING, "return op.x if all(d == 0 for d in (*op.low, *op.high, *op.interior)) else None",
-         "return op.x if op.x.type == op.result.type or op.x.type.rank == 0 else None", "pad_with_nothing", "pad"),
+         "return op.x if all(d == 0 for d in (*op.low, *op.high)) else None", "pad_with_nothing", "pad"),
     rule("dialects/tensor/contract.py", "batch_pairs, contract = (tuple((b, a) for a, b in pairs)",
          "batch_pairs, contract = (tuple((a, b) for a, b in pairs)", "transpose_of_product", "dot_general"),
     rule("dialects/tensor/contract.py", "return full(0, op.result, op.result.type.shape)",
