@@ -9,6 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mlc.dialects.tensor.iteration import delinear, linear
+from mlc.ir import sizes
 from mlc.ir.affine import (
     AffineExpr,
     AffineMap,
@@ -115,6 +117,15 @@ def test_points_at_once() -> None:
     rows, columns = np.arange(4)[:, None], np.arange(6)[None]
     place, = AffineMap.get(2, (sym("N") * dim(0) + dim(1) // 2,)).evaluate((rows, columns), symbols={"N": 3})
     np.testing.assert_array_equal(place, 3 * rows + columns // 2)
+
+
+@pytest.mark.parametrize("shape", [(2, 3, 4), (5, 1, 7), (sizes.sym("B"), 3, 4), (6,)])
+def test_positions_are_row_major(shape: tuple[sizes.Dim, ...]) -> None:
+    """And the index at a position has that position."""
+    known = [2 if not isinstance(n, int) else n for n in shape]
+    strides = [int(np.prod(known[axis + 1:])) for axis in range(len(known))]
+    assert linear([*map(dim, range(len(shape)))], shape) == sum(dim(axis) * s for axis, s in enumerate(strides))
+    assert sizes.joined(linear(delinear(dim(0), shape), shape)) == dim(0)
 
 
 def test_an_algebra_may_say_when_its_parts_are_put_together() -> None:

@@ -98,7 +98,7 @@ def aligned(shape: Sequence[Dim], at: tuple[E, ...]) -> tuple[E, ...]:
 
 
 def linear(index: Sequence[Dim], shape: Sequence[Dim]) -> Dim:
-    """The row-major position of an index; `linear(delinear(p))` simplifies to p."""
+    """The row-major position of an index; that of `delinear(p)`, joined, is p."""
     position: Dim = 0
     for i, n in zip(index, shape):
         position = position * n + i

@@ -31,7 +31,7 @@ from mlc.tools.mutants import FAULTS, UNSEEN, Fault
 ROOT = Path(__file__).resolve().parents[2]
 LEFT_OUT = shutil.ignore_patterns(".git", ".venv", "__pycache__", "examples", ".*_cache")
 TESTS = {"passes/differentiate": "test_grad test_transforms", "dialects/expansions": "test_expansions test_corners",
-         "dialects/tensor": "test_registry test_tensor_ops test_corners test_index test_fuse",
+         "dialects/tensor": "test_registry test_tensor_ops test_corners test_index test_fuse test_affine",
          "dialects/arith": "test_low_dialects test_scf_to_llvm",
          "passes/fuse": "test_fuse test_bufferize", "passes/bufferize": "test_bufferize",
          "dialects/combining.py": "test_registry",
@@ -103,17 +103,18 @@ def tried(fault: Fault, tree: Path, limit: float, fuzz: float, tests: bool) -> d
                           limit)
         row["seconds"] = round(spent() - before_it, 1)
         found = _result(out)
-        if status == 0 and found is None:
+        if found is None and status in (0, None):
             command = ["-m", "mlc.tools.cli", "fuzz", "--time", str(fuzz), "--count", "1000000"]
-            if fuzz and run(command, tree, fuzz + limit)[0]:
+            if fuzz and status == 0 and run(command, tree, fuzz + limit)[0]:
                 row["by"] = "fuzz"
             elif tests and run(["-m", "pytest", "-n", "0", "-x", "-q", *suites_of(fault.file)], tree, 4 * limit)[0]:
                 row["by"] = "tests"
+            elif status is None:
+                row["by"] = "time limit"
             return row
-        where, message = found or ("", "past the time limit" if status is None else out[-1500:])
-        row |= {"by": "check" if found or status is not None else "time limit", "where": where,
-                "message": message[:1500], "pass named": named_pass(fault, message), "rule named":
-                bool(fault.rule) and fault.rule.removeprefix("tensor.") in message}
+        where, message = found or ("", out[-1500:])
+        row |= {"by": "check", "where": where, "message": message[:1500], "pass named": named_pass(fault, message),
+                "rule named": bool(fault.rule) and fault.rule.removeprefix("tensor.") in message}
         return row
     finally:
         write_text(path, before)
