@@ -38,7 +38,6 @@ MAX_LINES = 8
 """Lines of a kernel that are kept."""
 VALUE_BYTES = 3
 """The word of a slot that has the bytes of a value."""
-VIEWS = (memref.View, memref.ReinterpretCast, memref.SubView, memref.Cast)
 Slots = tuple[int, int]
 """The first slot of a kernel, call or value, and the one behind its last."""
 
@@ -114,7 +113,7 @@ def _value(view: memref.View, slots: dict[Op, Slots]) -> Site | None:
     while work:
         value = work.pop()
         for user in value.users:
-            work += user.results if isinstance(user, VIEWS) else ()
+            work += user.results if isinstance(user, memref.ViewLike) else ()
             op: Op | None = user
             while op is not None and op not in slots:
                 op = op.parent_op

@@ -14,6 +14,7 @@ from mlc.dialects.memref.view import (
     ReinterpretCast,
     SubView,
     View,
+    ViewLike,
     Windowed,
     reinterpret,
     subview,
@@ -22,7 +23,7 @@ from mlc.dialects.memref.view import (
 
 __all__ = [
     "DYNAMIC", "Address", "Alloc", "Alloca", "Allocate", "Array", "AtomicRMW", "Cast", "Dealloc", "Dim",
-    "GetGlobal", "Global", "Load", "Mixed", "Prefetch", "ReinterpretCast", "Store", "SubView", "View", "Windowed",
-    "check_bounds", "check_indices", "fill_shape", "fresh", "get_global", "held_global", "reinterpret", "row_major",
-    "strides_of", "subview", "subview_type",
+    "GetGlobal", "Global", "Load", "Mixed", "Prefetch", "ReinterpretCast", "Store", "SubView", "View", "ViewLike",
+    "Windowed", "check_bounds", "check_indices", "fill_shape", "fresh", "get_global", "held_global", "reinterpret",
+    "row_major", "strides_of", "subview", "subview_type",
 ]

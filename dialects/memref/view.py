@@ -52,10 +52,15 @@ class Address(Op, name="memref.extract_aligned_pointer_as_index", pure=True):
         return int(x.__array_interface__["data"][0])
 
 
-class View(Op, name="memref.view", pure=True):
-    """result = the bytes of a buffer from `byte_shift` on, as contiguous memory of another type"""
+class ViewLike(Op, pure=True):
+    """An operation whose result is a view of the memory of its first operand, `source`."""
 
     source: Value
+
+
+class View(ViewLike, name="memref.view"):
+    """result = the bytes of a buffer from `byte_shift` on, as contiguous memory of another type"""
+
     byte_shift: Value
     sizes: tuple[Value, ...]
     type: ResultType
@@ -80,10 +85,9 @@ class View(Op, name="memref.view", pure=True):
         return source[shift: shift + size].view(to_numpy(type.dtype)).reshape(shape)
 
 
-class Cast(Op, name="memref.cast", pure=True):
+class Cast(ViewLike, name="memref.cast"):
     """result = the same memory, with other static sizes and strides in its type"""
 
-    source: Value
     type: ResultType
     format = "$source attr-dict `:` type($source) `to` type(result)"
 
@@ -104,10 +108,9 @@ class Cast(Op, name="memref.cast", pure=True):
         return x
 
 
-class Windowed(Op, pure=True):
-    """Operations with offsets, sizes and strides; DYNAMIC in a static list stands for the next operand."""
+class Windowed(ViewLike):
+    """Views with offsets, sizes and strides; DYNAMIC in a static list stands for the next operand."""
 
-    source: Value
     offsets: tuple[Value, ...]
     sizes: tuple[Value, ...]
     strides: tuple[Value, ...]

@@ -18,7 +18,6 @@ from mlc.passes.insert_checks.traps import Traps
 
 MASKED = (vector.MaskedLoad, vector.MaskedStore, vector.Gather)
 WHOLE = (memref.Load, memref.Store, memref.AtomicRMW, vector.Load, vector.Store)
-VIEWS = (memref.View, memref.Cast, memref.ReinterpretCast, memref.SubView)
 STORES = (memref.Store, vector.Store, vector.MaskedStore)
 
 
@@ -71,7 +70,7 @@ class Checker:
             self._whole(op)
         elif isinstance(op, MASKED):
             self._masked(op)
-        elif isinstance(op, VIEWS):
+        elif isinstance(op, memref.ViewLike):
             self._view(op)
         elif isinstance(op, memref.Allocate):
             with after(op):
