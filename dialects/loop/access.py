@@ -63,6 +63,7 @@ def check_access(op: Op, buffer: Value, map: AffineMap, tiles: Sequence[Value]) 
 class Load(InKernel, name="loop.load", pure=False):
     """result[p] = buffer[map(p)] where p is in the domain and mask[p] holds, else 0"""
 
+    pointwise = True
     buffer: Value
     tiles: tuple[Value, ...]
     mask: Value | None
@@ -369,13 +370,11 @@ class Pack(InKernel, name="loop.pack", pure=False):
                       f"tiles_per_cta = {schedule.tiles_per_cta}", code="MLC0151")
         here = {r for op in self.body.block for r in op.results}
         for op in self.body.block:
-            if not op.terminator and (not isinstance(op, InKernel) or op.name not in self.POINTWISE):
+            if not op.terminator and (not isinstance(op, InKernel) or not op.pointwise):
                 op.fail("is not pointwise, as operations within loop.pack must be", code="MLC0151")
             for v in op.operands:
                 if isinstance(v.type, ScratchType) or (isinstance(v.type, TileType) and v.type.dims and v not in here):
                     op.fail(f"uses {v.type} of points that belong to another thread", code="MLC0151")
-
-    POINTWISE = ("loop.load", "loop.dequantize", "loop.index", "loop.in_bounds", "loop.full", "loop.map")
 
     def interpret(self, frame: Frame) -> list[Any]:
         value, = frame.run(self.body)

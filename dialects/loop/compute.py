@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 class Index(InKernel, name="loop.index", pure=True):
     """result[p] = map(p), a number computed from the coordinates of the point"""
 
+    pointwise = True
     tiles: tuple[Value, ...]
     map: AffineMap
 
@@ -43,6 +44,7 @@ class Index(InKernel, name="loop.index", pure=True):
 class InBounds(InKernel, name="loop.in_bounds", pure=True):
     """result[p] = coordinate dim of p < extent of dim: false for points outside the domain"""
 
+    pointwise = True
     dim: int
 
     def infer(self) -> Type:
@@ -61,6 +63,7 @@ class InBounds(InKernel, name="loop.in_bounds", pure=True):
 class Full(InKernel, name="loop.full", pure=True):
     """result[p] = value"""
 
+    pointwise = True
     value: int | float | bool
     type: ResultType
 
@@ -92,6 +95,7 @@ class Full(InKernel, name="loop.full", pure=True):
 class Map(InKernel, name="loop.map", pure=True):
     """result[p] = body(tiles[p]...), scalar by scalar"""
 
+    pointwise = True
     tiles: tuple[Value, ...]
     body: Region
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -210,7 +210,13 @@ class Kernel(Op, name="loop.kernel", pure=False):
 
 
 class InKernel(Op):
-    """An operation inside a kernel."""
+    """An operation inside a kernel.
+
+    pointwise  whether each element of the result depends on buffers, coordinates and the same element of the operands
+               alone, so that any thread can compute it
+    """
+
+    pointwise: ClassVar[bool] = False
 
     def maps(self) -> tuple[AffineMap, ...]:
         """Affine maps of the operation, over coordinates, sizes of the kernel and index tiles."""

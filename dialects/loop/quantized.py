@@ -29,6 +29,7 @@ class LoadEncoded(Load, pure=False):
     map: AffineMap
     encoding: str
 
+    pointwise = False                       # pairs are the lanes of vectors
     numbers = 2
     """How many numbers a place has."""
 
@@ -74,6 +75,7 @@ class Dequantize(LoadEncoded, name="loop.dequantize", pure=False):
     The numbers of a block follow from its bytes as `encoding` says (dialects/tensor/encodings.py).
     """
 
+    pointwise = True
     numbers = 1
 
     def of_blocks(self, blocks: Array, place: Array) -> Array:

@@ -93,7 +93,7 @@ def computed_by(value: Value) -> list[Op] | None:
         op = v.op
         if op in found or not isinstance(v.type, loop.TileType):
             return True
-        if op is None or op.name not in loop.Pack.POINTWISE or not all(map(visit, op.operands)):
+        if not isinstance(op, loop.InKernel) or not op.pointwise or not all(map(visit, op.operands)):
             return False
         found[op] = None
         return True
