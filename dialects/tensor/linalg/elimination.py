@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 
 from mlc.dialects import tensor
-from mlc.dialects.tensor.base import Array, broadcast_to, compare, full, less, reshape, select, shape_text
+from mlc.dialects.tensor.base import Array, broadcast_to, compare, full, less, reshape, select
 from mlc.dialects.tensor.control import for_loop, from_index
 from mlc.dialects.tensor.linalg import embedding
 from mlc.dialects.tensor.linalg.matrices import (
+    LinearSystem,
     MatrixOp,
     at,
     batched,
@@ -20,7 +21,6 @@ from mlc.dialects.tensor.linalg.matrices import (
     first,
     identity,
     mt,
-    of_columns,
     on_diagonal,
     padded,
     part,
@@ -282,7 +282,7 @@ def _reflect(j: Value, x: Value, vectors: Value, factors: Value) -> Sequence[Val
     return [where("eq", column, j, made, updated), put(vectors, vector, 0, j), put(factors, factor, j, 0)]
 
 
-class Solve(MatrixOp, name="tensor.solve"):
+class Solve(LinearSystem, name="tensor.solve"):
     """result = the x with a x = b, by the LU factorisation of a
 
     Infinities and NaNs if a is singular.
@@ -291,23 +291,6 @@ class Solve(MatrixOp, name="tensor.solve"):
     """
 
     on_parts = embedding.solution
-    a: Value
-    b: Value
-    format = "$a `,` $b attr-dict `:` functional-type"
-
-    def infer(self) -> TensorType:
-        a = self.square()
-        b: TensorType = self.b.type
-        if b.rank != a.rank or b.shape[:-1] != a.shape[:-1]:
-            self.refuse(f"right-hand sides of shape {shape_text(b.shape)} do not fit {shape_text(a.shape)}", "MLC0115",
-                        symbols=sizes.differing(b.shape[:-1], a.shape[:-1]))
-        return b
-
-    def each(self, a: Array, b: Array) -> Any:
-        try:
-            return np.linalg.solve(a, b)
-        except np.linalg.LinAlgError:
-            return np.full(b.shape, np.nan)
 
     def decompose(self) -> Value:
         lu, _, order = Lu(self.a).results
@@ -318,8 +301,6 @@ class Solve(MatrixOp, name="tensor.solve"):
         """db = a^-T ct, da = -db x^T"""
         db = Solve(mt(self.a), ct).result
         return [-product(db, self.result, right=True), db]
-
-    vmap = of_columns
 
 
 def order_of_pivots(pivots: Value) -> Value:

@@ -14,6 +14,7 @@ import numpy as np
 
 from mlc.dialects import tensor
 from mlc.dialects.tensor.base import (
+    Array,
     again,
     batch_axis_at,
     batch_axis_first,
@@ -41,6 +42,7 @@ class MatrixOp(Composite):
     """An operation on float32 or float64 matrices."""
 
     vmap = leading
+
     def matrices(self) -> list[TensorType]:
         """The types of the operands: matrices of one element type."""
         types = self.floats()
@@ -86,6 +88,29 @@ def of_columns(op: Op, batch_size: Dim, operands: Sequence[Value], batched: Sequ
     (*batch, n, m), at = b.type.shape[1:], b.type.rank - 2
     made = again(op, [a, reshape(batch_axis_at(b, at), (*batch, n, batch_size * m))])
     return batch_axis_first(reshape(made, (*batch, n, batch_size, m)), at)
+
+
+class LinearSystem(MatrixOp):
+    """The x with a x = b, for a square matrix a; the columns of b are right-hand sides."""
+
+    a: Value
+    b: Value
+    vmap = of_columns
+    format = "$a `,` $b attr-dict `:` functional-type"
+
+    def infer(self) -> TensorType:
+        a = self.square()
+        b: TensorType = self.b.type
+        if b.rank != a.rank or b.shape[:-1] != a.shape[:-1]:
+            self.refuse(f"right-hand sides of shape {shape_text(b.shape)} do not fit {shape_text(a.shape)}", "MLC0115",
+                        symbols=sizes.differing(b.shape[:-1], a.shape[:-1]))
+        return b
+
+    def each(self, a: Array, b: Array) -> Any:
+        try:
+            return np.linalg.solve(a, b)
+        except np.linalg.LinAlgError:
+            return np.full(b.shape, np.nan)
 
 
 # -- batches ----------------------------------------------------------------------------------------------------------

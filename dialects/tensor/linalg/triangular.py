@@ -7,17 +7,17 @@ from typing import Any
 import numpy as np
 
 from mlc.dialects import tensor
-from mlc.dialects.tensor.base import Array, compare, full, reshape, select, shape_text
+from mlc.dialects.tensor.base import Array, compare, full, reshape, select
 from mlc.dialects.tensor.control import for_loop, from_index
 from mlc.dialects.tensor.linalg import embedding
 from mlc.dialects.tensor.linalg.matrices import (
+    LinearSystem,
     MatrixOp,
     batched,
     blocks,
     columns,
     first,
     mt,
-    of_columns,
     on_diagonal,
     padded,
     padded_square,
@@ -31,12 +31,11 @@ from mlc.dialects.tensor.linalg.matrices import (
     unbatched,
     where,
 )
-from mlc.ir import sizes
 from mlc.ir.core import Value
 from mlc.ir.types import TensorType
 
 
-class TriangularSolve(MatrixOp, name="tensor.triangular_solve"):
+class TriangularSolve(LinearSystem, name="tensor.triangular_solve"):
     """result = the x with a x = b, where a is the lower triangle of its operand, or the upper if `upper`
 
     With `transposed`, a^T x = b. With `unit`, the diagonal is taken as ones. A zero on the diagonal gives infinities
@@ -46,30 +45,16 @@ class TriangularSolve(MatrixOp, name="tensor.triangular_solve"):
     """
 
     on_parts = embedding.triangular_solution
-    a: Value
-    b: Value
     upper: bool = False
     transposed: bool = False
     unit: bool = False
-    format = "$a `,` $b attr-dict `:` functional-type"
-
-    def infer(self) -> TensorType:
-        a = self.square()
-        b: TensorType = self.b.type
-        if b.rank != a.rank or b.shape[:-1] != a.shape[:-1]:
-            self.refuse(f"right-hand sides of shape {shape_text(b.shape)} do not fit {shape_text(a.shape)}", "MLC0115",
-                        symbols=sizes.differing(b.shape[:-1], a.shape[:-1]))
-        return b
 
     def each(self, a: Array, b: Array) -> Any:
         a = np.triu(a) if self.upper else np.tril(a)
         if self.unit:
             np.fill_diagonal(a, 1)
         a = a.T if self.transposed else a
-        try:
-            return np.linalg.solve(a, b)
-        except np.linalg.LinAlgError:
-            return np.full(b.shape, np.nan)
+        return super().each(a, b)
 
     def decompose(self) -> Value:
         a, b = batched(self.a), batched(self.b)
@@ -93,7 +78,6 @@ class TriangularSolve(MatrixOp, name="tensor.triangular_solve"):
         da = triu(da) if self.upper else tril(da)
         return [on_diagonal(full(0, da), da) if self.unit else da, db]
 
-    vmap = of_columns
 
 
 def solve_lower(a: Value, b: Value) -> Value:
