@@ -20,6 +20,7 @@ from mlc.ir.core import Op
 from mlc.ir.machine import CPU, Cpu
 from mlc.ir.passes import Pass
 from mlc.ir.sizes import Dim
+from mlc.ir.types import i1, index
 from mlc.passes.forms import LOOP
 
 ENOUGH = 64
@@ -81,7 +82,7 @@ def work(kernel: Kernel, shared: int, machine: Cpu) -> Dim:
 def cost(op: InKernel, machine: Cpu) -> int:
     """Picoseconds per element of vectorised code."""
     types = [v.type for v in (*op.results, *op.operands) if isinstance(v.type, TileType)]
-    words = max([t.dtype.width for t in types if str(t.dtype) not in ("i1", "index")], default=32)
+    words = max([t.dtype.width for t in types if t.dtype not in (i1, index)], default=32)
     if isinstance(op, loop.Load | loop.Store):
         return machine.ps_gather if op.tiles else machine.ps_per_byte * words // 8
     if isinstance(op, loop.Map):

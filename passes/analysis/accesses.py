@@ -7,6 +7,7 @@ from mlc.dialects.loop import Kernel
 from mlc.ir import sizes
 from mlc.ir.affine import step_along
 from mlc.ir.sizes import Dim
+from mlc.ir.types import i1, index
 
 RUN = 16
 """Elements of the longest vector: in runs of so many, panels of a multiple of them are contiguous."""
@@ -15,7 +16,7 @@ RUN = 16
 def element_width(kernel: Kernel) -> int:
     """The widest element that the kernel computes with; indices do not count where nothing else is that wide."""
     widths = [r.type.dtype.width for op in kernel.walk() for r in op.results
-              if isinstance(r.type, loop.TileType) and str(r.type.dtype) not in ("index", "i1")]
+              if isinstance(r.type, loop.TileType) and r.type.dtype not in (index, i1)]
     return max([w for w in widths if w > 8], default=32)
 
 

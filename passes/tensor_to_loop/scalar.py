@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from mlc.dialects import arith, math
+from mlc.dialects import tensor as tn
 from mlc.dialects.combining import CombiningKind
 from mlc.dialects.tensor.elementwise import Elementwise
 from mlc.ir.core import Op, Value
@@ -17,24 +18,23 @@ from mlc.ir.types import FloatType, IntType, ScalarType, f32, i1
 
 def scalar(op: Op, dtypes: Sequence[ScalarType], xs: Sequence[Value]) -> Value:
     """One element of the result of `op`, from one element of each operand; `dtypes` are the operands' element types."""
-    name = op.name.removeprefix("tensor.")
-    if name == "cast":
-        return cast_scalar(xs[0], dtypes[0], op.results[0].type.dtype)
-    if name == "bitcast":
-        target = op.results[0].type.dtype
+    if isinstance(op, tn.Cast):
+        return cast_scalar(xs[0], dtypes[0], op.result.type.dtype)
+    if isinstance(op, tn.Bitcast):
+        target = op.result.type.dtype
         bits = IntType(target.width) if isinstance(target, IntType) else target
         return xs[0] if xs[0].type == bits else arith.Bitcast(xs[0], bits).result
-    if name == "compare":
-        return _compare(op.attrs["predicate"], dtypes[0], *xs)
-    if name == "select":
+    if isinstance(op, tn.Compare):
+        return _compare(op.predicate, dtypes[0], *xs)
+    if isinstance(op, tn.Select):
         return arith.Select(*xs).result
     is_float = isinstance(dtypes[0], FloatType)
     if isinstance(op, Elementwise) and (same := op.on_floats if is_float else op.on_integers) is not None:
         return same(*xs).result
-    table = _FLOAT if is_float else _INT
-    if name not in table:
+    rules = _ON_FLOATS if is_float else _ON_INTEGERS
+    if type(op) not in rules:
         op.fail(f"has no scalar form for {dtypes[0]}", code="MLC0170")
-    return table[name](dtypes[0], *xs)
+    return rules[type(op)](dtypes[0], *xs)
 
 
 def _const(value: float, x: Value) -> Value:
@@ -116,10 +116,6 @@ def _shift(left: bool) -> Callable[..., Value]:
     return build
 
 
-def _not(t: ScalarType, x: Value) -> Value:
-    return arith.XorI(x, _const(True if t == i1 else -1, x)).result
-
-
 def _logical_not(t: ScalarType, x: Value) -> Value:
     if isinstance(t, FloatType):
         return arith.CmpF("oeq", x, _const(0.0, x)).result
@@ -145,20 +141,21 @@ def _int_pow(t: ScalarType, a: Value, b: Value) -> Value:
     return arith.Select(arith.CmpI("slt", b, zero).result, inverse, result).result
 
 
-_FLOAT: dict[str, Callable[..., Value]] = {
-    "sign": _float_sign,
-    "reciprocal": lambda t, x: arith.DivF(_const(1.0, x), x).result,
-    "isnan": lambda t, x: arith.CmpF("uno", x, x).result, "logical_not": _logical_not,
+_ON_FLOATS: dict[type[Op], Callable[..., Value]] = {
+    tn.Sign: _float_sign,
+    tn.Reciprocal: lambda t, x: arith.DivF(_const(1.0, x), x).result,
+    tn.IsNan: lambda t, x: arith.CmpF("uno", x, x).result, tn.LogicalNot: _logical_not,
 }
-_INT: dict[str, Callable[..., Value]] = {
-    "neg": lambda t, x: arith.SubI(_const(0, x), x).result,
-    "abs": lambda t, x: x if _is_unsigned(t) else math.AbsI(x).result, "sign": _int_sign,
-    "floor": lambda t, x: x, "ceil": lambda t, x: x, "round": lambda t, x: x,
-    "isnan": lambda t, x: arith.constant(False, i1), "logical_not": _logical_not, "not": _not,
-    "floordiv": _int_floordiv,
-    "rem": _int_rem, "fmod": _int_fmod, "pow": _int_pow,
-    "maximum": _choose(arith.MaxSI, arith.MaxUI), "minimum": _choose(arith.MinSI, arith.MinUI),
-    "shl": _shift(True), "shr": _shift(False),
+"""The rules of operations that are more than one operation of arith or math (`Elementwise.on_floats`)."""
+_ON_INTEGERS: dict[type[Op], Callable[..., Value]] = {
+    tn.Neg: lambda t, x: arith.SubI(_const(0, x), x).result,
+    tn.Abs: lambda t, x: x if _is_unsigned(t) else math.AbsI(x).result, tn.Sign: _int_sign,
+    tn.Floor: lambda t, x: x, tn.Ceil: lambda t, x: x, tn.Round: lambda t, x: x,
+    tn.IsNan: lambda t, x: arith.constant(False, i1), tn.LogicalNot: _logical_not,
+    tn.FloorDiv: _int_floordiv,
+    tn.Rem: _int_rem, tn.Fmod: _int_fmod, tn.Pow: _int_pow,
+    tn.Maximum: _choose(arith.MaxSI, arith.MaxUI), tn.Minimum: _choose(arith.MinSI, arith.MinUI),
+    tn.Shl: _shift(True), tn.Shr: _shift(False),
 }
 
 
