@@ -74,7 +74,7 @@ def read(raw: Raw, name: str, map_location: str | None = None) -> Any:
     """
     try:
         archive = _Archive(raw)
-        return loads(archive.record("data.pkl").tobytes(), _table(archive, map_location), archive.storage)
+        return loads(archive.record("data.pkl").tobytes(), _table(map_location), archive.storage)
     except RefusedGlobal as error:
         raise UserError(f"{name} names {error.name} at byte {error.position} of its pickle, which is not on the list "
                         "of names for files of data", code="MLC0747", loc=user_loc(), hint=_hint(error.name)) from None
@@ -229,7 +229,7 @@ def _share(stored: _Stored, tensor: Tensor) -> None:
         stored.shared.add(x)
 
 
-def _table(archive: _Archive, place: str | None) -> dict[str, Any]:
+def _table(place: str | None) -> dict[str, Any]:
     """The names that a pickle of `torch.save` may have, and their meaning."""
     def rebuilt(storage: Any, offset: Any, size: Any, stride: Any, requires_grad: Any = False, *rest: Any) -> Tensor:
         out = _tensor(storage, offset, size, stride, None, place)

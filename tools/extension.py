@@ -59,7 +59,7 @@ def main(options: argparse.Namespace, kinds: Sequence[str]) -> int:
         made[KINDS["header"]] = header(name, functions, weights).encode()
     if "stub" in kinds:
         from mlc.backends.extension.stub import stub
-        made[KINDS["stub"]] = stub(name, functions).encode()
+        made[KINDS["stub"]] = stub(functions).encode()
     if options.output == "-" and len(made) == 1 and "ext" not in kinds:
         files.write("-", next(iter(made.values())).decode())
         return 0

@@ -61,7 +61,7 @@ def _rows(path: str, tree: Tree, types: Sequence[TensorType]) -> list[str]:
     return [row for step, child in zip(tree.steps(), tree.children) for row in _rows(path + step, child, types)]
 
 
-def stub(name: str, functions: Sequence[Function]) -> str:
+def stub(functions: Sequence[Function]) -> str:
     """The text of NAME.pyi."""
     lines = [f'"""Compiled functions: {", ".join(f.name for f in functions)}."""', "",
              "from typing import Any", "", "import numpy as np", "from numpy.typing import NDArray"]

@@ -120,7 +120,7 @@ class Cumulative(TensorOp, name="tensor.cumulative"):
             return [self._sum_of_later(ct)]
         if self.kind == "mul":
             return [self._of_product(ct)]
-        places = latest(self.x, self.result, self.kind, self.axis, self.reverse)
+        places = latest(self.x, self.result, self.axis, self.reverse)
         return [tensor.ScatterAlong(zeros(ct), places, ct, self.axis, "add").result]
 
     def _sum_of_later(self, x: Value) -> Value:
@@ -150,7 +150,7 @@ class Cumulative(TensorOp, name="tensor.cumulative"):
         return select(compare("eq", seen, full(0, seen)), before, select(first, at_first, after))
 
 
-def latest(x: Value, result: Value, kind: str, axis: int, reverse: bool = False) -> Value:
+def latest(x: Value, result: Value, axis: int, reverse: bool = False) -> Value:
     """The position of the maximum or minimum of each prefix, as i64: the last one among ties."""
     found = compare("eq", x, result)
     if isinstance(x.type.dtype, FloatType):

@@ -79,7 +79,7 @@ def _extremes(kind: str, input: Operand, dim: int) -> ValuesAndIndices:
     values: Tracer = emit(T.Cumulative, y, kind, at)
 
     def places(x: Value, result: Value) -> Value:
-        return latest(x, result, kind, at)
+        return latest(x, result, at)
 
     return ValuesAndIndices(cast(values, x.type.dtype), emit(places, y, values))
 

@@ -109,7 +109,7 @@ def call_library(function: Callable[..., Any], name: str, args: Sequence[Any], k
     if is_poisoned(args) or is_poisoned(keywords):
         return POISON
     loc = env.loc(at)
-    _check_count(function, name, args, at, env)
+    _check_count(name, args, at, env)
     _check_pure(function, name, args, keywords, at, env)
     saved, location.text.loc = location.text.loc, loc
     try:
@@ -155,7 +155,7 @@ KNOWN = {
 """How many elements these make, by their integer arguments."""
 
 
-def _check_count(function: Callable[..., Any], name: str, args: Sequence[Any], at: int, env: Environment) -> None:
+def _check_count(name: str, args: Sequence[Any], at: int, env: Environment) -> None:
     """UserError for a tensor of numbers that is too large to be computed at compile time."""
     count = 0
     if name in KNOWN and args and all(isinstance(x, int | float) for x in args):

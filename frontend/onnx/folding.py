@@ -34,7 +34,7 @@ def fold(*names: str, since: int = 1) -> Callable[[Fold], Fold]:
     return register
 
 
-def find(domain: str, name: str, version: int, inputs: list[Any], given: dict[str, Any]) -> Fold | None:
+def find(domain: str, name: str, version: int, inputs: list[Any]) -> Fold | None:
     """The fold of a node; None if it has none or not all of its inputs are known."""
     if domain or name not in FOLDS:
         return None

@@ -151,7 +151,7 @@ class Interpreter:
         version = scope.opsets.get(domain)
         if version is None:
             raise UserError(f"the model names no version of the operators of {domain or 'ONNX'!r}", code="MLC0840")
-        fold = folding.find(domain, node.op_type, version, inputs, given)
+        fold = folding.find(domain, node.op_type, version, inputs)
         if fold is not None:
             counted = {"outputs": len(node.output)} if node.op_type in folding.COUNTING else {}
             try:

@@ -170,7 +170,7 @@ def report(f: Callable[..., Any], *args: Any, **keywords: Any) -> Report:
     topology = mesh.topology
     made = dict.fromkeys(v for v in main.block.terminator.operands if v not in set(main.args))
     return Report(dict(zip(topology.axes, topology.sizes)), sum(map(bytes_of, main.args)), sum(map(bytes_of, made)),
-                  _between(program, main), collectives, tuple(
+                  _between(program), collectives, tuple(
                       SegmentCost.of(function_of(module, op.callee)) for op in main.block if isinstance(op, func.Call)))
 
 
@@ -189,7 +189,7 @@ def _partitioned(f: Callable[..., Any], args: Sequence[Any], keywords: dict[str,
     return partitioned(recorded.trace.module, "main", mesh.topology, placed), mesh, placed
 
 
-def _between(program: RankProgram, main: func.Func) -> int:
+def _between(program: RankProgram) -> int:
     """The most bytes that are there at once, less those of the arguments and the results."""
     sizes: dict[int, int] = {}
     most = now = 0

@@ -120,7 +120,7 @@ def _outlined(around: Func, block: Block) -> Func:
     inside = list(block.args)
     terminator = block.terminator
     body = [op for op in block if op is not terminator]
-    for name in _unbound(around, [*body, terminator], [*inside, *captured]):
+    for name in _unbound([*body, terminator], [*inside, *captured]):
         captured.append(_binder(around, name))
     outlined = func.function("", [v.type for v in (*inside, *captured)], [v.name for v in (*inside, *captured)],
                          private=True)
@@ -148,7 +148,7 @@ def _outlined(around: Func, block: Block) -> Func:
 
 def _pass_sizes(around: Func, op: Predicated) -> None:
     """Pass to an isolated body the arguments that bind the size symbols it uses."""
-    for name in _unbound(around, list(op.block), op.block.args):
+    for name in _unbound(list(op.block), op.block.args):
         if any(name in bound_sizes(v.type) for v in op.block.args):
             continue
         arg = _binder(around, name)
@@ -194,7 +194,7 @@ def _sink_value(v: Value, mapping: dict[Value, Value]) -> None:
         mapping[v] = v.op.insert_clone({}).results[v.op.results.index(v)]
 
 
-def _unbound(around: Func, body: Sequence[Op], binders: Sequence[Value]) -> list[str]:
+def _unbound(body: Sequence[Op], binders: Sequence[Value]) -> list[str]:
     """The size symbols that a body uses and that none of the values bind."""
     bound = {n for v in binders for n in bound_sizes(v.type)}
     own = {str(op.attrs["size"]) for top in body for op in top.walk() if op.binds_size}

@@ -63,7 +63,7 @@ def multiply_by_warpgroup(low: Threads, op: loop.Mma) -> None:
     group = sizes.divide(low.thread, nvvm.WARPGROUP)
     points = sorted(low.points(op.result.type.dims), key=lambda p: (p[n] // 2, p[m], p[n] % 2))
     sums = nvvm.wgmma(product, [low.part(op.acc, p) for p in points],
-                      descriptor(low, left, m, op.dim, group * WARPGROUP_ROWS), descriptor(low, right, n, op.dim, 0))
+                      descriptor(low, left, op.dim, group * WARPGROUP_ROWS), descriptor(low, right, op.dim, 0))
     low.scope.tiles[op.result] = dict(zip(points, sums))
 
 
@@ -73,8 +73,8 @@ def is_transposed(tile: Value, k: int) -> bool:
     return bool(tile.op.scratch.type.dims[-1] != k)
 
 
-def descriptor(low: Threads, tile: Value, d: int, k: int, first: Dim) -> Value:
-    """The descriptor of a factor's block of terms, from `first` on along `d`."""
+def descriptor(low: Threads, tile: Value, k: int, first: Dim) -> Value:
+    """The descriptor of a factor's block of terms, from its row or column `first` on."""
     assert isinstance(tile.op, loop.LoadScratch) and isinstance(tile.op.scratch.op, loop.Scratch)
     scratch = tile.op.scratch
     buffer, corner, shape, _ = low.scope.scratch_buffers[scratch]

@@ -39,7 +39,7 @@ def _unpack_pairs(low: Lowering, op: loop.UnpackPairs) -> None:
     def part(point: Point) -> Value:
         block = _block(low, op, scalar_index(low, address(low, rows), op.tiles, point),
                        scalar_index(low, place, op.tiles, point), low.lanes)
-        _prefetch_next(low, op, block, rows)
+        _prefetch_next(low, block, rows)
         return PAIRS[op.encoding](block)
 
     low.define(op.result, part)
@@ -99,7 +99,7 @@ def _of_whole_blocks(low: Lowering, op: loop.BlockScales) -> None:
     low.define(op.result, part)
 
 
-def _prefetch_next(low: Lowering, op: loop.LoadEncoded, block: Block, rows: Access) -> None:
+def _prefetch_next(low: Lowering, block: Block, rows: Access) -> None:
     """Ask for the same place in the rows of the next tile: processors foresee how single rows go on, but do not follow
     several that lie close to each other.
     """
@@ -156,7 +156,7 @@ def _aligned(low: Lowering, op: loop.Dequantize, rows: Access, point: Point) -> 
     block = _block(low, op, scalar_index(low, address(low, rows), op.tiles, point),
                    scalar_index(low, op.map.results[-1], op.tiles, point), low.lanes)
     if point[low.scope.vector] == 0 and not op.tiles:
-        _prefetch_next(low, op, block, rows)
+        _prefetch_next(low, block, rows)
     return NUMBERS[op.encoding](block)
 
 

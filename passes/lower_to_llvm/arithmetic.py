@@ -64,7 +64,7 @@ def _elementwise(low: Lowering, op: Op) -> list[Parts]:
 def _constant(low: Lowering, op: arith.Constant) -> list[Parts]:
     type, = set(convert(op.type))
     if not isinstance(op.type, VectorType):
-        return [[llvm.constant(_bits(op.ref(), op.type) if is_narrow(op.type) else op.value, type)]]
+        return [[llvm.constant(_bits(op.ref()) if is_narrow(op.type) else op.value, type)]]
     lines = np.asarray(op.ref()).reshape(-1, op.type.shape[-1])
     if is_narrow(op.type):
         lines = np.ascontiguousarray(lines).view(np.int16)
@@ -72,7 +72,7 @@ def _constant(low: Lowering, op: arith.Constant) -> list[Parts]:
     return [[llvm.constant(line[0].item() if splat else line, type) for line, splat in zip(lines, same)]]
 
 
-def _bits(value: Any, type: Type) -> int:
+def _bits(value: Any) -> int:
     return int(np.asarray(value).view(np.int16))
 
 

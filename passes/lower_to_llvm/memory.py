@@ -40,8 +40,8 @@ def address_of(low: Lowering, op: Op, memory: Value, indices: Sequence[Value]) -
         terms.append((number, stride))
     key = held.pointer, held.dtype, *terms
     if key not in low.bases:
-        low.bases[key] = _offset(low, held, low.dot([n for n, _ in terms], held.strides))
-    return _offset(low, replace(held, pointer=low.bases[key]), constant)
+        low.bases[key] = _offset(held, low.dot([n for n, _ in terms], held.strides))
+    return _offset(replace(held, pointer=low.bases[key]), constant)
 
 
 def is_in_addresses_only(op: Op) -> bool:
@@ -50,7 +50,7 @@ def is_in_addresses_only(op: Op) -> bool:
                for user, _ in op.result.uses)
 
 
-def _offset(low: Lowering, memory: Memory, offset: Number) -> Value:
+def _offset(memory: Memory, offset: Number) -> Value:
     return memory.pointer if offset == 0 else llvm.element_address(memory.pointer, offset, memory.dtype)
 
 
@@ -159,14 +159,14 @@ def _cast(low: Lowering, op: memref.Cast) -> list[Parts]:
 @rule(memref.ReinterpretCast)
 def _reinterpret(low: Lowering, op: memref.ReinterpretCast) -> list[Parts]:
     offset, = low.mixed(op.mixed("offsets"))
-    pointer = _offset(low, low.memory(op.source), offset)
+    pointer = _offset(low.memory(op.source), offset)
     return [low.memref_parts(op.result.type, pointer, low.mixed(op.mixed("sizes")), low.mixed(op.mixed("strides")))]
 
 
 @rule(memref.SubView)
 def _subview(low: Lowering, op: memref.SubView) -> list[Parts]:
     held = low.memory(op.source)
-    pointer = _offset(low, held, low.dot(low.mixed(op.mixed("offsets")), held.strides))
+    pointer = _offset(held, low.dot(low.mixed(op.mixed("offsets")), held.strides))
     strides = [low.times(a, b) for a, b in zip(held.strides, low.mixed(op.mixed("strides")))]
     return [low.memref_parts(op.result.type, pointer, low.mixed(op.mixed("sizes")), strides)]
 

@@ -47,7 +47,7 @@ def _broadcast(low: Lowering, op: vector.Broadcast) -> list[Parts]:
     return [source * (count // len(source))]
 
 
-def _row(low: Lowering, op: Op, position: Sequence[Number], shape: Sequence[int]) -> int:
+def _row(op: Op, position: Sequence[Number], shape: Sequence[int]) -> int:
     """The row number of a position's leading indices."""
     if not all(isinstance(n, int) for n in position):
         raise BackendError(f"{op.name}: only the last index of a position may be dynamic", code="MLC0544", loc=op.loc)
@@ -59,10 +59,10 @@ def _extract(low: Lowering, op: vector.Extract) -> list[Parts]:
     parts, shape = low.env[op.source], op.source.type.shape
     position = low.mixed(op.position)
     if len(position) == len(shape):
-        row = parts[_row(low, op, position[:-1], shape[:-1])]
+        row = parts[_row(op, position[:-1], shape[:-1])]
         return [[llvm.ExtractElement(row, low.value(position[-1])).result]]
     count = math.prod(shape[len(position):-1])
-    start = _row(low, op, position, shape[:len(position)]) * count
+    start = _row(op, position, shape[:len(position)]) * count
     return [parts[start: start + count]]
 
 
@@ -71,11 +71,11 @@ def _insert(low: Lowering, op: vector.Insert) -> list[Parts]:
     out, shape = list(low.env[op.dest]), op.dest.type.shape
     position = low.mixed(op.position)
     if len(position) == len(shape):
-        at = _row(low, op, position[:-1], shape[:-1])
+        at = _row(op, position[:-1], shape[:-1])
         out[at] = llvm.InsertElement(out[at], low.one(op.value), low.value(position[-1])).result
         return [out]
     count = math.prod(shape[len(position):-1])
-    start = _row(low, op, position, shape[:len(position)]) * count
+    start = _row(op, position, shape[:len(position)]) * count
     out[start: start + count] = low.env[op.value]
     return [out]
 
@@ -99,7 +99,7 @@ def _transpose(low: Lowering, op: vector.Transpose) -> list[Parts]:
     out: Parts = [llvm.Poison(t).result for t in convert(op.result.type)]
     for index in itertools.product(*map(range, shape)):
         to = tuple(index[p] for p in op.permutation)
-        at, row = _row(low, op, index[:-1], shape[:-1]), _row(low, op, to[:-1], target[:-1])
+        at, row = _row(op, index[:-1], shape[:-1]), _row(op, to[:-1], target[:-1])
         element = llvm.ExtractElement(source[at], llvm.constant(index[-1], i64)).result
         out[row] = llvm.InsertElement(out[row], element, llvm.constant(to[-1], i64)).result
     return [out]

@@ -65,10 +65,10 @@ def entry(function: func.Func, callee: llvm.Func, arena_bytes: llvm.Func | None)
     with at_end(run, loc):
         operands = list(env.values())
         for i, type in enumerate(interface.inputs):
-            operands += _memref(function, len(operands), type, _load_pointer(args, 8 * i), env)
+            operands += _memref(function, type, _load_pointer(args, 8 * i), env)
         for i, type in enumerate(interface.results):
             if aliases[i] < 0:
-                operands += _memref(function, len(operands), type, _load_pointer(results, 8 * i), env)
+                operands += _memref(function, type, _load_pointer(results, 8 * i), env)
         operands += [_load_pointer(ctx, ARENA), capacity, _at(ctx, RECORD)]
         if "kernels" in function.attrs:
             operands += [_load_pointer(ctx, TIMES), _load(ctx, WORDS), llvm.constant(0, i64)]
@@ -96,7 +96,7 @@ def _interface(function: func.Func) -> tuple[FunctionType, tuple[str, ...], tupl
     return interface, symbols, aliases
 
 
-def _memref(function: func.Func, at: int, type: object, pointer: Value, env: dict[str, Value]) -> list[Value]:
+def _memref(function: func.Func, type: object, pointer: Value, env: dict[str, Value]) -> list[Value]:
     """The parts of a contiguous memref of a tensor type: its pointer and dynamic sizes."""
     if not isinstance(type, TensorType):
         raise BackendError(f"@{function.sym_name}: {type} in the interface is not a tensor", code="MLC0546",

@@ -185,7 +185,7 @@ def schedule_contraction(kernel: Kernel, machine: Cpu) -> None:
     packing = packing_of(kernel, (left, right), m, n, k, machine) if m is not None else None
     may_mask = (packing is not None and packing.fills_columns and guess(extents[0]) >= 2 * MOST[0]
                 and (line is None or kernel.lies_in_lanes(line, n)))
-    window = window_of(kernel, left, m, k) if in_panels and m is not None else None
+    window = window_of(left, m, k) if in_panels and m is not None else None
     shape = best_shape(extents, lanes, machine, may_mask, window, panel_of(right, n) if in_panels else 0)
     more = second_line_dimension(kernel, shape, lines, registers) if m is None else None
     if more is not None:                      # values that depend on neither line are read once for both
@@ -412,7 +412,7 @@ def load_of_rows(kernel: Kernel, rows: list[int], k: int, machine: Cpu) -> loop.
     return None
 
 
-def window_of(kernel: Kernel, factor: Value, m: int, k: int) -> Window | None:
+def window_of(factor: Value, m: int, k: int) -> Window | None:
     """The windows that a factor is read in along the rows `m`, if it is."""
     load = factor.op
     found: list[Window] = []

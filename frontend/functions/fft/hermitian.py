@@ -36,7 +36,7 @@ def hfftn(input: Operand, s: Sequence[int] | None = None, dim: Dims = None, norm
                 [1., 1.]], dtype=mlc.float32)
     """
     x = complex_operand(input)
-    over, counts = several(x, x.ndim, s, dim)
+    over, counts = several(x.ndim, s, dim)
     if not over:
         raise UserError("a transform to real numbers needs at least one dimension", code="MLC0364")
     if len(over) > 1:
@@ -68,7 +68,7 @@ def ihfftn(input: Operand, s: Sequence[int] | None = None, dim: Dims = None, nor
                 [0.+0.j, 0.+0.j]], dtype=mlc.complex64)
     """
     x = real_operand(input)
-    over, counts = several(x, x.ndim, s, dim)
+    over, counts = several(x.ndim, s, dim)
     if not over:
         raise UserError("a transform of real numbers needs at least one dimension", code="MLC0364")
     half = ihfft(x, counts[-1], over[-1], norm)

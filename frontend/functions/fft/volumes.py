@@ -21,11 +21,10 @@ from mlc.frontend.functions.shape import roll
 from mlc.frontend.operands import tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Dims, Operand, Tensor
-from mlc.frontend.tracer import Tracer
 from mlc.ir.diag import UserError
 
 
-def several(x: Tracer, rank: int, s: Any, dim: Any) -> tuple[list[int], list[Any]]:
+def several(rank: int, s: Any, dim: Any) -> tuple[list[int], list[Any]]:
     """The transformed axes, and the number of points along each (None: the size of the axis)."""
     if dim is None:
         over = list(range(rank)) if s is None else list(range(rank - len(s), rank))
@@ -39,7 +38,7 @@ def several(x: Tracer, rank: int, s: Any, dim: Any) -> tuple[list[int], list[Any
 
 def all_of(input: Operand, s: Any, dim: Any, norm: str | None, inverse: bool) -> Tensor:
     x = pairs(complex_operand(input))
-    over, counts = several(x, x.ndim - 1, s, dim)
+    over, counts = several(x.ndim - 1, s, dim)
     for at, n in zip(over, counts):
         x = dft(resized(x, point_count(x, n, at), at), at, norm, inverse)
     return of_pairs(x)
@@ -181,7 +180,7 @@ def rfftn(input: Operand, s: Sequence[int] | None = None, dim: Dims = None, norm
                 [0.+0.j, 0.+0.j]], dtype=mlc.complex64)
     """
     x = real_operand(input)
-    over, counts = several(x, x.ndim, s, dim)
+    over, counts = several(x.ndim, s, dim)
     if not over:
         raise UserError("a transform of real numbers needs at least one dimension", code="MLC0364")
     out = rfft(x, counts[-1], over[-1], norm)
@@ -213,7 +212,7 @@ def irfftn(input: Operand, s: Sequence[int] | None = None, dim: Dims = None, nor
                 [1., 1.]], dtype=mlc.float32)
     """
     x = complex_operand(input)
-    over, counts = several(x, x.ndim, s, dim)
+    over, counts = several(x.ndim, s, dim)
     if not over:
         raise UserError("a transform to real numbers needs at least one dimension", code="MLC0364")
     if len(over) > 1:

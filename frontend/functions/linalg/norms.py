@@ -50,7 +50,7 @@ def _column(bound: Any) -> Tracer:
     return reshape(b, [*b.shape, 1]) if b.ndim else b
 
 
-def _parity(order: Tracer, pivots: Tracer) -> Tensor:
+def _parity(pivots: Tracer) -> Tensor:
     """1 if an even number of rows were exchanged, else -1."""
     moved = R.sum(pivots != emit(T.Iota, (pivots.shape[-1],), 0, i64), -1)
     return 1 - 2 * (moved % 2)
@@ -77,8 +77,8 @@ def det(A: Operand) -> Tensor:
         tensor(8., dtype=mlc.float32)
     """
     a = as_square(A, complex=True)
-    packed, pivots, order = emit(T.Lu, a)
-    return R.prod(diagonal(packed, 0, -2, -1), -1) * cast(tracer(_parity(order, pivots)), a.type.dtype)
+    packed, pivots, _ = emit(T.Lu, a)
+    return R.prod(diagonal(packed, 0, -2, -1), -1) * cast(tracer(_parity(pivots)), a.type.dtype)
 
 
 @operation(name="linalg.slogdet")
@@ -101,9 +101,9 @@ def slogdet(A: Operand) -> Slogdet:
         Slogdet(sign=tensor(-1., dtype=mlc.float32), logabsdet=tensor(0., dtype=mlc.float32))
     """
     a = as_square(A, complex=True)
-    packed, pivots, order = emit(T.Lu, a)
+    packed, pivots, _ = emit(T.Lu, a)
     line = tracer(diagonal(packed, 0, -2, -1))
-    sign = R.prod(E.sgn(line), -1) * cast(tracer(_parity(order, pivots)), a.type.dtype)
+    sign = R.prod(E.sgn(line), -1) * cast(tracer(_parity(pivots)), a.type.dtype)
     return Slogdet(sign, R.sum(E.log(E.abs(line)), -1))
 
 

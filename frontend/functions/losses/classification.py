@@ -21,7 +21,7 @@ from mlc.ir.diag import UserError
 from mlc.ir.types import f32, i64
 
 
-def class_axis(x: Tracer, target: Tracer, name: str) -> int:
+def class_axis(x: Tracer, target: Tracer) -> int:
     """The class axis: 1, or 0 for one sample. The target must have the remaining dimensions."""
     at = 0 if x.ndim == 1 else 1
     rest = x.shape[:at] + x.shape[at + 1:]
@@ -64,7 +64,7 @@ def cross_entropy(input: Operand, target: Operand, weight: Operand = None, ignor
         raise UserError(f"label_smoothing = {label_smoothing}, expected a number from 0 to 1", code="MLC0360")
     if t.type.dtype.is_float:
         return _soft_cross_entropy(x, t, weight, reduction, label_smoothing)
-    at = class_axis(x, t, "cross_entropy")
+    at = class_axis(x, t)
     if weight is None and not label_smoothing:
         return _hard_cross_entropy(x, integer(t, "the target"), at, ignore_index, reduction)
     logs = tracer(N.log_softmax(x, at))
@@ -162,7 +162,7 @@ def nll_loss(input: Operand, target: Operand, weight: Operand = None, ignore_ind
         tensor(0.375, dtype=mlc.float32)
     """
     x, t = reals(input)[0], integer(target, "the target")
-    at = class_axis(x, t, "nll_loss")
+    at = class_axis(x, t)
     t = cast(t, i64)
     valid = t != plain_int(ignore_index, "ignore_index")
     index = reshape(tracer(E.where(valid, t, 0)), [*x.shape[:at], 1, *x.shape[at + 1:]])

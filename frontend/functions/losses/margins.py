@@ -296,7 +296,7 @@ def multi_margin_loss(input: Operand, target: Operand, p: int = 1, margin: float
         raise UserError(f"p = {p}", code="MLC0360", hint="use 1 or 2")
     x = x if x.ndim else reshape(x, [1])
     t = reshape(t, []) if x.ndim == 1 and t.shape == (1,) else t
-    at = class_axis(x, t, "multi_margin_loss")
+    at = class_axis(x, t)
     if x.ndim > 2:
         raise UserError(f"the input has {x.ndim} dimensions, expected 1 or 2", code="MLC0364")
     need(x.shape[at] - 1, "a loss of no classes is not defined")
