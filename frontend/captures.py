@@ -68,7 +68,7 @@ class CapturedNumber:
         self.mapping, self.key, self.index = mapping, key, index
 
     def number(self) -> Any:
-        """The number now."""
+        """The current number."""
         found = self.mapping[self.key]
         return found if self.index is None else found[self.index]
 

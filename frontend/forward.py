@@ -147,8 +147,8 @@ def _tangents(inputs: Inputs, tangents: tuple[Any, ...]) -> dict[int, Tracer]:
             continue
         type = inputs.tracers[p].type if p is not None else None
         if p is None or type is None or not type.dtype.is_inexact:
-            raise UserTypeError(f"a tangent is given for {type or 'what is no array'}, which has no derivative",
-                                code="MLC0373", loc=user_loc(), hint="give None in its place")
+            raise UserTypeError(f"a tangent is given for {type or 'an argument that is not an array'}, which has no "
+                                "derivative", code="MLC0373", loc=user_loc(), hint="give None in its place")
         with located(user_loc()):
             t = cast(tracer(t), type.dtype)
             if t.shape != type.shape and t.shape != ():

@@ -27,7 +27,7 @@ __all__ = ["flatten", "leaves", "leaves_with_path", "map", "map_with_path", "red
 
 @coded
 def flatten(tree: Any) -> tuple[list[Any], Structure]:
-    """Take a tree apart.
+    """Flatten a tree into its leaves and its structure.
 
     Args:
         tree: A tree.

@@ -101,7 +101,7 @@ def _kind(op: Any) -> str:
 
 @row("tensor.scatter")
 def scatter(w: Writer, op: Any) -> str:
-    """Slices of updates along an axis."""
+    """Write a scatter whose indices select slices of x along one axis."""
     x, indices, updates = (w.of(v) for v in op.operands)
     count, axis = w.types[indices].shape, op.axis
     if 0 in w.types[updates].shape:

@@ -133,6 +133,6 @@ def any_tangent(operands: Iterable[Any]) -> bool:
 
 
 def put_tangent(x: Tensor, tangent: Tensor | None) -> None:
-    """Have a tensor be dual, if there is a tangent for it."""
+    """Make a tensor dual, if there is a tangent for it."""
     if tangent is not None and duals.level is not None:
         duals.level.put(x, tangent)

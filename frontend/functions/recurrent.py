@@ -39,7 +39,7 @@ def _rnn_step(activation: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _gru_step(x: Any, state: Sequence[Any], weight: Any, bias: Any, projection: Any) -> list[Any]:
-    """The reset gate scales the new gate's part of the state behind its weights, as in cuDNN and PyTorch."""
+    """The reset gate scales the state's part of the new gate after its weights, as in cuDNN and PyTorch."""
     h = state[0]
     (r, z, n), (hr, hz, hn) = _gates(x, 3), _gates(linear(h, weight, bias), 3)
     update = E.sigmoid(z + hz)

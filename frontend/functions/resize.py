@@ -32,7 +32,7 @@ MODES = ("nearest", "nearest-exact", *LINEAR, "area")
 def interpolate(input: Operand, size: Any = None, scale_factor: Any = None, mode: str = "nearest",
                 align_corners: bool | None = None, recompute_scale_factor: bool | None = None,
                 antialias: bool = False) -> Tensor:
-    """Images in another size.
+    """Resize images by interpolation.
 
     Bicubic interpolation is that of Keys 1981, with a = -3/4. Reducing does no smoothing beforehand, unless `antialias`
     is set: then each pixel is a weighted mean of all that it covers, with a = -1/2, as in the imaging library Pillow.

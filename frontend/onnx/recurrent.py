@@ -44,7 +44,7 @@ class Cell:
         self.ways = 2 if self.direction == "bidirectional" else 1
         names = settings.get("activations") or list(defaults) * self.ways
         if len(names) != len(defaults) * self.ways:
-            refuse(f"{len(names)} activations")
+            refuse(f"{len(names)} activations, not {len(defaults) * self.ways}")
         alphas, betas = settings.get("activation_alpha") or [], settings.get("activation_beta") or []
         if (alphas or betas) and len(set(map(len, (names, alphas or names, betas or names)))) > 1:
             refuse("numbers for some of the activations")

@@ -33,7 +33,7 @@ class ConstraintRegistry:
         self._factories: dict[Any, Factory] = {}
 
     def register(self, constraint: Any, factory: Factory | None = None) -> Any:
-        """Add how the transform to a set is made.
+        """Register a function that makes the transform to a set.
 
         Args:
             constraint: A constraint, or a class of constraints.

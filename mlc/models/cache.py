@@ -47,7 +47,7 @@ class Seen:
     capacity: int = 0
 
     def mask(self, window: int) -> Tensor:
-        """Whether a token sees a row: [batch, 1, n, size], at most `window` positions back, 0 for all."""
+        """The attention mask [batch, 1, n, size]: a token sees rows up to its own, the last `window` or, for 0, all."""
         rows, at = mlc.arange(self.size)[None, None, None, :], self.positions[:, None, :, None]
         mask = rows <= at
         return mask & (rows > at - window) if window else mask

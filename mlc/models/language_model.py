@@ -395,7 +395,8 @@ def _of_file(path: Path, integers: bool, cache: CacheType) -> LanguageModel:
                              cache_dtype=cache)
     vocabulary = GGUFVocabulary(file)
     if len(vocabulary.tokens) > module.config.vocabulary:
-        raise UserError(f"{path}: {len(vocabulary.tokens)} tokens, and embeddings of {module.config.vocabulary}",
+        raise UserError(f"{path}: the vocabulary has {len(vocabulary.tokens)} tokens, the model "
+                        f"{module.config.vocabulary} embeddings",
                         code="MLC0913", loc=user_loc())
     return LanguageModel(module, vocabulary.tokenizer(), vocabulary.template(),
                          Usual(Sampling(), vocabulary.ends(), None), str(path), integers, cache_dtype=cache)

@@ -274,7 +274,8 @@ class EmbeddingBag(Module):
                  include_last_offset: bool = False, padding_idx: int | None = None, device: Any = None,
                  dtype: DTypeLike = None, generator: init.Generator | None = None) -> None:
         if mode not in ("sum", "mean", "max"):
-            raise UserError(f"mode = {mode!r}", code="MLC0360", loc=user_loc(), hint='use "sum", "mean" or "max"')
+            raise UserError(f"mode = {mode!r} is not a reduction of EmbeddingBag", code="MLC0360", loc=user_loc(),
+                            hint='use "sum", "mean" or "max"')
         self.weight, self.padding_idx = _table(num_embeddings, embedding_dim, padding_idx, dtype, generator)
         self.num_embeddings, self.embedding_dim, self.mode = num_embeddings, embedding_dim, mode
         self.max_norm, self.norm_type = max_norm, norm_type

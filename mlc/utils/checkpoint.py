@@ -115,8 +115,8 @@ def checkpoint_sequential(functions: Any, segments: int, input: Any, use_reentra
     """
     every = list(functions)
     if not 1 <= segments <= len(every):
-        raise UserError(f"{segments} segments of {len(every)} functions", code="MLC0732", loc=user_loc(),
-                        hint="form at least one segment, and no more than there are functions")
+        raise UserError(f"{len(every)} functions cannot be divided into {segments} segments", code="MLC0732",
+                        loc=user_loc(), hint="form at least one segment, and no more than there are functions")
     size, x = len(every) // segments, input
     for k in range(segments - 1):
         x = checkpoint(_chain(every[k * size: (k + 1) * size]), x, use_reentrant=use_reentrant, **kwargs)

@@ -237,7 +237,7 @@ class BufferPlan:
                     self.hint(yielded, result, None)
 
     def enter_while(self, op: scf.While) -> None:
-        """A forwarded value has one buffer; any other argument and result has its own in the loop."""
+        """Assign buffers in a loop: a forwarded value has one, any other argument or result has its own."""
         before, after = op.before.block, op.after.block
         next_values = after.terminator.operands
         for j, (result, arg, value) in enumerate(zip(op.results, after.args, before.terminator.operands[1:])):

@@ -168,7 +168,7 @@ def is_constant(value: Value) -> bool:
 
 
 def generate(seed: int) -> Program:
-    """The program of a seed: around any rule."""
+    """The program of a seed, around one of the rewrite rules."""
     return program(seed, RewriteGenerator(seed))
 
 

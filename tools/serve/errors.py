@@ -14,7 +14,7 @@ RETRY_SECONDS = 1
 
 
 class ApiError(Exception):
-    """An answer that is an error.
+    """An error that answers a request.
 
     status   of HTTP
     message  one sentence

@@ -57,7 +57,8 @@ def ctc_loss(log_probs: Operand, targets: Operand, input_lengths: Operand, targe
     single = x.ndim == 2
     x = reshape(x, [x.shape[0], 1, x.shape[1]]) if single else x
     if x.ndim != 3 or labels.ndim not in (1, 2):
-        raise UserError(f"log_probs of {x.ndim} and targets of {labels.ndim} dimensions", code="MLC0364")
+        raise UserError(f"log_probs has {x.ndim} dimensions and targets {labels.ndim}, expected 2 or 3, and 1 or 2",
+                        code="MLC0364")
     steps, spans = (_lengths(v, what, x.shape[1]) for v, what in ((input_lengths, "input_lengths"),
                                                                  (target_lengths, "target_lengths")))
     places = _path(_by_sequence(labels, spans, x.shape[1]), blank)

@@ -80,13 +80,14 @@ def add(input: Any, other: Any, *, alpha: Any = 1) -> Any:
 
 def _sum(a: SparseTensor, b: SparseTensor, alpha: Any) -> SparseTensor:
     if tuple(a.shape) != tuple(b.shape):
-        raise UserError(f"sparse tensors of shapes {list(a.shape)} and {list(b.shape)} are added", code="MLC0777",
+        raise UserError(f"sparse tensors of shapes {list(a.shape)} and {list(b.shape)} cannot be added", code="MLC0777",
                         hint="sparse tensors do not broadcast in a sum")
     if a.layout is not b.layout:
         raise unsupported("add", f"{a.layout} and {b.layout}", hint="convert one of them, by to_sparse(layout=...)")
     x, y = as_coo(a), as_coo(b)
     if x.sparse_dim() != y.sparse_dim():
-        raise UserError(f"tensors of {x.sparse_dim()} and {y.sparse_dim()} sparse dimensions are added", code="MLC0777",
+        raise UserError(f"tensors of {x.sparse_dim()} and {y.sparse_dim()} sparse dimensions cannot be added",
+                        code="MLC0777",
                         hint="make their values alike, by to_dense().to_sparse(n)")
     values = call("cat", [x.stored, y.stored if not isinstance(alpha, Tensor) and alpha == 1 else y.stored * alpha])
     out = coo(call("cat", [x._indices(), y._indices()], 1), values, x.shape)
