@@ -24,7 +24,7 @@ from mlc.ir.changes import allowed
 from mlc.ir.core import Block, Op, Region, Value, before
 from mlc.ir.passes import Pass
 from mlc.ir.types import MemRefType, index
-from mlc.passes.analysis.accesses import best_dimension, pace
+from mlc.passes.analysis.accesses import best_dimension, stride
 from mlc.passes.forms import LOOP
 from mlc.passes.schedule.transforms import interchange
 
@@ -49,7 +49,7 @@ def order_of_memory(kernel: Kernel) -> list[int] | None:
     last = best_dimension(kernel)
     if last in (None, kernel.parallel - 1):
         return None
-    steps = {d: pace(store, d) or 0 for d in range(kernel.parallel) if kernel.domain[d] != 1}
+    steps = {d: stride(store, d) or 0 for d in range(kernel.parallel) if kernel.domain[d] != 1}
     if min(steps.values()) < 1 or steps[last] != 1:
         return None
     return sorted(range(kernel.parallel), key=lambda d: (d in steps, -steps.get(d, 0), d))

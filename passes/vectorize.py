@@ -19,7 +19,7 @@ from mlc.ir.core import Op
 from mlc.ir.machine import CPU, Cpu
 from mlc.ir.passes import Pass
 from mlc.ir.sizes import Dim
-from mlc.passes.analysis.accesses import best_dimension, element_width, pace
+from mlc.passes.analysis.accesses import best_dimension, element_width, stride
 from mlc.passes.forms import LOOP
 from mlc.passes.schedule.contraction_cpu import schedule_contraction, schedule_pairs
 from mlc.passes.schedule.transforms import tile
@@ -65,12 +65,12 @@ def across(kernel: Kernel, dim: int) -> int | None:
     if next(kernel.inside(loop.For), None) is not None or len(list(kernel.inside(loop.Map))) > SIMPLE:
         return None
     for op in kernel.inside(loop.Load):
-        if op.tiles or dim not in op.result.type.dims or pace(op, dim) in (None, 0, 1):
+        if op.tiles or dim not in op.result.type.dims or stride(op, dim) in (None, 0, 1):
             continue
         if op.mask is not None and dim in op.mask.type.dims:
             continue
         for d in range(kernel.parallel):
-            if d in op.result.type.dims and pace(op, d) == 1 and kernel.domain[d] not in range(SHORT):
+            if d in op.result.type.dims and stride(op, d) == 1 and kernel.domain[d] not in range(SHORT):
                 return d
     return None
 

@@ -331,7 +331,7 @@ class StoreScratch(InKernel, name="loop.store_scratch", pure=False):
             self.fail(f"{value} does not fit {type}", code="MLC0151")
         return ()
 
-    def walked(self) -> set[int]:
+    def used_dims(self) -> set[int]:
         return {*self.scratch.type.dims}
 
     def interpret(self, frame: Frame) -> list[Any]:
@@ -359,7 +359,7 @@ class Pack(InKernel, name="loop.pack", pure=False):
             self.fail(f"{value} does not fit {type}", code="MLC0151")
         return ()
 
-    def walked(self) -> set[int]:
+    def used_dims(self) -> set[int]:
         return {*self.scratch.type.dims}
 
     def verify_op(self) -> None:
@@ -391,7 +391,7 @@ class LoadScratch(InKernel, name="loop.load_scratch", pure=False):
         type = as_scratch(self, self.scratch)
         return TileType(tuple(sorted(type.dims)), type.dtype)
 
-    def walked(self) -> set[int]:
+    def used_dims(self) -> set[int]:
         return {*self.scratch.type.dims}
 
     def interpret(self, frame: Frame) -> Any:

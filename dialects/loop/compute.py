@@ -50,7 +50,7 @@ class InBounds(InKernel, name="loop.in_bounds", pure=True):
     def infer(self) -> Type:
         return TileType((self.dim,), i1)
 
-    def walked(self) -> set[int]:
+    def used_dims(self) -> set[int]:
         return {self.dim}
 
     def bounded_dims(self) -> tuple[int, ...]:
@@ -173,7 +173,7 @@ class Fold(Combining, name="loop.fold"):
             self.fail(f"{x} does not fold into {acc}", code="MLC0151")
         return acc
 
-    def walked(self) -> set[int]:
+    def used_dims(self) -> set[int]:
         return {self.dim}
 
     def interpret(self, frame: Frame) -> Any:
@@ -198,7 +198,7 @@ class Scan(Combining, name="loop.scan"):
             self.fail(f"{x} does not accumulate onto {acc}", code="MLC0151")
         return TileType(tuple(sorted((*acc.dims, self.dim))), acc.dtype)
 
-    def walked(self) -> set[int]:
+    def used_dims(self) -> set[int]:
         return {self.dim}
 
     def interpret(self, frame: Frame) -> Any:
@@ -229,7 +229,7 @@ class Contract(Combining, name="loop.contract"):
             self.fail(f"{acc} does not span the dimensions of its factors", code="MLC0151")
         return acc
 
-    def walked(self) -> set[int]:
+    def used_dims(self) -> set[int]:
         return {self.dim}
 
     @property
@@ -282,7 +282,7 @@ class Mma(Combining, name="loop.mma"):
                       f"{list(schedule.threads_per_warp)} and tile = {list(schedule.tile)}, there are not 8 threads "
                       f"along rows, with an even tile, and 4 along `vector`, with lanes = 2", code="MLC0151")
 
-    def walked(self) -> set[int]:
+    def used_dims(self) -> set[int]:
         return {self.dim}
 
     def interpret(self, frame: Frame) -> Any:

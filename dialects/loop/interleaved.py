@@ -76,7 +76,7 @@ class ContractInterleaved(Combining, name="loop.contract_interleaved", pure=Fals
         dims = {*self.lhs.type.dims, *self.rhs.type.dims} - {self.dim}
         return TileType(tuple(sorted(dims)), f32)
 
-    def walked(self) -> set[int]:
+    def used_dims(self) -> set[int]:
         return {*self.result.type.dims}
 
     def interpret(self, frame: Frame) -> Any:

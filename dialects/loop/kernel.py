@@ -226,7 +226,7 @@ class InKernel(Op):
         """The dimensions of the points of which only those in the domain count: they are accessed, or asked for."""
         return ()
 
-    def walked(self) -> set[int]:
+    def used_dims(self) -> set[int]:
         """The dimensions whose current block the operation depends on."""
         return {d for m in self.maps() for d in m.used_dims}
 
@@ -254,7 +254,7 @@ class InKernel(Op):
         dims = [d for r in self.results if isinstance(r.type, TileType | ScratchType) for d in r.type.dims]
         if not all(0 <= d < rank for d in (*dims, self.attrs.get("dim", 0))):
             self.fail(f"names a dimension that a domain of {rank} does not have", code="MLC0151")
-        if outside := self.walked() - self.located_dims():
+        if outside := self.used_dims() - self.located_dims():
             self.fail(f"d{min(outside)} has no coordinate outside of a loop.for", code="MLC0151")
 
     def activation(self, frame: Frame) -> Activation:

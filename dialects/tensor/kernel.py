@@ -311,7 +311,7 @@ class Kernel(HostOp, name="tensor.kernel", isolated=True, pure=False):
         return []
 
 
-def copy_contract(shape: Sequence[Dim]) -> dict[str, Any]:
+def copy_attributes(shape: Sequence[Dim]) -> dict[str, Any]:
     """The attributes of a kernel that copies a tensor of this shape: domain and maps."""
     domain = IterationDomain(tuple(shape))
     own = AffineMap.get(len(domain.shape), domain.points)

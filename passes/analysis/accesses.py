@@ -32,11 +32,11 @@ def best_dimension(kernel: Kernel) -> int | None:
 
 def contiguity(access: loop.Load | loop.Store, dim: int) -> int:
     """1 if neighbours along `dim` are neighbours in memory, 0 if backwards or the same element, else -4: a gather."""
-    step = None if any(dim in t.type.dims for t in access.tiles) else pace(access, dim)
+    step = None if any(dim in t.type.dims for t in access.tiles) else stride(access, dim)
     return max(step, 0) if step in (-1, 0, 1) else -4
 
 
-def pace(access: loop.Load | loop.Store, dim: int) -> int | None:
+def stride(access: loop.Load | loop.Store, dim: int) -> int | None:
     """How many elements further a neighbour along `dim` in the same run lies; None if that differs or is not known."""
     step = step_along(position(access), dim, RUN)
     return step if isinstance(step, int) else None

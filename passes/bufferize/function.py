@@ -13,7 +13,7 @@ from mlc.dialects.builtin import Module
 from mlc.dialects.func import Func
 from mlc.dialects.index_arithmetic import SizeBuilder
 from mlc.dialects.tensor.control import bounds_in
-from mlc.dialects.tensor.kernel import Kernel, Yield, buffer_type, copy_contract, to_buffer
+from mlc.dialects.tensor.kernel import Kernel, Yield, buffer_type, copy_attributes, to_buffer
 from mlc.ir import sizes
 from mlc.ir.bounds import most
 from mlc.ir.core import Block, BlockArg, Op, Region, Symbol, Value, at_end, before, clone_region
@@ -65,7 +65,7 @@ class Bufferizer:
         inputs = tuple(a.type for a in old_args)
         interface = FunctionType(inputs, tuple(v.type for v in returned))
         if function.is_public and not all(isinstance(t, TensorType) for t in (*interface.inputs, *interface.results)):
-            function.fail("only functions of tensors are called from outside", code="MLC0160")
+            function.fail("a public function takes and returns tensors only", code="MLC0160")
         names = symbols_of([t for t in inputs if isinstance(t, TensorType)])
         self.bounds = bounds_in(function)
         self.check(names)
@@ -350,7 +350,7 @@ class Bufferizer:
             Yield(tuple(block.args))
         numbers, symbols = self.kernel_sizes()
         Kernel((source,), (target,), numbers, None, Region(block), (), symbols=symbols, label="copy",
-               **copy_contract(shape))
+               **copy_attributes(shape))
 
     def call(self, op: func.Call) -> None:
         """Pass symbols, inputs, results, a part of the arena and the error record."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from mlc.dialects.tensor.iteration import IterationDomain, single
-from mlc.dialects.tensor.kernel import Kernel, Yield, copy_contract
+from mlc.dialects.tensor.kernel import Kernel, Yield, copy_attributes
 from mlc.dialects.tensor.reduce import Reduce
 from mlc.dialects.tensor.traits import FusionInterface, is_free
 from mlc.ir.affine import AffineMap
@@ -62,7 +62,7 @@ def _kernel(graph: FusionGraph, legality: Legality, group: Group, ops: list[Op],
             reasons.append(f"{producer.label}: {why}")
     kernel = Kernel(tuple(mapping.get(v, v) for v in ins), (), (), None, Region(block),
                     tuple(v.type for v in outs), label=group.label, unfused=tuple(reasons),
-                    **(found := contract(block, machine)))
+                    **(found := kernel_attributes(block, machine)))
     kernel.fused = (*group.merged, *kept(block, found.get("stages", 1)))
     for old, new in zip(outs, kernel.results):
         new.name = old.name
@@ -101,7 +101,7 @@ def _with_free(graph: FusionGraph, ops: list[Op]) -> list[Op]:
     return list(out)
 
 
-def contract(body: Block, machine: Machine) -> dict[str, Any]:
+def kernel_attributes(body: Block, machine: Machine) -> dict[str, Any]:
     """The iteration domain of a kernel, its indexing maps and its stages, as attributes."""
     outputs = body.terminator.operands
     inner: Any = next((op for op in body if isinstance(op, FusionInterface) and op.iteration.has_own_loops), None)
@@ -127,4 +127,4 @@ def copied(v: Value, terminator: Op) -> Value:
         Yield(tuple(block.args))
     with before(terminator):
         return Kernel((v,), (), (), None, Region(block), (v.type,), label="copy",
-                      **copy_contract(v.type.shape)).results[0]
+                      **copy_attributes(v.type.shape)).results[0]

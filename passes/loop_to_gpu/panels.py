@@ -48,8 +48,8 @@ def elements(low: Threads, op: loop.Pack) -> tuple[int, list[Element]]:
             value = op.body.block.terminator.operands[0]
             values = [low.part(value, p) for p in low.points((plan.along,))]
         low.scope.numbers.symbols |= scope.numbers.symbols
-        items.append((values, place, plan.there(unit)))
-    return plan.paces[plan.along], items
+        items.append((values, place, plan.exists(unit)))
+    return plan.strides[plan.along], items
 
 
 class CopyPlan:
@@ -60,7 +60,7 @@ class CopyPlan:
         _, self.corner, shape, _ = low.scope.scratch_buffers[op.scratch]
         self.extents = {d: low.points_along(d) for d in dims}
         self.along, self.count = direction(low, op, self.extents)
-        self.paces = dict(zip(dims, (prod(shape[i + 1:]) for i in range(len(dims)))))
+        self.strides = dict(zip(dims, (prod(shape[i + 1:]) for i in range(len(dims)))))
         self.order = [*(d for d in dims if d != self.along), self.along]
         self.total, self.start = prod(self.extents.values()) // self.count, low.scope.slots.get(op.scratch, 0)
         self.swizzled, self.dtype = is_swizzled(op.scratch), op.scratch.type.dtype
@@ -74,8 +74,8 @@ class CopyPlan:
         first = unit - self.low.thread
         return isinstance(first, int) and first + self.low.kernel.schedule.tiles_per_cta <= self.total
 
-    def there(self, unit: Dim) -> list[Value]:
-        """The condition under which a unit exists."""
+    def exists(self, unit: Dim) -> list[Value]:
+        """The condition under which a unit exists, if it does not always."""
         low = self.low
         return [] if self.is_whole(unit) else [
             arith.CmpI("slt", low.number(unit), low.number(self.total)).result]
@@ -98,14 +98,14 @@ class CopyPlan:
             return self.start + self.swizzle(inside)
         place: Dim = self.start
         for d, at in inside.items():
-            place = place + at * self.paces[d]
+            place = place + at * self.strides[d]
         return place
 
     def swizzle(self, inside: dict[int, Dim]) -> Dim:
         """The position of an element in a swizzled panel: rows of 128 bytes, one after the other; longer rows are cut
         into parts, and all first parts come before all second ones. Of a row's eight pieces of 16 bytes, the piece in
         place p of row r is piece p ^ (r % 8)."""
-        low, (*outer, last) = self.low, self.paces
+        low, (*outer, last) = self.low, self.strides
         width, piece = ROW_BYTES // self.dtype.itemsize, 16 // self.dtype.itemsize
         row: Dim = 0
         rows = 1

@@ -23,7 +23,7 @@ from mlc.passes.lower_kernel.nest import loop_over
 def _for(low: Threads, op: loop.For) -> None:
     packs = [inner for inner in op.body.block if isinstance(inner, loop.Pack)]
     if op.stages > 1 and packs and op.outer() is None:
-        staged = Stages(low, op, packs)
+        staged = PipelinedLoop(low, op, packs)
         if all(staged.is_copied(pack) for pack in packs):
             staged.run()
             return
@@ -60,7 +60,7 @@ def terms_in_order(low: Threads, op: loop.For) -> None:
     low.scope.tiles |= dict(zip(op.results, carried))
 
 
-class Stages:
+class PipelinedLoop:
     """A pipelined loop: every scratch buffer that it packs is multi-buffered, with one copy per stage.
 
     ahead  stages that are copied before the current one is computed: all others or, as products of warpgroups go on
@@ -164,7 +164,7 @@ class Stages:
             for pack in self.packs:
                 plan = panels.CopyPlan(low, pack)
                 for unit in plan.units():
-                    memory.guarded(plan.there(unit), (), partial(self.copy, pack, plan, unit), list, low)
+                    memory.guarded(plan.exists(unit), (), partial(self.copy, pack, plan, unit), list, low)
         return []
 
     def copy(self, pack: loop.Pack, plan: panels.CopyPlan, unit: Dim) -> list[Value]:

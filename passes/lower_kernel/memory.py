@@ -138,7 +138,7 @@ def address(low: Lowering, access: Access) -> Dim:
     return low.addresses[key]
 
 
-def pace(low: Lowering, access: Access) -> Dim | None:
+def stride(low: Lowering, access: Access) -> Dim | None:
     """The stride between lanes in elements, if it is constant."""
     gathers = any(low.in_lanes(t.type.dims) for t in access.tiles)
     vector = low.scope.vector
@@ -146,7 +146,7 @@ def pace(low: Lowering, access: Access) -> Dim | None:
 
 
 def is_contiguous(low: Lowering, access: Access) -> bool:
-    return pace(low, access) == 1
+    return stride(low, access) == 1
 
 
 def place(low: Lowering, access: Access, point: Point) -> tuple[Value, tuple[Value, ...]]:
@@ -198,7 +198,7 @@ def load(low: Lowering, tile: Value, access: Access) -> None:
     elif (along := is_transposed(low, access, address(low, access), low.lanes)) is not None:
         load_transposed(low, tile, along, access.mask, lambda p: place(low, access, p))
     else:
-        step = pace(low, access)
+        step = stride(low, access)
         low.define(tile, lambda p: _load_lanes(low, access, p, step))
 
 

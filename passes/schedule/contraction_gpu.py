@@ -22,7 +22,7 @@ from mlc.ir.core import Op
 from mlc.ir.machine import WARP, Gpu
 from mlc.ir.sizes import AffineDim, Dim
 from mlc.ir.types import f32, i1
-from mlc.passes.analysis.accesses import pace, position
+from mlc.passes.analysis.accesses import position, stride
 from mlc.passes.schedule.contraction_cpu import ceil, factor, guess
 from mlc.passes.schedule.gpu_transforms import (
     computed_by,
@@ -262,7 +262,7 @@ def is_copied_in_pieces(kernel: Kernel, load: Op, last: int) -> bool:
         return False
     piece, at = 16 // load.buffer.type.dtype.itemsize, position(load)
     extent = kernel.domain[last]
-    return (isinstance(extent, int) and extent % piece == 0 and pace(load, last) == 1
+    return (isinstance(extent, int) and extent % piece == 0 and stride(load, last) == 1
             and is_multiple_of(sizes.substitute(at, {AffineDim(last): 0}), piece))
 
 

@@ -241,7 +241,7 @@ def packed(kernel: Kernel, factor: Value, vector: int, size: int, interleaved: i
     target = next(op for op in loops if op.dim not in factor.type.dims)
     below = loops[loops.index(target) + 1:]
     dims = sorted(factor.type.dims, key=lambda d: (d == vector, d < kernel.parallel, d))
-    walked = [d for d in dims if any(op.dim == d for op in below)]
+    filled = [d for d in dims if any(op.dim == d for op in below)]
     source = [op for op in target.walk() if isinstance(op, loop.InKernel) and not isinstance(op, For)]
     sizes = {contract.dim if vector == kernel.schedule.vector else vector: size}
     if interleaved >= 0:
@@ -254,7 +254,7 @@ def packed(kernel: Kernel, factor: Value, vector: int, size: int, interleaved: i
             copy_slice([factor], source, mapping)
             loop.StoreScratch(mapping[factor], buffer)
 
-        nested(kernel, walked, vector, sizes, fill)
+        nested(kernel, filled, vector, sizes, fill)
     return buffer, target
 
 
